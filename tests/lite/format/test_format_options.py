@@ -108,7 +108,7 @@ def test_what_cannot_be_stored_is_named(options, says):
 
 
 def test_a_document_that_is_no_map():
-    with pytest.raises(errors.InvalidArgumentError, match="no map"):
+    with pytest.raises(errors.InvalidArgumentError, match="not a map"):
         decode_options(flexbuffers.Dumps([1, 2]))
 
 

@@ -286,7 +286,7 @@ def test_no_options_are_defaults(every: Any, raw: Any) -> None:
 def test_documents_that_are_no_map(every: Any, document: Any) -> None:
     builder = flexbuffers.Builder()
     builder.Add(document) if not isinstance(document, list) else builder.VectorFromElements(document)
-    with pytest.raises(ow.errors.InvalidArgumentError, match="custom options hold no map"):
+    with pytest.raises(ow.errors.InvalidArgumentError, match="custom options are not a map"):
         bind_options(every, bytes(builder.Finish()))
 
 

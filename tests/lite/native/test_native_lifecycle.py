@@ -413,4 +413,4 @@ def test_what_a_closed_interpreter_says(p):
     for call in (interpreter.invoke, interpreter.allocate_tensors):
         with pytest.raises(RuntimeError, match="closed") as caught:
             call()
-        assert "make another" in str(caught.value)
+        assert "create another" in str(caught.value)

@@ -1,10 +1,10 @@
-"""Files behind the model: the zip archive that task libraries append to a .tflite file for labels and vocabularies.
+"""Associated files: the zip archive that task libraries append to a .tflite file, with labels and vocabularies.
 
-Lives here: finding the archive, moving it to another place in a file.
+Lives here: `find_archive`; `relocated`, which moves an archive to another offset in a file.
 Not here: its entries (`zipfile` reads them), the model (reader.py).
 
-An archive ends with a record that says where its directory is, which says where its entries are. Writers that append
-count these places from the start of the file. Kept here they count from the archive's own start. Source: APPNOTE.TXT.
+An archive ends with a record that locates its directory, which locates its entries. Writers that append one count
+these offsets from the start of the file. In memory they count from the archive's own start. Source: APPNOTE.TXT.
 """
 
 from __future__ import annotations
@@ -18,44 +18,45 @@ COMMENT = 65535
 
 
 def find_archive(view: memoryview) -> tuple[int, bytes] | None:
-    """Where the archive behind a model starts, and the archive with places from its own start; None without one."""
+    """Return the offset of the archive appended to a model, and the archive with offsets relative to its own start;
+    None without one."""
     tail = bytes(view[-END.size - COMMENT :])
     end = tail.rfind(b"PK\x05\x06")
     if end < 0 or len(tail) - end < END.size:
         return None
     end += len(view) - len(tail)
-    _, _, _, _, n, size, at, comment = END.unpack_from(view, end)
+    _, _, _, _, n, size, directory_offset, comment = END.unpack_from(view, end)
     if end + END.size + comment != len(view) or size > end:
         return None
-    shift = end - size - at  # what the places lack to count from the start of the file
-    places = _entry_offsets(view[end - size : end], n)
-    if not places or min(places) + shift < 8 or max(places) + shift > end - size:
+    shift = end - size - directory_offset  # what the places lack to count from the start of the file
+    offsets = _entry_offsets(view[end - size : end], n)
+    if not offsets or min(offsets) + shift < 8 or max(offsets) + shift > end - size:
         return None
-    start = min(places) + shift
-    return start, relocated(bytes(view[start:]), -min(places))
+    start = min(offsets) + shift
+    return start, relocated(bytes(view[start:]), -min(offsets))
 
 
 def _entry_offsets(directory: Any, n: int) -> list[int]:
-    """The places of the entries; none where the directory is damaged."""
-    places, at = [], 0
+    """Return the offsets of the entries; none if the directory is damaged."""
+    offsets, position = [], 0
     for _ in range(n):
-        if bytes(directory[at : at + 4]) != b"PK\x01\x02" or at + ENTRY_SIZE > len(directory):
+        if bytes(directory[position : position + 4]) != b"PK\x01\x02" or position + ENTRY_SIZE > len(directory):
             return []
-        places.append(struct.unpack_from("<L", directory, at + OFFSET_AT)[0])
-        at += ENTRY_SIZE + sum(struct.unpack_from("<3H", directory, at + LENGTHS_AT))
-    return places if at == len(directory) else []
+        offsets.append(struct.unpack_from("<L", directory, position + OFFSET_AT)[0])
+        position += ENTRY_SIZE + sum(struct.unpack_from("<3H", directory, position + LENGTHS_AT))
+    return offsets if position == len(directory) else []
 
 
 def relocated(archive: bytes, by: int) -> bytes:
-    """The archive with all places in it so much greater. Raises ValueError past 4 GB."""
+    """Return the archive with all its offsets increased by `by`. Raises ValueError past 4 GB."""
     out = bytearray(archive)
     end = archive.rfind(b"PK\x05\x06")
-    _, _, _, _, n, size, at, _ = END.unpack_from(archive, end)
+    _, _, _, _, n, size, directory_offset, _ = END.unpack_from(archive, end)
     try:
-        struct.pack_into("<L", out, end + 16, at + by)
+        struct.pack_into("<L", out, end + 16, directory_offset + by)
         entry = end - size
-        for place in _entry_offsets(memoryview(archive)[end - size : end], n):
-            struct.pack_into("<L", out, entry + OFFSET_AT, place + by)
+        for offset in _entry_offsets(memoryview(archive)[end - size : end], n):
+            struct.pack_into("<L", out, entry + OFFSET_AT, offset + by)
             entry += ENTRY_SIZE + sum(struct.unpack_from("<3H", archive, entry + LENGTHS_AT))
     except struct.error:
         raise ValueError("the files behind the model would lie beyond 4 GB") from None

@@ -17,7 +17,7 @@ import numpy as np
 
 
 class OperatorView(NamedTuple):
-    """What the rules look at: tensors (`objects.Tensor`, None where an optional one is left out) and the options."""
+    """The part of an operator that rules read: tensors (`objects.Tensor`, None for an omitted one) and options."""
 
     inputs: Sequence[Any]
     outputs: Sequence[Any]
@@ -29,7 +29,7 @@ class OperatorView(NamedTuple):
 
 
 def holds(condition: dict[str, Any], operator: OperatorView) -> bool:
-    """Whether a condition of a rule holds for an operator."""
+    """Return whether a condition of a rule holds for an operator."""
     for key, predicate in PREDICATES.items():
         if key in condition:
             return predicate(condition, operator)
@@ -37,7 +37,7 @@ def holds(condition: dict[str, Any], operator: OperatorView) -> bool:
 
 
 def describe(condition: dict[str, Any]) -> str:
-    """A condition in words."""
+    """Return a condition as text."""
     for key, said in WORDS.items():
         if key in condition:
             return said(condition)
@@ -45,7 +45,7 @@ def describe(condition: dict[str, Any]) -> str:
 
 
 def options_set(condition: dict[str, Any], defaults: Mapping[str, Any]) -> Iterator[str]:
-    """The options that a condition wants to be other than their default."""
+    """Yield the options that a condition requires to differ from their default."""
     for part in (*condition.get("all", ()), *condition.get("any", ())):
         yield from options_set(part, defaults)
     if "option" in condition:
@@ -85,7 +85,7 @@ def _type_in(condition: dict[str, Any], operator: OperatorView) -> bool:
 
 
 def _option(condition: dict[str, Any], operator: OperatorView) -> Any:
-    """The value of an option; enum members compare as numbers."""
+    """Return the value of an option; enum members compare as numbers."""
     return getattr(operator.options, condition["option"], 0)
 
 
@@ -138,14 +138,14 @@ def _grouped(op: OperatorView) -> bool:
 
 
 def _scale_for_each(op: OperatorView, axis: int) -> bool:
-    """Input 1 has a scale for each slice of an axis; a single slice with a single scale counts."""
+    """Return whether input 1 has a scale for each slice of an axis; a single slice with a single scale counts."""
     tensor = op.tensor("input", 1)
     shape = _shape(tensor)
     return len(shape) > axis and shape[axis] > 0 and len(_scales(tensor)) == shape[axis]
 
 
 def _per_channel(tensor: Any) -> bool:
-    """More than one scale, one for each slice of the quantized dimension."""
+    """Return whether a tensor has several scales, one for each slice of the quantized dimension."""
     scales, shape = _scales(tensor), _shape(tensor)
     axis = tensor.quantization.quantized_dimension if scales else 0
     return len(scales) > 1 and 0 <= axis < len(shape) and len(scales) == shape[axis]

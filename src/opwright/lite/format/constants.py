@@ -1,6 +1,6 @@
-"""Does a constant's buffer hold what its tensor says: by shape and type, packed, as strings, or sparse.
+"""Storage of tensors and checks of constants: sizes of elements, packed types, string and sparse tensors.
 
-Lives here: the bits of each tensor type, the bytes of a dense or sparse tensor, the check of one tensor.
+Lives here: the bits of each tensor type, the bytes of a dense or sparse tensor, the check of a constant's buffer.
 Not here: the other rules (verify.py), reading the elements (the interpreter).
 """
 
@@ -15,7 +15,8 @@ from ...core.errors import DataLossError
 from .strings import string_offsets
 from .subgraph_checks import Finding
 
-# Bits an element; below 8 they are packed, and the last byte is filled up. STRING, RESOURCE and VARIANT have no size.
+# Bits per element; types below 8 bits are packed, with padding in the last byte. STRING, RESOURCE and VARIANT have
+# none.
 BITS = {
     "FLOAT32": 32,
     "FLOAT16": 16,
@@ -39,16 +40,17 @@ BITS = {
     "FLOAT8_E5M2": 8,
 }
 PACKED = {name: bits for name, bits in BITS.items() if bits < 8}
-"""Of the types that are packed in bytes, the first element in the lowest bits."""
+"""Bits of the types that are packed in bytes, the first element in the lowest bits."""
 
 UNCOUNTABLE = 2**63
-MAX_RANK = 64  # of a NumPy array, 2.0 on
-MAX_ELEMENT_BYTES = 16  # bytes of an element, at most
-ALWAYS_COUNTABLE = UNCOUNTABLE // MAX_ELEMENT_BYTES  # so many elements can be counted, at least
+MAX_RANK = 64  # of a NumPy array, since 2.0
+MAX_ELEMENT_BYTES = 16  # greatest size of an element
+ALWAYS_COUNTABLE = UNCOUNTABLE // MAX_ELEMENT_BYTES  # any number of elements up to this is countable
 
 
 def element_count(shape: Sequence[int]) -> int:
-    """Product of the dimensions; UNCOUNTABLE as soon as it passes 2**63 - 1, so that long shapes stay cheap."""
+    """Return the product of the dimensions, or UNCOUNTABLE once it exceeds 2**63 - 1, so that long shapes stay
+    cheap."""
     count = 1
     for d in shape:
         count *= d
@@ -58,22 +60,22 @@ def element_count(shape: Sequence[int]) -> int:
 
 
 def countable(shape: Sequence[int]) -> bool:
-    """Whether an array can have the shape. NumPy wants the product below 2**63 bytes with the zeros left out, too."""
+    """Return whether an array can have the shape. NumPy limits the product of nonzero sizes to 2**63 bytes, too."""
     return len(shape) <= MAX_RANK and element_count([d or 1 for d in shape]) < UNCOUNTABLE // MAX_ELEMENT_BYTES
 
 
 def bytes_of(type_name: str, elements: int) -> int | None:
-    """Bytes of that many elements, packed; None for a type whose elements have no fixed size."""
+    """Return the bytes of this many elements, packed; None for a type without a fixed element size."""
     bits = BITS.get(type_name)
     return None if bits is None else -(-elements * bits // 8)
 
 
-def check(at: str, index: int, tensor: Any, buffer: Any, strings: dict[int, Finding | None]) -> Iterator[Finding]:
-    """Findings for one tensor and its buffer. `strings`: what was found for string buffers walked before, by index."""
+def check(path: str, index: int, tensor: Any, buffer: Any, strings: dict[int, Finding | None]) -> Iterator[Finding]:
+    """Yield findings for one tensor and its buffer. strings: findings for string buffers checked so far, by index."""
     if tensor.sparsity is None and (buffer.data is None or tensor.buffer == 0):
         return
     if tensor.sparsity is not None:
-        stored, finding = sparse_elements(f"{at}.sparsity", tensor)
+        stored, finding = sparse_elements(f"{path}.sparsity", tensor)
         if finding is not None:
             yield finding
             return
@@ -82,47 +84,47 @@ def check(at: str, index: int, tensor: Any, buffer: Any, strings: dict[int, Find
     if buffer.data is None or tensor.buffer == 0:
         return
     if tensor.is_variable:
-        yield Finding(at, f"Tensor {index} is a variable tensor with buffer. It's not supported now.")
+        yield Finding(path, f"Tensor {index} is a variable tensor with buffer. It's not supported now.")
         return
     if tensor.type.name == "STRING":
         if tensor.buffer not in strings:
-            strings[tensor.buffer] = _check_strings(at, buffer)
+            strings[tensor.buffer] = _check_strings(path, buffer)
         broken = strings[tensor.buffer]
-        held = 0 if broken else int(np.frombuffer(buffer.data, "<i4", 1)[0])
+        count = 0 if broken else int(np.frombuffer(buffer.data, "<i4", 1)[0])
         if broken is not None:
             yield broken
-        elif held != stored:
+        elif count != stored:
             yield Finding(
-                at,
+                path,
                 f"Tensor {index} is invalidly specified in schema: wrong number of strings",
-                found=f"{held} strings",
+                found=f"{count} strings",
                 wanted=f"{stored} for shape {_brief(tensor.shape)}",
             )
         return
     required = bytes_of(tensor.type.name, stored)
     if required is not None and required > len(buffer.data):
         yield Finding(
-            at,
+            path,
             f"Tensor {index} is invalidly specified in schema: its buffer is too short",
             found=f"{len(buffer.data)} bytes in buffer {tensor.buffer}",
             wanted=f"{required} for {tensor.type.name} {_brief(tensor.shape)}",
         )
 
 
-def _check_strings(at: str, buffer: Any) -> Finding | None:
+def _check_strings(path: str, buffer: Any) -> Finding | None:
     try:
         string_offsets(buffer.data)
     except DataLossError as error:
-        return Finding(at, str(error).splitlines()[0])
+        return Finding(path, str(error).splitlines()[0])
     return None
 
 
-def sparse_elements(at: str, tensor: Any) -> tuple[int, Finding | None]:
-    """How many values a sparse tensor stores, after checking its index arrays; or what is wrong with them.
+def sparse_elements(path: str, tensor: Any) -> tuple[int, Finding | None]:
+    """Return the number of values that a sparse tensor stores, or a finding for invalid index arrays.
 
-    The dimensions in traversal order are the tensor's own, each divided by its block where it is blocked, and then
-    those of the blocks. A dense one multiplies the number of positions, a compressed one (CSR) has as many as indices.
-    Source: tflite/kernels/internal/utils/sparsity_format_converter.h.
+    The dimensions in traversal order are the tensor's own, each divided by its block size where blocked, followed by
+    those of the blocks. A dense dimension multiplies the number of positions; a compressed one (CSR) has one for each
+    index. Source: tflite/kernels/internal/utils/sparsity_format_converter.h.
     """
     sparsity = tensor.sparsity
     shape = np.asarray(tensor.shape).tolist()
@@ -130,23 +132,23 @@ def sparse_elements(at: str, tensor: Any) -> tuple[int, Finding | None]:
     rank, levels = len(shape), len(sparsity.dim_metadata)
     if sorted(order) != list(range(rank + len(blocks))) or levels != len(order):
         return 0, Finding(
-            f"{at}.traversal_order",
+            f"{path}.traversal_order",
             "is no order of the dimensions and blocks",
             found=_brief(order),
             wanted=f"0 to {rank + len(blocks) - 1}, once each, with metadata for each",
         )
     if any(not 0 <= d < rank for d in blocks) or len(set(blocks)) != len(blocks):
-        return 0, Finding(f"{at}.block_map", "names dimensions that are not there or twice", found=_brief(blocks))
-    sizes = list(shape)  # of each dimension in blocks, then of the blocks themselves
+        return 0, Finding(f"{path}.block_map", "names dimensions that are not there or twice", found=_brief(blocks))
+    sizes = list(shape)  # of each dimension in blocks, then of the blocks
     for level, metadata in zip(order, sparsity.dim_metadata):
         if level >= rank:
             block = metadata.dense_size
             if metadata.format != 0 or block <= 0 or sizes[blocks[level - rank]] % block:
-                return 0, Finding(f"{at}.dim_metadata", "block is not dense or does not divide", found=block)
+                return 0, Finding(f"{path}.dim_metadata", "block is not dense or does not divide", found=block)
             sizes[blocks[level - rank]] //= block
     positions = 1
     for i, (level, metadata) in enumerate(zip(order, sparsity.dim_metadata)):
-        here = f"{at}.dim_metadata[{i}]"
+        here = f"{path}.dim_metadata[{i}]"
         if metadata.format == 0:
             size = metadata.dense_size
             if size < 0 or (level < rank and size != sizes[level]):
@@ -160,23 +162,23 @@ def sparse_elements(at: str, tensor: Any) -> tuple[int, Finding | None]:
     return positions, None
 
 
-def _check_segments(at: str, metadata: Any, positions: int, size: int) -> Finding | None:
+def _check_segments(path: str, metadata: Any, positions: int, size: int) -> Finding | None:
     if metadata.format != 1 or metadata.array_segments is None or metadata.array_indices is None:
-        return Finding(at, "compressed dimension lacks its segments or indices")
+        return Finding(path, "compressed dimension lacks its segments or indices")
     if not hasattr(metadata.array_segments, "values") or not hasattr(metadata.array_indices, "values"):
-        return Finding(at, "segments or indices of an unknown kind")
+        return Finding(path, "segments or indices of an unknown kind")
     segments = _values(metadata.array_segments).astype(np.int64)
     indices = _values(metadata.array_indices)
     if len(segments) != positions + 1 or segments[0] != 0 or (np.diff(segments) < 0).any():
         return Finding(
-            f"{at}.array_segments",
+            f"{path}.array_segments",
             "segments do not rise from 0",
             found=f"{len(segments)} segments",
             wanted=f"{positions + 1}",
         )
     if segments[-1] != len(indices) or (len(indices) and not 0 <= indices.min() <= indices.max() < size):
         return Finding(
-            f"{at}.array_indices",
+            f"{path}.array_indices",
             "indices and segments disagree, or lie outside the dimension",
             found=f"{len(indices)} indices",
             wanted=f"{segments[-1]}, below {size}",

@@ -16,7 +16,7 @@ from .objects import TableList, UnknownUnionMember, absent_vector, as_vector, de
 
 
 class EncodingError(Exception):
-    """Raised inside; each level on the way up puts its step in front of `path`."""
+    """A value that a field cannot store. Each level of the call stack prepends its step to `path`."""
 
     def __init__(self, what: str, path: str = "", newer: bool = False) -> None:
         self.what, self.path, self.newer = what, path, newer
@@ -27,7 +27,7 @@ def field_of(table: str, name: str) -> schema.SchemaField:
 
 
 def marks_appended_data(offset: Any) -> bool:
-    """Whether an offset says that the bytes are stored behind the FlatBuffer."""
+    """Return whether an offset indicates that the data is stored after the FlatBuffer."""
     return isinstance(offset, (int, np.integer)) and bool(offset >= 1)
 
 
@@ -48,7 +48,7 @@ def is_present(table: str, field: schema.SchemaField, value: Any) -> bool:
 
 
 def stored_scalar(field: schema.SchemaField, value: Any) -> Any:
-    """The number to store, or None when it is the default, which is left out."""
+    """Return the number to store, or None for the default, which is omitted."""
     if field.scalar == "float32":
         try:
             bits = struct.pack("<f", value)
@@ -82,7 +82,7 @@ def union_tag(field: schema.SchemaField, value: Any) -> int:
 
 
 def encode_text(text: Any) -> bytes:
-    """A string's bytes. Raises Misfit for what is no text."""
+    """Return a string's bytes. Raises EncodingError for other types."""
     if not isinstance(text, str):
         raise EncodingError(f"found {type(text).__name__}, wanted str")
     try:

@@ -1,6 +1,6 @@
 """`Model`: a whole .tflite file as Python objects, read from and written to disk.
 
-Lives here: the root of the object tree, paths, mapping into memory, atomic writing.
+Lives here: the root of the object tree, paths, memory mapping, atomic writing; refusal of external data.
 Not here: the bytes (reader.py, writer.py), the other tables' classes (objects.py), the checks (verify.py).
 """
 
@@ -20,13 +20,13 @@ from . import reader, schema, verify, writer
 from .objects import TableObject, register
 from .unknown_fields import SourceFile
 
-ASSOCIATED_LIMIT = 1 << 28  # bytes of the files behind a model, unpacked
+ASSOCIATED_LIMIT = 1 << 28  # bytes of the associated files, unpacked
 
 
 class _Root(TableObject):
-    """What a file has beside the tables of the schema.
+    """Data of a file beyond the tables of the schema.
 
-    source: the file, where it holds something newer than the schema. attachment: the zip archive behind the model.
+    source: the file, if it contains fields newer than the schema. attachment: the zip archive appended to the model.
     """
 
     __slots__ = ("attachment", "source")
@@ -40,10 +40,10 @@ class _Root(TableObject):
 
 @register
 class Model(_Root):
-    """A .tflite file. `Model(subgraphs=[...], ...)` makes one, `Model.read` reads one.
+    """A .tflite file. `Model(subgraphs=[...], ...)` builds one, `Model.read` reads one.
 
-    Weights in `buffers[i].data` are NumPy arrays; those of a file that was read are read-only views on it, and the file
-    stays mapped as long as any of them lives. Replace an array to change it: `buffers[i].data = new`.
+    Weights in `buffers[i].data` are NumPy arrays; those of a file are read-only views, and the file stays mapped as
+    long as any of them lives. Replace an array to change it: `buffers[i].data = new`.
     """
 
     __slots__ = (
@@ -72,7 +72,7 @@ class Model(_Root):
     external_buffers: list[Any]
 
     def __init__(self, **values: Any) -> None:
-        """Fields by keyword; `version` is 3 unless given."""
+        """Set fields by keyword; the default `version` is 3."""
         super().__init__(**{"version": schema.VERSION} | values)
 
     def __eq__(self, other: object) -> bool:
@@ -80,7 +80,8 @@ class Model(_Root):
         return same and self.attachment == other.attachment if isinstance(other, Model) else same
 
     def associated_files(self) -> dict[str, bytes]:
-        """The files behind the model, such as labels, by name. Raises DataLossError where the archive is damaged."""
+        """Return the files appended to the model, such as labels, by name. Raises DataLossError for a damaged
+        archive."""
         if self.attachment is None:
             return {}
         import zipfile
@@ -91,14 +92,14 @@ class Model(_Root):
                     raise zipfile.BadZipFile(f"more than {ASSOCIATED_LIMIT} bytes when unpacked")
                 return {name: archive.read(name) for name in archive.namelist()}
         except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, EOFError, RuntimeError, zlib.error) as e:
-            raise DataLossError(what=f"the archive of files behind the model is damaged: {e}") from None
+            raise DataLossError(what=f"the archive of associated files is damaged: {e}") from None
 
     @staticmethod
     def read(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> Model:
-        """The model in a file, which is mapped and not copied, or in bytes.
+        """Return the model in a file, which is mapped and not copied, or in bytes.
 
-        raises NotFoundError for a missing file, DataLossError for a damaged one, InvalidArgumentError for one of
-        another kind or schema version. `verify` checks what the file says; this checks that it can be read.
+        raises NotFoundError for a missing file, DataLossError for a damaged one, InvalidArgumentError for another kind
+        of file or schema version. This checks that the file can be read; `verify` checks its contents.
         """
         model = reader.read(_map(source) if isinstance(source, (str, os.PathLike)) else source)
         assert isinstance(model, Model)
@@ -117,30 +118,29 @@ class Model(_Root):
             file.writelines(parts)
 
     def to_bytes(self, *, unknown: str = "keep") -> bytes:
-        """The file's bytes; the same contents always give the same bytes. Raises as `write`."""
+        """Return the file's bytes, which are a function of its contents. Raises as `write`."""
         return writer.write(self, unknown)
 
     def verify(self, *, flow: bool = True) -> None:
-        """Check what the reader cannot: indices, shapes against buffers, calls between subgraphs and the rest of
-        `verify.RULES`.
+        """Check the rules of `verify.RULES`, which the reader does not: indices, shapes against buffers, calls between
+        subgraphs and others.
 
-        flow: also that every tensor is given by one node, before others read it. The official verifier wants that, its
-        interpreter does not, and nor does ours.
-        raises InvalidArgumentError with the first finding
+        flow: also check that one node produces each tensor, before others read it. The official verifier requires that;
+        its interpreter and this one do not. raises InvalidArgumentError with the first finding
         """
         verify.verify(self, flow)
 
     def tensor_data(self, tensor: Any) -> np.ndarray | None:
-        """The bytes of a constant, one of `subgraphs[i].tensors`; None for a tensor that is computed.
+        """Return the bytes of a constant, one of `subgraphs[i].tensors`; None for a computed tensor.
 
-        raises UnimplementedError where they are kept in another file
+        raises UnimplementedError if they are stored in another file
         """
         if tensor.external_buffer:
             raise external_data_error(self, tensor)
         return self.buffers[tensor.buffer].data if tensor.buffer else None
 
 
-schema.enum_members("BuiltinOperator")  # takes as long as reading a small file; not to be counted with the first one
+schema.enum_members("BuiltinOperator")  # takes as long as reading a small file: done at import, not with the first file
 
 
 def _map(path: str | os.PathLike[str]) -> Any:
@@ -156,7 +156,7 @@ def _map(path: str | os.PathLike[str]) -> Any:
 
 
 def refuse_external(model: Any) -> None:
-    """Raises UnimplementedError for the first tensor whose data is in another file."""
+    """Raise UnimplementedError for the first tensor whose data is stored in another file."""
     for subgraph in model.subgraphs:
         for tensor in subgraph.tensors:
             if tensor.external_buffer:
@@ -164,18 +164,18 @@ def refuse_external(model: Any) -> None:
 
 
 def external_data_error(model: Any, tensor: Any) -> UnimplementedError:
-    """The error for a tensor whose data is asked for and lies in another file."""
+    """Return the error for access to a tensor whose data is stored in another file."""
     buffer = next((b for b in model.external_buffers if b.id == tensor.external_buffer), None)
-    found = f"external buffer {tensor.external_buffer}"
+    location = f"external buffer {tensor.external_buffer}"
     if buffer is not None:
         groups = model.external_buffer_groups
         group = groups[buffer.group].name if buffer.group < len(groups) else None
-        found += f" of group {group!r}, {buffer.length} bytes at offset {buffer.offset}"
+        location += f" of group {group!r}, {buffer.length} bytes at offset {buffer.offset}"
         if buffer.packing:
-            found += f", packed as {buffer.packing!r}"
+            location += f", packed as {buffer.packing!r}"
     return UnimplementedError(
         what=f"the data of tensor {tensor.name or ''!r} is in another file, which this version does not read",
-        found=found,
+        found=location,
         wanted="data in the buffers of the model",
         do="convert the model with its weights inside",
     )

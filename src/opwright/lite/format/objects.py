@@ -1,20 +1,20 @@
 """The contents of a .tflite file as plain Python objects, one class per table of the schema.
 
-Lives here: `TableObject` and the classes made from it on demand: `objects.Tensor(shape=[1, 4], name="x")`.
+Lives here: `TableObject` and its subclasses, created on demand: `objects.Tensor(shape=[1, 4], name="x")`.
 Not here: the root, `Model` (model.py); bytes (reader.py, writer.py).
 
-What a field holds, by its kind in the schema:
+Field values, by their kind in the schema:
 
     scalar, bool         int, float, bool;  absent in the file: the schema's default
-    enum                 member of the IntEnum, or a plain int when the number is newer than this schema
+    enum                 member of the IntEnum, or a plain int if the number is newer than this schema
     string               str, or None when absent;  bytes that are not UTF-8 survive as surrogates
     vector of scalars    NumPy array (a read-only view on the file when read); lists, tuples and bytes are accepted.
-                         An absent one reads as empty, but bytes (uint8) read as None: see `Field.keeps_absence`
+                         An absent one reads as empty, except bytes (uint8), as None: see `SchemaField.keeps_absence`
     table                object or None
     vector of tables     list, empty when absent
     union                object of any member's class or None; the type tag is implied by the class
 
-What an absent vector and an empty one mean is the same, and `==` says so; but a file that has the one gets it again.
+An absent vector and an empty one have the same meaning and compare equal, but writing a file preserves the difference.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ REPR_LIMIT = 8  # elements of a vector that repr shows
 class TableObject:
     """Base of all tables' classes: keyword constructor, deep `==`, bounded `repr`.
 
-    Equal means: same class and equal contents, whatever holds them (list or array); NaN equals NaN.
-    unknown_fields: fields newer than the schema, by id; only where a file has some.
+    Objects are equal if they have the same class and contents, whether list or array; NaN equals NaN. unknown_fields:
+    fields newer than the schema, by id; set only if the file has some.
     """
 
     __slots__ = ("unknown_fields",)
-    __hash__ = None  # type: ignore[assignment]  # compared by contents, and contents may change
+    __hash__ = None  # type: ignore[assignment]  # mutable
     table_name: ClassVar[str]
     unknown_fields: dict[int, UnknownField]
 
@@ -71,16 +71,16 @@ class TableObject:
 
 
 class UnknownUnionMember(TableObject):
-    """Stands for a union's table that is newer than this schema: its tag is known, its contents are not readable.
+    """A union's table that is newer than the schema: its tag is known, its contents are opaque.
 
-    One that was read is written again, with all that it holds. Equal: the tag, and the bytes of the table itself.
+    A member that was read is written again with all its contents. Equality compares the tag and the bytes of the table.
     """
 
     __slots__ = ("at", "bytes", "source", "tag")
     table_name = "UnknownUnionMember"
 
     def __init__(self, tag: int, source: SourceFile | None = None, at: int = 0, contents: bytes = b"") -> None:
-        """source, at: the file that holds it, and where. contents: its vtable and its own bytes."""
+        """Initialize. source, at: the file and the offset in it. contents: its vtable and its own bytes."""
         self.tag, self.source, self.at, self.bytes = tag, source, at, contents
 
     def __eq__(self, other: object) -> bool:
@@ -93,7 +93,7 @@ class UnknownUnionMember(TableObject):
 
 
 class TableList(list[Any]):
-    """A vector of tables as read. absent: the file has none; it gets none again as long as there is nothing in it."""
+    """A vector of tables. absent: the file has none; it is written as absent again as long as the list is empty."""
 
     __slots__ = ("absent",)
 
@@ -104,7 +104,7 @@ class TableList(list[Any]):
 
 @once
 def absent_vector(scalar: str) -> np.ndarray:
-    """What stands, by identity, for a vector that a file leaves out."""
+    """Return the array that represents, by identity, an absent vector."""
     return _empty(scalar).copy()
 
 
@@ -116,7 +116,7 @@ def _empty(scalar: str) -> np.ndarray:
 
 
 def default_of(field: schema.SchemaField) -> Any:
-    """What an absent field reads as; a fresh list for a vector of tables."""
+    """Return the value of an absent field; a new list for a vector of tables."""
     if field.kind == "scalar":
         return schema.enum_members(field.enum).get(field.default, field.default) if field.enum else field.default
     if field.kind == "tables":
@@ -127,9 +127,9 @@ def default_of(field: schema.SchemaField) -> Any:
 
 
 def as_vector(field: schema.SchemaField, value: Any) -> np.ndarray:
-    """A vector field's value as a one-dimensional array of the stored dtype.
+    """Return a vector field's value as a one-dimensional array of the stored dtype.
 
-    Bytes-like values are taken as they are for uint8. Raises ValueError where a value does not fit the dtype.
+    Bytes-like values are accepted for uint8. Raises ValueError if a value does not fit the dtype.
     """
     dtype = schema.SCALARS[field.scalar][2]
     if isinstance(value, np.ndarray) and value.dtype == dtype:
@@ -140,17 +140,17 @@ def as_vector(field: schema.SchemaField, value: Any) -> np.ndarray:
         return np.frombuffer(value, np.uint8)
     if isinstance(value, np.ndarray) and field.scalar == "uint8":
         raise ValueError(f"{value.dtype} array in a vector of uint8; its bytes are array.view(np.uint8)")
-    given = np.asarray(value)
-    if given.ndim != 1 or (given.size and given.dtype.kind not in "biuf"):
+    array = np.asarray(value)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "biuf"):
         raise ValueError(f"{type(value).__name__} is not a flat list of numbers")
-    if dtype.kind in "iu" and given.size:
-        if given.dtype.kind == "f":
+    if dtype.kind in "iu" and array.size:
+        if array.dtype.kind == "f":
             raise ValueError(f"floating-point numbers in a vector of {field.scalar}")
         limits = np.iinfo(dtype)
-        if int(given.min()) < limits.min or int(given.max()) > limits.max:
-            raise ValueError(f"{int(given.min())}..{int(given.max())} does not fit {field.scalar}")
+        if int(array.min()) < limits.min or int(array.max()) > limits.max:
+            raise ValueError(f"{int(array.min())}..{int(array.max())} does not fit {field.scalar}")
     with np.errstate(over="ignore"):
-        return given.astype(dtype)
+        return array.astype(dtype)
 
 
 def _same(field: schema.SchemaField, a: Any, b: Any) -> bool:
@@ -167,13 +167,13 @@ def _same(field: schema.SchemaField, a: Any, b: Any) -> bool:
 
 
 def _float32(value: float) -> bytes:
-    """The stored bits, all NaNs alike."""
+    """Return the stored bits; all NaNs are equal."""
     if value != value:
         return b"nan"
     try:
         return struct.pack("<f", value)
     except OverflowError:
-        return struct.pack("<d", value)  # too large for the file; still equal to itself
+        return struct.pack("<d", value)  # exceeds float32; still equal to itself
 
 
 def _brief(field: schema.SchemaField, value: Any) -> str:
@@ -189,7 +189,7 @@ def _brief(field: schema.SchemaField, value: Any) -> str:
 
 
 def register(cls: type[TableObject]) -> type[TableObject]:
-    """Class decorator: use a hand-written class for its `table_name`, as model.py does for the root."""
+    """Use a hand-written class for its `table_name`, as model.py does for the root (class decorator)."""
     _written_by_hand[cls.table_name] = cls
     return cls
 
@@ -199,7 +199,7 @@ _written_by_hand: dict[str, type[TableObject]] = {}
 
 @once
 def table_class(name: str) -> type[TableObject]:
-    """The class of a table's objects. Raises KeyError for a name the schema lacks."""
+    """Return the class of a table's objects. Raises KeyError for an unknown name."""
     if name in _written_by_hand:
         return _written_by_hand[name]
     slots = tuple(field.name for field in schema.table(name).fields)

@@ -1,8 +1,8 @@
-"""Bytes of a .tflite file to objects: a FlatBuffers reader, driven by the schema, that trusts nothing it reads.
+"""FlatBuffers reader for .tflite files, driven by the schema, for untrusted bytes.
 
 Lives here: `read`, from any buffer (bytes, mmap) to a `Model` object tree, with every offset, vtable, length, alignment
 and string checked before use, and the work bounded by the size of the file. Vectors of scalars are views on the buffer,
-but for 8-byte elements at an odd multiple of 4 bytes, as some tools write them: these are copied.
+except 8-byte elements at an odd multiple of 4 bytes, as some tools write them: these are copied.
 Not here: whether the contents make sense (verify.py), files and paths (model.py), writing (writer.py), compiled vtables
 (table_layout.py), files appended to the model (associated_files.py), fields newer than the schema (unknown_fields.py).
 
@@ -34,26 +34,25 @@ from .objects import TableList, TableObject, UnknownUnionMember
 from .table_layout import Damage, Misaligned, TableLayout, layout_of
 from .unknown_fields import SourceFile, UnknownField
 
-NOT_VALID = "The model is not a valid Flatbuffer buffer"  # the words of the official run time
+NOT_VALID = "The model is not a valid Flatbuffer buffer"  # message of the official run time
 SHARING = 4
 MAX_TABLES = 1_000_000
-ROOM = 32 << 20  # bytes of Python objects, and twice the file's size
-ARRAY, STRING = 112, 56  # bytes of Python objects for each
-LONGEST_KEPT = 128  # bytes of a vtable whose layout is kept: twice the longest of the schema
+ROOM = 32 << 20  # bytes of Python objects, in addition to twice the file's size
+ARRAY, STRING = 112, 56  # bytes of the Python object of each
+LONGEST_KEPT = 128  # bytes of a vtable whose layout is cached: twice the longest of the schema
 SMALLEST = 8  # root offset and identifier
 
 _u32 = struct.Struct("<I")
 
 
 def read(buffer: Any) -> TableObject:
-    """The model in a buffer; its weights are views, so the buffer lives as long as they do.
+    """Return the model in a buffer; its weights are views, which keep the buffer alive.
 
-    buffer: bytes, bytearray, memoryview, mmap or uint8 array.
-    raises DataLossError where the structure is damaged (the text names the field), InvalidArgumentError for a file of
-    another kind or schema version
+    buffer: bytes, bytearray, memoryview, mmap or uint8 array. raises DataLossError for a damaged structure (the text
+    names the field), InvalidArgumentError for another kind of file or schema version
     """
     collects = gc.isenabled()
-    gc.disable()  # the tree holds no cycles: looking for them takes longer than the reading
+    gc.disable()  # the tree has no cycles: the collector would take longer than the reader
     try:
         return _FlatBufferReader(buffer).model()
     finally:
@@ -62,7 +61,7 @@ def read(buffer: Any) -> TableObject:
 
 
 class _Arrays(dict[str, np.ndarray]):
-    """The whole file as one array of each scalar type, read-only, made when first asked for."""
+    """The whole file as one read-only array of each scalar type, created on first access."""
 
     def __init__(self, view: memoryview) -> None:
         self.view = view
@@ -89,7 +88,7 @@ class _FlatBufferReader:
         self.text_left = self.size
         self.layouts: dict[tuple[str, int], TableLayout] = {}
         self.strings: dict[int, str] = {}
-        self.source: SourceFile | None = None  # made for the first thing newer than the schema
+        self.source: SourceFile | None = None  # created for the first unknown field or member
 
     def model(self) -> TableObject:
         if self.size < SMALLEST:
@@ -100,11 +99,11 @@ class _FlatBufferReader:
                 wanted=f"at least {SMALLEST} bytes",
                 explain="OW401",
             )
-        found = bytes(self.view[schema.FILE_IDENTIFIER_AT : SMALLEST])
-        if found != schema.FILE_IDENTIFIER:
+        identifier = bytes(self.view[schema.FILE_IDENTIFIER_AT : SMALLEST])
+        if identifier != schema.FILE_IDENTIFIER:
             raise InvalidArgumentError(
                 what=f"{NOT_VALID}: wrong file identifier, so this is no .tflite file",
-                found=repr(found.decode("latin-1")),
+                found=repr(identifier.decode("latin-1")),
                 wanted=repr(schema.FILE_IDENTIFIER.decode()),
                 explain="OW401",
             )
@@ -128,22 +127,22 @@ class _FlatBufferReader:
             model.attachment = archive[1]
         return model
 
-    # one method per kind of thing; `at` is a byte offset from the start of the file
+    # one method per kind of field; offsets are in bytes from the start of the file
 
-    def table(self, name: str, at: int) -> TableObject:
+    def table(self, name: str, offset: int) -> TableObject:
         self.tables_left -= 1
         if self.tables_left < 0:
             raise Damage(f"more tables than {self.size} bytes can hold or {MAX_TABLES}: offsets share them")
-        if at & 3 or at + 4 > self.size:
-            raise self.misplaced(f"table {name}", at)
-        vtable = at - self.i32[at >> 2]
+        if offset & 3 or offset + 4 > self.size:
+            raise self.misplaced(f"table {name}", offset)
+        vtable = offset - self.i32[offset >> 2]
         layout = self.layouts.get((name, vtable))
         if layout is None:
             layout = self.layouts[name, vtable] = self.layout(name, vtable)
-        if at + layout.size > self.size:
-            raise Damage(f"table {name} of {layout.size} bytes at offset {at} runs past {self.end}")
-        if layout.phase is not None and (at + layout.phase) & 7:
-            raise Misaligned(f"8-byte field of table {name} at offset {at} is not aligned")
+        if offset + layout.size > self.size:
+            raise Damage(f"table {name} of {layout.size} bytes at offset {offset} runs past {self.end}")
+        if layout.phase is not None and (offset + layout.phase) & 7:
+            raise Misaligned(f"8-byte field of table {name} at offset {offset} is not aligned")
         self.room -= layout.room
         if self.room < 0:
             self.spend_room(0)
@@ -152,7 +151,7 @@ class _FlatBufferReader:
             setattr(table, attribute, value)
         for attribute in layout.absent_lists:
             setattr(table, attribute, TableList((), True))
-        values = layout.unpack.unpack_from(self.view, at)
+        values = layout.unpack.unpack_from(self.view, offset)
         for (attribute, position, how, of), value in zip(layout.steps, values):
             if how is None:
                 setattr(table, attribute, value)
@@ -160,25 +159,25 @@ class _FlatBufferReader:
                 setattr(table, attribute, how.get(value, value))
             else:
                 try:
-                    setattr(table, attribute, how(self, of, at + position + value))  # type: ignore[operator]
+                    setattr(table, attribute, how(self, of, offset + position + value))  # type: ignore[operator]
                 except Damage as damage:
                     damage.path = f".{attribute}{damage.path}"
                     raise
         for field, tag_at, offset_at in layout.unions:
             try:
-                setattr(table, field.name, self.union(field, at + tag_at, at + offset_at))
+                setattr(table, field.name, self.union(field, offset + tag_at, offset + offset_at))
             except Damage as damage:
                 damage.path = f".{field.name}{damage.path}"
                 raise
         for tag_at in layout.lone_tags:
-            if self.view[at + tag_at]:
+            if self.view[offset + tag_at]:
                 self.newer()
         if layout.unknown:
-            self.unknown_fields(table, layout, at)
+            self.unknown_fields(table, layout, offset)
         return table
 
     def layout(self, name: str, vtable: int) -> TableLayout:
-        """The vtable at an offset, checked and compiled."""
+        """Check and compile the vtable at an offset."""
         if vtable < 0 or vtable & 1 or vtable + 4 > self.size:
             raise self.misplaced(f"vtable of table {name}", vtable)
         length = int.from_bytes(self.view[vtable : vtable + 2], "little")
@@ -193,102 +192,103 @@ class _FlatBufferReader:
         tag = self.view[tag_at]
         if tag == 0:
             return None
-        at = offset_at + _u32.unpack_from(self.view, offset_at)[0]
+        offset = offset_at + _u32.unpack_from(self.view, offset_at)[0]
         member = schema.union(field.of).get(tag)
-        return self.table(member, at) if member is not None else self.unknown_member(tag, at)
+        return self.table(member, offset) if member is not None else self.unknown_member(tag, offset)
 
-    def unknown_member(self, tag: int, at: int) -> UnknownUnionMember:
-        """A table of a union that is newer than the schema; its own bytes are checked, what it points to cannot be."""
+    def unknown_member(self, tag: int, offset: int) -> UnknownUnionMember:
+        """Return a member of a union that is newer than the schema. Its own bytes are checked; its references cannot
+        be."""
         name = "of a union newer than the schema"
-        if at & 3 or at + 4 > self.size:
-            raise self.misplaced(f"table {name}", at)
-        vtable = at - self.i32[at >> 2]
+        if offset & 3 or offset + 4 > self.size:
+            raise self.misplaced(f"table {name}", offset)
+        vtable = offset - self.i32[offset >> 2]
         if vtable < 0 or vtable & 1 or vtable + 4 > self.size:
             raise self.misplaced(f"vtable of table {name}", vtable)
         length, size = struct.unpack_from("<2H", self.view, vtable)
-        if length < 4 or length & 1 or vtable + length > self.size or size < 4 or at + size > self.size:
-            raise Damage(f"table {name} at offset {at}: {size} bytes, a vtable of {length} bytes")
+        if length < 4 or length & 1 or vtable + length > self.size or size < 4 or offset + size > self.size:
+            raise Damage(f"table {name} at offset {offset}: {size} bytes, a vtable of {length} bytes")
         self.spend_room(length + size + ARRAY)
-        contents = bytes(self.view[vtable : vtable + length]) + bytes(self.view[at + 4 : at + size])
-        return UnknownUnionMember(tag, self.newer(), at, contents)
+        contents = bytes(self.view[vtable : vtable + length]) + bytes(self.view[offset + 4 : offset + size])
+        return UnknownUnionMember(tag, self.newer(), offset, contents)
 
-    def unknown_fields(self, table: TableObject, layout: TableLayout, at: int) -> None:
-        found = {}
+    def unknown_fields(self, table: TableObject, layout: TableLayout, offset: int) -> None:
+        fields = {}
         self.newer()
         for id, position, n in layout.unknown:
-            raw = bytes(self.view[at + position : at + position + n])
+            raw = bytes(self.view[offset + position : offset + position + n])
             self.spend_room(n + ARRAY)
-            target = at + position + int.from_bytes(raw[:4], "little")
-            fits = n >= 4 and (at + position) & 3 == target & 3 == 0 and not any(raw[4:])
-            found[id] = UnknownField(raw, fits and at + layout.size <= target <= self.size - 4)
-        table.unknown_fields = found
+            target = offset + position + int.from_bytes(raw[:4], "little")
+            fits = n >= 4 and (offset + position) & 3 == target & 3 == 0 and not any(raw[4:])
+            fields[id] = UnknownField(raw, fits and offset + layout.size <= target <= self.size - 4)
+        table.unknown_fields = fields
 
     def newer(self) -> SourceFile:
-        """The file, to be kept with the model, as it holds something newer than the schema."""
+        """Return the source file, kept with the model because it contains something newer than the schema."""
         if self.source is None:
             self.source = SourceFile(self.view, self.size)
         return self.source
 
-    def end_flatbuffer(self, at: int) -> None:
-        """What is not the FlatBuffer begins here, or before."""
-        if self.source is not None and at < len(self.source.flatbuffer):
-            self.source.flatbuffer = self.source.flatbuffer[:at]
+    def end_flatbuffer(self, offset: int) -> None:
+        """Set an upper bound on the end of the FlatBuffer."""
+        if self.source is not None and offset < len(self.source.flatbuffer):
+            self.source.flatbuffer = self.source.flatbuffer[:offset]
 
-    def vector(self, of: tuple[str, int], at: int) -> np.ndarray:
-        """A view on a vector of scalars, after checking that its elements are in the file. of: scalar and width."""
+    def vector(self, of: tuple[str, int], offset: int) -> np.ndarray:
+        """Return a view on a vector of scalars, after checking its bounds. of: scalar and width."""
         scalar, width = of
-        if at & 3 or at + 4 > self.size:
-            raise self.misplaced(f"vector of {scalar}", at)
-        n = self.u32[at >> 2]
+        if offset & 3 or offset + 4 > self.size:
+            raise self.misplaced(f"vector of {scalar}", offset)
+        n = self.u32[offset >> 2]
         total = n * width
-        if at + 4 + total > self.size:
-            raise Damage(f"vector of {n} {scalar} at offset {at} runs past {self.end}")
+        if offset + 4 + total > self.size:
+            raise Damage(f"vector of {n} {scalar} at offset {offset} runs past {self.end}")
         self.bytes_left -= total
         if self.bytes_left < 0:
             self.spend(0)
         if scalar == "bool":
             self.spend_room(n)
-            return np.frombuffer(self.view, np.uint8, n, at + 4) != 0
-        if width == 8 and n and (at + 4) & 7:  # taken: the official verifier looks at the length alone
+            return np.frombuffer(self.view, np.uint8, n, offset + 4) != 0
+        if width == 8 and n and (offset + 4) & 7:  # accepted: the official verifier checks only the length
             self.spend_room(total)
-            array = np.frombuffer(self.view, schema.SCALARS[scalar][2], n, at + 4).copy()
+            array = np.frombuffer(self.view, schema.SCALARS[scalar][2], n, offset + 4).copy()
             array.flags.writeable = False
             return array
-        start = (at + 4) // width
+        start = (offset + 4) // width
         return self.arrays[scalar][start : start + n]
 
-    def string(self, _of: str, at: int) -> str:
-        text = self.strings.get(at)
+    def string(self, _of: str, offset: int) -> str:
+        text = self.strings.get(offset)
         if text is None:
-            if at & 3 or at + 4 > self.size:
-                raise self.misplaced("string", at)
-            n = self.u32[at >> 2]
-            end = at + 4 + n
+            if offset & 3 or offset + 4 > self.size:
+                raise self.misplaced("string", offset)
+            n = self.u32[offset >> 2]
+            end = offset + 4 + n
             if end >= self.size or self.view[end] != 0:
                 if end > self.size:
-                    raise Damage(f"string of {n} bytes at offset {at} runs past {self.end}")
-                raise Damage(f"string of {n} bytes at offset {at} has no zero byte at its end")
+                    raise Damage(f"string of {n} bytes at offset {offset} runs past {self.end}")
+                raise Damage(f"string of {n} bytes at offset {offset} has no zero byte at its end")
             self.text_left -= n
             if self.text_left < 0:
                 raise Damage("strings overlap")
             self.spend_room(STRING + 4 * n)
-            text = self.strings[at] = str(self.view[at + 4 : end], "utf-8", "surrogateescape")
+            text = self.strings[offset] = str(self.view[offset + 4 : end], "utf-8", "surrogateescape")
         return text
 
-    def vector_of_tables(self, name: str, at: int) -> list[TableObject]:
-        if at & 3 or at + 4 > self.size:
-            raise self.misplaced("vector of tables", at)
-        n = self.u32[at >> 2]
-        if at + 4 + 4 * n > self.size:
-            raise Damage(f"vector of {n} tables at offset {at} runs past {self.end}")
+    def vector_of_tables(self, name: str, offset: int) -> list[TableObject]:
+        if offset & 3 or offset + 4 > self.size:
+            raise self.misplaced("vector of tables", offset)
+        n = self.u32[offset >> 2]
+        if offset + 4 + 4 * n > self.size:
+            raise Damage(f"vector of {n} tables at offset {offset} runs past {self.end}")
         if n > self.tables_left:
-            raise Damage(f"vector of {n} tables at offset {at}: more than the rest of the file can hold")
+            raise Damage(f"vector of {n} tables at offset {offset}: more than the rest of the file can hold")
         self.spend_room(8 * n)
         items: list[TableObject] = []
-        start, table = at + 4, self.table
-        for offset in self.u32[start >> 2 : (start >> 2) + n]:
+        start, table = offset + 4, self.table
+        for relative in self.u32[start >> 2 : (start >> 2) + n]:
             try:
-                items.append(table(name, start + offset))
+                items.append(table(name, start + relative))
             except Damage as damage:
                 damage.path = f"[{len(items)}]{damage.path}"
                 raise
@@ -296,9 +296,9 @@ class _FlatBufferReader:
         return TableList(items)
 
     def stored_outside(self, model: Any) -> None:
-        """Attach the bytes that files over 2 GB keep behind the FlatBuffer; the marks left are `offset = size = 1`.
+        """Attach data that files over 2 GB store after the FlatBuffer; `offset = size = 1` marks it.
 
-        An offset of 0 or 1 means that there are none (schema.fbs, tables Buffer and Operator).
+        An offset of 0 or 1 means none (schema.fbs, tables Buffer and Operator).
         """
         for i, buffer in enumerate(model.buffers):
             if buffer.offset > 1:
@@ -311,12 +311,12 @@ class _FlatBufferReader:
                     op.custom_options = self.outside(op.large_custom_options_offset, op.large_custom_options_size, path)
                     op.large_custom_options_offset = op.large_custom_options_size = 1
 
-    def outside(self, at: int, n: int, path: str) -> np.ndarray:
-        if at + n > self.size:
-            raise Damage(f"{n} bytes stored at offset {at} run past {self.end}", path)
+    def outside(self, offset: int, n: int, path: str) -> np.ndarray:
+        if offset + n > self.size:
+            raise Damage(f"{n} bytes stored at offset {offset} run past {self.end}", path)
         self.spend(n)
-        self.end_flatbuffer(at)
-        array = np.frombuffer(self.view, np.uint8, n, at)
+        self.end_flatbuffer(offset)
+        array = np.frombuffer(self.view, np.uint8, n, offset)
         array.flags.writeable = False
         return array
 
@@ -334,10 +334,10 @@ class _FlatBufferReader:
     def end(self) -> str:
         return f"the end of the file ({self.size} bytes)"
 
-    def misplaced(self, what: str, at: int) -> Damage:
-        if 0 <= at <= self.size - 4:
-            return Misaligned(f"{what} at offset {at} is not aligned")
-        return Damage(f"{what} at offset {at} lies outside the file ({self.size} bytes)")
+    def misplaced(self, what: str, offset: int) -> Damage:
+        if 0 <= offset <= self.size - 4:
+            return Misaligned(f"{what} at offset {offset} is not aligned")
+        return Damage(f"{what} at offset {offset} lies outside the file ({self.size} bytes)")
 
 
 @functools.lru_cache(1024)

@@ -1,4 +1,4 @@
-"""What a model needs of a run time: by node, the version in the file, the least that would do, the first run time.
+"""Run-time requirements of a model: for each node the version in the file, the least one, the first run time.
 
 Lives here: `requirements`, `unsupported_by`, `user_custom_ops`, `least_runtime`, `stored_runtime`.
 Not here: the rules (versions.py), reports (opwright.tools), converting for an older run time (lite/convert/).
@@ -15,17 +15,17 @@ from .flexbuffers import custom_version
 OFFICIAL_CUSTOMS = frozenset(
     {"TFLite_Detection_PostProcess", "AudioSpectrogram", "Mfcc", "NumericVerify", "aeq.hadamard_rotation"}
 )
-"""Custom operators that the official run time has itself."""
+"""Custom operators that the official run time includes."""
 
 
 class Requirement(NamedTuple):
-    """One node of a model, or an operator code that no node uses.
+    """The run time that one node requires, or an operator code without nodes.
 
-    subgraph, node: where it is, None for a code without nodes; code: the index of its operator code. operator: the
-    builtin's or the custom operator's name. version: as the file says, a custom operator's in its code or its options.
-    needed, why: the least version that expresses the node and the rule that asks for it; a custom operator's is what
-    the file says. runtime: the first official run time with both versions, the file's and the one needed (a stamp that
-    is too low deceives a run time, but gives it no kernel); "" where none is known.
+    subgraph, node: the position, None for a code without nodes. code: the index of its operator code. operator: the
+    builtin's or the custom operator's name. version: in the file, for a custom operator in its code or its options.
+    needed, why: the least version that expresses the node and the rule that requires it; for a custom operator the
+    file's version. runtime: the first official run time with both versions, the file's and the needed one (a version
+    that is too low does not give a run time the kernel); "" if unknown.
     """
 
     subgraph: int | None
@@ -40,24 +40,24 @@ class Requirement(NamedTuple):
 
     @property
     def least(self) -> int:
-        """The version that a run time must have: a stamp that is too high is refused as well."""
+        """The version that a run time must support; it also refuses a version that is higher than needed."""
         return max(self.version, self.needed)
 
     @property
     def where(self) -> str:
-        """The node in words: node 12, node 3 of subgraph 1."""
+        """The node's position as text: node 12, node 3 of subgraph 1."""
         if self.node is None:
             return "no node"
         return f"node {self.node}" + (f" of subgraph {self.subgraph}" if self.subgraph else "")
 
 
 def requirements(model: Any) -> list[Requirement]:
-    """What each node of a verified model needs, in the order of the file; then operator codes without nodes."""
-    found, used = [], set()
+    """Return the requirement of each node of a verified model, in file order, then of operator codes without nodes."""
+    result, used = [], set()
     for index, subgraph in enumerate(model.subgraphs):
         for number, operator in enumerate(subgraph.operators):
             used.add(operator.opcode_index)
-            found.append(
+            result.append(
                 _requirement(
                     model,
                     operator.opcode_index,
@@ -67,7 +67,7 @@ def requirements(model: Any) -> list[Requirement]:
                     operator.custom_options,
                 )
             )
-    return found + [_requirement(model, i) for i in range(len(model.operator_codes)) if i not in used]
+    return result + [_requirement(model, i) for i in range(len(model.operator_codes)) if i not in used]
 
 
 def _requirement(
@@ -84,29 +84,29 @@ def _requirement(
         version = custom_version(version, options)
         return Requirement(subgraph, node, code_index, code.custom_code or "", True, version, version, "", "")
     needed, why = (version, "") if view is None else (versions.stamp(name, view), versions.reason(name, view))
-    least, most = versions.resolver_range(name) or (1, 0)  # some have a run time in the table and no kernel there
-    wanted = max(version, needed)
-    runtime = versions.min_runtime(name, wanted) if least <= version and wanted <= most else ""
+    least, most = versions.resolver_range(name) or (1, 0)  # the table has run times for some operators without kernels
+    required = max(version, needed)
+    runtime = versions.min_runtime(name, required) if least <= version and required <= most else ""
     return Requirement(subgraph, node, code_index, name, False, version, needed, why, runtime)
 
 
-def unsupported_by(found: Iterable[Requirement], runtime: str) -> list[Requirement]:
-    """Those that a run time does not have, custom operators apart, in order. "2.8" means any 2.8.x."""
-    return [n for n in found if not n.custom and (not n.runtime or versions.is_newer(n.runtime, runtime))]
+def unsupported_by(requirements: Iterable[Requirement], runtime: str) -> list[Requirement]:
+    """Return the requirements of builtin operators that a run time does not meet, in order. "2.8" means any 2.8.x."""
+    return [n for n in requirements if not n.custom and (not n.runtime or versions.is_newer(n.runtime, runtime))]
 
 
-def user_custom_ops(found: Iterable[Requirement]) -> list[Requirement]:
-    """The nodes of custom operators that no official run time has by itself, in order."""
-    return [n for n in found if n.custom and n.node is not None and n.operator not in OFFICIAL_CUSTOMS]
+def user_custom_ops(requirements: Iterable[Requirement]) -> list[Requirement]:
+    """Return the nodes of custom operators that the official run time does not include, in order."""
+    return [n for n in requirements if n.custom and n.node is not None and n.operator not in OFFICIAL_CUSTOMS]
 
 
-def least_runtime(found: Iterable[Requirement]) -> str:
-    """The first run time that has what all nodes need, custom operators and what no run time is known to have apart."""
-    return max((n.runtime for n in found if n.node is not None), key=versions.runtime_key, default="")
+def least_runtime(requirements: Iterable[Requirement]) -> str:
+    """Return the first run time that meets all nodes' requirements, except those of custom and unknown operators."""
+    return max((n.runtime for n in requirements if n.node is not None), key=versions.runtime_key, default="")
 
 
 def stored_runtime(model: Any) -> str | None:
-    """The run time that the model's metadata names, None where it names none; "?" where the entry is malformed."""
+    """Return the run time in the model's metadata, None without an entry, "?" for a malformed one."""
     for entry in model.metadata or ():
         if entry.name == versions.METADATA_NAME:
             data = model.buffers[entry.buffer].data if 0 <= entry.buffer < len(model.buffers) else None

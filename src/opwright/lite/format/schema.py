@@ -28,7 +28,7 @@ FILE_IDENTIFIER = b"TFL3"
 FILE_IDENTIFIER_AT = 4  # byte offset of the identifier
 VERSION = 3
 
-# name: (struct code, width in bytes, NumPy dtype). FlatBuffers is little-endian everywhere.
+# name: (struct code, width in bytes, NumPy dtype); FlatBuffers is little-endian.
 SCALARS: dict[str, tuple[str, int, np.dtype[Any]]] = {
     "bool": ("B", 1, np.dtype(np.bool_)),
     "int8": ("b", 1, np.dtype(np.int8)),
@@ -41,7 +41,7 @@ SCALARS: dict[str, tuple[str, int, np.dtype[Any]]] = {
     "float32": ("f", 4, np.dtype("<f4")),
 }
 
-# Vectors written even when empty: run times take them without asking whether they are there.
+# Vectors written even when empty: run times read them without a test for presence.
 ALWAYS_PRESENT = frozenset(
     {
         "Model.operator_codes",
@@ -82,20 +82,20 @@ class SchemaField(NamedTuple):
 
     @property
     def inline(self) -> str:
-        """The key in SCALARS of what the table itself holds: the scalar, or an offset to the value."""
+        """The key in SCALARS of the table's inline value: the scalar, or an offset to the value."""
         return self.scalar if self.kind == "scalar" else "uint32"
 
     @property
     def keeps_absence(self) -> bool:
-        """Whether an absent value (None) differs from an empty one: so for strings and for vectors of bytes.
+        """Whether an absent value (None) differs from an empty one, as for strings and vectors of bytes.
 
-        A buffer without data belongs to a tensor computed at run time, one with zero bytes to an empty constant.
+        A buffer without data belongs to a computed tensor, one with zero bytes to an empty constant.
         """
         return self.kind == "string" or (self.kind == "vector" and self.scalar == "uint8")
 
 
 class SchemaTable(NamedTuple):
-    """One table: its name and fields in order of id. A union's type tag is no field of its own here (see `Field.of`);
+    """One table: its name and fields in order of id. A union's type tag is not a separate field (see `SchemaField.of`);
     it is stored under the id before the union's."""
 
     name: str
@@ -124,7 +124,7 @@ def _field(owner: str, name: str, id: int, type: str, default: Any, align: int =
 
 @once
 def table(name: str) -> SchemaTable:
-    """The table of that name, spelled as in the schema ("Conv2DOptions"). Raises KeyError for a name it lacks."""
+    """Return the table of a name as in the schema ("Conv2DOptions"). Raises KeyError for an unknown name."""
     rows = [_field(name, *row) for row in _facts()["tables"][name]]
     tags = {f"{field.name}_type" for field in rows if field.kind == "union"}
     return SchemaTable(
@@ -134,28 +134,28 @@ def table(name: str) -> SchemaTable:
 
 @functools.cache
 def tables() -> tuple[str, ...]:
-    """The names of all tables."""
+    """Return the names of all tables."""
     return tuple(_facts()["tables"])
 
 
 @once
 def union(name: str) -> dict[int, str]:
-    """type tag -> table name, for a union. Tag 0 (NONE) is left out."""
+    """Return type tag -> table name for a union, without tag 0 (NONE)."""
     tags = _facts()["enums"][name]
     return {tags[member]: member for member in _facts()["unions"][name]}
 
 
 @once
 def union_tags(name: str) -> dict[str, int]:
-    """table name -> type tag, for a union."""
+    """Return table name -> type tag for a union."""
     return {member: tag for tag, member in union(name).items()}
 
 
 @once
 def enum(name: str) -> type[_enum.IntEnum]:
-    """The enum of that name as an IntEnum class. Raises KeyError for a name the schema lacks."""
+    """Return the enum of a name as an IntEnum class. Raises KeyError for an unknown name."""
     members = _facts()["enums"][name]
-    simple = getattr(_enum, "_simple_enum", None)  # what the standard library makes its own enums by, in half the time
+    simple = getattr(_enum, "_simple_enum", None)  # used by the standard library for its own enums; takes half the time
     if simple is None:
         return _enum.IntEnum(name, members, module=__name__)  # type: ignore[return-value]
     return simple(_enum.IntEnum)(type(name, (), {"__module__": __name__, "__qualname__": name, **members}))
@@ -163,7 +163,7 @@ def enum(name: str) -> type[_enum.IntEnum]:
 
 @once
 def enum_members(name: str) -> dict[int, _enum.IntEnum]:
-    """value -> member, for turning stored numbers into members; a number it lacks is newer than this schema."""
+    """Return value -> member, to convert stored numbers; a missing number is newer than the schema."""
     return {int(member): member for member in enum(name)}
 
 

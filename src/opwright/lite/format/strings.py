@@ -1,10 +1,10 @@
-"""String tensors: the one way that .tflite keeps a list of byte strings in a tensor's buffer.
+"""String tensors: lists of byte strings in a tensor's buffer.
 
 Lives here: `pack_strings`, `unpack_strings`, the check of a buffer.  Not here: strings as tensors (lite/runtime).
 
 The layout, all little-endian:
 
-    int32 count | int32 offsets[count + 1] | the bytes of all strings, one after the other
+    int32 count | int32 offsets[count + 1] | the concatenated bytes of all strings
 
 String i is bytes[offsets[i] : offsets[i + 1]], counted from the start of the buffer. Source: tflite/string_util.h.
 """
@@ -24,9 +24,9 @@ _INT32_MAX = 2**31 - 1
 
 
 def pack_strings(strings: Sequence[bytes | str]) -> bytes:
-    """The buffer of a string tensor with these elements, in row-major order; str is stored as UTF-8.
+    """Return the buffer of a string tensor with these elements, in row-major order; str is stored as UTF-8.
 
-    raises InvalidArgumentError when an element is no string, or the whole passes 2 GB
+    raises InvalidArgumentError if an element is not a string, or the total exceeds 2 GB
     """
     items = [s.encode() if isinstance(s, str) else s for s in strings]
     for i, item in enumerate(items):
@@ -43,7 +43,7 @@ def pack_strings(strings: Sequence[bytes | str]) -> bytes:
 
 
 def string_offsets(buffer: Any) -> np.ndarray:
-    """The checked offsets[count + 1] of a string tensor's buffer. Raises DataLossError where the layout is broken."""
+    """Return the checked offsets[count + 1] of a string tensor's buffer. Raises DataLossError for an invalid layout."""
     raw = np.frombuffer(buffer, np.uint8)
     if raw.size < 4:
         raise DataLossError(
@@ -65,9 +65,9 @@ def string_offsets(buffer: Any) -> np.ndarray:
 
 
 def unpack_strings(buffer: Any, shape: Sequence[int] | None = None) -> np.ndarray:
-    """The elements of a string tensor, as an object array of bytes with the given shape (default: flat).
+    """Return the elements of a string tensor, as an object array of bytes with the specified shape (default: flat).
 
-    raises DataLossError where the layout is broken, InvalidArgumentError when the shape wants another number of strings
+    raises DataLossError for an invalid layout, InvalidArgumentError if the shape requires another number of strings
     """
     offsets = string_offsets(buffer).tolist()
     data = memoryview(buffer).cast("B")

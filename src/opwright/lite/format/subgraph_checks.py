@@ -16,7 +16,8 @@ from . import schema
 
 
 class Finding(NamedTuple):
-    """at: path of the field from the model's root. what: the sentence. found, wanted: as errors print them."""
+    """A violation found in a model. at: path of the field from the model's root. what: the message. found, wanted: see
+    errors."""
 
     at: str
     what: str
@@ -28,8 +29,9 @@ INPUT, CONSTANT, VARIABLE, GIVEN = "a subgraph input", "a constant", "a variable
 
 
 def tensor_flow(model: Any) -> Iterator[Finding]:
-    """Nodes run in the order of the file. What a tensor is before that: an input, a constant or a variable, or none."""
-    known = schema.enum_members("BuiltinOperator")
+    """Check that nodes, which run in file order, read only inputs, constants, variables and outputs of earlier
+    nodes."""
+    builtins = schema.enum_members("BuiltinOperator")
     for i, subgraph in enumerate(model.subgraphs):
         state: dict[int, str] = {}
         for j, tensor in enumerate(subgraph.tensors):
@@ -41,25 +43,25 @@ def tensor_flow(model: Any) -> Iterator[Finding]:
         for j, operator in enumerate(subgraph.operators):
             for side, indices in (("Input", operator.inputs), ("Output", operator.outputs)):
                 for position, index in enumerate(np.asarray(indices).tolist()):
-                    what = state.get(index)
-                    if index < 0 or (what is None) != (side == "Input"):
+                    state_of_tensor = state.get(index)
+                    if index < 0 or (state_of_tensor is None) != (side == "Input"):
                         if side == "Output":
                             state[index] = GIVEN
                         continue
                     code = model.operator_codes[operator.opcode_index]
                     number = max(code.builtin_code, code.deprecated_builtin_code)
-                    name = code.custom_code or getattr(known.get(number), "name", str(number))
-                    says = "is not produced" if what is None else f"is {what}"
-                    says += ". There is a cycle in the graph" if what == GIVEN else ""
-                    at = f"subgraphs[{i}].operators[{j}].{side.lower()}s[{position}]"
-                    yield Finding(at, f"{side} tensor {index} to op {j} ({name}) {says}")
+                    name = code.custom_code or getattr(builtins.get(number), "name", str(number))
+                    message = "is not produced" if state_of_tensor is None else f"is {state_of_tensor}"
+                    message += ". There is a cycle in the graph" if state_of_tensor == GIVEN else ""
+                    path = f"subgraphs[{i}].operators[{j}].{side.lower()}s[{position}]"
+                    yield Finding(path, f"{side} tensor {index} to op {j} ({name}) {message}")
 
 
-MAX_CALL_DEPTH = 64  # levels of subgraphs that call subgraphs: each costs the run time some of its stack
+MAX_CALL_DEPTH = 64  # nesting of calls: each level uses some of the run time's stack
 
 
 def called_subgraphs(operator: Any) -> list[tuple[str, int]]:
-    """(field, subgraph index) for every subgraph that an operator's options name."""
+    """Return (field, subgraph index) for every subgraph that an operator's options name."""
     calls = []
     for union in ("builtin_options", "builtin_options_2"):
         options = getattr(operator, union)
@@ -77,12 +79,12 @@ def subgraph_calls(model: Any) -> Iterator[Finding]:
         for j, operator in enumerate(subgraph.operators):
             for field, index in called_subgraphs(operator):
                 if not 0 <= index < n:
-                    at = f"subgraphs[{i}].operators[{j}].{field}"
-                    yield Finding(at, "no such subgraph", found=index, wanted=f"below {n}")
+                    path = f"subgraphs[{i}].operators[{j}].{field}"
+                    yield Finding(path, "no such subgraph", found=index, wanted=f"below {n}")
 
 
 def no_recursion(model: Any) -> Iterator[Finding]:
-    """Depth-first search over the call graph, with a list in place of recursion."""
+    """Check for cycles by an iterative depth-first search over the call graph."""
     calls = [
         sorted({index for op in subgraph.operators for _, index in called_subgraphs(op)})
         for subgraph in model.subgraphs
@@ -108,7 +110,7 @@ def no_recursion(model: Any) -> Iterator[Finding]:
 
 
 def call_depth(model: Any) -> Iterator[Finding]:
-    """The longest way down the call graph, which has no circles: subgraphs from those that call none upwards."""
+    """Check the longest path in the acyclic call graph, by topological order from subgraphs without calls."""
     calls = [{index for op in subgraph.operators for _, index in called_subgraphs(op)} for subgraph in model.subgraphs]
     callers: list[list[int]] = [[] for _ in calls]
     left = [len(called) for called in calls]
@@ -124,12 +126,12 @@ def call_depth(model: Any) -> Iterator[Finding]:
             left[caller] -= 1
             if left[caller] == 0:
                 ready.append(caller)
-    for i, found in enumerate(depth):
-        if found > MAX_CALL_DEPTH:
+    for i, levels in enumerate(depth):
+        if levels > MAX_CALL_DEPTH:
             yield Finding(
                 f"subgraphs[{i}]",
                 "subgraphs call each other too deeply",
-                found=f"{found} levels",
+                found=f"{levels} levels",
                 wanted=f"at most {MAX_CALL_DEPTH}",
             )
             return

@@ -1,7 +1,7 @@
-"""A vtable compiled for one table of the schema: how to read all tables that use it.
+"""Layout of a table: a vtable compiled for one table of the schema, which reads every table that uses it.
 
 Lives here: `TableLayout`, `layout_of` with the checks of a vtable's entries, `Damage`.
-Not here: finding a vtable in the file, reading by its layout (reader.py).
+Not here: locating a vtable in the file, reading by its layout (reader.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .objects import absent_vector, default_of, table_class
 
 
 class Damage(Exception):
-    """The structure is damaged. Each level on the way up puts its step in front of `path`. do: what may help."""
+    """Damaged structure. Each level of the call stack prepends its step to `path`. do: a remedy."""
 
     do = "get or convert the file again; it is cut short or damaged"
 
@@ -26,31 +26,31 @@ class Damage(Exception):
 
 
 class Misaligned(Damage):
-    """Something is not where FlatBuffers' alignment puts it; the official run time refuses the file, too."""
+    """A violation of FlatBuffers' alignment, which the official run time also refuses."""
 
-    do = "write or convert the file again: what wrote it last did not align it as FlatBuffers are"
+    do = "write or convert the file again: the program that wrote it did not align it as FlatBuffers require"
 
 
 class TableLayout(NamedTuple):
-    """One vtable for one table."""
+    """One vtable, compiled for one table."""
 
-    make: Callable[[], Any]  # a table's object without values
+    make: Callable[[], Any]  # creates a table's object without values
     size: int  # bytes in the table
-    room: int  # bytes of its Python object
+    room: int  # bytes of the Python object
     unpack: struct.Struct  # all present inline fields, in order of position
-    phase: int | None  # where 8-byte fields are, modulo 8; None without such
+    phase: int | None  # position of 8-byte fields, modulo 8; None without any
     steps: tuple[tuple[str, int, Callable[..., Any] | dict[int, Any] | None, Any], ...]  # name, position, how, of what
     unions: tuple[tuple[schema.SchemaField, int, int], ...]  # field, position of its type tag, position of its offset
-    lone_tags: tuple[int, ...]  # positions of type tags of unions whose offset is left out
+    lone_tags: tuple[int, ...]  # positions of type tags of unions whose offset is absent
     absent: tuple[tuple[str, Any], ...]
     absent_lists: tuple[str, ...]
     unknown: tuple[tuple[int, int, int], ...]  # id, position, bytes up to the next field
 
 
 class _Entries(NamedTuple):
-    """The schema's side of a table, as every layout of it needs it."""
+    """Data of a table's schema that all its layouts share."""
 
-    fields: tuple[tuple[schema.SchemaField, str, int, Any], ...]  # field, struct code, width, how to read a scalar
+    fields: tuple[tuple[schema.SchemaField, str, int, Any], ...]  # field, struct code, width, reader of a scalar
     ids: frozenset[int]
 
 
@@ -59,8 +59,8 @@ _BOOL = {0: False} | dict.fromkeys(range(1, 256), True)
 
 
 def _entries_of(name: str) -> _Entries:
-    found = _known.get(name)
-    if found is None:
+    entries = _known.get(name)
+    if entries is None:
         rows, ids = [], set()
         for field in schema.table(name).fields:
             code, width, _ = schema.SCALARS[field.inline]
@@ -71,18 +71,18 @@ def _entries_of(name: str) -> _Entries:
             ids.add(field.id)
             if field.kind == "union":
                 ids.add(field.id - 1)
-        found = _known[name] = _Entries(tuple(rows), frozenset(ids))
-    return found
+        entries = _known[name] = _Entries(tuple(rows), frozenset(ids))
+    return entries
 
 
 def layout_of(name: str, size: int, entries: Sequence[int], how: Mapping[str, Callable[..., Any]]) -> TableLayout:
-    """The layout by a vtable's entries. size: the table's bytes. how: the reader's methods, by kind of field.
+    """Return the layout for a vtable's entries. size: the table's bytes. how: the reader's methods, by kind of field.
 
-    raises Damage naming the field whose entry is impossible
+    raises Damage naming the field of an impossible entry
     """
-    known = _entries_of(name)
+    schema_entries = _entries_of(name)
     present, absent, lists, unions, lone, phases = [], [], [], [], [], set()
-    for field, code, width, scalar in known.fields:
+    for field, code, width, scalar in schema_entries.fields:
         position = entries[field.id] if field.id < len(entries) else 0
         if position == 0:
             if field.kind == "tables":
@@ -123,13 +123,13 @@ def layout_of(name: str, size: int, entries: Sequence[int], how: Mapping[str, Ca
         steps.append((field.name, position, read, of))
     cls = table_class(name)
     arrays = sum(field.kind == "vector" for _, _, _, field, _ in present)
-    room = 64 + 8 * len(known.fields) + 96 * len(lists) + 112 * arrays
+    room = 64 + 8 * len(schema_entries.fields) + 96 * len(lists) + 112 * arrays
     newer: tuple[tuple[int, int, int], ...] = ()
-    if len(entries) > len(known.ids):
-        taken = [(position, width) for position, _, width, _, _ in present]
-        taken += [(tag_at, 1) for tag_at in (*lone, *(tag_at for _, tag_at, _ in unions))]
-        taken += [(position, 4) for _, _, position in unions]
-        newer = _unknown(name, size, entries, known.ids, taken)
+    if len(entries) > len(schema_entries.ids):
+        occupied = [(position, width) for position, _, width, _, _ in present]
+        occupied += [(tag_at, 1) for tag_at in (*lone, *(tag_at for _, tag_at, _ in unions))]
+        occupied += [(position, 4) for _, _, position in unions]
+        newer = _unknown(name, size, entries, schema_entries.ids, occupied)
     make, phase = functools.partial(cls.__new__, cls), phases.pop() if phases else None
     return TableLayout(
         make,
@@ -147,14 +147,14 @@ def layout_of(name: str, size: int, entries: Sequence[int], how: Mapping[str, Ca
 
 
 def _unknown(
-    name: str, size: int, entries: Sequence[int], ids: frozenset[int], taken: list[tuple[int, int]]
+    name: str, size: int, entries: Sequence[int], ids: frozenset[int], occupied: list[tuple[int, int]]
 ) -> tuple[tuple[int, int, int], ...]:
-    """The fields newer than the schema. taken: position and width of the others."""
-    found = sorted((position, id) for id, position in enumerate(entries) if position and id not in ids)
-    starts = sorted([position for position, _ in found] + [position for position, _ in taken] + [size])
-    covered = {byte for position, width in taken for byte in range(position, position + width)}
+    """Return the fields newer than the schema. taken: position and width of the others."""
+    unknown = sorted((position, id) for id, position in enumerate(entries) if position and id not in ids)
+    starts = sorted([position for position, _ in unknown] + [position for position, _ in occupied] + [size])
+    covered = {byte for position, width in occupied for byte in range(position, position + width)}
     result = []
-    for (position, id), (following, _) in zip(found, [*found[1:], (size, 0)]):
+    for (position, id), (following, _) in zip(unknown, [*unknown[1:], (size, 0)]):
         if position < 4 or position >= size or position in covered or position == following:
             raise Damage(f"field {id}, newer than the schema, at byte {position} of a table of {size}")
         result.append((id, position, starts[bisect.bisect_right(starts, position)] - position))

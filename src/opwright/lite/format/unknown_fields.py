@@ -1,16 +1,16 @@
-"""What a file holds that this schema does not name: newer fields of tables, newer members of unions.
+"""Fields and union members of a file that are newer than the schema.
 
 Lives here: `UnknownField`, `UnknownUnionMember`, `SourceFile`.
-Not here: finding them (reader.py), writing them (writer.py).
+Not here: reading them (reader.py), writing them (writer.py).
 
-A FlatBuffer does not say what a field is. What can be known of one that the schema lacks is where it starts and where
-the next one does. A scalar or struct may be copied; an offset must be changed when it moves; and some bytes may be
-either. So files are kept as far as that goes:
+A FlatBuffer does not record the types of fields. Of an unknown field only its start and that of the next field are
+known. Scalars and structs may be copied, offsets must be adjusted when they move, and some bytes could be either.
+Files are preserved as follows:
 
-    nothing was changed              the bytes of the file are written again
+    an unchanged model               the bytes of the file are written again
     a field that is no offset        its bytes are copied (`UnknownField.bytes`)
-    a member of a union              an offset points to it, so it goes along with the file that it is in (`SourceFile`)
-    a field that may be an offset    writing a changed model is an error that names it; `unknown="drop"` leaves it out
+    a member of a union              an offset refers to it, so its file is written with the model (`SourceFile`)
+    a field that may be an offset    writing a changed model is an error that names it; `unknown="drop"` omits it
 """
 
 from __future__ import annotations
@@ -21,8 +21,12 @@ import numpy as np
 
 
 class UnknownField(NamedTuple):
-    """bytes: from the field's start to that of the next, padding included. maybe_offset: its bytes fit an offset, too,
-    so they cannot be copied to another place. Equal: the bytes, but for zeros at the end, which may be padding."""
+    """A field newer than the schema.
+
+    bytes: from the field's start to the start of the next, including padding. maybe_offset: the bytes could be an
+    offset, so that they cannot be copied to another position. Equality compares the bytes without trailing zeros, which
+    may be padding.
+    """
 
     bytes: bytes
     maybe_offset: bool
@@ -40,21 +44,22 @@ class UnknownField(NamedTuple):
 
 
 class SourceFile:
-    """The bytes a model was read from, as far as the FlatBuffer goes; shared by copies of what was read from it."""
+    """The bytes that a model was read from, up to the end of the FlatBuffer; shared by copies of its objects."""
 
     __slots__ = ("base", "file", "flatbuffer")
 
     def __init__(self, file: memoryview, end: int) -> None:
-        """file: all of it. end: where the FlatBuffer ends, and what is stored behind it begins."""
+        """Initialize. file: all bytes. end: the end of the FlatBuffer, where appended data begins."""
         self.file, self.flatbuffer = file, file[:end]
         self.base = np.frombuffer(file, np.uint8).__array_interface__["data"][0]
 
     def place_of(self, array: np.ndarray) -> int | None:
-        """Where in the FlatBuffer a vector's elements are, if the array is a view on that vector."""
-        at = array.__array_interface__["data"][0] - self.base
-        if not (4 <= at <= len(self.flatbuffer) - array.nbytes and array.flags.c_contiguous and len(array)):
+        """Return the offset of a vector's elements in the FlatBuffer if the array is a view on that vector, else
+        None."""
+        offset = array.__array_interface__["data"][0] - self.base
+        if not (4 <= offset <= len(self.flatbuffer) - array.nbytes and array.flags.c_contiguous and len(array)):
             return None
-        return at if int.from_bytes(self.flatbuffer[at - 4 : at], "little") == len(array) else None
+        return offset if int.from_bytes(self.flatbuffer[offset - 4 : offset], "little") == len(array) else None
 
     def __deepcopy__(self, memo: Any) -> SourceFile:
         return self

@@ -1,12 +1,12 @@
-"""What makes a .tflite model valid beyond being readable, as one table of named rules.
+"""Validity of a .tflite model beyond being readable, as one table of named rules.
 
 Lives here: `RULES`, `findings`, `verify`.
 Not here: the structure of the bytes (reader.py), sizes of constants (constants.py), the order of nodes and the calls of
 subgraphs (subgraph_checks.py), whether an operator has a kernel or accepts its inputs (the interpreter's resolver and
 operators).
 
-Rules run in order and stop at the first that finds something: a rule may rely on all rules above it.
-Where the official run time has words for a finding, they are kept.
+Rules run in order and stop at the first with a finding: a rule may rely on all earlier rules.
+Messages are those of the official run time where it has one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CUSTOM = 32
 
 
 class ModelRule(NamedTuple):
-    """A check by name; `demands` is the sentence that a valid model fulfils."""
+    """A named check; `demands` describes a valid model."""
 
     name: str
     check: Callable[[Any], Iterator[Finding]]
@@ -34,9 +34,9 @@ class ModelRule(NamedTuple):
 
 
 def verify(model: Any, flow: bool = True) -> None:
-    """Check a model against RULES. flow: `tensor_flow` among them.
+    """Check a model against RULES. flow: include `tensor_flow`.
 
-    raises InvalidArgumentError with the first finding: rule, place, found and wanted
+    raises InvalidArgumentError with the first finding: rule, path, found and wanted
     """
     for rule in RULES:
         if rule.check is tensor_flow and not flow:
@@ -51,11 +51,11 @@ def verify(model: Any, flow: bool = True) -> None:
 
 
 def findings(model: Any) -> list[tuple[ModelRule, Finding]]:
-    """What is wrong by the first rule that finds something, at most MAX_FINDINGS; empty for a valid model."""
+    """Return the findings of the first rule that has some, at most MAX_FINDINGS; an empty list for a valid model."""
     for rule in RULES:
-        found = [(rule, finding) for finding, _ in zip(rule.check(model), range(MAX_FINDINGS))]
-        if found:
-            return found
+        result = [(rule, finding) for finding, _ in zip(rule.check(model), range(MAX_FINDINGS))]
+        if result:
+            return result
     return []
 
 
@@ -92,48 +92,48 @@ def has_buffers(model: Any) -> Iterator[Finding]:
 
 
 def operator_codes(model: Any) -> Iterator[Finding]:
-    known = schema.enum_members("BuiltinOperator")
+    builtins = schema.enum_members("BuiltinOperator")
     for i, code in enumerate(model.operator_codes):
         number = max(code.builtin_code, code.deprecated_builtin_code)
-        if number not in known:
+        if number not in builtins:
             what = f"Op builtin_code out of range: {number}. Are you using old TFLite binary with newer model?"
-            yield Finding(f"operator_codes[{i}]", what, wanted=f"0 to {max(known)}")
+            yield Finding(f"operator_codes[{i}]", what, wanted=f"0 to {max(builtins)}")
         elif number == CUSTOM and not code.custom_code:
             yield Finding(f"operator_codes[{i}]", "Operator with CUSTOM builtin_code has no custom_code.")
 
 
 def tensor_types(model: Any) -> Iterator[Finding]:
-    known = schema.enum_members("TensorType")
-    for at, _, tensor in _tensors(model):
-        if tensor.type not in known:
-            yield Finding(at, f"Unsupported data type {int(tensor.type)} in tensor", wanted=f"0 to {max(known)}")
+    types = schema.enum_members("TensorType")
+    for path, _, tensor in _tensors(model):
+        if tensor.type not in types:
+            yield Finding(path, f"Unsupported data type {int(tensor.type)} in tensor", wanted=f"0 to {max(types)}")
 
 
 def tensor_buffers(model: Any) -> Iterator[Finding]:
-    for at, j, tensor in _tensors(model):
+    for path, j, tensor in _tensors(model):
         if not 0 <= tensor.buffer < len(model.buffers):
             what = f"Tensor {j} specifies out of range buffer {tensor.buffer} (only {len(model.buffers)} buffers)."
-            yield Finding(at, what)
+            yield Finding(path, what)
 
 
 def tensor_shapes(model: Any) -> Iterator[Finding]:
-    for at, _, tensor in _tensors(model):
+    for path, _, tensor in _tensors(model):
         shape, signature = _ints(tensor.shape), _ints(tensor.shape_signature)
         if shape and min(shape) < 0:
-            yield Finding(f"{at}.shape", "negative dimension", found=_brief(shape))
+            yield Finding(f"{path}.shape", "negative dimension", found=_brief(shape))
         elif len(shape) > constants.MAX_RANK:
             yield Finding(
-                f"{at}.shape",
+                f"{path}.shape",
                 "more dimensions than an array can have",
                 found=len(shape),
                 wanted=f"at most {constants.MAX_RANK}",
             )
         elif shape and max(shape) ** len(shape) >= constants.ALWAYS_COUNTABLE and not constants.countable(shape):
-            yield Finding(f"{at}.shape", "shape asks for more elements than can be counted", found=_brief(shape))
+            yield Finding(f"{path}.shape", "shape asks for more elements than can be counted", found=_brief(shape))
         elif signature and len(signature) != len(shape):
-            yield Finding(f"{at}.shape_signature", "rank differs from the shape's", found=_brief(signature))
+            yield Finding(f"{path}.shape_signature", "rank differs from the shape's", found=_brief(signature))
         elif signature and min(signature) < -1:
-            yield Finding(f"{at}.shape_signature", "negative dimension other than -1", found=_brief(signature))
+            yield Finding(f"{path}.shape_signature", "negative dimension other than -1", found=_brief(signature))
 
 
 def external_buffers(model: Any) -> Iterator[Finding]:
@@ -146,9 +146,9 @@ def external_buffers(model: Any) -> Iterator[Finding]:
                 found=buffer.group,
                 wanted=f"below {len(model.external_buffer_groups)}",
             )
-    for at, _, tensor in _tensors(model):
+    for path, _, tensor in _tensors(model):
         if tensor.external_buffer and tensor.external_buffer not in ids:
-            yield Finding(f"{at}.external_buffer", "no external buffer has this id", found=tensor.external_buffer)
+            yield Finding(f"{path}.external_buffer", "no external buffer has this id", found=tensor.external_buffer)
 
 
 def subgraph_interfaces(model: Any) -> Iterator[Finding]:
@@ -161,54 +161,56 @@ def subgraph_interfaces(model: Any) -> Iterator[Finding]:
 
 
 def opcode_indices(model: Any) -> Iterator[Finding]:
-    for at, _, operator in _operators(model):
+    for path, _, operator in _operators(model):
         if not 0 <= operator.opcode_index < len(model.operator_codes):
             yield Finding(
-                at,
+                path,
                 f"Missing registration for opcode_index {operator.opcode_index}",
                 wanted=f"below {len(model.operator_codes)}",
             )
 
 
 def operator_tensors(model: Any) -> Iterator[Finding]:
-    for at, subgraph, operator in _operators(model):
-        yield from _indices(at, subgraph, "inputs", operator.inputs, -1, "node inputs")
-        yield from _indices(at, subgraph, "outputs", operator.outputs, 0, "node outputs")
-        yield from _indices(at, subgraph, "intermediates", operator.intermediates, -1, "node intermediates")
+    for path, subgraph, operator in _operators(model):
+        yield from _indices(path, subgraph, "inputs", operator.inputs, -1, "node inputs")
+        yield from _indices(path, subgraph, "outputs", operator.outputs, 0, "node outputs")
+        yield from _indices(path, subgraph, "intermediates", operator.intermediates, -1, "node intermediates")
         if len(operator.mutating_variable_inputs) > len(operator.inputs):
-            found, most = len(operator.mutating_variable_inputs), len(operator.inputs)
-            yield Finding(f"{at}.mutating_variable_inputs", "more than inputs", found=found, wanted=f"at most {most}")
+            count, most = len(operator.mutating_variable_inputs), len(operator.inputs)
+            yield Finding(f"{path}.mutating_variable_inputs", "more than inputs", found=count, wanted=f"at most {most}")
 
 
-def _indices(at: str, subgraph: Any, field: str, vector: Any, least: int, words: str) -> Iterator[Finding]:
+def _indices(path: str, subgraph: Any, field: str, vector: Any, least: int, words: str) -> Iterator[Finding]:
     n = len(subgraph.tensors)
     for position, index in enumerate(_ints(vector)):
         if not least <= index < n:
             what = f"Invalid tensor index {index} in {words}. The subgraph has {n} tensors"
-            yield Finding(f"{at}.{field}[{position}]", what)
+            yield Finding(f"{path}.{field}[{position}]", what)
 
 
 def constant_sizes(model: Any) -> Iterator[Finding]:
-    checked: dict[int, Finding | None] = {}  # string buffers by index: each is walked once however many tensors use it
-    for at, j, tensor in _tensors(model):
-        yield from constants.check(at, j, tensor, model.buffers[tensor.buffer], checked)
+    checked: dict[
+        int, Finding | None
+    ] = {}  # string buffers by index: each is checked once, however many tensors use it
+    for path, j, tensor in _tensors(model):
+        yield from constants.check(path, j, tensor, model.buffers[tensor.buffer], checked)
 
 
 def quantizations(model: Any) -> Iterator[Finding]:
-    for at, _, tensor in _tensors(model):
+    for path, _, tensor in _tensors(model):
         q = tensor.quantization
         if q is None:
             continue
-        at, shape, scales, zeros = f"{at}.quantization", _ints(tensor.shape), len(q.scale), len(q.zero_point)
+        path, shape, scales, zeros = f"{path}.quantization", _ints(tensor.shape), len(q.scale), len(q.zero_point)
         if scales and zeros != scales:
             what = f"QuantizationParam has {zeros} zero_point values and {scales} scale values. Must have same number."
-            yield Finding(at, what)
+            yield Finding(path, what)
         elif scales and not 0 <= q.quantized_dimension < (len(shape) or (2**31 if scales == 1 else 0)):
             what = f"quantized_dimension must be in range [0, {len(shape)}). Was {q.quantized_dimension}."
-            yield Finding(at, what)
+            yield Finding(path, what)
         elif scales > 1 and shape[q.quantized_dimension] != scales:
             yield Finding(
-                at,
+                path,
                 "number of scales is neither 1 nor the size of the quantized dimension",
                 found=scales,
                 wanted=f"1 or {shape[q.quantized_dimension]}",
@@ -222,37 +224,37 @@ def block_quantizations(model: Any) -> Iterator[Finding]:
             details: Any = tensor.quantization.details if tensor.quantization is not None else None
             if getattr(details, "table_name", "") not in ("BlockwiseQuantization", "MultiAxisQuantization"):
                 continue
-            at = f"subgraphs[{i}].tensors[{j}].quantization.details"
+            path = f"subgraphs[{i}].tensors[{j}].quantization.details"
             if not 0 <= details.scales < n:
-                yield Finding(f"{at}.scales", "no such tensor", found=details.scales, wanted=f"below {n}")
+                yield Finding(f"{path}.scales", "no such tensor", found=details.scales, wanted=f"below {n}")
             if not -1 <= details.zero_points < n:
-                yield Finding(f"{at}.zero_points", "no such tensor", found=details.zero_points, wanted=f"below {n}")
+                yield Finding(f"{path}.zero_points", "no such tensor", found=details.zero_points, wanted=f"below {n}")
             axes = _ints(getattr(details, "quantized_dimensions", ()))
             if details.table_name == "MultiAxisQuantization" and (
                 not axes or len(set(axes)) != len(axes) or not 0 <= min(axes) <= max(axes) < len(tensor.shape)
             ):
                 yield Finding(
-                    f"{at}.quantized_dimensions",
+                    f"{path}.quantized_dimensions",
                     "Invalid MultiAxisQuantization parameters.",
                     found=axes,
                     wanted=f"one or more of 0 to {len(tensor.shape) - 1}, each once",
                 )
             if details.block_size < 0:
-                yield Finding(f"{at}.block_size", "negative block size", found=details.block_size)
+                yield Finding(f"{path}.block_size", "negative block size", found=details.block_size)
 
 
 def signatures(model: Any) -> Iterator[Finding]:
     seen = set()
     for i, signature in enumerate(model.signature_defs):
-        at = f"signature_defs[{i}]"
+        path = f"signature_defs[{i}]"
         if signature.signature_key is None:
-            yield Finding(f"{at}.signature_key", "Missing exported method name for SignatureDef")
+            yield Finding(f"{path}.signature_key", "Missing exported method name for SignatureDef")
         if signature.signature_key in seen:
-            yield Finding(f"{at}.signature_key", "two signatures have one name", found=repr(signature.signature_key))
+            yield Finding(f"{path}.signature_key", "two signatures have one name", found=repr(signature.signature_key))
         seen.add(signature.signature_key)
         if not 0 <= signature.subgraph_index < len(model.subgraphs):
             yield Finding(
-                f"{at}.subgraph_index",
+                f"{path}.subgraph_index",
                 "no such subgraph",
                 found=signature.subgraph_index,
                 wanted=f"below {len(model.subgraphs)}",
@@ -264,15 +266,15 @@ def signatures(model: Any) -> Iterator[Finding]:
             for j, entry in enumerate(getattr(signature, side)):
                 if not 0 <= entry.tensor_index < n:
                     yield Finding(
-                        f"{at}.{side}[{j}].tensor_index",
+                        f"{path}.{side}[{j}].tensor_index",
                         "no such tensor",
                         found=entry.tensor_index,
                         wanted=f"below {n}",
                     )
                 if entry.name is None:
-                    yield Finding(f"{at}.{side}[{j}].name", f"one of the {side} has no name")
+                    yield Finding(f"{path}.{side}[{j}].name", f"one of the {side} has no name")
                 if entry.name in names:
-                    yield Finding(f"{at}.{side}[{j}].name", f"two {side} have one name", found=repr(entry.name))
+                    yield Finding(f"{path}.{side}[{j}].name", f"two {side} have one name", found=repr(entry.name))
                 names.add(entry.name)
 
 
@@ -304,7 +306,7 @@ RULES = tuple(
         (subgraph_interfaces, "the index of a tensor of the subgraph"),
         (opcode_indices, "the index of an operator code"),
         (operator_tensors, "the index of a tensor of the subgraph; -1 only for an input left out"),
-        (tensor_flow, "nodes in an order in which each tensor is given by one before others read it"),
+        (tensor_flow, "nodes in an order in which one produces each tensor before others read it"),
         (constant_sizes, "a buffer that holds the elements of every tensor that uses it"),
         (quantizations, "as many zero points as scales: one, or one for each slice of the quantized dimension"),
         (block_quantizations, "scales and zero points in tensors of the same subgraph"),

@@ -1,10 +1,10 @@
-"""Versions of the builtin operators: which version an operator needs, which are registered, since which run time.
+"""Versions of the builtin operators: the version that an operator needs, the registered ones, their first run time.
 
-Lives here: `stamp`, which evaluates the rules of `versions.json`, the same for whole models, and look-ups beside it.
+Lives here: `stamp`, which evaluates the rules of `versions.json`; the same for whole models; queries of the table.
 Not here: conditions (conditions.py), versions of operators defined with this package, which follow from their
 definitions (ops/versioning.py).
 
-A rule is [version, condition]; within an operator the first rule that holds gives the version, none the default.
+A rule is [version, condition]; the first rule of an operator that holds determines the version, otherwise its default.
 The order is not by version.
 
 Source: LiteRT at commit f67457790c9c: op_version.cc, op_signature.cc and runtime_version.cc in
@@ -35,11 +35,11 @@ def _table() -> dict[str, Any]:
 
 
 def facts(op_name: str) -> dict[str, Any]:
-    """The row of one operator, as it stands in `versions.json`.
+    """Return the row of one operator in `versions.json`.
 
     code, options (table name or None), registered ([min, max] or None), default, min_runtime ({version: run time}),
-    rules; calibration (least version on the int16 path) and converter_writes_options (false) where they apply; for the
-    three codes that are no operators only code and special. Raises NotFoundError for a name the schema lacks.
+    rules; calibration (least version on the int16 path) and converter_writes_options (false) where they apply. The
+    three codes that are not operators have only code and special. Raises NotFoundError for an unknown name.
     """
     try:
         return _table()[op_name]
@@ -50,9 +50,9 @@ def facts(op_name: str) -> dict[str, Any]:
 
 
 def stamp(op_name: str, operator: OperatorView) -> int:
-    """The version that an operator needs: the least that can express it, as the official converter writes it.
+    """Return the version that an operator needs: the least that can express it, as the official converter writes it.
 
-    1 for CUSTOM. Raises NotFoundError for a name the schema lacks.
+    1 for CUSTOM. Raises NotFoundError for an unknown name.
     """
     row = facts(op_name)
     for version, condition in row.get("rules", ()):
@@ -62,7 +62,7 @@ def stamp(op_name: str, operator: OperatorView) -> int:
 
 
 def reason(op_name: str, operator: OperatorView) -> str:
-    """Why an operator needs the version that `stamp` gives, in words; "" where it is the default."""
+    """Return as text why an operator needs the version of `stamp`; "" for the default."""
     for _, condition in facts(op_name).get("rules", ()):
         if holds(condition, operator):
             return describe(condition)
@@ -71,22 +71,23 @@ def reason(op_name: str, operator: OperatorView) -> str:
 
 @functools.cache
 def options_since(op_name: str) -> dict[str, int]:
-    """The options that came with a later version: the least version in which each may be other than its default.
+    """Return the options of later versions: for each, the least version in which it may differ from its default.
 
-    It follows from the rules: an option that a rule wants to be other than its default came with the rule's version.
-    Options that are not among the keys have been there since version 1. Raises NotFoundError.
+    It follows from the rules: an option that a rule requires to differ from its default was added in the rule's
+    version. Options without an entry exist since version 1. Raises NotFoundError.
     """
     row = facts(op_name)
     defaults = {f.name: f.default for f in schema.table(row["options"]).fields} if row.get("options") else {}
-    found: dict[str, int] = {}
+    since: dict[str, int] = {}
     for version, condition in row.get("rules", ()):
         for name in options_set(condition, defaults):
-            found[name] = min(version, found.get(name, version))
-    return {name: version for name, version in found.items() if version > 1}
+            since[name] = min(version, since.get(name, version))
+    return {name: version for name, version in since.items() if version > 1}
 
 
 def resolver_range(op_name: str) -> tuple[int, int] | None:
-    """(min, max) version registered by the official builtin resolver, None for an operator it has no kernel for."""
+    """Return the (min, max) version that the official builtin resolver registers, None for an operator without
+    kernel."""
     registered = facts(op_name).get("registered")
     return (registered[0], registered[1]) if registered else None
 
@@ -106,17 +107,17 @@ def without_types_beyond(op_name: str, types: Container[str]) -> tuple[int, int]
 
 
 def min_runtime(op_name: str, version: int) -> str:
-    """The first official run time with that version, such as "2.3.0"; "" when none is known."""
+    """Return the first official run time with that version, such as "2.3.0"; "" if unknown."""
     return facts(op_name).get("min_runtime", {}).get(str(version), "")
 
 
 def builtin_code(code: Any) -> int:
-    """The number of the builtin operator that an OperatorCode names, in files old and new."""
+    """Return the number of the builtin operator of an OperatorCode, in old and new files."""
     return max(int(code.builtin_code), int(code.deprecated_builtin_code))
 
 
 def operator_code(op_name: str, version: int = 1, custom_code: str | None = None) -> Any:
-    """An OperatorCode with both fields set as old and new readers expect them."""
+    """Return an OperatorCode with both code fields set, for old and new readers."""
     number = int(facts(op_name)["code"])
     return objects.OperatorCode(
         deprecated_builtin_code=min(number, 127), builtin_code=number, version=version, custom_code=custom_code
@@ -124,7 +125,8 @@ def operator_code(op_name: str, version: int = 1, custom_code: str | None = None
 
 
 def op_name(code: Any) -> str:
-    """The builtin operator's name of an OperatorCode. Raises NotFoundError for a number newer than the schema."""
+    """Return the name of an OperatorCode's builtin operator. Raises NotFoundError for a number newer than the
+    schema."""
     number = builtin_code(code)
     member = schema.enum_members("BuiltinOperator").get(number)
     if member is None:
@@ -133,20 +135,20 @@ def op_name(code: Any) -> str:
 
 
 def view(subgraph: Any, operator: Any) -> OperatorView:
-    """An operator of a model as the rules see it."""
+    """Return an operator of a model as rules read it."""
 
     def tensors(indices: Any) -> list[Any]:
-        found = np.asarray(indices).tolist()
-        return [subgraph.tensors[i] if 0 <= i < len(subgraph.tensors) else None for i in found]
+        positions = np.asarray(indices).tolist()
+        return [subgraph.tensors[i] if 0 <= i < len(subgraph.tensors) else None for i in positions]
 
     options = operator.builtin_options if operator.builtin_options is not None else operator.builtin_options_2
     return OperatorView(tensors(operator.inputs), tensors(operator.outputs), options)
 
 
 def versions_of_model(model: Any) -> list[int]:
-    """The version each OperatorCode of a model needs: the greatest over all operators that share it.
+    """Return the version that each OperatorCode of a model needs: the maximum over all operators that share it.
 
-    Custom operators, and codes no operator uses, keep the version they have.
+    Custom operators, and codes that no operator uses, keep their version.
     """
     needed: dict[int, int] = {}
     for subgraph in model.subgraphs:
@@ -159,15 +161,15 @@ def versions_of_model(model: Any) -> list[int]:
 
 
 def stamp_model(model: Any) -> None:
-    """Set the version of each OperatorCode to what `versions_of_model` gives."""
+    """Set the version of each OperatorCode to that of `versions_of_model`."""
     for code, version in zip(model.operator_codes, versions_of_model(model)):
         code.version = version
 
 
 def min_runtime_of_model(model: Any) -> str:
-    """The least official run time that has all builtin operators of a model, by the versions in its operator codes.
+    """Return the least official run time with all builtin operators of a model, by the versions in its operator codes.
 
-    Versions unknown to the table are skipped; "" when nothing is known.
+    Versions missing from the table are skipped; "" if none is known.
     """
     used = {operator.opcode_index for subgraph in model.subgraphs for operator in subgraph.operators}
     codes = [model.operator_codes[i] for i in sorted(used)]
@@ -175,24 +177,24 @@ def min_runtime_of_model(model: Any) -> str:
 
 
 def runtime_key(version: str) -> tuple[int, ...]:
-    """Sort key of run-time versions: "2.9.0" < "2.10.0", "2.3" < "2.3.0", and "" before all."""
+    """Return the sort key of a run-time version: "2.9.0" < "2.10.0", "2.3" < "2.3.0", and "" before all."""
     return tuple(map(int, version.split("."))) if version else ()
 
 
 def is_newer(version: str, runtime: str) -> bool:
-    """Whether a run-time version comes after `runtime`, which may leave out its end: "2.8" means any 2.8.x."""
+    """Return whether a run-time version comes after `runtime`, which may be abbreviated: "2.8" means any 2.8.x."""
     limit = runtime_key(runtime)
     return runtime_key(version)[: len(limit)] > limit
 
 
 def lacks(runtime: str, op_name: str, version: int) -> bool:
-    """Whether a run time does not have that version of an operator; so for one that no run time is known to have."""
+    """Return whether a run time lacks that version of an operator; True if no run time is known to have it."""
     since = min_runtime(op_name, version)
     return not since or is_newer(since, runtime)
 
 
 def metadata_of(version: str) -> bytes:
-    """The 16 bytes of the metadata entry METADATA_NAME. Raises ValueError for a version of 16 characters or more."""
+    """Return the 16 bytes of the metadata entry METADATA_NAME. Raises ValueError for 16 characters or more."""
     if len(version) >= METADATA_BYTES:
         raise ValueError(f"run-time version {version!r} does not fit {METADATA_BYTES} bytes")
     return version.encode("ascii").ljust(METADATA_BYTES, b"\0")

@@ -1,15 +1,15 @@
-"""Objects to bytes of a .tflite file: a FlatBuffers writer, driven by the schema.
+"""FlatBuffers writer for .tflite files, driven by the schema.
 
-Lives here: `chunks` and `write`, from a `Model` object tree to its bytes. The same tree always gives the same bytes.
+Lives here: `chunks` and `write`, from a `Model` object tree to its bytes, which are a function of the tree.
 Not here: reading (reader.py), files and paths (model.py), checks of meaning (verify.py), versions (versions.py).
 
-The order in the file: identifier, then each table followed by the tables it holds (its vtable stands before its first
-use), then strings and short vectors, of which those that are equal are written once (offsets only lead forward), then,
-last, all vectors with a forced alignment, which are the weights: the structure stays together in the first pages.
-Written by hand rather than with `flatbuffers.Builder`, whose buffer is filled from the end and moved as it grows.
+The order in the file: identifier; each table followed by the tables it contains (its vtable precedes its first use);
+strings and short vectors, with duplicates written once (offsets only point forward); last, all vectors with a forced
+alignment, which are the weights. The structure therefore stays together in the first pages. `flatbuffers.Builder` is
+not used, because it fills its buffer from the end and moves it as it grows.
 
-A FlatBuffer ends at 2 GB. A `Buffer` marked with `offset >= 1`, and every one when the sum would pass that limit, is
-stored behind the FlatBuffer, aligned to 16 bytes; so are custom options with `large_custom_options_offset >= 1`.
+A FlatBuffer ends at 2 GB. A `Buffer` marked with `offset >= 1`, and every one if the sum would exceed that limit, is
+stored after the FlatBuffer, aligned to 16 bytes; so are custom options with `large_custom_options_offset >= 1`.
 
 Fields newer than the schema are kept as unknown_fields.py describes. The source file of an unknown union member is
 appended, and weights that are views on it are not written twice.
@@ -40,26 +40,25 @@ from .unknown_fields import SourceFile, UnknownField
 
 FLATBUFFER_LIMIT = 2**31 - 1
 OUTSIDE_ALIGN = 16
-CARRIED_ALIGN = 64  # of a file that goes along: more than any alignment in it
+CARRIED_ALIGN = 64  # of an appended source file: at least any alignment in it
 TABLE_LIMIT = 2**16 - 1  # positions in a table are 16 bits wide
 _u32 = struct.Struct("<I")
 
 
 def write(model: TableObject, unknown: str = "keep") -> bytes:
-    """The file's bytes. Raises what `chunks` raises."""
+    """Return the file's bytes. Raises as `chunks`."""
     return b"".join(chunks(model, unknown))
 
 
 def chunks(model: Any, unknown: str = "keep") -> list[Any]:
-    """The file as a list of buffers to be written one after the other: the FlatBuffer, and what is stored behind it.
+    """Return the file as a list of buffers to write in order: the FlatBuffer, and data stored after it.
 
-    unknown: whether what is newer than the schema is kept ("keep") or left out ("drop").
-    raises InvalidArgumentError where a field holds what the schema does not allow (the text names the field),
-    UnimplementedError for what is newer than the schema and cannot be moved, ResourceExhaustedError past 2 GB of
-    structure
+    unknown: whether fields newer than the schema are kept ("keep") or omitted ("drop"). raises InvalidArgumentError if
+    a field holds a value that the schema does not allow (the text names the field), UnimplementedError for a newer
+    field that cannot be moved, ResourceExhaustedError past 2 GB of structure
     """
     if unknown not in ("keep", "drop"):
-        raise InvalidArgumentError(what="`unknown` is no way to write", found=repr(unknown), wanted="'keep' or 'drop'")
+        raise InvalidArgumentError(what="`unknown` is invalid", found=repr(unknown), wanted="'keep' or 'drop'")
     source = getattr(model, "source", None)
     if source is not None and unknown == "keep" and reader.read(source.file) == model:
         return [source.file]
@@ -75,8 +74,8 @@ def chunks(model: Any, unknown: str = "keep") -> list[Any]:
         if misfit.newer:
             raise UnimplementedError(
                 what=f"{where}: {misfit.what}",
-                wanted="an unchanged model, or one that this schema knows whole",
-                do='write(..., unknown="drop") leaves out what is newer than the schema',
+                wanted="an unchanged model, or one without fields newer than this schema",
+                do='write(..., unknown="drop") omits fields newer than the schema',
             ) from None
         raise InvalidArgumentError(what=f"{where}: {misfit.what}") from None
     except ValueError as error:
@@ -84,7 +83,7 @@ def chunks(model: Any, unknown: str = "keep") -> list[Any]:
 
 
 def _bytes_of_buffers(model: Any) -> int:
-    """Bytes of all buffers; what is no buffer or holds no bytes counts nothing, and is found on writing."""
+    """Return the bytes of all buffers; invalid ones count as empty, and fail on writing."""
     total = 0
     for buffer in model.buffers if isinstance(model.buffers, (list, tuple)) else ():
         data = getattr(buffer, "data", None)
@@ -101,21 +100,21 @@ def _too_large(n: int) -> ResourceExhaustedError:
 
 
 class _TablePlan(NamedTuple):
-    """How the tables of one kind that have the same fields present are laid out."""
+    """Layout of the tables of one kind with the same fields present."""
 
     vtable: bytes
     pack: struct.Struct  # soffset, then the fields in order of position, with padding
-    align: int  # of the place 4 bytes behind the table's start: 8 where there is an 8-byte field
+    align: int  # of the position 4 bytes after the table's start: 8 if there is an 8-byte field
     order: tuple[int, ...]  # indices of the present fields in that order
     at: tuple[int, ...]  # position of each present field, as indexed by `order`
 
 
 @functools.cache
 def _plan(slots: tuple[tuple[int, str], ...]) -> _TablePlan:
-    """slots: (id, scalar, or "12" for so many bytes of an unknown field) of the present fields.
+    """Return the layout for present fields. slots: (id, scalar, or "12" for 12 bytes of an unknown field).
 
-    Positions count from the table's start, which the writer puts 4 bytes before a multiple of 8 where a field needs it.
-    Widest first, and unknown fields filled up to multiples of 8, so that nothing but the end needs padding.
+    Positions count from the table's start, which the writer puts 4 bytes before a multiple of 8 if a field needs it.
+    Widest fields come first, and unknown fields are padded to multiples of 8, so that only the end needs padding.
     """
     align = max((8 if _shape(scalar)[1] >= 8 else 4 for _, scalar in slots), default=4)
     order = tuple(sorted(range(len(slots)), key=lambda i: (-_shape(slots[i][1])[1], slots[i][0])))
@@ -135,10 +134,10 @@ def _plan(slots: tuple[tuple[int, str], ...]) -> _TablePlan:
 
 
 def _shape(scalar: str) -> tuple[str, int]:
-    """struct code and width."""
-    known = schema.SCALARS.get(scalar)
-    if known is not None:
-        return known[0], known[1]
+    """Return struct code and width."""
+    scalar_type = schema.SCALARS.get(scalar)
+    if scalar_type is not None:
+        return scalar_type[0], scalar_type[1]
     width = -(-int(scalar) // 8) * 8
     return f"{width}s", width
 
@@ -147,59 +146,61 @@ class _FlatBufferWriter:
     def __init__(self, outside: bool, drop: bool) -> None:
         self.out = bytearray()
         self.drop = drop
-        self.vectors = 0  # bytes of vectors, so that too many are not written first
-        self.leaves: dict[tuple[int, bytes], list[int]] = {}  # width (0: a string), contents: where offsets go
+        self.vectors = 0  # bytes of vectors, to fail before writing too many
+        self.leaves: dict[
+            tuple[int, bytes], list[int]
+        ] = {}  # (width or 0 for a string, contents): positions of offsets
         self.carried: dict[
             int, tuple[SourceFile, list[tuple[int, int]]]
-        ] = {}  # by id: the file; where offsets go, to what
+        ] = {}  # by id: the file; positions of offsets and their targets
         self.vtables: dict[bytes, int] = {}
-        self.aligned: list[tuple[int, int, np.ndarray]] = []  # where its offset goes, alignment, contents
+        self.aligned: list[tuple[int, int, np.ndarray]] = []  # position of the offset, alignment, contents
         self.outside = outside
-        self.behind: list[tuple[int, np.ndarray]] = []  # where its offset (8 bytes) goes, contents
+        self.behind: list[tuple[int, np.ndarray]] = []  # position of the offset (8 bytes), contents
 
     def file(self, model: TableObject) -> list[Any]:
         self.out += bytes(4) + schema.FILE_IDENTIFIER
         self.point(0, self.table("Model", model))
-        for (width, contents), places in self.leaves.items():
+        for (width, contents), offsets in self.leaves.items():
             leaf = self.leaf(width, contents)
-            for at in places:
-                self.point(at, leaf)
+            for offset in offsets:
+                self.point(offset, leaf)
         starts = self.carry()
-        for at, align, array in self.aligned:
-            there = [start + place for source, start in starts if (place := source.place_of(array)) is not None]
-            self.point(at, there[0] - 4 if there else self.vector(array, align))
+        for offset, align, array in self.aligned:
+            targets = [start + position for source, start in starts if (position := source.place_of(array)) is not None]
+            self.point(offset, targets[0] - 4 if targets else self.vector(array, align))
         if self.behind:
             self.pad(OUTSIDE_ALIGN)
         if len(self.out) > FLATBUFFER_LIMIT:
             raise _too_large(len(self.out))
         parts: list[Any] = [self.out]
         end = len(self.out)
-        for at, array in self.behind:
-            struct.pack_into("<Q", self.out, at, end)
+        for offset, array in self.behind:
+            struct.pack_into("<Q", self.out, offset, end)
             padding = -len(array) % OUTSIDE_ALIGN
             parts += [np.ascontiguousarray(array).data, bytes(padding)]
             end += len(array) + padding
         return parts
 
     def carry(self) -> list[tuple[SourceFile, int]]:
-        """Write the files that members of unions go along with, whole: each with its place."""
+        """Append the source files of unknown union members; return each with its offset."""
         starts = []
         for source, pointers in self.carried.values():
             self.pad(CARRIED_ALIGN)
             start = len(self.out)
             self.out += source.flatbuffer
             starts.append((source, start))
-            for at, target in pointers:
-                self.point(at, start + target)
+            for offset, target in pointers:
+                self.point(offset, start + target)
         return starts
 
-    # `point` and what it is given: byte offsets from the start of the file
+    # offsets are in bytes from the start of the file
 
-    def point(self, at: int, target: int) -> None:
-        _u32.pack_into(self.out, at, target - at)
+    def point(self, offset: int, target: int) -> None:
+        _u32.pack_into(self.out, offset, target - offset)
 
     def pad(self, multiple: int, ahead: int = 0) -> None:
-        """Zeros, until a thing put `ahead` bytes from here is on a multiple."""
+        """Pad with zeros until the position `ahead` bytes from here is a multiple."""
         self.out += bytes(-(len(self.out) + ahead) % multiple)
 
     def table(self, name: str, table: Any) -> int:
@@ -230,31 +231,31 @@ class _FlatBufferWriter:
                 slots.append((field.id, "uint32"))
                 values.append(0)
         newer: dict[int, UnknownField] = getattr(table, "unknown_fields", {})
-        for id, kept in () if self.drop else newer.items():
-            if kept.maybe_offset:
+        for id, unknown in () if self.drop else newer.items():
+            if unknown.maybe_offset:
                 what = f"field {id} of table {name} is newer than the schema, and may be an offset that cannot be moved"
                 raise EncodingError(what, newer=True)
-            slots.append((id, str(len(kept.bytes))))
-            values.append(kept.bytes)
+            slots.append((id, str(len(unknown.bytes))))
+            values.append(unknown.bytes)
         plan = _plan(tuple(slots))
         vtable = self.vtable(plan.vtable)
         self.pad(plan.align, ahead=4)
-        at = len(self.out)
-        self.out += plan.pack.pack(at - vtable, *[values[i] for i in plan.order])
+        offset = len(self.out)
+        self.out += plan.pack.pack(offset - vtable, *[values[i] for i in plan.order])
         if behind:
             offset_id = next(field.id for field in schema.table(name).fields if field.name == behind["at"])
             slot = next(i for i, (id, _) in enumerate(slots) if id == offset_id)
-            self.behind.append((at + plan.at[slot], behind["contents"]))
+            self.behind.append((offset + plan.at[slot], behind["contents"]))
         for slot, field, value in later:
             try:
-                self.child(at + plan.at[slot], field, value)
+                self.child(offset + plan.at[slot], field, value)
             except EncodingError as misfit:
                 misfit.path = f".{field.name}{misfit.path}"
                 raise
-        return at
+        return offset
 
     def goes_behind(self, name: str, table: Any) -> dict[str, Any]:
-        """For a table whose bytes are stored behind the FlatBuffer: the fields to write in place of its own."""
+        """Return the fields to write for a table whose data is stored after the FlatBuffer."""
         if name == "Buffer" and table.data is not None and (self.outside or marks_appended_data(table.offset)):
             contents = stored_vector(field_of("Buffer", "data"), table.data)
             return {"data": None, "offset": 2, "size": len(contents), "at": "offset", "contents": contents}
@@ -269,59 +270,59 @@ class _FlatBufferWriter:
         return {}
 
     def vtable(self, vtable: bytes) -> int:
-        at = self.vtables.get(vtable)
-        if at is None:
+        offset = self.vtables.get(vtable)
+        if offset is None:
             self.pad(2)
-            at = self.vtables[vtable] = len(self.out)
+            offset = self.vtables[vtable] = len(self.out)
             self.out += vtable
-        return at
+        return offset
 
-    def child(self, at: int, field: schema.SchemaField, value: Any) -> None:
-        """Write what a field points to, and the offset to it at a position."""
+    def child(self, offset: int, field: schema.SchemaField, value: Any) -> None:
+        """Write the target of a field, and the offset to it at a position."""
         if field.kind == "table":
-            self.point(at, self.table(field.of, value))
+            self.point(offset, self.table(field.of, value))
         elif field.kind == "union" and isinstance(value, UnknownUnionMember):
             if value.source is None:
                 raise EncodingError(f"a member of union {field.of} that the schema lacks, tag {value.tag}", newer=True)
-            self.carried.setdefault(id(value.source), (value.source, []))[1].append((at, value.at))
+            self.carried.setdefault(id(value.source), (value.source, []))[1].append((offset, value.at))
         elif field.kind == "union":
-            self.point(at, self.table(value.table_name, value))
+            self.point(offset, self.table(value.table_name, value))
         elif field.kind == "tables":
-            self.point(at, self.vector_of_tables(field, value))
+            self.point(offset, self.vector_of_tables(field, value))
         elif field.kind == "string":
-            self.leaves.setdefault((0, encode_text(value)), []).append(at)
+            self.leaves.setdefault((0, encode_text(value)), []).append(offset)
         else:
             array = stored_vector(field, value)
             self.vectors += array.nbytes
             if self.vectors > FLATBUFFER_LIMIT:
                 raise _too_large(self.vectors)
             if field.align > array.itemsize:
-                self.aligned.append((at, field.align, array))
+                self.aligned.append((offset, field.align, array))
             else:
-                self.leaves.setdefault((array.itemsize, array.tobytes()), []).append(at)
+                self.leaves.setdefault((array.itemsize, array.tobytes()), []).append(offset)
 
     def vector_of_tables(self, field: schema.SchemaField, items: Any) -> int:
         self.pad(4)
-        at = len(self.out)
+        offset = len(self.out)
         self.out += _u32.pack(len(items)) + bytes(4 * len(items))
         for i, item in enumerate(items):
             try:
-                self.point(at + 4 + 4 * i, self.table(field.of, item))
+                self.point(offset + 4 + 4 * i, self.table(field.of, item))
             except EncodingError as misfit:
                 misfit.path = f"[{i}]{misfit.path}"
                 raise
-        return at
+        return offset
 
     def vector(self, array: np.ndarray, align: int) -> int:
         self.pad(max(align, 4), ahead=4)
-        at = len(self.out)
+        offset = len(self.out)
         self.out += _u32.pack(len(array))
         self.out += np.ascontiguousarray(array).data.cast("B") if len(array) else b""
-        return at
+        return offset
 
     def leaf(self, width: int, contents: bytes) -> int:
-        """A vector of scalars, or a string where the width is 0."""
+        """Write a vector of scalars, or a string if the width is 0."""
         self.pad(max(width, 4), ahead=4)
-        at = len(self.out)
+        offset = len(self.out)
         self.out += _u32.pack(len(contents) // (width or 1)) + contents + (b"" if width else b"\0")
-        return at
+        return offset

@@ -33,7 +33,7 @@ _LIBRARIES = (".so", ".dylib", ".dll")
 
 
 def find(key: str) -> Path | None:
-    """The library of that key; None where there is none, it is damaged, or what it was made of has changed."""
+    """Return the library of a key; None if it is missing, damaged, or its sources have changed."""
     own = [own_folder()] if _temporary is not None else []
     for files in (_folder(), *own):
         folder = files.real()
@@ -52,15 +52,15 @@ def find(key: str) -> Path | None:
 
 
 def _mark_used(library: Path) -> None:
-    """Note when a library was last used, in its time of access: another time of change would make it another library
-    to whoever has loaded it (library.py)."""
+    """Record the last use of a library in its access time. Changing its modification time would make processes that
+    loaded it load it again (library.py)."""
     os.utime(library, ns=(time.time_ns(), library.stat().st_mtime_ns))
 
 
 def store(key: str, name: str, content: bytes, made_of: Sequence[Path]) -> Path:
-    """Write a library; where that cannot be, to a folder of this process's own, which one warning a library tells.
+    """Write a library; if that fails, to a folder of this process, with one warning for each library.
 
-    name: how its file's begins and ends, for people to know it by
+    name: prefix and suffix of its file name, for readability
     """
     files = _folder()
     try:
@@ -86,7 +86,7 @@ def store(key: str, name: str, content: bytes, made_of: Sequence[Path]) -> Path:
 
 
 def _write(files: PrivateFolder, key: str, name: str, content: bytes, made_of: Sequence[Path]) -> Path | None:
-    """Write a library and its note; None where the folder is refused. Raises OSError."""
+    """Write a library and its note; return None if the folder is refused. Raises OSError."""
     digest = hashlib.sha256(content).hexdigest()
     stem, suffix = os.path.splitext(name)
     file = f"{stem}-{digest[:16]}-{key[:16]}{suffix}"
@@ -99,10 +99,10 @@ def _write(files: PrivateFolder, key: str, name: str, content: bytes, made_of: S
 
 
 def _shrink(folder: Path, kept: Path) -> None:
-    """Remove what killed writers left, and libraries above the limit, oldest first.
+    """Remove leftovers of killed writers, and the oldest libraries above the size limit.
 
-    One that a process has loaded is used there without its name. There are a few dozen, and each took a compiler, so
-    that it costs little to do this each time.
+    A process that has loaded a library does not need its name. There are a few dozen, each built by a compiler, so the
+    cost of this is negligible.
     """
     remove_leftovers(folder)
     found = [(path.stat(), path) for path in folder.iterdir() if path.suffix in _LIBRARIES and path != kept]
@@ -125,7 +125,7 @@ _lock = forks.lock()
 
 
 def own_folder() -> PrivateFolder:
-    """Return a folder of this process alone, which goes with it."""
+    """Return a folder of this process, which is removed at exit."""
     global _temporary
     with _lock:
         if _temporary is None:
@@ -134,7 +134,7 @@ def own_folder() -> PrivateFolder:
 
 
 def _digest_in(files: PrivateFolder, name: str) -> str | None:
-    """The digest of a library; None where it is missing or refused."""
+    """Return the digest of a library; None if it is missing or refused."""
     handle = files.open(name, MOST_LIBRARY)
     if handle is None:
         return None

@@ -41,8 +41,11 @@ _SIZE = C.sizeof(CTensor)
 
 
 class NativeContext:
-    """context, host: what C gets; tensors: the run time's, by C's index; failure: the error of a callback, to be raised
-    when the method that caused it returns."""
+    """A subgraph as operators in C see it.
+
+    context, host: the structs passed to C. tensors: the run time's tensors, by C's index. failure: the error of a
+    callback, to be raised when the method that caused it returns.
+    """
 
     def __init__(self, subgraph: Subgraph, provider: Any) -> None:
         self.subgraph, self.provider, self.arrays = subgraph, provider, Arrays(provider)
@@ -69,7 +72,7 @@ class NativeContext:
     # ---- the array of tensors ---------------------------------------------------------------------------------------
 
     def grow(self, capacity: int) -> None:
-        """Room for so many tensors. The array may move; the old one stays where it is, for who still looks at it."""
+        """Provide room for this many tensors. The array may move; the old one stays valid for pointers to it."""
         if capacity > len(self.array):
             bigger = (CTensor * capacity)()
             C.memmove(bigger, self.array, C.sizeof(self.array))
@@ -79,12 +82,12 @@ class NativeContext:
             self.host.tensors_capacity = capacity
 
     def reserve(self) -> None:
-        """Room for as many tensors as one call may add without moving the others."""
+        """Provide room for the tensors that one call may add without moving the others."""
         if len(self.tensors) + ROOM > len(self.array):
             self.grow(2 * len(self.tensors) + 2 * ROOM)
 
     def index_of(self, address: int | None) -> int:
-        """The index of a tensor by its address. Raises InvalidArgumentError for a pointer to none."""
+        """Return the index of a tensor by its address. Raises InvalidArgumentError for an invalid pointer."""
         for array in (self.array, *self._moved):
             offset = (address or 0) - C.addressof(array)
             if 0 <= offset < min(len(array), len(self.tensors)) * _SIZE and offset % _SIZE == 0:
@@ -97,7 +100,7 @@ class NativeContext:
         )
 
     def _place(self, address: int) -> str:
-        """Where a pointer to no tensor leads: what it would be if tensors were as large as in older headers."""
+        """Describe an invalid pointer, with the tensor it would mean for the struct sizes of older headers."""
         offset = address - C.addressof(self.array)
         if 0 <= offset < len(self.tensors) * _SIZE:
             for size in OLDER_SIZES:
@@ -106,7 +109,7 @@ class NativeContext:
         return hex(address)
 
     def add(self, count: int) -> int:
-        """Add tensors without type and shape; the index of the first."""
+        """Add tensors without type and shape; return the index of the first."""
         if count < 0:
             raise InvalidArgumentError(
                 what="AddTensors was asked for a number of tensors that is none", found=count, wanted="0 or more"
@@ -143,13 +146,13 @@ class NativeContext:
             setattr(host, f"{field}_size", len(indices))
 
     def text(self, content: bytes) -> int:
-        """The address of bytes, with a zero at the end, that stay as long as this does."""
+        """Return the address of a zero-terminated copy of bytes that lives as long as this object."""
         held = C.create_string_buffer(content)
         self._kept.append(held)
         return C.addressof(held)
 
     def _describe(self, i: int) -> None:
-        """What never changes about a tensor of the file, and the rest as it is now."""
+        """Fill in a tensor of the file: its constant fields, and its present state."""
         t, c = self.tensors[i], self.array[i]
         c.name, c.buffer_handle, c.is_variable = self.text(t.name.encode()), -1, t.is_variable
         c.dims = self.arrays.ints(t.shape)
@@ -183,8 +186,8 @@ class NativeContext:
         c.quantization.params = C.addressof(record)
 
     def push(self, i: int, *kinds: str, elements: bool = True) -> None:
-        """Type, shape and kind of memory of a tensor for C; its elements where no run changes them, or its kind is one
-        of these."""
+        """Write type, shape and kind of memory of a tensor to C, and its elements if they are constant or its kind is
+        among `kinds`."""
         t, c = self.tensors[i], self.array[i]
         added = i >= self.subgraph.file_tensors
         self.discard(i)
@@ -210,11 +213,12 @@ class NativeContext:
         return records.MEM_DYNAMIC if self.is_dynamic(t) else records.ARENA_RW
 
     def is_dynamic(self, t: Tensor) -> bool:
-        """Whether a prepare made it dynamic; what follows from such tensors has its shape before its node runs."""
+        """Return whether a prepare declared the tensor dynamic. Tensors that only depend on dynamic ones have their
+        shape before their node runs."""
         return t.kind == DYNAMIC and t.index in self.subgraph._dynamic
 
     def push_shape(self, i: int) -> None:
-        """A tensor's sizes for C, and its bytes."""
+        """Write a tensor's sizes and bytes to C."""
         t, c = self.tensors[i], self.array[i]
         rank = len(t.shape)
         at = c.dims
@@ -227,18 +231,18 @@ class NativeContext:
         c.bytes = bytes_in_c(t) if known and not t.is_object else 0
 
     def has_shape(self, shape: int) -> bool:
-        """Whether a TfLiteIntArray is a tensor's sizes."""
+        """Return whether a TfLiteIntArray is the `dims` of some tensor."""
         return any(c.dims == shape for c in self.array[: len(self.tensors)])
 
     def adopt_shape(self, i: int, shape: int) -> None:
-        """Let a TfLiteIntArray that C gave be a tensor's sizes."""
+        """Set a tensor's `dims` to a TfLiteIntArray from C."""
         c = self.array[i]
         if c.dims != shape:
             self.arrays.free(c.dims)
             c.dims = shape
 
     def _point(self, i: int, t: Tensor, c: CTensor) -> None:
-        """Let C see the elements."""
+        """Write the address of the elements to C."""
         array: Any = t.array
         if is_converted(t):
             if t.constant is None or i not in self._buffers:
@@ -255,23 +259,23 @@ class NativeContext:
     # ---- memory that C allocated -------------------------------------------------------------------------------------
 
     def is_elsewhere(self, i: int) -> bool:
-        """Whether C has put a tensor's elements into memory of its own."""
+        """Return whether C has put a tensor's elements into memory of its own."""
         c = self.array[i]
         return c.data not in (None, c.allocation) and c.allocation_type in (records.MEM_DYNAMIC, records.PERSISTENT_RO)
 
     def discard(self, i: int) -> None:
-        """Free the memory of its own that C put a tensor's elements into."""
+        """Free memory that C allocated for a tensor's elements."""
         if self.is_elsewhere(i):
             self.provider.TfLiteTensorDataFree(C.addressof(self.array[i]))
             self.array[i].bytes = bytes_in_c(self.tensors[i]) if not self.tensors[i].is_object else 0
 
     @property
     def current(self) -> NativeNode | None:
-        """The node whose method runs; none for free."""
+        """The node whose method runs; None for free."""
         return self.starting if self.host.step == records.INIT else self.nodes.get(self.host.node or 0)
 
     def metadata(self, name: bytes) -> tuple[int, int] | None:
-        """Address and size of the model's metadata of that name."""
+        """Return address and size of a metadata entry of the model."""
         model = self.subgraph.model
         for entry in model.metadata:
             if entry.name is not None and entry.name.encode() == name:
@@ -283,12 +287,12 @@ class NativeContext:
     # ---- words, and the end -----------------------------------------------------------------------------------------
 
     def reported(self) -> list[str]:
-        """The lines that the method reported."""
+        """Return the lines that the method reported."""
         text = self._report.raw[: min(self.host.report_used, REPORT_BYTES)]
         return [line for line in text.decode(errors="replace").rstrip("\0").splitlines() if line]
 
     def release(self) -> None:
-        """Give C's copies of shapes and scales back; nothing may run any more."""
+        """Free C's copies of shapes and scales; nothing may run afterwards."""
         for i in range(len(self.tensors)):
             self.discard(i)
             c = self.array[i]

@@ -21,7 +21,7 @@ from .records import CTensor
 
 
 def sync_type_from_c(mirror: NativeContext, i: int) -> None:
-    """Take over the type and the kind of memory that C gave to an output or a tensor it added."""
+    """Update type and kind of memory from C, for an output or an added tensor."""
     t, c = mirror.tensors[i], mirror.array[i]
     if c.type != records.TYPES.get(getattr(t.type, "name", ""), 0):
         name = records.TYPE_NAMES.get(c.type)
@@ -61,7 +61,7 @@ def sync_type_from_c(mirror: NativeContext, i: int) -> None:
 
 
 def check_shape(mirror: NativeContext, i: int) -> None:
-    """Raises InvalidArgumentError where C changed a shape without ResizeTensor."""
+    """Raise InvalidArgumentError if C changed a shape without ResizeTensor."""
     t = mirror.tensors[i]
     sizes = records.read_int_array(mirror.array[i].dims, MOST_DIMENSIONS)
     if sizes is None or (tuple(sizes) != t.shape and mirror.array[i].dims):
@@ -74,7 +74,7 @@ def check_shape(mirror: NativeContext, i: int) -> None:
 
 
 def sync_from_c(mirror: NativeContext, i: int) -> None:
-    """Take over the shape and the elements that C gave a tensor in memory of its own, or in its own form."""
+    """Update shape and elements from C, for a tensor with memory of C's own or in C's encoding."""
     t, c = mirror.tensors[i], mirror.array[i]
     elsewhere = mirror.is_elsewhere(i)
     try:

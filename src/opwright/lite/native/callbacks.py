@@ -59,9 +59,9 @@ _RECORDS = (records.CHost, records.CContext, records.CTensor, records.CNode, rec
 
 @once
 def provider() -> Any:
-    """The provider, loaded so that libraries of operators find its names.
+    """Return the provider, loaded so that libraries of operators find its symbols.
 
-    raises UnavailableError where it must be built and there is no compiler
+    raises UnavailableError if it must be built and there is no compiler
     """
     library = toolchain.provider()
     for name, (result, arguments) in _PROVIDER_FUNCTIONS.items():
@@ -81,7 +81,7 @@ _contexts: weakref.WeakValueDictionary[int, NativeContext] = weakref.WeakValueDi
 
 
 def native_context_of(subgraph: Subgraph, provider: Any) -> NativeContext:
-    """The view of a subgraph in C, made for its first operator in C."""
+    """Return the C view of a subgraph, created for its first operator in C."""
     if subgraph.native is None:
         mirror = NativeContext(subgraph, provider)
         host = mirror.host
@@ -95,7 +95,7 @@ def native_context_of(subgraph: Subgraph, provider: Any) -> NativeContext:
 
 
 def _free_all() -> None:
-    """At the end of the process: the state of every node that an interpreter still has."""
+    """Free the state of all nodes of live interpreters when the process exits."""
     for mirror in list(_contexts.values()):
         ownership = mirror.subgraph.ownership
         if not (ownership.running or ownership.thread):  # else in a thread that nobody waits for
@@ -103,7 +103,7 @@ def _free_all() -> None:
 
 
 def _status_of(context: int, function: Callable[[NativeContext], None]) -> int:
-    """The status of a callback, its exception kept for who called the method."""
+    """Return the status of a callback; its exception is stored for the caller of the method."""
     mirror = _contexts.get(context)
     if mirror is None:
         return records.ERROR
@@ -156,9 +156,10 @@ _FUNCTIONS: Any = (records.Resize(_resize), records.AddTensors(_add_tensors), re
 
 
 def resize(mirror: NativeContext, i: int, shape: int | None) -> int:
-    """Give a tensor the shape of a TfLiteIntArray, which becomes its `dims`: C may go on reading it. The array.
+    """Set the shape of a tensor to a TfLiteIntArray, which becomes its `dims`, as C may continue to read it; return the
+    array.
 
-    raises InvalidArgumentError, FailedPreconditionError, ResourceExhaustedError; the array is then the caller's
+    raises InvalidArgumentError, FailedPreconditionError, ResourceExhaustedError; the caller then still owns the array
     """
     t, subgraph, native = mirror.tensors[i], mirror.subgraph, mirror.current
     step, file = mirror.host.step, i < subgraph.file_tensors

@@ -36,21 +36,21 @@ _BY_ADDRESS = C.sizeof(C.c_void_p)
 def load_custom_ops(
     path: str | os.PathLike[str], ops: Mapping[str, str] | Iterable[str] | str | None = None
 ) -> dict[str, Registration]:
-    """The operators of a C or C++ library written against the TensorFlow Lite C API, as registrations by name.
+    """Return the operators of a C or C++ library written against the TensorFlow Lite C API, as registrations by name.
 
-    ops: from operators' names to the functions that give their registrations, in C++ with or without namespaces; or the
-    functions alone; or None for every function called ...Registration, ...RegistrationExternal or Register_... that
-    takes no arguments, which is then called, and in C++ for every one that takes a MutableOpResolver*. Without a name,
-    an operator of the opaque interface is called what it calls itself, one of the classic interface after its function:
-    Register_SIN gives "SIN". A function that takes a MutableOpResolver* gives all operators that it adds to one.
+    ops: a mapping from operators' names to the functions that return their registrations, in C++ with or without
+    namespaces; or only the functions; or None for every function named ...Registration, ...RegistrationExternal or
+    Register_... without parameters, and in C++ every function that takes a MutableOpResolver*. Without a name, an
+    operator of the opaque interface has the name that it declares, one of the classic interface the name of its
+    function: Register_SIN returns "SIN". A function that takes a MutableOpResolver* returns all operators that it adds.
 
     >>> ops = lite.load_custom_ops("libatan.so", {"Atan": "AtanOpRegistrationExternal"})
     >>> lite.Interpreter(model_path, custom_ops=ops)
 
-    The library stays loaded, and what it does is done in this process: load none that you would not run.
+    The library stays loaded and runs in this process: load only libraries that you trust.
 
-    raises NotFoundError for a file or function that is not there, or a library without registrations;
-    InvalidArgumentError for a file that is no library for this machine, and a function that gives no registration
+    raises NotFoundError for a missing file or function, or a library without registrations; InvalidArgumentError for a
+    file that is not a library for this machine, and for a function that returns no registration
     """
     library = open_library_with_provider(path)
     functions = [] if library.file is None else library.file.functions()
@@ -71,14 +71,14 @@ def load_custom_ops(
 
 
 def open_library_with_provider(path: str | os.PathLike[str]) -> OperatorLibrary:
-    """As open_library, with the functions that operators call."""
+    """Open a library after loading the functions that operators call."""
     if not isinstance(os.fspath(path), str):
         raise TypeError(f"load_custom_ops takes the path of a library, found {path!r}"[:200])
     return open_library(path, provider)
 
 
 def _wanted(ops: Any, library: OperatorLibrary, functions: list[str]) -> list[tuple[str | None, str]]:
-    """Names, None where the operator says its own, and functions."""
+    """Return names, None for an operator that declares its own, and functions."""
     if isinstance(ops, str):
         ops = [ops]
     if isinstance(ops, Mapping):
@@ -112,8 +112,10 @@ def _wanted(ops: Any, library: OperatorLibrary, functions: list[str]) -> list[tu
 
 
 class _Record(NamedTuple):
-    """A registration as it came. operator: the address of the operator in it, if any; name, version: what the resolver
-    that it was added to was told."""
+    """A registration as returned or added by a library.
+
+    operator: the address of the operator in it, if any. name, version: as passed to the resolver that it was added to.
+    """
 
     record: CRegistration
     operator: int | None
@@ -123,8 +125,8 @@ class _Record(NamedTuple):
 
 
 def _registrations(library: OperatorLibrary, symbol: str, name: str | None) -> list[NativeRegistration]:
-    """What a function gives: one registration, called `name` where that is said; all that it adds to a resolver, or of
-    these the one of that name."""
+    """Return the registrations from a function: one, with this name if not None; or all that it adds to a resolver, or
+    the one of this name among them."""
     where = f"{library.path}: {display_name(symbol)}"
     found = _records_of(library, symbol, where)
     if name is not None and len(found) > 1:
@@ -172,7 +174,7 @@ def _registration(
 
 
 def _records_of(library: OperatorLibrary, symbol: str, where: str) -> list[_Record]:
-    """Call an entry point. Raises InvalidArgumentError for what gives no registration."""
+    """Call an entry point. Raises InvalidArgumentError if it returns no registration."""
     native = provider()
     mangled = demangled(symbol)
     if mangled is not None and not may_register(mangled[1]):
@@ -206,9 +208,9 @@ def _records_of(library: OperatorLibrary, symbol: str, where: str) -> list[_Reco
 
 
 def _added(where: str) -> list[_Record]:
-    """What a function has added to a resolver; of a name and version that were added twice the last, as officially.
+    """Return the operators that a function added to a resolver; of duplicates the last, as in the official run time.
 
-    raises InvalidArgumentError for builtin operators, whose kernels are the interpreter's
+    raises InvalidArgumentError for builtin operators, whose kernels belong to the interpreter
     """
     first = C.POINTER(CAdded)()
     found: dict[str, _Record] = {}
@@ -239,7 +241,7 @@ def _added(where: str) -> list[_Record]:
 
 
 def _returned(library: OperatorLibrary, symbol: str, where: str, buffer: Any, at: int | None) -> _Record:
-    """The registration that a function returned: in `buffer`, by value, or by its address."""
+    """Return the registration that a function returned: by value in `buffer`, or by address."""
     native = provider()
     if buffer is not None:
         record = CRegistration.from_buffer_copy(buffer.raw)
@@ -262,7 +264,7 @@ def _returned(library: OperatorLibrary, symbol: str, where: str, buffer: Any, at
 
 
 def _by_address(library: OperatorLibrary, symbol: str, where: str, at: int) -> _Record:
-    """A record that a pointer leads to: its certain part, and the operator in it where that is sure to be one."""
+    """Return the record at an address: the fields common to all headers, and its operator if that is valid."""
     native = provider()
     content = _bytes_at(at, COMMON_BYTES)
     if content is None or at % _BY_ADDRESS:
@@ -285,7 +287,7 @@ def _by_address(library: OperatorLibrary, symbol: str, where: str, at: int) -> _
 
 
 def _bytes_at(at: int, size: int) -> bytes | None:
-    """Bytes of this process's memory; None where there is none."""
+    """Return bytes of this process's memory; None for an invalid address."""
     try:
         with open("/proc/self/mem", "rb", 0) as memory:
             memory.seek(at)
@@ -298,7 +300,7 @@ def _bytes_at(at: int, size: int) -> bytes | None:
 
 
 def _check_functions(record: Any, where: str, ending: str = "") -> None:
-    """Raises InvalidArgumentError where a method is an address without code: the struct is another than we know."""
+    """Raise InvalidArgumentError if a method is an address without code, which means an unknown struct layout."""
     code = _code_ranges()
     for method in METHODS:
         for field in dict.fromkeys((method, method + ending)):
@@ -318,7 +320,7 @@ def _wrong(where: str, field: str, at: int) -> InvalidArgumentError:
 
 
 def _code_ranges() -> list[tuple[int, int]]:
-    """Where there is machine code in this process; empty where the system does not tell."""
+    """Return the address ranges of executable memory; empty if the system does not report them."""
     ranges = []
     with contextlib.suppress(OSError), open("/proc/self/maps") as maps:
         for line in maps:
@@ -340,7 +342,7 @@ def _given(found: _Record) -> str:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two registrations are of one operator."""
+    """Return whether two registrations belong to the same operator."""
     if a.record.registration_external or b.record.registration_external:
         return bool(a.record.registration_external == b.record.registration_external)
     return all(getattr(a.record, m) == getattr(b.record, m) for m in METHODS)
@@ -355,15 +357,14 @@ def build_custom_ops(
     flags: Sequence[str] | str = (),
     link_flags: Sequence[str] | str = (),
 ) -> dict[str, Registration]:
-    """Compile operators in C and C++, and load them: what `load_custom_ops` gives.
+    """Compile operators in C and C++, and load them; return registrations as `load_custom_ops` does.
 
-    sources: files that become one library, or one. ops: as `load_custom_ops` takes them: functions that give
-    registrations, by the operators' names; None for every function called as such functions are. include_dirs: folders
-    of headers, which are searched before `include_dir()`: a folder with the official headers takes the place of those
-    there. defines: macros; None for one without a value. flags: for the compiler, after
-    `-O2`; link_flags: for the linker, such as `-lm`.
-    A library is kept, and built again when a source, a header that one includes, a flag or the compiler is another.
-    raises InvalidArgumentError with the compiler's lines, NotFoundError for a file, UnavailableError without a compiler
+    sources: the files of one library, or one file. ops: see `load_custom_ops`; None for every function that looks like
+    an entry point. include_dirs: folders of headers, searched before `include_dir()`: a folder with the official
+    headers replaces it. defines: macros; None for one without a value. flags: for the compiler, after `-O2`.
+    link_flags: for the linker, such as `-lm`. A library is cached, and built again when a source, an included header, a
+    flag or the compiler changes. raises InvalidArgumentError with the compiler's messages, NotFoundError for a file,
+    UnavailableError without a compiler
     """
     library = build_library(sources, include_dirs=include_dirs, defines=defines, flags=flags, link_flags=link_flags)
     return load_custom_ops(library, ops)

@@ -17,13 +17,13 @@ from ..runtime.tensor import Tensor
 
 
 def is_converted(t: Tensor) -> bool:
-    """Whether the elements are copied to and from another form."""
+    """Return whether the elements are copied to and from another encoding."""
     name = getattr(t.type, "name", "")
     return name == "STRING" or name in PACKED
 
 
 def to_c(t: Tensor) -> np.ndarray:
-    """A new buffer of bytes with the elements in C's form."""
+    """Return a new buffer with the elements in C's encoding."""
     array = t.array
     assert array is not None
     if array.dtype.kind == "O":
@@ -38,15 +38,17 @@ def to_c(t: Tensor) -> np.ndarray:
 
 
 def from_c(t: Tensor, content: np.ndarray) -> np.ndarray:
-    """The elements that a buffer of C's form holds. Raises DataLossError or InvalidArgumentError for one that is none,
-    or holds another number of strings than the tensor has."""
+    """Return the elements in a buffer of C's encoding.
+
+    raises DataLossError or InvalidArgumentError for an invalid buffer, or another number of strings than the tensor has
+    """
     if t.is_object:
         return unpack_strings(content, t.shape)
     return unpacked(content, PACKED[t.type.name], t.dtype, int(np.prod(t.shape))).reshape(t.shape)
 
 
 def bytes_in_c(t: Tensor) -> int:
-    """Bytes in C's form of a tensor whose elements are of one size."""
+    """Return the bytes in C of a tensor with elements of fixed size."""
     name = getattr(t.type, "name", "")
     if name in PACKED:
         return -(-int(np.prod(t.shape, dtype=np.int64)) * PACKED[name] // 8)

@@ -45,7 +45,7 @@ _MOST_SYMBOLS = 1 << 22
 
 
 class Symbol(NamedTuple):
-    """address: in the file's own counting, from the address it is loaded at."""
+    """A symbol. address: relative to the load address."""
 
     address: int
     size: int
@@ -53,7 +53,7 @@ class Symbol(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A range of addresses that is loaded, in the same counting. offset: in the file."""
+    """A loaded range of addresses, relative to the load address. offset: in the file."""
 
     start: int
     size: int
@@ -62,8 +62,11 @@ class Segment(NamedTuple):
 
 @dataclass(slots=True)
 class LibraryFile:
-    """defined: what others may call, by name; undefined: what must come from elsewhere; needed: names of the libraries
-    it says it takes that from; objects: all variables with a size, private ones too where the file still lists them."""
+    """Contents of a shared library's file.
+
+    defined: exported symbols by name. undefined: symbols to import. needed: names of the libraries to import from.
+    objects: all variables with a size, including private ones that the file still lists.
+    """
 
     defined: dict[str, Symbol] = field(default_factory=dict)
     undefined: list[str] = field(default_factory=list)
@@ -72,12 +75,12 @@ class LibraryFile:
     segments: list[Segment] = field(default_factory=list)
 
     def functions(self) -> list[str]:
-        """Names of the functions, in order."""
+        """Return the sorted names of the functions."""
         return sorted(name for name, symbol in self.defined.items() if symbol.is_function)
 
     def extent(self, address: int) -> int | None:
-        """How many bytes from an address on are known to belong together: the rest of the variable that it lies in,
-        else of the segment; None where it is not the file's at all."""
+        """Return the number of bytes from an address to the end of its variable, or else of its segment; None for an
+        address outside the file."""
         inside = [s.address + s.size - address for s in self.objects if s.address <= address < s.address + s.size]
         if inside:
             return min(inside)
@@ -85,9 +88,10 @@ class LibraryFile:
 
 
 def read_library(path: str, content: bytes) -> LibraryFile | None:
-    """What the file of a shared library for this machine says; None where it is not ELF, but what this system loads.
+    """Return the contents of a shared library for this machine; None for a library of another format that this system
+    loads.
 
-    raises InvalidArgumentError for a file that is none, DataLossError for a damaged one
+    raises InvalidArgumentError for a file that is not a library, DataLossError for a damaged one
     """
     if content[:4] != b"\x7fELF":
         if sys.platform != "linux" and file_kind(content).startswith(("a Mach-O", "a Windows")):
@@ -107,7 +111,7 @@ def read_library(path: str, content: bytes) -> LibraryFile | None:
 
 
 def file_kind(content: bytes) -> str:
-    """In words, what a file without ELF's first bytes is."""
+    """Describe a file that does not start with ELF's magic bytes."""
     known = (
         (b"\xcf\xfa\xed\xfe", "a Mach-O library, for macOS"),
         (b"\xca\xfe\xba\xbe", "a Mach-O library, for macOS"),
@@ -173,7 +177,7 @@ def _read(path: str, content: bytes) -> LibraryFile:
 
 
 def _read_dynamic(content: bytes, dynamic: bytes, found: LibraryFile) -> None:
-    """What a file without section headers says: all that the system's loader goes by."""
+    """Read a file without section headers by its dynamic section, as the system's loader does."""
     usable = len(dynamic) // 16 * 16
     rows = [(tag, value) for tag, value in struct.iter_unpack("<QQ", dynamic[:usable])]
     tags = dict(rows[: next((i for i, row in enumerate(rows) if row[0] == 0), len(rows))])
@@ -186,7 +190,7 @@ def _read_dynamic(content: bytes, dynamic: bytes, found: LibraryFile) -> None:
 
 
 def _count_of_symbols(content: bytes, found: LibraryFile, tags: dict[int, int]) -> int:
-    """The dynamic section does not say it, but its tables of hashes end where the symbols do."""
+    """Return the number of symbols from the hash tables, as the dynamic section does not contain it."""
     if _HASH in tags:
         (count,) = struct.unpack_from("<I", content, _offset(found, tags[_HASH]) + 4)
         return int(count)
@@ -205,7 +209,7 @@ def _count_of_symbols(content: bytes, found: LibraryFile, tags: dict[int, int]) 
 
 
 def _offset(found: LibraryFile, address: int) -> int:
-    """Where in the file an address is. Raises IndexError for one that is not loaded from it."""
+    """Return the file offset of an address. Raises IndexError for an address outside all segments."""
     for segment in found.segments:
         if segment.start <= address < segment.start + segment.size:
             return segment.offset + address - segment.start

@@ -21,8 +21,8 @@ _REGISTER = re.compile(r"Register(?=[A-Z0-9])")
 
 
 def demangled(symbol: str) -> tuple[str, str] | None:
-    """The name with its namespaces, joined by ::, and the letters of the parameters; None for what is no mangled
-    function of plain names (templates, operators, constructors)."""
+    """Return the qualified name and the encoded parameters; None for symbols other than mangled functions with plain
+    names (templates, operators, constructors)."""
     if not symbol.startswith("_Z"):
         return None
     rest = symbol[2:]
@@ -48,21 +48,21 @@ def demangled(symbol: str) -> tuple[str, str] | None:
 
 
 def may_register(letters: str) -> bool:
-    """Whether a C++ function with parameters of these letters gives registrations: it has none, or a pointer to a
-    MutableOpResolver, which stands in a namespace that was named before or not."""
+    """Return whether a C++ function with these encoded parameters may return registrations: it has none, or a pointer
+    to a MutableOpResolver in any namespace."""
     return letters == "v" or (letters.startswith("PN") and letters.endswith("17MutableOpResolverE"))
 
 
 def display_name(symbol: str) -> str:
-    """A function's name as a person writes it."""
+    """Return a function's name as in source code."""
     found = demangled(symbol)
     return symbol if found is None else found[0]
 
 
 def find_entry(wanted: str, functions: Iterable[str], library: str) -> str:
-    """The symbol that a person means: itself, a C++ function's name with or without its namespaces.
+    """Return the symbol for a function's name: itself, or a C++ name with or without its namespaces.
 
-    raises NotFoundError with the nearest names, InvalidArgumentError where several C++ functions are called so
+    raises NotFoundError with the nearest names, InvalidArgumentError if several C++ functions match
     """
     functions = list(functions)
     if wanted in functions:
@@ -107,15 +107,15 @@ def find_entry(wanted: str, functions: Iterable[str], library: str) -> str:
 
 
 def find_entries(functions: Iterable[str]) -> list[str]:
-    """The functions whose names say that they give registrations; where there are none, C++ functions without
-    parameters that are called Register..., as some projects have it."""
+    """Return the functions whose names mark them as entry points; if there are none, C++ functions named Register...
+    without parameters, as in some projects."""
     functions = list(functions)
     sure = [f for f in functions if looks_like_entry(f)]
     return sure or [f for f in functions if _REGISTER.match(_base_name(f)) and (demangled(f) or ("", ""))[1] == "v"]
 
 
 def looks_like_entry(symbol: str) -> bool:
-    """Whether a function says that it gives a registration: by its name, or in C++ by taking a resolver."""
+    """Return whether a function is an entry point by its name, or in C++ by taking a resolver."""
     found = demangled(symbol)
     if symbol.startswith("_Z") and (found is None or found[1] != "v"):
         return found is not None and may_register(found[1])
@@ -128,12 +128,12 @@ def looks_like_entry(symbol: str) -> bool:
 
 
 def _base_name(symbol: str) -> str:
-    """A function's name without its namespaces."""
+    """Return a function's name without its namespaces."""
     return display_name(symbol).split("::")[-1]
 
 
 def operator_name(symbol: str) -> str:
-    """What an operator is called after its function: Register_SIN gives SIN, atan_op::AtanOpRegistration Atan."""
+    """Return an operator's name from its function: Register_SIN is SIN, atan_op::AtanOpRegistration is Atan."""
     name = _base_name(symbol)
     for beginning in _BEGINNINGS:
         name = name.removeprefix(beginning)

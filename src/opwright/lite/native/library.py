@@ -28,20 +28,21 @@ _MOST_BYTES = 1 << 31
 
 
 class OperatorLibrary(NamedTuple):
-    """path: as it was given; file: what it says, None where only the system's loader can read it; code: loaded."""
+    """A loaded library. path: as passed. file: its contents, None if only the system's loader can read it. code: the
+    handle."""
 
     path: str
     file: LibraryFile | None
     code: Any
 
     def address(self, symbol: str) -> int:
-        """Where a function is. Raises AttributeError for none."""
+        """Return the address of a function. Raises AttributeError if there is none."""
         found = ctypes.cast(getattr(self.code, symbol), ctypes.c_void_p).value
         assert found is not None
         return found
 
     def base(self, symbol: str) -> int | None:
-        """Where the file's address 0 is, by one of its symbols."""
+        """Return the load address, computed from one of its symbols."""
         if self.file is None or symbol not in self.file.defined:
             return None
         return self.address(symbol) - self.file.defined[symbol].address
@@ -51,11 +52,11 @@ _loaded: dict[str, tuple[tuple[int, ...], Any]] = {}  # by real path: the state 
 
 
 def open_library(path: str | os.PathLike[str], provide: Callable[[], Any]) -> OperatorLibrary:
-    """Load a shared library. provide: loads the functions that operators call; called once the file is known to be a
-    library for this machine, since it may have to compile them.
+    """Load a shared library.
 
-    raises NotFoundError where there is no such file or functions that it needs are nowhere, InvalidArgumentError for a
-    file that is no library for this machine, DataLossError for a damaged one
+    provide: loads the functions that operators call; called once the file is known to be a library for this machine,
+    because it may compile them. raises NotFoundError for a missing file or unresolved functions, InvalidArgumentError
+    for a file that is not a library for this machine, DataLossError for a damaged one
     """
     name = os.fspath(path)
     content = _read(name)
@@ -105,14 +106,14 @@ def _read(path: str) -> bytes:
 
 
 def _load_copy(path: str) -> Any:
-    """A library under another name, as the loader would give the one it has by this name."""
+    """Load a library under another name, because the loader would return the one it has under this name."""
     with tempfile.TemporaryDirectory(prefix="opwright-ops-") as folder:
         copy = shutil.copy(path, Path(folder) / os.path.basename(path))
         return ctypes.CDLL(str(copy))
 
 
 def _refused(path: str, file: LibraryFile | None, said: str) -> Exception:
-    """The error for a library that the system's loader refuses."""
+    """Return the error for a library that the system's loader refuses."""
     missing = [] if file is None else missing_symbols(file)
     if missing:
         names = [display_name(n) for n in missing]
@@ -142,7 +143,7 @@ def _refused(path: str, file: LibraryFile | None, said: str) -> Exception:
 
 
 def missing_symbols(file: LibraryFile) -> list[str]:
-    """What a library needs that neither this process nor the libraries it names have."""
+    """Return the symbols that neither this process nor the needed libraries define."""
     places = [ctypes.CDLL(None)]
     for name in file.needed:
         try:

@@ -17,7 +17,8 @@ from .records import CCall, CNode, CTensorState
 
 
 class NativeNode:
-    """A node in C. added: indices of the tensors it added; given: of those resized by the method that runs."""
+    """A node in C. added: indices of the tensors that it added. given: indices of tensors that the running method
+    resized."""
 
     def __init__(self, mirror: NativeContext, node: Node) -> None:
         self.mirror, self.node = mirror, node
@@ -37,41 +38,41 @@ class NativeNode:
         mirror.nodes[self.address] = self
 
     def set_options(self, at: int | None, size: int) -> None:
-        """A custom operator's bytes, as prepare and invoke see them."""
+        """Set a custom operator's options for prepare and invoke."""
         self.record.custom_initial_data, self.record.custom_initial_data_size = at, size
 
     def touched(self) -> list[int]:
-        """Indices of all its tensors, each once."""
+        """Return the distinct indices of all its tensors."""
         found = dict.fromkeys((*self.inputs, *self.outputs, *self.intermediates, *self.temporaries, *self.added))
         found.pop(-1, None)
         return list(found)
 
     def ends(self) -> list[int]:
-        """Indices of its inputs and outputs, each once."""
+        """Return the distinct indices of its inputs and outputs."""
         found = dict.fromkeys((*self.inputs, *self.outputs))
         found.pop(-1, None)
         return list(found)
 
     def written(self) -> list[int]:
-        """Indices of the tensors that it may write: outputs, variables, temporaries."""
+        """Return the indices of the tensors that it may write: outputs, variables, temporaries."""
         variables = [i for i in self.inputs if i >= 0 and self.mirror.tensors[i].is_variable]
         found = dict.fromkeys((*self.outputs, *variables, *self.intermediates, *self.added))
         found.pop(-1, None)
         return list(found)
 
     def may_resize(self, i: int) -> bool:
-        """Whether a tensor's shape is this node's to say."""
+        """Return whether this node determines a tensor's shape."""
         return i in self.outputs or i in self.added or i in self.intermediates
 
     def keep_sizes(self) -> None:
-        """Memory of their own for tensors that were given a shape in an earlier prepare, and none in this one."""
+        """Allocate tensors that an earlier prepare resized and this one did not."""
         for i in self.added:
             t = self.mirror.tensors[i]
             if i in self.mirror.sized and t.kind in (DYNAMIC, OWN) and t.array is None:
                 self.mirror.subgraph.allocate_own(t)
 
     def check_lists(self) -> None:
-        """Raises InvalidArgumentError where C put other lists in the place of those it was given."""
+        """Raise InvalidArgumentError if C replaced the lists of inputs or outputs."""
         if (self.record.inputs, self.record.outputs) != self._lists:
             raise InvalidArgumentError(
                 what="prepare replaced the node's list of inputs or outputs",
@@ -79,7 +80,8 @@ class NativeNode:
             )
 
     def read_temporaries(self) -> None:
-        """Take over the list of temporaries. Raises InvalidArgumentError for an index that is none of its tensors."""
+        """Update the list of temporaries from C. Raises InvalidArgumentError for an index that is not one of its
+        tensors."""
         mirror = self.mirror
         found = records.read_int_array(self.record.temporaries, len(mirror.tensors))
         added = range(mirror.subgraph.file_tensors, len(mirror.tensors))
@@ -97,7 +99,7 @@ class NativeNode:
         self.node.temporaries = [TensorView(mirror.tensors[i], True) for i in ready]
 
     def as_call(self, registration: int) -> CCall:
-        """Its run, of tensors that all lie where they were planned; other nodes see its inputs and outputs."""
+        """Return its run as a call, for tensors at their planned addresses; other nodes see its inputs and outputs."""
         array, ends = self.mirror.array, self.ends()
         sizes = [(C.c_int32 * len(t.shape))(*t.shape) for t in (self.mirror.tensors[i] for i in ends)]
         places = (CTensorState * len(ends))(
@@ -107,7 +109,7 @@ class NativeNode:
         return CCall(registration, self.mirror.address, self.address, C.addressof(places), len(places))
 
     def release(self) -> None:
-        """Give its arrays back."""
+        """Free its arrays."""
         c = self.record  # where C has put another list it has freed ours
         for at in (c.inputs, c.outputs, c.intermediates, c.temporaries):
             self.mirror.arrays.free(at)
@@ -116,8 +118,11 @@ class NativeNode:
 
 
 class NativeCall(NamedTuple):
-    """A node's run in C: `int run(call)`. places: by tensor, the words that hold its elements' address. They are there
-    as long as the word at `where` is `expected`: C may add tensors in a run, and the array of them moves."""
+    """A node's run in C: `int run(call)`.
+
+    places: by tensor, the addresses of the words that hold the address of its elements. They are valid while the word
+    at `where` is `expected`: C may add tensors in a run, which moves the array of tensors.
+    """
 
     run: int
     call: int

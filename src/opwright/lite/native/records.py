@@ -70,25 +70,26 @@ INIT_FAILED = 2**64 - 1
 
 
 class CQuantizationParams(C.Structure):
-    """One scale and zero point; zeros where there are none, or several."""
+    """TfLiteQuantizationParams: one scale and zero point; zeros if there are none, or several."""
 
     _fields_ = (("scale", C.c_float), ("zero_point", C.c_int32))
 
 
 class CQuantization(C.Structure):
-    """The kind of quantization, and its record."""
+    """TfLiteQuantization: the kind of quantization, and its record."""
 
     _fields_ = (("type", C.c_int), ("params", C.c_void_p))
 
 
 class CAffineQuantization(C.Structure):
-    """scale: a FloatArray; zero_point: an IntArray; both of one element, or one for each slice of the dimension."""
+    """TfLiteAffineQuantization. scale: a FloatArray. zero_point: an IntArray. Both have one element, or one for each
+    slice of the dimension."""
 
     _fields_ = (("scale", C.c_void_p), ("zero_point", C.c_void_p), ("quantized_dimension", C.c_int32))
 
 
 class CBlockwiseQuantization(C.Structure):
-    """Indices of the tensors with scales and zero points."""
+    """TfLiteBlockwiseQuantization: indices of the tensors with scales and zero points."""
 
     _fields_ = (
         ("scale", C.c_int32),
@@ -99,7 +100,7 @@ class CBlockwiseQuantization(C.Structure):
 
 
 class CTensor(C.Structure):
-    """TfLiteTensor. allocation is the host's: it holds `data` where that memory is Python's and not to be freed."""
+    """TfLiteTensor. allocation: used by the host; equal to `data` if Python owns that memory."""
 
     _fields_ = (
         ("type", C.c_int),
@@ -138,7 +139,7 @@ class CNode(C.Structure):
 
 
 class CContext(C.Structure):
-    """TfLiteContext. The provider fills the functions in."""
+    """TfLiteContext. The provider sets the functions."""
 
     _fields_ = (
         ("tensors_size", C.c_size_t),
@@ -192,7 +193,7 @@ COMMON_BYTES = CRegistration.registration_external.offset
 
 
 class COperator(C.Structure):
-    """TfLiteOperator, which the provider makes."""
+    """TfLiteOperator, created by the provider."""
 
     _fields_ = (
         ("custom_name", C.c_char_p),
@@ -230,7 +231,7 @@ METHODS = ("init", "free", "prepare", "invoke")
 
 
 class CHost(C.Structure):
-    """OwHost, what the provider knows of us and leaves for us to read (provider/provider.h)."""
+    """OwHost: data shared between the provider and the interpreter (provider/provider.h)."""
 
     _fields_ = (
         ("resize", C.c_void_p),
@@ -267,7 +268,7 @@ Metadata = C.CFUNCTYPE(C.c_int, C.c_void_p, C.c_char_p, C.POINTER(C.c_void_p), C
 
 
 class CTensorState(C.Structure):
-    """OwPlace: what one of a node's tensors is like around a run."""
+    """OwPlace: the state of one of a node's tensors before a run."""
 
     _fields_ = (
         ("index", C.c_int32),
@@ -279,7 +280,7 @@ class CTensorState(C.Structure):
 
 
 class CCall(C.Structure):
-    """OwCall, a node's run."""
+    """OwCall: a node's run."""
 
     _fields_ = (
         ("registration", C.c_void_p),
@@ -291,7 +292,7 @@ class CCall(C.Structure):
 
 
 class CCalls(C.Structure):
-    """OwCalls, runs of nodes one after the other."""
+    """OwCalls: consecutive runs of nodes."""
 
     _fields_ = (("calls", C.c_void_p), ("size", C.c_size_t), ("done", C.c_size_t))
 
@@ -303,20 +304,20 @@ class Arrays:
         self._provider = provider
 
     def ints(self, values: Sequence[int]) -> int:
-        """The address of a new array. Raises MemoryError."""
+        """Return the address of a new array. Raises MemoryError."""
         return _fill(C.c_int32, self._provider.TfLiteIntArrayCreate(len(values)), values)
 
     def floats(self, values: Sequence[float]) -> int:
-        """The address of a new array. Raises MemoryError."""
+        """Return the address of a new array. Raises MemoryError."""
         return _fill(C.c_float, self._provider.TfLiteFloatArrayCreate(len(values)), values)
 
     def free(self, at: int | None) -> None:
-        """Give an array of integers back."""
+        """Free an array of integers."""
         if at:
             self._provider.TfLiteIntArrayFree(at)
 
     def free_floats(self, at: int | None) -> None:
-        """Give an array of floats back."""
+        """Free an array of floats."""
         if at:
             self._provider.TfLiteFloatArrayFree(at)
 
@@ -329,7 +330,7 @@ def _fill(element: Any, at: int | None, values: Sequence[Any]) -> int:
 
 
 def read_int_array(at: int | None, most: int) -> list[int] | None:
-    """The elements of a TfLiteIntArray; empty for a null pointer, None where its size is none, or above `most`."""
+    """Return the elements of a TfLiteIntArray; empty for a null pointer, None for a size outside 0 to `most`."""
     if not at:
         return []
     size = C.c_int32.from_address(at).value

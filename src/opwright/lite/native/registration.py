@@ -31,7 +31,7 @@ from .records import CCall, CCalls, CContext, CRegistration, CTensor
 
 
 class JoinedRun:
-    """A run of nodes by one foreign call. failed: the place of the node whose error was raised last."""
+    """A run of consecutive nodes by one foreign call. failed: the index of the node that raised last."""
 
     __slots__ = ("_context", "_kept", "_record", "_run", "failed", "nodes")
 
@@ -50,7 +50,7 @@ class JoinedRun:
 
     @property
     def direct(self) -> DirectInvocation:
-        """The run by itself."""
+        """The foreign call alone."""
         return DirectInvocation(self._run, self._fail, calls_back=True)
 
     def _fail(self, status: int) -> None:
@@ -61,7 +61,7 @@ class JoinedRun:
 
 
 def foreign_call(function: Any, argument: int) -> tuple[Callable[[], int], Any]:
-    """A call of `int function(void *)` of a C library, which gives its result; and what must live as long."""
+    """Return a function that calls `int function(void *)` of a C library, and the object that it depends on."""
     found = builtins()
     if found is None:
         return functools.partial(function, argument), None
@@ -70,10 +70,10 @@ def foreign_call(function: Any, argument: int) -> tuple[Callable[[], int], Any]:
 
 
 class NativeRegistration(Registration):
-    """An operator of a shared library.
+    """Registration of an operator in a shared library.
 
-    library: the path; entry: the function that gave the record, as a person writes it; name: what the operator calls
-    itself. record: its TfLiteRegistration; kept: what must live as long (the library, an operator's record).
+    library: the path. entry: the name of its entry point. name: the operator's name. record: its TfLiteRegistration.
+    kept: objects that must live as long (the library, an operator's record).
     """
 
     __slots__ = ("_address", "_provider", "entry", "kept", "library", "name", "record")
@@ -107,7 +107,7 @@ class NativeRegistration(Registration):
         return native
 
     def _options(self, node: Node, options: Any) -> tuple[int | None, int]:
-        """The address and size of a custom operator's bytes."""
+        """Return the address and size of a custom operator's options."""
         if options is None or (isinstance(options, bytes) and not node.has_options):
             return None, 0
         if not isinstance(options, bytes):
@@ -161,7 +161,7 @@ class NativeRegistration(Registration):
         return JoinedRun(context, [node])
 
     def failed_run(self, context: Context, node: Node, status: int) -> OpError:
-        """The error of a run that gave this status; C sees the node's tensors again as they are."""
+        """Return the error of a run with this status, after restoring the node's tensors in C."""
         native: NativeNode = node.user_data
         context.begin(node)
         for i in native.touched():  # whatever C made of them
@@ -170,13 +170,13 @@ class NativeRegistration(Registration):
 
     @staticmethod
     def is_joinable(node: Node) -> bool:
-        """Whether a node, once it is bound, can be one of several in a JoinedRun: it is not handed tensors over."""
+        """Return whether a bound node may be merged into a JoinedRun: none of its tensors is copied."""
         return node.user_data.call is not None
 
     bind_many = JoinedRun
 
     def words(self, node: Node) -> NativeCall | None:
-        """Return the words of a bound node for callers without Python (see Words), None if tensors are handed to it."""
+        """Return a bound node's run for callers without Python (see NativeCall), None if its tensors are copied."""
         native: NativeNode = node.user_data
         if native.call is None or any(self._is_handed_over(native.mirror.tensors[i]) for i in native.touched()):
             return None
@@ -189,7 +189,7 @@ class NativeRegistration(Registration):
 
     @staticmethod
     def _check_inputs(node: Node) -> None:
-        """Raises FailedPreconditionError for an input without elements, as the official run time does."""
+        """Raise FailedPreconditionError for an input without elements, as the official run time does."""
         for i, t in enumerate(node.tensors_in):
             if t is not None and t.array is None:
                 raise FailedPreconditionError(op=node.name, what=f"Input tensor {i} lacks data", found=repr(t))
@@ -238,14 +238,14 @@ class NativeRegistration(Registration):
 
     @property
     def where(self) -> str:
-        """The library and the function."""
+        """The library and the entry point."""
         return f"{self.library} ({self.entry})"
 
     def _words(self, status: int) -> str:
         return f"returned {records.STATUS.get(status, f'the status {status}, which is none')}"
 
     def _error(self, context: Context, native: NativeNode, phase: str, words: str, status: int = 1) -> OpError:
-        """The error of a method that failed, with what it said; what a callback raised, where that is why."""
+        """Return the error of a failed method, with its messages; or the error of a callback that caused it."""
         mirror = native.mirror
         failure, mirror.failure = mirror.failure, None
         for line in mirror.reported():

@@ -39,8 +39,11 @@ _NAMES = {"c": ("cc", "gcc", "clang"), "c++": ("c++", "g++", "clang++")}
 
 
 class Compiler(NamedTuple):
-    """How a compiler is called. identity: words that differ where another program would run; zig: whether it is zig's,
-    which compiles for this very processor and checks for undefined behaviour where it is not told otherwise."""
+    """A compiler command.
+
+    identity: text that differs for another program. zig: whether it is zig's compiler, which by default compiles for
+    the host's processor and with checks for undefined behavior.
+    """
 
     command: tuple[str, ...]
     identity: str
@@ -52,9 +55,9 @@ class Compiler(NamedTuple):
         return ("-mcpu=baseline", "-fno-sanitize=undefined") if self.zig else ()
 
     def run(self, arguments: Sequence[str], what: str) -> str:
-        """Run it; what it says when all is well: warnings, or nothing.
+        """Run the compiler; return its output if it succeeds: warnings, or nothing.
 
-        what: is being made, for errors. raises InvalidArgumentError with the compiler's own lines
+        what: the file to be built, for errors. raises InvalidArgumentError with the compiler's messages
         """
         command = [*self.command, *arguments]
         try:
@@ -81,7 +84,7 @@ class Compiler(NamedTuple):
 
 
 def find_compiler(language: str) -> Compiler:
-    """The compiler for "c" or "c++". Raises UnavailableError where there is none."""
+    """Return the compiler for "c" or "c++". Raises UnavailableError if there is none."""
     variable = _VARIABLES[language]
     return _select_compiler(language, os.environ.get(variable, ""), os.environ.get("PATH", ""))
 
@@ -117,7 +120,7 @@ def _select_compiler(language: str, chosen: str, path: str) -> Compiler:
 
 
 def _identity(program: str, words: Sequence[str]) -> str:
-    """A program's place, size and age: quicker to tell than its version is to ask for."""
+    """Return a program's path, size and modification time, which is faster than asking for its version."""
     real = os.path.realpath(program)
     try:
         stat = os.stat(real)
@@ -136,9 +139,9 @@ _lock = forks.lock()
 
 
 def include_dir() -> str:
-    """The folder to compile operators against: `cc -I<this>`.
+    """Return the folder of headers to compile operators against: `cc -I<this>`.
 
-    It has the TensorFlow Lite C interface for operators under the paths that people include it by:
+    It contains the TensorFlow Lite C interface for operators under the paths by which programs include it:
     `tensorflow/lite/c/`, `tensorflow/lite/core/c/`, `tflite/c/`, `third_party/tensorflow/lite/c/` ...
     """
     return os.fspath(include_folder())
@@ -152,7 +155,7 @@ def build_library(
     flags: Sequence[str] | str = (),
     link_flags: Sequence[str] | str = (),
 ) -> Path:
-    """The shared library of these sources, built where it is not kept. See `custom_ops.build_custom_ops`."""
+    """Return the shared library of these sources, from the cache or built. See `custom_ops.build_custom_ops`."""
     if isinstance(sources, str | os.PathLike):
         sources = [sources]
     paths = [_checked(source) for source in sources]
@@ -170,7 +173,7 @@ def build_library(
 
 
 def _words(flags: Sequence[str] | str) -> list[str]:
-    """A string is words with spaces between, as on a command line."""
+    """Split a string into words, as on a command line."""
     return shlex.split(flags) if isinstance(flags, str) else list(flags)
 
 
@@ -189,9 +192,9 @@ def _checked(source: str | os.PathLike[str]) -> Path:
 
 
 def _build(paths: Sequence[Path], arguments: Sequence[str], link: Sequence[str], name: str) -> Path:
-    """The library, kept or new. What headers it hangs on is known after compiling alone, so a note keeps their names.
+    """Return the library, cached or new. Dependencies are known only after compilation, so the cache records them.
 
-    name: a part of its file's, by which errors can be read
+    name: part of the file name, for readability
     """
     languages = [LANGUAGES[path.suffix] for path in paths]
     found = {language: find_compiler(language) for language in sorted(set(languages))}
@@ -229,7 +232,7 @@ def _build(paths: Sequence[Path], arguments: Sequence[str], link: Sequence[str],
 
 
 class _CompileJob(NamedTuple):
-    """One source on its way to an object. stem: what its object and the note of its headers are called."""
+    """Compilation of one source to an object. stem: path prefix of the object and of its dependency file."""
 
     path: Path
     compiler: Compiler
@@ -238,7 +241,7 @@ class _CompileJob(NamedTuple):
     arguments: Sequence[str]
 
     def compile(self) -> str:
-        """What the compiler says."""
+        """Compile the source; return the compiler's messages."""
         strict = ["-Werror=implicit-function-declaration"] if self.language == "c" else []
         return self.compiler.run(
             [
@@ -258,7 +261,7 @@ class _CompileJob(NamedTuple):
 
 
 def _dependencies_in(note: str) -> set[Path]:
-    """The files in a compiler's note of what an object hangs on: `x.o: x.c x.h \\`."""
+    """Return the files in a compiler's dependency file: `x.o: x.c x.h \\`."""
     text = Path(note).read_text(errors="replace").replace("\\\n", " ").replace("\\ ", "\0")
     _, _, files = text.partition(": ")
     return {Path(word.replace("\0", " ")).absolute() for word in files.split()}
@@ -266,9 +269,9 @@ def _dependencies_in(note: str) -> set[Path]:
 
 @once
 def provider() -> ctypes.CDLL:
-    """The names that libraries of operators are loaded against, global in this process; built where it is not kept.
+    """Return the library that operator libraries link against, global in this process; built if it is not cached.
 
-    raises UnavailableError where it must be built and there is no compiler
+    raises UnavailableError if it must be built and there is no compiler
     """
     sources = sorted(PROVIDER.glob("*.c"))
     arguments = [
