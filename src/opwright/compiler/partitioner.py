@@ -24,8 +24,8 @@ from .loops.forms import Buffer, Form
 from .loops.fusion import fused
 from .loops.graph import LoopGraph, parents
 from .loops.planning import plan_of
-from .lowering.catalogue import CatalogueNode, operand_of
 from .lowering.context import Buffers, LoweringContext, NoLowering
+from .lowering.nodes import GraphNode, catalogue_operand
 from .lowering.registry import lower
 from .partitions import Dependencies, NodeAccess, dependencies_of, partition, schedule
 from .regions import CompiledGraph, CompiledRegion, Operands, UncompiledNode, note_of, rewritten
@@ -58,7 +58,7 @@ def code_of(node: Node) -> str:
     """Return what stands for the kernel of an operator that is not as the catalogue has it: a digest of its code."""
     if node.op.catalogue or own_kernel(node.op) is None:
         return "its own"
-    context = LoweringContext(CatalogueNode(node), Buffers(operand_of))
+    context = LoweringContext(GraphNode(node), Buffers(catalogue_operand))
     try:
         lower(context)
     except NoLowering as why:
@@ -71,7 +71,7 @@ class Partitioner:
     are in no region as they do not pay."""
 
     def __init__(self, graph: Graph) -> None:
-        self.graph, self.operands, self.buffers = graph, Operands(graph), Buffers(operand_of)
+        self.graph, self.operands, self.buffers = graph, Operands(graph), Buffers(catalogue_operand)
         self.nodes = [node for node in self.operands.nodes if node.op.name != "Const"]
         self.forms: dict[Node, list[Form]] = {}
         self.why: dict[Node, str] = {}
@@ -94,7 +94,7 @@ class Partitioner:
             raise NoLowering("control flow")
         if getattr(node.op, "cpu_kernels", False) and own_kernel(node.op) is None:
             raise NoLowering("it has a kernel of its own")
-        return lower(LoweringContext(CatalogueNode(node), self.buffers))
+        return lower(LoweringContext(GraphNode(node), self.buffers))
 
     def uncompiled(self) -> list[UncompiledNode]:
         """The nodes that stay as they are, in program order."""

@@ -1,6 +1,6 @@
 """Import: a `format.Model` becomes graphs of the lite dialect, the inverse of `convert.export`.
 
-Lives here: `import_model`, `import_graph`, `operator_of`.
+Lives here: `import_model`, `import_graph`, `operator_of`; `LoadedModelImporter`, for models that an interpreter runs.
 Not here: reading and checking bytes (format/), tables of tensors (ops/tensor_tables.py), shapes of other sizes
 (shape_inference.py).
 
@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.errors import InvalidArgumentError, NotFoundError, UnimplementedError
+from ..core.dtypes import resource
+from ..core.errors import InvalidArgumentError, NotFoundError, OpError, UnimplementedError
 from ..core.specs import TensorSpec
 from ..graph import Graph, Node, Value
 from ..graph.builder import GraphBuilder
@@ -37,7 +38,7 @@ from .ops.module import LiteModule, Signature
 from .ops.specs import LiteTensorSpec
 from .ops.tensor_tables import spec_of, tensors_of_scales
 from .runtime.constants import tensor_from_file
-from .runtime.tensor import CONSTANT
+from .runtime.tensor import CONSTANT, Tensor
 
 Definitions = Callable[[str, int], "Operator | None"]
 """Returns the definition of a custom operator of a name and version, None for one without."""
@@ -50,7 +51,7 @@ def import_model(model: Model, definitions: Definitions | None = None) -> LiteMo
     raises InvalidArgumentError for what `Model.verify` refuses, for options that are not the operator's and for other
     numbers of operands; UnimplementedError for weights in other files and for operators that nothing computes
     """
-    importer = _Importer(model, definitions)
+    importer = _Importer(_verified(model), definitions)
     graphs = [importer.graph(i) for i in range(len(model.subgraphs))]
     metadata = [(entry.name or "", _contents(model.buffers[entry.buffer])) for entry in model.metadata]
     signatures = [_signature(model, definition) for definition in model.signature_defs]
@@ -59,7 +60,7 @@ def import_model(model: Model, definitions: Definitions | None = None) -> LiteMo
 
 def import_graph(model: Model, index: int = 0, definitions: Definitions | None = None) -> Graph:
     """Read one subgraph and the subgraphs that its nodes run. Arguments and errors as for `import_model`."""
-    return _Importer(model, definitions).graph(index)
+    return _Importer(_verified(model), definitions).graph(index)
 
 
 def operator_of(node: Node) -> tuple[int, int] | None:
@@ -111,20 +112,76 @@ class _Call(NamedTuple):
     options: Any
 
 
+def _verified(model: Model) -> Model:
+    model.verify()
+    refuse_external(model)
+    return model
+
+
+class ImportedSubgraph(NamedTuple):
+    """A subgraph's graph. tensors: by value, the number of its tensor."""
+
+    graph: Graph
+    tensors: Mapping[Value, int]
+
+
 class _Importer:
     """A verified model and its graphs so far."""
 
     def __init__(self, model: Model, definitions: Definitions | None) -> None:
-        model.verify()
-        refuse_external(model)
         self.model, self.definitions = model, definitions
-        self._graphs: dict[int, Graph] = {}
+        self._subgraphs: dict[int, ImportedSubgraph] = {}
+
+    def subgraph(self, index: int) -> ImportedSubgraph:
+        """Return a subgraph's graph. Calls nest at most `calls.MAX_CALL_DEPTH` deep, as the verifier has seen."""
+        if index not in self._subgraphs:
+            subgraph = _Subgraph(self, index)
+            self._subgraphs[index] = ImportedSubgraph(subgraph.imported(), subgraph.numbers)
+        return self._subgraphs[index]
 
     def graph(self, index: int) -> Graph:
-        """Return a subgraph's graph. Calls nest at most `calls.MAX_CALL_DEPTH` deep, as the verifier has seen."""
-        if index not in self._graphs:
-            self._graphs[index] = _Subgraph(self, index).imported()
-        return self._graphs[index]
+        """As `subgraph`, the graph alone."""
+        return self.subgraph(index).graph
+
+    def definition(self, subgraph: int, number: int, name: str, version: int) -> Operator | None:
+        """Return the definition of a custom operator, None for one without."""
+        return None if self.definitions is None else self.definitions(name, version)
+
+    def tensors(self, index: int) -> list[Tensor]:
+        """Return a subgraph's tensors as the file declares them."""
+        buffers = self.model.buffers
+        return [tensor_from_file(i, t, buffers[t.buffer]) for i, t in enumerate(self.model.subgraphs[index].tensors)]
+
+    def unreadable(self, error: OpError) -> None:
+        """Raise the error about an operator or a tensor, unless graphs may do without it."""
+        raise error
+
+
+class LoadedModelImporter(_Importer):
+    """Imports subgraphs of a model that an interpreter has loaded, whose tensors serve.
+
+    An interpreter refuses less than `import_model`: a node fails when it is prepared, and only if its own kernel runs
+    it. So nodes that are not their operator's become external operators, tensors that are not understood handles, and a
+    tensor may be an input twice, or be written by no node or several.
+    """
+
+    def __init__(
+        self, model: Model, definition: Callable[[int, int], Operator | None], tensors: Sequence[Sequence[Tensor]]
+    ) -> None:
+        """definition: of a custom operator, by subgraph and number. tensors: by subgraph."""
+        super().__init__(model, None)
+        self._definition, self._tensors = definition, tensors
+
+    def definition(self, subgraph: int, number: int, name: str, version: int) -> Operator | None:
+        """Return the definition that serves the operator."""
+        return self._definition(subgraph, number)
+
+    def tensors(self, index: int) -> list[Tensor]:
+        """Return a subgraph's tensors as the interpreter has them."""
+        return [*self._tensors[index]]
+
+    def unreadable(self, error: OpError) -> None:
+        """Pass over the error: the interpreter reports it, if the node runs."""
 
 
 class _Subgraph:
@@ -133,16 +190,16 @@ class _Subgraph:
     def __init__(self, importer: _Importer, index: int) -> None:
         self.importer, self.index = importer, index
         self.source = importer.model.subgraphs[index]
-        buffers = importer.model.buffers
-        self.tensors = [tensor_from_file(i, t, buffers[t.buffer]) for i, t in enumerate(self.source.tensors)]
+        self.tensors = importer.tensors(index)
         self.builder = GraphBuilder(self.source.name or "")
         self.builder.name = self.source.name or ""  # as it is: text has it as a string if need be
         self.values: dict[int, Value] = {}
+        self.numbers: dict[Value, int] = {}
         written = {int(t) for op in self.source.operators for t in _ints(op.outputs)}
         scales = {t for tensor in self.source.tensors for t in tensors_of_scales(tensor)}
         self.sources = [
             t
-            for t in range(len(self.tensors))
+            for t in range(len(self.source.tensors))
             if t not in written and (self.tensors[t].kind == CONSTANT or self.tensors[t].is_variable)
         ]
         self.scales = scales - {int(t) for op in self.source.operators for t in _ints(op.inputs)}
@@ -155,12 +212,17 @@ class _Subgraph:
         """
         inputs = _ints(self.source.inputs)
         if len(set(inputs)) != len(inputs):
-            raise UnimplementedError(
-                what=f"subgraph {self.index} takes one tensor as several inputs", found=inputs, wanted="each input once"
+            self.importer.unreadable(
+                UnimplementedError(
+                    what=f"subgraph {self.index} takes one tensor as several inputs",
+                    found=inputs,
+                    wanted="each input once",
+                )
             )
         for t in inputs:
             name = self.builder.unique(self._name(t))
             self.values[t] = Value(name, self.spec(t, name))
+            self.numbers[self.values[t]] = t
             self.builder.inputs.append(self.values[t])
         waiting = [t for t in self.sources if t not in self.values and t not in self.scales]
         waiting.reverse()
@@ -176,11 +238,14 @@ class _Subgraph:
             self._born(t)
         for t in _ints(self.source.outputs):
             if t not in self.values:
-                raise InvalidArgumentError(
-                    what=f"subgraph {self.index} returns a tensor that nothing writes",
-                    found=f"tensor {t}, {self._name(t)!r}",
-                    wanted="an input, a constant, a variable or the output of an operator",
+                self.importer.unreadable(
+                    InvalidArgumentError(
+                        what=f"subgraph {self.index} returns a tensor that nothing writes",
+                        found=f"tensor {t}, {self._name(t)!r}",
+                        wanted="an input, a constant, a variable or the output of an operator",
+                    )
                 )
+                self._born(t)
         return self.builder.build([self.values[t] for t in _ints(self.source.outputs)])
 
     def _name(self, t: int) -> str:
@@ -206,12 +271,17 @@ class _Subgraph:
         node = Node(op, inputs, attrs, specs, names[0] if names else unique(op.name), at, names)
         self.builder.nodes.append(node)
         self.values.update(zip(outputs, node.outputs))
+        self.numbers.update(zip(node.outputs, outputs))
 
     # ---- types ----------------------------------------------------------------------------------------------------
 
     def spec(self, t: int, name: str | None = None) -> TensorSpec:
         """Return the type of a tensor, whose value has this name."""
-        return spec_of(self.source.tensors[t], self.tensors[t].kind == CONSTANT, self._scales, name)
+        try:
+            return spec_of(self.source.tensors[t], self.tensors[t].kind == CONSTANT, self._scales, name)
+        except UnimplementedError as error:
+            self.importer.unreadable(error)
+            return TensorSpec(None, resource)
 
     def _scales(self, t: int) -> tuple[np.ndarray, str]:
         """Return the elements of a tensor of scales by block, and its name."""
@@ -231,29 +301,43 @@ class _Subgraph:
         flat = [None if t < 0 else self.values[t] for t in _ints(operator.inputs)]
         outputs = _ints(operator.outputs)
         at = place_of(self.index, number)
-        if (name := versions.op_name(code)) == "CUSTOM":
-            op, inputs, attrs = self._custom(code, operator, flat, outputs)
-        else:
-            op = _builtin(name, at)
-            options = operator.builtin_options if operator.builtin_options is not None else operator.builtin_options_2
-            dtypes = [self.tensors[t].dtype for t in outputs] if op.typed_by else ()
-            attrs = dict(op.from_options(options, dtypes, self.importer.graph).attrs)
-            if INTERMEDIATES in op.attr_defs:
-                between = _ints(operator.intermediates)
-                attrs[INTERMEDIATES] = tuple(None if t < 0 else self._intermediate(t) for t in between)
-            inputs = group_inputs(op, flat, _Call(name, int(code.version), options))
-            for declared, operand in zip(op.inputs, inputs):
-                if operand is None and not declared.optional:
-                    raise InvalidArgumentError(op=name, node=at, what=f"input {declared.name!r} is left out")
+        name = versions.op_name(code)
+        op: Any
+        inputs: Sequence[Operand]
+        attrs: Mapping[str, Any]
+        try:
+            if name == "CUSTOM":
+                op, inputs, attrs = self._custom(code, number, operator, flat, outputs)
+            else:
+                op, inputs, attrs = self._builtin(name, int(code.version), operator, flat, at)
+        except OpError as error:
+            self.importer.unreadable(error)
+            op, inputs, attrs = ExternalOp(name), flat, external_attrs(None, "write", int(code.version))
         self._add(op, inputs, attrs, outputs, at)
 
+    def _builtin(
+        self, name: str, version: int, operator: Any, flat: Sequence[Value | None], at: str
+    ) -> tuple[Any, Any, dict[str, Any]]:
+        op = _builtin(name, at)
+        options = operator.builtin_options if operator.builtin_options is not None else operator.builtin_options_2
+        dtypes = [self.tensors[t].dtype for t in _ints(operator.outputs)] if op.typed_by else ()
+        attrs = dict(op.from_options(options, dtypes, self.importer.graph).attrs)
+        if INTERMEDIATES in op.attr_defs:
+            between = _ints(operator.intermediates)
+            attrs[INTERMEDIATES] = tuple(None if t < 0 else self._intermediate(t) for t in between)
+        inputs = group_inputs(op, flat, _Call(name, version, options))
+        for declared, operand in zip(op.inputs, inputs):
+            if operand is None and not declared.optional:
+                raise InvalidArgumentError(op=name, node=at, what=f"input {declared.name!r} is left out")
+        return op, inputs, attrs
+
     def _custom(
-        self, code: Any, operator: Any, flat: Sequence[Value | None], outputs: Sequence[int]
+        self, code: Any, number: int, operator: Any, flat: Sequence[Value | None], outputs: Sequence[int]
     ) -> tuple[Any, Any, dict[str, Any]]:
         name = code.custom_code or ""
         options = None if operator.custom_options is None else bytes(operator.custom_options)
         version = custom_version(int(code.version), options)
-        op = None if self.importer.definitions is None else self.importer.definitions(name, version)
+        op = self.importer.definition(self.index, number, name, version)
         if op is None:
             return ExternalOp(name), flat, external_attrs(options, "write", int(code.version))
         if isinstance(op, LiteOperator):

@@ -1,6 +1,6 @@
 """Shapes of an imported graph for inputs of given sizes, by the shape rules of its operators.
 
-Lives here: `with_shapes`.
+Lives here: `with_shapes`; `ValueTensor` and `RuleNode`, values and nodes as rules see tensors and nodes of files.
 Not here: reading files (importer.py), the rules (ops/), shapes while a model runs (runtime/).
 
 What follows from shapes alone, SHAPE of a known shape and small arithmetic on it, becomes constants, as when the
@@ -10,6 +10,7 @@ shape once they have one. Nodes keep their names and the operators they came fro
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -60,17 +61,49 @@ def _static(spec: TensorSpec) -> TensorShape:
     return as_shape([1 if d is None else d for d in spec.shape.dims])
 
 
-class _Operand:
-    """A value as shape rules see it; also what the quantised ones ask of a tensor."""
+class ValueTensor:
+    """A value as rules of operators see a tensor: shape rules, and those of quantised operators.
 
-    __slots__ = ("constant", "dtype", "is_quantized", "is_variable", "shape", "spec", "type")
+    blocks: scales by block along the last dimension, or None; the rest as of `runtime.Tensor`.
+    """
+
+    __slots__ = ("constant", "dtype", "is_quantized", "is_variable", "name", "quantization", "spec", "type")
 
     def __init__(self, value: Value) -> None:
+        self.name, self.dtype, self.constant = value.name, value.dtype, value.constant
         self.spec = TensorSpec(value.shape, value.dtype)
-        self.constant, self.dtype, self.shape = value.constant, value.dtype, value.shape
+        self.quantization = value.spec.quantization
         self.is_variable = getattr(value.spec, "is_variable", False)
         self.type = SimpleNamespace(name=value.dtype.name.upper())
         self.is_quantized = _has_scales(value.spec)
+
+    @property
+    def blocks(self) -> Any:
+        return None if self.quantization is None else self.quantization.blocks
+
+    @property
+    def shape(self) -> Any:
+        dims = self.spec.shape.dims
+        return self.spec.shape if dims is None or None in dims else tuple(dims)
+
+
+class RuleNode:
+    """A node with operands of an imported graph, as rules of quantised operators see it.
+
+    tensors_in, tensors_out: flat, None for an input left out.
+    """
+
+    __slots__ = ("grouping", "name", "tensors_in", "tensors_out")
+
+    def __init__(self, node: Node, inputs: Sequence[Operand]) -> None:
+        self.name, self.grouping = node.op.name, [len(o) if isinstance(o, tuple) else None for o in inputs]
+        self.tensors_in: Any = [None if v is None else ValueTensor(v) for v in flat(inputs)]
+        self.tensors_out: Any = [ValueTensor(v) for v in node.outputs]
+
+    def grouped(self, items: Sequence[Any]) -> list[Any]:
+        """Return what stands for each input by the operator's declared inputs: a tuple for a repeated one."""
+        left = iter(items)
+        return [next(left) if n is None else tuple(itertools.islice(left, n)) for n in self.grouping]
 
 
 def _has_scales(spec: TensorSpec) -> bool:
@@ -134,15 +167,9 @@ def _inferred(node: Node, inputs: Sequence[Operand], attrs: Mapping[str, Any]) -
     if isinstance(node.op, ExternalOp):
         alike = all(a.shape.dims == _static(b.spec).dims for a, b in zip(flat(inputs), node.operands) if a is not None)
         return [_with_shape(v.spec, _static(v.spec) if alike else TensorShape(None)) for v in node.outputs]
-    seen = [None if v is None else _Operand(v) for v in flat(inputs)]
-    view: Any = SimpleNamespace(tensors_in=seen, tensors_out=[_Operand(v) for v in node.outputs], name=node.name)
-    if is_quantized(node.op, view):
-        seen = as_real(node.op, view, lambda t: t)
-    grouped, at = [], 0
-    for operand in inputs:
-        count = len(operand) if isinstance(operand, tuple) else 1
-        grouped.append(tuple(seen[at : at + count]) if isinstance(operand, tuple) else seen[at])
-        at += count
+    view: Any = RuleNode(node, inputs)
+    seen = as_real(node.op, view, lambda t: t) if is_quantized(node.op, view) else view.tensors_in
+    grouped = view.grouped(seen)
     specs = flat(tuple(s) if isinstance(s, list) else s for s in node.op.infer(node.op.bind(dict(attrs)), grouped))
     if len(specs) < len(node.outputs):
         raise InvalidArgumentError(

@@ -1,7 +1,7 @@
 """Variables: where the values that they keep are computed, and which of them are copied.
 
 Lives here: `copies`, what the Stores at a graph's end become.
-Not here: memory in general (planning.py), which nodes read and assign variables (lite/compiled/variables.py).
+Not here: memory in general (planning.py), which nodes read and assign variables (../lowering/variables.py).
 
 A variable has one piece of memory, which the graph reads as it was before the run and writes for the next one. A value
 is computed right there if nothing reads the old one from then on, and if no guard can stop the plan from then on: the

@@ -1,8 +1,9 @@
 """Lower operators to the loop graph: one table of rules for the catalogue's operators and for those of files.
 
-Lives here: the rules, a module for each family; the context that a rule receives (context.py), the table (registry.py).
-Not here: fusion, planning (../loops/), which nodes are lowered (../partitioner.py, lite/compiled/), rules that need the
-interpreter's state (lite/compiled/rules/).
+Lives here: the rules, a module for each family; the context that a rule receives (context.py) and the nodes that it
+reads (nodes.py), the table (registry.py).
+Not here: fusion, planning (../loops/), which nodes are lowered (../partitioner.py, lite/compiled/), rules that build on
+arithmetic of the lite dialect (lite/compiled/rules/).
 
     @rule("SpaceToDepth", "SPACE_TO_DEPTH")
     def space_to_depth(ctx):

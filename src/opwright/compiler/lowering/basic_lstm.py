@@ -35,8 +35,8 @@ def basic_lstm(ctx: LoweringContext) -> None:
         or w.shape != (4 * cells, n + cells)
         or bias.shape != (4 * cells,)
         or not h.size
-        or not h.value.is_variable
-        or not c.value.is_variable
+        or not h.is_variable
+        or not c.is_variable
     ):
         raise NoLowering(f"an LSTM of {x} with {h}, {w}, {bias}, {c}")
     power, factor = 0, (0, 0)

@@ -1,8 +1,7 @@
 """What a lowering rule receives: the operands, results and attributes of one node, and the loops that it adds.
 
-Lives here: `LoweringContext`, `Operand`, `Buffers`, `NodeView`, `NoLowering`.
-Not here: quantised values as expressions (quantized.py), the dialects' views of their nodes (catalogue.py,
-lite/compiled/nodes.py).
+Lives here: `LoweringContext`, `Operand`, `Buffers`, `NoLowering`.
+Not here: quantised values as expressions (quantized.py), nodes of graphs as the context reads them (nodes.py).
 """
 
 from __future__ import annotations
@@ -10,12 +9,17 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from ...core.dtypes import DType, int64, uint8
+from ...core.specs import TensorSpec
 from ..loops.forms import Bitcast, Buffer, Form, Part, View
+
+if TYPE_CHECKING:
+    from .nodes import GraphNode
+    from .variables import ResourceState
 
 F = TypeVar("F", bound=Form)
 
@@ -32,23 +36,20 @@ class NoLowering(Exception):
 class Operand:
     """A value as an operand of a rule.
 
-    value: the dialect's. buffer: in the loop graph. quantization: `scale`, `zero_point`, `quantized_dimension`, or None
-    for elements that are plain numbers. blocks: scales by block. key: finds elements seen in an earlier run.
+    spec: the type, with scales in dialects whose types have them. buffer: in the loop graph. key: finds elements seen
+    in an earlier run.
     """
 
-    __slots__ = ("_compute", "_constant", "blocks", "buffer", "key", "name", "quantization", "value")
+    __slots__ = ("_compute", "_constant", "buffer", "key", "name", "spec")
 
-    def __init__(
-        self, value: Any, name: str, buffer: Buffer, quantization: Any = None, blocks: Any = None, key: Any = None
-    ) -> None:
-        self.value, self.name, self.buffer, self.key = value, name, buffer, key
-        self.quantization, self.blocks = quantization, blocks
+    def __init__(self, spec: TensorSpec, name: str, buffer: Buffer, key: Any = None) -> None:
+        self.spec, self.name, self.buffer, self.key = spec, name, buffer, key
         self._constant: np.ndarray | None = buffer.constant
         self._compute: Callable[[], np.ndarray] | None = None
 
     def with_buffer(self, buffer: Buffer) -> Operand:
         """Return the operand with its elements in another buffer."""
-        return Operand(self.value, self.name, buffer, self.quantization, self.blocks, self.key)
+        return Operand(self.spec, self.name, buffer, self.key)
 
     @property
     def constant(self) -> np.ndarray | None:
@@ -80,6 +81,22 @@ class Operand:
     def size(self) -> int:
         """Number of elements."""
         return self.buffer.size
+
+    @property
+    def quantization(self) -> Any:
+        """`scale`, `zero_point`, `axis`; None for elements that are plain numbers."""
+        found = self.spec.quantization
+        return found if found is not None and found.has_scales and self.spec.dtype.is_integer else None
+
+    @property
+    def blocks(self) -> Any:
+        """Scales by block: `scales`, `size`, `axes`; None for others."""
+        return None if self.spec.quantization is None else self.spec.quantization.blocks
+
+    @property
+    def is_variable(self) -> bool:
+        """Whether the elements stay from run to run."""
+        return getattr(self.spec, "is_variable", False)
 
     @property
     def is_quantized(self) -> bool:
@@ -127,59 +144,10 @@ class Operand:
     @property
     def zero_points(self) -> np.ndarray:
         """All zero points, int64; none if the quantization leaves them out."""
-        points = None if self.quantization is None else self.quantization.zero_point
-        return np.asarray(() if points is None else points, np.int64)
+        return np.asarray(() if self.quantization is None else self.quantization.zero_point, np.int64)
 
     def __repr__(self) -> str:
         return repr(self.buffer)
-
-
-class NodeView(Protocol):
-    """One node of a dialect as the lowering context reads it.
-
-    dialect, operator: its name in the table of rules. origin: the name that its forms carry. prefix: of names of
-    buffers between its forms. node: the dialect's own. inputs: values, None for one left out, a tuple for a repeated
-    input. intermediates: values that have scales alone. activation: the fused one, "NONE" in dialects without.
-    quantized: whether integers stand for real numbers. call: the attributes as the operator's definition reads them.
-    """
-
-    dialect: str
-    operator: str
-    origin: str
-    prefix: str
-
-    @property
-    def inputs(self) -> Sequence[Any]: ...
-
-    @property
-    def outputs(self) -> Sequence[Any]: ...
-
-    @property
-    def intermediates(self) -> Sequence[Any]: ...
-
-    @property
-    def activation(self) -> str: ...
-
-    @property
-    def quantized(self) -> bool: ...
-
-    @property
-    def call(self) -> Any: ...
-
-    @property
-    def node(self) -> Any: ...
-
-    def attr(self, name: str) -> Any:
-        """An attribute; of an enum the member's name. What an operator or a file lacks is 0."""
-
-    def takes(self, place: int, dtype: DType) -> bool:
-        """Whether the operator declares that it takes this type there. Raises NoLowering for another kernel's node."""
-
-    def evaluate(self, operands: Sequence[Operand], arrays: Sequence[Any]) -> list[Any]:
-        """Compute the reference on arrays. Raises NoLowering for what the operator's own rules refuse."""
-
-    def integer_kernel(self) -> Callable[[Sequence[Any], Sequence[Any]], None]:
-        """Return the operator's kernel on raw integers, (inputs, outputs) -> None. Raises NoLowering."""
 
 
 class Buffers:
@@ -188,11 +156,16 @@ class Buffers:
     operand_of: of a value; raises NoLowering for one that no form has. seen: by key, elements of an earlier run whose
     sizes are assumed; None if sizes are known. A rule that asks for such elements receives them, and the key is
     `assumed` from then on. counts: by key, the cell for a number of rows that is known only after the node has run.
-    state: by resource, the memory that stays from run to run, and the shape that is assigned to it, if any.
+    resources: what stays from run to run; state: by resource, its memory, and the shape that is assigned to it, if any.
     """
 
-    def __init__(self, operand_of: Callable[[Any], Operand], seen: Mapping[Any, np.ndarray] | None = None) -> None:
-        self._operand_of = operand_of
+    def __init__(
+        self,
+        operand_of: Callable[[Any], Operand],
+        seen: Mapping[Any, np.ndarray] | None = None,
+        resources: ResourceState | None = None,
+    ) -> None:
+        self._operand_of, self.resources = operand_of, resources
         self._operands: dict[Any, Operand] = {}
         self.seen = seen
         self.assumed: set[Any] = set()
@@ -230,7 +203,7 @@ class LoweringContext:
 
     __slots__ = ("buffers", "forms", "node", "operator", "origin")
 
-    def __init__(self, node: NodeView, buffers: Buffers) -> None:
+    def __init__(self, node: GraphNode, buffers: Buffers) -> None:
         self.node, self.buffers = node, buffers
         self.operator, self.origin = node.operator, (node.origin,)
         self.forms: list[Form] = []

@@ -181,7 +181,7 @@ def fully_connected(ctx: LoweringContext) -> None:
 def _block_scales(x: Operand, w: Operand, y: Operand) -> Buffer:
     """Return the scales of weights by block, float32 [features, blocks]. Raises NoLowering for other types."""
     blocks, (features, channels) = w.blocks, w.shape
-    found = None if blocks is None else blocks.scales.constant
+    found = None if blocks is None else blocks.scales
     if blocks is None or found is None or (x.dtype, w.dtype, y.dtype) != (float32, int4, float32):
         raise NoLowering(f"{x.dtype.name} by {w.dtype.name} with scales by block")
     if blocks.size < 1 or channels % blocks.size or found.size != features * (channels // blocks.size):

@@ -118,7 +118,7 @@ def _rows_of_blocks(ctx: LoweringContext, table: Operand, indices: Operand, y: O
     """Rows of int4 or int2 whose blocks have a scale each."""
     blocks = table.blocks
     assert blocks is not None
-    scales = blocks.scales.constant
+    scales = blocks.scales
     rows, n = table.shape[0], y.size // indices.size
     fits = scales is not None and scales.dtype == np.float16 and scales.size * blocks.size == table.size
     if scales is None or not fits or len(table.shape) != 2 or y.dtype not in (float32, float16):
@@ -143,7 +143,7 @@ def _real_rows(ctx: LoweringContext, table: Operand, indices: Operand, y: Operan
     if (
         table.zero
         or table.dtype not in (int8, uint8)
-        or (by_row and (scales.size != table.shape[0] or int(table.quantization.quantized_dimension)))
+        or (by_row and (scales.size != table.shape[0] or int(table.quantization.axis)))
     ):
         raise NoLowering(f"a table {table} with {scales.size} scales, zero point {table.zero}")
     rows, scale = ctx.new(table.dtype, y.shape, ".rows"), scalar(float(scales[0]), float32)

@@ -80,8 +80,8 @@ def _hybrid_epilogue(b: Operand, columns: int, turned: bool) -> tuple[tuple[Buff
     axis = len(b.shape) - (2 if turned else 1)
     if np.any(np.asarray(quantization.zero_point)) or scales.size not in (1, columns):
         raise NoLowering(f"weights with a zero point, or {scales.size} scales for {columns} columns")
-    if scales.size > 1 and quantization.quantized_dimension != axis:
-        raise NoLowering(f"scales along axis {quantization.quantized_dimension}")
+    if scales.size > 1 and quantization.axis != axis:
+        raise NoLowering(f"scales along axis {quantization.axis}")
     factors = np.ascontiguousarray(np.broadcast_to(scales, (columns,)))
     scale = Buffer(f"{b.buffer.name}.scales", float32, (columns,), factors)
     return (scale,), apply("mul", arg(0, float32), arg(1, float32))

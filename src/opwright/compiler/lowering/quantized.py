@@ -27,7 +27,7 @@ def same_numbers(x: Operand, y: Operand) -> None:
     if same and x.is_quantized:
         same = np.array_equal(x.scales, y.scales) and x.zero == y.zero
     if not same:
-        raise NoLowering(f"{x.value!r} and {y.value!r} have other types or scales")
+        raise NoLowering(f"{x.name!r} and {y.name!r} have other types or scales")
 
 
 def real(operand: Operand, place: int) -> Expr:

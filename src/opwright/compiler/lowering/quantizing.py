@@ -35,7 +35,7 @@ def _parameters(o: Operand, inverse: bool) -> tuple[Expr, Expr, tuple[Buffer, ..
     if scales.size == 1:
         number = 1.0 / float(scales[0]) if inverse else float(scales[0])
         return scalar(number, float32), scalar(int(zeros[0]), int32), ()
-    axis = int(q.quantized_dimension)
+    axis = int(q.axis)
     if not 0 <= axis < len(o.shape) or o.shape[axis] != scales.size:
         raise NoLowering(f"the scales of {o.name!r}")
     shape = (scales.size, *(1,) * (len(o.shape) - axis - 1))

@@ -106,7 +106,7 @@ def svdf(ctx: LoweringContext) -> None:
         raise NoLowering(f"filters {weights} and {time} of rank {rank}")
     (batch, _), (filters, _) = x.shape, weights.shape
     y = ctx.output((batch, filters // rank))
-    if not state.value.is_variable or state.size != batch * time.size or time.shape[0] != filters:
+    if not state.is_variable or state.size != batch * time.size or time.shape[0] != filters:
         raise NoLowering(f"a state {state} of {time}")
     (_of_integers if x.dtype is int8 else _of_floats)(ctx, x, y)
 

@@ -217,7 +217,7 @@ def _known(ctx: LoweringContext, place: int) -> Operand:
 def state_of(ctx: LoweringContext, place: int, batch: int, n: int) -> Buffer:
     """A variable of floats. Raises NoLowering for others."""
     s = ctx.operand(place)
-    if not s.value.is_variable or s.size != batch * n or s.dtype is not float32:
+    if not s.is_variable or s.size != batch * n or s.dtype is not float32:
         raise NoLowering(f"a state {s}")
     return s.buffer
 

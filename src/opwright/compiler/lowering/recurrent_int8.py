@@ -44,7 +44,7 @@ def integer_lstm(ctx: LoweringContext, x: Operand) -> None:
     batch = shape[1] if time_major else shape[0]
     h, c, y = ctx.operand(STATE), ctx.operand(STATE + 1), ctx.output((*x.shape[:-1], outputs))
     for state, dtype, n in ((h, int8, outputs), (c, int16, cells)):
-        if not state.value.is_variable or state.size != batch * n or state.dtype is not dtype:
+        if not state.is_variable or state.size != batch * n or state.dtype is not dtype:
             raise NoLowering(f"a state {state}")
     if any(r.shape != (cells, outputs) for r in recurrent) or y.dtype is not int8:
         raise NoLowering(f"recurrent weights of {cells} cells and {outputs} outputs")

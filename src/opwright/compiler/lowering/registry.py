@@ -14,8 +14,8 @@ from ..loops.forms import Form
 from .context import LoweringContext, NoLowering
 
 CATALOGUE, LITE, CUSTOM, USER = "catalogue", "lite", "custom", "user"
-"""Dialects: the catalogue's operators, the builtins of files, shipped custom operators. Users' operators that have a
-kernel are of the last, named by the dialect of the graph that they stand in."""
+"""Dialects: the catalogue's operators, the builtins of files, shipped custom operators, users' operators. One rule,
+under the dialect's name, lowers the kernels of all users' operators."""
 
 Rule = Callable[[LoweringContext], None]
 
@@ -87,6 +87,7 @@ TABLE.add_modules(
         "recurrence": "RNN UNIDIRECTIONAL_SEQUENCE_RNN BIDIRECTIONAL_SEQUENCE_RNN SVDF",
         "suppression": "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5",
         "rows": "SOFTMAX LOG_SOFTMAX L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION",
+        "variables": "READ_VARIABLE ASSIGN_VARIABLE CALL_ONCE",
     },
 )
 TABLE.add_modules(
@@ -124,7 +125,7 @@ TABLE.add_modules(
         "StridedSliceGrad Transpose Unpack",
     },
 )
-TABLE.add_modules(__package__, USER, {"user_kernels": CATALOGUE})
+TABLE.add_modules(__package__, USER, {"user_kernels": USER})
 rule = TABLE.rule
 
 

@@ -1,8 +1,13 @@
-"""Users' operators with a kernel (`@ow.kernel` in their class): one on scalars is a map that calls it, one on arrays a
-step of its own.
+"""Users' operators with a kernel (`@ow.kernel` in their class): one on scalars is a map that calls it, also of integers
+that stand for reals; one on arrays a step of its own. Operators of the catalogue that files name, such as Atan, are
+maps of their function.
 
-Lives here: the rule of the catalogue's graphs, and what it shares with that of files (lite/compiled/rules/written.py).
+Lives here: their rule.
 Not here: kernels on scalars as operations of expressions (../inlined_kernels.py), steps (../kernels/user_kernels.py).
+
+Quantised operands are converted to reals in the expression, and results to steps, as for builtin operators: of one
+tensor of bytes that becomes a table (fusion). If the class has a method `quantized`, a node of one tensor is a table of
+its results.
 """
 
 from __future__ import annotations
@@ -10,22 +15,90 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.dtypes import DType
+import numpy as np
+
+from ...core.dtypes import DType, float32
+from ...core.errors import OpError
+from ...graph.ir import flat
 from ..inlined_kernels import InlinedKernel, call, own_kernel
-from ..kernel import Kernel
+from ..kernel import COMPILED, Kernel
+from ..loops.expressions import arg, lookup
+from ..loops.forms import Buffer, Map
 from .context import LoweringContext, NoLowering, Operand
-from .elementwise import broadcast, map_elements
-from .registry import CATALOGUE, rule
+from .elementwise import broadcast, map_elements, mapped
+from .functions import SAME, applied
+from .quantized import NARROW, real, stored
+from .registry import USER, rule
 
 
-@rule(CATALOGUE)
+@rule(USER)
 def user_operator(ctx: LoweringContext) -> None:
-    """Raise NoLowering for operators without a kernel."""
-    kernel, count = own_kernel(ctx.node.node.op), len(ctx.node.outputs)
-    if kernel is None:
+    """Raise NoLowering for operators that compute in Python, and for operands that the kernel does not take."""
+    op = ctx.node.node.op
+    kernel = own_kernel(op)
+    registered = any(key.place == "cpu" for key in op.kernels)  # a kernel of somebody's own, which is to run
+    is_function = op.catalogue and not registered and op.name in SAME
+    if kernel is None and not is_function:
         raise NoLowering("it computes in Python")
-    given = [ctx.optional(i) for i in range(len(ctx.node.inputs))]
-    lower_kernel(ctx, kernel, ctx.node.call, given, [ctx.output(place=i) for i in range(count)])
+    ctx.node.check_results()
+    outputs = [ctx.output(place=i) for i in range(len(ctx.node.outputs))]
+    given: list[Operand | None]
+    if isinstance(kernel, Kernel):  # one of its parameters may be left out
+        given = [ctx.optional(i) for i in range(len(ctx.node.inputs))]
+    else:
+        given = [ctx.buffers.of(v) for v in flat(ctx.node.inputs) if v is not None]
+    if is_function:
+        _catalogue_function(ctx, [o for o in given if o is not None], *outputs)
+    elif not ctx.node.quantized:
+        lower_kernel(ctx, kernel, ctx.node.call, given, outputs)
+    elif isinstance(kernel, Kernel):
+        _on_reals(ctx, kernel, given, outputs)
+    else:
+        raise NoLowering("its kernel on arrays computes on reals")
+
+
+def _on_reals(
+    ctx: LoweringContext, kernel: Kernel, given: Sequence[Operand | None], outputs: Sequence[Operand]
+) -> None:
+    """Add the map of integers that stand for real numbers, or the table of the class's own rule."""
+    check_parameters(kernel, given, outputs)
+    operands, (y,) = [o for o in given if o is not None], outputs
+    if ctx.node.node.op.quantized_rule != "reals":
+        _tabulated(ctx, operands, y)
+        return
+    function = inlined_kernel(kernel, ctx.node.call, [None if o is None else float32 for o in given])
+    value = call(function, *(real(o, i) for i, o in enumerate(operands)))
+    mapped(ctx, y, stored(value, y) if y.is_quantized else value, *operands)
+
+
+def _catalogue_function(ctx: LoweringContext, operands: Sequence[Operand], y: Operand) -> None:
+    """Add the map of a function of the scalar table, of dtypes in which it is what the operator computes."""
+    if ctx.node.quantized or any(o.dtype.np not in COMPILED for o in (*operands, y)):
+        raise NoLowering(f"its function is not for {', '.join(o.dtype.name for o in operands)}")
+    if broadcast(*operands) != y.shape:
+        raise NoLowering("the result has another shape than its operands together")
+    value = applied(ctx.node.node.op.name, ctx.attr, *(arg(i, o.dtype) for i, o in enumerate(operands)))
+    if value is None:
+        raise NoLowering(f"it is another function of {y.dtype.name}")
+    mapped(ctx, y, value, *operands)
+
+
+def _tabulated(ctx: LoweringContext, operands: Sequence[Operand], y: Operand) -> None:
+    """Add the table of what the class's own rule computes of each integer."""
+    if len(operands) != 1 or operands[0].dtype not in NARROW or y.shape != operands[0].shape:
+        raise NoLowering("its class states what it does with quantised tensors")
+    (x,) = operands
+    kernel = ctx.node.integer_kernel()
+    every = np.arange(1 << (8 * x.dtype.size), dtype=f"u{x.dtype.size}").view(x.dtype.np)
+    results = np.empty(every.shape, y.dtype.np)
+    try:
+        with np.errstate(all="ignore"):
+            kernel([every], [results])
+    except OpError as error:
+        raise NoLowering(error.message) from None
+    results.flags.writeable = False
+    table = Buffer(f"{y.buffer.name}.table", y.dtype, results.shape, results)
+    ctx.form(Map, y.buffer, (x.buffer, table), lookup(arg(0, x.dtype), arg(1, y.dtype)))
 
 
 def lower_kernel(

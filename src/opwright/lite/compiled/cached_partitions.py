@@ -10,27 +10,35 @@ process does not prepare the nodes that work them out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...compiler import plan_cache
 from ...compiler.loops.plans import Plan
-from ...compiler.lowering.context import NoLowering
 from ...compiler.plan_cache import CachedPlans
+from ...core.errors import OpError
 from ..delegate import Delegate, DelegateParams
 from ..runtime.node import Node
 from ..runtime.shape_constant_folding import is_folded
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import ARENA, CONSTANT, FOLDED
-from .claims import check_eligible, served_elsewhere
+from .eligibility import ineligible, is_user_operator, served_elsewhere
 from .plan_registration import CachedPlanRegistration
-from .rules.written import Codes, codes_of
 from .uses import Use
 
 if TYPE_CHECKING:
     from ..runtime.delegate_context import DelegateContext
+
+
+class Codes(NamedTuple):
+    """The users' code that plans of a subgraph depend on besides the file and this package, as text. unseen: nodes that
+    the rule refused when it was read; a plan that has one all the same depends on more."""
+
+    text: str
+    unseen: frozenset[int]
 
 
 class UnsavedPlans(NamedTuple):
@@ -44,14 +52,15 @@ class UnsavedPlans(NamedTuple):
 
 
 class PartitionCache:
-    """The plans of one model. identity: text that stands for its bytes, None for one whose plans are not kept.
+    """The plans of one model. identity: text that stands for its bytes, None for one whose plans are not kept; codes:
+    returns the users' code of nodes.
 
     unsaved: what is to be kept for later processes; whole: the key of cached plans that run all nodes of the main
     subgraph
     """
 
-    def __init__(self, identity: str | None) -> None:
-        self._identity = identity
+    def __init__(self, identity: str | None, codes: Callable[[Subgraph, Sequence[int]], Codes]) -> None:
+        self._identity, self._codes_of = identity, codes
         self._codes: dict[int, Codes] = {}  # by subgraph, what its plans depend on besides the file
         self.unsaved: list[UnsavedPlans] = []
         self.whole: str | None = None
@@ -92,20 +101,19 @@ class PartitionCache:
     def replace(self, context: DelegateContext, delegate: Delegate) -> bool:
         """Replace nodes by the plans that an earlier process has kept; return whether there were any."""
         subgraph = context.subgraph
-        codes = codes_of(subgraph)
-        if codes is None:
-            self._codes.pop(subgraph.index, None)
-        else:
-            self._codes[subgraph.index] = codes
+        self._codes.pop(subgraph.index, None)
+        numbers = [node.number for node in subgraph.execution_plan if is_user_operator(node)]
+        with contextlib.suppress(OpError):  # of a node's init, which the allocation reports: no plan is kept
+            for number in numbers:
+                subgraph.init(subgraph.nodes[number])
+            self._codes[subgraph.index] = self._codes_of(subgraph, numbers) if numbers else Codes("", frozenset())
         base = self._key(subgraph)
         kept = ((key, plan_cache.find(key)) for key in (() if base is None else plan_cache.keys_of(base)))
         key, cached = next((pair for pair in kept if pair[1] is not None), ("", None))
         if cached is None or [n.number for n in subgraph.execution_plan] != cached.note["nodes"]:
             return False
-        try:
-            for number in {i for part in cached.note["parts"] for i in part["nodes"]}:
-                check_eligible(subgraph.nodes[number])
-        except NoLowering:
+        nodes = [subgraph.nodes[i] for part in cached.note["parts"] for i in part["nodes"]]
+        if any(ineligible(node) is not None for node in nodes):
             return False  # other kernels serve it this time
         _replace(context, delegate, cached, key)
         if subgraph.index == 0 and cached.note["order"] == [[0]]:

@@ -1,33 +1,36 @@
 """Claim eligible nodes for the compiled engine and lower them to loop operations.
 
-Lives here: `claim`, `ClaimedNode`; `prepare_nodes`, before which no node is claimed; what makes a node eligible: whose
-kernels serve it, who else writes its tensors or runs its subgraph.
-Not here: the rules (rules/, compiler/lowering/), partitions of claimed nodes and their plans (partition_plans.py).
+Lives here: `prepare_and_claim`, before which no node is prepared; `claim`; `ClaimedNode`; `TensorBuffers`; `codes_of`.
+Not here: what makes a node eligible (eligibility.py), the rules (compiler/lowering/), partitions of claimed nodes and
+their plans (partition_plans.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
+import numpy as np
+
+from ...compiler.inlined_kernels import user_code
 from ...compiler.loops.forms import Form
-from ...compiler.lowering.context import Buffers, LoweringContext, NoLowering
+from ...compiler.lowering.context import Buffers, LoweringContext, NoLowering, Operand
 from ...compiler.lowering.registry import lower
+from ...compiler.lowering.row_updates import RowUpdate, lower_row_update, row_updates
 from ...core import flags
 from ...core.errors import OpError
-from ..customs.definition import defined as defined_customs
-from ..format.subgraph_checks import called_subgraphs
-from ..ops.families import defined
-from ..registration import OperatorRegistration, registration_of
+from ...graph import Node as GraphNode
+from ...graph import Value
+from ..importer import operator_of
 from ..runtime.node import Node
+from ..runtime.resources import ResourceVariable
 from ..runtime.shape_constant_folding import is_folded
 from ..runtime.subgraph import Subgraph
-from ..runtime.tensor import CONSTANT, DYNAMIC
-from .nodes import InterpreterNode, is_user_operator
-from .rules import BY_SUBGRAPH, ON_RESOURCES, STATEFUL
-
-if TYPE_CHECKING:
-    from .rules.row_updates import RowUpdate
+from ..runtime.tensor import DYNAMIC, Tensor
+from . import rules  # noqa: F401  # adds those that know the interpreter's operators to the table
+from .cached_partitions import Codes
+from .eligibility import TensorOrder, ineligible
+from .nodes import ImportedModel, NodeGraph
 
 Refusals = dict[tuple[int, int], str]
 """By subgraph and node, why a node stays with the interpreter."""
@@ -37,73 +40,58 @@ class ClaimedNode(NamedTuple):
     """A node that has forms. together: the nodes, itself included, that these stand for as one; without the others'
     forms they mean nothing."""
 
-    node: Node
+    number: int
     forms: Sequence[Form]
     together: tuple[int, ...]
 
 
-def claim(
-    nodes: Sequence[Node],
-    buffers: Buffers,
-    known: Callable[[Any], bool] | None,
-    updates: Iterable[RowUpdate],
-    refused: Refusals,
-) -> dict[int, ClaimedNode]:
-    """Return by number the nodes, all of one subgraph, that a rule lowers; add to `refused` why others are not.
+class TensorBuffers(Buffers):
+    """The operands of nodes of a subgraph, also by the number of a tensor. Arguments as of `Buffers`."""
 
-    known: whether a tensor's shape is what it has; by default those of inputs, constants and outputs of claimed nodes.
-    updates: nodes that replace rows of lists, which are claimed together
+    def __init__(self, graph: NodeGraph, subgraph: Subgraph, seen: Mapping[int, np.ndarray] | None = None) -> None:
+        super().__init__(graph.operand, seen, SubgraphResources(graph, subgraph))
+        self.graph = graph
+
+    def at(self, tensor: int) -> Operand:
+        """Return the operand of a tensor that one of the nodes reads or writes."""
+        return self.of(self.graph.value(tensor))
+
+
+class SubgraphResources:
+    """The resources that nodes of a subgraph read and write; see `ResourceState`."""
+
+    def __init__(self, graph: NodeGraph, subgraph: Subgraph) -> None:
+        self._graph, self._subgraph = graph, subgraph
+
+    def variable(self, handle: Value) -> tuple[str, Hashable] | None:
+        """Return the name of a handle's memory and the variable, if it is known when tensors are allocated."""
+        number = self._graph.number(handle)
+        elements = self._subgraph.tensors[number].constant
+        variable = None if elements is None or elements.size != 1 else elements.reshape(-1)[0]
+        return (f"t{number}", variable) if isinstance(variable, ResourceVariable) else None
+
+    def sequence(self, node: GraphNode, seeds: tuple[int, int]) -> tuple[str, Hashable]:
+        """Return a name that no tensor has, and the node's random numbers."""
+        place = operator_of(node)
+        assert place is not None
+        return f"t{-1 - place[1]}", self._subgraph.resources.sequence(*place, seeds)
+
+
+def prepare_and_claim(
+    subgraph: Subgraph, model: ImportedModel, refused: Refusals
+) -> tuple[dict[int, ClaimedNode], TensorBuffers] | None:
+    """Prepare every node by its operator, except nodes that update rows of lists, and claim them.
+
+    Return None if a node is not eligible or its operator refuses it. A result whose shape is known only at run time has
+    the file's shape here; the rule checks that shape.
     """
-    claimed: dict[int, ClaimedNode] = {}
-    if not nodes:
-        return claimed
-    subgraph = nodes[0].subgraph
-    for node in nodes:
-        refused.pop((subgraph.index, node.number), None)
-    safe = {id(subgraph.tensors[i]) for i in subgraph.inputs} | {id(t) for t in subgraph.tensors if t.is_variable}
-    unordered = _Unordered(_written_twice(subgraph), _read_early(subgraph))
-    by_whole = {u.whole.number: u for u in updates}
-    parts = {part.number for u in by_whole.values() for part in u.parts}
-    for node in nodes:
-        if is_folded(node) or node.number in parts:
-            continue
-        update = by_whole.get(node.number)
-        group = [*(update.parts if update else ()), node]
-        try:
-            for one in group:
-                check_eligible(one)
-                unordered.check(one)
-            for t in update.reads if update else node.tensors_in:
-                if t is not None and t.constant is None and not (known(t) if known else id(t) in safe):
-                    raise NoLowering(f"the shape of {t!r} is not known before it runs")
-            if known is not None and not all(map(known, node.tensors_out)):
-                raise NoLowering("its results' shapes are not known before it runs")
-            context = LoweringContext(InterpreterNode(node), buffers)
-            forms = update.forms(context) if update else lower(context)
-        except NoLowering as why:
-            refused |= {(subgraph.index, one.number): str(why) for one in group}
-            continue
-        except Exception as error:  # what a rule did not think of: the interpreter's kernel says what is wrong
-            if flags.verify:
-                raise
-            refused |= {(subgraph.index, one.number): f"{type(error).__name__}: {error}" for one in group}
-            continue
-        claimed |= {one.number: ClaimedNode(one, (), tuple(n.number for n in group)) for one in group}
-        claimed[node.number] = claimed[node.number]._replace(forms=forms)
-        safe.update(map(id, node.tensors_out))
-    return claimed
-
-
-def prepare_nodes(subgraph: Subgraph, updates: Sequence[RowUpdate]) -> bool:
-    """Prepare every node by its operator, except nodes that update rows of lists; return whether all succeed.
-
-    A result whose shape is known only at run time has the file's shape here; the rule checks that shape.
-    """
-    replaced = {node.number for u in updates for node in (*u.parts, u.whole)}
-    nodes = [node for node in subgraph.execution_plan if node.number not in replaced]
+    numbers = [node.number for node in subgraph.execution_plan if node.delegate is None]
+    updates = _row_updates(subgraph, model, numbers)
+    replaced = {number for numbers in updates for number in numbers}
 
     def prepare(node: Node) -> None:
-        check_eligible(node)
+        if (why := ineligible(node)) is not None:
+            raise NoLowering(why)
         kinds = [(t, t.kind) for t in node.tensors_out]
         subgraph.prepare(node)
         for t, kind in kinds:
@@ -111,103 +99,102 @@ def prepare_nodes(subgraph: Subgraph, updates: Sequence[RowUpdate]) -> bool:
                 t.set_kind(kind)
 
     try:
-        return not subgraph.prepare_all(nodes, prepare)
-    except (NoLowering, OpError):  # the allocation says so
-        return False
+        if subgraph.prepare_all([n for n in subgraph.execution_plan if n.number not in replaced], prepare):
+            return None
+    except (NoLowering, OpError):  # the allocation reports it
+        return None
+    for before, _, whole in updates:  # files say [1, ...] of lists whose length was not known when they were converted
+        x, result = subgraph.nodes[before].tensors_in[0], subgraph.nodes[whole].tensors_out[0]
+        if x is not None and result.shape != x.shape:
+            result.set_shape(x.shape)
+    buffers = TensorBuffers(model.nodes(subgraph, numbers), subgraph)
+    return claim(subgraph.execution_plan, buffers, None, refused, updates), buffers
 
 
-def row_updates_of(subgraph: Subgraph) -> list[RowUpdate]:
-    """Return the updates of rows of lists, where there can be any."""
+def _row_updates(subgraph: Subgraph, model: ImportedModel, numbers: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Return the updates of rows of lists by the numbers of their nodes, where there can be any."""
     if not any(node.name == "SLICE" for node in subgraph.execution_plan):
         return []
-    from .rules.row_updates import row_updates  # and with it rules that other models do without
-
-    return row_updates(subgraph)
-
-
-# ---- what makes a node eligible --------------------------------------------------------------------------------------
+    graph = model.nodes(subgraph, numbers)
+    outputs = {graph.value(i) for i in subgraph.outputs if graph.has(i)}
+    return [(_number(u.before), _number(u.after), _number(u.whole)) for u in row_updates(graph.graph, outputs)]
 
 
-class _Unordered(NamedTuple):
-    """Return the identities of tensors written more than once, and of tensors read before they are written."""
-
-    rewritten: set[int]
-    early: set[int]
-
-    def check(self, node: Node) -> None:
-        """Raises NoLowering for a node of such tensors."""
-        touched = {id(t) for t in (*node.tensors_in, *node.tensors_out)}
-        if touched & self.rewritten:
-            raise NoLowering("a tensor of it is written more than once")
-        if touched & self.early:
-            raise NoLowering("a tensor of it is read before it is written")
+def _number(node: GraphNode) -> int:
+    place = operator_of(node)
+    assert place is not None
+    return place[1]
 
 
-def served_elsewhere(node: Node) -> bool:
-    """Whether the kernel is not that of the operator's own definition: a resolver has another, or the user."""
-    registration = node.registration
-    if type(node.options) is bytes:
-        known: Sequence[Any] = defined_customs.get(node.name, ())
-        return not is_user_operator(node) and not any(getattr(registration, "operator", None) is one for one in known)
-    operator = defined.get(node.name)
-    if isinstance(registration, OperatorRegistration):
-        return registration.operator is not operator
-    return operator is None or registration is not registration_of(operator)
+def claim(
+    nodes: Sequence[Node],
+    buffers: TensorBuffers,
+    known: Callable[[Tensor], bool] | None,
+    refused: Refusals,
+    updates: Iterable[tuple[int, int, int]] = (),
+) -> dict[int, ClaimedNode]:
+    """Return by number the nodes, all of one subgraph, that a rule lowers; add to `refused` why others are not.
+
+    known: whether a tensor's shape is what it has; by default those of inputs, constants and outputs of claimed nodes.
+    updates: nodes that replace rows of lists, by number, which are claimed together
+    """
+    claimed: dict[int, ClaimedNode] = {}
+    if not nodes:
+        return claimed
+    subgraph, graph = nodes[0].subgraph, buffers.graph
+    tensors = subgraph.tensors
+    for node in nodes:
+        refused.pop((subgraph.index, node.number), None)
+    safe = {id(tensors[i]) for i in subgraph.inputs} | {id(t) for t in tensors if t.is_variable}
+    order = TensorOrder(subgraph)
+    by_whole = {group[2]: group for group in updates}
+    parts = {number for group in by_whole.values() for number in group[:2]}
+    for node in nodes:
+        if is_folded(node) or node.number in parts:
+            continue
+        group = by_whole.get(node.number, (node.number,))
+        try:
+            for one in (subgraph.nodes[number] for number in group):
+                if (why := ineligible(one) or order.ineligible(one)) is not None:
+                    raise NoLowering(why)
+            update = RowUpdate(*map(graph.graph_node, group)) if len(group) > 1 else None
+            reads = node.tensors_in if update is None else [tensors[graph.number(v)] for v in update.reads]
+            for t in reads:
+                if t is not None and t.constant is None and not (known(t) if known else id(t) in safe):
+                    raise NoLowering(f"the shape of {t!r} is not known before it runs")
+            if known is not None and not all(map(known, node.tensors_out)):
+                raise NoLowering("its results' shapes are not known before it runs")
+            context = LoweringContext(graph.node(node.number), buffers)
+            if update is None:
+                lower(context)
+            else:
+                lower_row_update(context, update)
+        except NoLowering as refusal:
+            refused |= {(subgraph.index, number): str(refusal) for number in group}
+            continue
+        except Exception as error:  # a case that no rule considers: the interpreter's kernel reports what is wrong
+            if flags.verify:
+                raise
+            refused |= {(subgraph.index, number): f"{type(error).__name__}: {error}" for number in group}
+            continue
+        claimed |= {number: ClaimedNode(number, (), group) for number in group}
+        claimed[node.number] = claimed[node.number]._replace(forms=context.forms)
+        safe.update(map(id, node.tensors_out))
+    return claimed
 
 
-def check_eligible(node: Node) -> None:
-    """Raises NoLowering for what no rule is asked about."""
-    if node.delegate is not None or served_elsewhere(node):
-        raise NoLowering("another operator serves it")
-    if node.name in ON_RESOURCES:
-        return
-    if not isinstance(node.registration, OperatorRegistration) and node.name not in BY_SUBGRAPH:
-        raise NoLowering("it has a kernel of its own")
-    for t in (*node.tensors_in, *node.tensors_out):
-        if t is not None and ((t.is_variable and node.name not in STATEFUL) or t.is_object):
-            raise NoLowering(f"{t!r} is state")
+def codes_of(buffers: TensorBuffers, numbers: Iterable[int]) -> Codes:
+    """Return what plans of these nodes, users' operators, depend on besides the file: their code."""
+    codes = {number: _code_of(buffers, number) for number in numbers}
+    text = "; ".join(code or f"{number} in Python" for number, code in codes.items())
+    return Codes(text, frozenset(number for number, code in codes.items() if code is None))
+
+
+def _code_of(buffers: TensorBuffers, number: int) -> str | None:
+    """Return None where the rule refuses the node."""
     try:
-        node.subgraph.init(node)
-    except OpError as error:  # the allocation says so
-        raise NoLowering(error.message) from None
-
-
-def _written_twice(subgraph: Subgraph) -> set[int]:
-    """By identity, the tensors that several nodes write, or a node besides the file or who runs the subgraph."""
-    written = {id(subgraph.tensors[i]) for i in subgraph.inputs}
-    found = set()
-    for node in subgraph.execution_plan:
-        for t in node.tensors_out:
-            if id(t) in written or t.kind == CONSTANT:
-                found.add(id(t))
-            written.add(id(t))
-    return found
-
-
-def _read_early(subgraph: Subgraph) -> set[int]:
-    """By identity, the tensors that a node reads before the one that writes them: elements of the last run, if any."""
-    written = {id(subgraph.tensors[i]) for i in subgraph.inputs}
-    found = set()
-    for node in subgraph.execution_plan:
-        found |= {
-            id(t)
-            for t in node.tensors_in
-            if t is not None and t.constant is None and not t.is_variable and id(t) not in written
-        }
-        written.update(map(id, node.tensors_out))
-    return found
-
-
-def only_initialises(subgraph: Subgraph) -> bool:
-    """Whether nothing but CALL_ONCE runs a subgraph: it runs once, so kernels for it would not pay."""
-    model = subgraph.model
-    if subgraph.index == 0 or any(d.subgraph_index == subgraph.index for d in model.signature_defs):
-        return False
-    callers = {
-        node.name
-        for s in subgraph.family
-        if subgraph.index in s.calls
-        for node, op in zip(s.nodes, model.subgraphs[s.index].operators)
-        if any(i == subgraph.index for _, i in called_subgraphs(op))
-    }
-    return callers == {"CALL_ONCE"}
+        ctx = LoweringContext(buffers.graph.node(number), buffers)
+        lower(ctx)
+    except NoLowering:
+        return None
+    return f"{number} {user_code(ctx.forms[0])}"

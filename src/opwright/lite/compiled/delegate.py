@@ -25,10 +25,9 @@ from typing import TYPE_CHECKING
 
 from ...compiler import tuning
 from ...compiler.background import Job, compiling
-from ...compiler.loops.plans import Plan
-from ...compiler.lowering.context import Buffers
 from ...compiler.native.image import runs_images
 from ...core import flags
+from ...core.importing import later
 from ..delegate import Delegate, DelegateFlags, DelegateParams
 from ..registration import Registration
 from ..runtime.node import Node
@@ -36,16 +35,17 @@ from ..runtime.shape_constant_folding import is_folded
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import DYNAMIC
 from .cached_partitions import PartitionCache
-from .claims import ClaimedNode, Refusals, claim, only_initialises, prepare_nodes, row_updates_of
-from .nodes import operand_of
-from .partition_plans import PartitionPlanner, PendingCompilation, compile_pending, uses_of
+from .eligibility import COUNTED, only_initialises
 from .plan_registration import PlanRegistration
-from .rules import COUNTED
-from .run_time_sizes import Seen, assumed_outside, has_run, open_nodes, seen_by
-from .specialised import Specialised, SpecialisedRegistration
+from .run_time_sizes import Seen, has_run, open_nodes, seen_by
 
 if TYPE_CHECKING:
+    from ...compiler.loops.plans import Plan
     from ..runtime.delegate_context import DelegateContext
+    from . import partition_plans, specialised
+    from .claims import ClaimedNode, Refusals, TensorBuffers
+else:  # a model planned before runs without
+    partition_plans, specialised = later(".partition_plans", __package__), later(".specialised", __package__)
 
 MOST_IDLE = 3
 """Runs of the model after which a subgraph that has not run is not waited for any more."""
@@ -64,8 +64,8 @@ class CompiledDelegate(Delegate):
     anew = gathers = True
 
     def __init__(self, key: str = "", identity: str | None = None, background: bool = False) -> None:
-        self._planner = PartitionPlanner(key, background)
-        self.cache = PartitionCache(identity)
+        self._key, self._background = key, background
+        self.cache = PartitionCache(identity, lambda subgraph, numbers: self._planner.codes(subgraph, numbers))
         self.late = False
         self._untried: set[int] = set()  # subgraphs whose cached plans have not been looked for
         self.failure: Exception | None = None
@@ -77,23 +77,28 @@ class CompiledDelegate(Delegate):
     def name(self) -> str:
         return "Opwright"
 
+    @functools.cached_property
+    def _planner(self) -> partition_plans.PartitionPlanner:
+        return partition_plans.PartitionPlanner(self._key, self._background)
+
     @property
     def refused(self) -> Refusals:
         """By subgraph and node, why a node stays with the interpreter."""
         return self._planner.refused
 
     @property
-    def pending(self) -> list[PendingCompilation]:
+    def pending(self) -> list[partition_plans.PendingCompilation]:
         """What is to be compiled first; nothing is claimed meanwhile."""
-        return self._planner.pending
+        return self._planner.pending if "_planner" in vars(self) else []
 
     def take_pending(self) -> functools.partial[None]:
         """Return the work of compiling what is pending."""
-        return functools.partial(compile_pending, self._planner.key, self._planner.pending)
+        return functools.partial(partition_plans.compile_pending, self._planner.key, self._planner.pending)
 
     def forget_pending(self) -> None:
         """Have nothing pending: it is compiled, or somebody compiles it."""
-        self._planner.pending = []
+        if "_planner" in vars(self):
+            self._planner.pending = []
 
     def prepare(self, context: DelegateContext) -> None:
         """Claim a graph whose every node has a rule. Else nodes that have one are claimed once shapes are known."""
@@ -108,11 +113,9 @@ class CompiledDelegate(Delegate):
             return
         if self.cache.replace(context, self):
             return
-        updates = row_updates_of(subgraph)
-        whole, buffers = prepare_nodes(subgraph, updates), Buffers(operand_of)
-        claimed = claim(subgraph.execution_plan, buffers, None, updates, self.refused) if whole else {}
-        whole = whole and len(claimed) == len(subgraph.execution_plan)
-        if not (whole and self._replace(context, claimed, buffers, True)):
+        prepared = self._planner.prepare_and_claim(subgraph)
+        whole = prepared is not None and len(prepared[0]) == len(subgraph.execution_plan)
+        if prepared is None or not (whole and self._replace(context, *prepared, True)):
             subgraph.delegation.late = None if self.pending else self
 
     def claim_after_prepare(self, context: DelegateContext) -> None:
@@ -125,21 +128,19 @@ class CompiledDelegate(Delegate):
                 return
         seen = self.seen.get(subgraph.index)
         if seen is None:
-            buffers = Buffers(operand_of)
-            claimed = claim(subgraph.execution_plan, buffers, lambda t: t.kind != DYNAMIC, (), self.refused)
-            self._replace(context, claimed, buffers, False)
+            claims = self._planner.claim(subgraph, subgraph.execution_plan, lambda t: t.kind != DYNAMIC)
+            self._replace(context, *claims, False)
             return
         nodes = [node for node in open_nodes(subgraph) if has_run(node)]
         others = [node for node in nodes if node.name not in COUNTED]
         for group in (*([node] for node in nodes if node.name in COUNTED), others):
-            buffers = Buffers(operand_of, seen)
-            self._replace(context, self._claimed_at_run(group, buffers), buffers, False)
+            self._replace(context, *self._claim_at_run(subgraph, group, seen), False)
         if not self.pending:
             del self.seen[subgraph.index]
             self.tried.add(subgraph.index)
 
     def _replace(
-        self, context: DelegateContext, claimed: dict[int, ClaimedNode], buffers: Buffers, all_or_none: bool
+        self, context: DelegateContext, claimed: dict[int, ClaimedNode], buffers: TensorBuffers, all_or_none: bool
     ) -> bool:
         """Plan and replace the claimed nodes; whether there are any, all have kernels, and these are compiled."""
         try:
@@ -151,7 +152,7 @@ class CompiledDelegate(Delegate):
             return False
 
     def _planned(
-        self, context: DelegateContext, claimed: dict[int, ClaimedNode], buffers: Buffers, all_or_none: bool
+        self, context: DelegateContext, claimed: dict[int, ClaimedNode], buffers: TensorBuffers, all_or_none: bool
     ) -> bool:
         subgraph, planner = context.subgraph, self._planner
         count = sum(not is_folded(node) for node in subgraph.execution_plan)
@@ -180,11 +181,16 @@ class CompiledDelegate(Delegate):
         return False
 
     def _register(
-        self, context: DelegateContext, params: list[DelegateParams], plans: list[Plan], buffers: Buffers, whole: bool
+        self,
+        context: DelegateContext,
+        params: list[DelegateParams],
+        plans: list[Plan],
+        buffers: TensorBuffers,
+        whole: bool,
     ) -> None:
         subgraph = context.subgraph
         if buffers.seen is None:
-            uses = [uses_of(plan, buffers) for plan in plans]
+            uses = [partition_plans.uses_of(plan, buffers) for plan in plans]
             registrations: list[Registration] = [*map(PlanRegistration, plans, uses)]
         else:
             registrations = [self._specialised_registration(subgraph, *one, buffers) for one in zip(params, plans)]
@@ -210,20 +216,24 @@ class CompiledDelegate(Delegate):
         if idle >= MOST_IDLE:  # a branch, say, that nobody takes
             self.tried.add(subgraph.index)
 
-    def _claimed_at_run(self, nodes: Sequence[Node], buffers: Buffers) -> dict[int, ClaimedNode]:
-        return claim(nodes, buffers, lambda t: True, (), self.refused)
+    def _claim_at_run(
+        self, subgraph: Subgraph, nodes: Sequence[Node], seen: Seen
+    ) -> tuple[dict[int, ClaimedNode], TensorBuffers]:
+        return self._planner.claim(subgraph, nodes, lambda t: True, seen)
 
     def _specialised_registration(
-        self, subgraph: Subgraph, params: DelegateParams, plan: Plan, buffers: Buffers
+        self, subgraph: Subgraph, params: DelegateParams, plan: Plan, buffers: TensorBuffers
     ) -> Registration:
         first = _specialised(subgraph, plan, params, buffers)
-        return SpecialisedRegistration(first, functools.partial(self._specialised_again, params))
+        return specialised.SpecialisedRegistration(first, functools.partial(self._specialised_again, params))
 
-    def _specialised_again(self, params: DelegateParams, node: Node, seen: Seen) -> Specialised | Job | None:
+    def _specialised_again(
+        self, params: DelegateParams, node: Node, seen: Seen
+    ) -> specialised.Specialised | Job | None:
         """A plan for a partition and the sizes that its nodes have just had; the job where kernels are to be compiled
         first, None where there is none."""
-        subgraph, buffers = node.subgraph, Buffers(operand_of, seen)
-        claimed = self._claimed_at_run(node.replaced, buffers)
+        subgraph = node.subgraph
+        claimed, buffers = self._claim_at_run(subgraph, node.replaced, seen)
         if len(claimed) != len(node.replaced):
             return None
         plan = self._planner.plan(subgraph, params, claimed, buffers)
@@ -234,5 +244,8 @@ class CompiledDelegate(Delegate):
         return None if plan is None else _specialised(subgraph, plan, params, buffers)
 
 
-def _specialised(subgraph: Subgraph, plan: Plan, params: DelegateParams, buffers: Buffers) -> Specialised:
-    return Specialised(plan, assumed_outside(subgraph, params, buffers), [*buffers.counts])
+def _specialised(
+    subgraph: Subgraph, plan: Plan, params: DelegateParams, buffers: TensorBuffers
+) -> specialised.Specialised:
+    assumed = partition_plans.assumed_outside(subgraph, params, buffers)
+    return specialised.Specialised(plan, assumed, [*buffers.counts])

@@ -16,9 +16,8 @@ from ...compiler.cache import objects
 from ...core import dtypes, flags
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import ARENA, Tensor
-from .claims import served_elsewhere
+from .eligibility import is_user_operator, served_elsewhere
 from .fast_path import address_of, digest_of
-from .nodes import is_user_operator
 from .uses import Use
 from .weight_eviction import mapping_of
 

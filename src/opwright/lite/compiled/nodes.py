@@ -1,181 +1,256 @@
-"""Nodes of the interpreter as the lowering context reads them.
+"""Nodes of the lite dialect as the lowering context reads them, with the types that an interpreter's tensors have.
 
-Lives here: `InterpreterNode`, `operand_of`; memory that stays from run to run (`variable_of`, `sequence_of`).
-Not here: the rules (compiler/lowering/, rules/), which nodes are lowered (delegate.py).
+Lives here: `LiteNode`; `NodeGraph`, nodes of a subgraph as a graph; `ImportedModel`, the file's graphs.
+Not here: reading files (lite/importer.py), nodes in general (compiler/lowering/nodes.py), which nodes are lowered
+(claims.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ...compiler.loops.forms import Buffer
-from ...compiler.lowering.context import LoweringContext, NoLowering, Operand
+from ...compiler.lowering.context import NoLowering, Operand
+from ...compiler.lowering.nodes import GraphNode, operand_of
 from ...compiler.lowering.registry import CUSTOM, LITE, USER
-from ...core.dtypes import DType, uint64
+from ...core.dtypes import DType
 from ...core.errors import OpError
-from ...core.shapes import TensorShape
+from ...core.shapes import of_known
 from ...core.specs import TensorSpec
-from ..custom_options import group_inputs
+from ...graph import Graph, GraphRewriter, Node, Value
+from ...graph.builder import constant_node
+from ...graph.ir import Operand as GraphOperand
+from ...graph.ir import flat
+from ...ops import registry
+from ...ops.definition import Operator
+from ..customs.definition import CustomOperator
+from ..importer import INTERMEDIATES, ImportedSubgraph, LoadedModelImporter, operator_of
 from ..ops.definition import LiteOperator
-from ..quantized_registration import is_quantized, kernel_of, rule_of, run_quantized
+from ..ops.external import ExternalOp
+from ..ops.specs import with_changes
+from ..quantized_registration import as_real, is_quantized, kernel_of, real_dtype, rule_of, run_quantized
 from ..registration import OperatorRegistration
-from ..runtime.node import Node
-from ..runtime.resources import ResourceVariable
-from ..runtime.tensor import Tensor
+from ..runtime.shape_constant_folding import is_folded
+from ..runtime.subgraph import Subgraph
+from ..runtime.tensor import CONSTANT, Tensor
+from ..shape_inference import RuleNode
 
 
-def operand_of(t: Tensor) -> Operand:
-    """Return a tensor as an operand. Raises NoLowering for types that no form has."""
-    if t._dtype is None or t.is_object:
-        raise NoLowering(f"tensors of type {getattr(t.type, 'name', t.type)}")
-    buffer = Buffer(f"t{t.index}", t.dtype, t.shape, t.constant)
-    return Operand(t, t.name, buffer, t.quantization if t.is_quantized else None, t.blocks, t.index)
+class ImportedModel:
+    """The graphs of the model that an interpreter runs, imported when the first of its plans is made."""
+
+    def __init__(self) -> None:
+        self._importer: LoadedModelImporter | None = None
+
+    def nodes(self, subgraph: Subgraph, numbers: Iterable[int]) -> NodeGraph:
+        """Return nodes of a subgraph with the types and constants that its tensors have now."""
+        if self._importer is None:
+            family = subgraph.family
+
+            def definition(index: int, number: int) -> Operator | None:
+                registration = family[index].nodes[number].registration
+                if not isinstance(registration, OperatorRegistration):
+                    return None
+                reads_options = type(registration) is OperatorRegistration  # others read them in their own way
+                operator = registration.operator
+                return operator if reads_options or isinstance(operator, LiteOperator) else None
+
+            self._importer = LoadedModelImporter(subgraph.model, definition, [s.tensors for s in family])
+        return NodeGraph(self._importer.subgraph(subgraph.index), subgraph, numbers)
 
 
-def is_user_operator(node: Node) -> bool:
-    """Whether a user's operator serves the node, a custom one."""
-    registration = node.registration
-    return (
-        type(node.options) is bytes
-        and isinstance(registration, OperatorRegistration)
-        and not isinstance(registration.operator, LiteOperator)
-    )
+class NodeGraph:
+    """Nodes of a subgraph as a graph, with the types and constants that the interpreter's tensors have now.
+
+    A tensor that none of these nodes writes, or that is folded, is a constant or an input. The key of an operand is the
+    number of its tensor.
+    """
+
+    def __init__(self, imported: ImportedSubgraph, subgraph: Subgraph, numbers: Iterable[int]) -> None:
+        self._tensors = subgraph.tensors
+        selected = [node for node in map(subgraph.nodes.__getitem__, numbers) if not is_folded(node)]
+        self._names = {node.number: node.name for node in selected}
+        self._nodes: dict[int, Node] = {}
+        self._numbers: dict[Value, int] = {}
+        self._values: dict[int, Value] = {}
+        rewriter = GraphRewriter(imported.graph)
+        rewriter.inputs, now = [], rewriter.mapping
+
+        def add(old: Value, new: Value) -> None:
+            number = imported.tensors[old]
+            now[old] = self._values[number] = new
+            self._numbers[new] = number
+
+        for old in imported.graph.nodes:
+            place = operator_of(old)
+            if place is None or place[1] not in self._names:
+                continue
+            for value in old.operands:
+                if value not in now:
+                    source = _source(value, self._tensors[imported.tensors[value]])
+                    add(value, source)
+                    if source.node is None:
+                        rewriter.inputs.append(source)
+                    else:
+                        rewriter.nodes.append(source.node)
+            specs = [_present(v.spec, self._tensors[imported.tensors[v]]) for v in old.outputs]
+            node = old.replaced(inputs=[rewriter.operand(o) for o in old.inputs], specs=specs)
+            self._nodes[place[1]] = node
+            rewriter.nodes.append(node)
+            for value, output in zip(old.outputs, node.outputs):
+                add(value, output)
+        outputs = [v for node in self._nodes.values() for v in node.outputs]
+        self.graph = Graph(imported.graph.name, rewriter.inputs, rewriter.nodes, outputs)
+
+    def graph_node(self, number: int) -> Node:
+        """Return a node of the graph by its number in the file."""
+        return self._nodes[number]
+
+    def node(self, number: int) -> LiteNode:
+        """Return a node by its number. Raises NoLowering if its options or operands are not its operator's."""
+        node = self._nodes[number]
+        if isinstance(node.op, ExternalOp):
+            raise NoLowering("its operands or options are not its operator's")
+        outputs = [self._numbers[v] for v in node.outputs]
+        return LiteNode(node, self._names[number], number, f"t{outputs[0]}" if outputs else f"n{number}")
+
+    def value(self, tensor: int) -> Value:
+        """Return the value of a tensor that one of the nodes reads or writes."""
+        return self._values[tensor]
+
+    def has(self, tensor: int) -> bool:
+        """Whether one of the nodes reads or writes a tensor."""
+        return tensor in self._values
+
+    def number(self, value: Value) -> int:
+        """Return the number of a value's tensor."""
+        return self._numbers[value]
+
+    def operand(self, value: Value) -> Operand:
+        """Return a value as an operand. Raises NoLowering for types and sizes that no form has."""
+        blocks = None if value.spec.quantization is None else value.spec.quantization.blocks
+        if blocks is not None and blocks.axes:
+            raise NoLowering(f"scales of {value!r} by blocks of several dimensions")
+        number = self._numbers.get(value)  # none: a value that has scales alone
+        return operand_of(value, value.name if number is None else f"t{number}", number)
 
 
-class InferredOperand:
-    """An operand for an operator's `infer`. constant: its elements, if known."""
-
-    fixed = True
-
-    def __init__(self, operand: Operand) -> None:
-        self.spec = TensorSpec(TensorShape(operand.shape), operand.dtype)
-        self.constant = operand.constant
+def _present(spec: TensorSpec, t: Tensor) -> TensorSpec:
+    """Return the file's type of a tensor with the shape and element type that it has now."""
+    if spec.dtype.is_handle or (spec.shape.dims == t.shape and spec.dtype is t.dtype):
+        return spec
+    return with_changes(spec, shape=of_known(t.shape), dtype=t.dtype, sizes=None)
 
 
-class InterpreterNode:
-    """A node of a subgraph that the interpreter has prepared."""
+def _source(value: Value, t: Tensor) -> Value:
+    """Return a value that no node in question writes: of a Const node, if no run changes the elements."""
+    spec = _present(value.spec, t)
+    if t.constant is None or spec.dtype.is_handle:
+        return Value(value.name, spec)
+    array: Any = t.array if t.kind == CONSTANT else t.readonly  # a folded tensor's memory stays the interpreter's
+    return constant_node(registry.get("Const"), array, spec, value.name).outputs[0]
 
-    __slots__ = ("dialect", "node", "operator", "origin", "prefix")
 
-    def __init__(self, node: Node) -> None:
+class LiteNode(GraphNode):
+    """A node of a file: of a builtin operator, a shipped custom one, or a user's. name: the operator's in the file."""
+
+    __slots__ = ("_rules",)
+
+    def __init__(self, node: Node, name: str, number: int, prefix: str) -> None:
         self.node = node
-        self.dialect, self.operator = LITE, node.name
-        if type(node.options) is bytes:
-            self.dialect, self.operator = (USER, LITE) if is_user_operator(node) else (CUSTOM, node.name)
-        self.origin = f"{node.name} {node.number}"
-        self.prefix = f"t{node.tensors_out[0].index}" if node.tensors_out else f"n{node.number}"
+        self.dialect, self.operator = LITE, name
+        if isinstance(node.op, CustomOperator):
+            self.dialect = CUSTOM
+        elif not isinstance(node.op, LiteOperator):
+            self.dialect = self.operator = USER
+        self.origin, self.prefix = f"{name} {number}", prefix
+        self._rules: RuleNode | None = None
 
     @property
-    def inputs(self) -> Sequence[Tensor | None]:
-        """Tensors, None for one left out."""
-        return self.node.tensors_in
+    def inputs(self) -> Sequence[GraphOperand]:
+        """Values by place in the file, None for one left out; of users' operators as they declare them."""
+        if self.dialect == USER:
+            return self.node.inputs
+        operands = flat(self.node.inputs)
+        while operands and operands[-1] is None:
+            operands.pop()
+        return operands
 
     @property
-    def outputs(self) -> Sequence[Tensor]:
-        """Tensors."""
-        return self.node.tensors_out
+    def intermediates(self) -> Sequence[Value]:  # type: ignore[override]
+        """Values that hold scales of what lies within the node alone."""
+        specs = [spec for spec in self.attr(INTERMEDIATES) or () if spec is not None]
+        return [
+            Value(spec.name or f"{self.prefix}.{i}", with_changes(spec, shape=spec.shape.dims or ()))
+            for i, spec in enumerate(specs)
+        ]
 
     @property
-    def intermediates(self) -> list[Tensor]:
-        """Tensors that hold scales of values within the node alone."""
-        return [v.tensor for v in self.node.intermediates if v is not None]
-
-    @property
-    def activation(self) -> str:
+    def activation(self) -> str:  # type: ignore[override]
         """The fused activation."""
         return self.attr("fused_activation_function") or "NONE"
 
-    def attr(self, name: str) -> Any:
-        """An option of the operator; 0 if the file leaves it out. Of an enum: the member's name, or 0."""
-        value = getattr(self.node.options, name, 0)
-        return getattr(value, "name", value)
+    @property
+    def rules(self) -> Any:
+        """The node as rules of quantised operators see it."""
+        if self._rules is None:
+            self._rules = RuleNode(self.node, self.node.inputs)
+        return self._rules
 
     @property
-    def registration(self) -> OperatorRegistration:
-        """The kernel that serves the node in the interpreter. Raises NoLowering if it is not the operator's own."""
-        registration = self.node.registration
-        if not isinstance(registration, OperatorRegistration) or not isinstance(registration.operator, LiteOperator):
-            raise NoLowering("it has a kernel of its own")
-        return registration
-
-    @property
-    def call(self) -> Any:
-        """The attributes that the operator's definition reads from the options."""
-        return self.registration._call(self.node)
-
-    @property
-    def quantized(self) -> bool:
+    def quantized(self) -> bool:  # type: ignore[override]
         """Whether integers of the node stand for real numbers, and it does not move them as any others."""
-        operator: Any = self.registration.operator
-        return is_quantized(operator, self.node) and not operator.moves
+        op = self.node.op
+        moves = op.quantized_rule == "integers" if self.dialect == USER else op.moves
+        return not moves and is_quantized(op, self.rules)
 
     def takes(self, place: int, dtype: DType) -> bool:
         """Whether the operator declares that it takes this type there."""
-        declared = self.registration.operator.inputs
+        declared = self.node.op.inputs
         return dtype in declared[min(place, len(declared) - 1)].dtypes
 
     def evaluate(self, operands: Sequence[Operand], arrays: Sequence[Any]) -> list[Any]:
         """Compute the operator's reference on arrays. Raises NoLowering for what its own rules refuse."""
-        operator: Any = self.registration.operator
+        op, call = self.node.op, self.call
         try:
-            call = operator.from_options(self.node.options)
-            operator.infer(call, [InferredOperand(o) for o in operands])
-            return list(operator.compute(call, arrays))
+            op.infer(call, [_Inferred(o) for o in operands])
+            return list(op.compute(call, arrays))
         except OpError as error:
             raise NoLowering(str(error)) from None
 
     def integer_kernel(self) -> Callable[[Sequence[Any], Sequence[Any]], None]:
         """Return the operator's kernel on raw integers, (inputs, outputs) -> None. Raises NoLowering for what it
         refuses."""
-        node, registration = self.node, self.registration
+        op, node = self.node.op, self.rules
         try:
-            path = rule_of(registration.operator, node)
-            kernel = kernel_of(registration.operator, path, registration._call(node), node, group_inputs)
+            kernel = kernel_of(op, rule_of(op, node), self.call, node, lambda _, items, node: node.grouped(items))
         except OpError as error:
             raise NoLowering(error.message) from None
-        return lambda inputs, outputs: run_quantized(kernel, list(inputs), list(outputs), node.name)
+        return lambda inputs, outputs: run_quantized(kernel, list(inputs), list(outputs), op.name)
+
+    def check_results(self) -> None:
+        """Raise NoLowering if the operator's own rules refuse the node, or infer other results than the file's."""
+        op, node, quantized = self.node.op, self.rules, self.quantized
+        seen = node.tensors_in
+        try:
+            if quantized:
+                rule_of(op, node)
+                seen = as_real(op, node, lambda t: t)
+            specs = op.infer(self.call, node.grouped(seen))
+        except (OpError, TypeError, ValueError, AttributeError) as error:  # preparing or running it reports the error
+            raise NoLowering(str(error).splitlines()[0]) from None
+        inferred = [
+            (tuple(s.shape.dims), s.dtype) if isinstance(s, TensorSpec) and s.shape.dims is not None else None
+            for s in specs
+        ]
+        if inferred != [(t.shape, real_dtype(t) if quantized else t.dtype) for t in node.tensors_out]:
+            raise NoLowering("its results' shapes do not follow from those of its inputs")
 
 
-# ---- memory that stays from run to run -----------------------------------------------------------------------------
+class _Inferred:
+    """An operand for an operator's `infer`: its type, and its elements if they are known or assumed."""
 
+    __slots__ = ("constant", "spec")
 
-def _check_stateless(ctx: LoweringContext) -> None:
-    """Raise NoLowering if sizes are assumed: such plans bind tensors alone."""
-    if ctx.buffers.seen is not None:
-        raise NoLowering("it has state, and sizes that are known only as it runs")
-
-
-def variable_of(ctx: LoweringContext, place: int, value: Buffer, assigned: bool = False) -> Buffer:
-    """Return the memory of the variable whose handle is this input, for values like this one.
-
-    raises NoLowering if the handle is known only as the model runs, or others of the subgraph read or assign values of
-    other types or shapes
-    """
-    handle = ctx.node.inputs[place]
-    if handle is None:
-        raise NoLowering(f"input {place} is left out")
-    _check_stateless(ctx)
-    elements = handle.constant
-    variable = None if elements is None or elements.size != 1 else elements.reshape(-1)[0]
-    if not isinstance(variable, ResourceVariable):
-        raise NoLowering(f"the variable of {handle!r} is not known before it runs")
-    memory, shape = ctx.buffers.state.get(variable, (None, None))
-    if memory is None:
-        memory = Buffer(f"t{handle.index}", value.dtype, value.shape)
-    if memory.dtype is not value.dtype or memory.size != value.size:
-        raise NoLowering(f"{variable!r} is {memory} elsewhere")
-    if assigned and shape not in (None, value.shape):
-        raise NoLowering(f"{variable!r} gets the shape {list(shape or ())} elsewhere")
-    ctx.buffers.state[variable] = memory, value.shape if assigned else shape
-    return memory
-
-
-def sequence_of(ctx: LoweringContext, seeds: tuple[int, int]) -> Buffer:
-    """Return the memory of the node's generator of random numbers. Raises NoLowering if sizes are assumed."""
-    _check_stateless(ctx)
-    node: Node = ctx.node.node
-    resource = node.subgraph.resources.sequence(node.subgraph.index, node.number, seeds)
-    memory = Buffer(f"t{-1 - node.number}", uint64, (3,))  # the name of no tensor
-    ctx.buffers.state[resource] = memory, None
-    return memory
+    def __init__(self, operand: Operand) -> None:
+        self.spec, self.constant = TensorSpec(operand.shape, operand.dtype), operand.constant

@@ -1,34 +1,42 @@
 """Plan the partitions of a file: claimed nodes to a loop graph, fused, planned where its kernels are compiled.
 
-Lives here: `PartitionPlanner`; `PendingCompilation` and `compile_pending`; `uses_of`, the variables of a plan.
-Not here: which nodes (claims.py), guards of assumed sizes (run_time_sizes.py), fusion and plans (compiler/loops/).
+Lives here: `PartitionPlanner`; `PendingCompilation` and `compile_pending`; `uses_of`, the variables of a plan; guards
+of the sizes that a plan assumes.
+Not here: which nodes (claims.py), fusion and plans (compiler/loops/).
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from ...compiler import tuning
 from ...compiler.kernels import Unmade
 from ...compiler.loops.forms import Buffer, Form
 from ...compiler.loops.fusion import fused
 from ...compiler.loops.graph import LoopGraph
+from ...compiler.loops.indexing_forms import Counted, Expected
 from ...compiler.loops.planning import plan_of
 from ...compiler.loops.plans import Plan
-from ...compiler.lowering.context import Buffers
+from ...compiler.lowering.variables import with_stores
 from ...compiler.native.builtins import make_builtins
 from ...compiler.native.store import NotCached, compiling_beside, only_cached, pack
 from ...compiler.tuning.loading import tune
 from ...core import flags
+from ...core.dtypes import uint8
 from ..delegate import DelegateParams
+from ..runtime.node import Node
 from ..runtime.resources import RandomSequence
 from ..runtime.subgraph import Subgraph
-from .claims import ClaimedNode, Refusals
-from .run_time_sizes import guarded
+from ..runtime.tensor import Tensor
+from .cached_partitions import Codes
+from .claims import ClaimedNode, Refusals, TensorBuffers, claim, codes_of, prepare_and_claim
+from .nodes import ImportedModel
+from .run_time_sizes import Seen
 from .uses import Use
-from .variables import carried_out
 
 
 class PendingCompilation(NamedTuple):
@@ -39,7 +47,9 @@ class PendingCompilation(NamedTuple):
 
 
 class PartitionPlanner:
-    """Plans the partitions of one model. key: text that stands for it; background: whether a thread compiles.
+    """Claims nodes of one model and plans its partitions; made when the first plan of the model is.
+
+    key: text that stands for the model; background: whether a thread compiles.
 
     refused: why nodes stay with the interpreter; pending: what is to be compiled first; measured: by subgraph, whether
     all choices of its plans were measured
@@ -50,9 +60,26 @@ class PartitionPlanner:
         self.refused: Refusals = {}
         self.pending: list[PendingCompilation] = []
         self.measured: dict[int, bool] = {}
+        self._model = ImportedModel()
+
+    def prepare_and_claim(self, subgraph: Subgraph) -> tuple[dict[int, ClaimedNode], TensorBuffers] | None:
+        """Prepare and claim every node; see `claims.prepare_and_claim`."""
+        return prepare_and_claim(subgraph, self._model, self.refused)
+
+    def claim(
+        self, subgraph: Subgraph, nodes: Sequence[Node], known: Callable[[Tensor], bool], seen: Seen | None = None
+    ) -> tuple[dict[int, ClaimedNode], TensorBuffers]:
+        """Claim prepared nodes. known: whether a tensor's shape is what it has; seen: elements of a run, to assume."""
+        numbers = [node.number for node in nodes if node.delegate is None]
+        buffers = TensorBuffers(self._model.nodes(subgraph, numbers), subgraph, seen)
+        return claim(nodes, buffers, known, self.refused), buffers
+
+    def codes(self, subgraph: Subgraph, numbers: Sequence[int]) -> Codes:
+        """Return the users' code of these nodes; see `claims.codes_of`."""
+        return codes_of(TensorBuffers(self._model.nodes(subgraph, numbers), subgraph), numbers)
 
     def plan(
-        self, subgraph: Subgraph, params: DelegateParams, claimed: dict[int, ClaimedNode], buffers: Buffers
+        self, subgraph: Subgraph, params: DelegateParams, claimed: dict[int, ClaimedNode], buffers: TensorBuffers
     ) -> Plan | None:
         """Return the plan of a partition. None where nodes of it turn out to have no kernel: they are claimed no more;
         or where kernels are to be compiled: the graph is among `pending`."""
@@ -90,22 +117,22 @@ class PartitionPlanner:
 
 
 def _graph_of(
-    subgraph: Subgraph, params: DelegateParams, claimed: dict[int, ClaimedNode], buffers: Buffers
+    subgraph: Subgraph, params: DelegateParams, claimed: dict[int, ClaimedNode], buffers: TensorBuffers
 ) -> LoopGraph:
     """Return the loop graph of a partition."""
 
     def of(indices: Sequence[int]) -> tuple[Buffer, ...]:
-        return tuple(buffers.of(t).buffer for t in map(subgraph.tensors.__getitem__, indices) if t.constant is None)
+        return tuple(buffers.at(i).buffer for i in indices if subgraph.tensors[i].constant is None)
 
-    made = guarded(subgraph, params, {number: c.forms for number, c in claimed.items()}, buffers)
-    forms, variables, after = carried_out(made)
+    made = _guarded(subgraph, params, {number: c.forms for number, c in claimed.items()}, buffers)
+    forms, variables, after = with_stores(made)
     name = subgraph.name or f"subgraph{subgraph.index}"
     inputs = (*of(params.input_tensors), *variables, *buffers.counts.values())
     outputs = (*of(params.output_tensors), *after)
     return LoopGraph(name, inputs, outputs, tuple(forms))
 
 
-def uses_of(plan: Plan, buffers: Buffers) -> list[Use]:
+def uses_of(plan: Plan, buffers: TensorBuffers) -> list[Use]:
     """The variables that a plan reads or writes."""
     inputs = {id(b) for b in plan.graph.inputs}
     return [
@@ -142,3 +169,45 @@ def compile_pending(key: str, pending: Iterable[PendingCompilation]) -> None:
             except Unmade:
                 continue  # what else the graph has is compiled; it is planned again without these
     make_builtins()
+
+
+# ---- guards of assumed sizes -----------------------------------------------------------------------------------------
+
+
+def assumed_outside(subgraph: Subgraph, params: DelegateParams, buffers: TensorBuffers) -> dict[int, np.ndarray]:
+    """What a partition's plan assumes of tensors that it is given: those whose elements rules asked for, or that follow
+    from such in another partition."""
+    found: dict[int, np.ndarray] = {}
+    if buffers.seen is None:
+        return found
+    for i in params.input_tensors:
+        operand = buffers.at(i)
+        if subgraph.tensors[i].constant is None and operand.is_constant:
+            found[i] = np.asarray(operand.constant)
+    return found
+
+
+def _guarded(
+    subgraph: Subgraph, params: DelegateParams, forms: Mapping[int, Sequence[Form]], buffers: TensorBuffers
+) -> list[Form]:
+    """The forms of a partition's nodes, by number, in order, with guards: after whoever writes a tensor that something
+    is assumed of, and of what has been counted at the end."""
+    nodes = [subgraph.nodes[number] for number in params.nodes_to_replace]
+
+    def guard(index: int, elements: np.ndarray) -> Expected:
+        x = buffers.at(index).buffer
+        known = Buffer(f"{x.name}.expected", x.dtype, x.shape, np.ascontiguousarray(elements))
+        origin = [f"{node.name} {node.number}" for node in nodes if subgraph.tensors[index] in node.tensors_in]
+        return Expected(Buffer(f"{x.name}.guard", uint8, (1,)), x, known, origin=tuple(origin))
+
+    found: list[Form] = [guard(i, known) for i, known in assumed_outside(subgraph, params, buffers).items()]
+    for node in nodes:
+        found += forms[node.number]
+        for t in node.tensors_out:
+            if buffers.seen is not None and t.index in buffers.assumed:
+                found.append(guard(t.index, buffers.seen[t.index]))
+    origin = tuple(f"{node.name} {node.number}" for node in nodes)
+    found += [
+        Counted(Buffer(f"{count.name}.guard", uint8, (1,)), count, origin=origin) for count in buffers.counts.values()
+    ]
+    return found

@@ -1,63 +1,21 @@
-"""Variables in plans: their memory is the resource's own, which steps read and write in place.
+"""Variables of a plan as a node runs it: their memory is the resource's own, which steps read and write in place.
 
-Lives here: the forms `Reading` and `Assignment` that nodes become, `carried_out`, which makes of those of one plan what
-is read at its start and stored at its end; `Variables`: those of a plan as a node runs it.
-Not here: the nodes' rules (rules/variables.py), where stored values are computed (compiler/loops/storing.py), resources
-(lite/runtime/resources.py).
+Lives here: `Variables`.
+Not here: which of them a plan has (uses.py), rules of nodes that read and assign them (compiler/lowering/variables.py),
+resources (lite/runtime/resources.py).
 
-After an assignment a variable is the buffer that was assigned, so within a plan no read waits for memory. A plan is
-made for variables of one dtype and shape. Where a variable has no value, or another one, the nodes run one by one, by
-their own kernels: they raise the error, or leave variables that fit the next time.
+A plan is made for variables of one dtype and shape. Where a variable has no value, or another one, the nodes run one by
+one, by their own kernels: they raise the error, or leave variables that fit the next time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from ...compiler.loops.forms import Buffer, Form, SameMemory, Store, View
 from ..runtime.errors import node_error
 from ..runtime.node import Context, Node
 from ..runtime.resources import RandomSequence, Resources
 from .uses import Use
-
-
-@dataclass(frozen=True, eq=False)
-class Reading(Form):
-    """The value that a variable has at this place of the plan."""
-
-    variable: Buffer
-
-
-@dataclass(frozen=True, eq=False)
-class Assignment(Form):
-    """From this place on, the variable has this value. output: stands for it, and nobody reads it."""
-
-    input: Buffer
-    variable: Buffer
-
-
-def carried_out(forms: Sequence[Form]) -> tuple[list[Form], list[Buffer], list[Buffer]]:
-    """The forms of a plan with views for reads, and Stores at the end; the variables; and what they are afterwards."""
-    found: list[Form] = []
-    variables: dict[int, Buffer] = {}
-    now: dict[int, Assignment] = {}
-    for form in forms:
-        if isinstance(form, Reading | Assignment):
-            variables[id(form.variable)] = form.variable
-        if isinstance(form, Assignment):
-            now[id(form.variable)] = form
-        elif isinstance(form, Reading):
-            last = now.get(id(form.variable))
-            found.append(View(form.output, form.variable if last is None else last.input, origin=form.origin))
-        else:
-            found.append(form)
-    after: list[Buffer] = []
-    for key, form in now.items():
-        v = variables[key]
-        after.append(SameMemory(v.name, v.dtype, v.shape, of=v))
-        found.append(Store(after[-1], form.input, origin=form.origin))
-    return found, list(variables.values()), after
 
 
 class Variables:

@@ -71,6 +71,11 @@ class Quantization:
         raise AttributeError(f"a Quantization is immutable; cannot set {name}")
 
     @property
+    def quantized_dimension(self) -> int:
+        """The axis under the name that tables of files have."""
+        return self.axis
+
+    @property
     def has_scales(self) -> bool:
         """Whether elements stand for real numbers: a range alone does not say so."""
         return len(self.scale) > 0 or self.blocks is not None

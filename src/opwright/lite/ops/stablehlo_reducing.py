@@ -7,7 +7,7 @@ As in the official run time the subgraph holds one operator of two numbers, or f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,22 +41,31 @@ UFUNCS: Mapping[str, np.ufunc] = {
 }
 
 
-def computation(node: Any, index: int, may_be_second: bool = False) -> np.ufunc | None:
-    """What a subgraph does with two numbers; None where it gives the second. Raises UnimplementedError for others."""
+def combination(operators: Sequence[str], arity: int, is_second: bool) -> np.ufunc | None:
+    """Return the function of two numbers that a subgraph computes; None for the second number itself.
+
+    operators: the names of its nodes' operators; arity: number of its inputs; is_second: whether it returns the second
+    of two inputs, which the caller allows. raises UnimplementedError for other functions
+    """
+    if is_second and not operators:
+        return None
+    if len(operators) != 1 or operators[0] not in UFUNCS or arity != 2:
+        raise UnimplementedError(
+            what="a subgraph combines numbers in a way that has no kernel",
+            found=list(operators),
+            wanted=f"one of {', '.join(UFUNCS)}",
+        )
+    return UFUNCS[operators[0]]
+
+
+def _computation(node: Any, index: int, may_be_second: bool = False) -> np.ufunc | None:
+    """Return the function of the subgraph of this index."""
     family = node.subgraph.family
     if not 0 <= index < len(family):
         raise refuse("no such subgraph", found=index, wanted=f"below {len(family)}")
     graph = family[index]
-    if may_be_second and not graph.nodes and len(graph.inputs) == 2 and list(graph.outputs) == [graph.inputs[1]]:
-        return None
-    found = [n.name for n in graph.nodes if n.delegate is None]
-    if len(found) != 1 or found[0] not in UFUNCS or len(graph.inputs) != 2:
-        raise UnimplementedError(
-            what=f"subgraph {index} brings numbers together in a way that has no kernel",
-            found=found,
-            wanted=f"one of {', '.join(UFUNCS)}",
-        )
-    return UFUNCS[found[0]]
+    is_second = may_be_second and len(graph.inputs) == 2 and list(graph.outputs) == [graph.inputs[1]]
+    return combination([n.name for n in graph.nodes if n.delegate is None], len(graph.inputs), is_second)
 
 
 class _Reducing(Registration):
@@ -130,7 +139,7 @@ def _scatter(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
             found=[t.short() for t in node.tensors_in],
             wanted="int32 or int64 indices, and updates of the operand's type",
         )
-    apply = computation(node, int(options.update_computation_subgraph_index), may_be_second=True)
+    apply = _computation(node, int(options.update_computation_subgraph_index), may_be_second=True)
     kept = [d for d in range(rank) if d not in inserted]
 
     def run(x: Any, vectors: Any, new: Any) -> Any:
@@ -199,7 +208,7 @@ def _windows(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
         raise refuse(
             "init_value is of the input's type", found=node.tensors_in[1].short(), wanted=node.tensors_in[0].dtype.name
         )
-    apply = computation(node, int(options.body_subgraph_index))
+    apply = _computation(node, int(options.body_subgraph_index))
     low, high = padding[::2], padding[1::2]
     apart = [(d - 1) * b + 1 if d else 0 for d, b in zip(shape, base)]
     wide = [max(d + a + b, 0) for d, a, b in zip(apart, low, high)]

@@ -20,11 +20,10 @@ from ....compiler.loops.forms import Bitcast, Buffer, IndexMap, Map, Move, View
 from ....compiler.loops.numeric_forms import Advanced, Classes, NormalPairs, RandomWords
 from ....compiler.lowering.context import LoweringContext, NoLowering, Operand
 from ....compiler.lowering.registry import rule
+from ....compiler.lowering.variables import Assignment, Reading, sequence_of
 from ....core.dtypes import float32, float64, int8, int32, int64, uint32, uint64
 from ...ops.random import blocks_of_samples, seeds_of
 from ...ops.stablehlo_random import ALGORITHMS, BITS
-from ..nodes import sequence_of
-from ..variables import Assignment, Reading
 
 PER_BLOCK = ALGORITHMS["PHILOX"][1]
 """Words of a block of Philox."""

@@ -22,7 +22,9 @@ from ....compiler.lowering.registry import rule
 from ....core.dtypes import bool as bool_
 from ....core.dtypes import uint8
 from ....core.errors import OpError
-from ...ops.stablehlo_reducing import computation
+from ....graph import Graph
+from ...ops.external import is_source
+from ...ops.stablehlo_reducing import combination
 from ...ops.windows import REDUCERS
 
 KINDS: dict[Any, str] = {
@@ -57,7 +59,7 @@ def stablehlo_reduce_window(ctx: LoweringContext) -> None:
         for name in ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
     )
     padding = numbers_of(ctx, "padding") or [0] * (2 * rank)
-    kind = joining(ctx, "body_subgraph_index")
+    kind = joining(ctx, "body")
     lists = (window, strides, base, dilations)
     if kind is None or len(padding) != 2 * rank or any(len(numbers) != rank for numbers in lists):
         raise NoLowering(f"windows {window} over {x}")
@@ -73,18 +75,20 @@ def stablehlo_reduce_window(ctx: LoweringContext) -> None:
 
 
 def numbers_of(ctx: LoweringContext, name: str) -> list[int]:
-    """An option that is a list; empty where the file has none."""
-    found = getattr(ctx.node.node.options, name, None)
-    return [] if found is None else [int(n) for n in found]
+    """An attribute that is a list; empty where the file has none."""
+    return [int(n) for n in ctx.attr(name) or ()]
 
 
 def joining(ctx: LoweringContext, name: str, may_be_second: bool = False) -> str | None:
-    """What a subgraph does with two numbers; None where it gives the second. Raises NoLowering for others."""
+    """Return the kind of reduction by a graph of two numbers, an attribute; None for the second number itself."""
+    graph: Graph = ctx.attr(name)
+    operators = [node.op.name for node in graph.nodes if not is_source(node)]
+    is_second = may_be_second and len(graph.inputs) == 2 and graph.outputs == graph.inputs[1:]
     try:
-        found = computation(ctx.node.node, int(getattr(ctx.node.node.options, name)), may_be_second)
+        function = combination(operators, len(graph.inputs), is_second)
     except OpError as error:
         raise NoLowering(error.message) from None
-    return None if found is None else KINDS[found]
+    return None if function is None else KINDS[function]
 
 
 def _windows(

@@ -86,7 +86,7 @@ def scatter(ctx: LoweringContext) -> None:
         raise NoLowering(f"updates {updates} of {x}")
     vectors = _vectors(ctx, indices, int(ctx.attr("index_vector_dim")))
     layout = _layout(x, vectors, updates.shape, mapped, window, inserted)
-    kind = joining(ctx, "update_computation_subgraph_index", may_be_second=True)
+    kind = joining(ctx, "update_computation", may_be_second=True)
     if kind in ("all", "any") and x.dtype is not bool_:
         raise NoLowering(f"{kind} of {x.dtype.name}")
     ctx.form(

@@ -1,0 +1,102 @@
+"""Nodes and values of graphs as the lowering context reads them.
+
+Lives here: `GraphNode`, `operand_of`, `catalogue_operand`.
+Not here: what the lite dialect adds to a node (lite/compiled/nodes.py), which nodes are lowered (../partitioner.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import DType, bfloat16
+from ...graph import Node, Value
+from ...graph.ir import Operand as GraphOperand
+from ..loops.forms import Buffer
+from .context import NoLowering, Operand
+from .registry import CATALOGUE, USER
+
+
+def operand_of(value: Value, name: str, key: Any = None) -> Operand:
+    """Return a value as an operand. name: of its buffer; key: finds its elements of an earlier run.
+
+    raises NoLowering for unknown sizes, and for elements that are Python objects
+    """
+    dims, spec = value.shape.dims, value.spec
+    if value.dtype.is_handle or value.dtype.np.kind == "O":
+        raise NoLowering(f"elements of type {value.dtype.name}")
+    if dims is None or None in dims:
+        raise NoLowering(f"sizes of {value!r} are not known")
+    shape = tuple(int(n) for n in dims if n is not None)
+    constant = value.constant
+    if constant is not None and (constant.shape != shape or not constant.flags.c_contiguous):
+        constant = np.ascontiguousarray(constant).reshape(shape)
+    return Operand(spec, value.name, Buffer(name, value.dtype, shape, constant), key)
+
+
+def catalogue_operand(value: Value) -> Operand:
+    """Return a value of a catalogue graph as an operand. Raises NoLowering as `operand_of`, and for complex numbers."""
+    if value.dtype.np.kind in "SUVc" and value.dtype is not bfloat16:
+        raise NoLowering(f"elements of type {value.dtype.name}")
+    return operand_of(value, value.name)
+
+
+class GraphNode:
+    """A node of a graph: of the catalogue's operators, or of users' operators with a kernel.
+
+    dialect, operator: its name in the table of rules. origin: the name that its forms carry. prefix: of names of
+    buffers between its forms. intermediates: values that have scales alone. activation: the fused one, "NONE" in
+    dialects without. quantized: whether integers stand for real numbers.
+    """
+
+    __slots__ = ("dialect", "node", "operator", "origin", "prefix")
+
+    activation: str = "NONE"
+    intermediates: Sequence[Value] = ()
+    quantized: bool = False
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.dialect: str = CATALOGUE if node.op.catalogue else USER
+        self.operator: str = node.op.name if node.op.catalogue else USER
+        self.origin = self.prefix = node.name
+
+    @property
+    def inputs(self) -> Sequence[GraphOperand]:
+        """Values, None for one left out, a tuple for a repeated input."""
+        return self.node.inputs
+
+    @property
+    def outputs(self) -> Sequence[Value]:
+        """Values."""
+        return self.node.outputs
+
+    def attr(self, name: str) -> Any:
+        """Return an attribute; of an enum the member's name. What the operator lacks is 0."""
+        return self.node.attrs.get(name, 0)
+
+    @property
+    def call(self) -> Any:
+        """The attributes as the operator's definition reads them."""
+        return self.node.op.bind(dict(self.node.attrs))
+
+    def takes(self, place: int, dtype: DType) -> bool:
+        """Whether the operator declares that it takes this type there: the graph was checked when it was traced."""
+        return True
+
+    def evaluate(self, operands: Sequence[Operand], arrays: Sequence[Any]) -> list[Any]:
+        """Compute the operator's reference on arrays. Raises NoLowering for what its own rules refuse."""
+        op = self.node.op
+        return list(op.flat_outputs(op.reference(self.call)(*arrays)))
+
+    def integer_kernel(self) -> Callable[[Sequence[Any], Sequence[Any]], None]:
+        """Return the operator's kernel on raw integers, (inputs, outputs) -> None.
+
+        raises NoLowering for what the kernel refuses, and for the catalogue's operators, whose integers are numbers
+        """
+        raise NoLowering("its integers stand for themselves")
+
+    def check_results(self) -> None:
+        """Raise NoLowering if the operator infers other results: the graph was checked when it was traced."""

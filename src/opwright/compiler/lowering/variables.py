@@ -1,0 +1,127 @@
+"""Variables by name, and states of random numbers: READ_VARIABLE, ASSIGN_VARIABLE, CALL_ONCE.
+
+Lives here: their rules; `ResourceState`, memory that stays from run to run; the forms `Reading` and `Assignment`, and
+`with_stores`, which replaces those of one plan by views at its start and Stores at its end.
+Not here: resources themselves, which a graph's owner has; where stored values are computed (../loops/storing.py).
+
+After an assignment a variable is the buffer that was assigned, so within a plan no read waits for memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ...core.dtypes import uint64
+from ...graph import Node, Value
+from ..loops.forms import Buffer, Form, SameMemory, Store, View
+from .context import LoweringContext, NoLowering
+from .registry import rule
+from .type_conversion import check_whole_bytes
+
+
+class ResourceState(Protocol):
+    """The resources of a graph: variables by the values of their handles, states of random numbers by node."""
+
+    def variable(self, handle: Value) -> tuple[str, Hashable] | None:
+        """Return the name of a handle's memory and the variable, or None if only a run knows which it is."""
+
+    def sequence(self, node: Node, seeds: tuple[int, int]) -> tuple[str, Hashable]:
+        """Return the name of the memory and the resource of a node's random numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reading(Form):
+    """The value that a variable has at this place of the plan."""
+
+    variable: Buffer
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment(Form):
+    """From this place on, the variable has this value. output: stands for it, and nothing reads it."""
+
+    input: Buffer
+    variable: Buffer
+
+
+def with_stores(forms: Sequence[Form]) -> tuple[list[Form], list[Buffer], list[Buffer]]:
+    """Return a plan's forms with views for reads, and Stores at the end; the variables; their values afterwards."""
+    lowered: list[Form] = []
+    variables: dict[int, Buffer] = {}
+    now: dict[int, Assignment] = {}
+    for form in forms:
+        if isinstance(form, Reading | Assignment):
+            variables[id(form.variable)] = form.variable
+        if isinstance(form, Assignment):
+            now[id(form.variable)] = form
+        elif isinstance(form, Reading):
+            last = now.get(id(form.variable))
+            lowered.append(View(form.output, form.variable if last is None else last.input, origin=form.origin))
+        else:
+            lowered.append(form)
+    after: list[Buffer] = []
+    for key, form in now.items():
+        v = variables[key]
+        after.append(SameMemory(v.name, v.dtype, v.shape, of=v))
+        lowered.append(Store(after[-1], form.input, origin=form.origin))
+    return lowered, list(variables.values()), after
+
+
+def sequence_of(ctx: LoweringContext, seeds: tuple[int, int]) -> Buffer:
+    """Return the memory of the node's generator of random numbers. Raises NoLowering if sizes are assumed."""
+    name, resource = _resources(ctx).sequence(ctx.node.node, seeds)
+    memory = Buffer(name, uint64, (3,))
+    ctx.buffers.state[resource] = memory, None
+    return memory
+
+
+def _resources(ctx: LoweringContext) -> ResourceState:
+    if ctx.buffers.seen is not None or ctx.buffers.resources is None:  # plans of assumed sizes bind tensors alone
+        raise NoLowering("it has state, and sizes that are known only as it runs")
+    return ctx.buffers.resources
+
+
+def _variable_of(ctx: LoweringContext, value: Buffer, assigned: bool = False) -> Buffer:
+    """Return the memory of the variable whose handle is the first input, for values like this one.
+
+    raises NoLowering if the handle is known only as the model runs, or others of the graph read or assign values of
+    other types or shapes
+    """
+    handle: Any = ctx.node.inputs[0] if ctx.node.inputs else None
+    if handle is None:
+        raise NoLowering("input 0 is left out")
+    known = _resources(ctx).variable(handle)
+    if known is None:
+        raise NoLowering(f"the variable of {handle!r} is not known before it runs")
+    name, variable = known
+    memory, shape = ctx.buffers.state.get(variable, (None, None))
+    if memory is None:
+        memory = Buffer(name, value.dtype, value.shape)
+    if memory.dtype is not value.dtype or memory.size != value.size:
+        raise NoLowering(f"{variable!r} is {memory} elsewhere")
+    if assigned and shape not in (None, value.shape):
+        raise NoLowering(f"{variable!r} gets the shape {list(shape or ())} elsewhere")
+    ctx.buffers.state[variable] = memory, value.shape if assigned else shape
+    return memory
+
+
+@rule("READ_VARIABLE")
+def read(ctx: LoweringContext) -> None:
+    y = ctx.output()
+    check_whole_bytes(y)
+    ctx.form(Reading, y.buffer, _variable_of(ctx, y.buffer))
+
+
+@rule("ASSIGN_VARIABLE")
+def assign(ctx: LoweringContext) -> None:
+    x = ctx.operand(1)
+    check_whole_bytes(x)
+    variable = _variable_of(ctx, x.buffer, assigned=True)
+    ctx.form(Assignment, Buffer(f"{variable.name}.after", x.dtype, x.shape), x.buffer, variable)
+
+
+@rule("CALL_ONCE")
+def call_once(ctx: LoweringContext) -> None:
+    """Add no form: whoever runs the plan runs its subgraph first, before anything that has an effect."""

@@ -1,0 +1,133 @@
+"""What makes a node eligible for the compiled engine: whose kernel serves it, and who else writes its tensors.
+
+Lives here: `ineligible`, `TensorOrder`, `is_user_operator`, `served_elsewhere`, `only_initialises`; kinds of builtins.
+Not here: rules and lowering, which a model planned before does without (claims.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...core.errors import OpError
+from ..customs.definition import defined as defined_customs
+from ..format.subgraph_checks import called_subgraphs
+from ..ops.definition import LiteOperator
+from ..ops.families import defined
+from ..registration import OperatorRegistration, registration_of
+from ..runtime.delegate_context import has_effects
+from ..runtime.node import Node
+from ..runtime.subgraph import Subgraph
+from ..runtime.tensor import CONSTANT
+
+STATEFUL = frozenset(
+    {
+        "LSTM",
+        "UNIDIRECTIONAL_SEQUENCE_LSTM",
+        "BIDIRECTIONAL_SEQUENCE_LSTM",
+        "RNN",
+        "SVDF",
+        "UNIDIRECTIONAL_SEQUENCE_RNN",
+        "BIDIRECTIONAL_SEQUENCE_RNN",
+    }
+)
+"""Builtins whose rules read and write variables: those among a node's inputs."""
+
+ON_RESOURCES = frozenset({"READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE", "VAR_HANDLE"})
+"""Builtins on variables by name, which are known when tensors are allocated. VAR_HANDLE has no rule: it is folded."""
+
+BY_SUBGRAPH = frozenset({"STABLEHLO_REDUCE_WINDOW", "STABLEHLO_SCATTER"})
+"""Builtins with rules that combine numbers by a subgraph, which has one operator."""
+
+COUNTED = frozenset({"WHERE", "UNIQUE", "RANGE"})
+"""Builtins whose first output has as many rows as a run counts. Each is a plan of its own, which serves any count."""
+
+
+def is_user_operator(node: Node) -> bool:
+    """Whether a user's operator serves the node, a custom one."""
+    registration = node.registration
+    return (
+        type(node.options) is bytes
+        and isinstance(registration, OperatorRegistration)
+        and not isinstance(registration.operator, LiteOperator)
+    )
+
+
+def served_elsewhere(node: Node) -> bool:
+    """Whether the kernel is not that of the operator's own definition: a resolver has another, or the user."""
+    registration = node.registration
+    if type(node.options) is bytes:
+        known: Sequence[Any] = defined_customs.get(node.name, ())
+        return not is_user_operator(node) and not any(getattr(registration, "operator", None) is one for one in known)
+    operator = defined.get(node.name)
+    if isinstance(registration, OperatorRegistration):
+        return registration.operator is not operator
+    return operator is None or registration is not registration_of(operator)
+
+
+def ineligible(node: Node) -> str | None:
+    """Return why no rule is asked about a node, None if one is."""
+    if node.delegate is not None or served_elsewhere(node):
+        return "another operator serves it"
+    if node.name in ON_RESOURCES:
+        return None
+    if not isinstance(node.registration, OperatorRegistration) and node.name not in BY_SUBGRAPH:
+        return "it has a kernel of its own"
+    for t in (*node.tensors_in, *node.tensors_out):
+        if t is not None and ((t.is_variable and node.name not in STATEFUL) or t.is_object):
+            return f"{t!r} is state"
+    try:
+        node.subgraph.init(node)
+    except OpError as error:  # the allocation reports it
+        return error.message
+    return None
+
+
+class TensorOrder:
+    """Tensors of a subgraph that have several values, and nodes with effects, which rules cannot follow."""
+
+    def __init__(self, subgraph: Subgraph) -> None:
+        self._rewritten: set[int] = set()  # by identity: several nodes write it, or a node and the file or the caller
+        self._early: set[int] = set()  # a node reads it before the one that writes it: elements of the last run, if any
+        self._after_effects: dict[int, int] = {}  # by number of a CALL_ONCE, the first node with effects before it
+        written = {id(subgraph.tensors[i]) for i in subgraph.inputs}
+        effect: int | None = None
+        for node in subgraph.execution_plan:
+            for t in node.tensors_in:
+                if t is not None and t.constant is None and not t.is_variable and id(t) not in written:
+                    self._early.add(id(t))
+            for t in node.tensors_out:
+                if id(t) in written or t.kind == CONSTANT:
+                    self._rewritten.add(id(t))
+                written.add(id(t))
+            if node.name == "CALL_ONCE":
+                if effect is not None:
+                    self._after_effects[node.number] = effect
+            elif effect is None and has_effects(node):
+                effect = node.number
+
+    def ineligible(self, node: Node) -> str | None:
+        """Return why the order forbids a rule, None if it does not."""
+        touched = {id(t) for t in (*node.tensors_in, *node.tensors_out)}
+        if touched & self._rewritten:
+            return "a tensor of it is written more than once"
+        if touched & self._early:
+            return "a tensor of it is read before it is written"
+        if node.number in self._after_effects:
+            return f"node {self._after_effects[node.number]} has effects before it"
+        return None
+
+
+def only_initialises(subgraph: Subgraph) -> bool:
+    """Whether nothing but CALL_ONCE runs a subgraph: it runs once, so kernels for it would not pay."""
+    model = subgraph.model
+    if subgraph.index == 0 or any(d.subgraph_index == subgraph.index for d in model.signature_defs):
+        return False
+    callers = {
+        node.name
+        for s in subgraph.family
+        if subgraph.index in s.calls
+        for node, op in zip(s.nodes, model.subgraphs[s.index].operators)
+        if any(i == subgraph.index for _, i in called_subgraphs(op))
+    }
+    return callers == {"CALL_ONCE"}
