@@ -12,8 +12,7 @@ from windows import correlated, output_size
 
 import opwright as ow
 from opwright.compiler.kernels import Unmade
-from opwright.compiler.kernels.depthwise_any_int8 import depthwise_any_int8
-from opwright.compiler.kernels.depthwise_int8 import depthwise_int8
+from opwright.compiler.kernels.depthwise_int8 import depthwise_any_int8, depthwise_int8
 from opwright.compiler.kernels.depthwise_tiles import Tile
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.loops.expressions import apply, arg, convert, lookup, parametrised, quantize

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -126,8 +126,28 @@ def test_errors_at_the_line(function: Any, says: str, line: int) -> None:
     assert any(Path(p).name == Path(__file__).name and n == wanted for p, n in places), (wanted, places)
 
 
+class Line(NamedTuple):
+    slope: Any
+    offset: Any
+
+
+@kl.family
+def points(work, y: ptr[i64], line: Line, n: i64, *more: i64):
+    for i in range(n):
+        y[i] = i * line.slope + line.offset + more[0]
+
+
+def test_a_named_tuple_is_a_word_for_each_field() -> None:
+    y = np.zeros(5, np.int64)
+    words = [y, *Line(slope=3, offset=-7), len(y), 100]
+    assert list(points.kinds({"more": 1})) == ["y", "line.slope", "line.offset", "n", "more.0"]
+    kl.call(points.code(more=1), words, 1)
+    np.testing.assert_array_equal(y, 3 * np.arange(5) - 7 + 100)
+    assert list(points.words(words)[1:]) == [3, -7, 5, 100]
+
+
 def test_family_refuses() -> None:
-    with pytest.raises(TypeError, match="parameter x is a dtype or ptr"):
+    with pytest.raises(TypeError, match="parameter x is a dtype, ptr"):
 
         @kl.family
         def untyped(work, x):

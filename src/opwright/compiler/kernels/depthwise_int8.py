@@ -1,8 +1,8 @@
 """Depthwise convolution of integers: each channel by itself, sums of bytes in int32, exact.
 
-Lives here: the maker of Depthwise on integers, the family of windows whose code is unrolled.
-Not here: any window (depthwise_any_int8.py), tiles and packed filters (depthwise_tiles.py), floats
-(depthwise_f32.py), what becomes of the sums (epilogue.py).
+Lives here: the maker of Depthwise on integers and its two families.
+Not here: going along a row of the image, and any window (depthwise_rows.py), tiles and packed filters
+(depthwise_tiles.py), floats (depthwise_f32.py), what becomes of the sums (epilogue.py).
 
 As for floats, the kernel goes along a row of the image and adds each column it loads to all the outputs that see it.
 A column is the pixels of four rows, one below the other, their bytes interleaved: a dot product of four bytes then does
@@ -35,22 +35,33 @@ from ..loops.forms import Buffer, Depthwise, Ring
 from ..target import Target, host
 from ..tuning.choices import DEPTHWISE_TEAMS
 from . import Unmade, maker
-from .depthwise_any_int8 import depthwise_any_int8
-from .depthwise_f32 import LARGEST, line_of, ring_of, slot_of, vector_lanes, within
+from .depthwise_rows import (
+    LARGEST,
+    Bands,
+    Columns,
+    Integers,
+    Planes,
+    RowSums,
+    Slide,
+    Taps,
+    add_window,
+    bands_of,
+    convolve_window,
+    line_of,
+    planes_of,
+    slide_of,
+    within,
+)
 from .depthwise_tiles import (
     FOURS,
     ONES,
     PAIRS,
-    Ends,
     Tile,
     columns_of,
     deep_on,
-    finish_columns,
     lane_bytes,
-    look_up_columns,
     pack,
     parts_of,
-    slide_of,
     starts_of,
     tile_of,
     tiles_of,
@@ -58,7 +69,7 @@ from .depthwise_tiles import (
 from .dynamic_quantization import rounded_rows
 from .epilogue import epilogue_of, without_bias
 from .tile_writing import ending_of
-from .tiling import grain
+from .tiling import grain, vector_lanes
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder
@@ -75,21 +86,8 @@ def depthwise_int8(
     filter: ptr[i8],
     starts: ptr[i32],
     y: ptr[u8],
-    height: i64,
-    width: i64,
-    in_pitch: i64,
-    out_height: i64,
-    out_width: i64,
-    out_pitch: i64,
-    channels: i64,
-    top: i64,
-    left: i64,
-    down: i64,
-    across: i64,
-    bands: i64,
-    band: i64,
-    ring: i64,
-    shift: i64,
+    planes: Planes,
+    bands: Bands,
     zero: i32,
     zeros: ptr[i32],
     scales: ptr[f32],
@@ -101,93 +99,46 @@ def depthwise_int8(
     together: int,
     epilogue: Any,
 ):
-    """An item: the tile's channels of a band of rows. down, across, ring, shift: as for floats. zero: x'_zero.
-    signed: whether x are int8. together: columns of outputs that are finished at a time, so that a vector is full, or
-    0: a row at a time.
+    """An item: the tile's channels of a band of rows. dilated: as for floats. zero: x'_zero. signed: whether x are
+    int8. together: columns of outputs that are finished at a time, so that a vector is full, or 0: a row at a time.
 
     rounded: x are floats that were rounded; zeros, scales: of each image. starts: then the sums of the filter.
     """
     ending = ending_of(epilogue, more, work.target) if together else None
-    table = None if ending is None else ending.table
-    finish = epilogue.bind(more) if ending is None else ending.finish
     lanes, strides, of_bytes = tile.lanes, tile.strides, tile.deep == FOURS
     image = x.cast(held_as(work.target)) if of_bytes else x.cast(i8 if signed else u8)
     weights = filter if of_bytes else filter.cast(i16)
     flipped = flip_of(work.target, signed) if of_bytes else 0
-    unrolled = work.target.is_aarch64
-    blocks = (channels + (lanes - 1)) // lanes
+    sums = _Sums(planes, tile.size[1], strides[1], tile.rows, lanes, work.target.is_aarch64)
+    sums.tile, sums.flipped, sums.together = tile, flipped, together
+    sums.table = None if ending is None else ending.table
+    sums.ending = epilogue.bind(more) if ending is None else ending.finish
+    sums.y, sums.work = y.cast(epilogue.expr.dtype), work
+    blocks = (planes.channels + (lanes - 1)) // lanes
     outside = kl.stack(image.dtype, lanes)
     for item in work.items():
         block, rest = item % blocks, item // blocks
-        n = rest // bands
-        c = kl.minimum(block * lanes, channels - lanes)
-        taps = weights + block * math.prod(tile.packed)
-        start, scale = (starts + c).load(0, lanes), None
+        n = rest // bands.count
+        c = kl.minimum(block * lanes, planes.channels - lanes)
+        sums.taps = weights + block * math.prod(tile.packed)
+        start, sums.scale = (starts + c).load(0, lanes), None
         if rounded:
-            zero, scale = zeros[n] + flipped, scales[n]
+            zero, sums.scale = zeros[n] + flipped, scales[n]
             start = start * -zero
+        sums.zero = zero
         outside.store((zero.to(image.dtype) ^ kl.full(image.dtype, 0, flipped)).splat(lanes))
-        first = (rest % bands) * band
-        for row in range(first, kl.minimum(first + band, out_height), tile.rows):
-            oy = kl.minimum(row, out_height - tile.rows)
+        first = (rest % bands.count) * bands.size
+        for row in range(first, kl.minimum(first + bands.size, planes.out_height), tile.rows):
+            oy = kl.minimum(row, planes.out_height - tile.rows)
             lines = []  # the rows of the image that these rows of outputs see, and how far apart their pixels are
             for i in range((tile.rows - 1) * strides[0] + tile.size[0]):
-                iy = oy * strides[0] - top + i * down
-                inside = within(iy, height)
-                line = image + (line_of(n * height + iy, ring, shift) * width * in_pitch + c)
+                iy = oy * strides[0] - planes.top + i * bands.down
+                inside = within(iy, planes.height)
+                line = image + (line_of(n * planes.height + iy, bands) * planes.width * planes.pitch + c)
                 line = kl.select(inside, line, outside)
-                lines.append((line, kl.select(inside, in_pitch, 0)))
-            at, out = (n * out_height + oy) * out_width, y.cast(epilogue.expr.dtype)
-            if dilated:
-                for phase in range(across):
-                    count = (out_width - phase + (across - 1)) // across
-                    _along(
-                        tile,
-                        lines,
-                        taps,
-                        start,
-                        scale,
-                        zero,
-                        finish,
-                        out,
-                        at + phase,
-                        c,
-                        count,
-                        phase - left,
-                        across,
-                        width,
-                        out_width,
-                        out_pitch,
-                        flipped,
-                        unrolled,
-                        together,
-                        work,
-                        table,
-                    )
-            else:
-                _along(
-                    tile,
-                    lines,
-                    taps,
-                    start,
-                    scale,
-                    zero,
-                    finish,
-                    out,
-                    at,
-                    c,
-                    out_width,
-                    -left,
-                    1,
-                    width,
-                    out_width,
-                    out_pitch,
-                    flipped,
-                    unrolled,
-                    together,
-                    work,
-                    table,
-                )
+                lines.append((line, kl.select(inside, planes.pitch, 0)))
+            sums.see(lines)
+            sums.along_row(start, (n * planes.out_height + oy) * planes.out_width, c, bands, dilated)
 
 
 def held_as(target: Target) -> DType:
@@ -202,96 +153,122 @@ def flip_of(target: Target, signed: bool) -> int:
     return 128 if signed else 0
 
 
-def _along(
-    tile: Tile,
-    lines: Any,
-    taps: Any,
-    start: Any,
-    scale: Any,
-    zero: Any,
-    finish: Any,
-    y: Any,
-    at: Any,
-    c: Any,
-    count: Any,
-    base: Any,
-    across: Any,
-    width: Any,
-    out_width: Any,
-    out_pitch: Any,
-    flipped: int,
-    unrolled: bool,
-    together: int,
-    work: Any,
-    table: Any,
-) -> None:
-    """`count` columns of outputs, `across` apart, as for floats. table: where results are looked up afterwards, if they
-    are."""
-    (kh, kw), (sh, sw), rows, team, _, lanes, deep = tile
-    dot = {FOURS: kl.dot4_signed if lines[0][0].dtype is dtypes.int8 else kl.dot4, PAIRS: kl.pair_dot, ONES: _dot}[deep]
-    held = lines[0][0].dtype if deep == FOURS else i16
-    groups = [
-        lines[row * sh : (row + team - 1) * sh + kh][deep * g : deep * g + deep]
-        for row in range(0, rows, team)
-        for g in range(tile.groups)
-    ]
-    depth = -(-kw // sw)
-    kept = kl.stack(i32 if scale is None else f32, max(together, 1) * rows * lanes)
-    indices = None if table is None else work.scratch(u8)
-    ends = Ends(y, kept, finish, at, c, rows, lanes, across, out_width, out_pitch, indices, table)
-    sums = kl.registers(i32, lanes, rows, depth)
-    for r in range(rows):
-        for d in range(depth):
-            sums[r, d] = start
-    turns, end = depth if unrolled else 1, count + (depth - 1)
-    for first in range(0, end, turns):
-        for turn in range(turns):
-            t = kl.value(first) + turn
-            if t < end if turn else True:
-                for j in range(min(sw, kw)):
-                    column = (t * sw + j) * across + base
-                    pixels = kl.registers(held, deep * lanes, len(groups))
-                    for g in range(len(groups)):
-                        pixels[g] = zero.to(held).splat(deep * lanes)
-                    if within(column, width):
-                        for g in range(len(groups)):
-                            parts = [line.load(column * pitch, lanes) for line, pitch in groups[g]]
-                            pixels[g] = _column(parts, deep, flipped).to(held)
-                    for place in range(len(tile.seen)):
-                        r, g, _ = tile.seen[place]
-                        for d in range(depth):
-                            kx, slot = d * sw + j, slot_of(d, turn, depth, turns)
-                            if kx < kw:
-                                tap = taps.load((place * kw + kx) * deep * lanes, deep * lanes)
-                                for k in range(rows // team):
-                                    found = dot(sums[r + k * team, slot], pixels[g + k * tile.groups], tap)
-                                    sums[r + k * team, slot] = found
-                last = slot_of(depth - 1, turn, depth, turns)
-                if t >= depth - 1:
-                    done = t - (depth - 1)
-                    for r in range(rows):
-                        total = sums[r, last] if scale is None else sums[r, last].to(f32) * scale
-                        if together == 0:
-                            row = at + r * out_width + done * across
-                            (y + row * out_pitch).store(finish(total, row, c, lanes), c)
-                        else:
-                            kept.store(total, (done % together * rows + r) * lanes)
-                    if together == 1:
-                        finish_columns(ends, done, 0, 1)
-                    elif together > 1:
-                        full = done % together == together - 1
-                        if full:
-                            finish_columns(ends, done - (together - 1), 0, together)
-                for r in range(rows):
-                    if turns == 1:
-                        for d in range(depth - 1, 0, -1):
-                            sums[r, d] = sums[r, d - 1]
-                    sums[r, last if turns > 1 else 0] = start
-    if together > 1:
-        for place in range(count % together):
-            finish_columns(ends, count // together * together + place, place, 1)
-    if table is not None:
-        look_up_columns(ends, count, together)
+class _Sums(RowSums):
+    """table: where results are looked up afterwards, if they are; scale: of a rounded image; groups: of rows of the
+    image, each as deep as the tile is."""
+
+    tile: Tile
+    taps: Any
+    zero: Any
+    scale: Any
+    flipped: int
+    groups: Any
+    y: Any
+    ending: Any
+    table: Any
+    together: int
+    work: Any
+    kept: Any
+    indices: Any
+
+    def see(self, lines: list[Any]) -> None:
+        """Set the rows of the image, with the elements from pixel to pixel."""
+        (kh, _), (sh, _), rows, team, _, _, deep = self.tile
+        self.groups = [
+            lines[row * sh : (row + team - 1) * sh + kh][deep * g : deep * g + deep]
+            for row in range(0, rows, team)
+            for g in range(self.tile.groups)
+        ]
+        bytes_of = kl.dot4_signed if lines[0][0].dtype is dtypes.int8 else kl.dot4
+        self.dot = {FOURS: bytes_of, PAIRS: kl.pair_dot, ONES: _dot}[deep]
+
+    def begin(self, columns: Columns) -> None:
+        """Reserve memory for the sums that are finished together, and for what is looked up: [columns, rows, lanes]."""
+        size = max(self.together, 1) * self.rows * self.lanes
+        self.kept = kl.stack(i32 if self.scale is None else f32, size)
+        self.indices = None if self.table is None else self.work.scratch(u8)
+
+    def add(self, column: Any, j: int, slots: list[int]) -> None:
+        """Add the groups' pixels of a column, x'_zero outside of the image."""
+        tile, groups, sums, deep = self.tile, self.groups, self.sums, self.tile.deep
+        held = groups[0][0][0].dtype if deep == FOURS else i16
+        pixels = kl.registers(held, deep * self.lanes, len(groups))
+        for g in range(len(groups)):
+            pixels[g] = self.zero.to(held).splat(deep * self.lanes)
+        if within(column, self.planes.width):
+            for g in range(len(groups)):
+                parts = [line.load(column * pitch, self.lanes) for line, pitch in groups[g]]
+                pixels[g] = _column(parts, deep, self.flipped).to(held)
+        for place in range(len(tile.seen)):
+            r, g, _ = tile.seen[place]
+            for d in range(self.depth):
+                kx, slot = d * self.stride + j, slots[d]
+                if kx < self.size:
+                    tap = self.taps.load((place * self.size + kx) * deep * self.lanes, deep * self.lanes)
+                    for k in range(tile.rows // tile.team):
+                        found = self.dot(sums[r + k * tile.team, slot], pixels[g + k * tile.groups], tap)
+                        sums[r + k * tile.team, slot] = found
+
+    def finish(self, columns: Columns, done: Any, slot: int) -> None:
+        """Write one output of each row, or put it aside until a vector of them is full."""
+        together = self.together
+        for r in range(self.rows):
+            total = self.sums[r, slot] if self.scale is None else self.sums[r, slot].to(f32) * self.scale
+            if together == 0:
+                row = self.output(columns, done, r)
+                (self.y + row * self.planes.out_pitch).store(self.ending(total, row, columns.c, self.lanes), columns.c)
+            else:
+                self.kept.store(total, (done % together * self.rows + r) * self.lanes)
+        if together == 1:
+            self.finish_columns(columns, done, 0, 1)
+        elif together > 1:
+            full = done % together == together - 1
+            if full:
+                self.finish_columns(columns, done - (together - 1), 0, together)
+
+    def end(self, columns: Columns) -> None:
+        """Finish the columns that fill no vector; look results up."""
+        together = self.together
+        if together > 1:
+            for place in range(columns.count % together):
+                self.finish_columns(columns, columns.count // together * together + place, place, 1)
+        if self.table is not None:
+            self.look_up(columns)
+
+    def output(self, columns: Columns, column: Any, row: int) -> Any:
+        """Return the number of an output pixel."""
+        return columns.at + row * self.planes.out_width + column * columns.across
+
+    def finish_columns(self, columns: Columns, column: Any, place: Any, count: int) -> None:
+        """Finish so many columns of outputs from `column` on, whose sums are kept from `place` on."""
+        rows, lanes = self.rows, self.lanes
+        outputs = [self.output(columns, column + i, r) for i in range(count) for r in range(rows)]
+        sums = self.kept.load(place * rows * lanes, count * rows * lanes)
+        found = self.ending(sums, outputs, columns.c, lanes, None, len(outputs))
+        if self.indices is not None:
+            self.indices.store(kl.bitcast(found, u8), column * rows * lanes)
+        else:
+            for i, output in enumerate(outputs):
+                (self.y + output * self.planes.out_pitch).store(kl.part(found, i * lanes, lanes), columns.c)
+
+    def look_up(self, columns: Columns) -> None:
+        """Look all columns up, `together` at a time, and write them: see `tile_writing.Ending`."""
+        together, size = self.together, self.rows * self.lanes
+        for column in range(0, columns.count, together):
+            found = kl.lookup(self.table, self.indices.load(column * size, together * size))
+            if column + together <= columns.count:
+                for i in range(together):
+                    self.write(columns, found, column, i)
+            else:
+                for i in range(together - 1):
+                    if column + i < columns.count:
+                        self.write(columns, found, column, i)
+
+    def write(self, columns: Columns, found: Any, column: Any, i: int) -> None:
+        """Write column i of those that were looked up."""
+        for r in range(self.rows):
+            part = kl.part(found, (i * self.rows + r) * self.lanes, self.lanes)
+            (self.y + self.output(columns, column + i, r) * self.planes.out_pitch).store(part, columns.c)
 
 
 def _dot(acc: Any, a: Any, c: Any) -> Any:
@@ -343,6 +320,34 @@ def _zipped(a: Any, c: Any) -> Any:
     return kl.shuffle(a, c, [i // 2 + a.count * (i % 2) for i in range(2 * a.count)])
 
 
+@kl.family
+def depthwise_any_int8(
+    work,
+    x: ptr[u8],
+    filter: ptr[u8],
+    y: ptr[u8],
+    planes: Planes,
+    taps: Taps,
+    x_zero: i32,
+    filter_zero: i32,
+    zeros: ptr[i32],
+    scales: ptr[f32],
+    *more: i64,
+    lanes: int,
+    source: str,
+    x_dtype: Any,
+    filter_dtype: Any,
+    rounded: bool,
+    epilogue: Any,
+):
+    """Any window: see `convolve_window`; rounded, zeros, scales: as for depthwise_int8. Sums of int16 are int64."""
+    integers = Integers(x_zero, filter_zero, zeros, scales) if rounded else Integers(x_zero, filter_zero)
+    code = lanes, dtypes.int64 if x_dtype is dtypes.int16 else dtypes.int32, source
+    out = y.cast(epilogue.expr.dtype)
+    image, weights = x.cast(x_dtype), filter.cast(filter_dtype)
+    convolve_window(work, image, weights, out, planes, taps, integers, epilogue.bind(more), code)
+
+
 @maker(Depthwise)
 def make_depthwise_int8(form: Depthwise, build: Builder) -> None:
     """Of int8, uint8 and int16, and of floats to be rounded."""
@@ -374,8 +379,8 @@ def _is_quick(form: Depthwise) -> bool:
 
 def _quick(form: Depthwise, lanes: int, build: Builder) -> None:
     x, out = form.input, form.output
-    height, width, out_height, out_width, window = slide_of(form)
-    (down, across), (top, _, left, _) = window.dilations, window.padding
+    slide = slide_of(form)
+    out_height, out_width, window = slide[2:]
     bias, expr, operands = (None, form.expr, form.operands) if form.rounding else without_bias(form.expr, form.operands)
     epilogue, more = epilogue_of(expr, operands, out, build)
     n, channels = out.shape[0], out.shape[3]
@@ -417,40 +422,17 @@ def _quick(form: Depthwise, lanes: int, build: Builder) -> None:
     code = depthwise_int8.code(
         tile=tile,
         signed=signed,
-        dilated=across > 1,
+        dilated=window.dilations[1] > 1,
         rounded=bool(form.rounding),
         together=together,
         more=len(more),
         epilogue=epilogue,
     )
-    band = rows * max(1, RUN // (out_width * rows))
-    bands = -(-out_height // band)
-    words = [
-        image,
-        packed,
-        starts,
-        build.pointer(out),
-        height,
-        width,
-        pitch,
-        out_height,
-        out_width,
-        out.pitch,
-        channels,
-        top,
-        left,
-        down,
-        across,
-        bands,
-        band,
-        *ring_of(form),
-        zero,
-        zeros,
-        scales,
-    ]
-    items = n * blocks * bands
+    bands = bands_of(form, slide, rows * max(1, RUN // (out_width * rows)))
+    words = [image, packed, starts, build.pointer(out), *planes_of(form, slide, pitch), *bands, zero, zeros, scales]
+    items = n * blocks * bands.count
     scratch = (out_width + together) * rows * lanes  # for what is looked up after a row of columns
-    build.step(code, [*words, *more], items, scratch, grain(12 * out_width * band * lanes, items))
+    build.step(code, [*words, *more], items, scratch, grain(12 * out_width * bands.size * lanes, items))
 
 
 def _rounded(form: Depthwise, build: Builder) -> tuple[Any, int, Any, Any]:
@@ -468,43 +450,18 @@ def _key(bias: Buffer | None) -> Any:
 
 
 def _any(form: Depthwise, lanes: int, build: Builder) -> None:
-    x, out, window = form.input, form.output, form.window
-    epilogue, more = epilogue_of(form.expr, form.operands, out, build)
-    source = "same" if form.multiplier == 1 else "only" if x.shape[-1] == 1 else "multiplier"
+    x = form.input
+    epilogue, more = epilogue_of(form.expr, form.operands, form.output, build)
     image, pitch, zeros, scales = _rounded(form, build) if form.rounding else (build.pointer(x), x.pitch, 0, 0)
-    code = depthwise_any_int8.code(
-        lanes=lanes,
-        source=source,
-        x_dtype=dtypes.int8 if form.rounding else x.dtype,
-        filter_dtype=form.filter.dtype,
-        rounded=bool(form.rounding),
-        more=len(more),
-        epilogue=epilogue,
-    )
-    n, out_height, out_width, channels = out.shape
-    top, _, left, _ = window.padding
-    words = [
-        image,
-        build.pointer(form.filter),
-        build.pointer(out),
-        x.shape[1],
-        x.shape[2],
-        pitch,
-        out_height,
-        out_width,
-        out.pitch,
-        channels,
-        top,
-        left,
-        *window.size,
-        *window.strides,
-        *window.dilations,
-        form.multiplier,
-        form.input_zero,
-        form.filter_zero,
-        zeros,
-        scales,
-    ]
-    items = n * out_height * -(-channels // lanes)
-    work = 4 * out_width * lanes * window.size[0] * window.size[1]
-    build.step(code, [*words, *more], items, chunk=grain(work, items))
+    code = {
+        "lanes": lanes,
+        "x_dtype": dtypes.int8 if form.rounding else x.dtype,
+        "filter_dtype": form.filter.dtype,
+        "rounded": bool(form.rounding),
+        "more": len(more),
+        "epilogue": epilogue,
+    }
+    (_, height, width, _), (_, out_height, out_width, _) = x.shape, form.output.shape
+    slide = Slide(height, width, out_height, out_width, form.window)
+    numbers = [form.input_zero, form.filter_zero, zeros, scales, *more]
+    add_window(form, slide, build, depthwise_any_int8, (image, pitch), numbers, **code)

@@ -1,7 +1,6 @@
-"""Tiles of integer depthwise convolutions: outputs computed together, packed filters, and the ends of several sums.
+"""Tiles of integer depthwise convolutions: outputs computed together, and packed filters.
 
-Lives here: `Tile`, `tiles_of`, `tile_of`, `pack`, `starts_of`, `parts_of`; `Slide`, `slide_of` (floats, too); `Ends`,
-`finish_columns`, `look_up_columns`, `columns_of`.
+Lives here: `Tile`, `tiles_of`, `tile_of`, `pack`, `starts_of`, `parts_of`, `columns_of`.
 Not here: the kernel and its maker (depthwise_int8.py), epilogues (epilogue.py).
 
 One instruction multiplies a group of the image's rows by as many weights of each channel: four bytes (`kl.dot4`), or on
@@ -14,14 +13,11 @@ as long as of all of it. So the sums of several rows and columns are finished to
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .. import language as kl
-from ..language import u8
-from ..loops.forms import Buffer, Depthwise, Ring, Window
+from ..loops.forms import Buffer, Window
 from ..target import Target
 from .epilogue import TABLE, Epilogue
 from .gemm_widened import widens
@@ -33,43 +29,6 @@ FOURS, PAIRS, ONES = 4, 2, 1
 """Rows of a group: of bytes, of int16, and where products of int16 are added one by one."""
 HIGH = 24
 """Rows of outputs beside which a few done twice do not matter."""
-
-
-MOST_SUMS = 12
-"""Outputs that see a pixel, of which each has a sum in a register."""
-
-
-class Slide(NamedTuple):
-    """How a window goes over images: the input's height and width, the output's, and the window."""
-
-    height: int
-    width: int
-    out_height: int
-    out_width: int
-    window: Window
-
-    def turned(self) -> Slide:
-        """The same with rows and columns exchanged."""
-        (kh, kw), (sh, sw), (down, across), (top, bottom, left, right) = (
-            self.window.size,
-            self.window.strides,
-            self.window.dilations,
-            self.window.padding,
-        )
-        window = Window((kw, kh), (sw, sh), (across, down), (left, right, top, bottom))
-        return Slide(self.width, self.height, self.out_width, self.out_height, window)
-
-
-def slide_of(form: Depthwise) -> Slide:
-    """How a form's window goes over its images. Images of one column are taken for one row, which lies in memory the
-    same way: kernels keep the sums of a row in registers, and load each of its pixels once."""
-    (_, height, width, _), (_, out_height, out_width, _), window = form.input.shape, form.output.shape, form.window
-    found = Slide(height, width, out_height, out_width, window)
-    column = found.width == found.out_width == window.size[1] == 1 and window.padding[2] == 0
-    few = window.size[0] > 1 and -(-window.size[0] // window.strides[0]) <= MOST_SUMS
-    if isinstance(form.input, Ring) or not (column and few and 1 in (window.strides[0], window.dilations[0])):
-        return found
-    return found._replace(window=replace(window, strides=(window.strides[0], 1))).turned()
 
 
 class Tile(NamedTuple):
@@ -185,62 +144,9 @@ def pack(out: np.ndarray, filter: np.ndarray, zero: int, tile: Tile) -> None:
                     into[place, :, :, i] = parts[part][ky, :, c : c + tile.lanes]
 
 
-class Ends(NamedTuple):
-    """Sums kept as [columns, rows, lanes], of the rows of outputs from `at` on, and channels from c on.
-
-    indices: memory for what is looked up in the table at last, in the same order, if anything is.
-    """
-
-    y: Any
-    kept: Any
-    finish: Any
-    at: Any
-    c: Any
-    rows: int
-    lanes: int
-    across: Any
-    out_width: Any
-    out_pitch: Any
-    indices: Any = None
-    table: Any = None
-
-
 def columns_of(target: Target, tile: Tile, out: Buffer, out_width: int, epilogue: Epilogue) -> int:
     """Columns of outputs whose elements are a vector; 0 where each row is better finished alone: where that takes
     several columns and nothing is looked up, and on 64-bit ARM, whose vectors are short."""
     columns = target.vector_bytes // (tile.rows * tile.lanes * out.dtype.size)
     looks = any(kind == TABLE for kind, _ in epilogue.kinds)
     return columns if target.is_x86 and (columns == 1 or (looks and 1 < columns <= out_width)) else 0
-
-
-def finish_columns(ends: Ends, column: Any, place: Any, columns: int) -> None:
-    """Finish so many columns of outputs from `column` on, whose sums are kept from `place` on."""
-    rows, lanes = ends.rows, ends.lanes
-    outputs = [ends.at + r * ends.out_width + (column + i) * ends.across for i in range(columns) for r in range(rows)]
-    sums = ends.kept.load(place * rows * lanes, columns * rows * lanes)
-    found = ends.finish(sums, outputs, ends.c, lanes, None, len(outputs))
-    if ends.indices is not None:
-        ends.indices.store(kl.bitcast(found, u8), column * rows * lanes)
-        return
-    for i, output in enumerate(outputs):
-        (ends.y + output * ends.out_pitch).store(kl.part(found, i * lanes, lanes), ends.c)
-
-
-def look_up_columns(ends: Ends, count: Any, columns: int) -> None:
-    """Look `count` columns of outputs up, `columns` at a time, and write them: see `tile_writing.Ending`."""
-    rows, lanes = ends.rows, ends.lanes
-    for column in range(0, count, columns):
-        found = kl.lookup(ends.table, ends.indices.load(column * rows * lanes, columns * rows * lanes))
-        if column + columns <= count:
-            for i in range(columns):
-                _write_column(ends, found, column, i)
-        else:
-            for i in range(columns - 1):
-                if column + i < count:
-                    _write_column(ends, found, column, i)
-
-
-def _write_column(ends: Ends, found: Any, column: Any, i: int) -> None:
-    for r in range(ends.rows):
-        output = ends.at + r * ends.out_width + (column + i) * ends.across
-        (ends.y + output * ends.out_pitch).store(kl.part(found, (i * ends.rows + r) * ends.lanes, ends.lanes), ends.c)

@@ -24,12 +24,11 @@ from ..loops.indexing_forms import MaxPlaces, PutInWindows
 from ..loops.plans import word
 from ..target import host
 from . import Unmade, maker
-from .depthwise_f32 import vector_lanes
 from .epilogue import epilogue_of, number
 from .expression import check, evaluate
 from .moves import make_move
 from .reductions import neutral
-from .tiling import grain
+from .tiling import grain, vector_lanes
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder

@@ -24,10 +24,9 @@ from ..loops.expressions import Expr, parametrised
 from ..loops.forms import Resize
 from ..loops.plans import word
 from . import Unmade, maker
-from .depthwise_f32 import vector_lanes
 from .epilogue import number
 from .expression import check, evaluate
-from .tiling import grain
+from .tiling import grain, vector_lanes
 
 if TYPE_CHECKING:
     from ..language import Value

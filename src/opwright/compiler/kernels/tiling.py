@@ -1,12 +1,15 @@
 """Tiles of matrix products: how rows and columns are divided for registers, caches and threads.
 
-Lives here: `balanced`, `Blocks`, `blocks`, `for_two`; `grain`, the number of work items a thread claims at a time.
+Lives here: `balanced`, `Blocks`, `blocks`, `for_two`; `grain`, the number of work items a thread claims at a time;
+`vector_lanes`.
 Not here: the micro-kernels (gemm_f32.py, gemm_int8.py), the threads (../native/executor.py).
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+from ..target import host
 
 CACHE = 1 << 19
 """Bytes of one operand that may be read again and again: half of a second-level cache."""
@@ -123,3 +126,8 @@ def grain(nbytes: int, items: int) -> int:
     nbytes: that an item reads or writes. items: of the step; all are one chunk where they are little work.
     """
     return items if nbytes * items <= SERIAL_BYTES else max(1, CHUNK_BYTES // max(nbytes, 1))
+
+
+def vector_lanes(channels: int, size: int = 4) -> int:
+    """Return the lanes of a vector of this processor, or fewer: a power of two that is no more than the channels."""
+    return min(host().vector_bytes // size, 1 << (channels.bit_length() - 1))

@@ -26,9 +26,8 @@ from ..loops.expressions import arg
 from ..loops.forms import Buffer, Contract, TransposedContract, Window
 from ..tuning.choices import TAPS
 from . import Unmade, make, maker
-from .depthwise_f32 import vector_lanes
 from .epilogue import epilogue_of
-from .tiling import grain
+from .tiling import grain, vector_lanes
 
 if TYPE_CHECKING:
     from ..language import Value

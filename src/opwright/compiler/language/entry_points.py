@@ -79,11 +79,9 @@ def emit_family(family: Family, target: Target, constants: dict[str, Any], polls
 
     def arguments() -> tuple[list[Any], dict[str, Any]]:
         *words, begin, end, scratch = body.args
-        values = [
-            Pointer(x, k.dtype) if isinstance(k, PointerKind) else Value(x, k) for x, k in zip(words, kinds.values())
-        ]
         named = {n: v for n, v in constants.items() if family.more is None or n != family.more[0]}
-        return [Work(Value(begin, dtypes.int64), Value(end, dtypes.int64), scratch, target), *values], named
+        work = Work(Value(begin, dtypes.int64), Value(end, dtypes.int64), scratch, target)
+        return [work, *family.arguments(words, _word_value)], named
 
     status = trace.stage(family.function, arguments)
     b.ret(status.x if isinstance(status, Value) else ir.Constant(I64, status or 0))
@@ -161,6 +159,10 @@ def stage_arrays(
                 ir.IRBuilder(block).unreachable()
         return False
     return True
+
+
+def _word_value(x: ir.Value, kind: DType | PointerKind) -> Value | Pointer:
+    return Pointer(x, kind.dtype) if isinstance(kind, PointerKind) else Value(x, kind)
 
 
 def word_type(kind: DType | PointerKind) -> ir.Type:

@@ -5,24 +5,24 @@ Not here: its entry point (entry_points.py, loaded when a kernel is staged), com
 
     i64 NAME(ptr words, i64 begin, i64 end, ptr scratch)
 
-words: eight bytes a parameter. begin, end: the work items of this call. The result is 0, or the number of the guard
-that failed.
+words: eight bytes each (parameters.py). begin, end: the work items of this call. The result is 0, or the number of the
+guard that failed.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...core import flags
-from ...core.dtypes import DType
+from ...core.dtypes import DType, int64
 from ..target import Target, host
 from .compilation import compile_kernel
-from .parameters import PointerKind, number_word
+from .parameters import PointerKind, call_words, is_record, number_word
 
 if TYPE_CHECKING:
     from llvmlite import ir
@@ -50,15 +50,30 @@ class Family:
         self.more = (more[0].name, more[0].annotation) if more else None
         self.constants = tuple(p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL))
         for name, kind in (*self.parameters.items(), *([self.more] if self.more else ())):
-            if not isinstance(kind, DType | PointerKind):
-                raise TypeError(f"{self.name}: parameter {name} is a dtype or ptr[dtype], found {kind!r}")
+            if not isinstance(kind, DType | PointerKind) and not is_record(kind):
+                raise TypeError(f"{self.name}: parameter {name} is a dtype, ptr[dtype] or NamedTuple, found {kind!r}")
+
+    @functools.cached_property
+    def _words(self) -> dict[str, Any]:
+        return {word.parameter: word.kind for word in call_words(self.parameters)}
 
     def kinds(self, constants: dict[str, Any]) -> dict[str, Any]:
         """The type of each word by name: `*more: i64` stands for as many words as the constant `more` says."""
         if self.more is None:
-            return self.parameters
+            return self._words
         name, kind = self.more
-        return {**self.parameters, **{f"{name}.{i}": kind for i in range(constants[name])}}
+        return {**self._words, **{f"{name}.{i}": kind for i in range(constants[name])}}
+
+    def arguments(self, words: Iterable[Any], value: Callable[[Any, Any], Any]) -> Iterator[Any]:
+        """Yield the function's arguments after the first, from a value for each word and its type."""
+        rest = iter(words)
+        for kind in self.parameters.values():
+            if is_record(kind):
+                yield kind(*(value(next(rest), int64) for _ in kind._fields))
+            else:
+                yield value(next(rest), kind)
+        if self.more is not None:
+            yield from (value(word, self.more[1]) for word in rest)
 
     def entry(self, constants: dict[str, Any]) -> str:
         """The name of one of its kernels, for people."""
@@ -105,7 +120,7 @@ class Family:
 
     def words(self, values: Sequence[Any]) -> np.ndarray:
         """The words of a call: pointers and integers as they are, floats in the low bytes. Arrays by address."""
-        kinds = list(self.parameters.values())
+        kinds = list(self._words.values())
         if len(values) < len(kinds) or (len(values) > len(kinds) and self.more is None):
             raise TypeError(f"{self.name} takes {', '.join(self.parameters)}; found {len(values)} words")
         kinds += [self.more[1] if self.more else None] * (len(values) - len(kinds))

@@ -3,8 +3,8 @@
 Lives here: `ptr`, `PointerKind`, `Array`; `call_words`, the order of the words of a call; `number_word`.
 Not here: what these are while a kernel is staged (places.py, arrays.py), what LLVM calls them (kinds.py).
 
-A call passes 8 bytes for each word: a number is one, a pointer is one, and an array is its address, its sizes and its
-strides in elements.
+A call passes 8 bytes for each word: a number is one, a pointer is one, an array is its address, its sizes and its
+strides in elements, and a NamedTuple is an int64 for each of its fields: numbers that belong together.
 """
 
 from __future__ import annotations
@@ -80,6 +80,11 @@ class Word(NamedTuple):
     axis: int = 0
 
 
+def is_record(kind: Any) -> bool:
+    """Whether an annotation is a NamedTuple: several numbers as one parameter of a family."""
+    return isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
 def call_words(parameters: Mapping[str, Any]) -> list[Word]:
     """Return the words that a call passes for annotated parameters, in order."""
     words: list[Word] = []
@@ -87,6 +92,8 @@ def call_words(parameters: Mapping[str, Any]) -> list[Word]:
         if isinstance(kind, Array):
             words.append(Word(name, "address", PointerKind(kind.dtype)))
             words += [Word(name, what, dtypes.int64, k) for what in ("size", "stride") for k in range(len(kind.shape))]
+        elif is_record(kind):
+            words += [Word(f"{name}.{field}", "number", dtypes.int64) for field in kind._fields]
         else:
             words.append(Word(name, "number" if isinstance(kind, DType) else "address", kind))
     return words
