@@ -204,7 +204,7 @@ def test_versions_that_are_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("opwright.lite.registration.bind_options", lambda op, raw, version: op.bind({"floor": 0.0}))
     assert "a file of version 1" in failed(op, [{"x": X}])["versions"]
     monkeypatch.undo()
-    monkeypatch.setattr("opwright.lite.convert.custom.least_version", lambda *args: 1)
+    monkeypatch.setattr("opwright.lite.convert.custom_operators.least_version", lambda *args: 1)
     assert "stamped version 1, the call needs 2" in failed(op, [{"x": X, "floor": 0.5}])["versions"]
 
 

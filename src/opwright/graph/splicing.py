@@ -1,6 +1,6 @@
 """Replacing groups of nodes by single nodes.
 
-Lives here: `Replacement`, `splice`.  Not here: finding what to replace (matching.py), rules for single nodes (passes/).
+Lives here: `NodeReplacement`, `splice`.  Not here: matching (matching.py), rules for single nodes (passes/).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .builder import GraphRewriter
 from .ir import Graph, Node, Value
 
 
-class Replacement(NamedTuple):
+class NodeReplacement(NamedTuple):
     """A node that replaces several nodes of a graph. It reads values of that graph.
 
     results: by value of the old graph, the index of the output that replaces it.
@@ -23,7 +23,7 @@ class Replacement(NamedTuple):
     results: Mapping[Value, int]
 
 
-def splice(graph: Graph, replacements: Sequence[Replacement], refused: Callable[[int, str], None]) -> Graph:
+def splice(graph: Graph, replacements: Sequence[NodeReplacement], refused: Callable[[int, str], None]) -> Graph:
     """Apply replacements to a graph.
 
     A replacement that would have to run before its operands exist is left out; `refused` receives its index and the
@@ -47,7 +47,7 @@ class _CyclicReplacement(Exception):
 class _Splicer(GraphRewriter):
     """One walk. An item is a node of the source, or the index of a replacement."""
 
-    def __init__(self, graph: Graph, replacements: Mapping[int, Replacement]) -> None:
+    def __init__(self, graph: Graph, replacements: Mapping[int, NodeReplacement]) -> None:
         super().__init__(graph)
         self.replacements = replacements
         self.index = {node: k for k, r in replacements.items() for node in r.nodes}

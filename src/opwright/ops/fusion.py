@@ -1,7 +1,8 @@
 """The borders of a function that stands for one fused operator where it is converted (`experimental_implements`).
 
 Lives here: FusionInputs, FusionResults.
-Not here: putting them around a call (tracing/inlining.py), what a converter makes of them (lite/convert/fused.py).
+Not here: putting them around a call (tracing/inlining.py), their conversion
+(lite/convert/custom_operators.py).
 
     FusionInputs -> the function's own operators -> FusionResults
 

@@ -1,8 +1,8 @@
 """A call as a model of one operator: what the file says, and every way to run it.
 
 Lives here: the file (`File`), interpreted, compiled; options and versions of a custom operator's node.
-Not here: making the file (lite/convert/single.py), operators in C and the official run time (elsewhere.py), calls
-without a file (running.py).
+Not here: making the file (lite/convert/single_operator.py), operators in C and the official run time (elsewhere.py),
+calls without a file (running.py).
 
 Numbers are compared with the eager call's, in float32 where the operator takes it, as models have it.
 """
@@ -21,7 +21,7 @@ from ..core.specs import TensorSpec
 from ..eager.tensor import EagerTensor, make
 from ..graph.ir import same_attr
 from ..lite.convert.errors import ConverterError
-from ..lite.convert.single import single_operator
+from ..lite.convert.single_operator import single_operator
 from ..lite.custom_options import bind_options
 from ..lite.format import Model
 from ..lite.format.flexbuffers import VERSION_KEY, decode_options, encode_options

@@ -1,7 +1,7 @@
 """`opwright op model`: a .tflite file of one operator, to be timed, checked and looked at.
 
 Lives here: which operator a name means, shapes, types, attributes and constants from the command line.
-Not here: making the file (lite/convert/single.py), timing it (benching.py).
+Not here: making the file (lite/convert/single_operator.py), timing it (benching.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
 from ..lite import customs as shipped
 from ..lite import ops as dialect
-from ..lite.convert.single import single_operator
+from ..lite.convert.single_operator import single_operator
 from ..ops import registry
 from ..ops.definition import Operator
 from .converting import report_file

@@ -9,7 +9,7 @@ from lite_kit import op_names
 
 import opwright as ow
 from opwright.core.errors import InvalidArgumentError
-from opwright.lite.convert.fused import read_implements
+from opwright.lite.convert.custom_operators import read_implements
 from opwright.lite.format import Model
 from opwright.lite.format.flexbuffers import decode
 

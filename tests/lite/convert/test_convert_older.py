@@ -12,9 +12,9 @@ from lite_kit import op_names
 import opwright as ow
 from opwright.core import flags
 from opwright.graph import Graph, Value
-from opwright.lite.convert import ConverterError, required_version
+from opwright.lite.convert import ConverterError
+from opwright.lite.convert.downlevel import DOWNLEVEL_RULES, check_runtime, downlevel
 from opwright.lite.convert.export import export
-from opwright.lite.convert.older import OLDER, say_older
 from opwright.lite.convert.rewriter import LiteRewriter
 from opwright.lite.format import Model, versions
 from opwright.lite.ops.module import LiteModule, Signature
@@ -32,7 +32,7 @@ IMAGE, WIDE = f32(1, 6, 5, 4), f32(2, 3, 2, 4, 3)
 
 
 def old(rule, runtime, function, *inputs, name="", **more):
-    """A row: the rule of OLDER that must have been used."""
+    """A row: the rule of DOWNLEVEL_RULES that must have been used."""
     return pytest.param(case(rule, function, *inputs, **more), rule, runtime, id=f"{rule}{name}-{runtime}")
 
 
@@ -176,7 +176,7 @@ def test_older_forms_of_one_operator(name, runtime, inputs, attrs):
     values = iter(arguments)
     y = low.emit(name, *(None if x is None else next(values) for x in inputs), **attrs)
     whole = Graph("main", arguments, [*low.constants.values(), *low.nodes], [y])
-    content = model(say_older(whole, runtime))
+    content = model(downlevel(whole, runtime))
     assert name not in op_names(content) or name == "FULLY_CONNECTED" or runtime == "2.16"
     limit = versions.runtime_key(runtime)
     assert versions.runtime_key(versions.min_runtime_of_model(Model.read(content)))[: len(limit)] <= limit
@@ -187,7 +187,7 @@ def test_older_forms_of_one_operator(name, runtime, inputs, attrs):
 
 def test_every_rule_has_a_row():
     used = {row.values[1] for row in ROWS} | ALONE
-    assert {rule.name for rules in OLDER.values() for rule in rules} == used
+    assert {rule.name for rules in DOWNLEVEL_RULES.values() for rule in rules} == used
 
 
 def test_what_has_no_older_form_is_named_with_its_line():
@@ -207,4 +207,4 @@ def test_what_no_run_time_is_known_to_have_is_named():
     low.emit_many("CALL", (x,), body=Graph("inner", [inner], (), [inner]))
     graph = Graph("main", [x], low.nodes, low.nodes[-1].outputs)
     with pytest.raises(ConverterError, match="CALL version 1 needs one newer than is known here"):
-        required_version.check([graph], "2.17")
+        check_runtime([graph], "2.17")

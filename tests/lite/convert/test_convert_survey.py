@@ -7,7 +7,7 @@ that is allowed: as a custom operator, or by the framework's own kernel (OpsSet.
 from __future__ import annotations
 
 from each_row import each_row
-from opwright.lite.convert.prepare import DROP_IDENTITY
+from opwright.lite.convert.passes import DROP_IDENTITY
 from opwright.lite.convert.rules import RULES
 from opwright.ops import registry
 

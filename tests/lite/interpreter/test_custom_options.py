@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import opwright as ow
 from opwright.lite import Interpreter, Model
-from opwright.lite.convert.single import single_operator
+from opwright.lite.convert.single_operator import single_operator
 from opwright.lite.custom_options import bind_options
 from opwright.lite.format.flexbuffers import decode_options, encode_options
 

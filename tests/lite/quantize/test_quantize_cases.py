@@ -17,7 +17,7 @@ from quantize_running import answers, convert, converter_of, litert, operators, 
 
 import opwright as ow
 from opwright.lite.convert.export import export
-from opwright.lite.convert.quantize import Mode, calibrate, quantize
+from opwright.lite.convert.quantize import Mode, calibration, quantize
 from opwright.lite.format import Model
 from opwright.lite.importer import import_model
 
@@ -303,13 +303,13 @@ def test_progress_is_shown_on_terminals_after_a_second(monkeypatch: pytest.Monke
             shown.append(-1)
 
     clock = iter(np.arange(0.0, 100.0, 0.4))
-    monkeypatch.setattr(calibrate.time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(calibrate._Progress, "_made", staticmethod(Bar))
-    monkeypatch.setattr(calibrate.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(calibration.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(calibration._Progress, "_made", staticmethod(Bar))
+    monkeypatch.setattr(calibration.sys.stderr, "isatty", lambda: True, raising=False)
     convert(ow.nn.relu, FLAT)
     assert shown == [0, 3, 4, 5, 6, 7, 8, -1]
     shown.clear()
-    monkeypatch.setattr(calibrate.sys.stderr, "isatty", lambda: False, raising=False)
+    monkeypatch.setattr(calibration.sys.stderr, "isatty", lambda: False, raising=False)
     convert(ow.nn.relu, FLAT)
     assert shown == []
 

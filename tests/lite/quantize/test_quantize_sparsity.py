@@ -12,7 +12,7 @@ from quantize_networks import SPARSE, samples_of
 from quantize_running import OFFICIAL, convert, converter_of, function_of, litert, operators, run
 
 import opwright as ow
-from opwright.lite.convert.quantize.layouts import layout_of
+from opwright.lite.convert.quantize.sparsity import layout_of
 from opwright.lite.format import Model, versions
 from opwright.lite.ops.specs import LiteTensorSpec
 from opwright.lite.ops.tensor_tables import tensor_of

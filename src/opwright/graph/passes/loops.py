@@ -99,7 +99,7 @@ def hoist(graph: Graph) -> tuple[Graph, list[str]]:
     return (rewriter.finish(), rewriter.changes) if rewriter.changes else (graph, [])
 
 
-class _Mover:
+class _InvariantHoister:
     """What moves out of one graph of a loop. outer: for each value inside that is invariant, what it is outside."""
 
     def __init__(self, graph: Graph, outer: dict[Value, Value], rewriter: PatternRewriter, loop: Node) -> None:
@@ -152,7 +152,7 @@ def _move_out(loop: Node, rewriter: PatternRewriter) -> Sequence[Value]:
     quiet = cond.effect != "write" and body.effect != "write"
     movers = []
     for graph, freely in ((cond, cond.effect != "write"), (body, quiet and first_turn(loop) is True)):
-        mover = _Mover(graph, {graph.inputs[i]: operands[i] for i in same}, rewriter, loop)
+        mover = _InvariantHoister(graph, {graph.inputs[i]: operands[i] for i in same}, rewriter, loop)
         mover.move(freely)
         movers.append(mover)
     if not any(m.moved for m in movers):
@@ -163,7 +163,7 @@ def _move_out(loop: Node, rewriter: PatternRewriter) -> Sequence[Value]:
     return rewriter.insert(fresh).outputs
 
 
-def _with_inputs(movers: Sequence[_Mover]) -> tuple[list[Graph], list[Value]]:
+def _with_inputs(movers: Sequence[_InvariantHoister]) -> tuple[list[Graph], list[Value]]:
     """Both graphs of a loop with an input for each value that is now made outside, and those values."""
     wanted = [(m, v) for m in movers for v in m.read_inside()]
     graphs = []
@@ -182,7 +182,7 @@ def _with_inputs(movers: Sequence[_Mover]) -> tuple[list[Graph], list[Value]]:
     return graphs, [owner.outer[value] for owner, value in wanted]
 
 
-def _without(mover: _Mover, inputs: list[Value], mapping: dict[Value, Value]) -> Graph:
+def _without(mover: _InvariantHoister, inputs: list[Value], mapping: dict[Value, Value]) -> Graph:
     """The graph without what moved, reading inputs instead."""
     rewriter = GraphRewriter(mover.graph)
     rewriter.inputs = inputs

@@ -3,20 +3,19 @@
     converter = TFLiteConverter.from_concrete_functions([f.get_concrete_function()], f)
     content = converter.convert()
 
-Stages, in order, each graph on its own until export:
+Stages, in order; each works on one graph until export:
 
-    freeze      captures become constants, variables that are written stay (variables.py)
-    fused       calls of functions that stand for one operator become it (experimental_implements)
-    prepare     fold, merge, drop
-    patterns/   operators in the shapes that a person describes become fused ones
-    lists/      lists of tensors, as tensors
-    legalize    rules/: catalogue to lite dialect; custom and Flex operators; the list of what has no form
-    optimize    merge within the dialect, by tables of patterns
-    handing     what the official run time takes wrongly of subgraphs is copied
-    older/      forms for the run time that was asked for
-    export      to a format.Model, versions stamped
-    quantize/   a float format.Model to one with scales; weights of many zeros without them
-    runtime     whether it runs there
+    freeze            captures become constants; variables that a function writes stay variables (freeze.py)
+    fuse_implements   calls of functions with `experimental_implements` become operators (custom_operators.py)
+    prepare           folding, common subexpressions, dead code (passes.py)
+    patterns/         users' patterns become fused operators
+    lists/            lists of tensors become tensors
+    legalize          catalogue to lite dialect, by the tables of rules/; custom and Flex operators (passes.py)
+    optimize          merging within the dialect, by tables of patterns (passes.py)
+    subgraph_outputs  copies where the official run time mishandles outputs of subgraphs
+    downlevel/        older forms of operators that a stated run time lacks, and the check of the result
+    quantize/         integers in place of real numbers; sparse weights
+    export            to a format.Model, with versions stamped
 
 Not here: the file format (lite/format/), the operators of the dialect (lite/ops/), running files.
 """

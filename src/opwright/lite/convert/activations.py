@@ -1,7 +1,7 @@
-"""Patterns that find an activation or normalisation in the arithmetic it was written as.
+"""Patterns of activations and normalisations written as arithmetic.
 
 Lives here: RELU, LEAKY_RELU, PRELU, SOFTMAX within the dialect; GELU in the catalogue, as Erf has no lite form.
-Not here: merging activations into other operators, HARD_SWISH and L2_NORMALIZATION (fusing.py).
+Not here: merging activations into other operators, HARD_SWISH and L2_NORMALIZATION (operator_fusion.py).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...graph import Graph, Node, Value
 from ...graph.passes import PatternRewriter, RewriteRule
 from ...graph.passes import rewrite as rewrite_graph
 from ...ops import registry
-from .fusing import NO, with_number
+from .operator_fusion import NO, with_number
 from .rewriter import LiteRewriter, RuleResult, rule_table
 
 

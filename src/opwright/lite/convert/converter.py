@@ -1,8 +1,7 @@
-"""TFLiteConverter: from traced functions to the bytes of a .tflite file.
+"""`TFLiteConverter`: traced functions to the bytes of a .tflite file.
 
-Lives here: the public class and the order of the stages.
-Not here: the stages: freeze.py, prepare.py, lists/, legalize.py (with rules/), optimize.py, handing.py, export.py,
-quantize/.
+Lives here: the public class, the order of the stages, names of signatures.
+Not here: the stages (the other modules and packages of lite/convert), the tables of signatures (export.py).
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ...core import dtypes, flags
+from ...core import dtypes, flags, nest
 from ...core.errors import InvalidArgumentError
 from ...core.version import __version__
 from ...graph import Graph
@@ -19,24 +18,20 @@ from ...graph.verify import verify
 from ...tracing.concrete import ConcreteFunction
 from ..ops.definition import LiteOperator
 from ..ops.external import ExternalOp, is_source
-from ..ops.module import LiteModule
-from . import options, required_version
-from .errors import Offender, report
+from ..ops.module import LiteModule, Signature
+from . import options
+from .custom_operators import fuse
+from .errors import UnsupportedNode, report
 from .export import export
-from .freeze import freeze
-from .fused import fuse
-from .handing import hand_over
-from .legalize import Allowed, legalize
+from .freeze import freeze, initialized
 from .lists import lower_lists
-from .optimize import optimize
 from .options import OpsSet, Optimize, TargetSpec
-from .patterns.applying import Account, Found, fuse_patterns
+from .passes import AllowedOperators, legalize, optimize, prepare
+from .patterns.fusion import FusionAccount, PatternCount, fuse_patterns
 from .patterns.pattern import Pattern
-from .prepare import prepare
 from .quantize import modes
 from .quantize.dataset import RepresentativeDataset
-from .signature import keys_of, signature_of
-from .variables import initialized
+from .subgraph_outputs import copy_outputs
 
 # In the description and not a metadata entry, which would cost a hundred bytes a file.
 MADE_BY = f"Opwright {__version__} Converted."
@@ -97,7 +92,7 @@ class TFLiteConverter:
         self.trackable_obj = trackable_obj  # kept alive: its variables are read by `convert`
         self.allow_custom_ops = False
         self.patterns: Sequence[Pattern] = ()
-        self.patterns_found: list[Found] = []
+        self.patterns_found: list[PatternCount] = []
         self.target_spec = TargetSpec()
         self.optimizations: Iterable[Optimize] = []
         self.representative_dataset: RepresentativeDataset | Callable[[], Iterable[Any]] | None = None
@@ -189,13 +184,13 @@ class TFLiteConverter:
         """
         options.check(self)
         mode = modes.mode_of(self)
-        offenders: list[Offender] = []
-        account = Account(self.patterns)
+        unsupported: list[UnsupportedNode] = []
+        account = FusionAccount(self.patterns)
         frozen = freeze(self.functions, self.experimental_enable_resource_variables)
-        graphs = [self._lower(graph, offenders, account) for graph in frozen.graphs]
+        graphs = [self._lower(graph, unsupported, account) for graph in frozen.graphs]
         self.patterns_found = account.found()
-        if offenders:
-            raise report(offenders)
+        if unsupported:
+            raise report(unsupported)
         graphs = initialized(graphs, frozen.variables)
         keys = self.signature_keys or keys_of(self.functions)
         signatures = [signature_of(f, g, key, i) for i, (f, g, key) in enumerate(zip(self.functions, graphs, keys))]
@@ -208,7 +203,9 @@ class TFLiteConverter:
 
             module = sparsify(module, mode)
         if self.target_spec.runtime is not None:
-            required_version.check(module.all_graphs, self.target_spec.runtime)
+            from .downlevel import check_runtime
+
+            check_runtime(module.all_graphs, self.target_spec.runtime)
         return export(module, custom_version_in=self.custom_version_in).to_bytes()
 
     def _quantize(self, module: LiteModule, mode: modes.Mode) -> LiteModule:
@@ -219,25 +216,58 @@ class TFLiteConverter:
         own = {n.op.name: n.op for n in nodes if not isinstance(n.op, others)}
         return quantize(module, mode, self.representative_dataset, custom_ops=[own, self.calibration_custom_ops])
 
-    def _allowed(self, account: Account) -> Allowed:
+    def _allowed(self, account: FusionAccount) -> AllowedOperators:
         sets = set(self.target_spec.supported_ops or ())
         flex = OpsSet.SELECT_TF_OPS in sets
-        return Allowed(not flex or len(sets) > 1, self.allow_custom_ops, flex, account.operators)
+        return AllowedOperators(not flex or len(sets) > 1, self.allow_custom_ops, flex, account.operators)
 
-    def _lower(self, frozen: Graph, offenders: list[Offender], account: Account) -> Graph:
+    def _lower(self, frozen: Graph, unsupported: list[UnsupportedNode], account: FusionAccount) -> Graph:
         """One function's graph through all stages that make it one of the lite dialect."""
         graph = fuse_patterns(fuse(frozen, self.allow_custom_ops), account)
-        without_lists = lower_lists(graph, offenders, self.target_spec.runtime)
+        without_lists = lower_lists(graph, unsupported, self.target_spec.runtime)
         if without_lists is not graph:
             graph = prepare(without_lists)
-        graph = legalize(graph, self._allowed(account), offenders)
-        graph = hand_over(optimize(graph))
+        graph = legalize(graph, self._allowed(account), unsupported)
+        graph = copy_outputs(optimize(graph))
         if self.target_spec.runtime is not None:
-            from .older import say_older  # most conversions are for the newest
+            from .downlevel import downlevel  # most conversions are for the newest
 
-            graph = say_older(graph, self.target_spec.runtime)
+            graph = downlevel(graph, self.target_spec.runtime)
         if flags.verify:
             verify(graph, after="conversion")
         if "graph" in flags.show:
             print(graph, file=sys.stderr)
         return graph
+
+
+DEFAULT_KEY = "serving_default"
+
+
+def signature_of(concrete: Any, graph: Graph, key: str, number: int) -> Signature:
+    """Return the signature of a function whose graph has that number in the module.
+
+    Inputs go by the names of the function's parameters; results by their keys where it returns a dict, else output_0,
+    output_1 and so on.
+    """
+    structure = concrete.structured_outputs
+    names = [f"output_{i}" for i in range(len(graph.outputs))]
+    if isinstance(structure, dict) and all(isinstance(k, str) for k in structure):
+        keys = [str(path[0]) for path, leaf in nest.flatten_with_paths(structure) if leaf is not None]
+        if len(keys) == len(names) == len(set(keys)):
+            names = keys
+    inputs = {value.name: i for i, value in enumerate(graph.inputs)}
+    return Signature(key, inputs, {name: i for i, name in enumerate(names)}, number)
+
+
+def keys_of(functions: list[Any]) -> list[str]:
+    """The signature key of each function: the usual one where there is one function, else their names, made unique."""
+    if len(functions) == 1:
+        return [DEFAULT_KEY]
+    keys: list[str] = []
+    for function in functions:
+        wanted, count = function.name, 0
+        while wanted in keys:
+            count += 1
+            wanted = f"{function.name}_{count}"
+        keys.append(wanted)
+    return keys

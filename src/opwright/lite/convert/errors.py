@@ -1,6 +1,7 @@
-"""What a conversion says when it cannot go on: `ConverterError`, and one report of all operators without a lite form.
+"""Errors of a conversion: `ConverterError`, and one report of all operators without a lite form.
 
-Lives here: the class, `Offender`, the text of the report.  Not here: finding the offenders (legalize.py, export.py).
+Lives here: the class, `UnsupportedNode`, the text of the report.
+Not here: detecting such nodes (passes.py, export.py).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ class ConverterError(InvalidArgumentError):
     """A function cannot be converted; the text names operators, the lines they come from and the ways out."""
 
 
-class Offender(NamedTuple):
+class UnsupportedNode(NamedTuple):
     """A node that has no place in the file as things stand. custom: whether a custom operator could hold it."""
 
     node: Node
@@ -32,12 +33,12 @@ class Offender(NamedTuple):
         return self.custom and not tried and bool(getattr(self.node.op, "catalogue", False))
 
 
-def report(offenders: Sequence[Offender]) -> ConverterError:
+def report(unsupported: Sequence[UnsupportedNode]) -> ConverterError:
     """One error for all of them: each operator once, with its nodes, their lines, why, and what can be done."""
-    by_name: dict[str, list[Offender]] = {}
-    for offender in offenders:
-        by_name.setdefault(offender.node.op.name, []).append(offender)
-    first = offenders[0].node
+    by_name: dict[str, list[UnsupportedNode]] = {}
+    for node in unsupported:
+        by_name.setdefault(node.node.op.name, []).append(node)
+    first = unsupported[0].node
     lines = [f"{_count(len(by_name), 'operator')} cannot be written to the file"]
     for name, found in by_name.items():
         lines.append(f"error: 'tf.{name}' op is neither a custom op nor a flex op")
@@ -52,10 +53,10 @@ def report(offenders: Sequence[Offender]) -> ConverterError:
         "Some ops are not supported by the native TFLite runtime. "
         f"Here is a list of operators for which you will need custom implementations: {names}."
     )
-    blocked = sorted({o.node.op.name for o in offenders if not o.custom})
+    blocked = sorted({o.node.op.name for o in unsupported if not o.custom})
     possible = [name for name in by_name if name not in blocked]
     ways = []
-    unable = {o.node.op.name for o in offenders if not o.flex}
+    unable = {o.node.op.name for o in unsupported if not o.flex}
     flex = [name for name in possible if name not in unable]
     if flex:
         which = "" if flex == possible else f" for {', '.join(flex)} (the others as custom operators)"
@@ -64,7 +65,7 @@ def report(offenders: Sequence[Offender]) -> ConverterError:
             f"{which}, for run times that have TensorFlow's operators, as this interpreter has"
         )
     if possible:
-        own = {o.node.op.name for o in offenders if not getattr(o.node.op, "catalogue", True)}
+        own = {o.node.op.name for o in unsupported if not getattr(o.node.op, "catalogue", True)}
         taken = next((name for name in possible if name not in own), None)
         where = "" if taken is None else f" ({taken} is ow.ops.get({taken!r}))"
         ways.append(
@@ -73,7 +74,7 @@ def report(offenders: Sequence[Offender]) -> ConverterError:
         )
     if blocked:
         ways.append(f"rewriting the function without {', '.join(blocked)}")
-    alone = len(offenders) == 1
+    alone = len(unsupported) == 1
     return ConverterError(
         what="\n".join(lines),
         op=first.op.name if len(by_name) == 1 else None,

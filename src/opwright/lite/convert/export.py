@@ -1,10 +1,10 @@
 """Export: a module of the lite dialect becomes a `format.Model`, the inverse of `lite.importer`.
 
 Lives here: subgraphs, tensors, buffers, operators, operator codes, signatures and metadata of the file.
-Not here: which operators stand for what (rules/), the bytes (format/writer.py), version rules (format/versions.py).
+Not here: choosing lite operators (rules/), the bytes (format/writer.py), version rules (format/versions.py).
 
-Order in the file is that of the graph, and nothing in it depends on addresses or clocks: equal graphs give equal bytes.
-The module's graphs come first, then those that nodes hold, nearest first (`LiteModule.all_graphs`).
+The file has the order of the graph, and nothing in it depends on addresses or clocks: equal graphs yield equal bytes.
+The module's graphs come first, then the subgraphs of their nodes, breadth first (`LiteModule.all_graphs`).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from ..ops.module import LiteModule, Signature
 from ..ops.specs import Blocks, LiteTensorSpec, name_of, with_changes
 from ..ops.tensor_tables import blocks_table, contents_of, tensor_of
 from ..runtime.constants import stored_elements
-from .custom import CustomNode, custom_options, in_least_version
-from .errors import ConverterError, Offender, report
+from .custom_operators import CustomNode, custom_options, in_least_version
+from .errors import ConverterError, UnsupportedNode, report
 
 FLEXBUFFERS = 0  # CustomOptionsFormat
 
@@ -39,10 +39,10 @@ def export(module: LiteModule, *, custom_version_in: str = "code") -> Model:
 
     raises ConverterError for what the format has no place for: types of tensors, attributes of custom operators
     """
-    return Export(module, custom_version_in).model
+    return ModuleExporter(module, custom_version_in).model
 
 
-class Export:
+class ModuleExporter:
     """A module as tables. model: the file's contents. tensors: by value, the subgraph and the number of its tensor."""
 
     def __init__(self, module: LiteModule, custom_version_in: str = "code") -> None:
@@ -53,12 +53,12 @@ class Export:
         self.names: set[str] = set()
         self.buffers: list[Any] = [objects.Buffer()]  # by convention the first is empty
         self.codes: list[Any] = []
-        self.offenders: list[Offender] = []
+        self.unsupported: list[UnsupportedNode] = []
         self._buffer_of: dict[bytes, int] = {}
         self._code_of: dict[tuple[str, int], int] = {}
         subgraphs = [self.subgraph(graph) for graph in graphs]
-        if self.offenders:
-            raise report(self.offenders)
+        if self.unsupported:
+            raise report(self.unsupported)
         self.model = Model(
             operator_codes=self.codes,
             subgraphs=subgraphs,
@@ -195,7 +195,7 @@ class Export:
             options = custom_options(node, custom.version, version_inside=inside)
             operator.custom_options = np.frombuffer(encode_options(options), np.uint8)
         except InvalidArgumentError as error:
-            self.offenders.append(Offender(node, (error.message.splitlines()[0],), custom=False))
+            self.unsupported.append(UnsupportedNode(node, (error.message.splitlines()[0],), custom=False))
         return operator
 
 

@@ -1,39 +1,47 @@
-"""Freezing: the graphs of traced functions with what they captured: constants, and variables that stay variables.
+"""Freezing: captures of traced functions become constants, and written variables become variables of the file.
 
-Lives here: `freeze`, and which variables stay.  Not here: tracing, what writes become (writes.py), initial values in
-the file (variables.py), the passes that simplify the result (prepare.py).
+Lives here: `freeze`; `initialized`, which adds the subgraph that initialises variables.
+Not here: tracing, lowering of variable updates (variable_updates.py), the passes that follow (passes.py), the dialect's
+operators on variables (lite/ops/state.py).
 
-A variable that some of the functions converted together writes is one variable of the file for all of them: its reads
-and writes stay, in program order, on a handle that each function makes by VAR_HANDLE and hands into branches and loops.
-All other variables are constants.
+A variable that any of the functions converted together writes is one variable of the file for all of them: its reads
+and writes stay, in program order, on a handle that each function creates by VAR_HANDLE and passes to branches and
+loops. All other variables are constants.
+
+As in files of the official converter every signature begins with a CALL_ONCE of one subgraph, which assigns all
+variables: it runs when the interpreter first runs any of the signatures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from ...core.dtypes import string
+from ...core.specs import TensorSpec
 from ...eager.tensor import EagerTensor
 from ...eager.variable import Variable
-from ...graph import Graph, Node, Value
-from ...graph.builder import subgraphs_mapped
+from ...graph import Graph, GraphBuilder, GraphRewriter, Node, Value
+from ...graph.builder import constant_node, subgraphs_mapped
 from ...graph.ir import flat
+from ...ops import registry
 from ..ops import get
 from .errors import ConverterError
-from .variables import Kept, kept_variables
-from .writes import WRITES, CatalogueRewriter
+from .variable_updates import WRITES, CatalogueRewriter
 
 HANDED_ON = {"If": 1, "Case": 1, "While": 2}  # operators that hand operands into graphs: how many of their last inputs
 
 
-class Frozen(NamedTuple):
+class FrozenFunctions(NamedTuple):
     """graphs: one for each function, whose inputs are its arguments only. variables: those that stay variables."""
 
     graphs: list[Graph]
-    variables: list[Kept]
+    variables: list[FileVariable]
 
 
-def freeze(functions: Sequence[Any], keep_written: bool = True) -> Frozen:
+def freeze(functions: Sequence[Any], keep_written: bool = True) -> FrozenFunctions:
     """The graphs of functions: captured tensors, and reads of variables nobody writes, are Const nodes with their
     values of this moment.
 
@@ -41,7 +49,7 @@ def freeze(functions: Sequence[Any], keep_written: bool = True) -> Frozen:
     raises ConverterError where a function uses a variable in a way that files have no form for, returns a variable
     itself, or captured a tensor that has no value
     """
-    opened = [_Opened(concrete) for concrete in functions]
+    opened = [_CapturedInputs(concrete) for concrete in functions]
     written: dict[int, Variable] = {}
     for part in opened:
         for node, variable in _writes(part.graph, part.handles):
@@ -53,10 +61,10 @@ def freeze(functions: Sequence[Any], keep_written: bool = True) -> Frozen:
                 )
             written.setdefault(id(variable), variable)
     kept = kept_variables(written.values())
-    return Frozen([_frozen(part, kept) for part in opened], list(kept.values()))
+    return FrozenFunctions([_frozen(part, kept) for part in opened], list(kept.values()))
 
 
-class _Opened:
+class _CapturedInputs:
     """A function's graph, with what stands behind its inputs: its arguments come first, the rest was captured."""
 
     def __init__(self, concrete: Any) -> None:
@@ -123,8 +131,8 @@ def _refused(node: Node, variable: Variable, why: str) -> ConverterError:
     )
 
 
-def _frozen(part: _Opened, kept: dict[int, Kept]) -> Graph:
-    walk = _Walk(part.graph, kept)
+def _frozen(part: _CapturedInputs, kept: dict[int, FileVariable]) -> Graph:
+    walk = _FreezingRewriter(part.graph, kept)
     for placeholder, tensor in part.tensors.items():
         walk.mapping[placeholder] = walk.constant(tensor.constant, tensor.dtype, placeholder.name, None)
     for placeholder, variable in part.handles.items():
@@ -137,10 +145,10 @@ def _frozen(part: _Opened, kept: dict[int, Kept]) -> Graph:
     return walk.run(part.arguments)
 
 
-class _Walk(CatalogueRewriter):
+class _FreezingRewriter(CatalogueRewriter):
     """A walk over one graph, or one that a node holds. handles: which of the old graph's values are of variables."""
 
-    def __init__(self, graph: Graph, kept: dict[int, Kept]) -> None:
+    def __init__(self, graph: Graph, kept: dict[int, FileVariable]) -> None:
         super().__init__(graph)
         self.kept = kept
         self.handles: dict[Value, Variable] = {}
@@ -182,7 +190,7 @@ class _Walk(CatalogueRewriter):
         dropped = {i for i, v in enumerate(handed) if v in self.handles and id(self.handles[v]) not in self.kept}
         made: dict[Graph, Graph] = {}
         for graph, handles in _inside(node, self.handles):
-            walk = _Walk(graph, self.kept)
+            walk = _FreezingRewriter(graph, self.kept)
             walk.handles = handles
             made[graph] = walk.run([v for i, v in enumerate(graph.inputs) if i not in dropped])
         attrs = subgraphs_mapped(node.attrs, made.__getitem__)
@@ -200,3 +208,65 @@ class _Walk(CatalogueRewriter):
             count += len(values)
         fresh = self.insert(node.replaced(inputs=tuple(map(self.operand, inputs)), attrs=attrs))
         self.replace(node, fresh.outputs)
+
+
+class FileVariable(NamedTuple):
+    """A variable that is one in the file, too, and its name there."""
+
+    variable: Variable
+    shared_name: str
+
+
+def kept_variables(variables: Iterable[Variable]) -> dict[int, FileVariable]:
+    """Variables by id, with a name each that no other has: their own, with _1, _2 ... where two are called the same.
+
+    raises ConverterError for strings, which the official run time's variables do not hold
+    """
+    found: dict[int, FileVariable] = {}
+    names: set[str] = set()
+    for variable in variables:
+        wanted = name = variable.name.removesuffix(":0")
+        if variable.dtype is string:
+            raise ConverterError(
+                what=f"the function changes the variable {wanted}, which holds strings",
+                wanted="numbers or truth values, as in the official run time",
+                do="return the new value as an output, pass the old one as an argument",
+                explain="OW202",
+            )
+        count = 0
+        while name in names:
+            count += 1
+            name = f"{wanted}_{count}"
+        names.add(name)
+        found[id(variable)] = FileVariable(variable, name)
+    return found
+
+
+def initialized(graphs: Sequence[Graph], variables: Sequence[FileVariable]) -> list[Graph]:
+    """The graphs of all signatures, each beginning with a CALL_ONCE of the subgraph that sets the variables."""
+    if not variables:
+        return list(graphs)
+    init = _init(variables)
+    op = get("CALL_ONCE")
+    call = op.bind({"init": init})
+    rewriters = [GraphRewriter(graph) for graph in graphs]
+    for rewriter in rewriters:
+        rewriter.node(op, (), call.attrs, (), init.name)
+        rewriter.nodes += rewriter.source.nodes
+    return [rewriter.finish() for rewriter in rewriters]
+
+
+def _init(variables: Sequence[FileVariable]) -> Graph:
+    builder = GraphBuilder("initialize_variables")
+    handle_op, assign_op = get("VAR_HANDLE"), get("ASSIGN_VARIABLE")
+    initial = []
+    for variable, name in variables:
+        array = np.array(variable.read_array(), variable.dtype.np)
+        spec = TensorSpec(array.shape, variable.dtype)
+        constant = constant_node(registry.get("Const"), array, spec, f"{name}/initial")
+        initial.append(builder.insert(constant).outputs[0])
+    for (_, name), value in zip(variables, initial):
+        attrs = handle_op.bind({"shared_name": name}).attrs
+        handle = builder.insert(Node(handle_op, (), attrs, handle_op.infer(handle_op.bind({}), (), name), name))
+        builder.insert(Node(assign_op, (*handle.outputs, value), assign_op.bind({}).attrs, (), f"{name}/assign"))
+    return builder.build(())

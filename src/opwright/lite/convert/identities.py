@@ -1,7 +1,7 @@
-"""Patterns that remove what does nothing, and compute what can be computed now.
+"""Patterns that remove identities and fold constants of the lite dialect.
 
-Lives here: rules from the lite dialect to itself: nodes that give their operand, constants, chains of constants.
-Not here: merging into linear operators (fusing.py, scaling.py), transposes and reshapes (layout.py).
+Lives here: nodes that return an operand, nodes of constants, chains of constants.
+Not here: merging into linear operators (operator_fusion.py, linear_operators.py), transposes and reshapes (layout.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...core.dtypes import float32
 from ...core.errors import InvalidArgumentError
 from ...graph import Node, Value
 from ...graph.passes.rewriting import RewriteRule
-from .fusing import NO, is_number
+from .operator_fusion import NO, is_number
 from .rewriter import LiteRewriter, RuleResult, rule_table
 
 MOST_ELEMENTS = 1 << 10  # that computing a constant may add to the file

@@ -1,9 +1,9 @@
 """Patterns that remove or move transposes and reshapes.
 
-Lives here: rules from the lite dialect to itself that change no number.  Not here: merging arithmetic (fusing.py).
+Lives here: rules of the lite dialect that change no element.  Not here: merging of arithmetic (operator_fusion.py).
 
-A network written for channels-first images becomes one with a transpose around each convolution. Transposes are moved
-down, past what works element by element, until two meet and cancel.
+A network for channels-first images is converted with a transpose on each side of each convolution. Transposes sink
+through element-wise nodes until two meet and cancel.
 """
 
 from __future__ import annotations

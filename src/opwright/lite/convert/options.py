@@ -1,6 +1,6 @@
-"""What a conversion may be asked for: `OpsSet`, `Optimize`, `TargetSpec`, and the check of what is asked.
+"""Settings of a conversion: `OpsSet`, `Optimize`, `TargetSpec`, and their check.
 
-Lives here: the settings and the refusal of those that cannot be met.  Not here: the converter (converter.py).
+Lives here: the settings, and the errors for settings that cannot be met.  Not here: the converter (converter.py).
 """
 
 from __future__ import annotations

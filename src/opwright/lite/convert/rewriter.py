@@ -1,7 +1,7 @@
-"""The rewriter of the lite dialect: what rules of the converter build graphs with.
+"""The rewriter of the lite dialect: the interface of the converter's rules.
 
 Lives here: `LiteRewriter`, `NoMatch`, tables of rules, the types that official kernels refuse.
-Not here: the rules (rules/), the walks that apply them (legalize.py, optimize.py), the dialect's operators (lite/ops/).
+Not here: the rules (rules/), the passes that apply them (passes.py), the dialect's operators (lite/ops/).
 """
 
 from __future__ import annotations

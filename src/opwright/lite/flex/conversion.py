@@ -1,6 +1,6 @@
 """A node of the catalogue as a Flex operator: TensorFlow's own NodeDef where it has the operator, else one of ours.
 
-Lives here: `to_flex`.  Not here: when it is done (lite/convert/legalize.py), the way back (registration.py).
+Lives here: `to_flex`.  Not here: when it is done (lite/convert/passes.py), the way back (registration.py).
 
 A node that TensorFlow declares alike runs in its Flex delegate, too. Any other keeps our name and attributes and is
 marked by the attribute `_opwright`, which TensorFlow's parser lets pass and whose operator it then does not find.

@@ -1,14 +1,13 @@
-"""Lists of tensors as tensors: what TensorArrays and loops that collect results become in files.
+"""Lowering of tensor lists: TensorArrays, and loops that collect results, become tensors.
 
     variant scalars and List operators  ->  tensors [length, ...element] and operators on tensors
 
-Lives here: `lower_lists`; elements.py (what is known of each list), sizes.py (sizes found before the loop that writes
-the elements), counting.py (loops whose number of turns is known), lowering.py (the walk), operators.py (the table of
-operators).
+Lives here: `lower_lists` (lowering.py), its table of operators (operators.py), the types of each list's elements
+(element_types.py), loop counters and sizes available before a loop (loop_analysis.py).
 Not here: the list and its operators (opwright/ops/lists.py).
 
-A list is lowered where all its elements have one shape, as far as that is known, and the sizes that are not known can
-be computed before it is filled. Lists of lists, and lists that a function takes or gives, stay what they are: an error
+A list is lowered if all its elements have one shape, as far as it is known, and the unknown sizes can be computed
+before the list is filled. Lists of lists, and lists among a function's inputs or outputs, are not lowered: an error
 names the operator and its line.
 """
 

@@ -1,10 +1,9 @@
-"""The walk that replaces lists by tensors, in a graph and the graphs inside.
+"""Lowering of lists to tensors, in a graph and its subgraphs.
 
-Lives here: `lower_lists`, `ListRewriter` (one graph while it is rewritten).
-Not here: single operators (operators.py).
+Lives here: `lower_lists`, `ListRewriter`.  Not here: single operators (operators.py).
 
-A list that is reserved becomes zeros where it is first used: by then what tells the sizes of its elements is there.
-A loop that counts its turns and appends one element at each gets a tensor of its final length; others grow.
+A reserved list becomes zeros at its first use, when the sizes of its elements are known. A loop that counts its
+iterations and appends one element in each fills a tensor of the final length; other lists grow by concatenation.
 """
 
 from __future__ import annotations
@@ -24,18 +23,17 @@ from ....graph.ir import Operand, output_names
 from ....ops import registry
 from ... import ops as dialect
 from ...format import versions
-from ..errors import Offender
-from .counting import appends_of, counter_of
-from .elements import Frames, Kinds, Unlowerable, holds_lists
+from ..errors import UnsupportedNode
+from .element_types import Frames, ListTypes, UnlowerableList, holds_lists
+from .loop_analysis import appends_of, counter_of, source
 from .operators import OPERATORS, Size, part
-from .sizes import source
 
 UPDATES_SINCE = versions.min_runtime("DYNAMIC_UPDATE_SLICE", 1)
 AHEAD_BYTES = 1 << 20  # what is set aside for the results of a loop that may end before it has counted to its limit
 
 
-def lower_lists(graph: Graph, offenders: list[Offender], runtime: str | None = None) -> Graph:
-    """The graph without lists. What stands in the way is added to `offenders`, and the graph stays as it is.
+def lower_lists(graph: Graph, unsupported: list[UnsupportedNode], runtime: str | None = None) -> Graph:
+    """The graph without lists. What stands in the way is added to `unsupported`, and the graph stays as it is.
 
     runtime: the oldest run time that must read the file; None for the newest
     """
@@ -43,13 +41,13 @@ def lower_lists(graph: Graph, offenders: list[Offender], runtime: str | None = N
         return graph
     updates = runtime is None or not versions.is_newer(UPDATES_SINCE, runtime)
     try:
-        return ListRewriter(graph, (), Kinds(graph, updates)).run()
-    except Unlowerable as error:
-        offenders.append(error.offender)
+        return ListRewriter(graph, (), ListTypes(graph, updates)).run()
+    except UnlowerableList as error:
+        unsupported.append(error.unsupported)
         return graph
 
 
-class _Reserved:
+class _ReservedList:
     """A list whose tensor is not made yet: so many elements, none set."""
 
     def __init__(self, node: Node, count: Size) -> None:
@@ -67,7 +65,7 @@ class ListRewriter(GraphRewriter):
         self,
         graph: Graph,
         frames: Frames,
-        kinds: Kinds,
+        kinds: ListTypes,
         specs: Mapping[Value, TensorSpec] | None = None,
         more: Sequence[Value] = (),
         appends: Mapping[Node, tuple[Value, Size]] | None = None,
@@ -75,7 +73,7 @@ class ListRewriter(GraphRewriter):
         super().__init__(graph)
         self.frames, self.kinds = frames, kinds
         self.appends = appends or {}
-        self.mapping: dict[Value, Value | _Reserved] = {
+        self.mapping: dict[Value, Value | _ReservedList] = {
             v: v if specs is None or v not in specs else Value(v.name, specs[v]) for v in graph.inputs
         }
         self.inputs = [*map(self.value, graph.inputs), *more]
@@ -151,24 +149,24 @@ class ListRewriter(GraphRewriter):
         assert isinstance(found, Value)
         return found
 
-    def reserved(self, node: Node, count: Size) -> _Reserved:
+    def reserved(self, node: Node, count: Size) -> _ReservedList:
         """A list of so many elements, to be made when it is used."""
-        return _Reserved(node, count)
+        return _ReservedList(node, count)
 
     def is_empty(self, old: Any) -> bool:
         """Whether a list is known to have no elements, and is no tensor yet."""
         found = self.mapping[old]
-        return isinstance(found, _Reserved) and found.count == 0 and isinstance(found.count, int)
+        return isinstance(found, _ReservedList) and found.count == 0 and isinstance(found.count, int)
 
     def length_of(self, old: Value) -> Size:
         """How many elements a list has."""
         found = self.mapping[old]
-        return found.count if isinstance(found, _Reserved) else self.length(found)
+        return found.count if isinstance(found, _ReservedList) else self.length(found)
 
     def rows(self, old: Any) -> Value:
         """The tensor that a list became."""
         found = self.mapping[old]
-        if isinstance(found, _Reserved):
+        if isinstance(found, _ReservedList):
             sizes = [found.count, *self.sizes(old, found.node)]
             found = self.mapping[old] = self.zeros(sizes, self.dtype(old, found.node))
         return found
@@ -177,15 +175,15 @@ class ListRewriter(GraphRewriter):
         """Of a list's elements."""
         found = self.kinds.of(old).dtype
         if found is None:
-            raise Unlowerable(node, "nothing tells what its elements are")
+            raise UnlowerableList(node, "nothing tells what its elements are")
         return found
 
     def sizes(self, old: Value, node: Node) -> list[Size]:
-        """Of an element of a list, here and now. Raises Unlowerable where one is not known before it is written."""
+        """Of an element of a list, here and now. Raises UnlowerableList where one is not known before it is written."""
         elements = self.kinds.of(old)
         dims = elements.shape.dims
         if dims is None:
-            raise Unlowerable(node, "the shape of its elements is not known")
+            raise UnlowerableList(node, "the shape of its elements is not known")
         return [int(d) if d is not None else self._unknown(elements, axis, node) for axis, d in enumerate(dims)]
 
     def _unknown(self, elements: Any, axis: int, node: Node) -> Size:
@@ -197,7 +195,7 @@ class ListRewriter(GraphRewriter):
                 if found is not None:
                     value, place = found
                     return self.dim(self.mapping[value], place)  # type: ignore[arg-type]
-        raise Unlowerable(node, f"size {axis} of its elements is not known before they are written")
+        raise UnlowerableList(node, f"size {axis} of its elements is not known before they are written")
 
     def _there(self, value: Value) -> bool:
         return isinstance(self.mapping.get(value), Value)
@@ -334,5 +332,5 @@ class ListRewriter(GraphRewriter):
     def _sizes_if_known(self, old: Value, node: Node) -> list[Size] | None:
         try:
             return self.sizes(old, node)
-        except Unlowerable:
+        except UnlowerableList:
             return None

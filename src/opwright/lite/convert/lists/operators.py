@@ -1,10 +1,10 @@
-"""The table of List operators: what each one is on tensors [length, ...element].
+"""The table of List operators as operators on tensors [length, ...element].
 
-Lives here: `OPERATORS`.  Not here: the walk and what it offers (lowering.py).
+Lives here: `OPERATORS`.  Not here: the rewriter (lowering.py).
 
-Each function gets the scope and the node and gives what stands for the node's outputs. An unset element is zeros. An
-index outside of the list, an error in the function, is one in GATHER too; DYNAMIC_UPDATE_SLICE moves it inside, as in
-files of the official converter.
+Each function receives the rewriter and the node, and returns the replacements of the node's outputs. Unset elements
+are zeros. An index out of range, an error in the function, is an error of GATHER too; DYNAMIC_UPDATE_SLICE clamps it,
+as in files of the official converter.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from ....core.dtypes import int32, int64
 from ....core.errors import InvalidArgumentError
 from ....graph import Node, Value
-from .elements import Unlowerable
+from .element_types import UnlowerableList
 
 if TYPE_CHECKING:
     from .lowering import ListRewriter
@@ -205,7 +205,7 @@ def _scatter_add(scope: ListRewriter, node: Node) -> Sequence[Value]:
 
 def _concat(scope: ListRewriter, node: Node) -> Sequence[Value]:
     if node.inputs[1] is not None:
-        raise Unlowerable(node, "its elements may have different lengths")
+        raise UnlowerableList(node, "its elements may have different lengths")
     rows = scope.rows(node.inputs[0])
     rank = rows.shape.rank or 2
     sizes = [scope.dim(rows, i) for i in range(2, rank)]
@@ -218,7 +218,7 @@ def _concat(scope: ListRewriter, node: Node) -> Sequence[Value]:
 
 def _split(scope: ListRewriter, node: Node) -> Sequence[Value]:
     tensor, lengths = scope.value(node.inputs[0]), scope.value(node.inputs[1])
-    assert lengths.constant is not None, "elements.py has looked"
+    assert lengths.constant is not None, "element_types.py has looked"
     n = lengths.constant
     sizes = [scope.dim(tensor, i) for i in range(1, tensor.shape.rank or 1)]
     return [scope.make("Reshape", tensor, scope.vector([len(n), int(n[0]), *sizes]))]

@@ -1,4 +1,4 @@
-"""`pattern`: a Python function written with operators says what becomes one operator of a person's own.
+"""`pattern`: a decorator for Python functions whose trace becomes one operator of the user's own.
 
     @lite.pattern(MyLayerNorm)
     def layer_norm(x, gamma, beta, *, epsilon):
@@ -8,9 +8,8 @@
 
     converter.patterns = [layer_norm]
 
-Lives here: the decorator, what a pattern declares.
-Not here: what could never be found (refusing.py), what is captured (capturing.py), looking for it (applying.py),
-trying it (testing/patterns.py).
+Lives here: the decorator, declarations of a pattern.
+Not here: captures and the check of templates (capture.py), matching (fusion.py), trials (testing/patterns.py).
 """
 
 from __future__ import annotations
@@ -32,9 +31,8 @@ from ....ops.definition import Operator
 from ....tracing.function import Function
 from ..errors import ConverterError
 from ..freeze import freeze
-from ..prepare import merge, prepare
-from .capturing import Capture, stand_ins, template_of
-from .refusing import InferFailed, check_template
+from ..passes import merge, prepare
+from .capture import Capture, InferFailed, check_template, stand_ins, template_of
 
 Where = Callable[[Any], bool | str]
 Form = Callable[..., Any]

@@ -1,11 +1,10 @@
-"""Quantisation after training: a float `LiteModule` becomes one with smaller weights, or one that runs on integers.
+"""Post-training quantisation of a float `LiteModule`: smaller weights, or integer computation.
 
     mode = modes.mode_of(converter)
     module = quantize(module, mode, representative_dataset)       # of a file: import_model before, export after
 
-Stages of the integer kinds: calibrate (run the float model over data, note ranges), plan (which operators run on
-integers, with which parameters), rewrite (new graphs). Weights alone: weights.py, which needs no data.
-Zeros among weights: sparsity.py.
+Integer modes: calibrate (ranges, from data or FAKE_QUANT), plan (nodes that run on integers, with their parameters),
+quantise each graph (graph_quantizer.py). Weights alone need no data (weights.py). Sparse weights: sparsity.py.
 Not here: integer kernels (lite/ops/quantized), version rules (format/versions.py).
 """
 

@@ -1,6 +1,6 @@
-"""Representative data: inputs like those a model will meet, from which the ranges of its tensors are learned.
+"""Representative data: samples of a model's inputs, on which the ranges of its values are measured.
 
-Lives here: `RepresentativeDataset`, and the forms a sample may have.  Not here: running the model (calibrate.py).
+Lives here: `RepresentativeDataset`, and the forms of a sample.  Not here: running the model (calibration.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The stages of quantisation in order, and the report of what cannot be.
+"""The driver of quantisation: its stages in order, and the report of nodes without an integer form.
 
 Lives here: `quantize`, `sparsify`.  Not here: the stages (the other modules of this package).
 """
@@ -15,15 +15,12 @@ from ...ops.module import LiteModule
 from ...ops.specs import name_of
 from ..errors import ConverterError
 from . import modes, sparsity, weights
-from .calibrate import calibrate
 from .calibrated_graph import CalibratedGraph, Range
+from .calibration import calibrate, carried, trained
+from .graph_quantizer import GraphQuantizer
 from .modes import Mode
-from .plan import Plan
-from .releases import plan_for
-from .rewrite import GraphQuantizer
-from .rules import Rule
-from .trained import carried, trained
-from .written import rules_of_users
+from .plan import QuantizationPlan, plan_for
+from .rules import QuantizationRule, rules_of_users
 
 PASSING = ("IF", "WHILE", "CALL")  # pass real numbers on and compute nothing; what they call is quantised inside
 SHOWN = 5  # nodes named for each reason
@@ -66,7 +63,9 @@ def _each(module: LiteModule, change: Callable[[Graph, Callable[[Graph], Graph]]
     return module._replace(graphs=[changed(graph) for graph in module.graphs])
 
 
-def _integers(module: LiteModule, mode: Mode, ranges: Mapping[Value, Range], customs: Mapping[str, Rule]) -> LiteModule:
+def _integers(
+    module: LiteModule, mode: Mode, ranges: Mapping[Value, Range], customs: Mapping[str, QuantizationRule]
+) -> LiteModule:
     graphs = {graph: CalibratedGraph(graph, ranges, customs) for graph in module.all_graphs}
     for graph in graphs.values():
         carried(graph)
@@ -80,7 +79,7 @@ def _integers(module: LiteModule, mode: Mode, ranges: Mapping[Value, Range], cus
     )
 
 
-def _refuse_floats(plans: Iterable[Plan]) -> None:
+def _refuse_floats(plans: Iterable[QuantizationPlan]) -> None:
     """Raise ConverterError listing every operator that would compute on real numbers."""
     found: dict[tuple[str, str], list[str]] = {}
     for node, reason in (item for plan in plans for item in plan.kept.items()):

@@ -1,8 +1,8 @@
-"""What kind of quantisation the settings of a converter ask for: `Mode`, and the refusal of settings at odds.
+"""Modes of quantisation: the kind that the settings of a converter ask for, and errors for settings at odds.
 
-Lives here: the reading of optimizations, supported_ops, supported_types, representative_dataset and the types of inputs
-and outputs, in the way and the words of the official converter.
-Not here: the settings themselves (options.py), the quantisation (the other modules of this package).
+Lives here: `Mode`; the interpretation of optimizations, supported_ops, supported_types, representative_dataset and of
+the types of inputs and outputs, with the official converter's rules and error texts.
+Not here: the settings themselves (options.py), quantisation (the other modules of this package).
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Quantisation parameters: from ranges of real numbers to scales and zero points, and arrays to integers by them.
+"""Quantisation parameters: scales and zero points of ranges and weights, and arrays quantised by them.
 
-Lives here: `Parameters`, the two ways to find them (a range, the elements of a weight), `quantized`.
-Not here: which tensors get which (plan.py), the ranges (calibrate.py).
+Lives here: `QuantizationParameters`, its choice for a range and for the elements of a weight, `quantized`.
+Not here: choosing between them for a graph (plan.py), the ranges (calibration.py).
 
     real = scale * (q - zero_point)
 
-Activations of int8 take any zero point, so that their range is used whole; those of int16 are symmetric, as its
-kernels want. Zero is always in range, exactly: padding and RELU need it. Weights are symmetric in [-127, 127].
+int8 activations take any zero point, so that their range is used whole; int16 activations are symmetric, as their
+kernels require. Zero is always in range and exact: padding and RELU need it. Weights are symmetric in [-127, 127].
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BLOCK = 1 << 18  # elements computed on at a time
 BIAS_LIMIT = {np.dtype(np.int32): 2.0**30, np.dtype(np.int64): 2.0**44}
 
 
-class Parameters(NamedTuple):
+class QuantizationParameters(NamedTuple):
     """How integers of a dtype stand for real numbers. scales: one, or one for each slice of `axis`."""
 
     dtype: str  # as NumPy has it: "int8"
@@ -67,7 +67,7 @@ def limits(dtype: str) -> tuple[int, int]:
     return int(info.min), int(info.max)
 
 
-def of_range(low: float, high: float, dtype: str) -> Parameters:
+def of_range(low: float, high: float, dtype: str) -> QuantizationParameters:
     """The parameters of an activation that takes the real numbers of a range, widened to hold zero.
 
     int8: scale (high - low) / 255, zero point the integer nearest to -128 - low / scale. int16: scale
@@ -78,21 +78,21 @@ def of_range(low: float, high: float, dtype: str) -> Parameters:
         low, high = 0.0, 1.0
     least, most = limits(dtype)
     if dtype == "int16":
-        return Parameters(dtype, (float(np.float32(max(-low, high) / most)),))
+        return QuantizationParameters(dtype, (float(np.float32(max(-low, high) / most)),))
     # the range may be wider than float32 can say
     scale = float(np.float32(min((high - low) / (most - least), float(np.finfo(np.float32).max))))
     point = float(np.clip(least - low / scale, least, most))
-    return Parameters(dtype, (scale,), int(np.floor(point + 0.5)))
+    return QuantizationParameters(dtype, (scale,), int(np.floor(point + 0.5)))
 
 
-def of_io(parameters: Parameters, dtype: str, low: float, high: float) -> Parameters:
+def of_io(parameters: QuantizationParameters, dtype: str, low: float, high: float) -> QuantizationParameters:
     """The parameters of an input or output of another integer type than the activation behind it."""
     if dtype == "uint8" and parameters.dtype == "int8":
-        return Parameters("uint8", parameters.scales, parameters.zero_point + 128)
+        return QuantizationParameters("uint8", parameters.scales, parameters.zero_point + 128)
     return parameters if dtype == parameters.dtype else of_range(low, high, dtype)
 
 
-def of_weights(array: np.ndarray, axis: int | None, floor: np.ndarray | float = 0.0) -> Parameters:
+def of_weights(array: np.ndarray, axis: int | None, floor: np.ndarray | float = 0.0) -> QuantizationParameters:
     """Symmetric int8 parameters of a constant: greatest magnitude / 127, of the whole or of each slice of `axis`.
 
     floor: scales are at least this; where a slice holds zeros alone and there is no floor, the scale is 1 / 127.
@@ -101,10 +101,10 @@ def of_weights(array: np.ndarray, axis: int | None, floor: np.ndarray | float = 
     most = np.abs(array).max(axis=others, initial=0.0)
     scales = np.maximum(np.atleast_1d(most).astype(np.float64) / 127.0, floor)
     scales[scales < TINY] = 1.0 / 127.0
-    return Parameters("int8", tuple(map(float, scales.astype(np.float32))), 0, axis or 0)
+    return QuantizationParameters("int8", tuple(map(float, scales.astype(np.float32))), 0, axis or 0)
 
 
-def quantized(array: np.ndarray, parameters: Parameters, narrow: bool = False) -> np.ndarray:
+def quantized(array: np.ndarray, parameters: QuantizationParameters, narrow: bool = False) -> np.ndarray:
     """The integers nearest to real numbers, halves away from zero, clipped to the dtype (narrow: without the least).
 
     In double precision, some rows at a time: large weights are not held several times over.

@@ -1,30 +1,38 @@
-"""The plan of one graph: which operators run on integers, and the parameters of every quantised value.
+"""The quantisation plan of one graph: nodes that run on integers, and the parameters of every quantised value.
 
-Lives here: `plan`, which joins the rows of rules.py over a graph.  Not here: the new graph (rewrite.py).
+Lives here: `plan`, which applies the rows of rules.py to a graph; `plan_for`, `late`: plans within a run time.
+Not here: the new graph (graph_quantizer.py), versions (lite/format/versions.py), older float forms (../downlevel).
 
-1. An operator runs on integers where its row, its types and the ranges allow.
-2. Backwards: where an operator wants several tensors alike (JOIN) its parameters are asked of their producers, through
-   operators that pass them on (SAME), as far as these are free to take them and nobody else loses by it.
-3. Forwards: outputs get what was asked of them, else what their row or range says. Where a reader wants others than the
-   producer gave, rewrite.py puts a QUANTIZE between the two.
+1. An operator runs on integers if its row, its types and the ranges allow it.
+2. Backwards: an operator that wants its operands alike (JOIN) asks their producers for its parameters, through
+   operators that pass parameters on (SAME), as far as these are free to take them and no other reader loses precision.
+3. Forwards: outputs take the parameters asked for, else those of their row or range. Where a reader wants others,
+   graph_quantizer.py inserts a QUANTIZE.
+
+An operator whose integer form is too new for the run time stays float. This changes the operands of its neighbours, so
+the whole graph is planned again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from ....core.constants import FUSED_CLAMPS
+from ....core.specs import TensorSpec
 from ....graph import Node, Value
 from ....graph.ir import flat
-from ...ops.specs import name_of
-from .calibrated_graph import CalibratedGraph, constant, fused, is_float, operand, producer
-from .masks import narrowed
-from .modes import Mode
-from .parameters import Parameters, of_range
-from .rules import ALL, FREE, JOIN, NONE, SAME, Linear, Rule
+from ...format import versions
+from ...ops.definition import LiteOperator
+from ...ops.specs import LiteTensorSpec, Quantization, name_of
+from ..downlevel.driver import version_of
+from .calibrated_graph import CalibratedGraph, constant, fused, is_float, narrowed, operand, producer
+from .modes import INT16, Mode
+from .parameters import QuantizationParameters, of_range
+from .rules import ALL, FREE, JOIN, NONE, SAME, LinearOperands, QuantizationRule
 
 COARSER = 2.0  # a tensor with other readers takes a scale this much coarser than its own, and no more
 LEAST_SUM = 2.0**-18  # of an output's scale beside the inputs': below, the sum's multiplier would pass 1
@@ -33,7 +41,7 @@ LEAST_CLAMPED = 2.0**-28  # below, the bound 6 of these would pass int32
 LEAST_PRODUCT = 2.0**-6  # of an output's scale beside that of a product: below, the accumulator would be shifted out
 
 
-class Plan:
+class QuantizationPlan:
     """What `plan` found.
 
     rule: of each node that runs on integers. produced: parameters of each value at its producer (or behind the QUANTIZE
@@ -42,20 +50,20 @@ class Plan:
     """
 
     def __init__(self) -> None:
-        self.rule: dict[Node, Rule] = {}
-        self.produced: dict[Value, Parameters] = {}
-        self.joined: dict[Node, Parameters] = {}
+        self.rule: dict[Node, QuantizationRule] = {}
+        self.produced: dict[Value, QuantizationParameters] = {}
+        self.joined: dict[Node, QuantizationParameters] = {}
         self.kept: dict[Node, str] = {}
         self.loose: set[Node] = set()
 
-    def wanted(self, node: Node, value: Value) -> Parameters:
+    def wanted(self, node: Node, value: Value) -> QuantizationParameters:
         """Return what a node that runs on integers reads an operand with."""
         return self.joined.get(node) or self.produced[value]
 
 
-def plan(graph: CalibratedGraph, mode: Mode, late: Mapping[Node, str] = MappingProxyType({})) -> Plan:
+def plan(graph: CalibratedGraph, mode: Mode, late: Mapping[Node, str] = MappingProxyType({})) -> QuantizationPlan:
     """Return the plan of a graph for a mode with calibrated activations. late: nodes to leave float, and why."""
-    made = Plan()
+    made = QuantizationPlan()
     graph.narrowed = graph.narrowed or narrowed(graph)
     for node in graph.operators:
         if not any(map(is_float, (*node.operands, *node.outputs))):
@@ -74,7 +82,7 @@ def plan(graph: CalibratedGraph, mode: Mode, late: Mapping[Node, str] = MappingP
     return made
 
 
-def activations(node: Node, rule: Rule) -> list[Value]:
+def activations(node: Node, rule: QuantizationRule) -> list[Value]:
     """Return the values that a node reads as activations."""
     operands = flat(node.inputs)
     places = range(len(operands)) if rule.operands == ALL else [p for p in rule.operands if p < len(operands)]
@@ -111,7 +119,7 @@ def _declines(graph: CalibratedGraph, node: Node, mode: Mode) -> str | None:
     return None
 
 
-def _linear_declines(graph: CalibratedGraph, node: Node, linear: Linear) -> str | None:
+def _linear_declines(graph: CalibratedGraph, node: Node, linear: LinearOperands) -> str | None:
     weights = constant(operand(node, linear.weights))
     if weights is None:
         return "its weights are no constant"
@@ -123,20 +131,20 @@ def _linear_declines(graph: CalibratedGraph, node: Node, linear: Linear) -> str 
     return None
 
 
-def _natural(graph: CalibratedGraph, value: Value, dtype: str) -> Parameters:
+def _natural(graph: CalibratedGraph, value: Value, dtype: str) -> QuantizationParameters:
     found = graph.range_of(value)
     assert found is not None
     return of_range(*found, dtype)
 
 
-def _fixed(rule: Rule, dtype: str) -> Parameters | None:
+def _fixed(rule: QuantizationRule, dtype: str) -> QuantizationParameters | None:
     if isinstance(rule.results, str):
         return None
     scale, zero = rule.results[dtype]
-    return Parameters(dtype, (scale,), zero)
+    return QuantizationParameters(dtype, (scale,), zero)
 
 
-def _given(made: Plan, value: Value, dtype: str) -> Parameters | None:
+def _given(made: QuantizationPlan, value: Value, dtype: str) -> QuantizationParameters | None:
     """Return the parameters that a value cannot help having: those fixed at its source."""
     while True:
         node = producer(value)
@@ -148,11 +156,11 @@ def _given(made: Plan, value: Value, dtype: str) -> Parameters | None:
         value = activations(node, rule)[0]
 
 
-def _asked(graph: CalibratedGraph, made: Plan, dtype: str) -> dict[Value, Parameters]:
+def _asked(graph: CalibratedGraph, made: QuantizationPlan, dtype: str) -> dict[Value, QuantizationParameters]:
     """Return the parameters that readers demand of values; for JOIN, also the parameters they agree on."""
-    asked: dict[Value, Parameters] = {}
+    asked: dict[Value, QuantizationParameters] = {}
 
-    def ask(value: Value, parameters: Parameters) -> None:
+    def ask(value: Value, parameters: QuantizationParameters) -> None:
         node = producer(value)
         rule = made.rule.get(node) if node is not None else None
         found = graph.range_of(value)
@@ -187,10 +195,12 @@ def _asked(graph: CalibratedGraph, made: Plan, dtype: str) -> dict[Value, Parame
     return asked
 
 
-def _assign(graph: CalibratedGraph, made: Plan, asked: Mapping[Value, Parameters], dtype: str) -> None:
+def _assign(
+    graph: CalibratedGraph, made: QuantizationPlan, asked: Mapping[Value, QuantizationParameters], dtype: str
+) -> None:
     produced = made.produced
 
-    def source(value: Value) -> Parameters:
+    def source(value: Value) -> QuantizationParameters:
         """Return those of a value that is born float, or is constant."""
         if value not in produced:
             produced[value] = asked.get(value) or _natural(graph, value, dtype)
@@ -217,13 +227,13 @@ def _assign(graph: CalibratedGraph, made: Plan, asked: Mapping[Value, Parameters
                 produced[value] = fixed
 
 
-def _least_scale(node: Node, rule: Rule, read: list[Parameters]) -> float:
+def _least_scale(node: Node, rule: QuantizationRule, read: list[QuantizationParameters]) -> float:
     """Return the least scale of the output that the kernel's arithmetic bears."""
     clamped = node.op.name in CLAMPS or fused(node) in CLAMPS
     return max(LEAST_CLAMPED if clamped else 0.0, _least_of_products(node, rule, read))
 
 
-def _least_of_products(node: Node, rule: Rule, read: list[Parameters]) -> float:
+def _least_of_products(node: Node, rule: QuantizationRule, read: list[QuantizationParameters]) -> float:
     if rule.sum:
         return LEAST_SUM * max(p.scale for p in read)
     if rule.linear is not None:
@@ -233,6 +243,38 @@ def _least_of_products(node: Node, rule: Rule, read: list[Parameters]) -> float:
     return 0.0
 
 
-def _at_least(parameters: Parameters, scale: float) -> Parameters:
+def _at_least(parameters: QuantizationParameters, scale: float) -> QuantizationParameters:
     """With a scale of at least that, by a range that is wider on both sides of the zero point."""
     return parameters if parameters.scale >= scale else parameters._replace(scales=(float(np.float32(scale)),))
+
+
+def plan_for(graph: CalibratedGraph, mode: Mode) -> QuantizationPlan:
+    """Return the plan of a graph in which every operator on integers is there in the run time asked for."""
+    kept: dict[Node, str] = {}
+    while True:
+        made = plan(graph, mode, kept)
+        found = {node: reason for node in made.rule if (reason := _late(made, mode, node))} if mode.runtime else {}
+        if not found:
+            return made
+        kept |= found
+
+
+def late(mode: Mode, node: Node, specs: Mapping[Value, TensorSpec], **attrs: Any) -> str:
+    """Return why a node is too new for the mode's run time once values have these types and attributes; ""."""
+    if mode.runtime is None or not isinstance(node.op, LiteOperator):
+        return ""  # run times know nothing of users' operators
+    version = version_of(node, specs, **attrs)
+    needed = versions.min_runtime(node.op.name, version)
+    return f"in this form it is version {version}, of run time {needed}" if mode.too_new(needed) else ""
+
+
+def _late(made: QuantizationPlan, mode: Mode, node: Node) -> str:
+    rule = made.rule[node]
+    specs = {v: made.wanted(node, v).of(v.spec) for v in activations(node, rule)}
+    if rule.linear is not None:
+        for place, dtype in ((rule.linear.weights, "int8"), (rule.linear.bias, mode.bias)):
+            if (value := operand(node, place)) is not None:
+                specs[value] = LiteTensorSpec(value.shape, dtype, quantization=Quantization())
+    if rule.results is not NONE:
+        specs |= {v: made.produced[v].of(v.spec) for v in node.outputs if is_float(v)}
+    return late(mode, node, specs, **({"pot_scale_int16": False} if rule.sum and mode.kind == INT16 else {}))

@@ -1,6 +1,6 @@
 """The rewriter of quantisation: graphs of the lite dialect under the tensor names of their files.
 
-Lives here: `QuantizationRewriter`, `regrouped`.  Not here: the passes (rewrite.py, weights.py, sparsity.py).
+Lives here: `QuantizationRewriter`, `regrouped`.  Not here: the passes (graph_quantizer.py, weights.py, sparsity.py).
 """
 
 from __future__ import annotations

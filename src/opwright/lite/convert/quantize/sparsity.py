@@ -1,15 +1,18 @@
-"""Sparse weights: constants of many zeros are stored without them, as `Optimize.EXPERIMENTAL_SPARSITY` asks.
+"""Sparse weights: constants with many zeros, stored without them (`Optimize.EXPERIMENTAL_SPARSITY`).
 
-Lives here: `sparsify`, which tensors, for which kernels.
-Not here: layouts (layouts.py), reading them (lite/runtime/constants.py).
+Lives here: `sparsify`, which selects tensors and their readers; `SparseLayout`, `layout_of`, `in_blocks`.
+Not here: reading sparse tensors (lite/runtime/constants.py).
 
-FULLY_CONNECTED computes on blocks (4 of float32, 16 of int8) as they are; elsewhere a DENSIFY puts the zeros back when
-the model is loaded, so that the file is smaller and no more. What would not be smaller stays as it is.
+Rows of the last dimension are compressed (CSR): the indices of nonzero elements, or of nonzero blocks, in the narrowest
+type that holds them. FULLY_CONNECTED computes on blocks (4 of float32, 16 of int8) directly; for other readers a
+DENSIFY restores the zeros when the model is loaded, which makes the file smaller and nothing else. A tensor that would
+not be smaller stays dense.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,13 +20,66 @@ from ....graph import Graph, Node, Value
 from ....graph.ir import flat
 from ...format import versions
 from ...ops.external import is_source
-from ...ops.specs import name_of, with_changes
+from ...ops.specs import Sparsity, name_of, with_changes
 from .calibrated_graph import operand, producer
-from .layouts import LEAST_SPARSITY, Layout, in_blocks, layout_of, sparsity_of
 from .modes import Mode
-from .releases import late
+from .plan import late
 from .rewriter import ConstantRewriter
-from .weights import SPARSE_BLOCKS
+
+LEAST_SPARSITY = 0.3  # part of the elements that are zero, below which nothing is tried
+WHOLE_BLOCKS = 0.9  # so much of that must be in blocks of zeros for a layout in blocks
+SPARSE_BLOCKS = {"float32": 4, "int8": 16}  # of FULLY_CONNECTED's kernels on sparse weights
+TABLES = 128  # bytes that a layout takes beside its arrays, about
+
+
+class SparseLayout(NamedTuple):
+    """How a tensor is stored: places of the blocks in each row, the blocks in order, the elements in each."""
+
+    segments: np.ndarray
+    indices: np.ndarray
+    stored: np.ndarray
+    block: int
+
+    @property
+    def size(self) -> int:
+        """Bytes in the file, about."""
+        return sum(_narrow(a).nbytes for a in (self.segments, self.indices)) + self.stored.nbytes + TABLES
+
+    def of(self, shape: tuple[int, ...]) -> Sparsity:
+        """Return where the elements of a tensor of this shape are, as types have it."""
+        blocked = self.block > 1
+        levels: list[int | tuple[np.ndarray, np.ndarray]] = [*shape[:-1]]
+        levels.append((_narrow(self.segments), _narrow(self.indices)))
+        if blocked:
+            levels.append(self.block)
+        return Sparsity(tuple(range(len(levels))), (len(shape) - 1,) if blocked else (), tuple(levels))
+
+
+def layout_of(array: np.ndarray, block: int = 1) -> SparseLayout:
+    """The layout of an array whose last dimension is a multiple of `block`."""
+    blocks = array.reshape(-1, array.shape[-1] // block, block)
+    kept = (blocks != 0).any(axis=-1)
+    segments = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+    return SparseLayout(segments, np.nonzero(kept)[1], blocks[kept].reshape(-1), block)
+
+
+def _narrow(numbers: np.ndarray) -> np.ndarray:
+    most = int(numbers.max(initial=0))
+    return numbers.astype(np.uint8 if most < 2**8 else np.uint16 if most < 2**16 else np.int32)
+
+
+def sparsity_of(array: np.ndarray) -> float:
+    """Which part of the elements is zero."""
+    return 1.0 - np.count_nonzero(array) / max(array.size, 1)
+
+
+def in_blocks(array: np.ndarray, block: int) -> bool:
+    """Whether the zeros of a matrix are many, and most of them in whole blocks."""
+    if array.ndim != 2 or not array.size or array.shape[-1] % block:
+        return False
+    zeros = sparsity_of(array)
+    return zeros >= LEAST_SPARSITY and 1.0 - layout_of(array, block).stored.size / array.size >= WHOLE_BLOCKS * zeros
+
 
 WEIGHTS = {"CONV_2D": 1, "DEPTHWISE_CONV_2D": 1, "FULLY_CONNECTED": 1}
 ELEMENTS = ("float32", "float16", "int8")
@@ -55,7 +111,7 @@ class _SparseRewriter(ConstantRewriter):
     def __init__(self, graph: Graph, inside: Callable[[Graph], Graph], mode: Mode) -> None:
         super().__init__(graph, inside)
         self.mode = mode
-        self.stored: dict[Value, Layout] = {}
+        self.stored: dict[Value, SparseLayout] = {}
         self.readers: dict[Value, list[Node]] = {}
         for node in graph.nodes:
             for value in dict.fromkeys(node.operands):
@@ -113,7 +169,7 @@ class _SparseRewriter(ConstantRewriter):
             return True
         return all(_type_of_first(node) in DENSIFIED.get(node.op.name, ()) for node in self.readers[value])
 
-    def _of_kernels(self, value: Value, array: np.ndarray) -> Layout | None:
+    def _of_kernels(self, value: Value, array: np.ndarray) -> SparseLayout | None:
         """Return a layout that all readers compute on as it is; None where there is none, or it is no smaller."""
         kind = value.dtype.name
         block = SPARSE_BLOCKS.get(kind, 0)

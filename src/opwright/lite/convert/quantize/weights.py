@@ -1,10 +1,11 @@
 """Quantisation of weights alone, which needs no data: float16, and dynamic range.
 
-Lives here: both.  Not here: integer activations (plan.py, rewrite.py), the hybrid kernels (lite/ops/quantized).
+Lives here: `float16`, `dynamic_range`.
+Not here: integer activations (plan.py, graph_quantizer.py), hybrid kernels (lite/ops/quantized).
 
-Float16: every float32 constant that an operator reads is kept in half the bytes, and a DEQUANTIZE gives it back.
-Dynamic range: weights of the operators in HYBRID are int8; their kernels quantise the activations while they run. Small
-weights stay float, as there is nothing to gain.
+Float16: each float32 constant that a node reads is stored in half the bytes and restored by a DEQUANTIZE.
+Dynamic range: weights of the operators in HYBRID are int8; their kernels quantise activations at run time. Small
+weights stay float: they would save nothing.
 """
 
 from __future__ import annotations
@@ -20,20 +21,19 @@ from ...ops.definition import LiteOperator
 from ...ops.external import is_source
 from ...ops.specs import name_of, with_changes
 from .calibrated_graph import constant, operand
-from .layouts import in_blocks
 from .modes import Mode
 from .parameters import of_weights, quantized
-from .releases import late
+from .plan import late
 from .rewriter import ConstantRewriter
+from .sparsity import SPARSE_BLOCKS, in_blocks
 
 LEAST_ELEMENTS = 1024  # of weights that are worth it
-SPARSE_BLOCKS = {"float32": 4, "int8": 16}  # of FULLY_CONNECTED's kernels on sparse weights
 ASYMMETRIC = "asymmetric_quantize_inputs"
 HALF_LIMIT = float(np.finfo(np.float16).max)
 HALF_LEAST = float(np.finfo(np.float16).tiny)
 
 
-class Form(NamedTuple):
+class WeightForm(NamedTuple):
     """How the weights of a hybrid operator are quantised: by slices of an axis, or as a whole; its activations between
     their extremes, or symmetrically."""
 
@@ -41,7 +41,7 @@ class Form(NamedTuple):
     asymmetric: bool
 
 
-class Hybrid(NamedTuple):
+class HybridOperator(NamedTuple):
     """operand: which input has the weights. axis: of output channels where each may have its scale. needs_axis: the
     kernel takes no single scale. asymmetric: the options say how activations are quantised. moves: the kernel moves
     elements, so its result is integers, too."""
@@ -54,13 +54,13 @@ class Hybrid(NamedTuple):
 
 
 HYBRID = {
-    "CONV_2D": Hybrid(axis=0),
-    "DEPTHWISE_CONV_2D": Hybrid(axis=3, needs_axis=True),
-    "TRANSPOSE_CONV": Hybrid(axis=0),
-    "FULLY_CONNECTED": Hybrid(axis=0, asymmetric=True),
-    "BATCH_MATMUL": Hybrid(asymmetric=True),
-    "GATHER": Hybrid(operand=0, moves=True),
-    "EMBEDDING_LOOKUP": Hybrid(),
+    "CONV_2D": HybridOperator(axis=0),
+    "DEPTHWISE_CONV_2D": HybridOperator(axis=3, needs_axis=True),
+    "TRANSPOSE_CONV": HybridOperator(axis=0),
+    "FULLY_CONNECTED": HybridOperator(axis=0, asymmetric=True),
+    "BATCH_MATMUL": HybridOperator(asymmetric=True),
+    "GATHER": HybridOperator(operand=0, moves=True),
+    "EMBEDDING_LOOKUP": HybridOperator(),
 }
 
 
@@ -130,12 +130,12 @@ def _weights(node: Node) -> Value:
     return value
 
 
-def _is_weights(node: Node, place: int, forms: Mapping[Node, Form]) -> bool:
+def _is_weights(node: Node, place: int, forms: Mapping[Node, WeightForm]) -> bool:
     """Whether an operand of a node gets the form of hybrid weights."""
     return node in forms and place == HYBRID[node.op.name].operand
 
 
-def _form(node: Node, mode: Mode) -> Form | None:
+def _form(node: Node, mode: Mode) -> WeightForm | None:
     """Return how a node's weights are best in int8: the first way that the run time has; None to leave them."""
     row = HYBRID.get(node.op.name)
     value = None if row is None else operand(node, row.operand)
@@ -152,7 +152,7 @@ def _form(node: Node, mode: Mode) -> Form | None:
             specs = {v: parameters.of(v.spec) for v in (value, *(node.outputs if row.moves else ()))}
             attrs = {ASYMMETRIC: asymmetric} if row.asymmetric else {}
             if not late(mode, node, specs, **attrs):
-                return Form(axis, asymmetric)
+                return WeightForm(axis, asymmetric)
     return None
 
 

@@ -1,32 +1,26 @@
-"""The rule tables: which lite operators stand for which catalogue operators.
+"""Legalisation rules: tables from catalogue operators to lite operators.
 
-Lives here: the tables joined, `RULES`; within an operator the order is that of the tables here, first match wins.
-Not here: the walk that applies them (../legalize.py), merging within the dialect (../optimize.py).
+Lives here: `RULES`, the tables joined; rules of one operator are tried in the order of the tables.
+Not here: the pass that applies them, merging within the dialect (../passes.py).
 """
 
 from __future__ import annotations
 
 from ..rewriter import join
 from .arrays import ARRAYS
-from .bits import BITS
-from .colours import COLOURS
 from .composites import COMPOSITES
 from .control import CONTROL
 from .convolution import CONVOLUTION
 from .direct import DIRECT
-from .images import IMAGES
-from .indexing import INDEXING
-from .losses import LOSSES
+from .images import COLOURS, IMAGES
+from .indexing import INDEXING, SCATTERING
+from .integers import BITS, QUANTIZING
+from .linear_algebra import MATRICES, SPECTRAL
 from .matmul import MATMUL
-from .matrices import MATRICES
-from .nn import NN
-from .quantizing import QUANTIZING
+from .nn import LOSSES, NN
 from .random import RANDOM
-from .reductions import REDUCTIONS
-from .scattering import SCATTERING
-from .segments import SEGMENTS
+from .reductions import REDUCTIONS, SEGMENTS
 from .sequences import SEQUENCES
-from .spectral import SPECTRAL
 from .strings import STRINGS
 from .training import TRAINING
 from .volumes import VOLUMES

@@ -1,7 +1,7 @@
-"""Rules for operators without a lite form of their own, taken apart into a few that have one.
+"""Rules for operators without a lite form, decomposed into a few operators that have one.
 
-Lives here: forms that are short and as accurate as the operator, each with the reason.
-Not here: operators for which there is no such form (Atan, Asin, Acos, Erf, Lgamma ...): they are custom operators.
+Lives here: decompositions that are short and as accurate as the operator, each with the reason.
+Not here: operators without such a form (Atan, Asin, Acos, Erf, Lgamma ...), which become custom operators.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ....core.dtypes import int32
 from ....graph import Node, Value
 from ....graph.passes.rewriting import RewriteRule
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
-from .building import number
+from .emission import number
 from .reductions import axes_tensor
 
 

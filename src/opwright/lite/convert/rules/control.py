@@ -1,8 +1,8 @@
 """Rules for control flow: If, Case, While.
 
-Lives here: which lite operator runs which graphs.
-Not here: constants put into the graphs (../sinking.py), lists in loops (../lists/), lowering of the graphs themselves
-(../legalize.py), what the official run time gets wrong (../handing.py).
+Lives here: the lite operators, and the graphs that they run.
+Not here: constants moved into the graphs (../constant_sinking.py), lists in loops (../lists/), legalisation of the
+graphs (../passes.py), outputs that the official run time mishandles (../subgraph_outputs.py).
 """
 
 from __future__ import annotations

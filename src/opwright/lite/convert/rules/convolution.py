@@ -1,10 +1,10 @@
 """Rules for convolutions and pools over images.
 
 Lives here: CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, AVERAGE_POOL_2D, MAX_POOL_2D, with layouts and paddings.
-Not here: bias, scale and activation, which merge afterwards (../optimize.py).
+Not here: bias, scale and activation, which merge afterwards (../passes.py).
 
-The lite operators know channels-last images and the paddings SAME and VALID only: NCHW is transposed on the way in and
-out, explicit paddings become a PAD before, or a slice after, and filters that are constants are transposed here.
+The lite operators take channels-last images and the paddings SAME and VALID alone: NCHW is transposed before and after,
+explicit paddings become a PAD before, or a slice after, and constant filters are transposed during conversion.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def transposed(low: LiteRewriter, x: Value, order: Sequence[int]) -> Value:
     return low.emit("TRANSPOSE", x, low.int32(order), like=x.spec.with_shape(shape))
 
 
-class Image:
+class ImageLayout:
     """One sliding-window operator seen channels-last: its input brought there, and its attributes in that order."""
 
     def __init__(self, node: Node, low: LiteRewriter, x: Value) -> None:
@@ -74,7 +74,7 @@ def _conv2d(node: Node, low: LiteRewriter) -> RuleResult:
     dims = filters.spec.shape.dims
     if x.dtype is not float32:
         return NoMatch(f"CONV_2D takes float32, found {x.dtype.name}")
-    image = Image(node, low, x)
+    image = ImageLayout(node, low, x)
     channels = None if image.x.spec.shape.dims is None else image.x.spec.shape.dims[3]
     if dims is None or None in dims[2:] or channels is None:
         return NoMatch("the numbers of channels are not known")
@@ -102,7 +102,7 @@ def _depthwise(node: Node, low: LiteRewriter) -> RuleResult:
     if not filter.spec.shape.is_fully_defined():
         return NoMatch("the shape of the filter is not known")
     h, w, channels, multiplier = (int(d) for d in filter.spec.shape.dims or () if d is not None)
-    image = Image(node, low, x)
+    image = ImageLayout(node, low, x)
     if image.x.spec.shape.dims is None or image.x.spec.shape.dims[3] is None:
         return NoMatch("the number of channels is not known")
     padding = image.pad()
@@ -131,7 +131,7 @@ def _conv2d_transpose(node: Node, low: LiteRewriter) -> RuleResult:
     sizes, filters, x = node.operands
     if x.dtype is not float32:
         return NoMatch(f"TRANSPOSE_CONV takes float32, found {x.dtype.name}")
-    image = Image(node, low, x)
+    image = ImageLayout(node, low, x)
     if (image.dilation_h, image.dilation_w) != (1, 1):
         return NoMatch("TRANSPOSE_CONV has no dilation")
     kernel, depth = filters.spec.shape.dims, None if image.x.spec.shape.dims is None else image.x.spec.shape.dims[3]
@@ -163,7 +163,7 @@ def _conv2d_transpose(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _image_sizes(
-    low: LiteRewriter, image: Image, sizes: Value, dims: Sequence[int | None], more: Sequence[int]
+    low: LiteRewriter, image: ImageLayout, sizes: Value, dims: Sequence[int | None], more: Sequence[int]
 ) -> Value:
     """The sizes `dims` of an image, channels last; unknown ones are `more` than those that the operator was given."""
     if None not in dims:
@@ -188,7 +188,7 @@ def _pool(op_name: str, outside: float) -> Any:
         (x,) = node.operands
         if x.dtype is not float32:
             return NoMatch(f"{op_name} takes float32, found {x.dtype.name}")
-        image = Image(node, low, x)
+        image = ImageLayout(node, low, x)
         ksize, strides = node.attrs["ksize"], node.attrs["strides"]
         batch, channel = 0, 1 if image.order else 3
         if any(v[i] != 1 for v in (ksize, strides) for i in (batch, channel)):

@@ -1,10 +1,10 @@
-"""Rules for operators that the lite dialect has, too: one node becomes one node.
+"""Rules for catalogue operators with a counterpart in the lite dialect: one node becomes one node.
 
-Lives here: the pairs, and where two differ: operands that are attributes, types of sizes, names of options.
-Not here: operators that take several nodes or layouts (the other modules), merging afterwards (../optimize.py).
+Lives here: the pairs, and their differences: operands that are attributes, types of sizes, names of options.
+Not here: operators that need several nodes or other layouts (the other modules), merging afterwards (../passes.py).
 
-A row says where each operand of the builtin operator comes from; without that it takes the operands as they are.
-Options that bear the name of an attribute have its value.
+A row maps the operands of the builtin operator; without a mapping it takes the operands in order. Options with the name
+of an attribute take its value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ....scalar.table import OF_OPERATOR
 from ... import ops as dialect
 from ...ops import types
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
-from .building import Unfit, only, rank_of
+from .emission import UnmatchedNode, only, rank_of
 
 SLICE_RANK = 5
 """The greatest rank that the official kernels slice."""
@@ -97,7 +97,7 @@ def front(axis: int, rank: int | None) -> int:
 
 
 def axis_of(node: Node, name: str) -> int:
-    """An attribute that is an axis of the first operand, counted from the front. Raises Unfit for an unknown rank."""
+    """Return an axis attribute counted from the front; raise UnmatchedNode if the rank is unknown."""
     return front(node.attrs[name], rank_of(next(node.operands)))
 
 
@@ -112,7 +112,7 @@ def new_axis_operand(node: Node, low: LiteRewriter, operands: Iterator[Value]) -
 
 
 Condition = Callable[[Node], None]
-"""Raises Unfit, whose text is the reason to decline, for a node that the builtin operator does not take."""
+"""Raises UnmatchedNode, whose text is the reason to decline, for a node that the builtin operator does not take."""
 
 
 def of_types(*dtypes: DType) -> Condition:
@@ -125,7 +125,7 @@ def of_ranks(ranks: Container[int | None], reason: str) -> Condition:
 
     def check(node: Node) -> None:
         if next(node.operands).spec.shape.rank not in ranks:
-            raise Unfit(reason)
+            raise UnmatchedNode(reason)
 
     return check
 
@@ -135,7 +135,7 @@ def having(name: str, value: Any, reason: str) -> Condition:
 
     def check(node: Node) -> None:
         if node.attrs.get(name, value) != value:
-            raise Unfit(reason)
+            raise UnmatchedNode(reason)
 
     return check
 

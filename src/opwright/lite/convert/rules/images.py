@@ -1,10 +1,10 @@
-"""Rules for images of another size, for patches of images and for boxes in them.
+"""Rules for resizing, patches and boxes of images, and colour spaces.
 
-Lives here: resizing with its gradients, ExtractImagePatches, NonMaxSuppression.  Not here: colours (colours.py),
-convolutions and pools (convolution.py).
+Lives here: resizing with its gradients, ExtractImagePatches, NonMaxSuppression; RGB and HSV, contrast, saturation, hue.
+Not here: convolutions and pools (convolution.py).
 
-What the dialect cannot resize is a product of two matrices with the image, one for each direction: resizing is linear,
-and for sizes that are known its matrices are what the operator makes of unit vectors.
+A resize that the dialect lacks is a product of the image with two matrices, one for each direction: resizing is linear,
+and for known sizes its matrices are the operator's results on unit vectors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ....core.dtypes import float32, int32
 from ....graph import Node, Value
 from ....graph.passes.rewriting import RewriteRule
 from ..rewriter import LiteRewriter, RuleResult, rule_table
-from .building import along, constant_of, matrix_of, numbered, only, picked, run, sizes
+from .emission import along, constant_of, matrix_of, number, numbered, only, picked, rank_of, run, sizes
 
 FLAGS = ("align_corners", "half_pixel_centers")
 MOST_ELEMENTS = 1 << 22  # of a matrix written to the file
@@ -72,7 +72,7 @@ def _resize_linear(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def sizes_inside(x: Value) -> list[int]:
-    """Height, width and channels of an image. Raises Unfit where one is not known."""
+    """Height, width and channels of an image. Raises UnmatchedNode where one is not known."""
     dims = x.spec.shape.dims
     return sizes(x) if dims is None or None in dims[1:] else [int(d) for d in dims[1:] if d is not None]
 
@@ -164,4 +164,100 @@ IMAGES = rule_table(
         _suppression,
         "the threshold one float up, as boxes go from it on; where scores are soft only a box's equals go by it",
     ),
+)
+
+
+def _channels(low: LiteRewriter, x: Value) -> tuple[Value, ...]:
+    """The three channels, each with the last dimension kept."""
+    return low.emit_many("SPLIT", low.constant(-1 + rank_of(x), low.int32([0]).dtype), x, num_splits=3)
+
+
+def _joined(low: LiteRewriter, parts: tuple[Value, ...]) -> Value:
+    return low.emit("CONCATENATION", parts, axis=rank_of(parts[0]) - 1)
+
+
+def _clipped(low: LiteRewriter, x: Value) -> Value:
+    """Within [0, 1]."""
+    return low.emit("MINIMUM", low.emit("MAXIMUM", x, number(low, 0, x)), number(low, 1, x))
+
+
+def _to_hsv(low: LiteRewriter, x: Value) -> tuple[Value, Value, Value]:
+    only(x, float32)
+    r, g, b = _channels(low, x)
+    value = low.emit("MAXIMUM", low.emit("MAXIMUM", r, g), b)
+    least = low.emit("MINIMUM", low.emit("MINIMUM", r, g), b)
+    d = low.emit("SUB", value, least)
+    zero = number(low, 0, x)
+
+    def or_zero(condition: Value, quotient: Value) -> Value:
+        return low.emit("SELECT_V2", condition, quotient, zero)
+
+    saturation = or_zero(low.emit("GREATER", value, zero), low.emit("DIV", d, value))
+
+    def sixth(p: Value, q: Value, turn: float) -> Value:
+        quotient = low.emit("DIV", low.emit("SUB", p, q), d)
+        return low.emit("ADD", quotient, number(low, turn, x)) if turn else quotient
+
+    by_green = low.emit("SELECT_V2", low.emit("EQUAL", g, value), sixth(b, r, 2), sixth(r, g, 4))
+    sixths = low.emit("SELECT_V2", low.emit("EQUAL", r, value), sixth(g, b, 0), by_green)
+    hue = low.emit("MUL", or_zero(low.emit("GREATER", d, zero), sixths), number(low, 1 / 6, x))
+    negative = low.emit("LESS", hue, zero)
+    return low.emit("SELECT_V2", negative, low.emit("ADD", hue, number(low, 1, x)), hue), saturation, value
+
+
+def _to_rgb(low: LiteRewriter, hue: Value, saturation: Value, value: Value) -> Value:
+    six = low.emit("MUL", hue, number(low, 6, hue))
+
+    def tent(at: float, sign: str) -> Value:
+        """|6 H - 3| - 1 or 2 - |6 H - at|, within [0, 1]."""
+        away = low.emit("ABS", low.emit("SUB", six, number(low, at, hue)))
+        return _clipped(
+            low,
+            low.emit("SUB", away, number(low, 1, hue)) if sign == "+" else low.emit("SUB", number(low, 2, hue), away),
+        )
+
+    parts = []
+    for f in (tent(3, "+"), tent(2, "-"), tent(4, "-")):
+        mixed = low.emit("ADD", low.emit("SUB", number(low, 1, hue), saturation), low.emit("MUL", saturation, f))
+        parts.append(low.emit("MUL", value, mixed))
+    return _joined(low, tuple(parts))
+
+
+def _rgb_to_hsv(node: Node, low: LiteRewriter) -> RuleResult:
+    return _joined(low, _to_hsv(low, next(node.operands)))
+
+
+def _hsv_to_rgb(node: Node, low: LiteRewriter) -> RuleResult:
+    (x,) = node.operands
+    only(x, float32)
+    return _to_rgb(low, *_channels(low, x))
+
+
+def _adjust_hue(node: Node, low: LiteRewriter) -> RuleResult:
+    x, delta = node.operands
+    hue, saturation, value = _to_hsv(low, x)
+    turned = low.emit("FLOOR_MOD", low.emit("ADD", hue, delta), number(low, 1, x))
+    return _to_rgb(low, turned, saturation, value)
+
+
+def _adjust_saturation(node: Node, low: LiteRewriter) -> RuleResult:
+    x, scale = node.operands
+    hue, saturation, value = _to_hsv(low, x)
+    return _to_rgb(low, hue, _clipped(low, low.emit("MUL", saturation, scale)), value)
+
+
+def _adjust_contrast(node: Node, low: LiteRewriter) -> RuleResult:
+    x, factor = node.operands
+    only(x, float32)
+    rank = rank_of(x)
+    mean = low.emit("MEAN", x, low.int32([rank - 3, rank - 2]), keep_dims=True)
+    return low.emit("ADD", low.emit("MUL", low.emit("SUB", x, mean), factor), mean)
+
+
+COLOURS = rule_table(
+    RewriteRule("rgb_to_hsv", "RGBToHSV", _rgb_to_hsv, "its definition"),
+    RewriteRule("hsv_to_rgb", "HSVToRGB", _hsv_to_rgb, "its definition"),
+    RewriteRule("adjust_hue", "AdjustHue", _adjust_hue, "its definition, by way of HSV"),
+    RewriteRule("adjust_saturation", "AdjustSaturation", _adjust_saturation, "its definition, by way of HSV"),
+    RewriteRule("adjust_contrast", "AdjustContrast", _adjust_contrast, "its definition"),
 )

@@ -1,10 +1,11 @@
-"""Rules for matrix products and for sums of products in Einstein's notation.
+"""Rules for matrix products and for Einstein summation.
 
-Lives here: FULLY_CONNECTED for constant weights, BATCH_MATMUL for all else, Einsum as transposes, reshapes and these.
-Not here: bias and activation, which merge afterwards (../optimize.py).
+Lives here: FULLY_CONNECTED for constant weights, BATCH_MATMUL otherwise, Einsum as transposes, reshapes and these.
+Not here: bias and activation, which merge afterwards (../passes.py).
 
-Two factors of an Einsum are brought to [batch, rows, summed] and [batch, summed, columns], multiplied, and put in
-order; of more, two at a time. Which factor is the left one, and how each lies, is chosen so that little is transposed.
+Two factors of an Einsum are permuted to [batch, rows, summed] and [batch, summed, columns], multiplied, and permuted to
+the order of the result; several factors, two at a time. The choice of the left factor, and of each factor's layout,
+minimises transposes.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from ....graph import Node, Value
 from ....graph.passes.rewriting import RewriteRule
 from ....ops.linalg.einsum import expanded, parsed
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
-from .building import Unfit, size_along
 from .convolution import transposed
+from .emission import UnmatchedNode, size_along
 
 
 def _flags(node: Node) -> tuple[bool, bool, bool, bool]:
@@ -108,7 +109,7 @@ def _two(low: LiteRewriter, a: Factor, b: Factor, wanted: str, stretched: set[st
     a, b = _one(low, a, wanted, whole[1] or " "), _one(low, b, wanted, whole[0] or " ")
     summed = [c for c in a.term if c in b.term and c not in wanted]
     if stretched.intersection(summed):
-        raise Unfit("a dimension that is summed over is broadcast")
+        raise UnmatchedNode("a dimension that is summed over is broadcast")
     if _prefers_swap(a, b, wanted):
         a, b = b, a
     batch = [c for c in wanted if c in a.term and c in b.term]
@@ -158,7 +159,7 @@ def _by_matrices(
 ) -> Value:
     """A batch of matrix products; a factor that lies the other way round is left so, and a flag set."""
     if len(batch) > 3:
-        raise Unfit("BATCH_MATMUL takes ranks up to 5")
+        raise UnmatchedNode("BATCH_MATMUL takes ranks up to 5")
     turned_a = list(a.term) == [*batch, *summed, *rows]
     turned_b = list(b.term) != [*batch, *summed, *columns]
     left = _ordered(low, a, [*batch, *summed, *rows] if turned_a else [*batch, *rows, *summed])

@@ -1,7 +1,8 @@
-"""Rules for softmax, bias and normalisation.
+"""Rules for softmax, bias, normalisation and losses.
 
-Lives here: Softmax, LogSoftmax, BiasAdd, FusedBatchNorm (inference), LayerNorm.
-Not here: convolutions and pools (convolution.py), activations (direct.py), merging (../optimize.py).
+Lives here: Softmax, LogSoftmax, BiasAdd, FusedBatchNorm (inference), LayerNorm; cross entropies, BiasAddGrad,
+gradients of Tile, MirrorPad and StridedSlice.
+Not here: convolutions and pools (convolution.py), their gradients (training.py), activations (direct.py).
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from ....graph import Node, Value
 from ....graph.passes.rewriting import RewriteRule
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .convolution import transposed
+from .direct import front
+from .emission import constant_of, only, padded, rank_of, reshaped, sizes, sliced
+from .indexing import MASKS
 
 
 def _softmax(lite: str, **attrs: Any) -> Any:
@@ -94,4 +98,159 @@ NN = rule_table(
     RewriteRule("bias_add", "BiasAdd", _bias_add, "broadcasting adds it to each channel"),
     RewriteRule("batch_norm", "FusedBatchNorm", _fused_batch_norm, "with known statistics it is a scale and an offset"),
     RewriteRule("layer_norm", "LayerNorm", _layer_norm, "its definition"),
+)
+
+
+def _log_softmax(low: LiteRewriter, x: Value, axis: int) -> Value:
+    rank = rank_of(x)
+    if axis == rank - 1:
+        return low.emit("LOG_SOFTMAX", x)
+    order = [*range(rank)]
+    order[axis], order[-1] = order[-1], order[axis]  # its own inverse
+    return transposed(low, low.emit("LOG_SOFTMAX", transposed(low, x, order)), order)
+
+
+def _cross_entropy(node: Node, low: LiteRewriter) -> RuleResult:
+    labels, logits = node.operands
+    only(logits, float32)
+    axis = front(node.attrs["axis"], rank_of(logits))
+    terms = low.emit("MUL", labels, _log_softmax(low, logits, axis))
+    return low.emit("NEG", low.emit("SUM", terms, low.int32([axis])), like=node.outputs[0].spec)
+
+
+def _sparse_cross_entropy(node: Node, low: LiteRewriter) -> RuleResult:
+    labels, logits = node.operands
+    only(logits, float32)
+    rank = rank_of(logits)
+    column = low.emit("EXPAND_DIMS", low.int32(labels), low.int32([rank - 1]))
+    flat = _log_softmax(low, logits, rank - 1)
+    chosen = low.emit("GATHER", flat, column, axis=rank - 1, batch_dims=rank - 1)
+    return low.emit("NEG", low.emit("SQUEEZE", chosen, squeeze_dims=[rank - 1]), like=node.outputs[0].spec)
+
+
+def _bias_add_grad(node: Node, low: LiteRewriter) -> RuleResult:
+    (dy,) = node.operands
+    rank = rank_of(dy)
+    channel = 1 if node.attrs["data_format"].startswith("NC") else rank - 1
+    return low.emit("SUM", dy, low.int32([i for i in range(rank) if i != channel]), like=node.outputs[0].spec)
+
+
+def _tile_grad(node: Node, low: LiteRewriter) -> RuleResult:
+    dy, multiples, _ = node.operands
+    times, dims = constant_of(multiples, "multiples").tolist(), sizes(dy)
+    apart = [v for t, d in zip(times, dims) for v in (t, d // t if t else 0)]
+    repeated = [2 * i for i, t in enumerate(times) if t != 1]
+    y = reshaped(low, dy, apart)
+    y = low.emit("SUM", y, low.int32(repeated)) if repeated else y
+    return reshaped(low, y, [d // t if t else 0 for t, d in zip(times, dims)])
+
+
+def _mirror_pad_grad(node: Node, low: LiteRewriter) -> RuleResult:
+    """For each dimension: both borders turned round and added to what they mirror."""
+    y, paddings = node.operands
+    edge = 1 if node.attrs["mode"].upper() == "REFLECT" else 0
+    for axis, (before, after) in enumerate(constant_of(paddings, "paddings").tolist()):
+        if not before and not after:
+            continue
+        dims = sizes(y)
+        inner = dims[axis] - before - after
+        total = _part(low, y, axis, before, inner)
+        for begin, count, at in ((0, before, edge), (before + inner, after, inner - edge - after)):
+            if count:
+                turned = low.emit("REVERSE_V2", _part(low, y, axis, begin, count), low.int32([axis]))
+                pads = [(0, 0)] * len(dims)
+                pads[axis] = (at, inner - at - count)
+                total = low.emit("ADD", total, padded(low, turned, pads))
+        y = total
+    return y
+
+
+def _part(low: LiteRewriter, x: Value, axis: int, begin: int, count: int) -> Value:
+    starts, counts = [0] * rank_of(x), [-1] * rank_of(x)
+    starts[axis], counts[axis] = begin, count
+    return sliced(low, x, starts, counts)
+
+
+def _strided_slice_grad(node: Node, low: LiteRewriter) -> RuleResult:
+    """dy with zeros between its elements, then around it."""
+    shape, *bounds, dy = node.operands
+    dims = [int(d) for d in constant_of(shape, "the shape")]
+    index = _index_of(dims, [constant_of(b, "a bound").tolist() for b in bounds], {m: node.attrs[m] for m in MASKS})
+    counts = [len(range(d)[i]) for d, i in zip(dims, index)]
+    y = reshaped(low, dy, counts)
+    for axis, (d, taken) in enumerate(zip(dims, index)):
+        places = range(d)[taken]
+        if not len(places):
+            continue
+        if places.step < 0:
+            y = low.emit("REVERSE_V2", y, low.int32([axis]))
+            places = places[::-1]
+        if places.step > 1 and len(places) > 1:
+            y = _spread(low, y, axis, places.step)
+        pads = [(0, 0)] * len(dims)
+        pads[axis] = (places[0], d - 1 - places[-1])
+        y = padded(low, y, pads)
+    return y if 0 not in counts else low.constant(np.zeros(dims), dy.dtype)
+
+
+def _spread(low: LiteRewriter, y: Value, axis: int, step: int) -> Value:
+    """Elements `step` apart along an axis, with zeros between."""
+    dims = sizes(y)
+    apart = reshaped(low, y, [*dims[: axis + 1], 1, *dims[axis + 1 :]])
+    pads = [(0, 0)] * (len(dims) + 1)
+    pads[axis + 1] = (0, step - 1)
+    joined = reshaped(low, padded(low, apart, pads), [*dims[:axis], dims[axis] * step, *dims[axis + 1 :]])
+    counts = [-1] * len(dims)
+    counts[axis] = (dims[axis] - 1) * step + 1
+    return sliced(low, joined, [0] * len(dims), counts)
+
+
+def _index_of(dims: list[int], bounds: list[list[int]], masks: dict[str, int]) -> list[slice]:
+    """What a strided slice takes of each dimension."""
+    begin, end, strides = bounds
+    n = len(begin)
+    bit = {name: [bool(mask >> i & 1) for i in range(n)] for name, mask in masks.items()}
+    named = [i for i in range(n) if not bit["ellipsis_mask"][i] and not bit["new_axis_mask"][i]]
+    index: list[slice] = []
+    for i in range(n):
+        if bit["ellipsis_mask"][i]:
+            index += [slice(None)] * (len(dims) - len(named))
+        elif not bit["new_axis_mask"][i]:
+            if bit["shrink_axis_mask"][i]:
+                at = begin[i] + dims[len(index)] if begin[i] < 0 else begin[i]
+                index.append(slice(at, at + 1))
+            else:
+                first = None if bit["begin_mask"][i] else begin[i]
+                index.append(slice(first, None if bit["end_mask"][i] else end[i], strides[i]))
+    return index + [slice(None)] * (len(dims) - len(index))
+
+
+def _strided_slice_update(node: Node, low: LiteRewriter) -> RuleResult:
+    x, *bounds, value = node.operands
+    dims = sizes(x)
+    index = _index_of(dims, [constant_of(b, "a bound").tolist() for b in bounds], {m: node.attrs[m] for m in MASKS})
+    places = [range(d)[i] for d, i in zip(dims, index)]
+    if any(p.step != 1 for p in places) or node.attrs["new_axis_mask"]:
+        return NoMatch("DYNAMIC_UPDATE_SLICE replaces elements side by side")
+    counts = [len(p) for p in places]
+    shrunk = [bool(node.attrs["shrink_axis_mask"] >> i & 1) for i in range(len(counts))]
+    if node.attrs["ellipsis_mask"] and any(shrunk):
+        return NoMatch("an ellipsis beside single elements")
+    given = sizes(value)
+    kept = [c for c, s in zip(counts, shrunk) if not s]
+    if given != kept:
+        value = low.emit("BROADCAST_TO", value, low.int32(kept))
+    part = reshaped(low, value, counts)
+    starts = low.int32([p[0] if len(p) else 0 for p in places])
+    return low.emit("DYNAMIC_UPDATE_SLICE", x, part, starts, like=node.outputs[0].spec)
+
+
+LOSSES = rule_table(
+    RewriteRule("cross_entropy", "SoftmaxCrossEntropyWithLogits", _cross_entropy, "its definition"),
+    RewriteRule("sparse_cross_entropy", "SparseSoftmaxCrossEntropyWithLogits", _sparse_cross_entropy, "its definition"),
+    RewriteRule("bias_add_grad", "BiasAddGrad", _bias_add_grad, "its definition"),
+    RewriteRule("tile_grad", "TileGrad", _tile_grad, "repetitions stand in a dimension of their own"),
+    RewriteRule("mirror_pad_grad", "MirrorPadGrad", _mirror_pad_grad, "borders are turned round and added"),
+    RewriteRule("strided_slice_grad", "StridedSliceGrad", _strided_slice_grad, "zeros between and around"),
+    RewriteRule("strided_slice_update", "TensorStridedSliceUpdate", _strided_slice_update, "of elements side by side"),
 )

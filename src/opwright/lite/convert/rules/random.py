@@ -1,11 +1,11 @@
 """Rules for random numbers.
 
-Lives here: distributions that RANDOM_UNIFORM, RANDOM_STANDARD_NORMAL and MULTINOMIAL give.
-Not here: the Stateless* operators, whose numbers are promised to be a function of their seed, and distributions drawn
-by rejection: they have no lite form.
+Lives here: distributions built on RANDOM_UNIFORM, RANDOM_STANDARD_NORMAL and MULTINOMIAL.
+Not here: the Stateless* operators, whose numbers are a function of their seed, and distributions drawn by rejection:
+these have no lite form.
 
-The numbers are the official run time's, which are not the library's own: of the same law, with the same rules of seeds.
-Run times keep 32 bits of each seed, so the others are folded into these.
+The numbers are the official run time's, not this library's: of the same distribution, with the same rules of seeds. Run
+times keep 32 bits of each seed, so the others are folded into these.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ....core.dtypes import float32, int32, int64
 from ....graph import Node, Value
 from ....graph.passes.rewriting import RewriteRule
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
-from .building import constant_of, only, rank_of, size_along
+from .emission import constant_of, only, rank_of, size_along
 
 EXACT = 1 << 23  # uniform numbers have so many values: ranges of integers up to some of that are even
 

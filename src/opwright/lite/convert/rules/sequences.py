@@ -1,4 +1,4 @@
-"""Rules for what follows from the order of elements along an axis.
+"""Rules for operators on the order of elements along an axis.
 
 Lives here: SequenceMask, frames, running products, LinSpace, InTopK, UnravelIndex, ShiftByOne.
 Not here: the Sequence* operators on packed sequences with offsets, which have no lite form.
@@ -13,8 +13,8 @@ from ....core.dtypes import float32, int32, int64
 from ....graph import Node, Value
 from ....graph.passes.rewriting import RewriteRule
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
-from .building import constant_of, number, numbered, only, padded, picked, rank_of, reshaped, run, sizes, sliced
 from .direct import front
+from .emission import constant_of, number, numbered, only, padded, picked, rank_of, reshaped, run, sizes, sliced
 
 
 def _sequence_mask(node: Node, low: LiteRewriter) -> RuleResult:

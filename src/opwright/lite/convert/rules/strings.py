@@ -1,9 +1,9 @@
 """Rules for strings, which few official kernels take: operators that only move elements become one GATHER.
 
-Lives here: these.  Not here: the operators whose kernels take strings as they are (arrays.py, indexing.py).
+Lives here: these operators.  Not here: operators whose kernels take strings as they are (arrays.py, indexing.py).
 
-Where the shapes are known it is known where each element of a result comes from: the operator is run on the numbers of
-the elements, and GATHER takes them from the flat tensor.
+Known shapes determine the position of each element of a result: the operator runs on element numbers, and GATHER takes
+these from the flat tensor.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Rules for the gradients of convolutions and pools, and batch normalisation in training: learning on a device.
+"""Rules for training on a device: gradients of convolutions and pools, and batch normalisation in training.
 
 Lives here: Conv2DBackpropFilter, DepthwiseConv2dNativeBackprop*, AvgPoolGrad, MaxPoolGrad, FusedBatchNorm in training.
-Not here: Conv2DBackpropInput, which is TRANSPOSE_CONV (convolution.py), other gradients (losses.py).
+Not here: Conv2DBackpropInput, which is TRANSPOSE_CONV (convolution.py), other gradients (nn.py).
 
-A convolution's gradient by its filter is itself a convolution, in which batch and channels change places, and stride
-and dilation. Pools work channel by channel, so their channels go into the batch.
+The gradient of a convolution by its filter is a convolution with batch and channels, and stride and dilation,
+exchanged. Pools work channel by channel, so their channels go into the batch.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from ....graph import Node, Value
 from ....graph.passes.rewriting import RewriteRule
 from ....ops.windows import Window, window
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
-from .building import Unfit, constant_of, number, only, padded, picked, reshaped, size_along, sliced
-from .convolution import FROM_LAST, Image, transposed
+from .convolution import FROM_LAST, ImageLayout, transposed
+from .emission import UnmatchedNode, constant_of, number, only, padded, picked, reshaped, size_along, sliced
 from .nn import per_channel
 
 
 def _inside(value: Value, *axes: int) -> list[int]:
     dims = value.spec.shape.dims
     if dims is None or any(dims[a] is None for a in axes):
-        raise Unfit("the shape is not known")
+        raise UnmatchedNode("the shape is not known")
     return [int(dims[a] or 0) for a in axes]
 
 
-def _windows(image: Image, spatial: Sequence[int], kernel: Sequence[int]) -> list[Window]:
+def _windows(image: ImageLayout, spatial: Sequence[int], kernel: Sequence[int]) -> list[Window]:
     """How the kernel slid over height and width."""
     steps = ((image.stride_h, image.dilation_h), (image.stride_w, image.dilation_w))
     pads = image.pads[1:3].tolist()
@@ -49,7 +49,7 @@ def _conv_filter(node: Node, low: LiteRewriter) -> RuleResult:
     x, filter_sizes, dy = node.operands
     only(x, float32)
     kh, kw, depth, _ = (int(d) for d in constant_of(filter_sizes, "the shape of the filter"))
-    image = Image(node, low, x)
+    image = ImageLayout(node, low, x)
     back = transposed(low, dy, (0, 2, 3, 1)) if image.order else dy
     *spatial, channels = _inside(image.x, 1, 2, 3)
     if depth != channels:
@@ -73,7 +73,7 @@ def _depthwise_filter(node: Node, low: LiteRewriter) -> RuleResult:
     x, filter_sizes, dy = node.operands
     only(x, float32)
     kh, kw, channels, m = (int(d) for d in constant_of(filter_sizes, "the shape of the filter"))
-    image = Image(node, low, x)
+    image = ImageLayout(node, low, x)
     back = transposed(low, dy, (0, 2, 3, 1)) if image.order else dy
     n = (image.x.spec.shape.dims or (None,))[0]
     oh, ow = _inside(back, 1, 2)
@@ -126,7 +126,7 @@ def spread(low: LiteRewriter, x: Value, filters: Value, spatial: Sequence[int], 
 def _depthwise_input(node: Node, low: LiteRewriter) -> RuleResult:
     _, filters, dy = node.operands
     only(dy, float32)
-    image = Image(node, low, dy)
+    image = ImageLayout(node, low, dy)
     if (image.dilation_h, image.dilation_w) != (1, 1):
         return NoMatch("TRANSPOSE_CONV has no dilation")
     dims = image.out.shape.dims
@@ -144,7 +144,7 @@ def _depthwise_input(node: Node, low: LiteRewriter) -> RuleResult:
     return image.back(spread(low, image.x, dense, (h, w), _windows(image, (h, w), (kh, kw))))
 
 
-class Planes:
+class ImagePlanes:
     """A pool's operands with each channel an image of its own: [n c, h, w, 1]."""
 
     def __init__(self, node: Node, low: LiteRewriter, shape: Sequence[int | None]) -> None:
@@ -152,12 +152,12 @@ class Planes:
         self.low, self.first = low, attrs["data_format"] == "NCHW"
         h, w, c = (shape[2], shape[3], shape[1]) if self.first else (shape[1], shape[2], shape[3])
         if h is None or w is None or c is None:
-            raise Unfit("the shape of the image is not known")
+            raise UnmatchedNode("the shape of the image is not known")
         self.n, self.spatial, self.channels = shape[0], (int(h), int(w)), int(c)
         pads = np.array(attrs.get("explicit_paddings") or (0,) * 8).reshape(4, 2)
         at = slice(2, 4) if self.first else slice(1, 3)
         if any(v[0] != 1 or v[1 if self.first else 3] != 1 for v in (attrs["ksize"], attrs["strides"])):
-            raise Unfit("a pool over batch or channels")
+            raise UnmatchedNode("a pool over batch or channels")
         self.windows = [
             window(n, k, s, 1, attrs["padding"], p)
             for n, k, s, p in zip(self.spatial, attrs["ksize"][at], attrs["strides"][at], pads[at].tolist())
@@ -178,7 +178,7 @@ class Planes:
 def _average_grad(node: Node, low: LiteRewriter) -> RuleResult:
     _, dy = node.operands
     only(dy, float32)
-    planes = Planes(node, low, node.outputs[0].spec.shape.dims or (None,) * 4)
+    planes = ImagePlanes(node, low, node.outputs[0].spec.shape.dims or (None,) * 4)
     rows, columns = planes.windows
     shares = 1 / np.multiply.outer(_counts(rows), _counts(columns))[..., None]
     values = low.emit("MUL", planes.apart(dy), low.constant(shares, float32))
@@ -195,7 +195,7 @@ def _max_grad(node: Node, low: LiteRewriter) -> RuleResult:
     """The elements each window saw, which of them is the first largest, and the gradient put there."""
     x, _, dy = node.operands
     only(x, float32)
-    planes = Planes(node, low, x.spec.shape.dims or (None,) * 4)
+    planes = ImagePlanes(node, low, x.spec.shape.dims or (None,) * 4)
     (h, w), (rows, columns) = planes.spatial, planes.windows
     k = rows.kernel * columns.kernel
     down, across = ((np.arange(v.out)[:, None] * v.stride + np.arange(v.kernel) - v.before) for v in (rows, columns))

@@ -16,8 +16,8 @@ from ....core.dtypes import float32
 from ....graph import Node, Value
 from ....graph.passes.rewriting import RewriteRule
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
-from .building import only, padded, reshaped, size_along, sliced
 from .convolution import transposed
+from .emission import only, padded, reshaped, size_along, sliced
 
 TO_LAST, FROM_LAST = (0, 2, 3, 4, 1), (0, 4, 1, 2, 3)  # NCDHW <-> NDHWC
 

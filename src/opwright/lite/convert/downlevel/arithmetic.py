@@ -1,0 +1,181 @@
+"""Older forms of element-wise operators and reductions.
+
+Lives here: GELU, ATAN2, SIGN, HARD_SWISH, ... in terms of their predecessors.
+Not here: the same operators on types that came later (widen_types.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ....core.constants import GELU_CUBIC, GELU_SLOPE
+from ....core.dtypes import float32, int32
+from ....graph import Node, Value
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
+from ..rules.emission import number, sizes
+
+# Abramowitz and Stegun 7.1.26: erf to 1.5e-7, which is float32's own precision near 1.
+ERF_P = 0.3275911
+ERF = (0.0, 0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
+
+# atan(t) = t P(t^2) on 0..1: a Chebyshev fit in float64 (numpy.polynomial, degree 8 in t^2), error below 2e-8.
+ATAN = (
+    0.9999999842,
+    -0.3333306678,
+    0.1999248358,
+    -0.1420257051,
+    0.106367541,
+    -0.07495445443,
+    0.04258760747,
+    -0.0160050305,
+    0.002834064299,
+)
+
+
+def polynomial(low: LiteRewriter, coefficients: Sequence[float], x: Value) -> Value:
+    """Emit c0 + c1 x + c2 x^2 + ..., by Horner's rule."""
+    *others, last = coefficients
+    total: Any = None
+    for c in reversed(others):
+        scaled = low.emit("MUL", x, number(low, last, x) if total is None else total)
+        total = low.emit("ADD", scaled, number(low, c, x))
+    return total
+
+
+def erf(low: LiteRewriter, x: Value) -> Value:
+    """The error function of float32, to 1.5e-7."""
+    size = low.emit("ABS", x)
+    one = number(low, 1, x)
+    t = low.emit("DIV", one, low.emit("ADD", low.emit("MUL", size, number(low, ERF_P, x)), one))
+    tail = low.emit("MUL", polynomial(low, ERF, t), low.emit("EXP", low.emit("NEG", low.emit("MUL", x, x))))
+    return low.emit("MUL", sign(low, x), low.emit("SUB", one, tail))
+
+
+def sign(low: LiteRewriter, x: Value) -> Value:
+    """1, 0 or -1 by two comparisons; what is not a number stays so."""
+    zero = number(low, 0, x)
+    positive, negative = (low.cast(low.emit(op, x, zero), x.dtype) for op in ("GREATER", "LESS"))
+    both = low.emit("SUB", positive, negative)
+    if not x.dtype.is_floating:
+        return both
+    return low.emit("SELECT", low.emit("EQUAL", x, x), both, x)
+
+
+def _sign(node: Node, low: LiteRewriter) -> RuleResult:
+    (x,) = node.operands
+    return sign(low, x)
+
+
+def _gelu(node: Node, low: LiteRewriter) -> RuleResult:
+    (x,) = node.operands
+    if x.dtype is not float32:
+        return NoMatch(f"GELU of {x.dtype.name}")
+    if node.attrs["approximate"]:  # Hendrycks and Gimpel 2016
+        cube = low.emit("MUL", low.emit("MUL", x, x), x)
+        inner = low.emit("ADD", x, low.emit("MUL", cube, number(low, GELU_CUBIC, x)))
+        # 1 + tanh(t) would cancel for negative t; it is twice the logistic function of 2 t
+        return low.emit("MUL", x, low.emit("LOGISTIC", low.emit("MUL", inner, number(low, 2 * GELU_SLOPE, x))))
+    gate = erf(low, low.emit("MUL", x, number(low, math.sqrt(0.5), x)))
+    half = low.emit("MUL", x, number(low, 0.5, x))
+    return low.emit("MUL", half, low.emit("ADD", gate, number(low, 1, x)))
+
+
+def _atan2(node: Node, low: LiteRewriter) -> RuleResult:
+    """The angle within the first octant, then by symmetry; a zero keeps no sign here."""
+    y, x = node.operands
+    if x.dtype is not float32 or sizes(x) != sizes(y):
+        return NoMatch("ATAN2 of one shape, in float32")
+    largest, least = float(np.finfo(np.float32).max), float(np.finfo(np.float32).tiny)
+    across, up = (low.emit("MINIMUM", low.emit("ABS", v), number(low, largest, v)) for v in (x, y))
+    longer = low.emit("MAXIMUM", low.emit("MAXIMUM", across, up), number(low, least, x))
+    t = low.emit("DIV", low.emit("MINIMUM", across, up), longer)
+    angle = low.emit("MUL", t, polynomial(low, ATAN, low.emit("MUL", t, t)))
+
+    def turned(where: Value, by: float, angle: Value) -> Value:
+        return low.emit("SELECT", where, low.emit("SUB", number(low, by, angle), angle), angle)
+
+    angle = turned(low.emit("GREATER", up, across), math.pi / 2, angle)
+    angle = turned(low.emit("LESS", x, number(low, 0, x)), math.pi, angle)
+    return turned(low.emit("LESS", y, number(low, 0, y)), 0.0, angle)
+
+
+def _relu_0_to_1(node: Node, low: LiteRewriter) -> RuleResult:
+    (x,) = node.operands
+    return low.emit("MINIMUM", low.emit("RELU", x), number(low, 1, x))
+
+
+def _hard_swish(node: Node, low: LiteRewriter) -> RuleResult:
+    (x,) = node.operands
+    gate = low.emit("RELU6", low.emit("ADD", x, number(low, 3, x)))
+    return low.emit("MUL", low.emit("MUL", x, gate), number(low, 1 / 6, x))
+
+
+def _below(low: LiteRewriter, x: Value) -> Value:
+    """min(x, 0), in operators older than MINIMUM."""
+    return low.emit("NEG", low.emit("RELU", low.emit("NEG", x)))
+
+
+def _elu(node: Node, low: LiteRewriter) -> RuleResult:
+    (x,) = node.operands
+    below = low.emit("SUB", low.emit("EXP", _below(low, x)), number(low, 1, x))
+    return low.emit("ADD", low.emit("RELU", x), below)
+
+
+def _leaky_relu(node: Node, low: LiteRewriter) -> RuleResult:
+    (x,) = node.operands
+    below = low.emit("MUL", _below(low, x), number(low, node.attrs["alpha"], x))
+    return low.emit("ADD", low.emit("RELU", x), below)
+
+
+def _abs(node: Node, low: LiteRewriter) -> RuleResult:
+    (x,) = node.operands
+    if x.dtype is not int32:
+        return NoMatch(f"ABS of {x.dtype.name}")
+    return low.emit("MAXIMUM", x, low.emit("NEG", x))
+
+
+def _square(node: Node, low: LiteRewriter) -> RuleResult:
+    (x,) = node.operands
+    return low.emit("MUL", x, x)
+
+
+def _squared_difference(node: Node, low: LiteRewriter) -> RuleResult:
+    difference = low.emit("SUB", *node.operands)
+    return low.emit("MUL", difference, difference)
+
+
+def _reduce_all(node: Node, low: LiteRewriter) -> RuleResult:
+    x, axes = node.operands
+    some_not = low.emit("REDUCE_ANY", low.emit("LOGICAL_NOT", x), axes, keep_dims=node.attrs["keep_dims"])
+    return low.emit("LOGICAL_NOT", some_not)
+
+
+def _bucketize(node: Node, low: LiteRewriter) -> RuleResult:
+    (x,), boundaries = node.operands, node.attrs["boundaries"]
+    if not boundaries or not x.dtype.is_floating:
+        return NoMatch("BUCKETIZE of floats, with boundaries")
+    flat = low.emit("RESHAPE", x, low.int32([-1, 1]))
+    over = low.emit("GREATER_EQUAL", flat, low.constant(boundaries, x.dtype))
+    count = low.emit("SUM", low.cast(over, int32), low.int32([1]), keep_dims=False)
+    return low.emit("RESHAPE", count, low.int32(sizes(x)), like=node.outputs[0].spec)
+
+
+ARITHMETIC = rule_table(
+    RewriteRule("gelu_by_erf", "GELU", _gelu, "its definition; erf to 1.5e-7"),
+    RewriteRule("atan2_by_octant", "ATAN2", _atan2, "a polynomial of the ratio, to 1e-7; of zeros the sign is lost"),
+    RewriteRule("sign_by_comparison", "SIGN", _sign, "its definition"),
+    RewriteRule("relu_0_to_1", "RELU_0_TO_1", _relu_0_to_1, "its definition"),
+    RewriteRule("hard_swish_apart", "HARD_SWISH", _hard_swish, "its definition"),
+    RewriteRule("elu_apart", "ELU", _elu, "its definition; near 0 to 1e-7, as exp(x) - 1 is"),
+    RewriteRule("leaky_relu_apart", "LEAKY_RELU", _leaky_relu, "its definition"),
+    RewriteRule("abs_by_maximum", "ABS", _abs, "max(x, -x)"),
+    RewriteRule("square_by_mul", "SQUARE", _square, "x x"),
+    RewriteRule("squared_difference_apart", "SQUARED_DIFFERENCE", _squared_difference, "its definition"),
+    RewriteRule("all_by_any", "REDUCE_ALL", _reduce_all, "De Morgan"),
+    RewriteRule("bucketize_by_counting", "BUCKETIZE", _bucketize, "how many boundaries are not above x"),
+)

@@ -1,0 +1,177 @@
+"""Older forms of broadcasting, selection, gathering, updates of slices, resizing and space-to-depth moves.
+
+Lives here: BROADCAST_TO, BROADCAST_ARGS, SELECT_V2, GATHER with batches, WHERE of numbers, DYNAMIC_UPDATE_SLICE;
+RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR with half-pixel centers, DEPTH_TO_SPACE, blocks of batches.
+Not here: the same for high ranks (ranks.py) or later types (widen_types.py), the pixels that resizing reads
+(scalar/resampling.py).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ....core.dtypes import bool, float32, int32
+from ....graph import Node, Value
+from ....graph.passes.rewriting import RewriteRule
+from ...ops.images import sampling
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
+from ..rules.emission import constant_of, number, reshaped, sizes
+from .ranks import spread
+
+
+def _broadcast_to(node: Node, low: LiteRewriter) -> RuleResult:
+    (x, _), out = node.operands, sizes(node.outputs[0], "the shape of the result")
+    dims = [1] * (len(out) - len(sizes(x))) + sizes(x)
+    return low.emit(
+        "TILE",
+        reshaped(low, x, dims),
+        low.int32([n // max(d, 1) for n, d in zip(out, dims)]),
+        like=node.outputs[0].spec,
+    )
+
+
+def _broadcast_args(node: Node, low: LiteRewriter) -> RuleResult:
+    """Of two sizes the one that is not 1."""
+    shapes, (rank,) = list(node.operands), sizes(node.outputs[0], "the shape of the result")
+    for i, shape in enumerate(shapes):
+        missing = rank - sizes(shape)[0]
+        if missing:
+            ones = low.constant(np.ones(missing), shape.dtype)
+            shapes[i] = low.emit("CONCATENATION", (ones, shape), axis=0)
+    x, y = shapes
+    return low.emit("SELECT", low.emit("EQUAL", x, number(low, 1, x)), y, x, like=node.outputs[0].spec)
+
+
+def _select_v2(node: Node, low: LiteRewriter) -> RuleResult:
+    out = sizes(node.outputs[0], "the shape of the result")
+    return low.emit("SELECT", *(spread(low, v, out) for v in node.operands), like=node.outputs[0].spec)
+
+
+def _gather_batches(node: Node, low: LiteRewriter) -> RuleResult:
+    """The batches one after another, and each index moved on to its own."""
+    (x, indices), b = list(node.operands)[:2], node.attrs["batch_dims"]
+    dims, picked = sizes(x), sizes(indices)
+    if b <= 0 or node.attrs["axis"] % len(dims) != b:
+        return NoMatch("GATHER with batches, along the axis after them")
+    batches, n = math.prod(dims[:b]), dims[b]
+    each = math.prod(picked[b:])
+    first = low.constant(np.arange(batches).reshape(-1, 1) * n, int32)
+    flat = low.emit("ADD", reshaped(low, low.int32(indices), [batches, each]), first)
+    rows = reshaped(low, x, [batches * n, *dims[b + 1 :]])
+    y = low.emit("GATHER", rows, reshaped(low, flat, [batches * each]), axis=0)
+    return reshaped(low, y, sizes(node.outputs[0], "the shape of the result"))
+
+
+def _where(node: Node, low: LiteRewriter) -> RuleResult:
+    (x,) = node.operands
+    if x.dtype is bool:
+        return NoMatch("WHERE of bools is the oldest form")
+    return low.emit("WHERE", low.emit("NOT_EQUAL", x, number(low, 0, x)), like=node.outputs[0].spec)
+
+
+def _dynamic_update_slice(node: Node, low: LiteRewriter) -> RuleResult:
+    """The update padded to the operand's shape, and chosen where it lies. Axes it covers whole are seen as one."""
+    x, update, start = node.operands
+    dims, size = sizes(x), sizes(update)
+    begin = low.int32(start)
+    covered = len(dims)
+    while covered > 1 and dims[covered - 1] == size[covered - 1]:
+        covered -= 1
+    if covered < len(dims):
+        tail = math.prod(dims[covered:])
+        x, update = reshaped(low, x, [*dims[:covered], tail]), reshaped(low, update, [*size[:covered], tail])
+        begin = low.emit("SLICE", begin, low.int32([0]), low.int32([covered]))
+        begin = low.emit("CONCATENATION", (begin, low.int32([0])), axis=0)
+        dims, size = [*dims[:covered], tail], [*size[:covered], tail]
+    if not dims or x.dtype is bool:
+        return NoMatch("DYNAMIC_UPDATE_SLICE of numbers, of one dimension or more")
+    room = low.int32([n - s for n, s in zip(dims, size)])
+    begin = low.emit("MINIMUM", low.emit("MAXIMUM", begin, low.constant(0, int32)), room)
+    edges = low.emit("PACK", (begin, low.emit("SUB", room, begin)), values_count=2, axis=1)
+    padded = low.emit("PAD", update, edges, like=x.spec)
+    inside = low.emit("PAD", low.constant(np.ones(size), int32), edges, like=x.spec.with_dtype(int32))
+    chosen = low.emit("SELECT", low.emit("NOT_EQUAL", inside, low.constant(0, int32)), padded, x)
+    return reshaped(low, chosen, sizes(node.outputs[0], "the shape of the result"))
+
+
+INDEXING = rule_table(
+    RewriteRule("broadcast_by_tile", "BROADCAST_TO", _broadcast_to, "the same repetition"),
+    RewriteRule("broadcast_args_by_select", "BROADCAST_ARGS", _broadcast_args, "its definition"),
+    RewriteRule("select_after_broadcast", "SELECT_V2", _select_v2, "its definition"),
+    RewriteRule("gather_flat", "GATHER", _gather_batches, "the same elements"),
+    RewriteRule("where_not_0", "WHERE", _where, "its definition"),
+    RewriteRule("update_by_select", "DYNAMIC_UPDATE_SLICE", _dynamic_update_slice, "its definition"),
+)
+
+
+def _target(node: Node) -> tuple[Value, list[tuple[int, int]]]:
+    """The image, and its size in and out for rows and columns."""
+    x, size = node.operands
+    out = constant_of(size, "the size").reshape(-1).tolist()
+    dims = x.spec.shape.dims
+    found = [1, 1] if dims is None else [d or 0 for d in dims[1:3]]
+    return x, list(zip(found, out))
+
+
+def _nearest(node: Node, low: LiteRewriter) -> RuleResult:
+    x, axes = _target(node)
+    for axis, (n, out) in enumerate(axes, 1):
+        if n == 0:
+            return NoMatch("the size of the image is not known")
+        x = low.emit(
+            "GATHER", x, low.int32(sampling(node.op.bind(dict(node.attrs)), n, out).nearest().tolist()), axis=axis
+        )
+    return x
+
+
+def _bilinear(node: Node, low: LiteRewriter) -> RuleResult:
+    x, axes = _target(node)
+    if x.dtype is not float32:
+        return NoMatch(f"RESIZE_BILINEAR of {x.dtype.name}")
+    for axis, (n, out) in enumerate(axes, 1):
+        if n == 0:
+            return NoMatch("the size of the image is not known")
+        low_place, high_place, fraction = sampling(node.op.bind(dict(node.attrs)), n, out).between()
+        weight = np.asarray(fraction, np.float32).reshape([out if a == axis else 1 for a in range(4)])
+        first, second = (low.emit("GATHER", x, low.int32(p.tolist()), axis=axis) for p in (low_place, high_place))
+        x = low.emit(
+            "ADD",
+            low.emit("MUL", first, low.constant(1 - weight, float32)),
+            low.emit("MUL", second, low.constant(weight, float32)),
+        )
+    return x
+
+
+def _depth_to_space(node: Node, low: LiteRewriter) -> RuleResult:
+    """[n, h, w, (i, j, c)] to [n, (h, i), (w, j), c]: only h, w and i change places."""
+    (x,), block = node.operands, node.attrs["block_size"]
+    dims = x.spec.shape.dims
+    if dims is None or None in dims[1:]:
+        return NoMatch("the size of the image is not known")
+    h, w, c = (int(d) for d in dims[1:] if d is not None)
+    y = low.emit("RESHAPE", x, low.int32([-1, w, block, c // block]))
+    y = low.emit("TRANSPOSE", y, low.int32([0, 2, 1, 3]))
+    return low.emit("RESHAPE", y, low.int32([-1, h * block, w * block, c // block**2]), like=node.outputs[0].spec)
+
+
+def _batches(node: Node, low: LiteRewriter) -> RuleResult:
+    """[n, l, c] as an image of width 1."""
+    x, block, borders = node.operands
+    if x.spec.shape.rank != 3:
+        return NoMatch("blocks of one dimension, or two")
+    blocks = constant_of(block, "the block").reshape(-1).tolist()
+    edges = constant_of(borders, "the borders").reshape(-1, 2).tolist()
+    image = low.emit("EXPAND_DIMS", x, low.int32([2]))
+    y = low.emit(node.op.name, image, low.int32([*blocks, 1]), low.int32([*edges, [0, 0]]))
+    return low.emit("SQUEEZE", y, squeeze_dims=[2], like=node.outputs[0].spec)
+
+
+IMAGES = rule_table(
+    RewriteRule("nearest_by_gather", "RESIZE_NEAREST_NEIGHBOR", _nearest, "the same pixels"),
+    RewriteRule("bilinear_by_gather", "RESIZE_BILINEAR", _bilinear, "rows, then columns, with the same weights"),
+    RewriteRule("depth_to_space_apart", "DEPTH_TO_SPACE", _depth_to_space, "the same elements"),
+    RewriteRule("batches_of_images", "SPACE_TO_BATCH_ND", _batches, "a width of 1"),
+    RewriteRule("batches_of_images", "BATCH_TO_SPACE_ND", _batches, "a width of 1"),
+)

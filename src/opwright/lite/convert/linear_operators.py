@@ -1,0 +1,275 @@
+"""Patterns around linear operators: matrix products without reshapes and transposes, scales and offsets in weights.
+
+Lives here: PRODUCTS, around FULLY_CONNECTED and BATCH_MATMUL; SCALING, scales, offsets and paddings before a
+linear operator folded into it.
+Not here: nodes after an operator merged into it (operator_fusion.py).
+
+A convolution of s x + t is one of x with the filter's input channels scaled by s, and the filter's sum by t added to
+the bias; the latter only if no padding takes the place of t.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...core.constants import FUSED_CLAMPS
+from ...core.dtypes import float32
+from ...graph import Node, Value
+from ...graph.passes.rewriting import RewriteRule
+from ...ops.windows import window
+from .layout import order_of
+from .operator_fusion import LINEAR, NO, bias_of, channels_of
+from .rewriter import LiteRewriter, RuleResult, rule_table
+
+
+def _constant_weights(node: Node, low: LiteRewriter) -> RuleResult:
+    """BATCH_MATMUL by one constant matrix."""
+    x, y = node.operands
+    weights, rank = y.constant, x.spec.shape.rank
+    if weights is None or x.dtype is not float32 or rank is None or rank < 2 or node.attrs["adj_x"]:
+        return NO
+    if weights.ndim > rank or math.prod(weights.shape[:-2]) != 1:
+        return NO
+    matrix = weights.reshape(weights.shape[-2:])
+    rows = matrix if node.attrs["adj_y"] else np.ascontiguousarray(matrix.T)
+    return low.emit(
+        "FULLY_CONNECTED", x, low.constant(rows, float32), None, keep_num_dims=rank > 2, like=node.outputs[0].spec
+    )
+
+
+def _transposed_operand(node: Node, low: LiteRewriter) -> RuleResult:
+    """A transpose of the last two dimensions is a flag."""
+    operands = list(node.operands)
+    for i, (value, flag) in enumerate(zip(operands, ("adj_x", "adj_y"))):
+        inner = low.producer(value, "TRANSPOSE")
+        order = order_of(inner)
+        if inner is None or order is None or len(order) < 2:
+            continue
+        n = len(order)
+        if order == [*range(n - 2), n - 1, n - 2]:
+            operands[i] = next(inner.operands)
+            flipped: dict[str, Any] = {flag: not node.attrs[flag]}
+            return low.recreate(node, *operands, **flipped)
+    return NO
+
+
+def _around(node: Node, low: LiteRewriter) -> RuleResult:
+    """RESHAPE to rows, FULLY_CONNECTED, RESHAPE: one of the reshapes goes, or both."""
+    y, _ = node.operands
+    product = low.producer(y, "FULLY_CONNECTED")
+    if product is None:
+        return NO
+    flat, rows = product.inputs[:2]
+    made = flat.node if isinstance(flat, Value) else None
+    if made is None or made.op.name != "RESHAPE" or not isinstance(rows, Value):
+        return NO
+    x, wanted = next(made.operands), node.outputs[0].spec.shape.dims
+    found, (n, k) = x.spec.shape.dims, rows.spec.shape.dims or (None, None)
+    if found is None or wanted is None or k is None or n is None or len(wanted) < 2:
+        return NO
+    like = node.outputs[0].spec
+    if len(found) >= 2 and found[-1] == k and (found[:-1], wanted[-1]) == (wanted[:-1], n) and found.count(None) < 2:
+        return low.recreate(product, x, *product.inputs[1:], keep_num_dims=len(found) > 2, like=like)
+    if wanted[-1] == n and len(wanted) > 2 and wanted.count(None) < 2:
+        inner = [*wanted[:-1], k]
+        rows_apart = low.emit(
+            "RESHAPE", x, low.int32([-1 if d is None else d for d in inner]), like=x.spec.with_shape(inner)
+        )
+        return low.recreate(product, rows_apart, *product.inputs[1:], keep_num_dims=True, like=like)
+    if len(found) > 2 and found[-1] == k and not product.attrs["keep_num_dims"]:
+        whole = low.recreate(
+            product, x, *product.inputs[1:], keep_num_dims=True, like=x.spec.with_shape([*found[:-1], n])
+        )
+        return low.recreate(node, whole, *node.inputs[1:])
+    return NO
+
+
+def _rows_first(node: Node, low: LiteRewriter) -> RuleResult:
+    """What only joins rows before a product of rows need not."""
+    x = node.inputs[0]
+    assert isinstance(x, Value)
+    made = x.node
+    if node.attrs["keep_num_dims"] or made is None or made.op.name != "RESHAPE" or x.spec.shape.rank != 2:
+        return NO
+    source = next(made.operands)
+    dims, k = source.spec.shape.dims, (x.spec.shape.dims or (None, None))[1]
+    if k is None or dims is None or len(dims) != 2 or dims[1] != k:
+        return NO
+    return low.recreate(node, source, *node.inputs[1:])
+
+
+def _through_reshape(node: Node, low: LiteRewriter) -> RuleResult:
+    """A constant for each output channel joined after a RESHAPE that takes the channels apart, or leaves them."""
+    operands = tuple(node.operands)
+    commutes = node.op.name in ("ADD", "MUL")
+    if node.outputs[0].dtype is not float32:
+        return NO
+    for x, c in (operands, operands[::-1]) if commutes else (operands,):
+        shaping, constant = low.producer(x, "RESHAPE", "SQUEEZE", "EXPAND_DIMS"), c.constant
+        if shaping is None or constant is None or x.spec.shape != node.outputs[0].spec.shape:
+            continue
+        source = next(shaping.operands)
+        linear = low.producer(source, *LINEAR)
+        if linear is None or linear.attrs["fused_activation_function"] != "NONE" or bias_of(linear) is None:
+            continue
+        vector = _per_channel(x, constant, channels_of(linear))
+        if vector is None or (source.spec.shape.dims or (None,))[-1] != len(vector):
+            continue
+        joined = low.recreate(node, source, low.constant(vector, float32), like=source.spec)
+        return low.recreate(shaping, joined, *shaping.inputs[1:], like=node.outputs[0].spec)
+    return NO
+
+
+def _per_channel(x: Value, constant: np.ndarray, n: int) -> np.ndarray | None:
+    """A constant as one number for each of n channels, which the last dimensions of x are; None where it is not."""
+    dims = x.spec.shape.dims
+    if dims is None or constant.ndim > len(dims):
+        return None
+    tail: list[int] = []
+    for d in reversed(dims):
+        if d is None or (tail and math.prod(tail) == n):
+            break
+        tail.insert(0, d)
+    if math.prod(tail) != n:
+        return None
+    if any(d != 1 for d in constant.shape[: max(0, constant.ndim - len(tail))]):
+        return None
+    inner = constant.reshape(constant.shape[max(0, constant.ndim - len(tail)) :])
+    return np.ascontiguousarray(np.broadcast_to(inner, tail).reshape(-1))
+
+
+def _activation_through_reshape(node: Node, low: LiteRewriter) -> RuleResult:
+    """An activation after a RESHAPE of what could do it itself."""
+    (x,) = node.operands
+    shaping = low.producer(x, "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+    if shaping is None or x.dtype is not float32:
+        return NO
+    source = next(shaping.operands)
+    if low.producer(source, *LINEAR) is None:
+        return NO
+    y = low.recreate(node, source, like=source.spec)
+    return low.recreate(shaping, y, *shaping.inputs[1:], like=node.outputs[0].spec)
+
+
+PRODUCTS = rule_table(
+    RewriteRule("transposed_operand", "BATCH_MATMUL", _transposed_operand, "the operator transposes by itself"),
+    RewriteRule("constant_weights", "BATCH_MATMUL", _constant_weights, "its rows are the columns of the matrix"),
+    RewriteRule("reshape_around", "RESHAPE", _around, "a product of rows leaves the other dimensions alone"),
+    RewriteRule("reshape_before", "FULLY_CONNECTED", _rows_first, "rows are rows"),
+    *(
+        RewriteRule("channels_through_reshape", op, _through_reshape, "each element meets the same number")
+        for op in ("ADD", "SUB", "MUL", "DIV")
+    ),
+    *(
+        RewriteRule("activation_through_reshape", op, _activation_through_reshape, "element by element")
+        for op in FUSED_CLAMPS
+    ),
+)
+
+
+# Operators whose filter has the channels of x, and along which of its axes; their x is operand 0.
+INPUT_AXIS = {"CONV_2D": 3, "FULLY_CONNECTED": 1, "DEPTHWISE_CONV_2D": 3, "CONV_3D": 3}
+
+
+def _before(node: Node, low: LiteRewriter, *op_names: str) -> tuple[Node, Value, np.ndarray, np.ndarray] | None:
+    """The arithmetic before a linear operator, its operand, the constant for each input channel, and the filter."""
+    x, weights = node.inputs[:2]
+    assert isinstance(x, Value)
+    assert isinstance(weights, Value)
+    made, filter = low.producer(x, *op_names), weights.constant
+    if made is None or filter is None or x.dtype is not float32 or made.attrs["fused_activation_function"] != "NONE":
+        return None
+    if node.op.name == "FULLY_CONNECTED" and not node.attrs["keep_num_dims"] and x.spec.shape.rank != 2:
+        return None
+    axis = INPUT_AXIS[node.op.name]
+    multiplier = node.attrs.get("depth_multiplier", 1) if node.op.name == "DEPTHWISE_CONV_2D" else 1
+    n = filter.shape[axis] // max(multiplier, 1)
+    operands = tuple(made.operands)
+    for y, c in (operands, operands[::-1]) if made.op.name in ("MUL", "ADD") else (operands,):
+        constant = c.constant
+        if constant is None or y.constant is not None or y.spec.shape != x.spec.shape:
+            continue
+        if (x.spec.shape.dims or (None,))[-1] != n:
+            return None  # groups
+        if constant.size == 1 or (constant.size == n and constant.shape[-1] == n):
+            vector = np.broadcast_to(constant.reshape(-1), (n,))
+            return made, y, np.repeat(vector, multiplier), filter
+    return None
+
+
+def _scale_before(node: Node, low: LiteRewriter) -> RuleResult:
+    found = _before(node, low, "MUL", "DIV")
+    if found is None:
+        return NO
+    made, y, vector, filter = found
+    weights = node.inputs[1]
+    if isinstance(weights, Value) and low.uses.get(weights, 0) > 1:
+        return NO  # shared weights would be in the file twice
+    factor = vector if made.op.name == "MUL" else np.float32(1) / vector
+    if not np.isfinite(factor).all():
+        return NO
+    axis = INPUT_AXIS[node.op.name]
+    along = factor.reshape([-1 if i == axis else 1 for i in range(filter.ndim)])
+    return low.recreate(node, y, low.constant(filter * along, float32), *node.inputs[2:])
+
+
+def _offset_before(node: Node, low: LiteRewriter) -> RuleResult:
+    found = _before(node, low, "ADD", "SUB")
+    bias = bias_of(node)
+    if found is None or bias is None or (node.attrs.get("padding", "VALID") != "VALID" and not _is_point(node)):
+        return NO
+    made, y, vector, filter = found
+    offset = vector if made.op.name == "ADD" else -vector
+    _, bias_at, out_axis = LINEAR[node.op.name]
+    axis = INPUT_AXIS[node.op.name]
+    product = filter * offset.reshape([-1 if i == axis else 1 for i in range(filter.ndim)])
+    added = product.sum(tuple(i for i in range(filter.ndim) if i != out_axis), dtype=np.float64)
+    inputs = list(node.inputs)
+    inputs[0] = y
+    inputs += [None] * (bias_at + 1 - len(inputs))
+    inputs[bias_at] = low.constant((bias + added).reshape(channels_of(node)), float32)
+    return low.recreate(node, *inputs)
+
+
+def _is_point(node: Node) -> bool:
+    """Whether the kernel is a point, which no padding can meet."""
+    filter = node.inputs[1]
+    return isinstance(filter, Value) and (filter.spec.shape.dims or (None,) * 3)[1:3] == (1, 1)
+
+
+def _padding(node: Node, low: LiteRewriter) -> RuleResult:
+    """Zeros around an image that SAME would put there too."""
+    x, weights = node.inputs[:2]
+    assert isinstance(x, Value)
+    assert isinstance(weights, Value)
+    pad = low.producer(x, "PAD")
+    if pad is None or node.attrs["padding"] != "VALID":
+        return NO
+    image, paddings = pad.operands
+    dims, kernel = image.spec.shape.dims, weights.spec.shape.dims
+    if paddings.constant is None or dims is None or kernel is None or None in (*dims[1:3], *kernel[1:3]):
+        return NO
+    pads = paddings.constant.tolist()
+    attrs = node.attrs
+    if len(pads) != 4 or pads[0] != [0, 0] or pads[3] != [0, 0]:
+        return NO
+    steps = ((attrs["stride_h"], attrs["dilation_h_factor"]), (attrs["stride_w"], attrs["dilation_w_factor"]))
+    for size, k, (stride, dilation), (before, after) in zip(dims[1:3], kernel[1:3], steps, pads[1:3]):
+        same = window(int(size or 0), int(k or 0), stride, dilation, "SAME")
+        valid = window(int(size or 0), int(k or 0), stride, dilation, "EXPLICIT", (before, after))
+        if same.out != valid.out or same.before != before:
+            return NO
+    return low.recreate(node, image, *node.inputs[1:], padding="SAME")
+
+
+SCALING = rule_table(
+    *(
+        RewriteRule("padding_into_same", op, _padding, "the same zeros in the same places")
+        for op in ("CONV_2D", "DEPTHWISE_CONV_2D")
+    ),
+    *(RewriteRule("scale_before", op, _scale_before, "it is linear in each input channel") for op in INPUT_AXIS),
+    *(RewriteRule("offset_before", op, _offset_before, "it is linear, and nothing is padded") for op in INPUT_AXIS),
+)

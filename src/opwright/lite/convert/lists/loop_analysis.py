@@ -1,0 +1,270 @@
+"""Analysis of loops that fill lists: counters, trip counts, and sizes available before the loop.
+
+Lives here: `counter_of`; `appends_of`, the lists that grow by one element an iteration; `source`, which traces the size
+of a value back to one that exists before the loop.
+Not here: emitting the nodes that read such sizes (lowering.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from ....core.dtypes import int32, variant
+from ....graph import Graph, Node, Value
+from .element_types import Frames, operands_of
+
+
+class LoopCounter(NamedTuple):
+    """Variable `place` goes up by 1 each turn, while it is below `limit`.
+
+    limit: a number, or a value outside of the loop. exact: whether nothing else ends the loop.
+    """
+
+    place: int
+    limit: int | Value
+    exact: bool
+
+
+def _conditions(value: Value) -> Iterator[Node]:
+    node = value.node
+    if node is None:
+        return
+    if node.op.name == "LogicalAnd":
+        for operand in node.operands:
+            yield from _conditions(operand)
+    else:
+        yield node
+
+
+def counter_of(loop: Node) -> LoopCounter | None:
+    """The counter of a While, where it has one of int32."""
+    cond, body = loop.attrs["cond"], loop.attrs["body"]
+    variables: Any = loop.inputs[0]
+    operands = (*variables, *loop.inputs[1])  # type: ignore[misc]
+    answer = cond.outputs[0]
+    for node in _conditions(answer):
+        if node.op.name not in ("Less", "Greater"):
+            continue
+        counted, limit = tuple(node.operands) if node.op.name == "Less" else tuple(node.operands)[::-1]
+        if counted.dtype is not int32 or counted.shape.rank != 0 or counted not in cond.inputs[: len(variables)]:
+            continue
+        place = cond.inputs.index(counted)
+        known: int | Value | None = None
+        if limit.constant is not None:
+            known = int(limit.constant)
+        elif limit in cond.inputs and cond.inputs.index(limit) >= len(variables):
+            known = operands[cond.inputs.index(limit)]
+        if known is not None and _goes_up(body, place):
+            return LoopCounter(place, known, answer.node is node)
+    return None
+
+
+def _goes_up(body: Graph, place: int) -> bool:
+    node = body.outputs[place].node
+    if node is None or node.op.name not in ("Add", "AddV2"):
+        return False
+    operands = tuple(node.operands)
+    others = [v for v in operands if v is not body.inputs[place]]
+    one = others[0].constant if len(others) == 1 else None
+    return one is not None and one.size == 1 and int(one.reshape(-1)[0]) == 1
+
+
+def appends_of(loop: Node, counter: LoopCounter | None) -> dict[int, Node]:
+    """By variable: the ListPush that gives each list which the body does nothing with but append one element.
+
+    A ListSet that may grow the list and writes at the counter is one, too, if the list has as many elements at first as
+    the counter has counted.
+    """
+    body, found = loop.attrs["body"], {}
+    uses: dict[Value, int] = {}
+    for graph in (loop.attrs["cond"], body):
+        for node in graph.nodes:
+            for value in node.operands:
+                uses[value] = uses.get(value, 0) + 1
+    for value in body.outputs:
+        uses[value] = uses.get(value, 0) + 1
+    n = len(loop.inputs[0])  # type: ignore[arg-type]
+    for i, (taken, given) in enumerate(zip(body.inputs[:n], body.outputs)):
+        node = given.node
+        if taken.dtype is not variant or node is None or not node.inputs or node.inputs[0] is not taken:
+            continue
+        writes = counter is not None and node.op.name == "ListSet" and node.attrs["grow"]
+        if node.op.name != "ListPush" and not (writes and node.inputs[1] is body.inputs[counter.place]):  # type: ignore[union-attr]
+            continue
+        if uses[taken] == 1 == uses[given] and uses.get(loop.attrs["cond"].inputs[i], 0) == 0:
+            found[i] = node
+    return found
+
+
+Dim = tuple[Value, int]
+DEPTH = 200  # steps back through a program; more is no use of a batch size
+
+
+def source(value: Value, dim: int, frames: Frames, outside: Frames, known: Callable[[Value], bool]) -> Dim | int | None:
+    """The size `dim` of a value of the graph at `frames`: itself, or the value of the graph at `outside` and its
+    dimension that have it when the loops between begin. None where that is not found.
+
+    known: whether a value of the graph at `outside` is there already
+    """
+    return _source(value, dim, frames, outside, known, [DEPTH])
+
+
+def _source(value: Value, dim: int, frames: Frames, outside: Frames, known: Any, left: list[int]) -> Dim | int | None:
+    left[0] -= 1
+    if left[0] < 0:
+        return None
+    if value.dtype is not variant:
+        rank = value.shape.rank
+        if rank is None or not 0 <= dim < rank:
+            return None
+        if value.shape[dim] is not None:
+            return int(value.shape[dim])
+    if len(frames) == len(outside) and known(value):
+        return value, dim
+    if frames and value in (graph := frames[-1][0]).inputs:
+        if len(frames) == len(outside):
+            return None
+        operand = operands_of(frames[-1][1])[graph.inputs.index(value)]
+        return _source(operand, dim, frames[:-1], outside, known, left)
+    node = value.node
+    if node is None:
+        return None
+    rule = _SOURCES.get(node.op.name, _elementwise if getattr(node.op, "elementwise", False) else None)
+    for operand, place in () if rule is None else rule(node, value, dim):
+        found = _source(operand, place, frames, outside, known, left)
+        if found is not None:
+            return found
+    return None
+
+
+def _elementwise(node: Node, value: Value, dim: int) -> Iterator[Dim]:
+    rank = value.shape.rank or 0
+    for operand in node.operands:
+        place = dim - rank + (operand.shape.rank or 0)
+        if place >= 0 and operand.shape.rank is not None and operand.shape[place] != 1:
+            yield operand, place
+
+
+def _same(node: Node, value: Value, dim: int) -> Iterator[Dim]:
+    yield next(node.operands), dim
+
+
+def _matmul(node: Node, value: Value, dim: int) -> Iterator[Dim]:
+    a, b = tuple(node.operands)[:2]
+    rank, attrs = value.shape.rank or 0, node.attrs
+    operand, turned = (b, "b") if dim == rank - 1 else (a, "a")
+    place = dim - rank + (operand.shape.rank or 0)
+    if dim >= rank - 2 and (attrs.get(f"transpose_{turned}") or attrs.get(f"adjoint_{turned}")):
+        place += 1 if dim == rank - 2 else -1
+    yield operand, place
+
+
+def _but_axis(node: Node, value: Value, dim: int) -> Iterator[Dim]:
+    rank = value.shape.rank or 0
+    for operand in node.operands:
+        if dim != node.attrs["axis"] % rank and operand.shape.rank == rank:
+            yield operand, dim
+
+
+def _transpose(node: Node, value: Value, dim: int) -> Iterator[Dim]:
+    order, rank = node.attrs["perm"], value.shape.rank or 0
+    yield next(node.operands), rank - 1 - dim if order is None else order[dim] % rank
+
+
+def _expand_dims(node: Node, value: Value, dim: int) -> Iterator[Dim]:
+    axis = node.attrs["axis"] % (value.shape.rank or 1)
+    if dim != axis:
+        yield next(node.operands), dim - (dim > axis)
+
+
+def _reduced(node: Node, value: Value, dim: int) -> Iterator[Dim]:
+    operand = next(node.operands)
+    rank = operand.shape.rank
+    axes = node.attrs.get("axis")
+    if rank is None or axes is None:
+        return
+    gone = {a % rank for a in (axes if isinstance(axes, tuple) else (axes,))}
+    left = [i for i in range(rank) if node.attrs.get("keepdims") or i not in gone]
+    if dim < len(left) and left[dim] not in gone:
+        yield operand, left[dim]
+
+
+def _element(node: Node, value: Value, dim: int) -> Iterator[Dim]:
+    yield node.inputs[0], dim + 1  # type: ignore[misc]
+
+
+def _rows(node: Node, value: Value, dim: int) -> Iterator[Dim]:
+    yield node.inputs[0], dim  # type: ignore[misc]
+
+
+def _gather(node: Node, value: Value, dim: int) -> Iterator[Dim]:
+    params, indices = tuple(node.operands)[:2]
+    rank, axis = indices.shape.rank, node.attrs.get("axis", 0)
+    if rank is not None and axis == 0 and not node.attrs.get("batch_dims"):
+        yield (indices, dim) if dim < rank else (params, dim - rank + 1)
+
+
+def _first(node: Node, value: Value, dim: int) -> Iterator[Dim]:
+    if dim == 0:
+        yield next(node.operands), 0
+
+
+def _spelled(node: Node, value: Value, dim: int) -> Iterator[Dim]:
+    """Of Fill, Reshape and BroadcastTo: the shape is an operand, made of sizes of other tensors."""
+    shape = node.inputs[0] if node.op.name == "Fill" else node.inputs[1]
+    maker: Any = shape.node if isinstance(shape, Value) else None
+    if maker is not None and maker.op.name == "Shape":
+        yield next(maker.operands), dim
+        return
+    parts = tuple(maker.operands) if maker is not None and maker.op.name in ("Pack", "Concat") else ()
+    if dim < len(parts) and all(p.shape.num_elements() == 1 for p in parts):
+        yield from _one_size(parts[dim])
+
+
+def _one_size(value: Value) -> Iterator[Dim]:
+    node = value.node
+    while node is not None and node.op.name in ("Cast", "Reshape", "Identity", "Squeeze", "ExpandDims"):
+        node = next(node.operands).node
+    if node is None or node.op.name != "StridedSlice":
+        return
+    whole, begin = next(node.operands).node, tuple(node.operands)[1].constant
+    if whole is not None and whole.op.name == "Shape" and begin is not None and begin.size == 1:
+        x = next(whole.operands)
+        if x.shape.rank is not None:
+            yield x, int(begin.reshape(-1)[0]) % x.shape.rank
+
+
+def _loop(node: Node, value: Value, dim: int) -> Iterator[Dim]:
+    yield node.inputs[0][value.index], dim  # type: ignore[index]
+
+
+_SOURCES: dict[str, Callable[[Node, Value, int], Iterator[Dim]]] = {
+    **dict.fromkeys(
+        (
+            "Softmax",
+            "LogSoftmax",
+            "BiasAdd",
+            "Reverse",
+            "Cumsum",
+            "Identity",
+            "StopGradient",
+            "Cast",
+            "LayerNorm",
+            "Dropout",
+        ),
+        _same,
+    ),
+    **dict.fromkeys(("MatMul", "BatchMatMul"), _matmul),
+    **dict.fromkeys(("Split", "SplitV", "Concat"), _but_axis),
+    **dict.fromkeys(("Sum", "Mean", "Max", "Min", "Prod", "All", "Any", "ArgMax", "ArgMin"), _reduced),
+    **dict.fromkeys(("Conv2D", "MaxPool", "AvgPool", "DepthwiseConv2dNative"), _first),
+    **dict.fromkeys(("Fill", "Reshape", "BroadcastTo"), _spelled),
+    **dict.fromkeys(("ListGet", "ListPop"), _element),
+    **dict.fromkeys(("ListSet", "ListPush", "ListUnset", "ListStack", "ListFromTensor", "ListScatter"), _rows),
+    "Select": _elementwise,
+    "Transpose": _transpose,
+    "ExpandDims": _expand_dims,
+    "Gather": _gather,
+    "While": _loop,
+}

@@ -1,0 +1,258 @@
+"""Patterns that merge arithmetic into the operator before it: bias, scale, activation; and some compositions.
+
+Lives here: rules of the lite dialect.  Not here: transposes and reshapes (layout.py), the driver (passes.py).
+
+A node merges only if its operand has no other use. TANH never does: official kernels ignore it as an activation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.constants import CLAMPS, FUSED_CLAMPS
+from ...core.dtypes import float32
+from ...graph import Node, Value
+from ...graph.passes.rewriting import RewriteRule
+from .rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
+
+# Which operand is the filter, which the bias, and where the filter has its output channels.
+LINEAR = {
+    "CONV_2D": (1, 2, 0),
+    "DEPTHWISE_CONV_2D": (1, 2, 3),
+    "FULLY_CONNECTED": (1, 2, 0),
+    "TRANSPOSE_CONV": (1, 3, 0),
+    "CONV_3D": (1, 2, 4),
+    "CONV_3D_TRANSPOSE": (1, 3, 3),
+}
+ACTIVATED = (
+    "ADD",
+    "SUB",
+    "MUL",
+    "DIV",
+    "CONV_2D",
+    "DEPTHWISE_CONV_2D",
+    "FULLY_CONNECTED",
+    "TRANSPOSE_CONV",
+    "CONV_3D",
+    "CONV_3D_TRANSPOSE",
+    "AVERAGE_POOL_2D",
+    "MAX_POOL_2D",
+    "L2_POOL_2D",
+)
+NO = NoMatch("")  # patterns decline silently: the nodes stay as they are
+
+
+def is_number(value: Value, number: float) -> bool:
+    """Whether a value is a constant with this number, in float32, for every element."""
+    constant = value.constant
+    return constant is not None and constant.size > 0 and bool(np.all(constant == np.float32(number)))
+
+
+def with_number(node: Node, number: float) -> Value | None:
+    """The other operand of a commutative node one of whose operands is this constant."""
+    x, y = node.operands
+    return x if is_number(y, number) else y if is_number(x, number) else None
+
+
+def channels_of(producer: Node) -> int:
+    """How many output channels a linear operator has."""
+    at, _, axis = LINEAR[producer.op.name]
+    filter = producer.inputs[at]
+    assert isinstance(filter, Value)
+    return int(filter.spec.shape[axis] or 0)
+
+
+def _linear_and_vector(node: Node, low: LiteRewriter, commutes: bool) -> tuple[Node, np.ndarray, Value] | None:
+    """The linear operator before a node and the constant it is joined with, one number a channel; and its result."""
+    operands = tuple(node.operands)
+    for x, c in (operands, operands[::-1]) if commutes else (operands,):
+        producer, constant = low.producer(x, *LINEAR), c.constant
+        if producer is None or constant is None or x.dtype is not float32:
+            continue
+        n, rank = channels_of(producer), x.spec.shape.rank
+        one_a_channel = constant.shape[-1:] == (n,) and constant.size == n
+        if producer.attrs["fused_activation_function"] != "NONE" or rank is None or constant.ndim > rank:
+            continue
+        if constant.size == 1 or one_a_channel:
+            return producer, np.broadcast_to(constant.reshape(-1), (n,)), x
+    return None
+
+
+def bias_of(producer: Node) -> np.ndarray | None:
+    """The bias as an array; None where it is no constant."""
+    at = LINEAR[producer.op.name][1]
+    bias = producer.inputs[at] if at < len(producer.inputs) else None
+    if bias is None:
+        return np.zeros(channels_of(producer), np.float32)
+    assert isinstance(bias, Value)
+    return bias.constant
+
+
+def _with(node: Node, low: LiteRewriter, producer: Node, operands: dict[int, Value | None]) -> Value:
+    """The producer with some operands replaced, in place of the node that followed it."""
+    inputs = [operands.get(i, operand) for i, operand in enumerate(producer.inputs)]
+    return low.recreate(
+        producer, *inputs, fused_activation_function=node.attrs["fused_activation_function"], like=node.outputs[0].spec
+    )
+
+
+def _bias(node: Node, low: LiteRewriter) -> RuleResult:
+    found = _linear_and_vector(node, low, commutes=node.op.name == "ADD")
+    if found is None:
+        return NO
+    producer, vector, _ = found
+    bias = bias_of(producer)
+    if bias is None:
+        return NO
+    total = bias - vector if node.op.name == "SUB" else bias + vector
+    if producer.op.name == "FULLY_CONNECTED" and not total.any():  # convolutions cannot do without one
+        return _with(node, low, producer, {2: None})
+    return _with(node, low, producer, {LINEAR[producer.op.name][1]: low.constant(total, float32)})
+
+
+def _scale(node: Node, low: LiteRewriter) -> RuleResult:
+    found = _linear_and_vector(node, low, commutes=node.op.name == "MUL")
+    if found is None:
+        return NO
+    producer, vector, _ = found
+    at, bias_at, axis = LINEAR[producer.op.name]
+    filter, bias = producer.inputs[at], bias_of(producer)
+    if not isinstance(filter, Value) or filter.constant is None or bias is None or low.uses.get(filter, 0) > 1:
+        return NO  # shared weights would be in the file twice
+    factor = vector if node.op.name == "MUL" else np.float32(1) / vector
+    if not np.isfinite(factor).all():
+        return NO
+    along = factor.reshape([-1 if i == axis else 1 for i in range(filter.constant.ndim)])
+    operands: dict[int, Value | None] = {at: low.constant(filter.constant * along, float32)}
+    if bias.any() or producer.inputs[bias_at] is not None:
+        operands[bias_at] = low.constant(bias * factor, float32)
+    return _with(node, low, producer, operands)
+
+
+def _activation(node: Node, low: LiteRewriter) -> RuleResult:
+    (x,) = node.operands
+    producer = low.producer(x, *ACTIVATED)
+    if producer is None or producer.attrs["fused_activation_function"] != "NONE" or x.dtype is not float32:
+        return NO
+    return low.recreate(producer, fused_activation_function=node.op.name, like=node.outputs[0].spec)
+
+
+def _clamp(node: Node, low: LiteRewriter) -> RuleResult:
+    """min(max(x, low), high) and max(min(x, high), low)."""
+    for x, c in (tuple(node.operands), tuple(node.operands)[::-1]):
+        inner = low.producer(x, "MAXIMUM" if node.op.name == "MINIMUM" else "MINIMUM", "RELU")
+        if inner is None or x.dtype is not float32:
+            continue
+        if inner.op.name == "RELU":
+            if node.op.name == "MINIMUM" and is_number(c, CLAMPS["RELU6"][1]):
+                return low.emit("RELU6", *inner.inputs, like=node.outputs[0].spec)
+            continue
+        least, most = CLAMPS["RELU_N1_TO_1"]
+        outer_bound, inner_bound = (most, least) if node.op.name == "MINIMUM" else (least, most)
+        inside = with_number(inner, inner_bound)
+        if is_number(c, outer_bound) and inside is not None:
+            return low.emit("RELU_N1_TO_1", inside, like=node.outputs[0].spec)
+    return NO
+
+
+def _shifted_relu6(value: Value) -> Value | None:
+    """x of relu6(x + 3), merged already or not."""
+    node = value.node
+    if node is not None and node.op.name == "RELU6":
+        (value,) = node.operands
+        node = value.node
+        wanted = "NONE"
+    else:
+        wanted = "RELU6"
+    if node is None or node.op.name != "ADD" or node.attrs["fused_activation_function"] != wanted:
+        return None
+    return with_number(node, 3.0)
+
+
+def _sixth(value: Value) -> Value | None:
+    """y of y * (1 / 6) or y / 6."""
+    node = value.node
+    if node is None or node.op.name not in ("MUL", "DIV") or node.attrs["fused_activation_function"] != "NONE":
+        return None
+    if node.op.name == "MUL":
+        return with_number(node, 1 / 6)
+    y, six = node.operands
+    return y if is_number(six, 6.0) else None
+
+
+def _hard_swish(node: Node, low: LiteRewriter) -> RuleResult:
+    """x * (relu6(x + 3) / 6), (x * relu6(x + 3)) / 6 and their kin."""
+    if node.attrs["fused_activation_function"] != "NONE" or node.outputs[0].dtype is not float32:
+        return NO
+    product = node
+    outer = _sixth(node.outputs[0])
+    if outer is not None:
+        if outer.node is None or outer.node.op.name != "MUL" or outer.node.attrs["fused_activation_function"] != "NONE":
+            return NO
+        product = outer.node
+    if product.op.name != "MUL":
+        return NO
+    for x, gate in (tuple(product.operands), tuple(product.operands)[::-1]):
+        inside = gate if outer is not None else _sixth(gate)
+        if inside is not None and _shifted_relu6(inside) is x:
+            return low.emit("HARD_SWISH", x, like=node.outputs[0].spec)
+    return NO
+
+
+L2_FLOOR = 1e-12  # the kernel takes max(norm, 1e-6): this floor of the squares is the same
+
+
+def _l2_norm(node: Node, low: LiteRewriter) -> RuleResult:
+    """x * rsqrt(max(sum(x * x), 1e-12)) along the last axis, or x / sqrt(...)."""
+    root_op = "RSQRT" if node.op.name == "MUL" else "SQRT"
+    if node.attrs["fused_activation_function"] != "NONE":
+        return NO
+    operands = tuple(node.operands)
+    for x, root in (operands, operands[::-1]) if node.op.name == "MUL" else (operands,):
+        floor = _made_by(root, root_op)
+        clamped = _made_by(floor, "MAXIMUM")
+        total = with_number(clamped.node, L2_FLOOR) if clamped is not None and clamped.node is not None else None
+        if root.node is None or floor is None or total is None:
+            continue
+        sum_node = total.node
+        if sum_node is None or sum_node.op.name != "SUM" or not sum_node.attrs["keep_dims"]:
+            continue
+        squares, axes = sum_node.operands
+        rank = x.spec.shape.rank
+        if axes.constant is None or rank is None or axes.constant.reshape(-1).tolist() not in ([rank - 1], [-1]):
+            continue
+        if _is_square_of(squares, x):
+            return low.emit("L2_NORMALIZATION", x, like=node.outputs[0].spec)
+    return NO
+
+
+def _made_by(value: Value | None, op_name: str) -> Value | None:
+    """The (first) operand of the node of that operator which makes `value`; for MAXIMUM the value itself."""
+    node = value.node if value is not None else None
+    if node is None or node.op.name != op_name:
+        return None
+    return value if op_name == "MAXIMUM" else next(node.operands)
+
+
+def _is_square_of(value: Value, x: Value) -> bool:
+    node = value.node
+    if node is None or node.op.name not in ("SQUARE", "MUL"):
+        return False
+    return all(operand is x for operand in node.operands)
+
+
+def _patterns(lower: Any, name: str, why: str, *ops: str) -> tuple[RewriteRule, ...]:
+    return tuple(RewriteRule(name, op, lower, why) for op in ops)
+
+
+FUSION = rule_table(
+    # order: whole compositions before their parts; bias and scale before activation (a later node, so by itself)
+    *_patterns(_hard_swish, "hard_swish", "its definition", "MUL", "DIV"),
+    *_patterns(_l2_norm, "l2_normalization", "its definition, with the same floor", "MUL", "DIV"),
+    *_patterns(_scale, "scale_into_filter", "the operator is linear in its filter and bias", "MUL", "DIV"),
+    *_patterns(_bias, "bias", "the kernel adds it after the sum", "ADD", "SUB"),
+    *_patterns(_clamp, "clamp", "its definition", "MINIMUM", "MAXIMUM"),
+    *_patterns(_activation, "activation", "the kernel clamps its result", *FUSED_CLAMPS),
+)

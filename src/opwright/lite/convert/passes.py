@@ -1,0 +1,186 @@
+"""Passes of the converter: simplify a frozen graph, legalise it into the lite dialect, merge within the dialect.
+
+Lives here: `prepare`, `legalize`, `optimize`, and the greedy driver of the dialect's rules, `rewrite_greedily`.
+Not here: legalisation rules (rules/), rules of the dialect (identities.py, layout.py, linear_operators.py,
+activations.py, operator_fusion.py), rules for older run times (downlevel/), passes of any graph (graph/passes/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Set
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.dtypes import resource, variant
+from ...core.errors import InvalidArgumentError
+from ...graph import Graph, Node
+from ...graph.builder import GraphTransform, has_subgraphs, map_subgraphs
+from ...graph.passes import BRANCHES, COMMON, FOLD, Pass, RewriteRule, dead_code, prune, rewrite, run_passes
+from ..flex import to_flex
+from ..ops.definition import LiteOperator
+from ..ops.external import ExternalOp, external_attrs
+from .activations import ACTIVATIONS, find_gelu
+from .constant_sinking import sink
+from .errors import UnsupportedNode
+from .identities import IDENTITIES
+from .layout import LAYOUT
+from .linear_operators import PRODUCTS, SCALING
+from .operator_fusion import FUSION
+from .rewriter import LiteRewriter, join
+from .rules import RULES
+
+DROP_IDENTITY = RewriteRule(
+    "drop_identity",
+    "Identity StopGradient IdentityN PreventGradient CheckNumerics EnsureShape",
+    lambda node, rewriter: tuple(node.operands),
+    "the result is the operand",
+)
+
+PREPARE: tuple[tuple[str, Pass], ...] = (
+    # Identities first, so that their readers fold; constants sink before the nodes that they fold in there; folding
+    # precedes merging, and merging dropping.
+    ("drop_identities", lambda g: rewrite(g, (DROP_IDENTITY,))),
+    ("fold_constants", lambda g: rewrite(g, FOLD)),
+    ("sink_constants", sink),
+    ("fold_inside", lambda g: rewrite(g, (*FOLD, *BRANCHES)) if any(map(has_subgraphs, g.nodes)) else (g, [])),
+    ("prune", prune),
+    ("find_gelu", find_gelu),
+    ("common_subexpressions", lambda g: rewrite(g, COMMON)),
+    ("dead_code", dead_code),
+)
+
+MERGE: tuple[tuple[str, Pass], ...] = tuple(
+    (name, step) for name, step in PREPARE if name in ("drop_identities", "common_subexpressions", "dead_code")
+)
+
+
+def merge(graph: Graph) -> Graph:
+    """Return a graph without identities and common subexpressions. Constants are not folded."""
+    return run_passes(graph, MERGE)
+
+
+def prepare(graph: Graph) -> Graph:
+    """Return a graph without identities, constant subexpressions and common subexpressions."""
+    return run_passes(graph, PREPARE)
+
+
+class AllowedOperators(NamedTuple):
+    """The kinds of operators that a file may hold. operators: definitions allowed as custom operators in any case."""
+
+    builtin: bool = True
+    custom: bool = False
+    flex: bool = False
+    operators: Set[Any] = frozenset()
+
+
+def legalize(graph: Graph, allowed: AllowedOperators, unsupported: list[UnsupportedNode]) -> Graph:
+    """Replace every catalogue operator of a graph by lite operators, by the first rule that takes it.
+
+    A node that no rule takes becomes a Flex operator or stays itself, to be written as a custom operator; if neither
+    is allowed it is added to `unsupported` with each rule's reason to decline. Rules for nodes that hold graphs
+    legalise these by `LiteRewriter.graph_of`.
+    """
+    return GraphTransform(lambda held, inside: _legalized(held, inside, allowed, unsupported))(graph)
+
+
+def _legalized(
+    graph: Graph, inside: Callable[[Graph], Graph], allowed: AllowedOperators, unsupported: list[UnsupportedNode]
+) -> Graph:
+    low = LiteRewriter(graph, inside)
+    for old in graph.nodes:
+        node = low.remap(old)
+        if node.op.name == "Const":
+            low.keep_constant(old)
+            continue
+        if isinstance(node.op, (LiteOperator, ExternalOp)):  # created by an earlier stage
+            low.keep(node, old)
+            continue
+        low.begin(node)
+        reasons = []
+        for rule in RULES.get(node.op.name, ()) if _has_rules(node, allowed) else ():
+            declined = low.apply(rule, node, old)
+            if declined is None:
+                break
+            reasons.append(f"{rule.name}: {declined.reason}")
+        else:
+            handles = {v.dtype for v in (*node.operands, *node.outputs)} & {resource, variant}
+            custom = not any(node.subgraphs) and not handles
+            flex = _flex(node, low, reasons) if allowed.flex and custom else None
+            low.keep(flex or node, old)
+            if variant in handles or flex is not None:
+                continue  # lists/ has reported lists that stay
+            if not ((allowed.custom and custom) or node.op in allowed.operators):
+                unsupported.append(UnsupportedNode(node, tuple(reasons), custom=custom))
+    return low.finish()
+
+
+def _has_rules(node: Node, allowed: AllowedOperators) -> bool:
+    """Return whether rules apply: control flow and variables have builtin forms alone, whatever is allowed."""
+    if not getattr(node.op, "catalogue", True):
+        return False
+    return allowed.builtin or any(node.subgraphs) or any(v.dtype is resource for v in (*node.operands, *node.outputs))
+
+
+def _flex(node: Node, low: LiteRewriter, reasons: list[str]) -> Node | None:
+    """Return a node as a Flex operator; None if it has no such form, with the reason appended."""
+    if not getattr(node.op, "catalogue", True):
+        return None
+    try:
+        flex_node = to_flex(node)
+    except InvalidArgumentError as error:
+        reasons.append(f"flex: {' '.join(error.message.split())}")
+        return None
+    inputs = [low.constant(x) if isinstance(x, np.ndarray) else x for x in flex_node.inputs]
+    attrs = external_attrs(flex_node.options, node.effect)
+    return Node(ExternalOp(flex_node.code), inputs, attrs, [v.spec for v in node.outputs], node.name, node.at)
+
+
+# Identities first, then nodes that stand between two that merge; whole compositions before their parts.
+PATTERNS = join(IDENTITIES, LAYOUT, PRODUCTS, ACTIVATIONS, SCALING, FUSION)
+RulesOf = Callable[[Node], Sequence[RewriteRule]]
+MAX_WALKS = 32  # a walk sinks a transpose past a whole chain; the bound is for mistakes in the table
+
+
+def optimize(graph: Graph) -> Graph:
+    """Merge nodes of the lite dialect where one operator does the work of several, in subgraphs too."""
+    return rewrite_greedily(graph, lambda node: PATTERNS.get(node.op.name, ()))
+
+
+def rewrite_greedily(graph: Graph, rules: RulesOf) -> Graph:
+    """Apply rules to a graph of the lite dialect, and to its subgraphs, until none matches.
+
+    rules: returns the rules to try on a node, in order.
+    """
+    return GraphTransform(lambda held, inside: _to_fixpoint(held, rules, inside))(graph)
+
+
+def _to_fixpoint(graph: Graph, rules: RulesOf, inside: Callable[[Graph], Graph]) -> Graph:
+    graph, _dropped = dead_code(graph)
+    for _ in range(MAX_WALKS):
+        before = graph
+        graph = _rewritten_once(graph, rules, inside)
+        if graph is before:
+            break
+        graph, _dropped = dead_code(graph)
+    return graph
+
+
+def _rewritten_once(graph: Graph, rules: RulesOf, inside: Callable[[Graph], Graph]) -> Graph:
+    low = LiteRewriter(graph, inside)
+    changed = False
+    for old in graph.nodes:
+        node = low.remap(old)
+        if node.op.name == "Const":
+            low.keep_constant(old)
+            continue
+        low.begin(node)
+        if has_subgraphs(node) and (inner := map_subgraphs(node, inside)) is not node:
+            node, changed = inner, True
+        for rule in rules(node) if isinstance(node.op, LiteOperator) else ():
+            if low.apply(rule, node, old) is None:
+                changed = True
+                break
+        else:
+            low.keep(node, old)
+    return low.finish() if changed else graph

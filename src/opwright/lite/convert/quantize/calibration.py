@@ -1,0 +1,237 @@
+"""Calibration: ranges of values, measured on representative data or stated by FAKE_QUANT operators.
+
+Lives here: `calibrate`, which runs the float model and watches every node, in each iteration of a loop and each branch
+taken; `trained`, which removes FAKE_QUANTs of quantisation-aware training and keeps their ranges; `carried`, which
+extends ranges over operators that move elements.
+Not here: forms of samples (dataset.py), the use of ranges (plan.py).
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ....core.dtypes import float32
+from ....core.errors import InvalidArgumentError, NotFoundError
+from ....graph import Graph, GraphRewriter, Node, Value
+from ....graph.builder import map_subgraphs
+from ....scalar.quantization import nudged
+from ...format import Model
+from ...interpreter import Interpreter, OpResolverType
+from ...ops.definition import LiteOperator
+from ...ops.module import LiteModule
+from ..export import ModuleExporter
+from .calibrated_graph import CalibratedGraph, Range, is_float, producer
+from .dataset import samples
+from .plan import activations
+from .rules import RULES, SAME
+
+QUIET_SECONDS = 1.0  # nobody is shown progress of what is over sooner
+
+
+def calibrate(module: LiteModule, dataset: Any, custom_ops: Any = (), op_resolver: Any = None) -> dict[Value, Range]:
+    """Return the least and greatest element of each float32 value that was computed, in every graph.
+
+    raises InvalidArgumentError for no samples, samples that do not fit the model, and tensors that hold NaN or
+    infinity, which it names
+    """
+    exported = ModuleExporter(module)
+    model = Model.read(exported.model.to_bytes())
+    seen: list[dict[int, Range]] = [{} for _ in model.subgraphs]
+    reference = OpResolverType.BUILTIN_REF  # every tensor is looked at
+    with Interpreter(
+        model_content=model, custom_ops=custom_ops, op_resolver=op_resolver, experimental_op_resolver_type=reference
+    ) as interpreter:
+        for ranges, subgraph in zip(seen, interpreter._subgraphs):
+            subgraph.observe(_observer(subgraph, ranges))
+        count, show, met = 0, _Progress(), set()
+        try:
+            for sample in samples(dataset, model):
+                _run(interpreter, seen, sample.subgraph, sample.arrays, count)
+                count += 1
+                met.add(sample.subgraph)
+                show.at(count)
+        finally:
+            show.close()
+    if not count:
+        raise InvalidArgumentError(
+            what="converter.representative_dataset yields no sample",
+            wanted="some hundred inputs like those the model will meet",
+        )
+    for definition in model.signature_defs:
+        if int(definition.subgraph_index) not in met:
+            raise InvalidArgumentError(
+                what=f"converter.representative_dataset yields no sample of the signature {definition.signature_key!r}",
+                do="yield (signature_key, dict)",
+            )
+    return {value: seen[s][t] for value, (s, t) in exported.tensors.items() if t in seen[s]}
+
+
+def _run(
+    interpreter: Interpreter, seen: list[dict[int, Range]], index: int, arrays: Iterable[tuple[int, Any]], number: int
+) -> None:
+    try:
+        arrays = list(arrays)
+        for t, array in arrays:
+            interpreter._resize(t, array.shape, False, index)
+        try:
+            interpreter._allocate(index)
+        except NotFoundError as error:  # fused operators: all others have kernels
+            lines = [line for line in error.message.splitlines() if line.startswith("Encountered")]
+            raise NotFoundError(
+                what="\n".join(["calibration cannot run the model", *lines]),
+                do="converter.calibration_custom_ops, as an Interpreter's custom_ops; "
+                "or without representative_dataset",
+            ) from error
+        subgraph = interpreter._subgraphs[index]
+        for t, array in arrays:
+            interpreter._set(t, array, index)
+            _note(seen[index], subgraph.tensors[t])
+        subgraph.invoke()
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(
+            what=f"calibration stopped at sample {number} of converter.representative_dataset: {error.message}"
+        ) from error
+
+
+def _observer(subgraph: Any, ranges: dict[int, Range]) -> Callable[[Any, bool], None]:
+    """Notes the ranges of what each node reads from outside, before it runs, and of what it has written."""
+    outer = set(subgraph.inputs)
+
+    def observe(node: Any, done: bool) -> None:
+        for t in node.tensors_out if done else node.tensors_in:
+            if t is not None and (done or t.index in outer):
+                _note(ranges, t)
+
+    return observe
+
+
+def _note(ranges: dict[int, Range], t: Any) -> None:
+    array = t.array
+    if t.dtype is not float32 or array is None or not array.size:
+        return
+    low, high = float(array.min()), float(array.max())
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise InvalidArgumentError(
+            what=f"tensor {t.name!r} holds what has no range",
+            found=f"{low} .. {high}",
+            wanted="finite numbers",
+            do="look at what computes it, or at the data",
+        )
+    if t.index in ranges:
+        least, most = ranges[t.index]
+        low, high = min(low, least), max(high, most)
+    ranges[t.index] = (low, high)
+
+
+class _Progress:
+    """A line on stderr with the number of samples, on terminals, from the first second on."""
+
+    def __init__(self) -> None:
+        self.since = time.monotonic()
+        self.bar: Any = None
+        self.task: Any = None
+        self.shown = sys.stderr.isatty()
+
+    def at(self, count: int) -> None:
+        """So many samples are done."""
+        if not self.shown or (self.bar is None and time.monotonic() - self.since < QUIET_SECONDS):
+            return
+        if self.bar is None:
+            self.bar = self._made()
+            self.task = self.bar.add_task("calibrating", total=None)
+            self.bar.start()
+        self.bar.update(self.task, completed=count)
+
+    @staticmethod
+    def _made() -> Any:
+        from rich.console import Console
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        return Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            TextColumn("{task.completed} samples"),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        if self.bar is not None:
+            self.bar.stop()
+
+
+BITS = 8
+STEPS = 2**BITS - 1
+
+
+def trained(graph: Graph, inside: Callable[[Graph], Graph], ranges: dict[Value, Range]) -> Graph:
+    """Return a graph without its FAKE_QUANTs of 8 bits; add the ranges of the values that they read.
+
+    One between an input and an output of the graph stays. inside: of graphs that nodes hold.
+    """
+    found: dict[Value, Range] = {}
+    outer = set(graph.outputs)
+    instead: dict[Value, Value] = {}  # removed values and their replacements
+    gone = set()
+    for node in graph.nodes:
+        if node.op.name != "FAKE_QUANT" or node.attrs["num_bits"] != BITS:
+            continue
+        (x,), (y,) = node.operands, node.outputs
+        x = instead.get(x, x)
+        if y in outer:
+            if x in outer or producer(x) is None or x in found:
+                continue
+            instead = {v: y if by is x else by for v, by in instead.items()} | {x: y}
+        else:
+            instead[y] = x
+        gone.add(node)
+        found[y if y in outer else x] = _with_zero(float(node.attrs["min"]), float(node.attrs["max"]))
+    removed: dict[Value, list[Value]] = {}
+    for value, replacement in instead.items():
+        removed.setdefault(replacement, []).append(value)
+    rewriter = GraphRewriter(graph)
+    rewriter.mapping.update({v: value for value in graph.inputs for v in removed.get(value, ())})
+    for old in graph.nodes:
+        if old in gone:
+            continue
+        kept = [instead.get(v, v) for v in old.outputs]
+        node = map_subgraphs(rewriter.remap(old), inside)
+        if kept != list(old.outputs):
+            names = [v.name for v in kept]
+            node = Node(old.op, node.inputs, node.attrs, [v.spec for v in kept], names[0], old.at, names)
+        for value, new in zip(kept, rewriter.insert(node).outputs):
+            rewriter.mapping.update(dict.fromkeys((value, *removed.get(value, ())), new))
+    ranges |= {rewriter.mapping.get(v, v): r for v, r in found.items()}
+    return rewriter.finish()
+
+
+def _with_zero(low: float, high: float) -> Range:
+    """Return the range moved so that 0 is one of its numbers; in float64, as the official converter does."""
+    if not (high - low) / STEPS > 0:
+        return low, high
+    _, least, most = nudged(low, high, 0.0, float(STEPS))
+    return float(least), float(most)
+
+
+def carried(graph: CalibratedGraph) -> None:
+    """Add the ranges of values that hold what others hold, forwards and backwards, and those of fixed outputs."""
+    for node in (*graph.operators, *reversed(graph.operators)):
+        rule = RULES.get(node.op.name) if isinstance(node.op, LiteOperator) else None
+        if rule is None:
+            continue
+        if rule.results is SAME:
+            same = [*activations(node, rule)[:1], *filter(is_float, node.outputs)]
+            ranges = [graph.range_of(v) for v in same]
+            known = next((r for r in ranges if r is not None), None)
+            if known is not None:
+                graph.ranges |= {v: known for v, r in zip(same, ranges) if r is None}
+        elif not isinstance(rule.results, str) and "int8" in rule.results:
+            scale, zero = rule.results["int8"]
+            graph.ranges.setdefault(node.outputs[0], (scale * (-128 - zero), scale * (127 - zero)))

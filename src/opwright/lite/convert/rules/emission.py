@@ -1,0 +1,151 @@
+"""Emission helpers of rules: numbers, shapes, elements at constant positions.
+
+Lives here: functions that emit nodes for several families of rules.  Not here: rules.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ....core.dtypes import DType, float32, int32
+from ....core.errors import InvalidArgumentError
+from ....graph import Node, Value
+from ....ops import registry
+from ..rewriter import LiteRewriter
+
+
+class UnmatchedNode(InvalidArgumentError):
+    """A rule cannot take the node, for the reason given; the walk takes it as NoMatch."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what=what)
+
+
+def sizes(value: Value, what: str = "the shape") -> list[int]:
+    """The sizes of a value, all known. Raises UnmatchedNode."""
+    dims = value.spec.shape.dims
+    if dims is None or None in dims:
+        raise UnmatchedNode(f"{what} is not known")
+    return [int(d) for d in dims if d is not None]
+
+
+def rank_of(value: Value) -> int:
+    """Raises UnmatchedNode where it is not known."""
+    rank = value.spec.shape.rank
+    if rank is None:
+        raise UnmatchedNode("the rank is not known")
+    return rank
+
+
+def constant_of(value: Value, what: str) -> np.ndarray:
+    """The value of a constant. Raises UnmatchedNode."""
+    if value.constant is None:
+        raise UnmatchedNode(f"{what} is not constant")
+    return value.constant
+
+
+def only(value: Value, *dtypes: DType) -> None:
+    """Raises UnmatchedNode for a value of another dtype."""
+    if value.dtype not in dtypes:
+        raise UnmatchedNode(f"taken are {', '.join(d.name for d in dtypes)}, found {value.dtype.name}")
+
+
+def number(low: LiteRewriter, value: Any, like: Value) -> Value:
+    """A scalar constant of the dtype of another value."""
+    return low.constant(value, like.dtype)
+
+
+def reshaped(low: LiteRewriter, x: Value, dims: Sequence[int | None]) -> Value:
+    """`x` with these sizes, of which one may be unknown. Raises UnmatchedNode for more."""
+    if x.spec.shape.dims == tuple(dims) and None not in dims:
+        return x
+    if list(dims).count(None) > 1:
+        raise UnmatchedNode("more than one size is not known")
+    return low.emit("RESHAPE", x, low.int32([-1 if d is None else d for d in dims]), like=x.spec.with_shape(dims))
+
+
+def size_along(low: LiteRewriter, x: Value, axis: int) -> Value:
+    """One size of a value as a scalar int32, a constant where it is known."""
+    dims = x.spec.shape.dims
+    if dims is not None and dims[axis] is not None:
+        return low.constant(dims[axis], int32)
+    shape = low.emit("SHAPE", x, out_type="INT32")
+    return low.emit(
+        "STRIDED_SLICE", shape, low.int32([axis]), low.int32([axis + 1]), low.int32([1]), shrink_axis_mask=1
+    )
+
+
+def sliced(low: LiteRewriter, x: Value, begin: Sequence[int], size: Sequence[int]) -> Value:
+    """A part of `x`; a size of -1 takes the rest."""
+    if all(b == 0 for b in begin) and all(s in (-1, d) for s, d in zip(size, x.spec.shape.dims or ())):
+        return x
+    dims = x.spec.shape.dims or (None,) * len(begin)
+    found = [s if s >= 0 else None if d is None else d - b for b, s, d in zip(begin, size, dims)]
+    return low.emit("SLICE", x, low.int32(begin), low.int32(size), like=x.spec.with_shape(found))
+
+
+def padded(low: LiteRewriter, x: Value, pads: Sequence[tuple[int, int]], value: float | None = None) -> Value:
+    """Zeros, or another number, around `x`."""
+    if not any(a or b for a, b in pads):
+        return x
+    if len(pads) > 5:
+        raise UnmatchedNode("PAD takes ranks up to 5")
+    table = low.int32([list(p) for p in pads])
+    return low.emit("PAD", x, table) if value is None else low.emit("PADV2", x, table, number(low, value, x))
+
+
+def picked(
+    low: LiteRewriter, x: Value, inner: Sequence[int], places: np.ndarray, outside: Value | float = 0.0
+) -> Value:
+    """Elements of the last dimensions of `x`, of sizes `inner`, by their flat places there; -1 stands for `outside`.
+
+    The places are those of the result's last dimensions.
+    """
+    lead = list((x.spec.shape.dims or ())[: rank_of(x) - len(inner)])
+    flat = reshaped(low, x, [*lead, int(np.prod(inner, dtype=np.int64))])
+    y = low.emit("GATHER", flat, low.int32(np.maximum(places, 0).tolist()), axis=len(lead))
+    if (places >= 0).all():
+        return y
+    fill = outside if isinstance(outside, Value) else number(low, outside, x)
+    return low.emit("SELECT_V2", low.constant(places >= 0), y, fill)
+
+
+def numbered(shape: Sequence[int]) -> np.ndarray:
+    """Each element its own flat place, counted from 1; what an operator fills in as 0 is from nowhere."""
+    return np.arange(1, int(np.prod(shape, dtype=np.int64)) + 1, dtype=np.int32).reshape(shape)
+
+
+def run(node: Node, *arrays: Any, **attrs: Any) -> np.ndarray:
+    """What the catalogue's operator makes of arrays; attrs: those that differ from the node's."""
+    op = registry.get(node.op.name)
+    return op.compute(op.bind({**node.attrs, **attrs}), arrays)[0]
+
+
+def matrix_of(function: Callable[[np.ndarray], np.ndarray], size: int) -> np.ndarray:
+    """The matrix of a linear function of vectors: what it makes of the unit vectors, each a channel of [1, n, 1, n]."""
+    unit = np.eye(size, dtype=np.float32).reshape(1, size, 1, size)
+    return function(unit).reshape(-1, size).astype(np.float32)
+
+
+def along(low: LiteRewriter, x: Value, matrix: np.ndarray, axis: int) -> Value:
+    """A constant matrix [out, in] applied to one dimension of `x`."""
+    dims = list(x.spec.shape.dims or ())
+    if np.array_equal(matrix, np.eye(*matrix.shape)):
+        return x
+    out, rank = len(matrix), len(dims)
+    before = dims[:axis]
+    rest = _product(dims[axis + 1 :])
+    weights = low.constant(matrix, float32)
+    if axis == rank - 1:
+        return low.emit("FULLY_CONNECTED", x, weights, None, keep_num_dims=rank > 2)
+    flat = reshaped(low, x, [_product(before), dims[axis], rest])
+    y = low.emit("BATCH_MATMUL", weights, flat, like=x.spec.with_shape([_product(before), out, rest]))
+    return reshaped(low, y, [*before, out, *dims[axis + 1 :]])
+
+
+def _product(dims: Sequence[int | None]) -> int | None:
+    return None if None in dims else math.prod(d for d in dims if d is not None)

@@ -1,0 +1,127 @@
+"""Rules for operators on the bits of integers, and for FAKE_QUANT.
+
+Lives here: operators built from xor and shifts; FakeQuantWithMinMax*, with constant bounds, as FAKE_QUANT or, for
+bounds that it does not take, in steps.
+Not here: xor and right shift themselves, Bitcast (direct.py), quantisation by the bounds (../quantize).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....core.dtypes import float32, int8, int16, int32, int64, uint8
+from ....graph import Node, Value
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
+from .direct import BIT_TYPES
+from .emission import constant_of, number, only
+
+NARROW = (int8, int16, uint8)  # what CAST takes to int32 and back
+
+
+def _invert(node: Node, low: LiteRewriter) -> RuleResult:
+    (x,) = node.operands
+    if x.dtype is int64:
+        return low.emit("SUB", number(low, -1, x), x)
+    only(x, *BIT_TYPES)
+    ones = np.array(-1).astype(x.dtype.np)
+    return low.emit("BITWISE_XOR", x, low.constant(ones, x.dtype))
+
+
+def _and(low: LiteRewriter, x: Value, y: Value) -> Value:
+    """x & y of int32: x + y - (x ^ y) is twice that; in halves, so that nothing is lost at the top."""
+    half, unit = low.constant(16, int32), low.constant(1 << 16, int32)
+    one = low.constant(1, int32)
+
+    def halves(v: Value) -> tuple[Value, Value]:
+        high = low.emit("RIGHT_SHIFT", v, half)
+        return high, low.emit("SUB", v, low.emit("MUL", high, unit))
+
+    def both(a: Value, b: Value) -> Value:
+        twice = low.emit("SUB", low.emit("ADD", a, b), low.emit("BITWISE_XOR", a, b))
+        return low.emit("RIGHT_SHIFT", twice, one)
+
+    (xh, xl), (yh, yl) = halves(x), halves(y)
+    return low.emit("ADD", low.emit("MUL", both(xh, yh), unit), both(xl, yl))
+
+
+def _and_or(op: str) -> Any:
+    def lower(node: Node, low: LiteRewriter) -> RuleResult:
+        x, y = node.operands
+        only(x, int32, *NARROW)
+        a, b = (v if v.dtype is int32 else low.cast(v, int32) for v in (x, y))
+        common = _and(low, a, b)
+        z = common if op == "BitwiseAnd" else low.emit("ADD", low.emit("BITWISE_XOR", a, b), common)
+        return z if x.dtype is int32 else low.cast(z, x.dtype)
+
+    return lower
+
+
+def _left_shift(node: Node, low: LiteRewriter) -> RuleResult:
+    """A product with 2^y: the powers are looked up, for numbers of bits that are none the outermost count."""
+    x, y = node.operands
+    only(x, int32, int64)
+    bits = 32 if x.dtype is int32 else 64
+    powers = (np.uint64(1) << np.arange(bits, dtype=np.uint64)).astype(f"uint{bits}").view(x.dtype.np)
+    if y.constant is not None:
+        factor = low.constant(powers[np.clip(y.constant, 0, bits - 1)], x.dtype)
+    else:
+        if x.dtype is int64:
+            return NoMatch("shifts of int64 must be constants")
+        at = low.emit("MINIMUM", low.emit("MAXIMUM", y, number(low, 0, y)), number(low, bits - 1, y))
+        factor = low.emit("GATHER", low.constant(powers, x.dtype), at)
+    return low.emit("MUL", x, factor, like=node.outputs[0].spec)
+
+
+BITS = rule_table(
+    RewriteRule("invert", "Invert", _invert, "xor with ones; -1 - x"),
+    RewriteRule("bitwise_and", "BitwiseAnd", _and_or("BitwiseAnd"), "x + y = (x ^ y) + 2 (x & y)"),
+    RewriteRule("bitwise_or", "BitwiseOr", _and_or("BitwiseOr"), "x | y = (x ^ y) + (x & y), without carries"),
+    RewriteRule("left_shift", "LeftShift", _left_shift, "a product with a power of 2, which drops the same bits"),
+)
+
+
+def _bounds(node: Node) -> tuple[Value, np.ndarray, np.ndarray]:
+    if "min" in node.attrs:
+        (x,) = node.operands
+        low, high = (np.array(node.attrs[name], np.float32) for name in ("min", "max"))
+    else:
+        x, *bounds = node.operands
+        low, high = (constant_of(b, "a bound") for b in bounds)
+    only(x, float32)
+    return x, low, high
+
+
+def _whole(node: Node, low: LiteRewriter) -> RuleResult:
+    x, least, most = _bounds(node)
+    if least.ndim or not (least <= 0 <= most and least < most) or node.attrs["narrow_range"]:
+        return NoMatch("FAKE_QUANT takes one pair of bounds, with 0 between them, and no narrow range")
+    return low.emit("FAKE_QUANT", x, min=float(least), max=float(most), num_bits=node.attrs["num_bits"])
+
+
+def _steps(node: Node, low: LiteRewriter) -> RuleResult:
+    """Clipped, then rounded by FLOOR; what the kernel does."""
+    x, least, most = _bounds(node)
+    first, last = np.float32(node.attrs["narrow_range"]), np.float32(2 ** node.attrs["num_bits"] - 1)
+    scale = (most - least) / (last - first)
+    if not (np.isfinite(scale) & (scale > 0)).all():
+        return NoMatch("bounds that are equal or apart by more than a number")
+    zero = np.floor(np.clip(first - least / scale, first, last) + np.float32(0.5))
+    start, end, scale = (
+        low.constant(v.astype(np.float32), float32) for v in ((first - zero) * scale, (last - zero) * scale, scale)
+    )
+    clipped = low.emit("MINIMUM", low.emit("MAXIMUM", x, start), end)
+    half = low.constant(np.float32(0.5), float32)
+    steps = low.emit("FLOOR", low.emit("ADD", low.emit("DIV", low.emit("SUB", clipped, start), scale), half))
+    return low.emit("ADD", low.emit("MUL", steps, scale), start, like=node.outputs[0].spec)
+
+
+QUANTIZING = rule_table(
+    *(RewriteRule("fake_quant", op, _whole) for op in ("FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars")),
+    *(
+        RewriteRule("fake_quant_by_steps", op, _steps, "its definition")
+        for op in ("FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel")
+    ),
+)

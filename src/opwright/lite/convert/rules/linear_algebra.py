@@ -1,0 +1,275 @@
+"""Rules for diagonals and bands of matrices, cross products, sorted rows, complex numbers and Fourier transforms.
+
+Lives here: Matrix{Diag,DiagPart,SetDiag,BandPart}, Cross, LowerBound, UpperBound; Complex, Conj, Angle; transforms over
+one dimension, and RFFT2D.
+Not here: products (matmul.py); decompositions, solvers and transforms of higher rank, which have no lite form.
+
+RFFT2D takes sizes that are powers of 2. Other transforms are products with the matrix of the transform, real and
+imaginary part separately: exact, but the file holds the matrix, so up to a size.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....core.dtypes import complex64, float32, int32, int64
+from ....graph import Node, Value
+from ....graph.passes.rewriting import RewriteRule
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
+from .emission import UnmatchedNode, constant_of, number, numbered, only, padded, picked, rank_of, run, sizes, sliced
+
+
+def _is_zero(value: Value) -> bool:
+    return value.constant is not None and not value.constant.any()
+
+
+def _diag(node: Node, low: LiteRewriter) -> RuleResult:
+    x, padding = node.operands
+    attrs = node.attrs
+    if tuple(attrs["k"]) != (0, 0) or not _is_zero(padding) or (attrs["num_rows"], attrs["num_cols"]) != (-1, -1):
+        return NoMatch("MATRIX_DIAG makes square matrices of the main diagonal, with zeros beside")
+    return low.emit("MATRIX_DIAG", x, like=node.outputs[0].spec)
+
+
+def _inner(value: Value, n: int) -> list[int]:
+    """The last n sizes."""
+    dims = value.spec.shape.dims
+    if dims is None or None in dims[len(dims) - n :]:
+        sizes(value)
+    return [int(d) for d in (dims or ())[len(dims or ()) - n :] if d is not None]
+
+
+def _diag_by_gather(node: Node, low: LiteRewriter) -> RuleResult:
+    """Of any diagonals: where each element of the matrices comes from is the same for all of them."""
+    x, padding = node.operands
+    inner = _inner(x, 1 if node.attrs["k"][0] == node.attrs["k"][1] else 2)
+    places = run(node, numbered(inner), np.int32(0)) - 1
+    return picked(low, x, inner, places, padding)
+
+
+def _diag_part(node: Node, low: LiteRewriter) -> RuleResult:
+    x, padding = node.operands
+    inner = _inner(x, 2)
+    places = run(node, numbered(inner), np.int32(0)) - 1
+    return picked(low, x, inner, places, padding)
+
+
+def _set_by_gather(node: Node, low: LiteRewriter) -> RuleResult:
+    x, diagonal = node.operands
+    inner = _inner(x, 2)
+    given = _inner(diagonal, 1 if node.attrs["k"][0] == node.attrs["k"][1] else 2)
+    places = run(node, np.zeros(inner, np.int32), numbered(given)) - 1
+    return picked(low, diagonal, given, places, x)
+
+
+def _band(node: Node, low: LiteRewriter) -> RuleResult:
+    x, *bounds = node.operands
+    for bound in bounds:
+        constant_of(bound, "the width of the band")
+    inside = run(node, np.ones(_inner(x, 2), np.int32), *(b.constant for b in bounds)) > 0
+    return low.emit("SELECT_V2", low.constant(inside), x, number(low, 0, x), like=node.outputs[0].spec)
+
+
+def _cross(node: Node, low: LiteRewriter) -> RuleResult:
+    a, b = node.operands
+    last = rank_of(a) - 1
+
+    def turned(v: Value, order: tuple[int, ...]) -> Value:
+        return low.emit("GATHER", v, low.int32(order), axis=last)
+
+    first, second = (1, 2, 0), (2, 0, 1)
+    return low.emit(
+        "SUB",
+        low.emit("MUL", turned(a, first), turned(b, second)),
+        low.emit("MUL", turned(a, second), turned(b, first)),
+        like=node.outputs[0].spec,
+    )
+
+
+def _bucketize(node: Node, low: LiteRewriter) -> RuleResult:
+    rows, values = node.operands
+    bounds = constant_of(rows, "the sorted row")
+    if len(bounds) != 1 or rows.dtype is not float32 or not (np.diff(bounds[0]) >= 0).all():
+        return NoMatch("BUCKETIZE takes one sorted row of float32")
+    y = low.emit("BUCKETIZE", values, boundaries=tuple(map(float, bounds[0])))
+    wanted = node.attrs["out_type"]
+    return y if wanted is int32 else low.cast(y, wanted)
+
+
+def _bound(lite: str) -> Any:
+    """How many elements of its row each value is above: LESS, or not below: LESS_EQUAL."""
+
+    def lower(node: Node, low: LiteRewriter) -> RuleResult:
+        rows, values = node.operands
+        if rows.dtype not in (float32, int32, int64):
+            return NoMatch(f"{lite} takes float32, int32 and int64")
+        row = low.emit("EXPAND_DIMS", rows, low.int32([1]))
+        column = low.emit("EXPAND_DIMS", values, low.int32([2]))
+        below = low.cast(low.emit(lite, row, column), int32)
+        y = low.emit("SUM", below, low.int32([2]))
+        wanted = node.attrs["out_type"]
+        return y if wanted is int32 else low.cast(y, wanted)
+
+    return lower
+
+
+_KNOWN = "where each element comes from is known"
+
+MATRICES = rule_table(
+    RewriteRule("matrix_diag", "MatrixDiag", _diag),
+    RewriteRule("diag_by_gather", "MatrixDiag", _diag_by_gather, _KNOWN),
+    RewriteRule("diag_part_by_gather", "MatrixDiagPart", _diag_part, _KNOWN),
+    RewriteRule("set_diag_by_gather", "MatrixSetDiag", _set_by_gather, _KNOWN),
+    RewriteRule("band_by_select", "MatrixBandPart", _band, "what is inside the band is known"),
+    RewriteRule("cross", "Cross", _cross, "its definition"),
+    RewriteRule("bucketize", "UpperBound", _bucketize),
+    RewriteRule("lower_bound", "LowerBound", _bound("LESS"), "its definition: a count"),
+    RewriteRule("upper_bound", "UpperBound", _bound("LESS_EQUAL"), "its definition: a count"),
+)
+
+
+MOST = 1024  # points of a transform by its matrix
+
+
+def _pair(low: LiteRewriter, real: Value, imag: Value) -> Value:
+    """A complex number of its two parts, which lie side by side in memory."""
+    both = low.emit("PACK", (real, imag), values_count=2, axis=rank_of(real))
+    return low.emit("BITCAST", both, output_type="COMPLEX64")
+
+
+def _complex(node: Node, low: LiteRewriter) -> RuleResult:
+    real, imag = node.operands
+    only(real, float32)
+    if real.spec.shape.dims != imag.spec.shape.dims:
+        return NoMatch("the parts are broadcast")
+    return _pair(low, real, imag)
+
+
+def _conj(node: Node, low: LiteRewriter) -> RuleResult:
+    (x,) = node.operands
+    only(x, complex64)
+    return _pair(low, low.emit("REAL", x), low.emit("NEG", low.emit("IMAG", x)))
+
+
+def _angle(node: Node, low: LiteRewriter) -> RuleResult:
+    (x,) = node.operands
+    only(x, complex64)
+    return low.emit("ATAN2", low.emit("IMAG", x), low.emit("REAL", x), like=node.outputs[0].spec)
+
+
+def _lengths(node: Node, n: int) -> list[int]:
+    length = constant_of(list(node.operands)[1], "fft_length").reshape(-1).tolist()
+    return [int(v) for v in length[-n:]]
+
+
+def _powers_of_2(lengths: list[int]) -> bool:
+    return all(n > 0 and not n & (n - 1) for n in lengths)
+
+
+def _rfft2d(node: Node, low: LiteRewriter) -> RuleResult:
+    (x, _), lengths = node.operands, _lengths(node, 2)
+    only(x, float32)
+    if not _powers_of_2(lengths):
+        return NoMatch(f"RFFT2D takes lengths that are powers of 2, found {lengths}")
+    return low.emit("RFFT2D", x, low.int32(lengths), like=node.outputs[0].spec)
+
+
+def _rfft(node: Node, low: LiteRewriter) -> RuleResult:
+    (x, _), lengths = node.operands, _lengths(node, 1)
+    only(x, float32)
+    if not _powers_of_2(lengths):
+        return NoMatch(f"RFFT2D takes lengths that are powers of 2, found {lengths}")
+    axis = low.int32([rank_of(x) - 1])
+    row = low.emit("EXPAND_DIMS", x, axis)
+    y = low.emit("RFFT2D", row, low.int32([1, *lengths]))
+    return low.emit("SQUEEZE", y, squeeze_dims=[rank_of(x) - 1], like=node.outputs[0].spec)
+
+
+def _fitted(low: LiteRewriter, x: Value, n: int) -> Value:
+    """The last dimension cut or padded with zeros to n."""
+    dims = x.spec.shape.dims or ()
+    size, lead = dims[-1], len(dims) - 1
+    if size is None:
+        raise UnmatchedNode("the size of the last dimension is not known")
+    if size > n:
+        return sliced(low, x, [0] * len(dims), [-1] * lead + [n])
+    return padded(low, x, [(0, 0)] * lead + [(0, n - size)])
+
+
+def _product(low: LiteRewriter, x: Value, matrix: np.ndarray) -> Value:
+    """x [..., n] by a constant [n, m]."""
+    weights = low.constant(np.ascontiguousarray(matrix.T.astype(np.float32)), float32)
+    if rank_of(x) < 2:
+        row = low.emit("EXPAND_DIMS", x, low.int32([0]))
+        return low.emit("SQUEEZE", low.emit("FULLY_CONNECTED", row, weights, None), squeeze_dims=[0])
+    return low.emit("FULLY_CONNECTED", x, weights, None, keep_num_dims=True)
+
+
+def _roots(n: int, m: int, sign: int) -> tuple[np.ndarray, np.ndarray]:
+    """cos and sin of 2 pi j k / n, [n, m], exact in the angle."""
+    angle = 2 * np.pi * (np.outer(np.arange(n), np.arange(m)) % n) / n
+    return np.cos(angle), sign * np.sin(angle)
+
+
+def _checked(n: int) -> int:
+    if n > MOST:
+        raise UnmatchedNode(f"the transform's matrix would be large: {n} points, at most {MOST}")
+    return n
+
+
+def _rfft_matrix(node: Node, low: LiteRewriter) -> RuleResult:
+    x = next(node.operands)
+    only(x, float32)
+    n = _checked(_lengths(node, 1)[0])
+    cos, sin = _roots(n, n // 2 + 1, -1)
+    x = _fitted(low, x, n)
+    return _pair(low, _product(low, x, cos), _product(low, x, sin))
+
+
+def _fft_matrix(sign: int) -> Any:
+    def lower(node: Node, low: LiteRewriter) -> RuleResult:
+        (x,) = node.operands
+        only(x, complex64)
+        n = (x.spec.shape.dims or (None,))[-1]
+        if n is None:
+            raise UnmatchedNode("the size of the last dimension is not known")
+        n = _checked(n)
+        cos, sin = _roots(n, n, sign)
+        scale = 1 / n if sign > 0 else 1.0
+        re, im = low.emit("REAL", x), low.emit("IMAG", x)
+        real = low.emit("SUB", _product(low, re, cos * scale), _product(low, im, sin * scale))
+        imag = low.emit("ADD", _product(low, re, sin * scale), _product(low, im, cos * scale))
+        return _pair(low, real, imag)
+
+    return lower
+
+
+def _irfft_matrix(node: Node, low: LiteRewriter) -> RuleResult:
+    x = next(node.operands)
+    only(x, complex64)
+    n = _checked(_lengths(node, 1)[0])
+    m = n // 2 + 1
+    cos, sin = (part[:m] for part in _roots(n, n, 1))  # [m, n]
+    weight = np.full((m, 1), 2.0)
+    weight[0] = 1.0
+    if n % 2 == 0:
+        weight[-1] = 1.0
+    re, im = (_fitted(low, low.emit(lite, x), m) for lite in ("REAL", "IMAG"))
+    return low.emit("SUB", _product(low, re, cos * weight / n), _product(low, im, sin * weight / n))
+
+
+_MATRIX = "a transform is a product with its matrix"
+
+SPECTRAL = rule_table(
+    RewriteRule("complex", "Complex", _complex, "its two parts lie side by side"),
+    RewriteRule("conj", "Conj", _conj, "its definition"),
+    RewriteRule("angle", "Angle", _angle, "its definition"),
+    RewriteRule("rfft2d", "RFFT2D", _rfft2d),
+    RewriteRule("rfft_as_rfft2d", "RFFT", _rfft, "of one row it is the same"),
+    RewriteRule("rfft_by_matrix", "RFFT", _rfft_matrix, _MATRIX),
+    RewriteRule("fft_by_matrix", "FFT", _fft_matrix(-1), _MATRIX),
+    RewriteRule("ifft_by_matrix", "IFFT", _fft_matrix(1), _MATRIX),
+    RewriteRule("irfft_by_matrix", "IRFFT", _irfft_matrix, _MATRIX),
+)

@@ -1,0 +1,138 @@
+"""Outputs of subgraphs that the official run time mishandles, replaced by copies.
+
+Lives here: `copy_outputs`, the last change to graphs with control flow before export.
+Not here: lowering of control flow (rules/control.py), simplification, which must not undo this (passes.py).
+
+The official interpreter, as of LiteRT 2.3, returns wrong results or reads invalid memory if
+* a body returns one variable's input as another variable (`a, b = b, a`): it copies one variable after the other, so a
+  later one receives the new value of an earlier one, in TensorFlow's own files too. Such inputs are copied.
+* a branch returns one computed tensor as two outputs. The second is copied.
+* a branch returns a constant of strings. It becomes an operand of the branch, which returns its input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import int32, string
+from ...core.errors import InvalidArgumentError
+from ...graph import Graph, Node, Value
+from ...graph.builder import GraphTransform, has_subgraphs, unique_name
+from .rewriter import LiteRewriter
+
+
+def copy_outputs(graph: Graph) -> Graph:
+    """The graph, of the lite dialect, whose branches and bodies give what the official run time takes rightly."""
+    return GraphTransform(_walk)(graph)
+
+
+def _walk(graph: Graph, inside: Callable[[Graph], Graph]) -> Graph:
+    if not any(map(has_subgraphs, graph.nodes)):
+        return graph
+    low = LiteRewriter(graph, inside)
+    for old in graph.nodes:
+        node = low.remap(old)
+        if node.op.name == "Const":
+            low.keep_constant(old)
+            continue
+        low.begin(node)
+        change = _CHANGES.get(node.op.name)
+        if change is None:
+            low.keep(node, old)
+            continue
+        inputs, attrs = change(node, low)
+        low.replace(old, low.emit_many(node.op.name, *inputs, likes=[v.spec for v in old.outputs], **attrs))
+    return low.finish()
+
+
+Changed = tuple[Sequence[Any], dict[str, Any]]  # inputs and attributes of the node
+
+
+def _branches(node: Node, low: LiteRewriter) -> Changed:
+    """IF and STABLEHLO_CASE: the first input says which branch runs."""
+    chooser, operands = node.inputs
+    assert isinstance(operands, tuple)
+    graphs = [_with_copies(low.graph_of(g), low, _again) for g in node.subgraphs]
+    graphs, operands = _texts_from_outside(low, graphs, operands)
+    if "branches" in node.attrs:
+        return (chooser, operands), {"branches": tuple(graphs)}
+    return (chooser, operands), dict(zip(("then_branch", "else_branch"), graphs))
+
+
+def _call(node: Node, low: LiteRewriter) -> Changed:
+    return node.inputs, {"body": low.graph_of(node.attrs["body"])}
+
+
+def _while(node: Node, low: LiteRewriter) -> Changed:
+    cond, body = map(low.graph_of, (node.attrs["cond"], node.attrs["body"]))
+    return node.inputs, {"cond": cond, "body": _with_copies(body, low, _from_another)}
+
+
+_CHANGES: dict[str, Callable[[Node, LiteRewriter], Changed]] = {
+    "IF": _branches,
+    "STABLEHLO_CASE": _branches,
+    "CALL": _call,
+    "STABLEHLO_COMPOSITE": _call,
+    "WHILE": _while,
+}
+
+
+def _again(graph: Graph, place: int) -> bool:
+    """Whether an output is a computed value that an output before it is, too."""
+    value = graph.outputs[place]
+    return value.node is not None and value.constant is None and value in graph.outputs[:place]
+
+
+def _from_another(graph: Graph, place: int) -> bool:
+    """Whether an output is the input of another variable, which the turn changes."""
+    value = graph.outputs[place]
+    if value not in graph.inputs:
+        return False
+    other = graph.inputs.index(value)
+    return other != place and graph.outputs[other] is not value
+
+
+def _with_copies(graph: Graph, low: LiteRewriter, wanted: Callable[[Graph, int], bool]) -> Graph:
+    """The graph with a copy for each output that wants one."""
+    places = [i for i in range(len(graph.outputs)) if wanted(graph, i)]
+    if not places:
+        return graph
+    inner = LiteRewriter(graph)
+    inner.prefix, inner.at = low.prefix, low.at
+    outputs = list(graph.outputs)
+    for i in places:
+        outputs[i] = _copy(inner, outputs[i])
+    return Graph(graph.name, graph.inputs, [*inner.constants.values(), *graph.nodes, *inner.nodes], outputs)
+
+
+def _copy(low: LiteRewriter, value: Value) -> Value:
+    """The same elements in another place, by an operator that no run time leaves out."""
+    rank = value.shape.rank
+    if value.dtype is not string:
+        try:
+            return low.emit("SELECT_V2", low.constant(np.True_), value, value, like=value.spec)
+        except InvalidArgumentError:  # not of this type
+            pass
+    if rank == 0:
+        return low.emit("RESHAPE", value, low.constant(np.zeros(0, np.int32)), like=value.spec)
+    begin, size = low.constant([0] * (rank or 1), int32), low.constant([-1] * (rank or 1), int32)
+    return low.emit("SLICE", value, begin, size, like=value.spec)
+
+
+def _texts_from_outside(
+    low: LiteRewriter, graphs: list[Graph], operands: tuple[Value, ...]
+) -> tuple[list[Graph], tuple[Value, ...]]:
+    """Constant strings that a graph gives are inputs of all of them."""
+    for place, graph in enumerate(graphs):
+        for value in dict.fromkeys(graph.outputs):
+            if value.constant is None or value.dtype is not string:
+                continue
+            operands = (*operands, low.constant(value.constant, string))
+            for i, other in enumerate(graphs):
+                fresh = Value(unique_name(value.name, {v.name for v in other.values()}), value.spec)
+                outputs = [fresh if v is value and i == place else v for v in other.outputs]
+                graphs[i] = Graph(other.name, (*other.inputs, fresh), other.nodes, outputs)
+    return graphs, operands

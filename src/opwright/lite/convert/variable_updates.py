@@ -1,0 +1,197 @@
+"""Updates of variables as a read, operators on tensors, and an assignment.
+
+Lives here: the table `WRITES`; `CatalogueRewriter`, which creates nodes of the catalogue.
+Not here: which variables stay (freeze.py), the lite operators that follow (rules/direct.py), the formulas of
+optimizers (ops/optimizer_rules.py), which run here on tensors of the graph in place of arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import DType, of_numpy
+from ...core.errors import UnimplementedError
+from ...core.specs import TensorSpec
+from ...eager.variable import Variable
+from ...graph import GraphRewriter, Node, Value
+from ...graph.builder import constant_node
+from ...ops import registry
+from ...ops.optimizer_rules import RULES
+from .errors import ConverterError
+
+
+class CatalogueRewriter(GraphRewriter):
+    """A rewriter that creates nodes of the catalogue."""
+
+    def constant(self, array: Any, dtype: DType, name: str, at: str | None) -> Value:
+        """Append a Const node under exactly this name."""
+        array = np.asarray(array, dtype.np)
+        array = array.copy() if array.flags.writeable else array  # the variable may change later
+        return self.insert(
+            constant_node(registry.get("Const"), array, TensorSpec(array.shape, dtype), name, at)
+        ).outputs[0]
+
+    def number(self, array: Any, dtype: Any) -> Value:
+        """Append a constant for the current node."""
+        return self.constant(array, of_numpy(np.dtype(dtype)), self.unique(f"{self.prefix}/const"), self.at)
+
+    def emit(self, op_name: str, *inputs: Any, **attrs: Any) -> Value:
+        """Append a node of the catalogue with one output."""
+        return self.add(op_name, *inputs, **attrs).outputs[0]
+
+    def add(self, op_name: str, *inputs: Any, **attrs: Any) -> Node:
+        """Append a node of the catalogue."""
+        return self.create(registry.get(op_name), inputs, attrs, name=op_name)
+
+    def read(self, handle: Any, variable: Variable) -> Value:
+        """Append a read of a variable; return its value at this point."""
+        return self.emit("ReadVariable", handle, dtype=variable.dtype, shape=variable.shape)
+
+
+# ---- adding ----------------------------------------------------------------------------------------------------------
+
+
+def _combined(op_name: str) -> Any:
+    """The value combined with another one by an operator on tensors."""
+
+    def write(to: CatalogueRewriter, node: Node, variables: Sequence[Variable]) -> None:
+        handle, value = node.inputs
+        to.add("AssignVariable", handle, to.emit(op_name, to.read(handle, variables[0]), value))
+
+    return write
+
+
+# ---- rows ------------------------------------------------------------------------------------------------------------
+
+
+def _rows(op_name: str) -> Any:
+    """Rows by index, as slices of the whole that an operator on tensors scatters."""
+
+    def write(to: CatalogueRewriter, node: Node, variables: Sequence[Variable]) -> None:
+        handle, indices, updates = node.inputs
+        value = to.read(handle, variables[0])
+        assert isinstance(indices, Value)
+        assert isinstance(updates, Value)
+        if updates.spec.shape.rank == 0:
+            row = variables[0].shape.as_list()[1:]
+            shape = to.number(row, np.int32)
+            if indices.spec.shape.rank != 0:
+                shape = to.emit("Concat", (to.emit("Shape", indices), shape), axis=0)
+            updates = to.emit("BroadcastTo", updates, shape)
+        places = to.emit("ExpandDims", indices, axis=-1)
+        to.add("AssignVariable", handle, to.emit(op_name, value, places, updates))
+
+    return write
+
+
+# ---- steps of optimizers ---------------------------------------------------------------------------------------------
+
+_UFUNCS = {
+    "add": "Add",
+    "subtract": "Sub",
+    "multiply": "Mul",
+    "divide": "RealDiv",
+    "negative": "Neg",
+    "absolute": "Abs",
+    "sign": "Sign",
+    "sqrt": "Sqrt",
+    "square": "Square",
+    "power": "Pow",
+    "maximum": "Maximum",
+    "minimum": "Minimum",
+}
+
+
+class _SymbolicArray(np.lib.mixins.NDArrayOperatorsMixin):
+    """A tensor of the graph where a formula wants an array: what NumPy would compute is emitted, and an array written
+    in place is this object standing for another tensor from then on."""
+
+    __slots__ = ("to", "value")
+
+    def __init__(self, to: CatalogueRewriter, value: Value) -> None:
+        self.to, self.value = to, value
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None) -> _SymbolicArray:
+        op_name = _UFUNCS.get(ufunc.__name__)
+        if method != "__call__" or op_name is None:
+            raise UnimplementedError(op=ufunc.__name__, what="no operator on tensors stands for it")
+        dtype = self.value.dtype
+        made = self.to.emit(
+            op_name, *(x.value if isinstance(x, _SymbolicArray) else self.to.number(x, dtype.np) for x in inputs)
+        )
+        if out is None:
+            return _SymbolicArray(self.to, made)
+        out[0].value = made
+        return out[0]
+
+
+def _step(to: CatalogueRewriter, node: Node, variables: Sequence[Variable]) -> None:
+    """The rule's formula on the values of the variable and of its state, by a gradient of their shape."""
+    handle, state, gradient, scalars = node.inputs
+    _formula(to, node, variables, (handle, *state), gradient, scalars, None)  # type: ignore[misc]
+
+
+def _step_by_rows(to: CatalogueRewriter, node: Node, variables: Sequence[Variable]) -> None:
+    """The same by the dense gradient; where other rows are to stay as they are, these are chosen in the end."""
+    handle, state, values, indices, scalars = node.inputs
+    assert isinstance(values, Value)
+    assert isinstance(indices, Value)
+    merged = values.node
+    if merged is not None and merged is indices.node and merged.op.name == "MergeRows":
+        values, indices = merged.inputs[:2]  # equal rows are added up here, too
+    shape = variables[0].shape
+    if not shape.is_fully_defined():
+        raise ConverterError(
+            op=node.op.name,
+            node=node.name,
+            at=node.at,
+            what=f"a step by rows changes {variables[0].name}, whose shape is not known",
+            wanted="a variable of a fixed shape",
+        )
+    sizes = shape.as_list()
+    places = to.emit("ExpandDims", indices, axis=-1)
+    gradient = to.emit("ScatterNd", places, values, to.number(sizes, np.int32))
+    given = None
+    if node.attrs["lazy"] and not RULES[node.attrs["rule"]].still:
+        ones = to.emit("BroadcastTo", to.number(1, np.int32), to.emit("Shape", indices))
+        counts = to.emit("ScatterNd", places, ones, to.number(sizes[:1], np.int32))
+        given = to.emit("Greater", counts, to.number(0, np.int32))
+        given = to.emit("Reshape", given, to.number([sizes[0], *[1] * (len(sizes) - 1)], np.int32))
+    _formula(to, node, variables, (handle, *state), gradient, scalars, given)  # type: ignore[misc]
+
+
+def _formula(
+    to: CatalogueRewriter,
+    node: Node,
+    variables: Sequence[Variable],
+    handles: Sequence[Any],
+    gradient: Any,
+    scalars: Any,
+    given: Value | None,
+) -> None:
+    before = [to.read(handle, variable) for handle, variable in zip(handles, variables)]
+    w, *state = [_SymbolicArray(to, value) for value in before]
+    RULES[node.attrs["rule"]].update(_SymbolicArray(to, gradient), w, state, [_SymbolicArray(to, s) for s in scalars])
+    for handle, old, new in zip(handles, before, (w, *state)):
+        if new.value is not old:
+            value = new.value if given is None else to.emit("Select", given, new.value, old)
+            to.add("AssignVariable", handle, value)
+
+
+Write = Callable[[CatalogueRewriter, Node, Sequence[Variable]], None]
+"""(to, node, variables): a node whose operands are new; the variables behind its handles, in order."""
+
+WRITES: dict[str, Write] = {
+    "AssignAddVariable": _combined("Add"),
+    "AssignSubVariable": _combined("Sub"),
+    "ScatterUpdateVariable": _rows("TensorScatterUpdate"),
+    "ScatterAddVariable": _rows("TensorScatterAdd"),
+    "ScatterSubVariable": _rows("TensorScatterSub"),
+    "ScatterMaxVariable": _rows("TensorScatterMax"),
+    "ScatterMinVariable": _rows("TensorScatterMin"),
+    "UpdateVariable": _step,
+    "UpdateRows": _step_by_rows,
+}
