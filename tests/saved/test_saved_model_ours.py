@@ -139,11 +139,11 @@ plain = st.recursive(
 @settings(max_examples=60)
 @given(plain)
 def test_structures_have_forms(value):
-    from opwright.saved import structure
-    from opwright.saved.files import Reader
+    from opwright.saved import json_values
+    from opwright.saved.files import JsonReader
 
-    form = json.loads(json.dumps(structure.encode(value)))
-    assert repr(structure.Decoder(Reader("x")).decode(form)) == repr(value)
+    form = json.loads(json.dumps(json_values.encode(value)))
+    assert repr(json_values.Decoder(JsonReader("x")).decode(form)) == repr(value)
 
 
 @settings(max_examples=25)

@@ -1,16 +1,16 @@
-"""How a tensor of any dtype lies in a safetensors file, and what an index says of it.
+"""Encode tensors of any dtype for safetensors files, and describe them in an index.
 
-Lives here: `encode`, `decode`, `describe` and the reading of described tensors.
-Not here: the file format (safetensors.py).
+Lives here: `encode`, `decode`, `describe` and the reading of described tensors. Not here: the file format
+(safetensors.py).
 
     dtype                     in the file
-    int4                      I8, one element a byte
+    int4                      I8, one element per byte
     complex64, complex128     F32, F64 with a last dimension of 2: real and imaginary part
-    string                    U8 of rank 1: n + 1 ends as 64-bit integers (the first is 0), then the strings' bytes
+    string                    U8 of rank 1: n + 1 end offsets as 64-bit integers (the first is 0), then the bytes
     all others                the dtype of the same name and size
 
-An index has for each tensor {"type": "f32[2,3]", "crc32": 12345}: the type as graph text has it, and the checksum of
-the bytes in the file. A type without a checksum is taken, for files that were edited by hand.
+An index has an entry for each tensor, {"type": "f32[2,3]", "crc32": 12345}: the type in graph-text form, and the
+checksum of its bytes in the file. A missing checksum is accepted, for files edited by hand.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .safetensors import TensorFile
 
 
 def encode(array: np.ndarray, dtype: DType) -> np.ndarray:
-    """The array that stands for one of `dtype` in a file."""
+    """Return the array that represents an array of `dtype` in a file."""
     array = np.asarray(array)
     if dtype is dtypes.string:
         items = [v if isinstance(v, bytes) else str(v).encode() for v in array.reshape(-1).tolist()]
@@ -47,18 +47,18 @@ def encode(array: np.ndarray, dtype: DType) -> np.ndarray:
 
 
 def decode(stored: np.ndarray, spec: TensorSpec) -> np.ndarray:
-    """`encode` backwards, to the fully known type `spec`. Raises ValueError where `stored` cannot be that."""
+    """Invert `encode`, to the fully known type `spec`. Raises ValueError if `stored` does not match it."""
     dtype = spec.dtype
     shape: Any = tuple(spec.shape.as_list())
     if dtype is dtypes.string:
         return _decode_strings(stored, shape)
-    wanted = np.dtype(np.int8) if dtype is dtypes.int4 else dtype.real_dtype.np
-    inside = (*shape, 2) if dtype.is_complex else shape
-    if stored.dtype != wanted or stored.shape != inside:
-        raise ValueError(f"it is {stored.dtype}{list(stored.shape)} in the file, wanted {wanted}{list(inside)}")
+    expected = np.dtype(np.int8) if dtype is dtypes.int4 else dtype.real_dtype.np
+    stored_shape = (*shape, 2) if dtype.is_complex else shape
+    if stored.dtype != expected or stored.shape != stored_shape:
+        raise ValueError(f"it is {stored.dtype}{list(stored.shape)} in the file, wanted {expected}{list(stored_shape)}")
     if dtype is dtypes.int4:
         if stored.size and not -8 <= int(stored.min()) <= int(stored.max()) <= 7:
-            raise ValueError("it has elements that are no int4")
+            raise ValueError("it has elements outside the range of int4")
         return stored.astype(ml_dtypes.int4)
     if dtype.is_bool and stored.size and int(stored.view(np.uint8).max()) > 1:
         raise ValueError("it has elements that are neither 0 nor 1")
@@ -82,12 +82,12 @@ def _decode_strings(stored: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def describe(array: np.ndarray, dtype: DType, stored: np.ndarray) -> dict[str, Any]:
-    """What an index says of a tensor."""
+    """Return the entry of a tensor in an index."""
     return {"type": TensorSpec(np.shape(array), dtype).short(), "crc32": safetensors.checksum(stored)}
 
 
 def spec_of(entry: Any, name: str, where: str) -> TensorSpec:
-    """The type that an index gives for a tensor. Raises DataLossError for what is no known, fully known type."""
+    """Return the type in a tensor's entry. Raises DataLossError if it is unknown or not fully defined."""
     try:
         if not isinstance(entry, dict) or not isinstance(entry.get("type"), str) or len(entry["type"]) > 1000:
             raise ValueError('wanted an object with "type"')
@@ -100,9 +100,9 @@ def spec_of(entry: Any, name: str, where: str) -> TensorSpec:
 
 
 def read(file: TensorFile, name: str, entry: Any, where: str) -> tuple[np.ndarray, DType]:
-    """A tensor by its entry in an index; where: the index, for errors.
+    """Return a tensor by its entry in an index; where: the path of the index, for errors.
 
-    raises DataLossError where the entry, the bytes or the checksum do not fit, NotFoundError where it is not there
+    raises DataLossError if the entry, the bytes or the checksum do not match, NotFoundError if the tensor is missing
     """
     spec = spec_of(entry, name, where)
     stored = file.read(name)
@@ -110,7 +110,7 @@ def read(file: TensorFile, name: str, entry: Any, where: str) -> tuple[np.ndarra
     if crc is not None and crc != safetensors.checksum(stored):
         raise DataLossError(
             what=f"{file.path} is damaged: the checksum of tensor {name!r} differs",
-            do="copy the files anew, or save again",
+            do="copy the files again, or save again",
         )
     try:
         return decode(stored, spec), spec.dtype

@@ -1,6 +1,6 @@
-"""What files of saved models share: JSON, read with bounds and written whole; who made them.
+"""JSON files of saved models: bounded reads, atomic writes, typed look-ups; the producer.
 
-Not here: writing whole or not at all (core/files.py), what is in the files.
+Not here: atomic replacement (core/files.py), the contents of the files.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from ..core.errors import DataLossError, NotFoundError
 from ..core.files import replacing
 from ..core.version import __version__
 
-MAX_JSON = 1 << 28  # bytes of a manifest or an index; large models have some ten kilobytes
+MAX_JSON = 1 << 28  # bytes of a manifest or an index; large models need tens of kilobytes
 
 
 def producer() -> str:
-    """The version of this package, for people who look into a file."""
+    """Return the version of this package, for people who inspect a file."""
     return __version__
 
 
 def sync_folder(path: str) -> None:
-    """Make renames in a folder last through a loss of power, where the system can."""
+    """Flush renames in a folder to disk, if the system supports it."""
     with contextlib.suppress(OSError):
         handle = os.open(path or ".", os.O_RDONLY)
         try:
@@ -34,13 +34,13 @@ def sync_folder(path: str) -> None:
 
 
 def write_json(path: str, content: Any) -> None:
-    """Replace a file by `content` as JSON."""
+    """Replace a file by `content` as JSON, atomically."""
     with replacing(path, sync=True) as file:
         file.write(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False).encode() + b"\n")
 
 
 def read_bytes(path: str, limit: int, what: str) -> bytes:
-    """A whole file. Raises NotFoundError where there is none, DataLossError where it is larger than `limit`."""
+    """Return the content of a file. Raises NotFoundError if it is missing, DataLossError if it exceeds `limit`."""
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -54,55 +54,55 @@ def read_bytes(path: str, limit: int, what: str) -> bytes:
 
 
 def read_json(path: str, what: str) -> dict[str, Any]:
-    """A JSON object from outside. Raises NotFoundError, or DataLossError where it is damaged."""
+    """Return the JSON object in an untrusted file. Raises NotFoundError, or DataLossError if it is damaged."""
     source = read_bytes(path, MAX_JSON, what)
     try:
-        found = json.loads(source, object_pairs_hook=_unique, parse_constant=_no_constant)
+        content = json.loads(source, object_pairs_hook=_without_duplicates, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
         raise DataLossError(what=f"{path} is damaged: not JSON as wanted: {str(error)[:200]}", wanted=what) from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise DataLossError(what=f"{path} is damaged: no JSON object", wanted=what)
-    return found
+    return content
 
 
-def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+def _without_duplicates(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
         raise ValueError("a name is there twice")
-    return found
+    return result
 
 
-def _no_constant(name: str) -> Any:
+def _reject_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
 
 
 def plain_name(name: Any, where: str) -> str:
-    """`name`, if it names a file in the same folder and nothing else. Raises DataLossError for paths and the like."""
+    """Return `name` if it names a file in the same folder. Raises DataLossError for paths and special names."""
     fine = isinstance(name, str) and 0 < len(name) <= 255 and name.isprintable() and not name.startswith(".")
     if not fine or any(sign in name for sign in '/\\:*?"<>|'):
         raise DataLossError(what=f"{where}: {str(name)[:60]!r} is not the name of a file beside it")
     return name
 
 
-class Reader:
-    """Typed look-ups in JSON from outside, with errors that say where. where: the file's path."""
+class JsonReader:
+    """Typed look-ups in untrusted JSON, with errors that name the file. where: its path."""
 
     def __init__(self, where: str) -> None:
         self.where = where
 
     def fail(self, what: str, found: Any = None) -> DataLossError:
-        """The error to raise."""
+        """Return the error to raise."""
         shown = None if found is None else repr(found)[:80]
         return DataLossError(what=f"{self.where} is damaged: {what}", found=shown)
 
     def of(self, value: Any, kind: type, what: str) -> Any:
-        """`value`, of exactly that type."""
+        """Return `value`, checked to be of exactly this type."""
         if type(value) is not kind:
             raise self.fail(f"{what} is no {kind.__name__}", value)
         return value
 
     def get(self, record: Any, key: str, kind: type, default: Any = ...) -> Any:
-        """A field of a record. Raises DataLossError where it is missing without a default, or of another type."""
+        """Return a field of a record. Raises DataLossError if it is missing without a default, or of another type."""
         if type(record) is not dict:
             raise self.fail(f"no object around {key!r}", record)
         if key not in record:
@@ -112,11 +112,11 @@ class Reader:
         return self.of(record[key], kind, repr(key))
 
     def index(self, value: Any, items: Sequence[Any], what: str) -> int:
-        """`value`, if it numbers one of `items`."""
+        """Return `value`, checked to be an index into `items`."""
         if type(value) is not int or not 0 <= value < len(items):
             raise self.fail(f"{what}: there are {len(items)}, none has this number", value)
         return value
 
     def each(self, record: Any, key: str, read: Callable[[Any], Any]) -> list[Any]:
-        """A field that is a list, item by item."""
+        """Return the items of a list field, each converted by `read`."""
         return [read(item) for item in self.get(record, key, list)]

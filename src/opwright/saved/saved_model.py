@@ -1,6 +1,6 @@
 """`ow.saved_model`: objects with their variables and functions in a folder.
 
-Lives here: the public names.  Not here: what they do (saving.py, loading.py). docs/saved_model.md has the format.
+Lives here: the public names.  Not here: what they do (saver.py, loader.py). docs/saved_model.md has the format.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 from . import manifest
-from .loading import LoadOptions, load
-from .saving import SaveOptions, save
+from .loader import LoadOptions, load
+from .saver import SaveOptions, save
 from .signatures import DEFAULT_KEY as DEFAULT_SERVING_SIGNATURE_DEF_KEY
 
 __all__ = ["DEFAULT_SERVING_SIGNATURE_DEF_KEY", "LoadOptions", "SaveOptions", "contains_saved_model", "load", "save"]
 
 
 def contains_saved_model(export_dir: Any) -> bool:
-    """Whether there is a saved model in a folder."""
+    """Return whether a folder contains a saved model."""
     return manifest.contains(export_dir)

@@ -1,8 +1,8 @@
-"""Signatures: functions under keys that take tensors by name and return dictionaries of tensors.
+"""Signatures: functions by key that take tensors by name and return dictionaries of tensors.
 
-Lives here: building them from the functions given to `save`, choosing one where none is given; layers and models as
-functions (`functions_of`), for inputs of the shapes they were built for.
-Not here: saving them (saving.py), calling loaded ones (loaded.py), their conversion (lite/).
+Lives here: building them from the functions passed to `save`, the default signature; layers and models as functions
+(`functions_of`), for inputs of the shapes they were built for. Not here: saving them (saver.py), calling loaded ones
+(loaded_objects.py), their conversion (lite/).
 """
 
 from __future__ import annotations
@@ -17,18 +17,16 @@ from ..nn.model import Model
 from ..ops.tensor import Tensor
 from ..tracing.concrete import ConcreteFunction
 from ..tracing.function import Function
-from .loaded import LoadedFunction
+from .loaded_objects import LoadedFunction
 
 CALL = "__call__"
-SERVE = "serve"  # the name that exported models of Keras have for it
+SERVE = "serve"  # the name in models exported by Keras
 
 
 def functions_of(value: Any) -> dict[str, Any]:
-    """The function `__call__` of a layer or model that knows its inputs' shapes, a model's also as `serve`.
+    """Return the function `__call__` of a layer or model with known input shapes, a model's also as `serve`.
 
-    Nothing for other objects.
-
-    It runs as for inference (training=False) and takes batches of any size.
+    It runs inference (training=False) on batches of any size. Empty for other objects.
     """
     if not isinstance(value, Layer) or isinstance(getattr(type(value), CALL, None), Function):
         return {}
@@ -47,7 +45,7 @@ def functions_of(value: Any) -> dict[str, Any]:
 
 
 def input_specs(value: Layer) -> Any:
-    """The types of a layer's inputs, in their structure, with the first size open; None where they are not known."""
+    """Return the types of a layer's inputs, in their structure, with an open batch size; None if unknown."""
     if isinstance(value, Model):
         try:
             return value.input_specs()
@@ -71,7 +69,7 @@ DEFAULT_KEY = "serving_default"
 
 
 def trace_for(function: Any) -> ConcreteFunction | None:
-    """The trace that a function would be exported by: its own, or that of its input_signature; else None."""
+    """Return the trace that represents a function: itself, or that of its input_signature; else None."""
     if isinstance(function, ConcreteFunction):
         return function
     if isinstance(function, Function) and has_one_trace(function):
@@ -80,39 +78,39 @@ def trace_for(function: Any) -> ConcreteFunction | None:
 
 
 def has_one_trace(function: Function) -> bool:
-    """Whether one trace serves all calls: there is an input_signature, or there are no parameters."""
+    """Return whether one trace serves all calls: there is an input_signature, or there are no parameters."""
     return function.input_signature is not None or not function.signature.parameters
 
 
-def choose(functions: Mapping[str, Any]) -> dict[str, ConcreteFunction]:
-    """The default signature: the one function among an object's own that has one trace and gives flat tensors."""
-    traces = [trace_for(f) for f in functions.values() if may_trace(f)]
-    found = [t for t in traces if t is not None and _has_signature_results(t)]
-    return {DEFAULT_KEY: found[0]} if len(found) == 1 else {}
+def default_signature(functions: Mapping[str, Any]) -> dict[str, ConcreteFunction]:
+    """Return the default signature: the only function of an object with one trace and flat tensor results."""
+    traces = [trace_for(f) for f in functions.values() if has_or_makes_trace(f)]
+    candidates = [t for t in traces if t is not None and _has_signature_results(t)]
+    return {DEFAULT_KEY: candidates[0]} if len(candidates) == 1 else {}
 
 
-def may_trace(function: Any) -> bool:
-    """Whether the function has a trace or a program to make one of."""
+def has_or_makes_trace(function: Any) -> bool:
+    """Return whether the function has a trace or a program to trace."""
     return not isinstance(function, LoadedFunction) or len(function._table) > 0
 
 
 def _has_signature_results(trace: ConcreteFunction) -> bool:
     try:
-        found = named_outputs(trace.structured_outputs, trace.name, DEFAULT_KEY)
+        outputs = named_outputs(trace.structured_outputs, trace.name, DEFAULT_KEY)
         input_names(trace)
     except ValueError:
         return False
-    return bool(found)
+    return bool(outputs)
 
 
-def given(signatures: Any) -> dict[str, ConcreteFunction]:
-    """The `signatures` argument of `save` as traces by key.
+def requested_signatures(signatures: Any) -> dict[str, ConcreteFunction]:
+    """Return the traces by key for the `signatures` argument of `save`.
 
-    raises ValueError for what is no function, or one without input_signature; TypeError for other containers
+    raises ValueError for an object that is not a function, or has no input_signature; TypeError for other containers
     """
     if not isinstance(signatures, Mapping):
         signatures = {DEFAULT_KEY: signatures}
-    found = {}
+    traces = {}
     for key, function in signatures.items():
         if not isinstance(key, str):
             raise ValueError(f"a signature's key is a str, found {key!r}")
@@ -122,12 +120,12 @@ def given(signatures: Any) -> dict[str, ConcreteFunction]:
                 f"Expected a TensorFlow function for which to generate a signature, but got {function!r}. Only "
                 "`tf.functions` with an input signature or concrete functions can be used as a signature."
             )
-        found[key] = trace
-    return found
+        traces[key] = trace
+    return traces
 
 
 def input_names(trace: ConcreteFunction) -> list[str]:
-    """The name of each tensor that a trace takes. Raises ValueError where two are the same."""
+    """Return the name of each tensor that a trace takes. Raises ValueError if two are equal."""
     specs = [
         s for s in nest.flatten(trace.structured_input_signature, expand_composites=True) if isinstance(s, TensorSpec)
     ]
@@ -142,7 +140,7 @@ def input_names(trace: ConcreteFunction) -> list[str]:
 
 
 def named_outputs(results: Any, name: str, key: str) -> dict[str, Any]:
-    """A function's results as a signature gives them: a dictionary as it is, others as output_0, output_1 ...
+    """Return a function's results as a signature does: a dictionary unchanged, others as output_0, output_1 ...
 
     raises ValueError for results that are not flat tensors
     """
@@ -169,8 +167,8 @@ def named_outputs(results: Any, name: str, key: str) -> dict[str, Any]:
     return dict(results)
 
 
-def wrapped(trace: ConcreteFunction, key: str) -> ConcreteFunction:
-    """The trace as a signature: tensors by name in, a dictionary out.
+def signature_of(trace: ConcreteFunction, key: str) -> ConcreteFunction:
+    """Return the trace as a signature: tensors by name in, a dictionary out.
 
     raises ValueError for results that are not flat tensors, or arguments whose names are not unique
     """

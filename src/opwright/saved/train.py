@@ -1,6 +1,6 @@
 """`ow.train`: checkpoints.
 
-Lives here: the public names.  Not here: what they do (checkpoint.py, manager.py, index.py).
+Lives here: the public names.  Not here: what they do (checkpoint.py, checkpoint_manager.py, checkpoint_files.py).
 """
 
 from __future__ import annotations
@@ -9,8 +9,14 @@ import os
 from typing import Any
 
 from .checkpoint import Checkpoint, open_reader
-from .index import CheckpointReader
-from .manager import CheckpointManager, CheckpointState, checkpoints_iterator, get_checkpoint_state, latest_checkpoint
+from .checkpoint_files import CheckpointReader
+from .checkpoint_manager import (
+    CheckpointManager,
+    CheckpointState,
+    checkpoints_iterator,
+    get_checkpoint_state,
+    latest_checkpoint,
+)
 
 __all__ = [
     "Checkpoint",
@@ -27,24 +33,24 @@ __all__ = [
 
 
 def load_checkpoint(ckpt_dir_or_file: Any) -> CheckpointReader:
-    """A reader of a checkpoint, by its name, or of the latest one in a folder, or of a saved model's variables.
+    """Return a reader of a checkpoint by its name, of the latest one in a folder, or of a saved model's variables.
 
-    raises ValueError for a folder without checkpoints, NotFoundError where there is none of that name
+    raises ValueError for a folder without checkpoints, NotFoundError if there is none of that name
     """
     path = os.fspath(ckpt_dir_or_file)
     if os.path.isdir(path) and not os.path.isfile(os.path.join(path, "saved_model.json")):
-        found = latest_checkpoint(path)
-        if found is None:
+        latest = latest_checkpoint(path)
+        if latest is None:
             raise ValueError(f"Couldn't find 'checkpoint' file or checkpoints in given directory {path}")
-        path = found
+        path = latest
     return open_reader(path)
 
 
 def list_variables(ckpt_dir_or_file: Any) -> list[tuple[str, list[int]]]:
-    """Names and shapes of a checkpoint's values, by name."""
+    """Return the names and shapes of a checkpoint's values, sorted by name."""
     return sorted(load_checkpoint(ckpt_dir_or_file).get_variable_to_shape_map().items())
 
 
 def load_variable(ckpt_dir_or_file: Any, name: str) -> Any:
-    """One value of a checkpoint, as an array. Raises NotFoundError where there is none of that name."""
+    """Return one value of a checkpoint as an array. Raises NotFoundError if there is none of that name."""
     return load_checkpoint(ckpt_dir_or_file).get_tensor(name.removesuffix(":0"))

@@ -18,9 +18,9 @@ from ..core.errors import OpError
 from ..core.specs import TensorSpec
 from ..lite.format import schema, versions
 from ..saved import manifest
-from ..saved.index import SUFFIX, CheckpointReader
-from ..saved.loaded import LoadedFunction
-from ..saved.loading import load
+from ..saved.checkpoint_files import SUFFIX, CheckpointReader
+from ..saved.loaded_objects import LoadedFunction
+from ..saved.loader import load
 from .report import BadFile, out, print_json
 
 
@@ -113,7 +113,7 @@ def _trace_text(trace: Any) -> str:
 
 
 def _children(value: Any) -> list[tuple[str, Any]]:
-    from ..saved.objects import FUNCTIONS, children
+    from ..saved.object_graph import FUNCTIONS, children
 
     return [(k, v) for k, v in children(value, FUNCTIONS).items() if k != "signatures"]
 

@@ -137,7 +137,7 @@ class TFLiteConverter:
         signature_keys: which of them; all by default. tags: accepted for TensorFlow's sake.
         raises what `saved_model.load` raises; ValueError for a model without signatures, or a key that is none
         """
-        from ...saved.loading import load  # with it comes nn, which other conversions do without
+        from ...saved.loader import load  # with it comes nn, which other conversions do without
 
         loaded = load(saved_model_dir, tags)
         keys = list(loaded.signatures) if not signature_keys else list(signature_keys)

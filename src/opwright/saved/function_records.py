@@ -1,19 +1,19 @@
-"""One trace of a function as a record in a manifest and graphs in text, and back.
+"""Records of traced functions: a trace as a record in a manifest plus graphs in text, and back.
 
-Lives here: `describe` and `rebuild`.  Not here: which traces are saved (saving.py), their arguments' forms
-(structure.py), the text (graph/parsing.py).
+Lives here: `describe` and `rebuild`.  Not here: which traces are saved (saver.py), encoded arguments (json_values.py),
+the text (graph/parsing.py).
 
 A record has
 
     name, graph             the function's name; the number of its graph, whose inputs are the arguments' tensors, then
                             the captures
-    arguments, keywords     the positional arguments and those by name: forms with tensors' types
+    arguments, keywords     the positional arguments and those by name: encoded, with the types of tensors
     names                   the parameters' names of the positional arguments
-    outputs                 the results' form, with a tensor for each output of the graph
+    outputs                 the results' structure, with a tensor for each output of the graph
     captures                for each: {"variable": number of the object} or {"tensor": name}
-    gradients               for each stretch under `custom_gradient`: where it stands, what goes in and out, the graph
-                            of its backward function (inputs: gradients of the trainable outputs, then captures)
-    silent                  nodes through which no gradient flows, because such a stretch has its own
+    gradients               for each custom gradient: its inputs, outputs and captures, and the graph of its backward
+                            function (inputs: gradients of the trainable outputs, then captures)
+    silent                  nodes that block gradients, as they belong to a custom gradient
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from ..tracing.signature import SignatureContext, kind_of
 from ..tracing.symbolic import SymbolicTensor
 from ..tracing.trace import FuncTrace
 from ..tracing.trace_type import TracingContext
-from . import structure
-from .files import Reader
+from . import json_values
+from .files import JsonReader
 
 state = dispatch.state
 _log = logging.getLogger("opwright")
@@ -49,11 +49,11 @@ _log = logging.getLogger("opwright")
 # ---- to records -----------------------------------------------------------------------------------------------------
 
 
-class Writer:
-    """What `describe` needs of the saved model being written.
+class RecordWriter:
+    """The parts of a saved model that `describe` writes to.
 
-    variable: the number of a variable among the saved objects, tensor: keeps an eager tensor and gives its name; both
-    raise for what cannot be kept. graphs: those of all records.
+    variable: returns the number of a variable among the saved objects; tensor: stores an eager tensor and returns its
+    name; both raise for values that cannot be saved. graphs: those of all records.
     """
 
     def __init__(self, variable: Callable[[Variable, str], int], tensor: Callable[[EagerTensor, str], str]) -> None:
@@ -61,28 +61,29 @@ class Writer:
         self.graphs: list[Graph] = []
 
     def add(self, graph: Graph) -> int:
-        """Keep a graph; gives its number."""
+        """Store a graph; return its number."""
         self.graphs.append(graph)
         return len(self.graphs) - 1
 
     def capture(self, outer: Any, user: str) -> dict[str, Any]:
-        """A captured thing in a record."""
+        """Return the entry of a captured value."""
         if isinstance(outer, Variable):
             return {"variable": self.variable(outer, user)}
         if isinstance(outer, EagerTensor) and not outer.dtype.is_handle:
             return {"tensor": self.tensor(outer, user)}
         if isinstance(outer, EagerTensor):
-            what, do = f"a {type(outer._array).__name__}", "make it inside the function, or give it as an argument"
+            what, do = f"a {type(outer._array).__name__}", "create it inside the function, or pass it as an argument"
         else:
             what = f"{outer} of the function {outer.trace.name!r}"
-            do = "save the outer function, or give it as an argument"
+            do = "save the outer function, or pass it as an argument"
         raise InvalidArgumentError(what=f"function {user!r} captured {what}, which cannot be saved", do=do)
 
 
-def describe(concrete: ConcreteFunction, writer: Writer) -> dict[str, Any]:
-    """The record of a trace. Its graphs go to the writer.
+def describe(concrete: ConcreteFunction, writer: RecordWriter) -> dict[str, Any]:
+    """Return the record of a trace; add its graphs to the writer.
 
-    raises structure.NotPlain for arguments that have no form, InvalidArgumentError for captures that cannot be saved
+    raises json_values.NotEncodable for arguments that cannot be encoded, InvalidArgumentError for captures that cannot
+    be saved
     """
     trace = concrete.program.trace
     args, kwargs = concrete.structured_input_signature
@@ -92,10 +93,10 @@ def describe(concrete: ConcreteFunction, writer: Writer) -> dict[str, Any]:
 
     record: dict[str, Any] = {
         "name": concrete.name,
-        "arguments": [structure.encode(a, variable) for a in args],
-        "keywords": {k: structure.encode(v, variable) for k, v in kwargs.items()},
+        "arguments": [json_values.encode(a, variable) for a in args],
+        "keywords": {k: json_values.encode(v, variable) for k, v in kwargs.items()},
         "names": list(concrete._names),
-        "outputs": structure.encode(nest.map_structure(_type_of_result, concrete.structured_outputs)),
+        "outputs": json_values.encode(nest.map_structure(_type_of_result, concrete.structured_outputs)),
         "captures": [writer.capture(outer, concrete.name) for outer in concrete.captured_inputs],
     }
     gradients, needed = _describe_gradients(trace, writer)
@@ -105,9 +106,9 @@ def describe(concrete: ConcreteFunction, writer: Writer) -> dict[str, Any]:
     record["graph"] = writer.add(Graph(trace.builder.name, inputs, live.nodes, outputs))
     if gradients:
         record["gradients"] = gradients
-        told = {y.value_in_graph for r in trace.recorder.records if isinstance(r, OpRecord) for y in r.outputs}
+        recorded = {y.value_in_graph for r in trace.recorder.records if isinstance(r, OpRecord) for y in r.outputs}
         record["silent"] = [
-            n.name for n in live.nodes if n.op.name != "Const" and n.outputs and not told.intersection(n.outputs)
+            n.name for n in live.nodes if n.op.name != "Const" and n.outputs and not recorded.intersection(n.outputs)
         ]
     return record
 
@@ -116,24 +117,26 @@ def _type_of_result(value: Any) -> Any:
     return value._type_spec if isinstance(value, CompositeTensor) else value
 
 
-def _describe_gradients(trace: FuncTrace, writer: Writer) -> tuple[list[dict[str, Any]], list[Value]]:
-    """Records of the stretches with gradients of their own, and the values that their backward graphs read."""
-    found: list[dict[str, Any]] = []
+def _describe_gradients(trace: FuncTrace, writer: RecordWriter) -> tuple[list[dict[str, Any]], list[Value]]:
+    """Return the records of custom gradients, and the values that their backward graphs read."""
+    entries: list[dict[str, Any]] = []
     needed: list[Value] = []
     for record in trace.recorder.records:
         if isinstance(record, OpRecord):
             continue
         try:
             entry, reads = _describe_gradient(trace, record, writer)
-        except Exception as error:  # a user's function: whatever it does
+        except Exception as error:  # the user's function may raise any error
             _log.warning("function %s: a custom gradient cannot be saved and is left out: %s", trace.name, error)
             continue
-        found.append(entry)
+        entries.append(entry)
         needed += reads
-    return found, needed
+    return entries, needed
 
 
-def _describe_gradient(trace: FuncTrace, record: CustomRecord, writer: Writer) -> tuple[dict[str, Any], list[Value]]:
+def _describe_gradient(
+    trace: FuncTrace, record: CustomRecord, writer: RecordWriter
+) -> tuple[dict[str, Any], list[Value]]:
     back = FuncTrace(f"{trace.name}_gradient", parent=trace)
     outs: list[SymbolicTensor] = []
     kinds: list[str | None] = []
@@ -171,21 +174,21 @@ def _describe_gradient(trace: FuncTrace, record: CustomRecord, writer: Writer) -
 # ---- from records ---------------------------------------------------------------------------------------------------
 
 
-class Parts:
-    """What `rebuild` needs of the saved model being read: its objects' variables, tensors, and graphs."""
+class RecordReader:
+    """The parts of a saved model that `rebuild` reads: variables of its objects, tensors, and graphs."""
 
     def __init__(
         self,
-        reader: Reader,
+        reader: JsonReader,
         variable: Callable[[Any], Variable],
         tensor: Callable[[Any], EagerTensor],
         graphs: Sequence[Graph],
     ) -> None:
         self.reader, self.variable, self.tensor, self.graphs = reader, variable, tensor, graphs
-        self.decoder = structure.Decoder(reader, variable)
+        self.decoder = json_values.Decoder(reader, variable)
 
     def capture(self, entry: Any) -> Any:
-        """The captured thing of a record's entry."""
+        """Return the captured value of a record's entry."""
         if type(entry) is dict and len(entry) == 1:
             if "variable" in entry:
                 return self.variable(entry["variable"])
@@ -194,16 +197,16 @@ class Parts:
         raise self.reader.fail("a capture is neither a variable nor a tensor", entry)
 
     def graph(self, number: Any) -> Graph:
-        """A graph by its number."""
+        """Return a graph by its number."""
         return self.graphs[self.reader.index(number, self.graphs, "graphs")]
 
 
 def rebuild(
-    record: Any, parts: Parts, signature: Any, make: type[ConcreteFunction] = ConcreteFunction
+    record: Any, parts: RecordReader, signature: Any, make: type[ConcreteFunction] = ConcreteFunction
 ) -> ConcreteFunction:
-    """The trace of a record. signature: the Python parameters of its function.
+    """Return the trace of a record. signature: the Python parameters of its function.
 
-    raises DataLossError where the record does not fit its graph
+    raises DataLossError if the record does not match its graph
     """
     read = parts.reader
     name = read.get(record, "name", str)
@@ -226,19 +229,19 @@ def rebuild(
         if value.dtype is not spec.dtype or not spec.shape.is_subtype_of(value.shape):
             raise read.fail(f"function {name!r}: its graph takes {value!r} for an argument {spec.short()}")
     trace = FuncTrace(graph.name)
-    at: dict[Value, Any] = {}
+    tensors: dict[Value, Any] = {}
     with trace.recording():
         for value in graph.inputs[: len(specs)]:
-            at[value] = trace.placeholder(value.spec, value.name)
-        _capture(trace, graph.inputs[len(specs) :], captured, at, parts)
-        _record(trace, graph, record, at, parts)
-        outs = [trace.to_tensor(at[v]) for v in graph.outputs]
+            tensors[value] = trace.placeholder(value.spec, value.name)
+        _add_captures(trace, graph.inputs[len(specs) :], captured, tensors, parts)
+        _replay_nodes(trace, graph, record, tensors, parts)
+        results = [trace.to_tensor(tensors[v]) for v in graph.outputs]
     form = parts.decoder.decode(record.get("outputs"))
-    return make(Program(trace, outs), name, kind, named, _packed(form, outs, parts, name), names, signature)
+    return make(Program(trace, results), name, kind, named, _pack_results(form, results, parts, name), names, signature)
 
 
-def _capture(
-    trace: FuncTrace, inputs: Sequence[Value], captured: Sequence[Any], at: dict[Value, Any], parts: Parts
+def _add_captures(
+    trace: FuncTrace, inputs: Sequence[Value], captured: Sequence[Any], tensors: dict[Value, Any], parts: RecordReader
 ) -> None:
     for value, outer in zip(inputs, captured):
         if (value.dtype.name == "resource") is not isinstance(outer, Variable):
@@ -246,15 +249,15 @@ def _capture(
         if isinstance(outer, EagerTensor) and not outer.spec.is_subtype_of(value.spec):
             raise parts.reader.fail(f"graph {trace.name!r} takes {value!r} for a tensor {outer.spec.short()}")
         placeholder = trace.capture(outer)
-        at[value] = outer if isinstance(outer, Variable) else placeholder
+        tensors[value] = outer if isinstance(outer, Variable) else placeholder
 
 
-def _record(trace: FuncTrace, graph: Graph, record: Any, at: dict[Value, Any], parts: Parts) -> None:
-    """Record the graph's nodes, and between them the stretches with gradients of their own."""
+def _replay_nodes(trace: FuncTrace, graph: Graph, record: Any, tensors: dict[Value, Any], parts: RecordReader) -> None:
+    """Record the graph's nodes, and the custom gradients between them."""
     read = parts.reader
     entries = read.get(record, "gradients", list, [])
     if not entries:
-        rerecord(trace, graph, at)
+        rerecord(trace, graph, tensors)
         return
     silent = set(read.each(record, "silent", lambda n: read.of(n, str, "a node's name")))
     named = {v.name: v for v in graph.values()}
@@ -268,60 +271,65 @@ def _record(trace: FuncTrace, graph: Graph, record: Any, at: dict[Value, Any], p
             raise read.fail("a custom gradient is one of arguments", entry.get("outputs"))
         waiting.setdefault(graph.nodes[last].outputs[0], []).append((entry, outputs))
     for node in graph.nodes:
-        one = Graph(graph.name, (), (node,), ())
+        single = Graph(graph.name, (), (node,), ())
         if node.name in silent:
             saved, state.tapes = state.tapes, ()
             try:
-                rerecord(trace, one, at)
+                rerecord(trace, single, tensors)
             finally:
                 state.tapes = saved
         else:
-            rerecord(trace, one, at)
+            rerecord(trace, single, tensors)
         for entry, outputs in waiting.get(node.outputs[0], ()) if node.outputs else ():
-            trace.recorder.record(_gradient(trace, entry, outputs, named, at, parts))
+            trace.recorder.record(_gradient(trace, entry, outputs, named, tensors, parts))
 
 
 def _gradient(
-    trace: FuncTrace, entry: Any, outputs: Sequence[Value], named: dict[str, Value], at: dict[Value, Any], parts: Parts
+    trace: FuncTrace,
+    entry: Any,
+    outputs: Sequence[Value],
+    named: dict[str, Value],
+    tensors: dict[Value, Any],
+    parts: RecordReader,
 ) -> CustomRecord:
-    """The record of a stretch with a gradient of its own."""
+    """Return the record of a custom gradient."""
     read = parts.reader
 
     def refer(form: Any) -> Any:
         if type(form) is not str:
             return parts.capture(form)
         value = named.get(form)
-        if value is None or value not in at:
-            raise read.fail("a custom gradient names a value that is not in its graph, or not yet made", form)
-        return at[value]
+        if value is None or value not in tensors:
+            raise read.fail("a custom gradient names a value that is not in its graph, or not yet defined", form)
+        return tensors[value]
 
     inputs, captured = read.each(entry, "inputs", refer), read.each(entry, "captures", refer)
     kinds = read.get(entry, "results", list)
     graph = parts.graph(read.get(entry, "graph", int))
-    ys = [at[v] for v in outputs]
-    arriving = [y for y in ys if is_trainable(y.dtype)]
+    ys = [tensors[v] for v in outputs]
+    trainable = [y for y in ys if is_trainable(y.dtype)]
     count = sum({"dense": 1, "sparse": 3}.get(k, 0) for k in kinds)
-    if len(graph.inputs) != len(arriving) + len(captured) or len(graph.outputs) != count or len(kinds) != len(inputs):
+    if len(graph.inputs) != len(trainable) + len(captured) or len(graph.outputs) != count or len(kinds) != len(inputs):
         raise read.fail("a custom gradient does not fit its graph")
     back = FuncTrace(graph.name, parent=trace)
-    inside: dict[Value, Any] = {}
+    inner: dict[Value, Any] = {}
     with back.recording():
-        for value in graph.inputs[: len(arriving)]:
-            inside[value] = back.placeholder(value.spec, value.name)
-        for value, outer in zip(graph.inputs[len(arriving) :], captured):
+        for value in graph.inputs[: len(trainable)]:
+            inner[value] = back.placeholder(value.spec, value.name)
+        for value, outer in zip(graph.inputs[len(trainable) :], captured):
             placeholder = back.capture(outer)
-            inside[value] = outer if isinstance(outer, Variable) else placeholder
-        rerecord(back, graph, inside)
-        outs = [back.to_tensor(inside[v]) for v in graph.outputs]
+            inner[value] = outer if isinstance(outer, Variable) else placeholder
+        rerecord(back, graph, inner)
+        outs = [back.to_tensor(inner[v]) for v in graph.outputs]
     program = Program(back, outs)
 
     def backward(dys: Sequence[Any]) -> list[Any]:
-        given = []
+        gradients = []
         for dy, y in zip(dys, ys):
             if is_trainable(y.dtype):
                 dy = dy.to_dense() if isinstance(dy, IndexedSlices) else dy
-                given.append(array.zeros_like(y) if dy is None else dy)
-        flat = iter(program.call(given))
+                gradients.append(array.zeros_like(y) if dy is None else dy)
+        flat = iter(program.call(gradients))
         return [
             None if k is None else next(flat) if k == "dense" else IndexedSlices(next(flat), next(flat), next(flat))
             for k in kinds
@@ -330,13 +338,15 @@ def _gradient(
     return CustomRecord(inputs, ys, backward)
 
 
-def _packed(form: Any, outs: Sequence[SymbolicTensor], parts: Parts, name: str) -> Any:
-    """The results' structure with the graph's outputs in it."""
-    rest = iter(outs)
+def _pack_results(form: Any, outs: Sequence[SymbolicTensor], parts: RecordReader, name: str) -> Any:
+    """Return the results' structure filled with the graph's outputs."""
+    remaining = iter(outs)
     leaves = nest.flatten(form)
     try:
-        filled = [leaf.from_tensors(rest) if isinstance(leaf, TypeSpec) else _none(leaf) for leaf in leaves]
-        if next(rest, None) is not None:
+        filled = [
+            leaf.from_tensors(remaining) if isinstance(leaf, TypeSpec) else _require_none(leaf) for leaf in leaves
+        ]
+        if next(remaining, None) is not None:
             raise ValueError("more outputs than its results have tensors")
         return nest.pack_sequence_as(form, filled)
     except StopIteration:
@@ -345,8 +355,8 @@ def _packed(form: Any, outs: Sequence[SymbolicTensor], parts: Parts, name: str) 
         raise parts.reader.fail(f"function {name!r}: its results do not fit its graph: {error}") from None
 
 
-def _none(leaf: Any) -> Any:
-    """The leaf, where it is None as results without a tensor are. Raises ValueError otherwise."""
+def _require_none(leaf: Any) -> Any:
+    """Return the leaf, which must be None, as for results without a tensor. Raises ValueError otherwise."""
     if leaf is not None:
         raise ValueError(f"a result is {type(leaf).__name__}")
     return leaf

@@ -1,11 +1,14 @@
-"""`saved_model.load`: objects, variables and functions from a folder.
+"""`saved_model.load`: restore objects, variables and functions from a folder.
 
-Lives here: `load`, `LoadOptions`.  Not here: the files (manifest.py), what it gives (loaded.py), traces (traces.py).
+Lives here: `load`, `LoadOptions`; `with_fresh_streams`, which renumbers the random number streams of loaded graphs. Not
+here: the files (manifest.py), loaded objects (loaded_objects.py), functions (function_records.py), streams of random
+numbers (ops/random/state.py).
 """
 
 from __future__ import annotations
 
 import inspect
+import operator
 import os
 from typing import Any
 
@@ -15,20 +18,22 @@ from ..core.errors import DataLossError
 from ..core.shapes import TensorShape
 from ..eager.tensor import EagerTensor
 from ..eager.variable import Variable
+from ..graph import Graph, GraphRewriter
+from ..graph.builder import map_subgraphs
+from ..ops.random.state import new_stream
 from ..tracing.concrete import ConcreteFunction
 from ..tracing.trace import init_scope
-from . import structure
-from .files import Reader
-from .loaded import LoadedCallable, LoadedFunction, LoadedObject, LoadedSignature, SignatureMap
-from .manifest import Tensors, read_graphs, read_manifest
-from .streams import with_fresh_streams
-from .traces import Parts, rebuild
+from . import json_values
+from .files import JsonReader
+from .function_records import RecordReader, rebuild
+from .loaded_objects import LoadedCallable, LoadedFunction, LoadedObject, LoadedSignature, SignatureMap
+from .manifest import SavedTensors, read_graphs, read_manifest
 
-DEEPEST = 100  # lists in lists
+MAX_DEPTH = 100  # of nested containers
 
 
 class LoadOptions:
-    """Options of `load`, under TensorFlow's names; all are accepted and change nothing here."""
+    """Options of `load`, under TensorFlow's names; all are accepted and have no effect."""
 
     def __init__(
         self,
@@ -46,14 +51,12 @@ class LoadOptions:
 
 
 def load(export_dir: Any, tags: Any = None, options: LoadOptions | None = None) -> Any:
-    """The object that `save` wrote, without the program that made it.
+    """Return the object that `save` wrote, without the program that created it.
 
-    Its attributes are the variables, functions, objects, lists, tuples, dictionaries and plain values that the saved
-    one had. Functions pick among the traces that were saved; gradients flow through them. `signatures` has the
-    signatures.
-    tags: accepted for TensorFlow's sake.
-    raises NotFoundError where there is no saved model, or one of its files, classes or operators is not there;
-    DataLossError where it is damaged; UnimplementedError where a newer opwright wrote it
+    Its attributes are the variables, functions, objects, lists, tuples, dictionaries and plain values of the saved
+    object. Functions select among the saved traces; gradients flow through them. `signatures` has the signatures. tags:
+    accepted for compatibility with TensorFlow. raises NotFoundError if there is no saved model, or one of its files,
+    classes or operators is missing; DataLossError if it is damaged; UnimplementedError if a newer opwright wrote it
     """
     del tags, options
     with init_scope():
@@ -63,41 +66,41 @@ def load(export_dir: Any, tags: Any = None, options: LoadOptions | None = None) 
 class _Loader:
     def __init__(self, folder: str) -> None:
         self.content, self.path = read_manifest(folder)
-        self.read = Reader(self.path)
-        self.tensors = Tensors(self.content, self.path)
+        self.read = JsonReader(self.path)
+        self.tensors = SavedTensors(self.content, self.path)
         self.nodes = self.read.get(self.content, "objects", list)
         self.objects: list[Any] = [None] * len(self.nodes)
         self._depths: dict[int, int] = {}
 
     def load(self) -> Any:
-        """Everything, in an order in which what is needed is there."""
+        """Restore all objects, each after those it depends on."""
         read = self.read
         kinds = [read.get(node, "kind", str) for node in self.nodes]
         if not kinds or kinds[0] != "object":
-            raise read.fail("its first object is none")
+            raise read.fail("its first node is not an object")
         for i, kind in enumerate(kinds):
-            if kind not in _MAKE:
+            if kind not in _CONSTRUCTORS:
                 raise read.fail(f"object {i} is of a kind that is not known", kind[:60])
         graphs = [with_fresh_streams(g) for g in read_graphs(self.content, self.path, self.tensors)]
         for i, kind in enumerate(kinds):
             if kind in ("variable", "tensor"):
-                self.objects[i] = _MAKE[kind](self, self.nodes[i])
-        self.parts = Parts(read, self.variable, self.tensor, graphs)
+                self.objects[i] = _CONSTRUCTORS[kind](self, self.nodes[i])
+        self.records_reader = RecordReader(read, self.variable, self.tensor, graphs)
         signatures = read.get(self.content, "signatures", dict)
         records = read.get(self.content, "functions", list)
-        special = {read.index(n, records, f"signature {key[:60]!r}") for key, n in signatures.items()}
+        signature_records = {read.index(n, records, f"signature {key[:60]!r}") for key, n in signatures.items()}
         self.owners: dict[int, Any] = {}
         for i, kind in enumerate(kinds):
             if kind == "function":
                 self.objects[i] = self._function(self.nodes[i], records)
         empty = inspect.Signature()
-        self.traces = [self._trace(r, i in special, self.owners.get(i, empty)) for i, r in enumerate(records)]
-        for node, one in zip(self.nodes, self.objects):
-            if isinstance(one, LoadedFunction):
-                one.adopt([self.traces[n] for n in node["traces"]])
+        self.traces = [self._trace(r, i in signature_records, self.owners.get(i, empty)) for i, r in enumerate(records)]
+        for node, value in zip(self.nodes, self.objects):
+            if isinstance(value, LoadedFunction):
+                value.adopt([self.traces[n] for n in node["traces"]])
         for i, kind in enumerate(kinds):
             if self.objects[i] is None:
-                self.objects[i] = _MAKE[kind](self, self.nodes[i])
+                self.objects[i] = _CONSTRUCTORS[kind](self, self.nodes[i])
         for i in range(len(kinds)):
             self._fill(i)
         root = self.objects[0]
@@ -106,27 +109,29 @@ class _Loader:
 
     def _trace(self, record: Any, is_signature: bool, signature: Any) -> ConcreteFunction:
         try:
-            found = rebuild(record, self.parts, signature, LoadedSignature if is_signature else ConcreteFunction)
+            trace = rebuild(
+                record, self.records_reader, signature, LoadedSignature if is_signature else ConcreteFunction
+            )
         except (TypeError, ValueError, AttributeError, LookupError, RecursionError) as error:
             raise DataLossError(
                 what=f"{self.path}: function {record.get('name')!r:.100} cannot be made again: "
                 f"{type(error).__name__}: {str(error)[:500]}"
             ) from error
-        if is_signature and not (type(found._structure) is dict and all(type(k) is str for k in found._structure)):
+        if is_signature and not (type(trace._structure) is dict and all(type(k) is str for k in trace._structure)):
             raise self.read.fail("a signature does not give a dictionary")
-        return found
+        return trace
 
     # ---- objects ----------------------------------------------------------------------------------------------------
 
     def variable(self, number: Any) -> Variable:
-        """The variable of an object's number."""
-        found = self.objects[self.read.index(number, self.objects, "objects")]
-        if not isinstance(found, Variable):
+        """Return the variable with an object's number."""
+        value = self.objects[self.read.index(number, self.objects, "objects")]
+        if not isinstance(value, Variable):
             raise self.read.fail(f"object {number} is no variable")
-        return found
+        return value
 
     def tensor(self, name: Any) -> EagerTensor:
-        """A tensor by its name in the file."""
+        """Return a tensor by its name in the file."""
         return EagerTensor(*self.tensors.read(self.read.of(name, str, "a tensor's name")))
 
     def _variable(self, node: Any) -> Variable:
@@ -150,7 +155,7 @@ class _Loader:
 
     def _function(self, node: Any, records: Any) -> LoadedFunction:
         read = self.read
-        decoder = structure.Decoder(read)
+        decoder = json_values.Decoder(read)
         parameters = []
         try:
             for p in read.get(node, "parameters", list):
@@ -162,13 +167,13 @@ class _Loader:
                     default = Opaque  # type: ignore[assignment]
                 parameters.append(inspect.Parameter(read.get(p, "name", str), kind, default=default))
             signature = inspect.Signature(parameters)
-            given = decoder.decode(node.get("input_signature"))
-            made = LoadedFunction(read.get(node, "name", str), signature, given)
+            input_signature = decoder.decode(node.get("input_signature"))
+            function = LoadedFunction(read.get(node, "name", str), signature, input_signature)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise read.fail(f"a function's parameters cannot be: {str(error)[:300]}") from None
         for number in read.get(node, "traces", list):
             self.owners[read.index(number, records, "functions")] = signature
-        return made
+        return function
 
     def _concrete(self, node: Any) -> ConcreteFunction:
         return self.traces[self.read.index(node.get("trace"), self.traces, "functions")]
@@ -178,59 +183,61 @@ class _Loader:
         return kind(self.read.get(node, "class", str, "object"))
 
     def _container(self, node: Any) -> Any:
-        return {"list": list, "dict": dict, "tuple": _Later}[node["kind"]]()
+        return {"list": list, "dict": dict, "tuple": _TuplePlaceholder}[node["kind"]]()
 
-    # ---- what hangs on them -----------------------------------------------------------------------------------------
+    # ---- children ---------------------------------------------------------------------------------------------------
 
     def _fill(self, number: int, depth: int = 0) -> Any:
-        """Give an object its children; the object, complete where it is a container."""
-        read, node, made = self.read, self.nodes[number], self.objects[number]
+        """Add an object's children; return the object, complete if it is a container."""
+        read, node, value = self.read, self.nodes[number], self.objects[number]
         kind = node["kind"]
         if kind not in ("object", "list", "dict", "tuple") or (kind == "object" and depth):
-            return made
-        if self._depths.get(number) == -1 or depth > DEEPEST:
+            return value
+        if self._depths.get(number) == -1 or depth > MAX_DEPTH:
             raise read.fail("lists or dictionaries lie in each other without end")
         if number in self._depths:
-            return made
+            return value
         self._depths[number] = -1
-        found: dict[str, Any] = {}
+        children: dict[str, Any] = {}
         for name, child in read.get(node, "children", dict).items():
-            found[name] = self._fill(read.index(child, self.nodes, f"child {name[:60]!r}"), depth + 1)
-        plain = {k: self.parts.decoder.decode(v) for k, v in read.get(node, "plain", dict, {}).items()}
+            children[name] = self._fill(read.index(child, self.nodes, f"child {name[:60]!r}"), depth + 1)
+        plain = {k: self.records_reader.decoder.decode(v) for k, v in read.get(node, "plain", dict, {}).items()}
         if kind == "object":
-            vars(made).update({**plain, **found})
+            vars(value).update({**plain, **children})
         elif kind == "dict":
-            order = read.each(node, "keys", lambda k: read.of(k, str, "a key")) if "keys" in node else [*plain, *found]
-            both = {**plain, **found}
-            made.update({k: both[k] for k in order if k in both})
+            order = (
+                read.each(node, "keys", lambda k: read.of(k, str, "a key")) if "keys" in node else [*plain, *children]
+            )
+            both = {**plain, **children}
+            value.update({k: both[k] for k in order if k in both})
         else:
-            made = self._sequence(number, node, {**plain, **found})
+            value = self._sequence(number, node, {**plain, **children})
         self._depths[number] = depth
-        return made
+        return value
 
-    def _sequence(self, number: int, node: Any, found: dict[str, Any]) -> Any:
+    def _sequence(self, number: int, node: Any, children: dict[str, Any]) -> Any:
         read = self.read
         length = read.get(node, "length", int)
-        if not len(found) == length or any(str(i) not in found for i in range(length)):
-            raise read.fail(f"a list of {length} items has {len(found)}")
-        items = [found[str(i)] for i in range(length)]
+        if not len(children) == length or any(str(i) not in children for i in range(length)):
+            raise read.fail(f"a list of {length} items has {len(children)}")
+        items = [children[str(i)] for i in range(length)]
         if node["kind"] == "list":
             self.objects[number].extend(items)
             return self.objects[number]
         if "namedtuple" in node:
             fields = read.each(node, "fields", lambda f: read.of(f, str, "a field"))
             try:
-                made: Any = structure.namedtuple_of(read.get(node, "namedtuple", str), tuple(fields))(*items)
+                result: Any = json_values.namedtuple_of(read.get(node, "namedtuple", str), tuple(fields))(*items)
             except (TypeError, ValueError) as error:
                 raise read.fail(f"a namedtuple cannot be: {str(error)[:200]}") from None
         else:
-            made = tuple(items)
-        self.objects[number] = made
-        return made
+            result = tuple(items)
+        self.objects[number] = result
+        return result
 
 
-class _Later:
-    """Where a tuple will be, once its items are there."""
+class _TuplePlaceholder:
+    """A placeholder for a tuple until its items are available."""
 
 
 class _Opaque:
@@ -240,7 +247,7 @@ class _Opaque:
 
 Opaque = _Opaque()
 _KINDS = {k.name.lower(): k for k in inspect._ParameterKind}
-_MAKE: dict[str, Any] = {
+_CONSTRUCTORS: dict[str, Any] = {
     "object": _Loader._object,
     "list": _Loader._container,
     "dict": _Loader._container,
@@ -250,3 +257,27 @@ _MAKE: dict[str, Any] = {
     "function": _Loader._function,
     "concrete": _Loader._concrete,
 }
+
+
+def with_fresh_streams(graph: Graph, fresh: dict[int, int] | None = None) -> Graph:
+    """Return the graph with its random number streams renumbered: equal ones stay equal. The same graph if it has none.
+
+    The attribute `stream` numbers sequences within a process; a number from a file would collide with another's.
+    """
+    fresh = {} if fresh is None else fresh
+    rewriter = GraphRewriter(graph)
+
+    def renumbered(key: str, value: Any) -> Any:
+        if key == "stream" and type(value) is int and value != 0:
+            if value not in fresh:
+                fresh[value] = new_stream()
+            return fresh[value]
+        return value
+
+    for node in graph.nodes:
+        new = rewriter.remap(map_subgraphs(node, lambda subgraph: with_fresh_streams(subgraph, fresh)))
+        attrs = {key: renumbered(key, value) for key, value in new.attrs.items()}
+        if any(attrs[key] is not value for key, value in new.attrs.items()):
+            new = new.replaced(attrs=attrs)
+        rewriter.replace(node, rewriter.insert(new).outputs)
+    return rewriter.finish() if any(map(operator.is_not, rewriter.nodes, graph.nodes)) else graph

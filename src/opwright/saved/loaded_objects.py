@@ -1,6 +1,6 @@
-"""What loading gives: objects with attributes, functions that have traces and no Python, signatures.
+"""Loaded objects: objects with attributes, functions with traces but no Python, signatures.
 
-Lives here: the three classes.  Not here: reading them (loading.py).
+Lives here: their classes.  Not here: reading them (loader.py).
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from ..tracing.signature import CastContext
 from ..tracing.trace_type import SpecContext, Structure
 
 
-class _Unless:
-    """A property that an attribute of the same name overrides: saved objects may have any names."""
+class _OverridableProperty:
+    """A property that an attribute of the same name overrides, as saved objects may have any names."""
 
-    def __init__(self, of: Any) -> None:
-        self.of = of
+    def __init__(self, wrapped: Any) -> None:
+        self.wrapped = wrapped
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else self.of.__get__(instance, owner)
+        return self if instance is None else self.wrapped.__get__(instance, owner)
 
 
 class LoadedObject(Module):
     """An object of a saved model: its variables, functions, objects and plain values are attributes.
 
-    saved_class: the name of the class it was of, which is not needed. signatures, of the outermost object alone: what
-    was saved as signatures, by key.
+    saved_class: the name of its original class, which need not be available. signatures, of the root object only: the
+    saved signatures by key.
     """
 
     saved_class: str
-    name = _Unless(Module.name)
-    variables = _Unless(Module.variables)
-    trainable_variables = _Unless(Module.trainable_variables)
-    non_trainable_variables = _Unless(Module.non_trainable_variables)
-    submodules = _Unless(Module.submodules)
-    name_scope = _Unless(Module.name_scope)
+    name = _OverridableProperty(Module.name)
+    variables = _OverridableProperty(Module.variables)
+    trainable_variables = _OverridableProperty(Module.trainable_variables)
+    non_trainable_variables = _OverridableProperty(Module.non_trainable_variables)
+    submodules = _OverridableProperty(Module.submodules)
+    name_scope = _OverridableProperty(Module.name_scope)
 
     def __init__(self, saved_class: str) -> None:
         vars(self)["saved_class"] = saved_class
@@ -50,20 +50,20 @@ class LoadedObject(Module):
 
 
 class LoadedCallable(LoadedObject):
-    """An object whose class had a function `__call__`."""
+    """A loaded object whose class had a function `__call__`."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return vars(self)["__call__"](*args, **kwargs)
 
 
 class LoadedFunction(Function):
-    """A function of a saved model: calls pick one of its traces, and there will be no others.
+    """A function of a saved model: calls select one of its traces; it cannot be traced again.
 
-    raises ValueError listing the traces for arguments that fit none
+    raises ValueError listing the traces for arguments that match none
     """
 
     def __init__(self, name: str, signature: inspect.Signature, input_signature: Any) -> None:
-        def body(*args: Any, **kwargs: Any) -> Any:  # reached with run_functions_eagerly alone
+        def body(*args: Any, **kwargs: Any) -> Any:  # only reached with run_functions_eagerly
             return self._find(self.signature.bind(args, kwargs))(*args, **kwargs)
 
         body.__signature__ = signature  # type: ignore[attr-defined]
@@ -71,7 +71,7 @@ class LoadedFunction(Function):
         super().__init__(body, input_signature, autograph=False, name=name)
 
     def adopt(self, traces: Sequence[ConcreteFunction]) -> None:
-        """The traces to pick from."""
+        """Add the traces to select from."""
         for trace in traces:
             self._table.add(trace.kind, trace)
         if self.signature.constraint is not None and len(traces) == 1:
@@ -79,28 +79,28 @@ class LoadedFunction(Function):
 
     @property
     def concrete_functions(self) -> list[ConcreteFunction]:
-        """The traces, each once."""
+        """The traces, without duplicates."""
         return list({id(t): t for t in self._table.values()}.values())
 
     def _find(self, bound: Any) -> ConcreteFunction:
         try:
             return super()._find(bound)
-        except _NoTrace:
+        except _NoTraceError:
             pass
-        for trace in self.concrete_functions:  # values that can be made to fit: lists for tensors, other namedtuples
+        for trace in self.concrete_functions:  # convertible values: lists for tensors, other namedtuples
             args, kwargs = trace.kind.parts
             assert isinstance(args, Structure)
             assert isinstance(kwargs, Structure)
             try:
-                args.cast(bound[0], _Fit())
-                kwargs.cast(bound[1], _Fit())
+                args.cast(bound[0], _CompatibleCast())
+                kwargs.cast(bound[1], _CompatibleCast())
             except (TypeError, ValueError):
                 continue
             return trace
         raise ValueError(self._no_match(*bound))
 
-    def _make(self, kind: Structure, named: Structure, context: Any, given: Any = None) -> ConcreteFunction:
-        raise _NoTrace(self._no_match_of_types(kind))
+    def _make(self, kind: Structure, named: Structure, context: Any, arguments: Any = None) -> ConcreteFunction:
+        raise _NoTraceError(self._no_match_of_types(kind))
 
     def _copy(self, python_function: Any) -> LoadedFunction:
         new = LoadedFunction(self.name, self.signature.python, self.signature.input_signature)
@@ -132,15 +132,15 @@ class LoadedFunction(Function):
         return self._no_match(args, kwargs)
 
 
-class _NoTrace(ValueError):
-    """No trace is of the type of the arguments."""
+class _NoTraceError(ValueError):
+    """No trace matches the types of the arguments."""
 
 
-class _Fit(CastContext):
-    """Fits tensors by dtype and by shapes that could be equal."""
+class _CompatibleCast(CastContext):
+    """A cast that accepts tensors of equal dtype and compatible shape."""
 
     def tensor(self, value: Any, spec: TensorSpec) -> Any:
-        """`value` as a tensor. Raises TypeError where it cannot be one of this spec."""
+        """Return `value` as a tensor. Raises TypeError if it cannot have this spec."""
         if isinstance(value, TensorSpec):
             if value.dtype is not spec.dtype or not value.shape.is_compatible_with(spec.shape):
                 raise TypeError(f"{value!r} is no {spec!r}")
@@ -149,21 +149,21 @@ class _Fit(CastContext):
 
 
 def _arguments_text(args: Any, kwargs: Any) -> str:
-    lines = [f"  Positional arguments ({len(args)} total):", *(f"    * {_shown(a)}" for a in args)]
+    lines = [f"  Positional arguments ({len(args)} total):", *(f"    * {_shortened(a)}" for a in args)]
     return "\n".join([*lines, f"  Keyword arguments: {kwargs}"])
 
 
-def _shown(value: Any) -> str:
+def _shortened(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 300 else text[:297] + "..."
 
 
 class LoadedSignature(ConcreteFunction):
-    """A signature: takes tensors by name and gives a dictionary of tensors."""
+    """A signature: takes tensors by name and returns a dictionary of tensors."""
 
     @property
     def structured_outputs(self) -> Any:
-        """The results' names and types."""
+        """The names and types of the results."""
         return {k: TensorSpec(t.shape, t.dtype, k) for k, t in self._structure.items()}
 
 

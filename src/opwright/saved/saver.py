@@ -1,7 +1,7 @@
-"""`saved_model.save`: objects, variables and functions into a folder.
+"""`saved_model.save`: write objects, variables and functions to a folder.
 
-Lives here: `save`, `SaveOptions`, the walk over what is saved.
-Not here: traces (traces.py), signatures (signatures.py), the format's names (manifest.py), its files (folder.py).
+Lives here: `save`, `SaveOptions`, the walk over the object graph. Not here: functions (function_records.py), signatures
+(signatures.py), the format and its files (manifest.py).
 """
 
 from __future__ import annotations
@@ -26,23 +26,22 @@ from ..ops import dispatch, registry
 from ..tracing.concrete import ConcreteFunction
 from ..tracing.function import Function
 from ..tracing.trace import init_scope
-from . import encoding, files, signatures, structure
-from .folder import write_folder
-from .loaded import LoadedObject
-from .manifest import FORMAT, GRAPHS, INLINE_BYTES, VARIABLES, VERSION, every_node
-from .objects import FUNCTIONS, VALUE, children, escaped, is_tracked
-from .traces import Writer, describe
+from . import encoding, files, json_values, signatures
+from .function_records import RecordWriter, describe
+from .loaded_objects import LoadedObject
+from .manifest import FORMAT, GRAPHS, INLINE_BYTES, VARIABLES, VERSION, every_node, write_folder
+from .object_graph import FUNCTIONS, VALUE, children, escaped, is_tracked
 
 _log = logging.getLogger("opwright")
-_VALUES = (EagerTensor, np.ndarray)  # attributes of these types are kept too
-_KEPT = (*FUNCTIONS, *_VALUES)
+_VALUE_TYPES = (EagerTensor, np.ndarray)  # attributes of these types are saved too
+_LEAF_TYPES = (*FUNCTIONS, *_VALUE_TYPES)
 
 
 class SaveOptions:
     """Options of `save`, under TensorFlow's names.
 
-    experimental_custom_gradients: whether functions under `custom_gradient` keep their gradients (they always do).
-    The others are accepted and change nothing here.
+    experimental_custom_gradients: whether functions under `custom_gradient` keep their gradients (they always do). The
+    others are accepted and have no effect.
     """
 
     def __init__(
@@ -73,13 +72,13 @@ class SaveOptions:
 def save(obj: Any, export_dir: Any, signatures: Any = None, options: SaveOptions | None = None) -> None:
     """Write an object with its variables and functions to a folder, to be loaded without its Python.
 
-    obj: a Module, layer or model, or any object with attributes. What is saved: variables, tensors, plain values,
-    modules, lists, tuples and dictionaries of such, by attribute; and every trace of every `function` among the
-    attributes and methods. signatures: a function with an input_signature, a concrete function, or a dictionary of
-    them by key; by default the one function that `obj` has of that kind becomes "serving_default".
-    The folder appears when it is complete; one that is there already keeps its old content until then.
-    raises ValueError for an object or signatures that cannot be saved, AssertionError where a function uses a variable
-    that no attribute leads to, InvalidArgumentError where it holds Python code
+    obj: a Module, layer or model, or any object with attributes. Saved are variables, tensors, plain values, modules,
+    lists, tuples and dictionaries of such, by attribute; and every trace of every `function` among the attributes and
+    methods. signatures: a function with an input_signature, a concrete function, or a dictionary of them by key; by
+    default the only function of that kind that `obj` has becomes "serving_default". The folder appears when it is
+    complete; an existing one retains its old content until then. raises ValueError for an object or signatures that
+    cannot be saved, AssertionError if a function uses a variable that is not reachable by attributes,
+    InvalidArgumentError if it contains Python code
     """
     del options
     if dispatch.state.trace is not None:
@@ -89,7 +88,7 @@ def save(obj: Any, export_dir: Any, signatures: Any = None, options: SaveOptions
         )
     if (
         not (is_tracked(obj) or hasattr(obj, "__dict__"))
-        or isinstance(obj, (type, *FUNCTIONS, *_VALUES, Variable))
+        or isinstance(obj, (type, *FUNCTIONS, *_VALUE_TYPES, Variable))
         or inspect.ismodule(obj)
         or inspect.isroutine(obj)
     ):
@@ -102,7 +101,7 @@ def save(obj: Any, export_dir: Any, signatures: Any = None, options: SaveOptions
 
 
 class _Saver:
-    def __init__(self, root: Any, given: Any) -> None:
+    def __init__(self, root: Any, requested: Any) -> None:
         self.names: list[str] = []
         self.values: list[Any] = []
         self.number: dict[int, int] = {}
@@ -111,21 +110,23 @@ class _Saver:
         self.stored: dict[str, np.ndarray] = {}
         self.tensors: dict[str, Any] = {}
         self._constants: dict[int, tuple[Any, str]] = {}
-        extra = signatures.functions_of(root)
-        self._walk(root, extra)
+        methods = signatures.functions_of(root)
+        self._walk(root, methods)
         top = {k: self.values[n] for k, n in self.links[0].items() if isinstance(self.values[n], FUNCTIONS)}
-        if given is None and isinstance(root, LoadedObject):
-            given = dict(vars(root).get("signatures", {}))
-        if given is None:
-            chosen = signatures.choose({signatures.CALL: top[signatures.CALL]} if signatures.CALL in extra else top)
+        if requested is None and isinstance(root, LoadedObject):
+            requested = dict(vars(root).get("signatures", {}))
+        if requested is None:
+            selected = signatures.default_signature(
+                {signatures.CALL: top[signatures.CALL]} if signatures.CALL in methods else top
+            )
         else:
-            chosen = signatures.given(given)
-        self.signatures = {key: signatures.wrapped(trace, key) for key, trace in chosen.items()}
-        self.writer = Writer(self._variable_number, self._captured_tensor)
+            selected = signatures.requested_signatures(requested)
+        self.signatures = {key: signatures.signature_of(trace, key) for key, trace in selected.items()}
+        self.writer = RecordWriter(self._variable_number, self._captured_tensor)
         self.records: list[dict[str, Any]] = []
         self._record_of: dict[int, int | None] = {}
 
-    # ---- what there is ----------------------------------------------------------------------------------------------
+    # ---- the object graph -------------------------------------------------------------------------------------------
 
     def _add(self, name: str, value: Any) -> int:
         number = self.number[id(value)] = len(self.values)
@@ -133,15 +134,15 @@ class _Saver:
         self.values.append(value)
         return number
 
-    def _walk(self, root: Any, extra: Mapping[str, Any]) -> None:
-        """Number every object below the root, nearest first."""
+    def _walk(self, root: Any, methods: Mapping[str, Any]) -> None:
+        """Number every object below the root, breadth first."""
         self._add("", root)
-        for name, value in zip(self.names, self.values):  # both grow
-            found = _children(value)
+        for name, value in zip(self.names, self.values):  # the lists grow during the walk
+            members = _children(value)
             if value is root:
-                found.update(extra)
+                members.update(methods)
             links = {}
-            for key, child in found.items():
+            for key, child in members.items():
                 number = self.number.get(id(child))
                 if number is None:
                     number = self._add(f"{name}/{escaped(key)}" if name else escaped(key), child)
@@ -161,16 +162,16 @@ class _Saver:
         return number
 
     def _captured_tensor(self, tensor: EagerTensor, user: str) -> str:
-        return self._keep(tensor._array, tensor.dtype)
+        return self._store_constant(tensor._array, tensor.dtype)
 
-    def _keep(self, array: np.ndarray, dtype: DType) -> str:
-        """Keep an array among the tensors, once; gives its name."""
-        known = self._constants.get(id(array))
-        if known is None:
+    def _store_constant(self, array: np.ndarray, dtype: DType) -> str:
+        """Store an array as a tensor, once; return its name."""
+        entry = self._constants.get(id(array))
+        if entry is None:
             name = f"constant/{len(self._constants)}"
             self._store(name, array, dtype)
-            known = self._constants[id(array)] = (array, name)
-        return known[1]
+            entry = self._constants[id(array)] = (array, name)
+        return entry[1]
 
     def _store(self, name: str, array: np.ndarray, dtype: DType) -> None:
         self.stored[name] = encoding.encode(array, dtype)
@@ -178,16 +179,16 @@ class _Saver:
 
     def _large(self, array: np.ndarray) -> str | None:
         size = sum(map(len, array.reshape(-1))) if array.dtype == object else array.nbytes
-        return None if size <= INLINE_BYTES else self._keep(array, dtypes.of_numpy(array.dtype))
+        return None if size <= INLINE_BYTES else self._store_constant(array, dtypes.of_numpy(array.dtype))
 
     # ---- records ----------------------------------------------------------------------------------------------------
 
     def _trace(self, trace: ConcreteFunction, required: bool) -> int | None:
-        """The number of a trace's record; None where its arguments have no form."""
+        """Return the number of a trace's record; None if its arguments cannot be encoded."""
         if id(trace) not in self._record_of:
             try:
                 record = describe(trace, self.writer)
-            except structure.NotPlain as error:
+            except json_values.NotEncodable as error:
                 if required:
                     raise InvalidArgumentError(what=f"signature {trace.name!r} cannot be saved: {error}") from None
                 _log.warning("a trace of function %s is not saved: an argument or result is %s", trace.name, error)
@@ -211,13 +212,13 @@ class _Saver:
         if isinstance(value, ConcreteFunction):
             return {"kind": "concrete", "children": {}, "trace": self._trace(value, True)}
         if isinstance(value, EagerTensor):
-            return {"kind": "tensor", "children": {}, "tensor": self._keep(value._array, value.dtype)}
+            return {"kind": "tensor", "children": {}, "tensor": self._store_constant(value._array, value.dtype)}
         if isinstance(value, np.ndarray):
             return {
                 "kind": "tensor",
                 "children": {},
                 "numpy": True,
-                "tensor": self._keep(value, dtypes.of_numpy(value.dtype)),
+                "tensor": self._store_constant(value, dtypes.of_numpy(value.dtype)),
             }
         node = {"kind": "object", "children": links, "plain": self.plain[number]}
         if isinstance(value, Mapping):
@@ -231,19 +232,19 @@ class _Saver:
         return node
 
     def _function(self, function: Function) -> dict[str, Any]:
-        if signatures.has_one_trace(function) and signatures.may_trace(function):
+        if signatures.has_one_trace(function) and signatures.has_or_makes_trace(function):
             function.get_concrete_function()
         traces = [
             t for t in {id(t): t for t in function._table.values()}.values() if not t.program.trace.variable_arguments
-        ]  # those have nothing to be called with in a file
+        ]  # they take variables, which a loaded function cannot be called with
         numbers = [n for n in (self._trace(t, False) for t in traces) if n is not None]
         parameters = []
         for p in function.signature.parameters:
             entry: dict[str, Any] = {"name": p.name, "kind": p.kind.name.lower()}
             if p.default is not p.empty:
                 try:
-                    entry["default"] = structure.encode(p.default, None)
-                except structure.NotPlain:
+                    entry["default"] = json_values.encode(p.default, None)
+                except json_values.NotEncodable:
                     entry["opaque"] = True
             parameters.append(entry)
         return {
@@ -252,20 +253,20 @@ class _Saver:
             "name": function.name,
             "parameters": parameters,
             "traces": numbers,
-            "input_signature": structure.encode(function.input_signature),
+            "input_signature": json_values.encode(function.input_signature),
         }
 
     # ---- files ------------------------------------------------------------------------------------------------------
 
     def write(self, folder: str) -> None:
-        """Describe everything, then write the files."""
+        """Describe all objects, then write the files."""
         objects = [self._node(i) for i in range(len(self.values))]
         keys = {key: self._trace(trace, True) for key, trace in self.signatures.items()}
         try:
             texts = [text(g, store=self._large) for g in self.writer.graphs]
         except TypeError as error:
             raise InvalidArgumentError(
-                what=f"a function holds what cannot be saved: {error}",
+                what=f"a function contains a constant that cannot be saved: {error}",
                 do="leave Python code (py_function, numpy_function) out of functions that are saved",
             ) from None
         graphs = "\n\n".join(texts).encode()
@@ -285,37 +286,37 @@ class _Saver:
         write_folder(folder, content, graphs, self.stored)
 
     def _operators(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        entries: dict[str, Any] = {}
         used: dict[str, Any] = {}
         for graph in self.writer.graphs:
             for node in every_node(graph):
                 op = node.op
                 if used.setdefault(op.name, op) is not op:
                     raise InvalidArgumentError(
-                        what=f"two operators of the name {op.name!r} are used", do="give one of them another name"
+                        what=f"two operators of the name {op.name!r} are used", do="rename one of them"
                     )
-                found[op.name] = {"version": op.version} if op.catalogue else {"version": op.version, "user": True}
+                entries[op.name] = {"version": op.version} if op.catalogue else {"version": op.version, "user": True}
                 if op.catalogue and registry.get(op.name) is not op:
                     raise InvalidArgumentError(op=op.name, what="the operator is not in the catalogue")
-        return dict(sorted(found.items()))
+        return dict(sorted(entries.items()))
 
 
 def _children(value: Any) -> dict[str, Any]:
-    """What is saved with a value: its children, tensors, and the functions among its methods."""
-    found = children(value, _KEPT)
-    if not isinstance(value, (Variable, Mapping, list, tuple, *_KEPT)):
+    """Return the saved members of a value: its children, tensors, and the functions among its methods."""
+    members = children(value, _LEAF_TYPES)
+    if not isinstance(value, (Variable, Mapping, list, tuple, *_LEAF_TYPES)):
         for cls in reversed(type(value).__mro__):
             for name, attribute in vars(cls).items():
                 if isinstance(attribute, Function) and name not in vars(value):
                     bound = getattr(value, name, None)
                     if isinstance(bound, Function):
-                        found[name] = bound
-    return found
+                        members[name] = bound
+    return members
 
 
 def _plain(value: Any, links: Mapping[str, int]) -> dict[str, Any]:
-    """The forms of a value's attributes or items that are plain values."""
-    if isinstance(value, (Variable, *_KEPT)):
+    """Return the encoded attributes or items that are plain values."""
+    if isinstance(value, (Variable, *_LEAF_TYPES)):
         return {}
     if isinstance(value, Mapping):
         items = {k: v for k, v in value.items() if isinstance(k, str)}
@@ -324,16 +325,16 @@ def _plain(value: Any, links: Mapping[str, int]) -> dict[str, Any]:
     else:
         items = {k: v for k, v in getattr(value, "__dict__", {}).items() if not k.startswith("_")}
         items.pop("saved_class", None)
-    found = {}
+    encoded = {}
     for key, item in items.items():
         if key not in links:
             in_list = isinstance(value, (list, tuple))
             try:
-                if structure.is_plain(item):
-                    found[key] = structure.encode(item)
+                if json_values.is_plain(item):
+                    encoded[key] = json_values.encode(item)
                 elif in_list:
-                    found[key] = None  # the others keep their places
-            except structure.NotPlain:
+                    encoded[key] = None  # placeholder, so that other items keep their index
+            except json_values.NotEncodable:
                 if in_list:
-                    found[key] = None
-    return found
+                    encoded[key] = None
+    return encoded

@@ -1,21 +1,22 @@
-"""Python values as JSON and back: arguments, defaults and results of saved functions, plain attributes.
+"""Encode Python values as JSON and decode them: arguments, defaults and results of saved functions, plain attributes.
 
-Lives here: the table of forms.  Not here: tensors with values (encoding.py), objects and variables (objects.py).
+Lives here: the table of encodings.  Not here: tensors with values (encoding.py), objects and variables
+(object_graph.py).
 
-    None, True, 1, "text"            as JSON has them
+    None, True, 1, "text"            unchanged
     1.5, nan                         {"float": 1.5}, {"float": "nan"}
     b"..", 1+2j                      {"bytes": base64}, {"complex": [1.0, 2.0]}
     list, tuple                      {"list": [...]}, {"tuple": [...]}
-    dict and other mappings          {"dict": [[key, value], ...]}, in their order
+    dict and other mappings          {"dict": [[key, value], ...]}, in order
     namedtuple                       {"namedtuple": "Point", "fields": ["x", "y"], "items": [...]}
     attrs class                      {"attrs": "module.Class", "fields": [...], "items": [...]}
     DType, TensorShape               {"dtype": "float32"}, {"shape": [2, null]}, {"shape": null}
     TensorSpec                       {"tensor": "f32[2,?]", "name": "x"}
-    other TypeSpecs                  {"spec": "module.Class", "parts": [...]}, by what `_serialize` gives
+    other TypeSpecs                  {"spec": "module.Class", "parts": [...]}, the result of `_serialize`
     slice, Ellipsis                  {"slice": [start, stop, step]}, {"ellipsis": true}
     Variable                         {"variable": 7}, its number among the saved objects
 
-A namedtuple is made anew at loading; attrs classes and user-written TypeSpecs are found among those imported.
+Loading creates namedtuple classes; attrs classes and user-written TypeSpecs must be imported already.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from __future__ import annotations
 import base64
 import collections
 import math
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -34,35 +36,35 @@ from ..core.structures import is_namedtuple
 from ..core.type_spec import TypeSpec
 from ..eager.variable import Variable
 from ..ops.tensor import Tensor
-from .files import Reader
+from .files import JsonReader
 
-DEEPEST = 64
+MAX_DEPTH = 64
 
 
-class NotPlain(TypeError):
-    """A value that has no form in a saved model."""
+class NotEncodable(TypeError):
+    """Raised for a value without an encoding."""
 
 
 def encode(value: Any, variable: Callable[[Variable], int] | None = None, depth: int = 0) -> Any:
-    """The JSON form of a value. variable: gives the number of a saved variable.
+    """Return the JSON form of a value. variable: returns the number of a saved variable.
 
-    Tensors stand for their types. raises NotPlain for a value that has no form
+    Tensors are encoded as their types. raises NotEncodable for a value without an encoding
     """
-    if depth > DEEPEST:
-        raise NotPlain(f"it is nested deeper than {DEEPEST}")
+    if depth > MAX_DEPTH:
+        raise NotEncodable(f"it is nested deeper than {MAX_DEPTH}")
     if value is None or type(value) in (bool, int, str):
         if type(value) is int and value.bit_length() > 1 << 12:
-            raise NotPlain("an integer of more than 4096 bits")
+            raise NotEncodable("an integer of more than 4096 bits")
         return value
-    for kinds, form in _ENCODE:
+    for kinds, encoder in _ENCODE:
         if isinstance(value, kinds):
-            found = form(value, lambda v: encode(v, variable, depth + 1))
-            if found is not None:
-                return found
+            encoded = encoder(value, lambda v: encode(v, variable, depth + 1))
+            if encoded is not None:
+                return encoded
     if isinstance(value, Variable) and variable is not None:
         return {"variable": variable(value)}
     if isinstance(value, type) or not hasattr(type(value), "__attrs_attrs__"):
-        raise NotPlain(f"a value of type {type(value).__name__}")
+        raise NotEncodable(f"a value of type {type(value).__name__}")
     fields = [a.name for a in type(value).__attrs_attrs__]
     items = [encode(getattr(value, f), variable, depth + 1) for f in fields]
     return {"attrs": _path(type(value)), "fields": fields, "items": items}
@@ -85,7 +87,7 @@ def _encode_tensor(value: Any, inner: Callable[[Any], Any]) -> dict[str, Any]:
 
 
 _ENCODE: tuple[tuple[Any, Callable[[Any, Callable[[Any], Any]], Any]], ...] = (
-    # types             form: the value and how to encode what is inside
+    # types             encoder: takes the value and a function that encodes its items
     ((float,), lambda v, _: {"float": v if math.isfinite(v) else repr(float(v))}),
     ((bytes,), lambda v, _: {"bytes": base64.b64encode(v).decode()}),
     ((complex,), lambda v, _: {"complex": [repr(v.real), repr(v.imag)]}),
@@ -102,7 +104,7 @@ _ENCODE: tuple[tuple[Any, Callable[[Any, Callable[[Any], Any]], Any]], ...] = (
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a value has a form without any tensor or variable in it."""
+    """Return whether a value can be encoded and contains no tensor or variable."""
     if isinstance(value, (Tensor, Variable)):
         return False
     if isinstance(value, Mapping):
@@ -117,24 +119,24 @@ def _path(cls: type) -> str:
 
 
 class Decoder:
-    """JSON forms back to values. variable: gives the variable of a number."""
+    """A decoder of JSON forms. variable: returns the variable with a number."""
 
-    def __init__(self, reader: Reader, variable: Callable[[Any], Variable] | None = None) -> None:
+    def __init__(self, reader: JsonReader, variable: Callable[[Any], Variable] | None = None) -> None:
         self.reader, self.variable = reader, variable
 
     def decode(self, form: Any, depth: int = 0) -> Any:
-        """The value of a form. Raises DataLossError where it is none, NotFoundError for a class that is not there."""
+        """Return the value of a form. Raises DataLossError for an invalid one, NotFoundError for an unknown class."""
         if form is None or type(form) in (bool, int, str):
             return form
-        if type(form) is not dict or depth > DEEPEST:
-            raise self.reader.fail("a value is written in a way that is not known", form)
+        if type(form) is not dict or depth > MAX_DEPTH:
+            raise self.reader.fail("a value has an unknown encoding", form)
         for key, read in _DECODE.items():
             if key in form:
                 try:
                     return read(self, form, depth + 1)
                 except (ValueError, TypeError, OverflowError) as error:
                     raise self.reader.fail(f"a value of kind {key!r} cannot be read: {str(error)[:200]}") from None
-        raise self.reader.fail("a value is of a kind that is not known", form)
+        raise self.reader.fail("a value is of an unknown kind", form)
 
     def _items(self, form: Any, key: str, depth: int) -> list[Any]:
         return [self.decode(item, depth) for item in self.reader.get(form, key, list)]
@@ -156,12 +158,12 @@ class Decoder:
         return tuple(self._items(form, "tuple", depth))
 
     def _dict(self, form: Any, depth: int) -> dict[Any, Any]:
-        found: dict[Any, Any] = {}
+        result: dict[Any, Any] = {}
         for pair in self.reader.get(form, "dict", list):
             if type(pair) is not list or len(pair) != 2:
                 raise self.reader.fail("a dictionary has an entry that is no pair", pair)
-            found[self.decode(pair[0], depth)] = self.decode(pair[1], depth)
-        return found
+            result[self.decode(pair[0], depth)] = self.decode(pair[1], depth)
+        return result
 
     def _namedtuple(self, form: Any, depth: int) -> Any:
         name, fields = self.reader.get(form, "namedtuple", str), self.reader.get(form, "fields", list)
@@ -172,9 +174,9 @@ class Decoder:
 
     def _attrs(self, form: Any, depth: int) -> Any:
         path, fields = self.reader.get(form, "attrs", str), self.reader.get(form, "fields", list)
-        cls = _imported(path, lambda c: hasattr(c, "__attrs_attrs__"))
+        cls = _imported_class(path, lambda c: hasattr(c, "__attrs_attrs__"))
         if cls is None:
-            raise _missing(path)
+            raise _missing_class(path)
         return cls(**dict(zip(fields, self._items(form, "items", depth))))
 
     def _dtype(self, form: Any, depth: int) -> DType:
@@ -190,9 +192,9 @@ class Decoder:
 
     def _spec(self, form: Any, depth: int) -> TypeSpec:
         path = self.reader.get(form, "spec", str)
-        cls = _imported(path, lambda c: issubclass(c, TypeSpec))
+        cls = _imported_class(path, lambda c: issubclass(c, TypeSpec))
         if cls is None:
-            raise _missing(path)
+            raise _missing_class(path)
         return cls._deserialize(tuple(self._items(form, "parts", depth)))
 
     def _slice(self, form: Any, depth: int) -> slice:
@@ -232,38 +234,36 @@ def _real(value: Any) -> float:
     return float(value)
 
 
-_made: dict[tuple[str, tuple[str, ...]], Any] = {}
+_namedtuples: dict[tuple[str, tuple[str, ...]], Any] = {}
 
 
 def namedtuple_of(name: str, fields: tuple[str, ...]) -> Any:
-    """A namedtuple class of this name and these fields; one for all who ask. Raises ValueError for odd names."""
-    found = _made.get((name, fields))
-    if found is None:
-        made: Any = collections.namedtuple  # of names that are known at run time alone
-        found = made(name, fields)
-        if len(_made) < 1024:
-            _made[name, fields] = found
-    return found
+    """Return the namedtuple class of this name and these fields, cached. Raises ValueError for invalid names."""
+    cls = _namedtuples.get((name, fields))
+    if cls is None:
+        factory: Any = collections.namedtuple  # untyped: the names are only known at run time
+        cls = factory(name, fields)
+        if len(_namedtuples) < 1024:
+            _namedtuples[name, fields] = cls
+    return cls
 
 
-def _imported(path: str, fits: Callable[[type], bool]) -> Any:
-    """A class that was imported already and fits. Nothing is imported for a file's sake."""
-    import sys
-
+def _imported_class(path: str, fits: Callable[[type], bool]) -> Any:
+    """Return a class that is already imported and satisfies `fits`; never imports modules named by a file."""
     parts = path.split(".")
     for cut in range(len(parts) - 1, 0, -1):
-        found: Any = sys.modules.get(".".join(parts[:cut]))
-        if found is None:
+        candidate: Any = sys.modules.get(".".join(parts[:cut]))
+        if candidate is None:
             continue
         for part in parts[cut:]:
-            found = vars(found).get(part) if hasattr(found, "__dict__") else None
-        if isinstance(found, type) and fits(found):
-            return found
-    return _among_subclasses(path)
+            candidate = vars(candidate).get(part) if hasattr(candidate, "__dict__") else None
+        if isinstance(candidate, type) and fits(candidate):
+            return candidate
+    return _find_type_spec(path)
 
 
-def _among_subclasses(path: str) -> Any:
-    """A TypeSpec defined where it cannot be looked up, such as in a function."""
+def _find_type_spec(path: str) -> Any:
+    """Return a TypeSpec that is defined where it cannot be looked up, such as in a function."""
     waiting, seen = [TypeSpec], set()
     while waiting:
         cls: Any = waiting.pop()
@@ -276,7 +276,7 @@ def _among_subclasses(path: str) -> Any:
     return None
 
 
-def _missing(path: str) -> NotFoundError:
+def _missing_class(path: str) -> NotFoundError:
     return NotFoundError(
         what=f"the saved model uses the class {path[:200]}, which is not imported here",
         do=f"import {path.rpartition('.')[0][:200]} before loading",

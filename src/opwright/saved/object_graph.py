@@ -1,11 +1,11 @@
-"""What hangs on an object: its variables and the objects that hold them, by attribute.
+"""Object graphs: the variables of an object and the objects that hold them, by attribute.
 
-Lives here: which attributes count, the walk from a root, the names of values.
-Not here: functions (traces.py), files (index.py, manifest.py).
+Lives here: which attributes count, the walk from a root, the names of values. Not here: functions
+(function_records.py), files (checkpoint_files.py, manifest.py).
 
 An object's children are its attributes that are variables, modules, optimizers, functions, or lists, tuples and dicts
-with such in them; a list's children are "0", "1" ..., a dict's its keys, which must be text. Every object is visited
-once, nearest to the root first, and a value is named by that shortest path:
+that contain such; a list's children are "0", "1" ..., a dict's its keys, which must be text. Every object is visited
+once, breadth first, and a value is named by its shortest path:
 
     encoder/layers/0/kernel/.ATTRIBUTES/VARIABLE_VALUE
 
@@ -26,8 +26,8 @@ from ..tracing.function import Function
 
 VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 FUNCTIONS = (Function, ConcreteFunction)
-# Attributes that hold what belongs to others, or to the run at hand.
-_PASSING = frozenset(
+# Attributes that refer to objects owned elsewhere, or to the current run.
+_TRANSIENT = frozenset(
     {
         "nodes",
         "_losses",
@@ -45,10 +45,7 @@ _PASSING = frozenset(
 
 
 def is_object(value: Any) -> bool:
-    """Whether a value is an object that is followed wherever it stands: modules, optimizers, and what says so itself.
-
-    A class says so by `_is_trackable = True`.
-    """
+    """Return whether a value is tracked as an object: modules, optimizers, and classes with `_is_trackable = True`."""
     if isinstance(value, (Module, Optimizer)):
         return True
     cls = type(value)
@@ -56,7 +53,7 @@ def is_object(value: Any) -> bool:
 
 
 def is_tracked(value: Any, also: tuple[type, ...] = (), depth: int = 0) -> bool:
-    """Whether a value counts as a child. also: more types that do."""
+    """Return whether a value counts as a child. also: further types that do."""
     if isinstance(value, Variable) or is_object(value):
         return True
     if isinstance(value, also):
@@ -70,9 +67,9 @@ def is_tracked(value: Any, also: tuple[type, ...] = (), depth: int = 0) -> bool:
 
 
 def children(value: Any, also: tuple[type, ...] = ()) -> dict[str, Any]:
-    """The children of an object or container by name. also: more types that count.
+    """Return the children of an object or container by name. also: further types that count.
 
-    raises ValueError for a dictionary with a key that is no text and leads to a variable
+    raises ValueError for a dictionary with a key that is not text and leads to a variable
     """
     if isinstance(value, (Variable, *FUNCTIONS, *also)):
         return {}
@@ -80,29 +77,29 @@ def children(value: Any, also: tuple[type, ...] = ()) -> dict[str, Any]:
     if own is not None:
         return dict(own(value))
     if isinstance(value, Mapping):
-        found = {k: v for k, v in value.items() if is_tracked(v, also)}
-        for key in found:
+        result = {k: v for k, v in value.items() if is_tracked(v, also)}
+        for key in result:
             if not isinstance(key, str):
                 raise ValueError(
                     f"Unable to save the object {_brief(value)}. The wrapped dictionary contains a non-string key "
                     f"which maps to a trackable object or mutable data structure: {key!r}. Use text for keys"
                 )
-        return found
+        return result
     if isinstance(value, (list, tuple)):
         return {str(i): v for i, v in enumerate(value) if is_tracked(v, also)}
     attributes = getattr(value, "__dict__", {})
-    found = {k: v for k, v in attributes.items() if k not in _PASSING and is_tracked(v, also)}
+    result = {k: v for k, v in attributes.items() if k not in _TRANSIENT and is_tracked(v, also)}
     if attributes.get("_network") is not None or "_stack" in attributes:
-        # A model laid out from inputs to outputs: its layers are no attributes, and inputs are no layers to match.
+        # A functional model: its layers are not attributes; input layers are not matched.
         layers = [layer for layer in value._sublayers() if not isinstance(layer, InputLayer)]
-        found.update({f"layer-{i}": layer for i, layer in enumerate(layers)})
-    return found
+        result.update({f"layer-{i}": layer for i, layer in enumerate(layers)})
+    return result
 
 
 def walk(root: Any) -> Iterator[tuple[str, Any]]:
-    """Every object below `root` once, nearest first, with its name: "" for the root."""
+    """Yield every object below `root` once, breadth first, with its name: "" for the root."""
     seen = {id(root)}
-    keep = [root]  # ids stay theirs
+    keep = [root]  # ids stay unique while the objects are alive
     waiting = [("", root)]
     for name, value in waiting:
         yield name, value
@@ -114,7 +111,7 @@ def walk(root: Any) -> Iterator[tuple[str, Any]]:
 
 
 def escaped(key: str) -> str:
-    """An attribute's name or a key, as part of a value's name."""
+    """Return an attribute's name or a key, escaped as part of a value's name."""
     return key.replace(".", "..").replace("/", ".S")
 
 

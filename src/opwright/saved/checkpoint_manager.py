@@ -1,10 +1,10 @@
-"""CheckpointManager: several checkpoints in one folder, the old ones deleted; and which one is the latest.
+"""`CheckpointManager`: the checkpoints of one folder, rotated; and which one is the latest.
 
-Lives here: the class, the folder's state file, `latest_checkpoint`, `checkpoints_iterator`.
-Not here: a checkpoint's own files (index.py).
+Lives here: the class, the folder's state file, `latest_checkpoint`, `checkpoints_iterator`. Not here: a checkpoint's
+own files (checkpoint_files.py).
 
 The state file is `checkpoint` in the folder: JSON with "model_checkpoint_path", "all_model_checkpoint_paths" (relative
-to the folder where they lie in it), "all_model_checkpoint_timestamps" and "last_preserved_timestamp".
+to the folder if inside it), "all_model_checkpoint_timestamps" and "last_preserved_timestamp".
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 
 from ..core.errors import DataLossError, NotFoundError
 from ..eager.variable import Variable
-from . import files, index
+from . import checkpoint_files, files
 
 STATE = "checkpoint"
 
 
 class CheckpointState(NamedTuple):
-    """What a folder's state file says. Paths are whole."""
+    """The contents of a folder's state file. Paths are absolute or relative to the working directory."""
 
     model_checkpoint_path: str
     all_model_checkpoint_paths: list[str]
@@ -56,18 +56,18 @@ def write_state(
 
 
 def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None) -> CheckpointState | None:
-    """What the folder's state file says, or None where there is none or it cannot be read."""
+    """Return the contents of the folder's state file, or None if it is missing or unreadable."""
     folder = os.fspath(checkpoint_dir)
     path = os.path.join(folder, latest_filename or STATE)
-    read = files.Reader(path)
+    read = files.JsonReader(path)
     try:
         content = files.read_json(path, "the state of a folder of checkpoints")
 
-        def whole(name: Any) -> str:
+        def full_path(name: Any) -> str:
             return os.path.join(folder, read.of(name, str, "a path"))
 
-        paths = read.each(content, "all_model_checkpoint_paths", whole)
-        latest = whole(read.get(content, "model_checkpoint_path", str))
+        paths = read.each(content, "all_model_checkpoint_paths", full_path)
+        latest = full_path(read.get(content, "model_checkpoint_path", str))
         times = [float(t) for t in content.get("all_model_checkpoint_timestamps", [])]
         return CheckpointState(latest, paths, times, float(content.get("last_preserved_timestamp", 0.0)))
     except NotFoundError:
@@ -80,11 +80,11 @@ def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None
 
 
 def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -> str | None:
-    """The name of the latest checkpoint in a folder, or None where there is none."""
+    """Return the name of the latest checkpoint in a folder, or None if there is none."""
     state = get_checkpoint_state(checkpoint_dir, latest_filename)
     if state is None or not state.model_checkpoint_path:
         return None
-    return state.model_checkpoint_path if index.exists(state.model_checkpoint_path) else None
+    return state.model_checkpoint_path if checkpoint_files.exists(state.model_checkpoint_path) else None
 
 
 def checkpoints_iterator(
@@ -93,45 +93,45 @@ def checkpoints_iterator(
     timeout: float | None = None,
     timeout_fn: Callable[[], bool] | None = None,
 ) -> Iterator[str]:
-    """Names of checkpoints as they appear in a folder; it waits for each next one.
+    """Yield the names of checkpoints as they appear in a folder, waiting for each next one.
 
-    timeout: seconds to wait, without end by default; then timeout_fn is asked whether to stop, or the iterator ends.
+    timeout: seconds to wait, unlimited by default; after it, timeout_fn decides whether to stop, or the iterator ends.
     """
     seen = None
     while True:
-        found = _wait_for_new(checkpoint_dir, seen, timeout)
-        if found is None:
+        path = _wait_for_new(checkpoint_dir, seen, timeout)
+        if path is None:
             if timeout_fn is None or timeout_fn():
                 return
             continue
         start = time.time()
-        seen = found
-        yield found
-        rest = start + min_interval_secs - time.time()
-        if rest > 0:
-            time.sleep(rest)
+        seen = path
+        yield path
+        remaining = start + min_interval_secs - time.time()
+        if remaining > 0:
+            time.sleep(remaining)
 
 
 def _wait_for_new(folder: Any, seen: str | None, timeout: float | None) -> str | None:
-    stop = None if timeout is None else time.time() + timeout
+    deadline = None if timeout is None else time.time() + timeout
     pause = 1.0 if timeout is None else min(1.0, max(timeout / 10, 0.01))
     while True:
-        found = latest_checkpoint(folder)
-        if found is not None and found != seen:
-            return found
-        if stop is not None and time.time() + pause > stop:
+        path = latest_checkpoint(folder)
+        if path is not None and path != seen:
+            return path
+        if deadline is not None and time.time() + pause > deadline:
             return None
         time.sleep(pause)
 
 
 class CheckpointManager:
-    """Saves checkpoints of one Checkpoint into one folder and deletes old ones.
+    """Save checkpoints of one Checkpoint in a folder and delete old ones.
 
-    max_to_keep: how many stay; None: all. keep_checkpoint_every_n_hours: besides, one every so many hours is never
-    deleted. checkpoint_name: what their names begin with. step_counter, checkpoint_interval: save only when the counter
-    has risen by so much. init_fn: called by `restore_or_initialize` where there is nothing to restore.
-    What an earlier manager left in the folder counts.
-    raises ValueError for a max_to_keep below 1, or an interval without a counter
+    max_to_keep: how many to keep; None: all. keep_checkpoint_every_n_hours: additionally keep one per interval of this
+    length forever. checkpoint_name: the prefix of their names. step_counter, checkpoint_interval: save only if the
+    counter has increased by the interval. init_fn: called by `restore_or_initialize` if there is nothing to restore.
+    Checkpoints of an earlier manager in the folder are included. raises ValueError for a max_to_keep below 1, or an
+    interval without a counter
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class CheckpointManager:
         self._prefix = os.path.join(self._directory, checkpoint_name)
         self._step_counter, self._interval, self._init_fn = step_counter, checkpoint_interval, init_fn
         self._last_step = last_checkpoint_step
-        self._kept: collections.OrderedDict[str, float] = collections.OrderedDict()
+        self._managed: collections.OrderedDict[str, float] = collections.OrderedDict()
         state = get_checkpoint_state(self._directory)
         now = time.time()
         self._last_preserved = now
@@ -164,7 +164,9 @@ class CheckpointManager:
             times = state.all_model_checkpoint_timestamps
             if len(times) != len(state.all_model_checkpoint_paths):
                 times = [now] * len(state.all_model_checkpoint_paths)
-            self._kept.update({p: t for p, t in zip(state.all_model_checkpoint_paths, times) if index.exists(p)})
+            self._managed.update(
+                {p: t for p, t in zip(state.all_model_checkpoint_paths, times) if checkpoint_files.exists(p)}
+            )
 
     @property
     def directory(self) -> str:
@@ -178,23 +180,23 @@ class CheckpointManager:
 
     @property
     def checkpoint_interval(self) -> int | None:
-        """How much the step counter must rise between two checkpoints."""
+        """The increase of the step counter between two checkpoints."""
         return self._interval
 
     @property
     def checkpoints(self) -> list[str]:
-        """Names of the checkpoints that are managed, oldest first; those kept for good are not among them."""
-        return list(self._kept)
+        """The names of the managed checkpoints, oldest first, without those kept forever."""
+        return list(self._managed)
 
     @property
     def latest_checkpoint(self) -> str | None:
-        """The newest one's name, or None."""
-        return next(reversed(self._kept), None)
+        """The name of the newest one, or None."""
+        return next(reversed(self._managed), None)
 
     def save(self, checkpoint_number: Any = None, check_interval: bool = True, options: Any = None) -> str | None:
         """Write a checkpoint named by `checkpoint_number` (by default the Checkpoint's save_counter); delete old ones.
 
-        Gives its name, or None where the step counter has not risen enough.
+        Returns its name, or None if the step counter has not increased enough.
         """
         if self._interval is not None and check_interval and not self._is_due():
             return None
@@ -202,14 +204,14 @@ class CheckpointManager:
             self._last_step = int(self._step_counter.numpy())
         counter = self._checkpoint.save_counter
         counter.assign_add(1)
-        number = int(counter.numpy()) if checkpoint_number is None else _number(checkpoint_number)
+        number = int(counter.numpy()) if checkpoint_number is None else _checkpoint_number(checkpoint_number)
         path = self._checkpoint.write(f"{self._prefix}-{number}")
-        self._kept.pop(path, None)
-        self._kept[path] = time.time()
-        gone = self._sweep()
-        self._write_state(path)  # says that they are gone before they are
-        for old in gone:
-            index.remove(old)
+        self._managed.pop(path, None)
+        self._managed[path] = time.time()
+        expired = self._rotate()
+        self._write_state(path)  # recorded before they are deleted
+        for old in expired:
+            checkpoint_files.remove(old)
         return path
 
     def _is_due(self) -> bool:
@@ -218,20 +220,20 @@ class CheckpointManager:
         return int(self._step_counter.numpy()) >= self._last_step + (self._interval or 0)
 
     def _write_state(self, latest: str) -> None:
-        write_state(self._directory, latest, list(self._kept), list(self._kept.values()), self._last_preserved)
+        write_state(self._directory, latest, list(self._managed), list(self._managed.values()), self._last_preserved)
 
-    def _sweep(self) -> list[str]:
-        gone = []
-        while self._max_to_keep is not None and len(self._kept) > self._max_to_keep:
-            path, made = self._kept.popitem(last=False)
-            if self._keep_every and made - self._keep_every * 3600 >= self._last_preserved:
-                self._last_preserved = made
+    def _rotate(self) -> list[str]:
+        expired = []
+        while self._max_to_keep is not None and len(self._managed) > self._max_to_keep:
+            path, created = self._managed.popitem(last=False)
+            if self._keep_every and created - self._keep_every * 3600 >= self._last_preserved:
+                self._last_preserved = created
                 continue
-            gone.append(path)
-        return gone
+            expired.append(path)
+        return expired
 
     def restore_or_initialize(self) -> str | None:
-        """Restore the latest checkpoint and give its name; without any, call init_fn and give None."""
+        """Restore the latest checkpoint and return its name; without one, call init_fn and return None."""
         latest = self.latest_checkpoint
         if latest is not None:
             self._checkpoint.restore(latest)
@@ -243,8 +245,8 @@ class CheckpointManager:
         return None
 
 
-def _number(value: Any) -> Any:
-    """A number for a checkpoint's name."""
+def _checkpoint_number(value: Any) -> Any:
+    """Return the number in a checkpoint's name."""
     if isinstance(value, str):
         if not re.fullmatch(r"[\w.-]+", value):
             raise ValueError(f"a checkpoint's number cannot be {value!r}")
