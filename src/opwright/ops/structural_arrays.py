@@ -1,8 +1,8 @@
 """Arrays padded, cut into blocks, gathered, put in order and scanned, for the operators of both dialects.
 
 Lives here: functions of arrays alone, of NumPy's or of a device's.
-Not here: operators, their checks and shape rules (ops/array, ops/math, lite/ops), bounds of slices (slice_bounds.py),
-rows by index (array/row_arrays.py), windows (windows.py).
+Not here: operators (ops/array, ops/math, lite/ops), their shape rules (structural_shapes.py), rows by index
+(array/row_arrays.py), windows (windows.py).
 """
 
 from __future__ import annotations
@@ -80,6 +80,16 @@ def batch_to_space(x: Any, block: Sequence[int], crops: Pairs) -> Any:
     order = [m, *(v for i in range(m) for v in (m + 1 + i, i)), *range(2 * m + 1, cut.ndim)]
     whole = cut.transpose(order).reshape([n, *(d * b for d, b in zip(space, block)), *rest])
     return whole[(slice(None), *(slice(a, d * k - b) for d, k, (a, b) in zip(space, block, crops)))]
+
+
+def bitcast(x: Any, dtype: np.dtype) -> Any:
+    """Return the bits of x as elements of another dtype; a wider one takes the last dimension, a narrower adds one."""
+    x = np.asarray(x, order="C") if like_device.on_host(x) else x.copy()
+    if x.dtype.itemsize == dtype.itemsize:
+        return x.view(dtype)
+    if x.dtype.itemsize > dtype.itemsize:
+        return x.reshape(*x.shape, 1).view(dtype)
+    return x.view(dtype).reshape(x.shape[:-1])
 
 
 # ---- elements by index ----------------------------------------------------------------------------------------------

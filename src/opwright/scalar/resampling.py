@@ -1,6 +1,8 @@
 """Images of another size: which pixels a position lies between, and the mean of four in fixed point.
 
-Lives here: `Sampling`, `FixedMean`.  Not here: operators (lite/ops/images.py), kernels (compiler/kernels/resize.py).
+Lives here: `Sampling`, `FixedMean`.
+Not here: operators (lite/ops/images.py, ops/image), other weights (ops/image/weights.py), kernels
+(compiler/kernels/resize.py).
 
 Pixel i of n lies at position
 
@@ -35,23 +37,28 @@ class Sampling(NamedTuple):
     align_corners: bool
     half_pixel_centers: bool
 
-    def _scale(self) -> Any:
-        """Pixels of the image that a pixel of the result steps over, float32."""
+    @property
+    def scale(self) -> np.float32:
+        """Pixels of the image that a pixel of the result steps over."""
         if self.align_corners and self.out > 1:
             return _f(self.size - 1) / _f(self.out - 1)
         return _f(self.size) / _f(max(self.out, 1))
 
-    def nearest(self) -> np.ndarray:
-        """The pixel that each position falls on."""
+    def positions(self) -> np.ndarray:
+        """Return the position of each pixel of the result, in float32."""
         at = np.arange(self.out, dtype=_f)
-        at = (at + _f(0.5) if self.half_pixel_centers else at) * self._scale()
+        return (at + _f(0.5)) * self.scale - _f(0.5) if self.half_pixel_centers else at * self.scale
+
+    def nearest(self) -> np.ndarray:
+        """Return the pixel that each position falls on."""
+        at = np.arange(self.out, dtype=_f)
+        at = (at + _f(0.5) if self.half_pixel_centers else at) * self.scale
         pixel = np.floor(at + _f(0.5)) if self.align_corners else np.floor(at)
         return np.clip(pixel.astype(np.int64), 0, self.size - 1)
 
     def between(self) -> Places:
         """Weights are float32."""
-        at, scale = np.arange(self.out, dtype=_f), self._scale()
-        at = (at + _f(0.5)) * scale - _f(0.5) if self.half_pixel_centers else at * scale
+        at = self.positions()
         before = np.maximum(np.floor(at).astype(np.int64), 0)
         after = np.minimum(np.ceil(at).astype(np.int64), self.size - 1)
         return np.minimum(before, self.size - 1), after, at - before.astype(_f)

@@ -10,6 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ...core.dtypes import DType, float32, float64, int32, int64, uint32, uint64
+from ...scalar.counter_generators import MASK, MULTIPLIERS, philox, threefry
 from .. import language as kl
 from ..language import f32, f64, i64, ptr, u8, u32, u64
 from ..loops.numeric_forms import Advanced, Classes, NormalPairs, RandomWords
@@ -21,9 +22,6 @@ from .tiling import grain
 if TYPE_CHECKING:
     from ..loops.planning import Builder
 
-MASK = 0xFFFFFFFF
-MULTIPLIERS, WEYL = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85)
-PARITY, ROTATIONS = 0x1BD11BDA, ((13, 15, 26, 6), (17, 29, 16, 24))
 WORDS = {"philox": 4, "threefry": 2}
 """By algorithm, the words of a block."""
 
@@ -39,9 +37,11 @@ def random_words(work, state: ptr[u64], y: ptr[u32], n: i64, *, algorithm: str, 
             high = kl.splat(state[upper], lanes)
             if carries:
                 high = kl.select(low < state[1], high + 1, high)
-            block = _philox(state[0], low, high)
+            m0, m1 = (kl.full(u64, lanes, m) for m in MULTIPLIERS)
+            block = list(philox((state[0] & MASK, state[0] >> 32), low, high, (m0, m1)))
         else:
-            block = _threefry(state[0], low)
+            key_low, key_high = (state[0] & MASK).to(u32), (state[0] >> 32).to(u32)
+            block = list(threefry((key_low, key_high), (low & MASK).to(u32), (low >> 32).to(u32)))
         first = item * lanes * words
         rows = _together([part.to(u32) for part in block])
         order = [part * lanes + lane for lane in range(lanes) for part in range(words)]
@@ -53,32 +53,6 @@ def _together(parts: list[Any]) -> Any:
     while len(parts) > 1:
         parts = [kl.concat(*parts[i : i + 2]) for i in range(0, len(parts), 2)]
     return parts[0]
-
-
-def _philox(key: Any, low: Any, high: Any) -> tuple[Any, ...]:
-    """Ten rounds on counters whose halves these are; each word in the lower half of its lane."""
-    c0, c1, c2, c3 = low & MASK, low >> 32, high & MASK, high >> 32
-    k0, k1 = key & MASK, key >> 32
-    m0, m1 = (kl.full(u64, low.count, m) for m in MULTIPLIERS)
-    for _ in range(10):
-        p0, p1 = m0 * c0, m1 * c2
-        c0, c1, c2, c3 = (p1 >> 32) ^ c1 ^ k0, p1 & MASK, (p0 >> 32) ^ c3 ^ k1, p0 & MASK
-        k0, k1 = (k0 + WEYL[0]) & MASK, (k1 + WEYL[1]) & MASK
-    return c0, c1, c2, c3
-
-
-def _threefry(key: Any, counter: Any) -> tuple[Any, ...]:
-    """Twenty rounds; after every fourth the next part of the key is added."""
-    keys = [(key & MASK).to(u32), (key >> 32).to(u32)]
-    keys.append(keys[0] ^ keys[1] ^ PARITY)
-    a, b = (counter & MASK).to(u32) + keys[0], (counter >> 32).to(u32) + keys[1]
-    for part in range(1, 6):
-        for turn in ROTATIONS[(part - 1) % 2]:
-            a = a + b
-            b = ((b << turn) | (b >> (32 - turn))) ^ a
-        a = a + keys[part % 3]
-        b = b + keys[(part + 1) % 3] + part
-    return a, b
 
 
 @maker(RandomWords)

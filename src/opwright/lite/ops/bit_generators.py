@@ -1,10 +1,10 @@
-"""Counter-based random bits: Philox 4x32-10, as the official run time draws them, and ThreeFry 2x32-20.
+"""Sequences of counter-based random bits: Philox 4x32-10, as the official run time draws them, and ThreeFry 2x32-20.
 
-Lives here: the generators, and the distributions over Philox.  Not here: operators (random.py), the library's own
-random numbers (opwright.ops.random), which are other ones.
+Lives here: `Philox`, blocks of words, and the distributions over Philox.
+Not here: the rounds (scalar/counter_generators.py), operators (random.py), the library's own random numbers
+(opwright.ops.random), which are other ones.
 
-After Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3". Philox: ten rounds of multiplications mix a
-counter of four words with a key of two. The key is the first seed, the upper half of the counter begins as the second.
+The key is the first seed, the upper half of the counter begins as the second.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import os
 
 import numpy as np
 
-_MASK, _WIDE = 0xFFFFFFFF, (1 << 64) - 1
-_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
-_WEYL = (0x9E3779B9, 0xBB67AE85)
+from ...scalar.counter_generators import MASK, MULTIPLIERS, philox, threefry
+
+_WIDE = (1 << 64) - 1
 
 
 def begun(seed: int, seed2: int) -> np.ndarray:
@@ -54,15 +54,7 @@ def blocks(key: int, first: int, upper: int, count: int) -> np.ndarray:
     first, upper = first & _WIDE, upper & _WIDE
     low = np.arange(count, dtype=np.uint64) + np.uint64(first)
     high = np.where(low < np.uint64(first), np.uint64(upper + 1 & _WIDE), np.uint64(upper))
-    mask, half = np.uint64(_MASK), np.uint64(32)
-    c0, c1, c2, c3 = low & mask, low >> half, high & mask, high >> half
-    k0, k1 = key & _MASK, key >> 32 & _MASK
-    m0, m1 = map(np.uint64, _MULTIPLIERS)
-    for _ in range(10):
-        p0, p1 = m0 * c0, m1 * c2
-        c0, c1, c2, c3 = (p1 >> half) ^ c1 ^ np.uint64(k0), p1 & mask, (p0 >> half) ^ c3 ^ np.uint64(k1), p0 & mask
-        k0, k1 = k0 + _WEYL[0] & _MASK, k1 + _WEYL[1] & _MASK
-    return np.stack([c0, c1, c2, c3], -1).astype(np.uint32)
+    return np.stack(philox((key & MASK, key >> 32 & MASK), low, high, MULTIPLIERS), -1).astype(np.uint32)
 
 
 def uniform(words: np.ndarray) -> np.ndarray:
@@ -85,25 +77,9 @@ def doubles(words: np.ndarray) -> np.ndarray:
     return bits.view(np.float64) - 1.0
 
 
-_THREEFRY_PARITY = 0x1BD11BDA
-_THREEFRY_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-
-
 def threefry_blocks(key: int, first: int, count: int) -> np.ndarray:
-    """The words of the counters first, first + 1, ... modulo 2^64, by ThreeFry 2x32-20: uint32 [count, 2].
-
-    Twenty rounds of addition, rotation and xor mix a counter of two words with a key of two; after every fourth round
-    the next part of the key is added.
-    """
-    keys = [key & _MASK, key >> 32 & _MASK]
-    keys.append(keys[0] ^ keys[1] ^ _THREEFRY_PARITY)
+    """Return the words of the counters first, first + 1, ... modulo 2^64, by ThreeFry 2x32-20: uint32 [count, 2]."""
+    halves = (np.array([key >> shift & MASK], np.uint32) for shift in (0, 32))  # arrays wrap, numbers warn
     counter = np.arange(count, dtype=np.uint64) + np.uint64(first)
-    a = counter.astype(np.uint32) + np.uint32(keys[0])
-    b = (counter >> np.uint64(32)).astype(np.uint32) + np.uint32(keys[1])
-    for part in range(1, 6):
-        for turn in _THREEFRY_ROTATIONS[(part - 1) % 2]:
-            a = a + b
-            b = (b << np.uint32(turn) | b >> np.uint32(32 - turn)) ^ a
-        a = a + np.uint32(keys[part % 3])
-        b = b + np.uint32(keys[(part + 1) % 3] + part & _MASK)
-    return np.stack([a, b], -1)
+    low, high = counter.astype(np.uint32), (counter >> np.uint64(32)).astype(np.uint32)
+    return np.stack(threefry((next(halves), next(halves)), low, high), -1)

@@ -16,8 +16,8 @@ from ...core.dtypes import bool as bool_
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
-from ...ops.slice_bounds import part_sizes
 from ...ops.structural_arrays import mirrored, padded
+from ...ops.structural_shapes import part_sizes
 from .definition import lite_operator
 from .fusing import fuse
 from .parts import Part

@@ -14,7 +14,9 @@ from ...core.dtypes import int32, uint32
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.shapes import broadcast as broadcast_two
 from ...core.specs import TensorSpec
+from ...ops import structural_arrays
 from ...ops.definition import Input, Output
+from ...ops.structural_shapes import bitcast_spec
 from . import types
 from .definition import EnumAttr, lite_operator
 from .shapes import axis_in, ints, product, refuse, same, spec, text, unknown
@@ -264,29 +266,12 @@ class Bitcast:
     output_type = EnumAttr("TensorType")
 
     def infer(op: Any) -> TensorSpec:
-        dtype, dims = types.dtype_of(op.output_type), op.x.spec.shape.dims
-        old, new = op.x.spec.dtype.size, dtype.size
-        if not new:
+        dtype = types.dtype_of(op.output_type)
+        if not dtype.size:
             raise refuse(
                 "a type whose elements have no fixed size", found=op.output_type, wanted="a type of numbers, or BOOL"
             )
-        if dims is None:
-            return TensorSpec(UNKNOWN, dtype)
-        if old > new:
-            return spec((*dims, old // new), dtype)
-        if old < new:
-            if not dims or not same(dims[-1], new // old):
-                raise refuse(
-                    f"the last dimension does not make one {dtype.name}", found=op.x.spec.short(), wanted=new // old
-                )
-            dims = dims[:-1]
-        return spec(dims, dtype)
+        return bitcast_spec(op.x.spec, dtype)
 
     def compute(op: Any, x: Any) -> Any:
-        new = types.dtype_of(op.output_type).np
-        raw = np.ascontiguousarray(x)
-        if raw.itemsize == new.itemsize:
-            return raw.view(new).reshape(x.shape)
-        if raw.itemsize > new.itemsize:
-            return raw.reshape((*x.shape, 1)).view(new)
-        return raw.view(new).reshape(x.shape[:-1])
+        return structural_arrays.bitcast(x, types.dtype_of(op.output_type).np)

@@ -12,11 +12,11 @@ import numpy as np
 
 from ...core.dtypes import bfloat16, float16, float32, int4, int8, int16, int32, int64, string, uint8
 from ...core.dtypes import bool as bool_
-from ...core.shapes import UNKNOWN
+from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
-from ...ops.slice_bounds import Sizes, SliceMasks, dims_of_plan, key_of_plan, slice_dims
 from ...ops.structural_arrays import gathered
+from ...ops.structural_shapes import Sizes, SliceMasks, check_updates, dims_of_plan, key_of_plan, slice_dims
 from ..format.constants import MAX_RANK
 from .definition import lite_operator
 from .shapes import axis_in, fixed, ints, refuse, same, spec, text, unknown
@@ -200,30 +200,15 @@ class ScatterNd:
     moves = True
 
     def infer(op: Any) -> TensorSpec:
-        i, u, wanted = op.indices.spec.shape.dims, op.updates.spec.shape.dims, ints(op.shape)
-        dtype = op.updates.spec.dtype
+        wanted, dtype = ints(op.shape), op.updates.spec.dtype
         if wanted is None:
             rank = op.shape.spec.shape[0]
             return spec(None if rank is None else unknown(rank), dtype)
         if min(wanted, default=0) < 0:
             raise refuse("the shape has a negative size", found=wanted, wanted="sizes of at least 0")
-        if i is not None and u is not None:
-            if not i or (i[-1] is not None and i[-1] > len(wanted)):
-                raise refuse(
-                    "the indices do not fit the shape",
-                    found={"indices": text(i), "shape": wanted},
-                    wanted="indices.shape[-1] <= the number of sizes",
-                )
-            if i[-1] is not None:
-                fits = (*i[:-1], *wanted[i[-1] :])
-                if len(fits) != len(u) or not all(map(same, fits, u)):
-                    raise refuse(
-                        "the updates do not fit",
-                        found={"indices": text(i), "updates": text(u), "shape": wanted},
-                        wanted=f"updates of shape {text(fits)}",
-                    )
-            if (elements := fixed(op.indices)) is not None:
-                _locate(elements, wanted, "scatter_nd")
+        check_updates(op.indices.spec.shape, op.updates.spec.shape, TensorShape(wanted))
+        if (elements := fixed(op.indices)) is not None:
+            _locate(elements, wanted, "scatter_nd")
         return spec(wanted, dtype)
 
     def compute(op: Any, indices: Any, updates: Any, shape: Any) -> Any:

@@ -1,7 +1,7 @@
 """Boxes that overlap better ones left out: NON_MAX_SUPPRESSION_V4, NON_MAX_SUPPRESSION_V5.
 
-Lives here: the two operators.  Not here: the catalogue's operators, whose thresholds are on the other side
-(ops/image/nms.py; convert/rules/images.py says how one becomes the other).
+Lives here: the two operators, whose thresholds leave out overlaps that are equal to them.
+Not here: the suppression (ops/box_suppression.py), how one dialect's becomes the other's (convert/rules/images.py).
 
 Boxes are [n, 4], two opposite corners (y1, x1, y2, x2). A box goes if it shares iou_threshold or more with one chosen
 before it, or if its score, which softly falls with what it shares, is not above score_threshold any more.
@@ -9,13 +9,13 @@ before it, or if its score, which softly falls with what it shares, is not above
 
 from __future__ import annotations
 
-import heapq
 from typing import Any
 
 import numpy as np
 
 from ...core.dtypes import float32, int32
 from ...core.specs import TensorSpec
+from ...ops.box_suppression import Boxes, suppressed
 from ...ops.definition import Input, Output
 from .definition import lite_operator
 from .shapes import bounded, ints, refuse, same, spec, text
@@ -36,45 +36,9 @@ def _count(op: Any) -> int | None:
     return most[0]
 
 
-def _shared(boxes: np.ndarray, areas: np.ndarray, i: int, others: list[int]) -> Any:
-    """What box i shares with others: the area of both, by that of either."""
-    a, b = boxes[i], boxes[others]
-    height = np.minimum(a[2], b[:, 2]) - np.maximum(a[0], b[:, 0])
-    width = np.minimum(a[3], b[:, 3]) - np.maximum(a[1], b[:, 1])
-    both = np.maximum(height, 0) * np.maximum(width, 0)
-    either = areas[i] + areas[others] - both
-    flat = (areas[i] <= 0) | (areas[others] <= 0)
-    return np.where(flat, np.float32(0), both / np.where(flat, np.float32(1), either))
-
-
 def select(boxes: Any, scores: Any, most: int, threshold: Any, least: Any, sigma: Any) -> tuple[list[int], list[Any]]:
-    """The boxes chosen, in falling order of their score, and that score."""
-    corners = np.concatenate([np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])], 1)
-    areas = (corners[:, 2] - corners[:, 0]) * (corners[:, 3] - corners[:, 1])
-    scale = np.float32(-0.5) / sigma if sigma > 0 else np.float32(0)
-    queue = [(-float(scores[i]), i, 0) for i in np.flatnonzero(scores > least).tolist()]
-    heapq.heapify(queue)
-    chosen: list[int] = []
-    kept: list[Any] = []
-    while queue and len(chosen) < most:
-        negative, i, begin = heapq.heappop(queue)
-        score = original = np.float32(-negative)
-        alive = True
-        if len(chosen) > begin:
-            shared = _shared(corners, areas, i, chosen[begin:][::-1])
-            for u in shared if sigma > 0 else ():
-                if u >= threshold:
-                    break
-                score = score * np.exp(scale * u * u, dtype=np.float32)
-                if score <= least:
-                    break
-            alive = not bool(np.any(shared >= threshold))
-        if alive and score == original:
-            chosen.append(i)
-            kept.append(score)
-        elif alive and score > least:
-            heapq.heappush(queue, (-float(score), i, len(chosen)))
-    return chosen, kept
+    """Return the boxes chosen, in falling order of their score, and that score."""
+    return suppressed(Boxes(boxes).with_one, scores, most, lambda shares: shares >= threshold, least, sigma)
 
 
 def _number(operand: Any) -> Any:

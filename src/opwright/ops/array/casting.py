@@ -12,11 +12,11 @@ import numpy as np
 from ...core import dtypes
 from ...core.dtypes import DType, as_dtype
 from ...core.errors import InvalidArgumentError
-from ...core.specs import TensorSpec
-from .. import dispatch, like_device, math
+from .. import dispatch, math, structural_arrays
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..indexed_slices import IndexedSlices
+from ..structural_shapes import bitcast_spec
 
 _CASTABLE = tuple(d for d in dtypes.ALL if d is not dtypes.string)
 
@@ -108,27 +108,10 @@ class Bitcast:
     views = {"output": "input"}
 
     def infer(op) -> Any:
-        spec, size, wanted = op.input.spec, op.input.spec.dtype.size, op.type.size
-        if size == wanted or spec.shape.rank is None:
-            return spec.with_dtype(op.type)
-        if size > wanted:
-            return TensorSpec([*spec.shape, size // wanted], op.type)
-        if spec.shape.rank == 0 or spec.shape[-1] not in (None, wanted // size):
-            raise InvalidArgumentError(
-                what=f"Cannot bitcast from {spec.dtype.name} to {op.type.name}",
-                found=spec.short(),
-                wanted=f"a last dimension of {wanted // size}",
-            )
-        return TensorSpec(spec.shape[:-1], op.type)
+        return bitcast_spec(op.input.spec, op.type)
 
     def compute(op, input) -> Any:
-        x = np.asarray(input, order="C") if like_device.on_host(input) else input.copy()
-        size, wanted = x.dtype.itemsize, op.type.size
-        if size == wanted:
-            return x.view(op.type.np)
-        if size > wanted:
-            return x.reshape(*np.shape(input), 1).view(op.type.np)
-        return x.view(op.type.np).reshape(x.shape[:-1])
+        return structural_arrays.bitcast(input, op.type.np)
 
 
 bitcast = Bitcast.as_function("bitcast")

@@ -11,36 +11,16 @@ import numpy as np
 
 from ...core import dtypes
 from ...core.dtypes import index, numeric, real
-from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape
 from .. import dispatch, like_device
 from ..definition import Input, Output, operator
 from ..inference import shape_from
+from ..structural_shapes import check_updates
 from .casting import cast
 from .constants import zeros_like
 from .indexing import check_vectors, gather_nd
 from .row_arrays import combine, put_last
 from .shaping import dims_tensor, shape_op
-
-
-def _check_updates(indices: TensorShape, updates: TensorShape, shape: TensorShape) -> None:
-    """Raises InvalidArgumentError unless updates.shape is indices.shape[:-1] + shape[K:]."""
-    if indices.rank == 0:
-        raise InvalidArgumentError(what="indices must have rank at least 1", found="a scalar")
-    if indices.rank is None or shape.rank is None or indices[-1] is None:
-        return
-    if indices[-1] > shape.rank:
-        raise InvalidArgumentError(
-            what=f"indices name {indices[-1]} dimensions, the shape has {shape.rank}",
-            found={"indices": indices, "shape": shape},
-        )
-    wanted = indices[:-1].concatenate(shape[indices[-1] :])
-    if not wanted.is_compatible_with(updates):
-        raise InvalidArgumentError(
-            what="updates do not have the shape that indices and shape ask for",
-            found={"indices": indices, "updates": updates, "shape": shape},
-            wanted=f"updates of shape {wanted}",
-        )
 
 
 @operator
@@ -63,7 +43,7 @@ class ScatterNd:
 
     def infer(op) -> Any:
         shape = shape_from(op.shape)
-        _check_updates(op.indices.spec.shape, op.updates.spec.shape, shape)
+        check_updates(op.indices.spec.shape, op.updates.spec.shape, shape)
         return op.updates.spec.with_shape(shape)
 
     def compute(op, indices, updates, shape) -> Any:
@@ -102,7 +82,7 @@ def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) 
 
 
 def _tensor_spec(op: Any) -> Any:
-    _check_updates(op.indices.spec.shape, op.updates.spec.shape, op.tensor.spec.shape)
+    check_updates(op.indices.spec.shape, op.updates.spec.shape, op.tensor.spec.shape)
     return op.tensor.spec
 
 

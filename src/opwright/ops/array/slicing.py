@@ -20,7 +20,7 @@ from .. import array, dispatch, like_device, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import elements_of, shape_from
-from ..slice_bounds import Sizes, SliceMasks, dims_of_plan, key_of_plan, known_bounds, slice_dims
+from ..structural_shapes import Sizes, SliceMasks, dims_of_plan, key_of_plan, known_bounds, slice_dims
 from .casting import cast
 from .constants import ones_like, zeros_like
 from .joining import stack

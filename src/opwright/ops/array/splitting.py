@@ -20,7 +20,7 @@ from .. import array, dispatch, like_device, lod_rules
 from ..attributes import Attr, at_least
 from ..definition import Input, Output, operator
 from ..inference import axis_in, elements_of, is_static, static_int
-from ..slice_bounds import part_sizes
+from ..structural_shapes import part_sizes
 from .constants import range as range_
 from .indexing import gather
 from .joining import concat, stack

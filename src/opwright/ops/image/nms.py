@@ -2,7 +2,7 @@
 
 Lives here: the operators NonMaxSuppression, NonMaxSuppressionPadded, NonMaxSuppressionWithOverlaps and
 CombinedNonMaxSuppression, and TensorFlow's functions over them.
-Not here: the overlaps of boxes (overlaps.py).
+Not here: the overlaps of boxes (../box_suppression.py).
 
 Boxes are [..., 4]: two opposite corners, (y1, x1, y2, x2). The overlap of two boxes is the area of their intersection
 divided by the area of their union. Of equal scores the box that comes first is better.
@@ -18,12 +18,10 @@ import numpy as np
 from ...core.dtypes import bfloat16, float16, float32, float64, int32
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import dispatch
+from .. import box_suppression, dispatch
 from ..array import cast
 from ..attributes import Attr
 from ..definition import Input, Output, operator
-from . import overlaps
-from .overlaps import soft as greedy
 from .sizes import known
 
 FLOATS = (float16, bfloat16, float32, float64)
@@ -103,13 +101,13 @@ class NonMaxSuppression:
         check_thresholds(
             (iou_threshold, "iou_threshold"), (soft_nms_sigma, "soft_nms_sigma"), (max_output_size, "max_output_size")
         )
-        most, wide = int(max_output_size), overlaps.wide(boxes)
+        most, wide = int(max_output_size), box_suppression.wide(boxes)
         kind = wide.dtype.type
-        chosen, kept = greedy(
-            overlaps.Boxes(wide).with_one,
-            overlaps.wide(scores),
+        chosen, kept = box_suppression.suppressed(
+            box_suppression.Boxes(wide).with_one,
+            box_suppression.wide(scores),
             most,
-            kind(iou_threshold),
+            None if soft_nms_sigma > 0 else lambda shares: shares > kind(iou_threshold),
             kind(score_threshold),
             float(soft_nms_sigma),
         )
@@ -153,7 +151,9 @@ class NonMaxSuppressionWithOverlaps:
     def compute(op, overlaps, scores, max_output_size, overlap_threshold, score_threshold) -> Any:
         check_thresholds((max_output_size, "max_output_size"))
         with_one = lambda i, others: overlaps[i, others]  # noqa: E731
-        chosen, _ = greedy(with_one, scores, int(max_output_size), overlap_threshold, score_threshold, 0.0)
+        chosen, _ = box_suppression.suppressed(
+            with_one, scores, int(max_output_size), lambda shares: shares > overlap_threshold, score_threshold, 0.0
+        )
         return np.array(chosen, np.int32)
 
 
@@ -197,8 +197,8 @@ class NonMaxSuppressionPadded:
 
     def compute(op, boxes, scores, max_output_size, iou_threshold, score_threshold) -> Any:
         lead, number, most = boxes.shape[:-2], boxes.shape[-2], int(max_output_size)
-        flat = overlaps.wide(boxes).reshape(math.prod(lead), number, 4)
-        flat_scores = overlaps.wide(scores).reshape(flat.shape[:2])
+        flat = box_suppression.wide(boxes).reshape(math.prod(lead), number, 4)
+        flat_scores = box_suppression.wide(scores).reshape(flat.shape[:2])
         if score_threshold != -np.inf:
             above = flat_scores > score_threshold
             flat, flat_scores = flat * above[..., None], flat_scores * above
@@ -212,7 +212,7 @@ class NonMaxSuppressionPadded:
         found = np.zeros(len(flat), np.int32)
         for k, (these, values) in enumerate(zip(flat, flat_scores)):
             order = np.arange(number) if op.sorted_input else np.argsort(-values, kind="stable")
-            chosen = overlaps.strict(these[order], most, iou_threshold)
+            chosen = box_suppression.strict(these[order], most, iou_threshold)
             found[k] = len(chosen)
             idx[k, : len(chosen)] = order[chosen]
         return idx.reshape(*lead, most), found.reshape(lead)
@@ -282,11 +282,11 @@ class CombinedNonMaxSuppression:
             found: list[tuple[Any, int, Any]] = []
             for c in range(classes):
                 these = np.ascontiguousarray(boxes[b, :, c if boxes.shape[2] > 1 else 0])
-                chosen, kept = greedy(
-                    overlaps.Boxes(these).with_one,
+                chosen, kept = box_suppression.suppressed(
+                    box_suppression.Boxes(these).with_one,
                     scores[b, :, c],
                     per_class,
-                    kind(iou_threshold),
+                    lambda shares: shares > kind(iou_threshold),
                     kind(score_threshold),
                     0.0,
                 )

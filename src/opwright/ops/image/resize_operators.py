@@ -16,6 +16,7 @@ import numpy as np
 from ...core.dtypes import bfloat16, float16, float32, float64, int8, int16, int32, int64, uint8, uint16
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
+from ...scalar.resampling import Sampling
 from .. import like_device
 from ..array import cast
 from ..array.shaping import shape_op
@@ -197,7 +198,7 @@ class ResizeNearestNeighbor:
 
     def compute(op, images, size) -> Any:
         rows, columns = arguments(op, images, tuple(size.tolist()))
-        return images[:, weights.nearest(*rows)[:, None], weights.nearest(*columns)]
+        return images[:, Sampling(*rows).nearest()[:, None], Sampling(*columns).nearest()]
 
     def gradient(op, doutput) -> Any:
         if not op.images.dtype.is_floating:
@@ -232,7 +233,7 @@ class ResizeNearestNeighborGrad:
         check_sizes(image, grads.shape[1:3])
         flags = op.align_corners, op.half_pixel_centers
         total = like_device.zeros(grads, (len(grads), *image, grads.shape[3]), np.result_type(grads.dtype, np.float32))
-        rows, columns = (weights.nearest(n, m, *flags) for n, m in zip(image, grads.shape[1:3]))
+        rows, columns = (Sampling(n, m, *flags).nearest() for n, m in zip(image, grads.shape[1:3]))
         places: Any = (slice(None), like_device.array(grads, rows[:, None]), like_device.array(grads, columns))
         np.add.at(total, places, grads)
         return total.astype(grads.dtype, copy=False)

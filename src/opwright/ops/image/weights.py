@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...scalar.resampling import Sampling
 from .. import like_device
 
 Taps = tuple[np.ndarray, np.ndarray]
@@ -22,29 +23,9 @@ TINY = F(1000.0) * np.finfo(F).tiny  # weights that add up to less are left as t
 TABLE = 1024  # bicubic weights are taken at this many places between two pixels
 
 
-def scale(size: int, out: int, align_corners: bool) -> np.float32:
-    """How many pixels of the image a new pixel is wide; with align_corners the distance of new pixels' centres."""
-    return F(size - 1) / F(out - 1) if align_corners and out > 1 else F(size) / F(out)
-
-
-def places(size: int, out: int, align_corners: bool, half_pixel_centers: bool) -> np.ndarray:
-    """Where the new pixels lie, in pixels of the image, [out]."""
-    at = np.arange(out, dtype=F)
-    if half_pixel_centers:
-        return (at + F(0.5)) * scale(size, out, align_corners) - F(0.5)
-    return at * scale(size, out, align_corners)
-
-
-def nearest(size: int, out: int, align_corners: bool, half_pixel_centers: bool) -> np.ndarray:
-    """The pixel that each new one takes, [out]."""
-    at = np.arange(out, dtype=F) + F(0.5 if half_pixel_centers else 0.0)
-    at = at * scale(size, out, align_corners)
-    return np.minimum(np.floor(at + F(0.5) if align_corners else at).astype(np.intp), size - 1)
-
-
 def bilinear(size: int, out: int, align_corners: bool, half_pixel_centers: bool) -> tuple[Any, Any, Any]:
     """The pixels below and above each new one, and how far it is from the one below, [out] each."""
-    at = places(size, out, align_corners, half_pixel_centers)
+    at = Sampling(size, out, align_corners, half_pixel_centers).positions()
     low = np.floor(at)
     return (np.maximum(low, 0).astype(np.intp), np.minimum(np.ceil(at), size - 1).astype(np.intp), at - low)
 
@@ -53,7 +34,7 @@ def bicubic(size: int, out: int, align_corners: bool, half_pixel_centers: bool) 
     """Keys's cubic: a = -1/2 and nothing beyond the border with half-pixel centres, else a = -3/4 and the border
     repeated."""
     a = F(-0.5 if half_pixel_centers else -0.75)
-    at = places(size, out, align_corners, half_pixel_centers)
+    at = Sampling(size, out, align_corners, half_pixel_centers).positions()
     whole = np.floor(at)
     offset = np.rint((at - whole) * F(TABLE)) / F(TABLE)
 
@@ -74,7 +55,7 @@ def bicubic(size: int, out: int, align_corners: bool, half_pixel_centers: bool) 
 
 def area(size: int, out: int, align_corners: bool) -> Taps:
     """The share of each pixel that a new one covers."""
-    step = scale(size, out, align_corners)
+    step = Sampling(size, out, align_corners, False).scale
     if step == 0:  # one pixel with its corner aligned to that of many
         return np.zeros((out, 1), np.intp), np.ones((out, 1), F)
     start = np.arange(out, dtype=F) * step

@@ -1,6 +1,6 @@
-"""How much boxes overlap, and which are left when the worse of two that do is left out; NumPy arrays.
+"""Non-maximum suppression on arrays: how much boxes overlap, and which are left.
 
-Lives here: Boxes, soft, strict.  Not here: the operators (nms.py).
+Lives here: `Boxes`, `suppressed`, `strict`.  Not here: the operators (image/nms.py, lite/ops/suppression.py).
 """
 
 from __future__ import annotations
@@ -34,40 +34,44 @@ class Boxes:
             return np.where(filled, shared / (self.area[i] + self.area[others] - shared), 0).astype(shared.dtype)
 
 
-def soft(
-    with_one: Callable[[int, Any], np.ndarray], scores: np.ndarray, most: int, threshold: Any, lowest: Any, sigma: float
+def suppressed(
+    with_one: Callable[[int, Any], np.ndarray],
+    scores: np.ndarray,
+    most: int,
+    covers: Callable[[np.ndarray], np.ndarray] | None,
+    lowest: Any,
+    sigma: Any,
 ) -> tuple[list[int], list[Any]]:
-    """The indices that are selected, with their scores, which fall as `sigma` and overlaps say (0: not at all).
+    """Return the indices that are selected, with their scores, which fall as `sigma` and overlaps say (0: not at all).
 
     A box waits in a queue by its score. Whenever it comes to the front it is compared with those selected since it was
     last there; if its score fell it goes back into the queue, and is selected once it no longer does (Bodla et al.
-    2017, in the lazy form that gives the same boxes).
+    2017, in the lazy form that selects the same boxes). covers: whether
+    an overlap with a better box leaves a box out; None where none does.
     """
     kind = scores.dtype.type
-    queue = [(-score, i, 0) for i, score in enumerate(scores) if score > lowest]
+    falloff = kind(-0.5 / sigma) if sigma > 0 else kind(0)
+    queue = [(-float(scores[i]), i, 0) for i in np.flatnonzero(scores > lowest).tolist()]
     heapq.heapify(queue)
     chosen: list[int] = []
     kept: list[Any] = []
     while queue and len(chosen) < most:
         negative, i, seen = heapq.heappop(queue)
-        before = score = -negative
-        covered = False
+        before = score = kind(-negative)
         if seen < len(chosen):
-            for share in with_one(i, np.array(chosen[seen:]))[::-1]:
-                if sigma > 0:
-                    score = kind(score * np.exp(kind(-0.5 / sigma) * share * share))
-                elif share > threshold:
-                    covered = True
+            shares = with_one(i, np.array(chosen[seen:]))[::-1]
+            covered = np.zeros(len(shares), np.bool_) if covers is None else covers(shares)
+            for share, is_covered in zip(shares, covered) if sigma > 0 else ():
+                if is_covered or score <= lowest:
                     break
-                if score <= lowest:
-                    break
-        if covered:
-            continue
+                score = kind(score * np.exp(falloff * share * share))
+            if covered.any():
+                continue
         if score == before:
             chosen.append(i)
             kept.append(score)
         elif score > lowest:
-            heapq.heappush(queue, (-score, i, len(chosen)))
+            heapq.heappush(queue, (-float(score), i, len(chosen)))
     return chosen, kept
 
 

@@ -1,0 +1,271 @@
+"""Shapes of structural operators: slices, splits, blocks of space, scattered updates, the same bits as other elements.
+
+Lives here: the rules of both dialects' operators, and their errors.
+Not here: the operators (ops/array, lite/ops), what they do to arrays (structural_arrays.py), broadcasting
+(core/shapes.py), axes (inference.py).
+
+A size or bound is an int, or None where it is unknown; a rule of operands takes what a shape rule sees of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import DType
+from ..core.errors import InvalidArgumentError
+from ..core.shapes import UNKNOWN, TensorShape
+from ..core.specs import TensorSpec
+
+Sizes = Sequence[int | None]
+
+
+def slice_dims(dims: Sizes, begin: Sizes, size: Sizes, known: bool = True) -> list[int | None]:
+    """Return the sizes of a slice. known: whether all of `size` is known, so that -1 stands for the rest.
+
+    raises InvalidArgumentError naming the first dimension in which the slice is not inside the tensor
+    """
+    return [_slice_size(i, d, b, s, known) for i, (d, b, s) in enumerate(zip(dims, begin, size))]
+
+
+def _slice_size(i: int, d: int | None, begin: int | None, size: int | None, known: bool) -> int | None:
+    if (size is not None and size < -1) or (size is not None and d is not None and size > d):
+        raise InvalidArgumentError(what=f"Expected size[{i}] in [0, {d}], but got {size}")
+    if begin is not None and (begin < 0 or (d is not None and begin > d)):
+        raise InvalidArgumentError(what=f"Expected begin[{i}] in [0, {d}], but got {begin}")
+    if size is None or size == -1:
+        return d - begin if known and size == -1 and d is not None and begin is not None else None
+    if begin is not None and d is not None and begin + size > d:
+        raise InvalidArgumentError(what=f"Expected size[{i}] in [0, {d - begin}], but got {size}")
+    return size
+
+
+class SliceMasks:
+    """The five masks of a strided slice, and the Python key that they spell together with begin, end and strides."""
+
+    __slots__ = ("begin", "ellipsis", "end", "new_axis", "shrink_axis")
+
+    def __init__(self, op: Any) -> None:
+        self.begin, self.end, self.ellipsis = op.begin_mask, op.end_mask, op.ellipsis_mask
+        self.new_axis, self.shrink_axis = op.new_axis_mask, op.shrink_axis_mask
+
+    def plan(self, begin: Sizes, end: Sizes, strides: Sizes, dims: Sizes) -> list[Any]:
+        """Return the key item by item: None for a new axis, an int, or a (begin, end, stride, size of the dimension)
+        each of which is None where unknown or left out.
+
+        raises InvalidArgumentError where the key does not fit a tensor of sizes `dims`
+        """
+        n = len(strides)
+        if not len(begin) == len(end) == n:
+            raise InvalidArgumentError(
+                what="begin, end and strides differ in length",
+                found={"begin": len(begin), "end": len(end), "strides": n},
+            )
+        if self.ellipsis & (self.ellipsis - 1):
+            raise InvalidArgumentError(what="Multiple ellipses in slice spec not allowed", wanted="one at most")
+        taken = sum(not (self.ellipsis | self.new_axis) >> i & 1 for i in range(n))
+        if taken > len(dims):
+            raise InvalidArgumentError(
+                what=f"Index out of range using input dim {len(dims)}; input has only {len(dims)} dims",
+                wanted=f"at most {len(dims)} indices besides None and ...",
+            )
+        items: list[Any] = []
+        at = 0
+        for i in range(n):
+            bit = 1 << i
+            if self.ellipsis & bit:
+                rest = len(dims) - taken
+                items.extend((None, None, 1, d) for d in dims[at : at + rest])
+                at += rest
+            elif self.new_axis & bit:
+                items.append(None)
+            else:
+                items.append(self._item(i, bit, begin[i], end[i], strides[i], dims[at], at))
+                at += 1
+        items.extend((None, None, 1, d) for d in dims[at:])
+        return items
+
+    def _item(
+        self, i: int, bit: int, begin: int | None, end: int | None, stride: int | None, d: int | None, at: int
+    ) -> Any:
+        if stride == 0:
+            raise InvalidArgumentError(what=f"strides[{i}] must be non-zero")
+        if self.shrink_axis & bit:
+            if stride is not None and stride < 0:
+                raise InvalidArgumentError(
+                    what="only stride 1 allowed on non-range indexing.", found=f"strides[{i}] = {stride}", wanted="1"
+                )
+            if begin is not None and d is not None and not -d <= begin < d:
+                raise InvalidArgumentError(
+                    what=f"slice index {begin} of dimension {at} out of bounds", wanted=f"in [{-d}, {d})"
+                )
+            return -1 if begin is None else begin
+        known = (begin is not None or self.begin & bit) and (end is not None or self.end & bit) and stride is not None
+        return (None if self.begin & bit else begin, None if self.end & bit else end, stride, d if known else None)
+
+
+def key_of_plan(items: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the NumPy index that a plan of `SliceMasks` spells."""
+    return (*(slice(*item[:3]) if isinstance(item, tuple) else item for item in items), ...)
+
+
+def dims_of_plan(items: Sequence[Any]) -> list[int | None]:
+    """Return the sizes that a plan of `SliceMasks` reads, None where one is unknown."""
+    return [_length(item) for item in items if not isinstance(item, int)]
+
+
+def _length(item: Any) -> int | None:
+    if item is None:
+        return 1
+    begin, end, stride, d = item
+    return None if d is None else len(range(*slice(begin, end, stride).indices(d)))
+
+
+def part_sizes(sizes: Sequence[int], n: int, axis: int) -> list[int]:
+    """Return the sizes of a split with a -1 worked out.
+
+    raises InvalidArgumentError where they do not make up n, the size of the axis
+    """
+    rest = [i for i, s in enumerate(sizes) if s == -1]
+    total = sum(s for s in sizes if s > 0)
+    if len(rest) > 1 or any(s < -1 for s in sizes) or (total > n if rest else total != n):
+        raise InvalidArgumentError(
+            what=f"size_splits do not make up dimension {axis} of size {n}",
+            found=list(sizes),
+            wanted=f"sizes that add up to {n}, of which one may be -1",
+        )
+    return [n - total if s == -1 else s for s in sizes]
+
+
+def known_bounds(bounds: np.ndarray) -> list[int]:
+    """Return bounds as numbers. Raises TypeError where one is unknown: tracing follows shapes through slices."""
+    return bounds.tolist() if bounds.dtype != object else [int(b) for b in bounds]
+
+
+# ---- blocks of space ------------------------------------------------------------------------------------------------
+
+
+def depth_dims(dims: Sizes, axes: tuple[int, int, int], size: int, to_depth: bool) -> list[int | None]:
+    """Return the sizes of images whose blocks of pixels move to their channels, or back.
+
+    axes: of height, width and channels. raises InvalidArgumentError for sizes that the block does not divide
+    """
+    out, factors = list(dims), dict(zip(axes, (size, size, size * size)))
+    for i, factor in factors.items():
+        d = dims[i]
+        if d is None:
+            continue
+        if (i == axes[2]) == to_depth:
+            out[i] = d * factor
+        elif d % factor == 0:
+            out[i] = d // factor
+        elif to_depth:
+            raise InvalidArgumentError(
+                what=f"dimension {i} of size {d} should be divisible by block_size {size}", found=list(dims)
+            )
+        else:
+            raise InvalidArgumentError(
+                what=f"depth dimension {d} should be divisible by block_size squared, {factor}", found=list(dims)
+            )
+    return out
+
+
+def batch_blocks_spec(x: TensorSpec, block_shape: Any, borders: Any, to_batch: bool) -> TensorSpec:
+    """Return the spec of x [n, *space, *rest] with blocks of its padded space moved to the batch, or back and cropped.
+
+    borders: the operand of paddings or crops, [m, 2].
+    raises InvalidArgumentError where the sizes do not fit
+    """
+    name = "paddings" if to_batch else "crops"
+    form, dims = borders.spec.shape, x.shape.dims
+    m = block_shape.spec.shape[0] if block_shape.spec.shape.rank else None
+    if not form.is_compatible_with((m, 2)):
+        raise InvalidArgumentError(what=f"{name} must have a row of 2 for each of block_shape's {m} sizes", found=form)
+    if dims is None:
+        return x.with_shape(UNKNOWN)
+    if m is None:
+        return x.with_shape([None] * len(dims))
+    if len(dims) < m + 1:
+        raise InvalidArgumentError(what=f"input rank should be >= {m + 1} instead of {len(dims)}", found=x.short())
+    out = [None] * (m + 1) + list(dims[m + 1 :])
+    if block_shape.constant is None:
+        return x.with_shape(out)
+    sizes = block_shape.constant.tolist()
+    if any(b < 1 for b in sizes):
+        raise InvalidArgumentError(what="block_shape values must be positive", found=sizes)
+    block = math.prod(sizes)
+    if dims[0] is not None:
+        if not to_batch and dims[0] % block:
+            raise InvalidArgumentError(
+                what=f"Batch dimension {dims[0]} should be divisible by {block}, the product of block_shape",
+                found=x.short(),
+            )
+        out[0] = dims[0] * block if to_batch else dims[0] // block
+    if borders.constant is not None:
+        for i, (size, b, (before, after)) in enumerate(zip(dims[1 : m + 1], sizes, borders.constant.tolist()), 1):
+            if before < 0 or after < 0:
+                raise InvalidArgumentError(what=f"{name} cannot be negative", found=[before, after])
+            if size is not None:
+                out[i] = blocks_size(i, size, b, before, after, to_batch)
+    return x.with_shape(out)
+
+
+def blocks_size(i: int, size: int, block: int, before: int, after: int, to_batch: bool) -> int:
+    """Return the size of a dimension in blocks after padding, or as blocks before cropping.
+
+    raises InvalidArgumentError where a block does not divide it, or the crops are larger
+    """
+    if not to_batch:
+        if size * block < before + after:
+            raise InvalidArgumentError(
+                what=f"crops {before} and {after} are more than dimension {i} has, {size * block}"
+            )
+        return size * block - before - after
+    if (size + before + after) % block:
+        raise InvalidArgumentError(
+            what=f"padded dimension {i} of size {size + before + after} is not divisible by its block {block}"
+        )
+    return (size + before + after) // block
+
+
+# ---- updates by index, elements of other types ----------------------------------------------------------------------
+
+
+def check_updates(indices: TensorShape, updates: TensorShape, shape: TensorShape) -> None:
+    """Check that updates.shape is indices.shape[:-1] + shape[K:]. Raises InvalidArgumentError."""
+    if indices.rank == 0:
+        raise InvalidArgumentError(what="indices must have rank at least 1", found="a scalar")
+    if indices.rank is None or shape.rank is None or indices[-1] is None:
+        return
+    if indices[-1] > shape.rank:
+        raise InvalidArgumentError(
+            what=f"indices name {indices[-1]} dimensions, the shape has {shape.rank}",
+            found={"indices": indices, "shape": shape},
+        )
+    wanted = indices[:-1].concatenate(shape[indices[-1] :])
+    if not wanted.is_compatible_with(updates):
+        raise InvalidArgumentError(
+            what="updates do not have the shape that indices and shape ask for",
+            found={"indices": indices, "updates": updates, "shape": shape},
+            wanted=f"updates of shape {wanted}",
+        )
+
+
+def bitcast_spec(x: TensorSpec, dtype: DType) -> TensorSpec:
+    """Return the spec of the bits of x as elements of another dtype: a wider one takes the last dimension, a narrower
+    one adds one. Raises InvalidArgumentError where the last dimension is not as long as the wider one asks for."""
+    size, wanted = x.dtype.size, dtype.size
+    if size == wanted or x.shape.rank is None:
+        return x.with_dtype(dtype)
+    if size > wanted:
+        return TensorSpec([*x.shape, size // wanted], dtype)
+    if x.shape.rank == 0 or x.shape[-1] not in (None, wanted // size):
+        raise InvalidArgumentError(
+            what=f"Cannot bitcast from {x.dtype.name} to {dtype.name}",
+            found=x.short(),
+            wanted=f"a last dimension of {wanted // size}",
+        )
+    return TensorSpec(x.shape[:-1], dtype)

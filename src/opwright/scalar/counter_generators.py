@@ -1,0 +1,49 @@
+"""Rounds of counter-based random number generators, over any array namespace: Philox 4x32-10 and ThreeFry 2x32-20.
+
+Lives here: `philox`, `threefry`, on words of 32 bits.
+Not here: sequences and distributions (lite/ops/bit_generators.py), kernels (compiler/kernels/random_numbers.py).
+
+source: J. Salmon et al., Parallel random numbers: as easy as 1, 2, 3, 2011
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+MASK = 0xFFFFFFFF
+MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+_WEYL = (0x9E3779B9, 0xBB67AE85)
+_PARITY = 0x1BD11BDA
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+
+
+def philox(key: tuple[Any, Any], low: Any, high: Any, multipliers: tuple[Any, Any]) -> tuple[Any, Any, Any, Any]:
+    """Mix a counter of four words with a key of two, in ten rounds of multiplications.
+
+    low, high: the counter's halves, 64 bits wide; multipliers: MULTIPLIERS in the caller's namespace. Returns four
+    words, each in the lower half of 64 bits.
+    """
+    k0, k1 = key
+    m0, m1 = multipliers
+    c0, c1, c2, c3 = low & MASK, low >> 32, high & MASK, high >> 32
+    for _ in range(10):
+        p0, p1 = m0 * c0, m1 * c2
+        c0, c1, c2, c3 = (p1 >> 32) ^ c1 ^ k0, p1 & MASK, (p0 >> 32) ^ c3 ^ k1, p0 & MASK
+        k0, k1 = (k0 + _WEYL[0]) & MASK, (k1 + _WEYL[1]) & MASK
+    return c0, c1, c2, c3
+
+
+def threefry(key: tuple[Any, Any], low: Any, high: Any) -> tuple[Any, Any]:
+    """Mix a counter of two words with a key of two, in twenty rounds of addition, rotation and xor.
+
+    Words are 32 bits wide and wrap; after every fourth round the next part of the key is added.
+    """
+    keys = (*key, key[0] ^ key[1] ^ _PARITY)
+    a, b = low + keys[0], high + keys[1]
+    for part in range(1, 6):
+        for distance in _ROTATIONS[(part - 1) % 2]:
+            a = a + b
+            b = ((b << distance) | (b >> (32 - distance))) ^ a
+        a = a + keys[part % 3]
+        b = b + keys[(part + 1) % 3] + part
+    return a, b
