@@ -148,11 +148,12 @@ def known_bounds(bounds: np.ndarray) -> list[int]:
 # ---- blocks of space ------------------------------------------------------------------------------------------------
 
 
-def depth_dims(dims: Sizes, axes: tuple[int, int, int], size: int, to_depth: bool) -> list[int | None]:
-    """Return the sizes of images whose blocks of pixels move to their channels, or back.
+def depth_spec(x: TensorSpec, axes: tuple[int, int, int], size: int, to_depth: bool) -> TensorSpec:
+    """Return the spec of images whose blocks of pixels move to their channels, or back.
 
     axes: of height, width and channels. raises InvalidArgumentError for sizes that the block does not divide
     """
+    dims = x.shape.with_rank(4).as_list()
     out, factors = list(dims), dict(zip(axes, (size, size, size * size)))
     for i, factor in factors.items():
         d = dims[i]
@@ -164,13 +165,13 @@ def depth_dims(dims: Sizes, axes: tuple[int, int, int], size: int, to_depth: boo
             out[i] = d // factor
         elif to_depth:
             raise InvalidArgumentError(
-                what=f"dimension {i} of size {d} should be divisible by block_size {size}", found=list(dims)
+                what=f"dimension {i} of size {d} should be divisible by block_size {size}", found=x.short()
             )
         else:
             raise InvalidArgumentError(
-                what=f"depth dimension {d} should be divisible by block_size squared, {factor}", found=list(dims)
+                what=f"depth dimension {d} should be divisible by block_size squared, {factor}", found=x.short()
             )
-    return out
+    return x.with_shape(out)
 
 
 def batch_blocks_spec(x: TensorSpec, block_shape: Any, borders: Any, to_batch: bool) -> TensorSpec:

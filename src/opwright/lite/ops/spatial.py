@@ -12,9 +12,9 @@ from ...core.dtypes import float16, float32, int8, int32, int64, string, uint8, 
 from ...core.specs import TensorSpec
 from ...ops import structural_arrays
 from ...ops.definition import Input, Output
-from ...ops.structural_shapes import batch_blocks_spec, depth_dims
+from ...ops.structural_shapes import batch_blocks_spec, depth_spec
 from .definition import lite_operator
-from .shapes import refuse, spec
+from .shapes import refuse
 from .types import ANY
 
 _DEPTH = (float32, int32, int64, int8, uint8)
@@ -25,7 +25,7 @@ _MOVED = tuple(d for d in ANY if d is not string)
 def _depth_spec(op: Any, to_depth: bool) -> TensorSpec:
     if op.block_size < 1:
         raise refuse("block_size must be positive", found=op.block_size, wanted="at least 1")
-    return spec(depth_dims(op.x.spec.shape.dims or (None,) * 4, (1, 2, 3), op.block_size, to_depth), op.x.spec.dtype)
+    return depth_spec(op.x.spec, (1, 2, 3), op.block_size, to_depth)
 
 
 @lite_operator("SPACE_TO_DEPTH")

@@ -14,15 +14,14 @@ from ...core.dtypes import index
 from .. import dispatch, structural_arrays
 from ..attributes import Attr, at_least, one_of
 from ..definition import Input, Output, operator
-from ..structural_shapes import batch_blocks_spec, blocks_size, depth_dims
+from ..structural_shapes import batch_blocks_spec, blocks_size, depth_spec
 from .constants import fill
 
 LAYOUT = one_of("NHWC", "NCHW")
 
 
-def _image_dims(op: Any) -> tuple[list[int | None], tuple[int, int, int]]:
-    """The sizes of a batch of images and the axes of height, width and channels."""
-    return op.input.spec.shape.with_rank(4).as_list(), (1, 2, 3) if op.data_format == "NHWC" else (2, 3, 1)
+def _depth_spec(op: Any, to_depth: bool) -> Any:
+    return depth_spec(op.input.spec, (1, 2, 3) if op.data_format == "NHWC" else (2, 3, 1), op.block_size, to_depth)
 
 
 def _on_channels_last(move: Callable[[Any, int], Any], op: Any, images: Any) -> Any:
@@ -48,7 +47,7 @@ class SpaceToDepth:
     data_format = Attr(str, default="NHWC", check=LAYOUT)
 
     def infer(op) -> Any:
-        return op.input.spec.with_shape(depth_dims(*_image_dims(op), op.block_size, True))
+        return _depth_spec(op, True)
 
     def compute(op, input) -> Any:
         return _on_channels_last(structural_arrays.space_to_depth, op, input)
@@ -73,7 +72,7 @@ class DepthToSpace:
     data_format = Attr(str, default="NHWC", check=LAYOUT)
 
     def infer(op) -> Any:
-        return op.input.spec.with_shape(depth_dims(*_image_dims(op), op.block_size, False))
+        return _depth_spec(op, False)
 
     def compute(op, input) -> Any:
         return _on_channels_last(structural_arrays.depth_to_space, op, input)
