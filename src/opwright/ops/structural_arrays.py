@@ -124,7 +124,9 @@ def check_lengths(lengths: Any, n: int) -> None:
     bad = np.flatnonzero((lengths < 0) | (lengths > n))
     if bad.size:
         raise InvalidArgumentError(
-            what=f"seq_lengths[{bad[0]}] = {lengths[bad[0]]} is out of range", wanted=f"in [0, {n}]"
+            what=f"seq_lengths[{bad[0]}] = {lengths[bad[0]]} is out of range",
+            found=lengths[bad[0]],
+            wanted=f"in [0, {n}]",
         )
 
 

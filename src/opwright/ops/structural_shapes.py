@@ -32,15 +32,20 @@ def slice_dims(dims: Sizes, begin: Sizes, size: Sizes, known: bool = True) -> li
 
 
 def _slice_size(i: int, d: int | None, begin: int | None, size: int | None, known: bool) -> int | None:
-    if (size is not None and size < -1) or (size is not None and d is not None and size > d):
-        raise InvalidArgumentError(what=f"Expected size[{i}] in [0, {d}], but got {size}")
+    if size is not None and (size < -1 or (d is not None and size > d)):
+        raise _out_of_range(f"size[{i}]", size, d)
     if begin is not None and (begin < 0 or (d is not None and begin > d)):
-        raise InvalidArgumentError(what=f"Expected begin[{i}] in [0, {d}], but got {begin}")
+        raise _out_of_range(f"begin[{i}]", begin, d)
     if size is None or size == -1:
         return d - begin if known and size == -1 and d is not None and begin is not None else None
     if begin is not None and d is not None and begin + size > d:
-        raise InvalidArgumentError(what=f"Expected size[{i}] in [0, {d - begin}], but got {size}")
+        raise _out_of_range(f"size[{i}]", size, d - begin)
     return size
+
+
+def _out_of_range(what: str, found: int, most: int | None) -> InvalidArgumentError:
+    room = f"in [0, {most}]" if most is not None else "of at least 0"
+    return InvalidArgumentError(what=f"Expected {what} {room}, but got {found}", found=found, wanted=room)
 
 
 class SliceMasks:
@@ -63,13 +68,17 @@ class SliceMasks:
             raise InvalidArgumentError(
                 what="begin, end and strides differ in length",
                 found={"begin": len(begin), "end": len(end), "strides": n},
+                wanted="one length",
             )
         if self.ellipsis & (self.ellipsis - 1):
-            raise InvalidArgumentError(what="Multiple ellipses in slice spec not allowed", wanted="one at most")
+            raise InvalidArgumentError(
+                what="Multiple ellipses in slice spec not allowed", found=bin(self.ellipsis), wanted="one at most"
+            )
         taken = sum(not (self.ellipsis | self.new_axis) >> i & 1 for i in range(n))
         if taken > len(dims):
             raise InvalidArgumentError(
                 what=f"Index out of range using input dim {len(dims)}; input has only {len(dims)} dims",
+                found=f"{taken} indices",
                 wanted=f"at most {len(dims)} indices besides None and ...",
             )
         items: list[Any] = []
@@ -92,7 +101,7 @@ class SliceMasks:
         self, i: int, bit: int, begin: int | None, end: int | None, stride: int | None, d: int | None, at: int
     ) -> Any:
         if stride == 0:
-            raise InvalidArgumentError(what=f"strides[{i}] must be non-zero")
+            raise InvalidArgumentError(what=f"strides[{i}] must be non-zero", found=0, wanted="any other number")
         if self.shrink_axis & bit:
             if stride is not None and stride < 0:
                 raise InvalidArgumentError(
@@ -100,7 +109,7 @@ class SliceMasks:
                 )
             if begin is not None and d is not None and not -d <= begin < d:
                 raise InvalidArgumentError(
-                    what=f"slice index {begin} of dimension {at} out of bounds", wanted=f"in [{-d}, {d})"
+                    what=f"slice index {begin} of dimension {at} out of bounds", found=begin, wanted=f"in [{-d}, {d})"
                 )
             return -1 if begin is None else begin
         known = (begin is not None or self.begin & bit) and (end is not None or self.end & bit) and stride is not None
@@ -165,11 +174,15 @@ def depth_spec(x: TensorSpec, axes: tuple[int, int, int], size: int, to_depth: b
             out[i] = d // factor
         elif to_depth:
             raise InvalidArgumentError(
-                what=f"dimension {i} of size {d} should be divisible by block_size {size}", found=x.short()
+                what=f"dimension {i} of size {d} should be divisible by block_size {size}",
+                found=x.short(),
+                wanted=f"a multiple of {size}",
             )
         else:
             raise InvalidArgumentError(
-                what=f"depth dimension {d} should be divisible by block_size squared, {factor}", found=x.short()
+                what=f"depth dimension {d} should be divisible by block_size squared, {factor}",
+                found=x.short(),
+                wanted=f"a multiple of {factor}",
             )
     return x.with_shape(out)
 
@@ -184,31 +197,40 @@ def batch_blocks_spec(x: TensorSpec, block_shape: Any, borders: Any, to_batch: b
     form, dims = borders.spec.shape, x.shape.dims
     m = block_shape.spec.shape[0] if block_shape.spec.shape.rank else None
     if not form.is_compatible_with((m, 2)):
-        raise InvalidArgumentError(what=f"{name} must have a row of 2 for each of block_shape's {m} sizes", found=form)
+        raise InvalidArgumentError(
+            what=f"{name} must have a row of 2 for each of block_shape's {m} sizes", found=form, wanted=f"({m}, 2)"
+        )
     if dims is None:
         return x.with_shape(UNKNOWN)
     if m is None:
         return x.with_shape([None] * len(dims))
     if len(dims) < m + 1:
-        raise InvalidArgumentError(what=f"input rank should be >= {m + 1} instead of {len(dims)}", found=x.short())
+        raise InvalidArgumentError(
+            what=f"input rank should be >= {m + 1} instead of {len(dims)}",
+            found=x.short(),
+            wanted="a dimension for the batch and for each of block_shape",
+        )
     out = [None] * (m + 1) + list(dims[m + 1 :])
     if block_shape.constant is None:
         return x.with_shape(out)
     sizes = block_shape.constant.tolist()
     if any(b < 1 for b in sizes):
-        raise InvalidArgumentError(what="block_shape values must be positive", found=sizes)
+        raise InvalidArgumentError(what="block_shape values must be positive", found=sizes, wanted="at least 1")
     block = math.prod(sizes)
     if dims[0] is not None:
         if not to_batch and dims[0] % block:
             raise InvalidArgumentError(
                 what=f"Batch dimension {dims[0]} should be divisible by {block}, the product of block_shape",
                 found=x.short(),
+                wanted=f"a multiple of {block}",
             )
         out[0] = dims[0] * block if to_batch else dims[0] // block
     if borders.constant is not None:
         for i, (size, b, (before, after)) in enumerate(zip(dims[1 : m + 1], sizes, borders.constant.tolist()), 1):
             if before < 0 or after < 0:
-                raise InvalidArgumentError(what=f"{name} cannot be negative", found=[before, after])
+                raise InvalidArgumentError(
+                    what=f"{name} cannot be negative", found=[before, after], wanted="at least 0"
+                )
             if size is not None:
                 out[i] = blocks_size(i, size, b, before, after, to_batch)
     return x.with_shape(out)
@@ -222,12 +244,16 @@ def blocks_size(i: int, size: int, block: int, before: int, after: int, to_batch
     if not to_batch:
         if size * block < before + after:
             raise InvalidArgumentError(
-                what=f"crops {before} and {after} are more than dimension {i} has, {size * block}"
+                what=f"crops {before} and {after} are more than dimension {i} has, {size * block}",
+                found=before + after,
+                wanted=f"at most {size * block} together",
             )
         return size * block - before - after
     if (size + before + after) % block:
         raise InvalidArgumentError(
-            what=f"padded dimension {i} of size {size + before + after} is not divisible by its block {block}"
+            what=f"padded dimension {i} of size {size + before + after} is not divisible by its block {block}",
+            found=size + before + after,
+            wanted=f"a multiple of {block}",
         )
     return (size + before + after) // block
 
@@ -238,13 +264,14 @@ def blocks_size(i: int, size: int, block: int, before: int, after: int, to_batch
 def check_updates(indices: TensorShape, updates: TensorShape, shape: TensorShape) -> None:
     """Check that updates.shape is indices.shape[:-1] + shape[K:]. Raises InvalidArgumentError."""
     if indices.rank == 0:
-        raise InvalidArgumentError(what="indices must have rank at least 1", found="a scalar")
+        raise InvalidArgumentError(what="indices must have rank at least 1", found="a scalar", wanted="index vectors")
     if indices.rank is None or shape.rank is None or indices[-1] is None:
         return
     if indices[-1] > shape.rank:
         raise InvalidArgumentError(
             what=f"indices name {indices[-1]} dimensions, the shape has {shape.rank}",
             found={"indices": indices, "shape": shape},
+            wanted="no more than the shape has",
         )
     wanted = indices[:-1].concatenate(shape[indices[-1] :])
     if not wanted.is_compatible_with(updates):
