@@ -43,7 +43,7 @@ def slow(op: Any, x: Any) -> Any:
 
 
 def choices() -> dict[str, Any]:
-    return json.loads(tuning_file.path().read_text())["choices"]
+    return json.loads(Path(tuning_file.path()).read_text())["choices"]
 
 
 def test_off_it_is_not_reached_at_all() -> None:
@@ -150,7 +150,7 @@ def test_what_has_effects_is_never_called_to_be_timed() -> None:
         effect(ow.constant([1.0]))
         impure(ow.constant([1.0]))
     assert len(seen) == 2
-    assert not tuning_file.path().exists()
+    assert not Path(tuning_file.path()).exists()
 
 
 def test_a_kernel_that_declines_is_passed_over_in_silence(recwarn: Any) -> None:
@@ -245,7 +245,7 @@ def test_a_choice_outlives_the_process() -> None:
     ],
 )
 def test_damage_counts_as_empty_and_is_mended(damage: bytes) -> None:
-    here = tuning_file.path()
+    here = Path(tuning_file.path())
     here.parent.mkdir(parents=True, exist_ok=True)
     here.write_bytes(damage)
     assert tuning_file.read() == {}
@@ -269,15 +269,15 @@ def test_entries_that_are_none_are_left_out_one_by_one() -> None:
         "machine": tuning_file.machine(),
         "choices": {"right": right} | {str(i): w for i, w in enumerate(wrong)},
     }
-    tuning_file.path().write_text(json.dumps(content))
+    Path(tuning_file.path()).write_text(json.dumps(content))
     assert list(tuning_file.read()) == ["right"]
 
 
 def test_another_machines_choices_and_files_too_large_are_ignored() -> None:
     tuning_file.write("key", measured())
-    content = json.loads(tuning_file.path().read_text())
+    content = json.loads(Path(tuning_file.path()).read_text())
     for change in ({"machine": "another"}, {"padding": "x" * (tuning_file.MOST_BYTES + 1)}):
-        tuning_file.path().write_text(json.dumps(content | change))
+        Path(tuning_file.path()).write_text(json.dumps(content | change))
         tuning_file.reread()
         assert tuning_file.read() == {}
 
@@ -308,8 +308,8 @@ def test_processes_and_threads_write_at_once(tmp_path: Path) -> None:
     for p in processes:
         p.start()
     while any(p.is_alive() for p in processes):
-        if tuning_file.path().exists():
-            json.loads(tuning_file.path().read_text())  # never half a file
+        if Path(tuning_file.path()).exists():
+            json.loads(Path(tuning_file.path()).read_text())  # never half a file
         time.sleep(0.001)
     assert [p.exitcode for p in processes] == [0, 0]
     threads = [threading.Thread(target=_write_many, args=(str(tmp_path), 100 + i * 20)) for i in range(4)]

@@ -19,7 +19,6 @@ import math
 import os
 import platform
 from collections.abc import Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -30,7 +29,7 @@ from ..core.private_files import cache_folder
 
 
 class Measured(NamedTuple):
-    """What was found: the way chosen, seconds by way, and why others fell out."""
+    """The kernel chosen, seconds by kernel, and why others were disqualified."""
 
     chosen: str
     seconds: dict[str, float]
@@ -46,12 +45,12 @@ MOST_ENTRIES = 2048  # the oldest go
 MOST_BYTES = 1 << 22
 
 _lock = forks.lock()
-_read: dict[Path | None, dict[str, Measured]] = {}
+_loaded: dict[str | None, dict[str, Measured]] = {}
 
 
 @functools.cache
 def machine() -> str:
-    """What times depend on: processor, its cores, system, NumPy and this package's version."""
+    """Return what timings depend on: processor, cores, system, versions of NumPy and of this package."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -73,15 +72,15 @@ def machine() -> str:
 def _processor() -> str:
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
-            found = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+            name = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
     except OSError:
-        found = ""
-    return found or platform.processor() or "processor"
+        name = ""
+    return name or platform.processor() or "processor"
 
 
-def path() -> Path | None:
-    """Where the choices of this machine are kept; None where nothing is."""
-    return None if flags.cache_dir is None else Path(flags.cache_dir) / _name()
+def path() -> str | None:
+    """Return the file of this machine's choices, None without a cache folder. Text: pathlib costs a first load 2 ms."""
+    return None if flags.cache_dir is None else os.path.join(flags.cache_dir, _name())
 
 
 @functools.cache
@@ -92,19 +91,19 @@ def _name() -> str:
 
 
 def read() -> dict[str, Measured]:
-    """What the file had when this process first asked, and what the process wrote since."""
-    here = path()
-    found = _read.get(here)
-    if found is None:
+    """Return the choices that the file had when this process first read it, and those that the process wrote since."""
+    file = path()
+    choices = _loaded.get(file)
+    if choices is None:
         with _lock:
-            found = _read.setdefault(here, _load())
-    return found
+            choices = _loaded.setdefault(file, _load())
+    return choices
 
 
 def reread() -> None:
-    """Forget what was read: the next `read` looks at the file."""
+    """Discard what was read: the next `read` reads the file again."""
     with _lock:
-        _read.clear()
+        _loaded.clear()
 
 
 def _load() -> dict[str, Measured]:
@@ -119,34 +118,34 @@ def _load() -> dict[str, Measured]:
         entries = content["choices"].items()
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}
-    found = {key: one for key, entry in entries if (one := _entry(entry)) is not None}
-    return dict(list(found.items())[-MOST_ENTRIES:])
+    choices = {key: measured for key, entry in entries if (measured := _entry(entry)) is not None}
+    return dict(list(choices.items())[-MOST_ENTRIES:])
 
 
 def _entry(entry: Any) -> Measured | None:
-    """An entry, or None where it is not as this package writes them."""
+    """Return an entry of the file, None if it is malformed."""
     try:
         chosen, seconds = entry["chosen"], {str(name): float(s) for name, s in entry["seconds"].items()}
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
-    right = isinstance(chosen, str) and chosen in seconds and all(math.isfinite(s) and s >= 0 for s in seconds.values())
-    return Measured(chosen, seconds) if right else None
+    valid = isinstance(chosen, str) and chosen in seconds and all(math.isfinite(s) and s >= 0 for s in seconds.values())
+    return Measured(chosen, seconds) if valid else None
 
 
-def write(key: str, found: Measured) -> None:
-    """Add one choice to the file, if that can be done."""
-    here = path()
+def write(key: str, measured: Measured) -> None:
+    """Add one choice to the file. A folder that cannot be written is no error."""
+    file = path()
     read()
     with _lock:
-        known = {**_read.get(here, {}), **_load()}
-        known.pop(key, None)
-        known[key] = Measured(found.chosen, {n: s for n, s in found.seconds.items() if math.isfinite(s)})
-        known = dict(list(known.items())[-MOST_ENTRIES:])
-        _read[here] = known
+        choices = {**_loaded.get(file, {}), **_load()}
+        choices.pop(key, None)
+        choices[key] = Measured(measured.chosen, {n: s for n, s in measured.seconds.items() if math.isfinite(s)})
+        choices = dict(list(choices.items())[-MOST_ENTRIES:])
+        _loaded[file] = choices
         content = {
             "format": FORMAT,
             "machine": machine(),
-            "choices": {k: {"chosen": m.chosen, "seconds": m.seconds} for k, m in known.items()},
+            "choices": {k: {"chosen": m.chosen, "seconds": m.seconds} for k, m in choices.items()},
         }
         text = json.dumps(content, indent=0)
         if len(text.encode()) > MOST_BYTES:

@@ -148,8 +148,11 @@ def taps(windows: Sequence[Window]) -> Iterable[tuple[tuple[int, ...], tuple[sli
 
 
 def wide(dtype: Any) -> Any:
-    """The NumPy dtype to accumulate in: float32 for the 16-bit floats, else the dtype itself."""
-    return np.dtype(np.float32) if dtype in (float16.np, bfloat16.np) else np.dtype(dtype)
+    """Return the NumPy dtype to accumulate in: float32 for the 16-bit floats, else the dtype itself."""
+    dtype = np.dtype(dtype)
+    if dtype.itemsize != 2:  # bfloat16.np imports ml_dtypes
+        return dtype
+    return np.dtype(np.float32) if dtype in (float16.np, bfloat16.np) else dtype
 
 
 def wide_dtype(dtype: DType) -> DType:
