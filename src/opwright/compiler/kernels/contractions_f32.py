@@ -21,7 +21,7 @@ from .convolution_f32 import convolution
 from .epilogue import ELEMENT, Epilogue, epilogue_of, without_bias
 from .gemm_f32 import Panels, Product, gemm_step, panels_of
 from .gemv_f32 import gemv
-from .tiling import ITEM, ITEMS, Blocks, balanced, chunk_of, for_two, grain
+from .tiling import ITEM, ITEMS, Blocks, LineTiles, balanced, chunk_of, for_two, grain, sliding_of
 from .weight_packing_f32 import packed_filter
 from .winograd import scratch_of, size_of, sizes_of_patches, transform_filter, winograd, wins
 
@@ -281,20 +281,10 @@ def _make_convolution(group: Group, build: Builder, rows: int) -> None:
         channels,
         ky,
         kx,
-        *window.strides,
-        *window.dilations,
-        window.padding[0],
-        window.padding[2],
-        out_height,
-        out_width,
-        form.output.pitch,
+        *sliding_of(window, out_height, out_width, form.output.pitch),
         group.features,
         line,
-        cut.tiles,
-        cut.tall,
-        tiles,
-        block.tiles,
-        block.panels,
+        *LineTiles(cut.tiles, cut.tall, tiles, block.tiles, block.panels),
         *group.more,
     ]
     code = convolution.code(

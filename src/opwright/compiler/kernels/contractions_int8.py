@@ -23,7 +23,19 @@ from .gemm_int16 import packed_pairs
 from .gemm_neon import Grouped, is_paired
 from .gemm_tiles import tiles_for
 from .gemm_widened import room, steps_of
-from .tiling import CACHE, ITEM, Blocks, balanced, blocks, for_two, has_all_panels, is_order_felt
+from .tiling import (
+    CACHE,
+    ITEM,
+    Blocks,
+    LineTiles,
+    Tiles,
+    balanced,
+    blocks,
+    for_two,
+    has_all_panels,
+    is_order_felt,
+    sliding_of,
+)
 from .weight_packing_int8 import Panels, Tile, grouped_tile, packed_filter, parts_of, tile_of
 
 if TYPE_CHECKING:
@@ -216,13 +228,7 @@ def _make_group(group: Group, build: Builder) -> None:
             window.size[0],
             segments,
             run,
-            *window.strides,
-            *window.dilations,
-            window.padding[0],
-            window.padding[2],
-            shape.out_height,
-            shape.out_width,
-            pitch,
+            *sliding_of(window, shape.out_height, shape.out_width, pitch),
             source.zeros,
         ]
         build.step(patches.code(rounded=source.rounded), words, rows, chunk=chunk_of(16 * rows * pitch, rows))
@@ -302,10 +308,7 @@ def _make_gemm(group: Group, build: Builder, panels: Panels, x: Any, pitch: int)
         pitch,
         form.output.pitch,
         group.features,
-        cut.tiles,
-        cut.tall,
-        block.tiles,
-        block.panels,
+        *Tiles(cut.tiles, cut.tall, block.tiles, block.panels),
         source.flip,
         0,
         0,
@@ -370,19 +373,9 @@ def _make_convolution(group: Group, build: Builder, panels: Panels, shape: Geome
         window.size[0],
         segments,
         run,
-        *window.strides,
-        *window.dilations,
-        window.padding[0],
-        window.padding[2],
-        shape.out_height,
-        shape.out_width,
-        form.output.pitch,
+        *sliding_of(window, shape.out_height, shape.out_width, form.output.pitch),
         group.features,
-        cut.tiles,
-        cut.tall,
-        tiles,
-        block.tiles,
-        block.panels,
+        *LineTiles(cut.tiles, cut.tall, tiles, block.tiles, block.panels),
         source.scales,
         source.zeros,
         tile.depth,

@@ -16,27 +16,20 @@ from .. import language as kl
 from ..language import f32, i64, ptr
 from .epilogue import Epilogue
 from .gemm_f32 import LIGHT, Sink, Source, multiplies_by_lane, panels
+from .tiling import LineTiles, Sliding
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value
 
 
 class Image(NamedTuple):
-    """The geometry of a convolution, numbers of a kernel: see `convolution`."""
+    """The images of a convolution: see `convolution`."""
 
     x: Pointer
     height: Any
     width: Any
     pitch: Any
     channels: Any
-    kernel_height: Any
-    kernel_width: Any
-    stride_y: Any
-    stride_x: Any
-    dilation_y: Any
-    dilation_x: Any
-    top: Any
-    left: Any
 
 
 def copy(target: Pointer, source: Pointer, n: Any, lanes: int, masked: bool) -> None:
@@ -73,12 +66,14 @@ def copy_line(
     zero(target + after * image.channels, (pixels - after) * image.channels, lanes)
 
 
-def copy_window(image: Image, target: Pointer, n: Value, oy: Value, ox: Value, lanes: int, masked: bool) -> None:
-    """The window of one pixel of the output: [kernel_height, kernel_width, channels]; zeros outside of the image."""
-    for ky in range(image.kernel_height):
-        y = oy * image.stride_y + ky * image.dilation_y - image.top
-        for kx in range(image.kernel_width):
-            x = ox * image.stride_x + kx * image.dilation_x - image.left
+def copy_window(
+    image: Image, slide: Sliding, size: Any, target: Pointer, n: Value, oy: Value, ox: Value, lanes: int, masked: bool
+) -> None:
+    """The window of one pixel of the output: [*size, channels]; zeros outside of the image."""
+    for ky in range(size[0]):
+        y = oy * slide.stride_y + ky * slide.dilation_y - slide.top
+        for kx in range(size[1]):
+            x = ox * slide.stride_x + kx * slide.dilation_x - slide.left
             if (y >= 0) & (y < image.height) & (x >= 0) & (x < image.width):
                 source = image.x + ((n * image.height + y) * image.width + x) * image.pitch
                 copy(target, source, image.channels, lanes, masked)
@@ -99,22 +94,10 @@ def convolution(
     channels: i64,
     kernel_height: i64,
     kernel_width: i64,
-    stride_y: i64,
-    stride_x: i64,
-    dilation_y: i64,
-    dilation_x: i64,
-    top: i64,
-    left: i64,
-    out_height: i64,
-    out_width: i64,
-    out_pitch: i64,
+    slide: Sliding,
     features: i64,
     line: i64,
-    line_tiles: i64,
-    tall: i64,
-    tiles: i64,
-    tile_block: i64,
-    panel_block: i64,
+    cut: LineTiles,
     *more: i64,
     rows: int,
     short: bool,
@@ -125,67 +108,55 @@ def convolution(
 ):
     """out[n, oy, ox, f] = epilogue(sum x[n, oy stride + ky dilation - top, ..., c] filter[f, ky, kx, c]).
 
-    Tiles: lines of `line` pixels of the output are cut into line_tiles tiles each, `tall` of them of `rows` pixels and
-    the others (if short) of one less. lined: these lines are those of the output, dilation_x is 1 and x_pitch, floats
-    from pixel to pixel, is channels; the image is read in place where a tile's windows are inside.
+    cut: of lines of `line` pixels of the output; tiles that are not tall (if short) have a pixel less than `rows`.
+    lined: these lines are those of the output, dilation_x is 1 and x_pitch, floats from pixel to pixel, is channels;
+    the image is read in place where a tile's windows are inside.
     Items: as `gemm`. Scratch: see `scratch_of`.
     """
     lanes = work.lanes(f32)
     number = (features + (2 * lanes - 1)) // (2 * lanes)
-    across = (number + (panel_block - 1)) // panel_block
+    across = (number + (cut.panel_block - 1)) // cut.panel_block
     target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
     masked, light = work.target.vector_bytes == 64, epilogue.weight <= LIGHT
     finish, by_lane = epilogue.bind(more), multiplies_by_lane(work.target)
-    image = Image(
-        x,
-        height,
-        width,
-        x_pitch,
-        channels,
-        kernel_height,
-        kernel_width,
-        stride_y,
-        stride_x,
-        dilation_y,
-        dilation_x,
-        top,
-        left,
-    )
+    image = Image(x, height, width, x_pitch, channels)
     patch = work.scratch(f32)
     depth = kernel_height * kernel_width * channels
     for item in work.items():
-        start = item // across * tile_block
-        first = item % across * panel_block
-        last = kl.minimum(first + panel_block, number)
-        for t in range(start, kl.minimum(start + tile_block, tiles)):
-            at, j = t // line_tiles, t % line_tiles
+        start = item // across * cut.tile_block
+        first = item % across * cut.panel_block
+        last = kl.minimum(first + cut.panel_block, number)
+        for t in range(start, kl.minimum(start + cut.tile_block, cut.tiles)):
+            at, j = t // cut.line_tiles, t % cut.line_tiles
             ox = j * rows
             count = kl.value(rows)
             if short:
-                ox = ox - kl.maximum(j - tall, 0)
-                count = kl.select(j < tall, count, rows - 1)
+                ox = ox - kl.maximum(j - cut.tall, 0)
+                count = kl.select(j < cut.tall, count, rows - 1)
             row = at * line + ox
             if lined:
-                n, oy = at // out_height, at % out_height
-                y0, x0 = oy * stride_y - top, ox * stride_x - left
-                span = (count - 1) * stride_x + kernel_width
-                inside = (y0 >= 0) & (y0 + (kernel_height - 1) * dilation_y < height)
-                p, stride = x + ((n * height + y0) * width + x0) * channels, dilation_y * width * channels
+                n, oy = at // slide.out_height, at % slide.out_height
+                y0, x0 = oy * slide.stride_y - slide.top, ox * slide.stride_x - slide.left
+                span = (count - 1) * slide.stride_x + kernel_width
+                inside = (y0 >= 0) & (y0 + (kernel_height - 1) * slide.dilation_y < height)
+                p, stride = x + ((n * height + y0) * width + x0) * channels, slide.dilation_y * width * channels
                 if inside & (x0 >= 0) & (x0 + span <= width):
                     pass
                 else:
                     p, stride = patch, span * channels
                     for ky in range(kernel_height):
-                        copy_line(image, p + ky * stride, n, y0 + ky * dilation_y, x0, span, lanes, masked)
-                source = Source(p, stride_x * channels, kernel_height, stride, kernel_width * channels, by_lane)
+                        copy_line(image, p + ky * stride, n, y0 + ky * slide.dilation_y, x0, span, lanes, masked)
+                source = Source(p, slide.stride_x * channels, kernel_height, stride, kernel_width * channels, by_lane)
             else:
                 for r in range(count):
-                    oy, ox = (row + r) // out_width, (row + r) % out_width
-                    copy_window(image, patch + r * depth, oy // out_height, oy % out_height, ox, lanes, masked)
+                    line_of_all, ox = (row + r) // slide.out_width, (row + r) % slide.out_width
+                    size, place = (kernel_height, kernel_width), patch + r * depth
+                    n, oy = line_of_all // slide.out_height, line_of_all % slide.out_height
+                    copy_window(image, slide, size, place, n, oy, ox, lanes, masked)
                 source = Source(patch, depth, 1, 0, depth, by_lane)
-            sink = Sink(target, out_pitch, row, 0, features, finish, light, masked)
+            sink = Sink(target, slide.out_pitch, row, 0, features, finish, light, masked)
             if short:
-                if j < tall:
+                if j < cut.tall:
                     panels(source, packed, sink, features, first, last, rows, lanes, wide, halves)
                 else:
                     panels(source, packed, sink, features, first, last, rows - 1, lanes, wide, halves)

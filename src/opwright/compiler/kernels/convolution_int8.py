@@ -34,6 +34,7 @@ from .gemm_int8 import Source, panels
 from .gemm_neon import Grouped, whole_steps
 from .gemm_tiles import prepare, short_first
 from .tile_writing import Rounded, Sink, ending_of
+from .tiling import LineTiles, Sliding
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value
@@ -106,22 +107,14 @@ def patches(
     lines: i64,
     segments: i64,
     run_pixels: i64,
-    stride_y: i64,
-    stride_x: i64,
-    dilation_y: i64,
-    dilation_x: i64,
-    top: i64,
-    left: i64,
-    out_height: i64,
-    out_width: i64,
-    out_pitch: i64,
+    slide: Sliding,
     zeros: ptr[i32],
     *,
     rounded: bool,
 ):
     """The windows of an image as rows: out[pixel of the output][line][segment][run], runs of a multiple of 4 bytes.
 
-    Items: pixels of the output. out_pitch leaves room for a vector between rows, which may be overwritten.
+    Items: pixels of the output. slide.out_pitch leaves room for a vector between rows, which may be overwritten.
     rounded: images have zero points of their own.
 
     A window reads the image in runs. Those at one place of neighbouring windows are copied one after another, from the
@@ -132,16 +125,16 @@ def patches(
     step = (run_pixels * channels + 3) // 4 * 4
     item = work.begin
     while item < work.end:
-        ox, line = item % out_width, item // out_width
-        oy, n = line % out_height, line // out_height
-        count = kl.minimum(out_width - ox, work.end - item)
-        target = out + item * out_pitch
+        ox, line = item % slide.out_width, item // slide.out_width
+        oy, n = line % slide.out_height, line // slide.out_height
+        count = kl.minimum(slide.out_width - ox, work.end - item)
+        target = out + item * slide.out_pitch
         here = image._replace(fill=zeros[n].to(i8).splat(lanes)) if rounded else image
         for ky in range(lines):
-            y = oy * stride_y + ky * dilation_y - top
+            y = oy * slide.stride_y + ky * slide.dilation_y - slide.top
             for s in range(segments):
-                x0 = ox * stride_x + s * dilation_x - left
-                copy_runs(here, target, out_pitch, n, y, x0, stride_x, run_pixels, count)
+                x0 = ox * slide.stride_x + s * slide.dilation_x - slide.left
+                copy_runs(here, target, slide.out_pitch, n, y, x0, slide.stride_x, run_pixels, count)
                 target = target + step
         item = item + count
 
@@ -190,21 +183,9 @@ def convolution_int8(
     lines: i64,
     segments: i64,
     run_pixels: i64,
-    stride_y: i64,
-    stride_x: i64,
-    dilation_y: i64,
-    dilation_x: i64,
-    top: i64,
-    left: i64,
-    out_height: i64,
-    out_width: i64,
-    out_pitch: i64,
+    slide: Sliding,
     features: i64,
-    line_tiles: i64,
-    tall: i64,
-    tiles: i64,
-    tile_block: i64,
-    panel_block: i64,
+    cut: LineTiles,
     scales: ptr[f32],
     zeros: ptr[i32],
     depth: i64,
@@ -225,17 +206,17 @@ def convolution_int8(
 ):
     """out[n, oy, ox, f] = epilogue(sum x[n, oy stride + ky dilation - top, ..., c] filter[f, ky, kx, c]).
 
-    Lines of the output are cut into line_tiles tiles each, `tall` of them of `rows` pixels and the others (if short) of
-    one less. A line of a window is `segments` segments, dilation_x pixels apart, of run_pixels pixels each.
-    Items: blocks of tile_block tiles by panel_block panels, panels first. Scratch: `lines` lines of the pixels that are
-    copied at a time, and a vector. rounded: images have scales and zero points of their own. wide, tiled, depth,
-    bounded, grouped: see `Source`; channels and pitches are of bytes. widened: the dtype of pixels that are copied as
-    int16, inside too; flipped: whether they are copied as unsigned bytes, likewise; by_line: at the
-    first tile of a line of the output, all that the line needs.
+    cut: of lines of the output; tiles that are not tall (if short) have a pixel less than `rows`. A line of a window is
+    `segments` segments, dilation_x pixels apart, of run_pixels pixels each.
+    Items: blocks of tiles by panels, panels first. Scratch: `lines` lines of the pixels that are copied at a time, and
+    a vector. rounded: images have scales and zero points of their own. wide, tiled, depth, bounded, grouped: see
+    `Source`; channels and pitches are of bytes. widened: the dtype of pixels that are copied as int16, inside too;
+    flipped: whether they are copied as unsigned bytes, likewise; by_line: at the first tile of a line of the output,
+    all that the line needs.
     """
     lanes = work.lanes(i32)
     number = (features + (vectors * lanes - 1)) // (vectors * lanes)
-    across = (number + (panel_block - 1)) // panel_block
+    across = (number + (cut.panel_block - 1)) // cut.panel_block
     ending = ending_of(epilogue, more, work.target)
     target = out.cast(ending.dtype, ending.dtype.size)
     masked = work.target.vector_bytes == 64
@@ -244,9 +225,9 @@ def convolution_int8(
     pixels = x if widened is None else x.cast(widened)
     flips = kl.bitcast(flip.splat(lanes), i8) if flipped else None
     image = Image(pixels, size, height, width, x_pitch, channels, _flipped(zero.to(held).splat(filled), flips), flips)
-    there = Rounded(scales, zeros, out_height * out_width) if rounded else None
+    there = Rounded(scales, zeros, slide.out_height * slide.out_width) if rounded else None
     patch = work.scratch(held)
-    breadth = (out_width - 1) * stride_x + (segments - 1) * dilation_x + run_pixels
+    breadth = (slide.out_width - 1) * slide.stride_x + (segments - 1) * slide.dilation_x + run_pixels
     quads = (run_pixels * channels + 3) // 4
     if grouped is not None and grouped.padded:
         quads = whole_steps(grouped.steps, quads)
@@ -254,51 +235,52 @@ def convolution_int8(
     if tiled is not None:
         prepare(rows, depth)
     for item in work.items():
-        start = item // across * tile_block
-        first = item % across * panel_block
-        last = kl.minimum(first + panel_block, number)
-        for t in range(start, kl.minimum(start + tile_block, tiles)):
-            at, j = t // line_tiles, t % line_tiles
+        start = item // across * cut.tile_block
+        first = item % across * cut.panel_block
+        last = kl.minimum(first + cut.panel_block, number)
+        for t in range(start, kl.minimum(start + cut.tile_block, cut.tiles)):
+            at, j = t // cut.line_tiles, t % cut.line_tiles
             ox = j * rows
             count = kl.value(rows)
             written = None
             if short and tiled is None:
-                ox = ox - kl.maximum(j - tall, 0)
-                count = kl.select(j < tall, count, rows - 1)
+                ox = ox - kl.maximum(j - cut.tall, 0)
+                count = kl.select(j < cut.tall, count, rows - 1)
             elif short:
-                ox, written = short_first(j, line_tiles - tall, rows)
-            n, oy = at // out_height, at % out_height
-            y0, x0 = oy * stride_y - top, ox * stride_x - left
-            span = (count - 1) * stride_x + (segments - 1) * dilation_x + run_pixels
-            inside = (y0 >= 0) & (y0 + (lines - 1) * dilation_y < height) & (x0 >= 0) & (x0 + span <= width)
+                ox, written = short_first(j, cut.line_tiles - cut.tall, rows)
+            n, oy = at // slide.out_height, at % slide.out_height
+            y0, x0 = oy * slide.stride_y - slide.top, ox * slide.stride_x - slide.left
+            span = (count - 1) * slide.stride_x + (segments - 1) * slide.dilation_x + run_pixels
+            inside = (y0 >= 0) & (y0 + (lines - 1) * slide.dilation_y < height) & (x0 >= 0) & (x0 + span <= width)
             begin = ((n * height + y0) * width + x0) * x_pitch
-            end = begin + ((lines - 1) * dilation_y * width + span - run_pixels) * x_pitch + quads * 4
-            p, pixel, line = x + begin, x_pitch, dilation_y * width * x_pitch
+            end = begin + ((lines - 1) * slide.dilation_y * width + span - run_pixels) * x_pitch + quads * 4
+            p, pixel, line = x + begin, x_pitch, slide.dilation_y * width * x_pitch
             copied = kl.value(1) == 1 if widened is not None or flipped else ~(inside & (end <= size))
             if by_line:
                 p, pixel, line = (
-                    patch.cast(i8) + ox * stride_x * channels * held.size,
+                    patch.cast(i8) + ox * slide.stride_x * channels * held.size,
                     channels * held.size,
                     breadth * channels * held.size,
                 )
                 if (t == start) | (j == 0):
                     here = image._replace(fill=_flipped(zeros[n].to(held).splat(filled), flips)) if rounded else image
                     for ky in range(lines):
-                        copy_line(here, patch + ky * breadth * channels, n, y0 + ky * dilation_y, -left, breadth)
+                        y = y0 + ky * slide.dilation_y
+                        copy_line(here, patch + ky * breadth * channels, n, y, -slide.left, breadth)
             elif copied:
                 p, pixel, line = patch.cast(i8), channels * held.size, span * channels * held.size
                 here = image._replace(fill=_flipped(zeros[n].to(held).splat(filled), flips)) if rounded else image
                 for ky in range(lines):
-                    copy_line(here, patch + ky * span * channels, n, y0 + ky * dilation_y, x0, span)
+                    copy_line(here, patch + ky * span * channels, n, y0 + ky * slide.dilation_y, x0, span)
             source = Source(
                 p,
-                stride_x * pixel,
+                slide.stride_x * pixel,
                 quads,
                 flip,
                 lines,
                 line,
                 segments,
-                dilation_x * pixel,
+                slide.dilation_x * pixel,
                 wide,
                 tiled=tiled,
                 depth=depth,
@@ -307,10 +289,11 @@ def convolution_int8(
                 bounded=bounded,
                 grouped=grouped,
             )
-            row = at * out_width + ox
-            sink = Sink(target, out_pitch, row, 0, features, ending.finish, masked, there, None, written, ending.light)
+            row = at * slide.out_width + ox
+            pitch = slide.out_pitch
+            sink = Sink(target, pitch, row, 0, features, ending.finish, masked, there, None, written, ending.light)
             if short and tiled is None:
-                if j < tall:
+                if j < cut.tall:
                     panels(source, packed, steps, sink, features, first, last, rows, vectors, lanes, narrow)
                 else:
                     panels(source, packed, steps, sink, features, first, last, rows - 1, vectors, lanes, narrow)
@@ -318,13 +301,9 @@ def convolution_int8(
                 panels(source, packed, steps, sink, features, first, last, rows, vectors, lanes, narrow)
             if ending.table is not None:
                 here, end = first * (vectors * lanes), kl.minimum(features, last * (vectors * lanes))
-                ending.look_up(
-                    target + (row * out_pitch + here),
-                    out_pitch,
-                    count if written is None else written,
-                    end - here,
-                    work.target.vector_bytes,
-                )
+                lines_written = count if written is None else written
+                place = target + (row * pitch + here)
+                ending.look_up(place, pitch, lines_written, end - here, work.target.vector_bytes)
     if tiled is not None:
         kl.tile_release()
 

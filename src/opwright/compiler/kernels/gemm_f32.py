@@ -26,7 +26,7 @@ from ..language import f32, i8, i64, ptr
 from ..target import Target
 from ..tuning.choices import BLOCKS_F32
 from .epilogue import Epilogue
-from .tiling import balanced, blocks, chunk_of, for_two, has_all_panels, is_order_felt
+from .tiling import Tiles, balanced, blocks, chunk_of, for_two, has_all_panels, is_order_felt
 
 if TYPE_CHECKING:
     from ..language import Pointer, Registers, Value
@@ -318,10 +318,7 @@ def gemm(
     x_pitch: i64,
     out_pitch: i64,
     features: i64,
-    tiles: i64,
-    tall: i64,
-    tile_block: i64,
-    panel_block: i64,
+    cut: Tiles,
     batch_items: i64,
     x_batch: i64,
     packed_batch: i64,
@@ -335,30 +332,30 @@ def gemm(
 ):
     """out[m, f] = epilogue(sum_k x[m, k] filter[f, k]): x at x_pitch, a packed filter, out at out_pitch.
 
-    tiles: of rows, `tall` of them of `rows` rows and the others (if short) of one less. Items: blocks of tile_block
-    tiles by panel_block panels, panels first. wide, halves: see `Panels`. Of several products, each has batch_items
-    items; the next one's operands are x_batch and packed_batch floats on, its output batch_rows rows.
+    cut: of rows; tiles that are not tall (if short) have a row less than `rows`. Items: blocks of tiles by panels,
+    panels first. wide, halves: see `Panels`. Of several products, each has batch_items items; the next one's
+    operands are x_batch and packed_batch floats on, its output batch_rows rows.
     """
     lanes = work.lanes(f32)
     number = (features + (2 * lanes - 1)) // (2 * lanes)
-    across = (number + (panel_block - 1)) // panel_block
+    across = (number + (cut.panel_block - 1)) // cut.panel_block
     target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
     masked, light = work.target.vector_bytes == 64, epilogue.weight <= LIGHT
     finish, by_lane = epilogue.bind(more), multiplies_by_lane(work.target)
     for item in work.items():
         batch, block = item // batch_items, item % batch_items
-        start = block // across * tile_block
-        first = block % across * panel_block
-        last = kl.minimum(first + panel_block, number)
+        start = block // across * cut.tile_block
+        first = block % across * cut.panel_block
+        last = kl.minimum(first + cut.panel_block, number)
         q = packed + batch * packed_batch
-        for t in range(start, kl.minimum(start + tile_block, tiles)):
+        for t in range(start, kl.minimum(start + cut.tile_block, cut.tiles)):
             row = kl.value(t) * rows
             if short:
-                row = row - kl.maximum(t - tall, 0)
+                row = row - kl.maximum(t - cut.tall, 0)
             source = Source(x + (batch * x_batch + row * x_pitch), x_pitch, 1, 0, depth, by_lane)
             sink = Sink(target, out_pitch, batch * batch_rows + row, 0, features, finish, light, masked)
             if short:
-                if t < tall:
+                if t < cut.tall:
                     panels(source, q, sink, features, first, last, rows, lanes, wide, halves)
                 else:
                     panels(source, q, sink, features, first, last, rows - 1, lanes, wide, halves)
@@ -405,10 +402,7 @@ def gemm_step(
         product.pitch,
         out_pitch,
         panels.features,
-        cut.tiles,
-        cut.tall,
-        block.tiles,
-        block.panels,
+        *Tiles(cut.tiles, cut.tall, block.tiles, block.panels),
         block.items,
         product.x_batch,
         product.packed_batch,

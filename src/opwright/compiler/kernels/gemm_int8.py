@@ -20,6 +20,7 @@ from .gemm_neon import Grouped, contract_grouped, steps_for
 from .gemm_tiles import contract_tiles, prepare, short_first
 from .gemm_widened import LINE, add_bounded, contract_widened, widen_rows
 from .tile_writing import Rounded, Sink, ending_of, kept_sums, together, write_registers, write_tile
+from .tiling import Tiles
 
 if TYPE_CHECKING:
     from ..language import Pointer, Registers, Value
@@ -190,13 +191,13 @@ def panels(
             tile(rows, vectors, lanes, source, there)
 
 
-def _rows_of(t: Any, tiles: Value, tall: Value, rows: int, short: bool, tiled: Any) -> tuple[Any, Any]:
+def _rows_of(t: Any, cut: Tiles, rows: int, short: bool, tiled: Any) -> tuple[Any, Any]:
     """The first row of a tile, and how many rows are written, if not all that are computed."""
     if not short:
         return t * rows, None
     if tiled is not None:
-        return short_first(t, tiles - tall, rows)
-    return t * rows - kl.maximum(t - tall, 0), None
+        return short_first(t, cut.tiles - cut.tall, rows)
+    return t * rows - kl.maximum(t - cut.tall, 0), None
 
 
 @kl.family
@@ -209,10 +210,7 @@ def gemm_int8(
     x_pitch: i64,
     out_pitch: i64,
     features: i64,
-    tiles: i64,
-    tall: i64,
-    tile_block: i64,
-    panel_block: i64,
+    cut: Tiles,
     flip: i32,
     x_batch: i64,
     packed_batch: i64,
@@ -239,16 +237,16 @@ def gemm_int8(
 ):
     """out[b m + i, f] = epilogue(sum_k x[b][i, k] filter[b][f, k]): x at x_pitch, a packed filter, out at out_pitch.
 
-    tiles: of a batch's m rows, `tall` of them of `rows` rows and the others (if short) of one less. Items:
-    batches, x_batch and packed_batch apart, by blocks of tile_block tiles by panel_block panels, panels first.
+    cut: of a batch's m rows; tiles that are not tall (if short) have a row less than `rows`. Items: batches, x_batch
+    and packed_batch apart, by blocks of tiles by panels, panels first.
     narrow: vectors of the last panel, see `Panels`. parts: of the filter, see `Panels`. rounded: see `Rounded`.
     wide, blocked, tiled, depth, bounded, grouped: see `Source`; blocks: how many there are. widened: the dtype of rows
     that are, in scratch memory.
     """
     lanes = work.lanes(i32)
     number = (features + (vectors * lanes - 1)) // (vectors * lanes)
-    across = (number + (panel_block - 1)) // panel_block
-    down = (tiles + (tile_block - 1)) // tile_block
+    across = (number + (cut.panel_block - 1)) // cut.panel_block
+    down = (cut.tiles + (cut.tile_block - 1)) // cut.tile_block
     ending = ending_of(epilogue, more, work.target)
     target = out.cast(ending.dtype, ending.dtype.size)
     masked = work.target.vector_bytes == 64
@@ -260,12 +258,12 @@ def gemm_int8(
         prepare(rows, depth)
     for item in work.items():
         batch = item // (across * down)
-        start = item // across % down * tile_block
-        first = item % across * panel_block
-        last = kl.minimum(first + panel_block, number)
-        q, above = packed + batch * packed_batch, batch * (tiles * (rows - 1) + tall)
-        for t in range(start, kl.minimum(start + tile_block, tiles)):
-            row, count = _rows_of(t, tiles, tall, rows, short, tiled)
+        start = item // across % down * cut.tile_block
+        first = item % across * cut.panel_block
+        last = kl.minimum(first + cut.panel_block, number)
+        q, above = packed + batch * packed_batch, batch * (cut.tiles * (rows - 1) + cut.tall)
+        for t in range(start, kl.minimum(start + cut.tile_block, cut.tiles)):
+            row, count = _rows_of(t, cut, rows, short, tiled)
             source = Source(
                 x + (batch * x_batch + row * x_pitch),
                 x_pitch,
@@ -283,20 +281,20 @@ def gemm_int8(
             )
             if widened is not None:
                 near = work.scratch(i16)
-                number_of_rows = kl.select(t < tall, kl.value(rows), rows - 1) if short else rows
+                number_of_rows = kl.select(t < cut.tall, kl.value(rows), rows - 1) if short else rows
                 elements = 4 * quads * blocks if blocked else 4 * quads
                 widen_rows(source.p.cast(widened), x_pitch, near, number_of_rows, elements, 2 * lanes)
                 source = source._replace(p=near.cast(i8), pitch=2 * elements, line=2 * source.line, widened=True)
             if flipped:
                 near = work.scratch(i8)
-                number_of_rows = kl.select(t < tall, kl.value(rows), rows - 1) if short else rows
+                number_of_rows = kl.select(t < cut.tall, kl.value(rows), rows - 1) if short else rows
                 flip_rows(source.p, x_pitch, near, number_of_rows, 4 * quads, flip, work.target.vector_bytes)
                 source = source._replace(p=near, pitch=4 * quads, flipped=True)
             sink = Sink(
                 target, out_pitch, above + row, 0, features, ending.finish, masked, there, None, count, ending.light
             )
             if short and tiled is None:
-                if t < tall:
+                if t < cut.tall:
                     panels(source, q, steps, sink, features, first, last, rows, vectors, lanes, narrow)
                 else:
                     panels(source, q, steps, sink, features, first, last, rows - 1, vectors, lanes, narrow)
@@ -305,14 +303,9 @@ def gemm_int8(
             if ending.table is not None:
                 written = rows if count is None else count
                 if short and tiled is None:
-                    written = kl.select(t < tall, kl.value(rows), rows - 1)
+                    written = kl.select(t < cut.tall, kl.value(rows), rows - 1)
                 here, end = first * (vectors * lanes), kl.minimum(features, last * (vectors * lanes))
-                ending.look_up(
-                    target + ((above + row) * out_pitch + here),
-                    out_pitch,
-                    written,
-                    end - here,
-                    work.target.vector_bytes,
-                )
+                place = target + ((above + row) * out_pitch + here)
+                ending.look_up(place, out_pitch, written, end - here, work.target.vector_bytes)
     if tiled is not None:
         kl.tile_release()

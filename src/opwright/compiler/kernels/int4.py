@@ -25,7 +25,7 @@ from .dynamic_quantization import rounded_rows
 from .epilogue import epilogue_of
 from .gemm_int8 import FLIP, gemm_int8
 from .gemm_widened import room, steps_of
-from .tiling import balanced, blocks
+from .tiling import Tiles, balanced, blocks
 from .weight_packing_int8 import Panels, tile_of
 
 if TYPE_CHECKING:
@@ -93,10 +93,7 @@ def make_blocks(form: Contract, build: Builder) -> None:
         made.pitch,
         form.output.pitch,
         features,
-        cut.tiles,
-        cut.tall,
-        block.tiles,
-        block.panels,
+        *Tiles(cut.tiles, cut.tall, block.tiles, block.panels),
         FLIP,
         0,
         0,

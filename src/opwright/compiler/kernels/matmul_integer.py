@@ -31,7 +31,7 @@ from .gemm_neon import Grouped
 from .gemm_tiles import tiles_for
 from .gemm_widened import room
 from .matmul import MOST_STEPS, batches
-from .tiling import balanced, blocks
+from .tiling import Tiles, balanced, blocks
 from .weight_packing_int8 import Panels, grouped_tile, pack_code, pack_int8, parts_of, tile_of
 
 if TYPE_CHECKING:
@@ -109,10 +109,7 @@ def make_matmul_int8(form: MatMul, build: Builder) -> None:
             pitch,
             out.pitch,
             columns,
-            cut.tiles,
-            cut.tall,
-            block.tiles,
-            block.panels,
+            *Tiles(cut.tiles, cut.tall, block.tiles, block.panels),
             left.flip,
             rows * pitch * part.a_moves,
             panels.size * part.b_moves,

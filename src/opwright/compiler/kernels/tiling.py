@@ -1,15 +1,18 @@
 """Tiles of matrix products: how rows and columns are divided for registers, caches and threads.
 
-Lives here: `balanced`, `Blocks`, `blocks`, `for_two`; `grain`, the number of work items a thread claims at a time;
-`vector_lanes`.
+Lives here: `balanced`, `Blocks`, `blocks`, `for_two`; `Tiles`, `LineTiles`, `Sliding`, parameters of kernels; `grain`,
+the number of work items a thread claims at a time; `vector_lanes`.
 Not here: the micro-kernels (gemm_f32.py, gemm_int8.py), the threads (../native/executor.py).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..target import host
+
+if TYPE_CHECKING:
+    from ..loops.forms import Window
 
 CACHE = 1 << 19
 """Bytes of one operand that may be read again and again: half of a second-level cache."""
@@ -28,6 +31,46 @@ def balanced(rows: int, most: int) -> Rows:
     tiles = max(1, -(-rows // most))
     height = -(-rows // tiles)
     return Rows(height, tiles, rows - tiles * (height - 1))
+
+
+class Tiles(NamedTuple):
+    """Words of a product: `tiles` tiles of rows, `tall` of them with all their rows, and the blocks of a work item."""
+
+    tiles: Any
+    tall: Any
+    tile_block: Any
+    panel_block: Any
+
+
+class LineTiles(NamedTuple):
+    """Words of a convolution: lines in `line_tiles` tiles each, `tall` of them with all their pixels; tiles: of all
+    lines; the blocks of a work item."""
+
+    line_tiles: Any
+    tall: Any
+    tiles: Any
+    tile_block: Any
+    panel_block: Any
+
+
+class Sliding(NamedTuple):
+    """Words of a convolution: how the window goes over the image, and its output. dilation: in pixels."""
+
+    stride_y: Any
+    stride_x: Any
+    dilation_y: Any
+    dilation_x: Any
+    top: Any
+    left: Any
+    out_height: Any
+    out_width: Any
+    out_pitch: Any
+
+
+def sliding_of(window: Window, out_height: int, out_width: int, out_pitch: int) -> Sliding:
+    """Return the words of a window and its output."""
+    top, _, left, _ = window.padding
+    return Sliding(*window.strides, *window.dilations, top, left, out_height, out_width, out_pitch)
 
 
 class Blocks(NamedTuple):

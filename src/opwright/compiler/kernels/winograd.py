@@ -183,7 +183,7 @@ def winograd(
     wide, side = 2 * lanes, m + 2
     target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
     finish, by_lane = epilogue.bind(more), multiplies_by_lane(work.target)
-    image = Image(x, height, width, x_pitch, channels, 3, 3, 1, 1, 1, 1, top, left)
+    image = Image(x, height, width, x_pitch, channels)
     patches = work.scratch(f32)
     for item in work.items():
         first = item * rows
@@ -227,9 +227,8 @@ def winograd(
                     results = _transform_back(sums + t * wide + c, count * wide, m, lanes)
                     column = panel * wide + c
                     if _has_other_than_finite(results, m, lanes):
-                        _sum_directly(
-                            image, n, oy, ox, taps.cast(dtype, dtype.size) + column * (9 * channels), results, m, lanes
-                        )
+                        weights = taps.cast(dtype, dtype.size) + column * (9 * channels)
+                        _sum_directly(image, n, oy - top, ox - left, weights, results, m, lanes)
                     for i in range(kl.minimum(out_height - oy, m)):
                         row = (n * out_height + oy + i) * out_width + ox
                         for j in range(kl.minimum(out_width - ox, m)):
@@ -246,7 +245,7 @@ def _has_other_than_finite(results: Pointer, m: int, lanes: int) -> Value:
 
 
 def _sum_directly(
-    image: Image, n: Value, oy: Value, ox: Value, taps: Pointer, results: Pointer, m: int, lanes: int
+    image: Image, n: Value, y0: Value, x0: Value, taps: Pointer, results: Pointer, m: int, lanes: int
 ) -> None:
     """The outputs of a patch by their definition. Transforms add elements of a patch that an output does not see, and
     take them away again: with an infinity, or a sum above the greatest float, that is NaN."""
@@ -254,7 +253,7 @@ def _sum_directly(
         for lane in kl.loop(lanes):
             total = kl.full(f32, 0, 0.0)
             for tap in kl.loop(9):
-                y, x = oy + place // m + tap // 3 - image.top, ox + place % m + tap % 3 - image.left
+                y, x = y0 + place // m + tap // 3, x0 + place % m + tap % 3
                 if (y >= 0) & (y < image.height) & (x >= 0) & (x < image.width):
                     pixel = image.x + ((n * image.height + y) * image.width + x) * image.pitch
                     weights = taps + (lane * 9 + tap) * image.channels
