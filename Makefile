@@ -1,7 +1,10 @@
 # Every target sets up what it needs: Python's own venv in .venv, this package in it, again when pyproject.toml changes.
 #
 #   make demo       the whole life of an operator, on this machine
-#   make test       layers check and tests      make test-all   with the slow ones, and test-avx2
+#   make quick      under a minute: the lower layers, one row of each operator, and with SINCE=main what changed affects
+#   make test       layers check and tests; those of the interpreter by both engines
+#   make test-all   with the slow ones, and test-avx2
+#   make test-cold  make test with an empty cache of machine code: nightly
 #   make test-avx2  all tests of kernels with code for AVX2 alone, on a processor that has more
 #   make lint       ruff, mypy, layers check    make format  ruff's formatter
 #   make bench      figures against their targets
@@ -27,11 +30,16 @@ MODELS ?= 30
 KINDS ?= bits,loops
 OUT ?= build/baseline
 ONLY ?=
+SINCE ?=
 RUNTIME := $(VENV)/.installed-runtime
 DEV := $(VENV)/.installed-dev
 DOCS := $(VENV)/.installed-docs
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+PYTEST = $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+QUICK_TESTS := $(addprefix tests/,core graph eager autograph tracing ops/test_operators.py ops/test_catalogue.py \
+  lite/ops/test_lite_ops.py compiler/rules/test_rules_on_rows.py test_import_circles.py)
+TWO_ENGINES := $(addprefix tests/lite/,interpreter networks state)
 KERNEL_TESTS := $(addprefix tests/,compiler tracing/test_jit_compile.py \
   $(addprefix lite/,compiled customs interpreter networks ops state))
 
@@ -39,8 +47,8 @@ KERNEL_TESTS := $(addprefix tests/,compiler tracing/test_jit_compile.py \
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-avx2 lint format layers bench bench-strategies fuzz operator-table record compare \
-  families snapshot docs clean
+.PHONY: help demo quick test test-all test-cold test-avx2 lint format layers bench bench-strategies fuzz operator-table \
+  record compare families snapshot docs clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -48,15 +56,25 @@ help:
 demo: $(RUNTIME)
 	@$(BIN)/opwright demo
 
+quick: $(DEV)
+	OPWRIGHT_QUICK=1 $(PYTEST) $(QUICK_TESTS)
+	$(if $(SINCE),files=$$($(BIN)/python tests/affected.py $(SINCE)) && { [ -z "$$files" ] || $(PYTEST) $$files; })
+
 test: layers
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(PYTEST)
+	OPWRIGHT_COMPILED=0 $(PYTEST) $(TWO_ENGINES)
 
 test-all: layers
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "slow or not slow"
+	$(PYTEST) -m "slow or not slow"
+	OPWRIGHT_COMPILED=0 $(PYTEST) $(TWO_ENGINES)
 	$(MAKE) test-avx2
 
+test-cold:
+	rm -rf build/test-cache
+	$(MAKE) test
+
 test-avx2: $(DEV)
-	OPWRIGHT_TARGET=x86-64-v3 $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(KERNEL_TESTS)
+	OPWRIGHT_TARGET=x86-64-v3 $(PYTEST) $(KERNEL_TESTS)
 
 lint: layers
 	$(BIN)/ruff check .

@@ -4,6 +4,11 @@ A slow machine is no failure, so hypothesis has no deadline (pytest-timeout has 
 every run, so that a run says something about the change; OPWRIGHT_EXPLORE=1 draws new ones. With
 OPWRIGHT_TESTS_AGAINST=tensorflow the tests that use `tf` run against TensorFlow itself, in an environment that has it:
 what they expect is then the peer's behaviour, and not ours written down. Tests marked `ours` are left out there.
+
+The suite runs as users run, with the compiled engine; `make test` runs the interpreter's tests a second time by the
+reference engine (OPWRIGHT_COMPILED=0). Machine code and plans are kept between runs in build/test-cache, by digests of
+all that they depend on, sources included: what is found is never that of other code. OPWRIGHT_CHECK_SKIPS=1 fails a run
+that skips what expected_skips.py does not list.
 """
 
 import gc
@@ -12,10 +17,11 @@ import os
 import pathlib
 import re
 import sys
-import tempfile
 
 import pytest
 from hypothesis import settings
+
+import expected_skips
 
 HERE = pathlib.Path(__file__).parent
 sys.path += [str(HERE / "data" / "tflite"), str(HERE / "lite"), str(HERE / "compiler")]  # the corpus; lite_kit; foreign
@@ -23,9 +29,8 @@ sys.path += [str(HERE / "data" / "tflite"), str(HERE / "lite"), str(HERE / "comp
 settings.register_profile("opwright", deadline=None, derandomize=not os.environ.get("OPWRIGHT_EXPLORE"))
 settings.load_profile("opwright")
 
-_cache = tempfile.TemporaryDirectory(prefix="opwright-tests-")  # of kernels: what a person keeps stays out of it
-os.environ.setdefault("OPWRIGHT_CACHE_DIR", _cache.name)
-os.environ.setdefault("OPWRIGHT_COMPILED", "0")  # who tests the compiled engine turns it on
+os.environ.setdefault("OPWRIGHT_CACHE_DIR", str(HERE.parent / "build" / "test-cache"))  # not the user's own
+os.environ.setdefault("OPWRIGHT_COMPILED", "1")
 
 UNDER_TEST = os.environ.get("OPWRIGHT_TESTS_AGAINST", "opwright")
 
@@ -34,6 +39,15 @@ UNDER_TEST = os.environ.get("OPWRIGHT_TESTS_AGAINST", "opwright")
 def tf():
     """The module under test: opwright, or the peer named by OPWRIGHT_TESTS_AGAINST."""
     return importlib.import_module(UNDER_TEST)
+
+
+@pytest.fixture(scope="module")
+def reference_engine():
+    """Within the module, interpreters run reference kernels unless a delegate is passed."""
+    from opwright.core import flags
+
+    with flags.override(compiled=False):
+        yield
 
 
 _OURS = re.compile(r"^(import|from) (opwright|gradient_programs|click|harness)\b", re.MULTILINE)
@@ -69,6 +83,20 @@ def pytest_collection_finish(session):
 def pytest_runtest_teardown(item, nextitem):
     if nextitem is not None and nextitem.path.parent != item.path.parent:
         settle()
+
+
+def pytest_sessionfinish(session):
+    """With OPWRIGHT_CHECK_SKIPS, fail a run that skips tests for a reason that expected_skips.py does not list."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if not os.environ.get("OPWRIGHT_CHECK_SKIPS") or reporter is None or hasattr(session.config, "workerinput"):
+        return
+    wrong = expected_skips.unexpected(
+        (r.nodeid, r.longrepr[2] if isinstance(r.longrepr, tuple) else str(r.longrepr))
+        for r in reporter.stats.get("skipped", ())
+    )
+    if wrong:
+        reporter.write_line("\nskipped, and not listed in expected_skips.py:\n  " + "\n  ".join(wrong))
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter):

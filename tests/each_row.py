@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
 
 Check = Callable[..., None]
+QUICK = os.environ.get("OPWRIGHT_QUICK") == "1"
+"""Whether a test checks only the first row of its group: `make quick`."""
 
 
 def each_row(
@@ -51,7 +54,10 @@ def each_row(
         added = inspect.Parameter("group_of_rows", inspect.Parameter.KEYWORD_ONLY)
         test.__signature__ = signature.replace(parameters=[*kept, added])  # type: ignore[attr-defined]
         del test.__wrapped__  # type: ignore[attr-defined]
-        params = [pytest.param(group, id=name, marks=marks) for (name, _), (marks, group) in groups.items()]
+        params = [
+            pytest.param(group[:1] if QUICK else group, id=name, marks=marks)
+            for (name, _), (marks, group) in groups.items()
+        ]
         marked: Check = pytest.mark.parametrize("group_of_rows", params)(test)
         return marked
 

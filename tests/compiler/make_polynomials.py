@@ -133,6 +133,12 @@ def two_over_pi(words: int = 10) -> list[int]:
     return [whole >> (32 * (words - 1 - i)) & 0xFFFFFFFF for i in range(words)]
 
 
+def _assignment(name: str, numbers: list[str]) -> str:
+    """Return the assignment of a tuple, laid out as the formatter does: on one line, or a number a line."""
+    line = f"{name} = ({', '.join(numbers)})"
+    return line if len(line) <= 120 else "\n".join([f"{name} = (", *(f"    {number}," for number in numbers), ")"])
+
+
 def text() -> str:
     """The module."""
     lines = [
@@ -145,12 +151,9 @@ def text() -> str:
     ]
     for name, (_, _, _, _, what) in FITS.items():
         found, error = fitted(name)
-        rows = [", ".join(repr(c) for c in found[i : i + 4]) for i in range(0, len(found), 4)]
-        joined = ",\n    ".join(rows)
-        lines += [f"{name} = (\n    {joined},\n)", f'"""{what}; within {error:.1e}."""', ""]
-    words = [f"0x{word:08X}" for word in two_over_pi()]
+        lines += [_assignment(name, list(map(repr, found))), f'"""{what}; within {error:.1e}."""', ""]
     lines += [
-        f"TWO_OVER_PI = (\n    {', '.join(words[:8])},\n    {', '.join(words[8:])},\n)",
+        _assignment("TWO_OVER_PI", [f"0x{word:08X}" for word in two_over_pi()]),
         '"""The bits of 2 / pi behind the point, 32 a word."""',
         "",
     ]

@@ -17,6 +17,10 @@ from opwright.core.errors import OpError
 from opwright.lite.format import Model, objects, versions
 from opwright.lite.ops import get
 
+pytestmark = pytest.mark.usefixtures(
+    "reference_engine"
+)  # the compiled engine is a delegate too, and would take the nodes
+
 CORPUS = os.path.join(os.path.dirname(__file__), os.pardir, os.pardir, "data", "tflite")
 
 

@@ -13,6 +13,10 @@ import opwright.lite as lite
 from opwright.core.errors import OpError
 from opwright.lite.format import Model, objects, schema
 
+pytestmark = pytest.mark.usefixtures(
+    "reference_engine"
+)  # the compiled engine is a delegate too, and would take the nodes
+
 
 def official(content, **options):
     module = pytest.importorskip("ai_edge_litert.interpreter")

@@ -178,6 +178,13 @@ CASES["HASHTABLE_LOOKUP"] = [
     case(np.int32([6, 9, 5]), Const([4, 5, 6, 7]), _text, oracle=False),
     bad(np.int32([1]), Const([5, 6]), f32(3), says="not one value for each key"),
 ]
+
+
+def _scattered(*shape: int) -> np.ndarray:
+    """Whole numbers of all bits, without a draw from the table's generator."""
+    return (np.arange(np.prod(shape)) * 2654435761 % 2**31).astype(np.int32).reshape(shape)
+
+
 CASES["LSH_PROJECTION"] = [
     case(
         Const(f32(3, 2), np.float32),
@@ -190,6 +197,13 @@ CASES["LSH_PROJECTION"] = [
     bad(f32(2, 33), f32(5, 2), type="DENSE", says="more than 32 bits"),
     bad(f32(2, 3), f32(5, 2), says="not known"),
     bad(f32(2, 3), f32(5, 2), f32(4), type="DENSE", says="not one weight for each row"),
+    *(  # the seed and 4 to 280 bytes are hashed, by another formula up to 16, 32 and 64
+        case(Const([[0.5, -2.0], [3.0, 0.25]], np.float32), _scattered(3, size), type="DENSE")
+        for size in (1, 3, 5, 7, 11, 15, 16, 31, 70)
+    ),
+    case(
+        Const([[0.5, -2.0]], np.float32), _scattered(40_000), Const(np.cos(np.arange(40_000)), np.float32), type="DENSE"
+    ),
 ]
 CASES["SPARSE_TO_DENSE"] = [
     case(np.int32([[0, 1], [2, 3]]), Const([3, 4]), f32(2), scalar(7, np.float32)),

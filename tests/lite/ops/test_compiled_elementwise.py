@@ -24,6 +24,8 @@ from opwright.core import flags
 from opwright.lite import Interpreter
 from opwright.lite.compiled.delegate import CompiledDelegate
 
+pytestmark = pytest.mark.usefixtures("reference_engine")  # the delegate under test is passed by hand
+
 MINE = ("arithmetic", "comparison", "functions", "casting", "quantizing", "activations")
 MODULES = {name: module.rpartition(".")[2] for name, module in TABLE.modules[LITE].items()}
 PAIRS = [(row, kind) for row in ROWS if MODULES.get(row.name) in MINE for kind in row.kinds]

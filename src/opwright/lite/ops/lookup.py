@@ -14,7 +14,7 @@ from ...core.dtypes import float32, int32, string, uint8
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
-from ...ops.strings.fingerprints import fingerprint64
+from ...ops.strings.fingerprints import fingerprints64
 from ..format import pack_strings
 from . import types
 from .definition import lite_operator
@@ -195,7 +195,7 @@ class LshProjection:
         return spec((functions if op.type == "SPARSE" else product((functions, bits)),), int32)
 
     def compute(op: Any, hash: Any, x: Any, weight: Any) -> Any:
-        rows = [row.tobytes() for row in np.ascontiguousarray(x)] if x.dtype != object else _packed_rows(x)
+        rows = _bytes_of_rows(x)
         bits = np.array([[_sign(seed, rows, weight) for seed in function] for function in hash], np.int64)
         bits = bits.reshape(hash.shape)
         if op.type == "DENSE":
@@ -205,17 +205,28 @@ class LshProjection:
         return (numbers & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
-def _packed_rows(x: Any) -> list[bytes]:
-    """Strings as the official kernel sees them: their bytes in a file, cut into equal parts, one a row."""
-    packed = pack_strings(x.reshape(-1).tolist())
-    size = len(packed) // max(len(x), 1)
-    return [packed[i * size : (i + 1) * size] for i in range(len(x))]
+_ROWS = 1 << 14
+"""Rows that are hashed at once: the temporary arrays stay in the processor's cache."""
 
 
-def _sign(seed: Any, rows: list[bytes], weight: Any) -> int:
-    total, prefix = 0.0, np.float32(seed).tobytes()
-    for i, row in enumerate(rows):
-        number = fingerprint64(prefix + row)
-        signed = float(number - (1 << 64) if number >> 63 else number)
-        total += signed if weight is None else float(weight[i]) * signed
-    return int(total > 0)
+def _bytes_of_rows(x: Any) -> Any:
+    """Return the bytes of each row, uint8[rows, bytes]; strings as the official kernel sees them: packed as in a file,
+    and cut into equal parts."""
+    if x.dtype == object:
+        packed = pack_strings(x.reshape(-1).tolist())
+        size = len(packed) // max(len(x), 1)
+        return np.frombuffer(packed, np.uint8, len(x) * size).reshape(len(x), size)
+    return np.frombuffer(np.ascontiguousarray(x).tobytes(), np.uint8).reshape(len(x), x[:1].nbytes)
+
+
+def _sign(seed: Any, rows: Any, weight: Any) -> int:
+    """Whether the weighted sum of the rows' hashes, as signed numbers, is positive."""
+    total, prefix = np.zeros(1), np.frombuffer(np.float32(seed).tobytes(), np.uint8)
+    for start in range(0, len(rows), _ROWS):
+        part = rows[start : start + _ROWS]
+        hashes = fingerprints64(np.hstack([np.broadcast_to(prefix, (len(part), 4)), part]))
+        signed = hashes.view(np.int64).astype(np.float64)
+        if weight is not None:
+            signed *= weight[start : start + _ROWS].astype(np.float64)
+        total = np.cumsum(np.concatenate([total, signed]))[-1:]  # in the order of rows, as the official kernel adds
+    return int(total[0] > 0)

@@ -1,6 +1,7 @@
 """FarmHash's fingerprint: 64 bits of a string that never change.
 
-Lives here: `fingerprint64`, and `fingerprint_of` bytes wherever they are, so that kernels stage the same rule.
+Lives here: `fingerprint64`, `fingerprints64` of many strings at once, and `fingerprint_of` bytes wherever they are, so
+that kernels stage the same rule.
 Not here: the operator (conversion.py), kernels (compiler/kernels/lsh_projection.py).
 Source: Geoff Pike, FarmHash (MIT licence), farmhashna::Hash64.
 """
@@ -8,6 +9,8 @@ Source: Geoff Pike, FarmHash (MIT licence), farmhashna::Hash64.
 from __future__ import annotations
 
 from typing import Any, Protocol
+
+import numpy as np
 
 _WORD = (1 << 64) - 1
 _K0, _K1, _K2 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F
@@ -62,6 +65,30 @@ def fingerprint64(s: bytes) -> int:
     return found
 
 
+class _Rows:
+    def __init__(self, rows: np.ndarray) -> None:
+        self.rows = rows
+
+    def _read(self, place: int, dtype: str) -> np.ndarray:
+        size = np.dtype(dtype).itemsize
+        return np.ascontiguousarray(self.rows[:, place : place + size]).view(dtype)[:, 0].astype(np.uint64)
+
+    def word(self, place: int) -> np.ndarray:
+        return self._read(place, "<u8")
+
+    def half(self, place: int) -> np.ndarray:
+        return self._read(place, "<u4")
+
+    def byte(self, place: int) -> np.ndarray:
+        return self._read(place, "<u1")
+
+
+def fingerprints64(rows: np.ndarray) -> np.ndarray:
+    """Return the fingerprint of each row of uint8[strings, length], as uint64[strings]."""
+    found = fingerprint_of(_Rows(rows), rows.shape[1])
+    return np.broadcast_to(np.asarray(found, np.uint64), rows.shape[:1])  # of no bytes, it is one number
+
+
 def fingerprint_of(s: Readable, n: int) -> Any:
     """The fingerprint of n bytes."""
     if n <= 16:
@@ -108,12 +135,10 @@ def _of_64(s: Readable, n: int) -> Any:
 def _weak(s: Readable, place: int, a: Any, b: Any) -> tuple[Any, Any]:
     """Two words made of 32 bytes and two words."""
     w, x, y, z = (s.word(place + 8 * i) for i in range(4))
-    a += w
-    b = _rotated(b + a + z, 21)
-    c = a
-    a += x + y
-    b += _rotated(a, 44)
-    return a + z & _WORD, b + c & _WORD
+    first = a + w
+    b = _rotated(b + first + z, 21)
+    a = first + x + y
+    return a + z & _WORD, b + _rotated(a, 44) + first & _WORD
 
 
 def _of_long(s: Readable, n: int) -> Any:

@@ -1,0 +1,74 @@
+"""Print the test files that changes since a commit may affect: `make quick SINCE=main`.
+
+A test file is affected if it changed, if it imports a module of the package that changed, or a module that imports one
+of these directly, or if it lies in the folder of tests that mirrors the folder of a changed module. Tests that reach a
+change only through the public names of `opwright` are the full suite's: `make test`.
+
+Lives here: selection by imports as they are written.  Not here: running (Makefile).
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src"
+
+
+def changed(since: str) -> list[Path]:
+    """The files that differ from where this branch left a commit's, and those that git does not know."""
+    commands = (["diff", "--name-only", "--merge-base", since], ["ls-files", "--others", "--exclude-standard"])
+    names = [
+        line
+        for command in commands
+        for line in subprocess.run(
+            ["git", *command], cwd=ROOT, check=True, capture_output=True, text=True
+        ).stdout.splitlines()
+    ]
+    return [Path(name) for name in names if name.endswith(".py")]
+
+
+def module_of(path: Path) -> str:
+    """The dotted name of a source file. path: relative to src."""
+    parts = path.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported(path: Path, package: str = "") -> Iterator[str]:
+    """The modules, and the names in them, that a file imports at any depth. package: of the file, for relative ones."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            up = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join([*up, *([node.module] if node.module else [])])
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def affected(files: list[Path]) -> list[Path]:
+    """The test files that changes of these files may affect. files: relative to the repository."""
+    sources = [f for f in files if f.parts[:2] == ("src", "opwright")]
+    modules = {module_of(f.relative_to("src")) for f in sources}
+    importers = set()
+    for path in SOURCE.rglob("*.py"):
+        name = module_of(path.relative_to(SOURCE))
+        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+        if not modules.isdisjoint(imported(path, package)):
+            importers.add(name)
+    wanted = (modules | importers) - {"opwright"}
+    folders = {ROOT / "tests" / Path(*f.parts[2:]).parent for f in sources if len(f.parts) > 3}
+    tests = [path for path in sorted((ROOT / "tests").rglob("test_*.py")) if "data" not in path.parts]
+    return [
+        path
+        for path in tests
+        if path.relative_to(ROOT) in files or path.parent in folders or not wanted.isdisjoint(imported(path))
+    ]
+
+
+if __name__ == "__main__":
+    print(*(path.relative_to(ROOT) for path in affected(changed(sys.argv[1]))), sep="\n")

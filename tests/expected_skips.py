@@ -1,0 +1,45 @@
+"""Skips that a run may have; OPWRIGHT_CHECK_SKIPS=1 (.ci/run) fails a run that has others.
+
+Lives here: the table `EXPECTED`, `unexpected`.  Not here: collecting the reports (conftest.py).
+
+A missing peer wheel is not listed: without its oracle a test does not pass, it fails.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatch
+from typing import NamedTuple
+
+
+class Expected(NamedTuple):
+    """most: tests that may be skipped; files: a pattern of their paths; reason: a regular expression."""
+
+    most: int
+    files: str
+    reason: str
+
+
+EXPECTED = (
+    Expected(60, "tests/devices/test_cuda_real.py", "No module named 'cupy'|no CUDA"),
+    Expected(40, "tests/lite/native/test_native_usual.py", "FlatBuffers' own headers are not installed"),
+    Expected(40, "tests/compiler/*", "this processor has no tiles"),
+    Expected(40, "tests/compiler/*", "needs ziglang and"),
+    Expected(1, "tests/eager/test_protocols.py", "before 3.12"),
+)
+
+
+def unexpected(skips: Iterable[tuple[str, str]]) -> list[str]:
+    """Return a line for each skip (node id, reason) that no row of EXPECTED covers, and for each row exceeded."""
+    counts = dict.fromkeys(EXPECTED, 0)
+    lines = []
+    for node, reason in skips:
+        path = node.split("::")[0]
+        row = next((r for r in EXPECTED if fnmatch(path, r.files) and re.search(r.reason, reason)), None)
+        if row is None:
+            lines.append(f"{node}: {reason}")
+        else:
+            counts[row] += 1
+    lines += [f"{n} tests, expected at most {row.most}: {row}" for row, n in counts.items() if n > row.most]
+    return lines
