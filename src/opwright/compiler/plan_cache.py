@@ -172,11 +172,15 @@ def digest_of(key: str) -> str:
 
 @functools.cache
 def _rules() -> str:
-    """A digest of what plans hang on beside the compiler: names, sizes and times of the rules' sources, and of the
-    tables by which kernels are chosen."""
+    """Return a digest of what plans depend on besides the compiler: names, sizes and times of the sources that read
+    files and define their operators, and of the tables by which kernels are chosen."""
     found: list[str] = []
     root = os.path.dirname(sys.modules[__name__.partition(".")[0]].__file__ or "")
     for room in ("lite/compiled", "lite/ops", "lite/customs"):
         list_sources(os.path.join(root, room), found)
+    with contextlib.suppress(OSError):  # the package lies in an archive
+        for module in ("importer.py", "quantized_registration.py", "shape_inference.py"):
+            stat = os.stat(os.path.join(root, "lite", module))
+            found.append(f"{module} {stat.st_size} {stat.st_mtime_ns}")
     list_sources(os.path.join(root, "compiler", "tuning", "tables"), found, (".json",))
     return digest("\0".join(found).encode())

@@ -1,6 +1,6 @@
 """Rounds of counter-based random number generators, over any array namespace: Philox 4x32-10 and ThreeFry 2x32-20.
 
-Lives here: `philox`, `threefry`, on words of 32 bits.
+Lives here: `philox`, `threefry`, on words of 32 bits; the words of a block, types of random bits.
 Not here: sequences and distributions (lite/ops/bit_generators.py), kernels (compiler/kernels/random_numbers.py).
 
 source: J. Salmon et al., Parallel random numbers: as easy as 1, 2, 3, 2011
@@ -10,6 +10,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.dtypes import int32, int64, uint32, uint64
+
+BLOCK_WORDS = {"philox": 4, "threefry": 2}
+"""By generator, the words of a block."""
+BIT_TYPES = (int32, int64, uint32, uint64)
+"""Types whose elements are whole words of random bits."""
 MASK = 0xFFFFFFFF
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)

@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ...core.dtypes import DType, float32, float64, int32, int64, uint32, uint64
-from ...scalar.counter_generators import MASK, MULTIPLIERS, philox, threefry
+from ...scalar.counter_generators import BLOCK_WORDS, MASK, MULTIPLIERS, philox, threefry
 from .. import language as kl
 from ..language import f32, f64, i64, ptr, u8, u32, u64
 from ..loops.numeric_forms import Advanced, Classes, NormalPairs, RandomWords
@@ -22,15 +22,12 @@ from .tiling import grain
 if TYPE_CHECKING:
     from ..loops.planning import Builder
 
-WORDS = {"philox": 4, "threefry": 2}
-"""By algorithm, the words of a block."""
-
 
 @kl.family
 def random_words(work, state: ptr[u64], y: ptr[u32], n: i64, *, algorithm: str, upper: int, carries: bool):
     """n words. An item is a vector of blocks. upper: where in the state the upper half of their number is."""
     lanes = work.target.vector_bytes // 8
-    words = WORDS[algorithm]
+    words = BLOCK_WORDS[algorithm]
     for item in work.items():
         low = kl.iota(i64, lanes).to(u64) + (state[1] + (item * lanes).to(u64))
         if algorithm == "philox":
@@ -61,7 +58,7 @@ def make_words(form: RandomWords, build: Builder) -> None:
     state, y = form.state, form.output
     if state.dtype is not uint64 or y.dtype is not uint32 or any(b.parent is not None for b in (state, y)):
         raise Unmade(f"random words {y!r} of {state!r}")
-    per_item = host().vector_bytes // 8 * WORDS[form.algorithm]
+    per_item = host().vector_bytes // 8 * BLOCK_WORDS[form.algorithm]
     items = -(-y.size // per_item)
     code = random_words.code(algorithm=form.algorithm, upper=2 if state.size == 3 else 0, carries=form.carries)
     build.step(code, [build.pointer(state), build.pointer(y), y.size], items, chunk=grain(16 * per_item, items))

@@ -2,8 +2,7 @@
 
 Lives here: the rules, a module for each family; the context that a rule receives (context.py) and the nodes that it
 reads (nodes.py), the table (registry.py).
-Not here: fusion, planning (../loops/), which nodes are lowered (../partitioner.py, lite/compiled/), rules that build on
-arithmetic of the lite dialect (lite/compiled/rules/).
+Not here: fusion, planning (../loops/), which nodes are lowered (../partitioner.py, lite/compiled/).
 
     @rule("SpaceToDepth", "SPACE_TO_DEPTH")
     def space_to_depth(ctx):

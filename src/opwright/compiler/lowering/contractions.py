@@ -1,8 +1,8 @@
-"""Convolutions and products with a filter: Conv2D, DepthwiseConv2dNative and their builtins, TRANSPOSE_CONV,
-FULLY_CONNECTED.
+"""Convolutions and products with a filter: Conv2D, DepthwiseConv2dNative and their builtins, FULLY_CONNECTED.
 
 Lives here: their rules, their epilogues.
-Not here: windows (windows.py), other products of matrices (products.py), gradients (gradients.py), kernels.
+Not here: windows (windows.py), other products of matrices (products.py), transposed convolutions
+(transposed_convolutions.py), kernels.
 
 Integers: the sum is int32, the bias is added, and one float32 multiplier a channel takes it to steps of the output:
 
@@ -24,7 +24,7 @@ import numpy as np
 from ...core.dtypes import DType, float32, int4, int8, int16, int32, int64, uint8
 from ...scalar.multipliers import multipliers, short_multiplier
 from ..loops.expressions import Expr, apply, arg, convert
-from ..loops.forms import Buffer, Contract, Depthwise, MatMul, TransposedContract, Window
+from ..loops.forms import Buffer, Contract, Depthwise, MatMul, Window
 from .context import LoweringContext, NoLowering, Operand
 from .moves import layout, move
 from .quantized import clamped, in_steps, steps_per
@@ -66,13 +66,13 @@ def conv_2d(ctx: LoweringContext) -> None:
     features, groups = w.shape[0], x.shape[3] // w.shape[3]
     window, sizes = window_of(ctx, x.shape, (w.shape[1], w.shape[2]))
     y = ctx.output((x.shape[0], *sizes, features))
-    if _is_hybrid(x, w):
+    if is_hybrid(x, w):
         rounding = "asymmetric" if np.any(w.scales != w.scales[0]) else "symmetric"
-        operands, expr = _hybrid_epilogue(ctx, w, y, features)
+        operands, expr = hybrid_epilogue(ctx, w, y, features)
         ctx.form(Contract, y.buffer, x.buffer, _signed(ctx, w), operands, expr, window, groups, rounding=rounding)
         return
-    operands, expr = _epilogue(ctx, x, w, y, features)
-    ctx.form(Contract, y.buffer, x.buffer, w.buffer, operands, expr, window, groups, *_zeros(x, w))
+    operands, expr = epilogue(ctx, x, w, y, features)
+    ctx.form(Contract, y.buffer, x.buffer, w.buffer, operands, expr, window, groups, *zeros_of(x, w))
 
 
 def _is_pointwise(ctx: LoweringContext, x: Operand, w: Operand) -> bool:
@@ -111,36 +111,19 @@ def depthwise_conv_2d(ctx: LoweringContext) -> None:
     window, sizes = window_of(ctx, x.shape, (w.shape[1], w.shape[2]))
     y = ctx.output((x.shape[0], *sizes, channels))
     filter = ctx.viewed(w.buffer, w.shape[1:])
-    if w.dtype is not uint8 and _is_hybrid(x, w):
-        operands, expr = _hybrid_epilogue(ctx, w, y, channels)
+    if w.dtype is not uint8 and is_hybrid(x, w):
+        operands, expr = hybrid_epilogue(ctx, w, y, channels)
         ctx.form(
             Depthwise, y.buffer, x.buffer, filter, operands, expr, window, channels // x.shape[3], rounding="asymmetric"
         )
         return
-    operands, expr = _epilogue(ctx, x, w, y, channels, axis=3)
+    operands, expr = epilogue(ctx, x, w, y, channels, axis=3)
     if x.shape[3] == 1 < channels and w.constant is not None and x.dtype in _DENSE and w.dtype in _DENSE:
         taps = np.ascontiguousarray(w.constant.transpose(3, 1, 2, 0))  # of one channel: any other convolution
         dense = Buffer(f"{w.buffer.name}.dense", w.dtype, taps.shape, taps)
-        ctx.form(Contract, y.buffer, x.buffer, dense, operands, expr, window, 1, *_zeros(x, w))
+        ctx.form(Contract, y.buffer, x.buffer, dense, operands, expr, window, 1, *zeros_of(x, w))
         return
-    ctx.form(Depthwise, y.buffer, x.buffer, filter, operands, expr, window, channels // x.shape[3], *_zeros(x, w))
-
-
-@rule("TRANSPOSE_CONV")
-def transpose_conv(ctx: LoweringContext) -> None:
-    w, x, sizes = ctx.operand(1), ctx.operand(2), tuple(map(int, ctx.constant(0)))
-    if len(x.shape) != 4 or len(w.shape) != 4 or x.shape[3] != w.shape[3] or len(sizes) != 4:
-        raise NoLowering(f"a transposed convolution of {x} and {w} to {list(sizes)}")
-    window, counts = window_of(ctx, sizes, (w.shape[1], w.shape[2]))
-    if (sizes[0], *counts, sizes[3]) != (*x.shape[:3], w.shape[0]):
-        raise NoLowering(f"a transposed convolution of {x} to {list(sizes)}")
-    y = ctx.output(sizes)
-    if w.dtype is not uint8 and _is_hybrid(x, w):
-        operands, expr = _hybrid_epilogue(ctx, w, y, w.shape[0], bias=3)
-        ctx.form(TransposedContract, y.buffer, x.buffer, w.buffer, operands, expr, window, rounding="asymmetric")
-        return
-    operands, expr = _epilogue(ctx, x, w, y, w.shape[0], bias=3)
-    ctx.form(TransposedContract, y.buffer, x.buffer, w.buffer, operands, expr, window, *_zeros(x, w))
+    ctx.form(Depthwise, y.buffer, x.buffer, filter, operands, expr, window, channels // x.shape[3], *zeros_of(x, w))
 
 
 @rule("FULLY_CONNECTED")
@@ -156,7 +139,7 @@ def fully_connected(ctx: LoweringContext) -> None:
     keep = bool(ctx.attr("keep_num_dims")) and x.shape[-1] == channels
     y = ctx.output((*x.shape[:-1], features) if keep else (rows, features))
     source = ctx.viewed(x.buffer, (rows, 1, 1, channels))
-    hybrid = w.blocks is None and _is_hybrid(x, w)
+    hybrid = w.blocks is None and is_hybrid(x, w)
     filter = ctx.viewed(_signed(ctx, w) if hybrid else w.buffer, (features, 1, 1, channels))
     if w.blocks is not None:
         scales = _block_scales(x, w, y)
@@ -164,11 +147,11 @@ def fully_connected(ctx: LoweringContext) -> None:
         expr = clamped(expr, ctx.node.activation)
         more: dict[str, Any] = {"rounding": "asymmetric", "scales": scales}
     elif hybrid:
-        operands, expr = _hybrid_epilogue(ctx, w, y, features)
+        operands, expr = hybrid_epilogue(ctx, w, y, features)
         more = {"rounding": "asymmetric" if ctx.attr("asymmetric_quantize_inputs") else "symmetric"}
     else:
-        operands, expr = _epilogue(ctx, x, w, y, features)
-        more = dict(zip(("input_zero", "filter_zero"), _zeros(x, w)))
+        operands, expr = epilogue(ctx, x, w, y, features)
+        more = dict(zip(("input_zero", "filter_zero"), zeros_of(x, w)))
     if x.dtype is int16 and (w.dtype is int16 or w.buffer.constant is None):  # no filter that panels could be made of
         with ctx.reshaped(y, (rows, features)) as target:
             matrix = ctx.viewed(x.buffer, (rows, channels))
@@ -190,11 +173,11 @@ def _block_scales(x: Operand, w: Operand, y: Operand) -> Buffer:
     return Buffer(f"{w.buffer.name}.scales", float32, scales.shape, scales)
 
 
-def _zeros(x: Operand, w: Operand) -> tuple[int, int]:
+def zeros_of(x: Operand, w: Operand) -> tuple[int, int]:
     return (0, 0) if x.dtype is float32 else (x.zero, w.zero)
 
 
-def _epilogue(
+def epilogue(
     ctx: LoweringContext, x: Operand, w: Operand, y: Operand, features: int, bias: int = 2, axis: int = 0
 ) -> tuple[tuple[Buffer, ...], Expr]:
     """What follows the sum: bias, scales and activation, as operands and their expression.
@@ -221,7 +204,7 @@ def _epilogue(
     return (*operands, scales), in_steps(value, y, activation)
 
 
-def _is_hybrid(x: Operand, w: Operand) -> bool:
+def is_hybrid(x: Operand, w: Operand) -> bool:
     """Whether the floats are rounded to integers while it runs. Raises NoLowering for weights with a zero point."""
     if x.dtype is not float32 or w.dtype not in (int8, uint8, int4) or not w.is_quantized:
         return False
@@ -235,7 +218,7 @@ def _signed(ctx: LoweringContext, w: Operand) -> Buffer:
     return ctx.bits(w.buffer, int8, w.shape) if w.dtype is uint8 else w.buffer
 
 
-def _hybrid_epilogue(
+def hybrid_epilogue(
     ctx: LoweringContext, w: Operand, y: Operand, features: int, bias: int = 2
 ) -> tuple[tuple[Buffer, ...], Expr]:
     """What follows the sum of floats that were rounded: the weights' scales, bias and activation. bias: which input."""

@@ -46,7 +46,10 @@ BUILTINS = tuple(
 
 @rule(*SAME, *BUILTINS)
 def function(ctx: LoweringContext) -> None:
-    """A function of the table; of quantised tensors, the table of the operator's integer rule."""
+    """A function of the table; of quantised tensors, the table of the operator's integer rule.
+
+    Shipped custom operators have the catalogue's names.
+    """
     operands = ctx.operands
     y = ctx.output(broadcast(*operands))
     if ctx.node.quantized:

@@ -1,13 +1,12 @@
-"""Gradients of convolutions, which are convolutions, and of pools whose windows lie side by side.
+"""Gradients of convolutions by their filters, which are convolutions, and of pools whose windows lie side by side.
 
-Lives here: the rules of Conv2DBackpropInput, Conv2DBackpropFilter, AvgPoolGrad, MaxPoolGrad.
-Not here: windows (windows.py), sums that undo broadcasting (reductions.py).
+Lives here: the rules of Conv2DBackpropFilter, AvgPoolGrad, MaxPoolGrad.
+Not here: windows (windows.py), gradients by the input (transposed_convolutions.py), sums that undo broadcasting
+(reductions.py).
 
-    dx[n, y, x, c] = sum dy[n, y + top - ky, x + left - kx, f] w[ky, kx, c, f]
     dw[ky, kx, c, f] = sum x[n, y s + ky d - top, x s + kx d - left, c] dy[n, y, x, f]
 
-The first, with strides of 1, is a convolution by the filter turned round; in the second images and channels change
-places, strides and dilations too.
+Images and channels change places, strides and dilations too.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import numpy as np
 from ...core.dtypes import bool as bool_
 from ...core.dtypes import float32, int32
 from ..loops.expressions import Expr, apply, arg, const
-from ..loops.forms import Buffer, Contract, MatMul, Reduce, TransposedContract, Window
+from ..loops.forms import Buffer, Contract, MatMul, Reduce, Window
 from .context import LoweringContext, NoLowering, Operand
 from .contractions import transposed
 from .elementwise import map_elements
@@ -25,39 +24,6 @@ from .moves import layout, move
 from .pooling import pool_window
 from .registry import rule
 from .windows import window_of
-
-
-@rule("Conv2DBackpropInput")
-def by_input(ctx: LoweringContext) -> None:
-    w, dy = _images(ctx, 1, 2)
-    y = ctx.output().buffer
-    kh, kw, channels, features = w.shape
-    window, sizes = window_of(ctx, y.shape, (kh, kw))
-    if dy.shape != (y.shape[0], *sizes, features) or y.shape[3] != channels:
-        raise NoLowering(f"the gradient {dy} of a convolution of {y} and {w}")
-    if window.strides != (1, 1):
-        if window.dilations != (1, 1):
-            raise NoLowering("strides and dilations")
-        ctx.form(TransposedContract, y, dy, transposed(ctx, w, (2, 0, 1, 3)), (), arg(0, float32), window)
-        return
-    spans = [(k - 1) * d for k, d in zip(window.size, window.dilations)]
-    top, bottom, left, right = window.padding
-    margins = (spans[0] - top, spans[0] - bottom, spans[1] - left, spans[1] - right)
-    if min(margins) < 0:
-        raise NoLowering(f"margins of {window.padding} around a window of {window.size}")
-    filter = _turned_round(ctx, w)
-    ctx.form(Contract, y, dy, filter, (), arg(0, float32), Window(window.size, (1, 1), window.dilations, margins))
-
-
-def _turned_round(ctx: LoweringContext, w: Buffer) -> Buffer:
-    """[height, width, in, out] as [in, height, width, out], height and width backwards."""
-    if w.constant is not None:
-        array = np.ascontiguousarray(w.constant[::-1, ::-1].transpose(2, 0, 1, 3))
-        return Buffer(f"{w.name}.round", w.dtype, array.shape, array)
-    view = layout(w)[::-1, ::-1].transpose(2, 0, 1, 3)
-    made = ctx.new(w.dtype, view.shape)
-    move(ctx, made, (w, view, (0, 0, 0, 0)))
-    return made
 
 
 @rule("Conv2DBackpropFilter")

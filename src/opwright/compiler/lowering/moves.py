@@ -1,6 +1,6 @@
 """Moves of elements by index maps, which are read off NumPy views; padding and joining.
 
-Lives here: `layout`, `row_major`, `move`, `move_view`; the rules of Pad, Concat, Pack and their builtins.
+Lives here: `layout`, `row_major`, `move`, `move_view`; the rules of Pad, Concat, Pack and their builtins, and of Roll.
 Not here: operators whose results are views (views.py), blocks (blocks.py), moves themselves (../loops/forms.py).
 
 An operator applied to an array of the operand's shape whose elements are never read returns a view; the view's offset
@@ -121,3 +121,27 @@ def join(ctx: LoweringContext) -> None:
     for part in parts:
         same_numbers(part, y)
     move(ctx, y.buffer, *moves)
+
+
+@rule("Roll")
+def roll(ctx: LoweringContext) -> None:
+    """An axis after the other: what passes the end, and what does not."""
+    x = ctx.operand(0)
+    shifts, axes = (ctx.constant(place).reshape(-1).tolist() for place in (1, 2))
+    y, rank = ctx.output(x.shape), len(x.shape)
+    same_numbers(x, y)
+    if len(shifts) != len(axes) or not axes or not x.size or any(not -rank <= a < rank for a in axes):
+        raise NoLowering(f"{x} moved by {shifts} along {axes}")
+    source, steps = x.buffer, row_major(x.shape)
+    for number, (shift, axis) in enumerate(zip(shifts, axes)):
+        target = y.buffer if number == len(axes) - 1 else ctx.new(x.dtype, x.shape, f".axis{number}")
+        size, axis = x.shape[axis], axis % rank
+        shift %= size
+        boxes = []
+        for first, extent, offset in ((0, shift, size - shift), (shift, size - shift, 0)):
+            if extent:
+                start = (*(0,) * axis, first, *(0,) * (rank - axis - 1))
+                sizes = (*x.shape[:axis], extent, *x.shape[axis + 1 :])
+                boxes.append(IndexMap(start, sizes, offset * steps[axis], steps))
+        ctx.form(Move, target, (source,) * len(boxes), tuple(boxes))
+        source = target

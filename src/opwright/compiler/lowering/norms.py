@@ -1,15 +1,17 @@
-"""Norms by moments, and cross entropies: FusedBatchNorm, LayerNorm, SoftmaxCrossEntropyWithLogits,
-SparseSoftmaxCrossEntropyWithLogits.
+"""Norms by moments, and cross entropies: FusedBatchNorm, LayerNorm, MeanVarianceNormalization,
+SoftmaxCrossEntropyWithLogits, SparseSoftmaxCrossEntropyWithLogits.
 
 Lives here: their rules.  Not here: the row kernels, softmax itself (rows.py).
 """
 
 from __future__ import annotations
 
+import math
+
 from ...core.dtypes import bool as bool_
 from ...core.dtypes import float32
 from ..loops.expressions import Expr, apply, arg, const
-from ..loops.forms import Buffer, Gather, Reduce, RowPass, View
+from ..loops.forms import Buffer, Gather, Map, Reduce, RowPass, View
 from .context import LoweringContext, NoLowering
 from .elementwise import map_elements
 from .registry import rule
@@ -84,3 +86,25 @@ def batch_norm(ctx: LoweringContext) -> None:
     )
     for place, moment in ((1, moments[2]), (2, moments[3])):
         ctx.form(View, ctx.output(place=place).buffer, moment)
+
+
+@rule("MeanVarianceNormalization")
+def normalize(ctx: LoweringContext) -> None:
+    x, call = ctx.operand(0), ctx.node.call
+    y, rank = ctx.output(x.shape), len(x.shape)
+    if x.dtype is not float32 or y.dtype is not float32 or not x.size or not rank:
+        raise NoLowering(f"{x} normalised")
+    axes = tuple(sorted(a % rank for a in call.axes)) or tuple(range(max(rank - 1, 1)))
+    kept = tuple(1 if a in axes else n for a, n in enumerate(x.shape))
+    count = const(float(math.prod(x.shape[a] for a in axes)), float32)
+    a, b = arg(0, float32), arg(1, float32)
+    mean = ctx.new(float32, kept, ".mean")
+    ctx.form(Reduce, mean, x.buffer, axes, "sum", a, apply("div", a, count))
+    if not call.normalize_variance:
+        ctx.form(Map, y.buffer, (x.buffer, mean), apply("sub", a, b))
+        return
+    less, variance = ctx.new(float32, x.shape, ".less"), ctx.new(float32, kept, ".variance")
+    ctx.form(Map, less, (x.buffer, mean), apply("sub", a, b))
+    ctx.form(Reduce, variance, less, axes, "sum", apply("square", a), apply("div", a, count))
+    deviation = apply("add", apply("sqrt", b), const(float(call.eps), float32))
+    ctx.form(Map, y.buffer, (less, variance), apply("div", a, deviation))

@@ -1,5 +1,5 @@
-"""Between real numbers and the integers that stand for them: QUANTIZE, DEQUANTIZE, FAKE_QUANT; and DENSIFY,
-which comes before DEQUANTIZE.
+"""Between real numbers and the integers that stand for them: QUANTIZE, DEQUANTIZE, FAKE_QUANT, NumericVerify; Table,
+a function of integers; and DENSIFY, which comes before DEQUANTIZE.
 
 Lives here: these rules.  Not here: functions of quantised tensors (elementwise.py).
 """
@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import float16, float32, int32
+from ...core.dtypes import float16, float32, int8, int16, int32
 from ...scalar.quantization import nudged
-from ..loops.expressions import Expr, apply, arg, const, convert, quantize, scalar
-from ..loops.forms import Buffer, Map, View
+from ..loops.expressions import Expr, apply, arg, const, convert, lookup, quantize, scalar
+from ..loops.forms import Buffer, Checked, Map, View
 from ..loops.fusing_constants import computed
 from .context import LoweringContext, NoLowering, Operand
 from .elementwise import mapped, tabulated
@@ -135,3 +135,36 @@ def fake_quant(ctx: LoweringContext) -> None:
     steps = apply("mul", apply("sub", held, first), scalar(float(f(1) / step), float32))
     whole = apply("floor", apply("add", steps, const(0.5, float32)))
     mapped(ctx, y, apply("add", apply("mul", whole, scalar(float(step), float32)), first), x)
+
+
+@rule("Table")
+def table(ctx: LoweringContext) -> None:
+    """Of a known table: what it gives for each integer, in the order of their bits."""
+    x, entries = ctx.operand(0), ctx.constant(1)
+    y = ctx.output(x.shape)
+    if x.dtype not in (int8, int16) or y.dtype.np != entries.dtype or entries.size != (256 if x.dtype is int8 else 513):
+        raise NoLowering(f"a table of {entries.size} for {x}")
+    every = np.arange(1 << 8 * x.dtype.size, dtype=f"u{x.dtype.size}").view(x.dtype.np)
+    (found,) = map(np.ascontiguousarray, ctx.node.evaluate([x, ctx.operand(1)], [every, entries]))
+    known = Buffer(f"{y.buffer.name}.table", y.dtype, found.shape, found)
+    ctx.form(Map, y.buffer, (x.buffer, known), lookup(arg(0, x.dtype), arg(1, y.dtype)))
+
+
+@rule("NumericVerify")
+def verify(ctx: LoweringContext) -> None:
+    """What reals lack to their reference; guarded where too much is an error."""
+    x, expected, call = ctx.operand(0), ctx.operand(1), ctx.node.call
+    y = ctx.output(x.shape)
+    if expected.shape != x.shape or {expected.dtype, y.dtype} != {float32} or x.dtype not in (*NARROW, float16):
+        raise NoLowering(f"{x} and {expected} to {y}")
+    scale = 0.0 if x.dtype is float16 else x.scale
+    checked = call.is_checked()
+    given = arg(0, x.dtype)
+    real = convert(given, float32)
+    if x.dtype is not float16:
+        steps = convert(apply("sub", convert(given, int32), scalar(x.zero, int32)), float32)
+        real = apply("mul", steps, scalar(scale, float32))
+    found = ctx.new(float32, x.shape, ".difference") if checked else y.buffer
+    ctx.form(Map, found, (x.buffer, expected.buffer), apply("sub", real, arg(1, float32)))
+    if checked:
+        ctx.form(Checked, y.buffer, found, "beyond", float(np.float32(call.tolerance) * np.float32(scale)))

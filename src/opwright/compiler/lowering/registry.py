@@ -59,7 +59,7 @@ TABLE.add_modules(
     __package__,
     LITE,
     {
-        "contractions": "CONV_2D DEPTHWISE_CONV_2D TRANSPOSE_CONV FULLY_CONNECTED",
+        "contractions": "CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED",
         "arithmetic": "ADD SUB MUL DIV FLOOR_DIV FLOOR_MOD POW MAXIMUM MINIMUM SQUARED_DIFFERENCE ATAN2 STABLEHLO_ADD "
         "STABLEHLO_MULTIPLY STABLEHLO_MAXIMUM STABLEHLO_MINIMUM STABLEHLO_AND STABLEHLO_SHIFT_LEFT",
         "comparison": "EQUAL NOT_EQUAL LESS LESS_EQUAL GREATER GREATER_EQUAL SELECT SELECT_V2",
@@ -82,24 +82,38 @@ TABLE.add_modules(
         "products": "BATCH_MATMUL",
         "reductions": "SUM MEAN REDUCE_MAX REDUCE_MIN REDUCE_PROD REDUCE_ANY REDUCE_ALL ARG_MAX ARG_MIN CUMSUM",
         "spectral": "RFFT2D IRFFT2D REAL IMAG COMPLEX_ABS",
+        "transposed_convolutions": "TRANSPOSE_CONV",
         "volumes": "CONV_3D CONV_3D_TRANSPOSE",
         "recurrent": "LSTM UNIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_LSTM",
         "recurrence": "RNN UNIDIRECTIONAL_SEQUENCE_RNN BIDIRECTIONAL_SEQUENCE_RNN SVDF",
         "suppression": "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5",
         "rows": "SOFTMAX LOG_SOFTMAX L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION",
         "variables": "READ_VARIABLE ASSIGN_VARIABLE CALL_ONCE",
+        "random": "RANDOM_UNIFORM RANDOM_STANDARD_NORMAL MULTINOMIAL STABLEHLO_RNG_BIT_GENERATOR",
+        "reduce_window": "REDUCE_WINDOW STABLEHLO_REDUCE_WINDOW",
+        "slices": "STABLEHLO_SCATTER STABLEHLO_GATHER",
     },
 )
 TABLE.add_modules(
     __package__,
     CUSTOM,
     {
+        "attention": "aeq.hadamard_rotation odml.scaled_dot_product_attention",
+        "audio": "AudioSpectrogram Mfcc",
+        "functions": "Sign Atan2",
         "images": "DenseImageWarp Resampler TransformLandmarks TransformTensorBilinear TransformTensor "
         "Landmarks2TransformMatrix",
         "lookups": "odml.update_external_kv_cache",
+        "moves": "Roll",
+        "norms": "MeanVarianceNormalization",
+        "pooling_places": "MaxPoolingWithArgmax2D MaxPoolWithArgmax MaxUnpooling2D",
+        "quantizing": "Table NumericVerify",
+        "random": "RandomUniform RandomUniformInt RandomStandardNormal Multinomial",
         "recurrence": "UNIDIRECTIONAL_SEQUENCE_GRU",
         "spectral": "RFFT2D IRFFT2D Rfft2d Irfft2d Complex",
         "suppression": "TFLite_Detection_PostProcess",
+        "transposed_convolutions": "Convolution2DTransposeBias",
+        "volumes": "MaxPool3D AvgPool3D AveragePool3D",
     },
 )
 TABLE.add_modules(
@@ -110,7 +124,7 @@ TABLE.add_modules(
         "contractions": "Conv2D DepthwiseConv2dNative",
         "filling": "OneHot",
         "functions": f"AddN BiasAdd Cast {' '.join(OF_OPERATOR)}",
-        "gradients": "AvgPoolGrad Conv2DBackpropFilter Conv2DBackpropInput MaxPoolGrad",
+        "gradients": "AvgPoolGrad Conv2DBackpropFilter MaxPoolGrad",
         "images": "ResizeBilinear ResizeNearestNeighbor",
         "lookups": "Gather GatherNd",
         "moves": "Concat Pack Pad",
@@ -121,6 +135,7 @@ TABLE.add_modules(
         "recurrence": "DynamicGru",
         "reductions": "All Any ArgMax ArgMin BiasAddGrad Cumsum L2Loss Max Mean Min Prod Sum SumToLike",
         "rows": "LogSoftmax LRN Softmax",
+        "transposed_convolutions": "Conv2DBackpropInput",
         "views": "BroadcastTo EnsureShape ExpandDims Reshape Reverse Slice Split SplitV Squeeze StridedSlice "
         "StridedSliceGrad Transpose Unpack",
     },

@@ -1,6 +1,6 @@
-"""Convolutions over volumes: CONV_3D, CONV_3D_TRANSPOSE.
+"""Convolutions and pools over volumes: CONV_3D, CONV_3D_TRANSPOSE, MaxPool3D, AvgPool3D.
 
-Lives here: their rules.  Not here: images (contractions.py).
+Lives here: their rules.  Not here: images (contractions.py, pooling.py).
 
 A slice of the result sees a few slices of the volume. Those are laid side by side, as channels of one image, and what
 is left is a convolution of images with a filter of as many channels:
@@ -13,13 +13,19 @@ taps; the phases are then put between each other.
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 
-from ...core.dtypes import float32
-from ..loops.forms import Buffer, Contract, IndexMap, Move, TransposedContract
+from ...core.dtypes import DType, float32, int8, int16, int32
+from ...ops.windows import window
+from ..loops.expressions import Expr, apply, arg, convert
+from ..loops.forms import Buffer, Contract, IndexMap, Map, Move, ReduceWindow, TransposedContract
 from .context import LoweringContext, NoLowering, Operand
 from .contractions import with_bias
-from .quantized import clamped
+from .moves import row_major
+from .quantized import clamped, same_numbers
 from .registry import rule
 from .windows import Sliding, window_of
 
@@ -120,3 +126,69 @@ def conv_3d_transpose(ctx: LoweringContext) -> None:
             boxes.append(IndexMap((0, phase + k * stride, 0), (n, 1, size), k * size, (number * size, 0, 1)))
     with ctx.reshaped(y, (n, out // stride, stride, size) if even else (n, out, size)) as target:
         ctx.form(Move, target, tuple(parts), tuple(boxes))
+
+
+# ---- pools ----------------------------------------------------------------------------------------------------------
+
+
+@rule("MaxPool3D", "AvgPool3D", "AveragePool3D")
+def pool(ctx: LoweringContext) -> None:
+    """An axis after the other; of integers the mean is rounded, halves away from zero."""
+    x, call = ctx.operand(0), ctx.node.call
+    if (
+        len(x.shape) != 5
+        or x.dtype not in (float32, int8, int16)
+        or not x.size
+        or (x.dtype is not float32 and not x.is_quantized)
+    ):
+        raise NoLowering(f"a volume {x}")
+    windows = [window(n, k, s, 1, call.padding) for n, k, s in zip(x.shape[1:4], call.ksize[1:4], call.strides[1:4])]
+    y = ctx.output((x.shape[0], *(w.out for w in windows), x.shape[4]))
+    same_numbers(x, y)
+    greatest = ctx.operator == "MaxPool3D"
+    dtype = x.dtype if greatest or x.dtype is float32 else int32
+    found = _reduced(ctx, _padded(ctx, x, windows, dtype, greatest), windows, dtype, "max" if greatest else "sum")
+    value: Expr = arg(0, dtype)
+    operands: tuple[Buffer, ...] = (found,)
+    if not greatest:
+        seen = [
+            np.array(
+                [
+                    min(w.size, i * w.stride - w.before + w.kernel) - max(0, i * w.stride - w.before)
+                    for i in range(w.out)
+                ],
+                np.float32,
+            )
+            for w in windows
+        ]
+        counts = (seen[0][:, None, None] * seen[1][:, None] * seen[2])[..., None]
+        operands = (found, Buffer(f"{y.buffer.name}.counts", float32, counts.shape, np.ascontiguousarray(counts)))
+        value = apply("div", convert(value, float32), arg(1, float32))
+        if dtype is int32:
+            value = convert(apply("round_away", value), y.dtype)
+    ctx.form(Map, y.buffer, operands, value)
+
+
+def _padded(ctx: LoweringContext, x: Operand, windows: list[Any], dtype: DType, greatest: bool) -> Buffer:
+    """The volume as another type, with what changes no result around it."""
+    source = x.buffer
+    if dtype is not x.dtype:
+        source = ctx.new(dtype, x.shape, ".wide")
+        ctx.form(Map, source, (x.buffer,), convert(arg(0, x.dtype), dtype))
+    spare = [max(0, (w.out - 1) * w.stride + w.kernel - w.size - w.before) for w in windows]
+    low = (0, *(w.before for w in windows), 0)
+    if not any((*low, *spare)):
+        return source
+    shape = (x.shape[0], *(w.before + w.size + more for w, more in zip(windows, spare)), x.shape[4])
+    made = ctx.new(dtype, shape, ".padded")
+    fill = 0.0 if not greatest else -math.inf if dtype is float32 else float(dtype.min)
+    ctx.form(Move, made, (source,), (IndexMap(low, x.shape, 0, row_major(x.shape)),), fill)
+    return made
+
+
+def _reduced(ctx: LoweringContext, source: Buffer, windows: list[Any], dtype: DType, kind: str) -> Buffer:
+    for axis, w in enumerate(windows, 1):
+        made = ctx.new(dtype, (*source.shape[:axis], w.out, *source.shape[axis + 1 :]), f".axis{axis}")
+        ctx.form(ReduceWindow, made, source, axis, w.kernel, w.stride, 1, kind)
+        source = made
+    return source

@@ -27,7 +27,6 @@ from ..runtime.resources import ResourceVariable
 from ..runtime.shape_constant_folding import is_folded
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import DYNAMIC, Tensor
-from . import rules  # noqa: F401  # adds those that know the interpreter's operators to the table
 from .cached_partitions import Codes
 from .eligibility import TensorOrder, ineligible
 from .nodes import ImportedModel, NodeGraph

@@ -21,10 +21,9 @@ from ...graph import Graph, GraphRewriter, Node, Value
 from ...graph.builder import constant_node
 from ...graph.ir import Operand as GraphOperand
 from ...graph.ir import flat
-from ...ops import registry
 from ...ops.definition import Operator
 from ..customs.definition import CustomOperator
-from ..importer import INTERMEDIATES, ImportedSubgraph, LoadedModelImporter, operator_of
+from ..importer import FILE_CONSTANT, INTERMEDIATES, ImportedSubgraph, LoadedModelImporter, operator_of
 from ..ops.definition import LiteOperator
 from ..ops.external import ExternalOp
 from ..ops.specs import with_changes
@@ -148,7 +147,7 @@ def _source(value: Value, t: Tensor) -> Value:
     if t.constant is None or spec.dtype.is_handle:
         return Value(value.name, spec)
     array: Any = t.array if t.kind == CONSTANT else t.readonly  # a folded tensor's memory stays the interpreter's
-    return constant_node(registry.get("Const"), array, spec, value.name).outputs[0]
+    return constant_node(FILE_CONSTANT, array, spec, value.name).outputs[0]
 
 
 class LiteNode(GraphNode):

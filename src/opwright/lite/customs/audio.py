@@ -17,9 +17,6 @@ from ...ops.definition import Input, Output
 from ..ops.shapes import bounded, refuse, same, spec, text
 from .definition import custom_operator
 
-FLOOR = 1e-12
-"""The least energy of a mel band of which Mfcc takes the logarithm."""
-
 
 @custom_operator("AudioSpectrogram")
 class AudioSpectrogram:
@@ -37,13 +34,21 @@ class AudioSpectrogram:
     stride = Attr(int, default=0)
     magnitude_squared = Attr(bool, default=False)
 
+    def transform_length(op: Any) -> int:
+        """Return the least power of two that is not below the size of a window."""
+        return 1 << (op.window_size - 1).bit_length()
+
+    def hann_window(op: Any) -> np.ndarray:
+        """Return the factors of a window's samples, float64."""
+        return 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(op.window_size) / op.window_size)
+
     def infer(op: Any) -> TensorSpec:
         if op.window_size < 2:
             raise refuse("window_size is too short", found=op.window_size, wanted="at least 2")
         if op.stride < 1:
             raise refuse("stride is not positive", found=op.stride, wanted="at least 1")
         samples, channels = op.x.spec.shape.dims or (None, None)
-        bins = length_of(op.window_size) // 2 + 1
+        bins = op.transform_length() // 2 + 1
         bounded((op.window_size,), float64, "the window")
         if samples is None:
             return spec((channels, None, bins), float32)
@@ -53,8 +58,7 @@ class AudioSpectrogram:
         return spec((channels, windows, bins), float32)
 
     def compute(op: Any, x: Any) -> Any:
-        size, n = op.window_size, length_of(op.window_size)
-        hann = 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(size) / size)
+        size, n, hann = op.window_size, op.transform_length(), op.hann_window()
         windows = max(0, 1 + (len(x) - size) // op.stride)
         y = np.empty((x.shape[1], windows, n // 2 + 1), np.float32)
         for channel in range(x.shape[1]):
@@ -63,11 +67,6 @@ class AudioSpectrogram:
                 bins = np.fft.rfft(part * hann, n)
                 y[channel, t] = bins.real * bins.real + bins.imag * bins.imag
         return y if op.magnitude_squared else np.sqrt(y)
-
-
-def length_of(window: int) -> int:
-    """The least power of two that is not below a window's size."""
-    return 1 << (window - 1).bit_length()
 
 
 @custom_operator("Mfcc")
@@ -88,6 +87,21 @@ class Mfcc:
     lower_frequency_limit = Attr(int, default=0)
     filterbank_channel_count = Attr(int, default=0)
     dct_coefficient_count = Attr(int, default=0)
+
+    def mel_weights(op: Any, bins: int, rate: int) -> np.ndarray | None:
+        """Return the weights of the bands, float64 [bands, bins]; None if the limits are beyond the frequencies."""
+        bands = op.filterbank_channel_count
+        return _mel_weights(bins, rate, bands, op.lower_frequency_limit, op.upper_frequency_limit)
+
+    def least_energy(op: Any) -> float:
+        """Return the least energy of a band of which the logarithm is taken."""
+        return 1e-12
+
+    def cosines(op: Any) -> np.ndarray:
+        """Return the matrix of the cosine transform, float64 [bands, coefficients]."""
+        bands, count = op.filterbank_channel_count, op.dct_coefficient_count
+        angles = np.multiply.outer(np.arange(count) * (np.pi / bands), np.arange(bands) + 0.5)
+        return (np.sqrt(2.0 / bands) * np.cos(angles)).T
 
     def infer(op: Any) -> TensorSpec:
         bands, count = op.filterbank_channel_count, op.dct_coefficient_count
@@ -113,19 +127,17 @@ class Mfcc:
 
     def compute(op: Any, x: Any, sample_rate: Any) -> Any:
         rate = int(sample_rate.reshape(-1)[0])
-        bands, count = op.filterbank_channel_count, op.dct_coefficient_count
         if rate <= 0:
             raise refuse("sample_rate is not positive", found=rate, wanted="a number above 0")
-        weights = mel_weights(x.shape[2], rate, bands, op.lower_frequency_limit, op.upper_frequency_limit)
+        weights = op.mel_weights(x.shape[2], rate)
         if weights is None:
-            return np.zeros((*x.shape[:2], count), np.float32)
-        angles = np.multiply.outer(np.arange(count) * (np.pi / bands), np.arange(bands) + 0.5)
+            return np.zeros((*x.shape[:2], op.dct_coefficient_count), np.float32)
         energies = np.sqrt(x.astype(np.float64)) @ weights.T
-        return (np.log(np.maximum(energies, FLOOR)) @ (np.sqrt(2.0 / bands) * np.cos(angles)).T).astype(np.float32)
+        return (np.log(np.maximum(energies, op.least_energy())) @ op.cosines()).astype(np.float32)
 
 
 @functools.lru_cache(maxsize=8)
-def mel_weights(bins: int, rate: int, bands: int, low: int, high: int) -> np.ndarray | None:
+def _mel_weights(bins: int, rate: int, bands: int, low: int, high: int) -> np.ndarray | None:
     """The weight of each frequency in each band, float64 [bands, bins]; None where `high` is beyond the frequencies.
 
     Frequency 0 counts nowhere. A frequency lies on the falling side of one triangle and the rising one of the next.

@@ -60,8 +60,8 @@ class Atan2:
         return np.arctan2(a, b)
 
 
-def looked_up(x: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """A table's entry for each integer of int8; of int16 what lies between two."""
+def _looked_up(x: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """Return a table's entry for each integer of int8; of int16 what lies between two."""
     if x.dtype == np.int8:
         return table[x.astype(np.int16) + 128]
     entries = FixedPoint(numpy_namespace, 8 * table.itemsize)
@@ -94,7 +94,7 @@ class Table:
         return TensorSpec(op.x.spec.shape, op.table.spec.dtype)
 
     def compute(op: Any, x: Any, table: Any) -> Any:
-        return looked_up(x, table)
+        return _looked_up(x, table)
 
 
 def _shape(op: Any, dtype: Any, columns: Any) -> TensorSpec:

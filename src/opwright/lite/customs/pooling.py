@@ -31,8 +31,6 @@ _F = (float32,)
 POOL = ("padding", "stride_w", "stride_h", "filter_width", "filter_height", "fused_activation_function")
 """The C structure that holds the options of MediaPipe's pools."""
 PADDINGS = {1: "SAME", 2: "VALID"}
-PLACE_OFFSET = 0.1
-"""What is added to a place in a window that is kept as a float, so that its whole part is the place."""
 LOWEST = np.finfo(np.float32).min
 
 
@@ -99,6 +97,11 @@ class MaxPoolingWithArgmax2D:
     filter_width = Attr(int, default=0)
     filter_height = Attr(int, default=0)
     fused_activation_function = EnumAttr("ActivationFunctionType", 0, one_of("NONE", *FUSED_CLAMPS))
+    padding_name = padding_of
+
+    def place_offset(op: Any) -> float:
+        """Return what is added to a place within a window, which is kept as a float: its whole part is the place."""
+        return 0.1
 
     def infer(op: Any) -> Any:
         check_positive(op, *POOL[1:5])
@@ -109,7 +112,7 @@ class MaxPoolingWithArgmax2D:
     def compute(op: Any, x: Any) -> Any:
         kernel, strides = (op.filter_height, op.filter_width), (op.stride_h, op.stride_w)
         y, at = _greatest(x, *_windows(x, kernel, strides, padding_of(op)))
-        return fuse(op, y), at.astype(np.float32) + np.float32(PLACE_OFFSET)
+        return fuse(op, y), at.astype(np.float32) + np.float32(op.place_offset())
 
 
 @custom_operator("MaxPoolWithArgmax", typed_by="Targmax")
@@ -181,16 +184,17 @@ def image_size(op: Any, dims: Any, within_windows: bool) -> list[Any]:
     return out
 
 
-def margins(counts: Any, sizes: Any, kernel: Any, strides: Any) -> list[int]:
-    """Pixels before the first of an image that windows reach, by rows and columns."""
+def margins(op: Any, counts: Any, sizes: Any) -> list[int]:
+    """Return the pixels before the first of an image that windows reach, by rows and columns."""
+    kernel, strides = (op.filter_height, op.filter_width), (op.stride_h, op.stride_w)
     return [max(0, ((n - 1) * s + k - size) // 2) for n, s, k, size in zip(counts, strides, kernel, sizes)]
 
 
 def _scatter_in_windows(op: Any, x: np.ndarray, index: np.ndarray, y: np.ndarray) -> None:
     """Put each element of x at its place in the window over y that it stands for."""
-    (_, h, w, _), kernel = x.shape, (op.filter_height, op.filter_width)
+    _, h, w, _ = x.shape
     strides = (op.stride_h, op.stride_w)
-    pads = margins((h, w), y.shape[1:3], kernel, strides)
+    pads = margins(op, (h, w), y.shape[1:3])
     with np.errstate(invalid="ignore"):
         i, j = np.divmod(index.astype(np.int64), op.filter_width)
     i += (np.arange(h) * strides[0] - pads[0])[:, None, None]
@@ -222,6 +226,7 @@ class MaxUnpooling2D:
     filter_width = Attr(int, default=0)
     filter_height = Attr(int, default=0)
     fused_activation_function = EnumAttr("ActivationFunctionType", 0)
+    image_size, margins = image_size, margins
 
     def infer(op: Any) -> TensorSpec:
         check_positive(op, *POOL[1:5])

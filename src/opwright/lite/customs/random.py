@@ -19,7 +19,7 @@ from ...ops.definition import Input, Output
 from ..ops import types
 from ..ops.bit_generators import doubles
 from ..ops.definition import EnumAttr
-from ..ops.random import classes_of, filled_spec, generator_of, resume, sampled_spec
+from ..ops.random import classes_of, filled_spec, generator_of, resume, sampled_spec, seeds_of
 from ..ops.shapes import check_one, refuse
 from .definition import CustomOperator, custom_operator
 
@@ -66,6 +66,7 @@ def _filled(name: str, draw: Any, law: str) -> CustomOperator:
         "infer": infer,
         "compute": compute,
         "resume": resume,
+        "seeds": seeds_of,
     }
     return custom_operator(name, typed_by="dtype")(type(name, (), body))
 
@@ -91,7 +92,7 @@ class RandomUniformInt:
     seed2 = Attr(int, default=0)
     dtype = EnumAttr("TensorType", 2)
     generator = Attr(object, default=None)
-    resume = resume
+    resume, seeds = resume, seeds_of
 
     def infer(op: Any) -> TensorSpec:
         for operand in (op.minval, op.maxval):
@@ -125,7 +126,7 @@ class Multinomial:
     seed2 = Attr(int, default=0)
     output_dtype = EnumAttr("TensorType", 4)
     generator = Attr(object, default=None)
-    resume = resume
+    resume, seeds = resume, seeds_of
 
     def infer(op: Any) -> TensorSpec:
         return sampled_spec(op, op.output_dtype)

@@ -47,6 +47,13 @@ class Convolution2DTransposeBias:
     stride_w = Attr(int, default=0)
     stride_h = Attr(int, default=0)
 
+    def result_size(op: Any, size: Any, kernel: Any, stride: int) -> tuple[Any, int]:
+        """Return one size of y, and how much is left out before it."""
+        if size is None or kernel is None:
+            return None, 0
+        spare = max(0, kernel - (size - 1) % stride - 1) if padding_of(op) == "SAME" else 0
+        return stride * (size - 1) + kernel - spare, spare // 2
+
     def infer(op: Any) -> TensorSpec:
         check_positive(op, "stride_w", "stride_h")
         x, f = op.x.spec.shape, op.filter.spec.shape
@@ -60,29 +67,21 @@ class Convolution2DTransposeBias:
             raise refuse("the bias does not fit the filter", found=text(op.bias.spec.shape), wanted=f"[{o}]")
         if h == 0 or w == 0:
             raise refuse("x is an image without pixels", found=text(x), wanted="sizes of at least 1")
-        out = [result_size(op, size, k, s)[0] for size, k, s in ((h, kh, op.stride_h), (w, kw, op.stride_w))]
+        out = [op.result_size(size, k, s)[0] for size, k, s in ((h, kh, op.stride_h), (w, kw, op.stride_w))]
         if None not in (n, *out, o):
             bounded((n, *(a + (k or 0) for a, k in zip(out, (kh, kw))), o), float32, "the image")
         return spec((n, *out, o), float32)
 
     def compute(op: Any, x: Any, filter: Any, bias: Any) -> Any:
         (n, h, w, _), (o, kh, kw, _) = x.shape, filter.shape
-        high, top = result_size(op, h, kh, op.stride_h)
-        wide, left = result_size(op, w, kw, op.stride_w)
+        high, top = op.result_size(h, kh, op.stride_h)
+        wide, left = op.result_size(w, kw, op.stride_w)
         whole = np.zeros((n, op.stride_h * (h - 1) + kh, op.stride_w * (w - 1) + kw, o), np.float32)
         for i in range(kh):
             rows = slice(i, i + op.stride_h * (h - 1) + 1, op.stride_h)
             for j in range(kw):
                 whole[:, rows, j : j + op.stride_w * (w - 1) + 1 : op.stride_w] += x @ filter[:, i, j].T
         return whole[:, top : top + high, left : left + wide] + bias
-
-
-def result_size(op: Any, size: Any, kernel: Any, stride: int) -> tuple[Any, int]:
-    """One size of y, and how much is left out before it."""
-    if size is None or kernel is None:
-        return None, 0
-    spare = max(0, kernel - (size - 1) % stride - 1) if padding_of(op) == "SAME" else 0
-    return stride * (size - 1) + kernel - spare, spare // 2
 
 
 TYPES = ("INT8 INT8", "INT16 INT16")

@@ -92,17 +92,13 @@ def drawn(name: str, numbers: Any, law: str) -> LiteOperator:
         "infer": lambda op: filled_spec(op, float32),
         "compute": compute,
         "resume": resume,
+        "seeds": seeds_of,
     }
     return lite_operator(name)(type(name, (), body))
 
 
 drawn("RANDOM_UNIFORM", uniform, "U[0, 1)")
 drawn("RANDOM_STANDARD_NORMAL", normal, "N(0, 1)")
-
-
-def blocks_of_samples(batch: int, n: int) -> int:
-    """Blocks of words that n samples of each row take of a sequence."""
-    return batch * (-(-n // 4) * 4) * SKIPPED
 
 
 def classes_of(logits: Any, numbers: Any) -> Any:
@@ -132,7 +128,11 @@ class Multinomial:
     y = Output(dtype=int64)
     output_type = EnumAttr("TensorType", 4)
     generator = Attr(object, default=None)
-    resume = resume
+    resume, seeds = resume, seeds_of
+
+    def blocks(op: Any, batch: int, n: int) -> int:
+        """Return the blocks of words that n samples of each row take of a sequence: more than they read."""
+        return batch * (-(-n // 4) * 4) * SKIPPED
 
     def infer(op: Any) -> TensorSpec:
         return sampled_spec(op, op.output_type)
@@ -141,5 +141,5 @@ class Multinomial:
         (batch, _), n = logits.shape, int(num_samples)
         generator, count = generator_of(op), 2 * batch * n
         numbers = doubles(generator.words(count)).reshape(batch, n)
-        generator.skip(blocks_of_samples(batch, n) - -(-count // 4))
+        generator.skip(op.blocks(batch, n) - -(-count // 4))
         return classes_of(logits, numbers).astype(types.dtype_of(op.output_type).np)

@@ -21,6 +21,7 @@ from ...ops.definition import Input, Output
 from ..registration import Registration
 from . import types
 from .definition import lite_operator
+from .external import is_source
 from .shapes import bounded, refuse, text
 from .stablehlo import distinct
 from .windows import reduce_windows, windows_over
@@ -56,6 +57,12 @@ def combination(operators: Sequence[str], arity: int, is_second: bool) -> np.ufu
             wanted=f"one of {', '.join(UFUNCS)}",
         )
     return UFUNCS[operators[0]]
+
+
+def _graph_combination(graph: Graph, may_be_second: bool = False) -> np.ufunc | None:
+    """Return the function of two numbers that a node's graph computes."""
+    is_second = may_be_second and len(graph.inputs) == 2 and graph.outputs == graph.inputs[1:]
+    return combination([node.op.name for node in graph.nodes if not is_source(node)], len(graph.inputs), is_second)
 
 
 def _computation(node: Any, index: int, may_be_second: bool = False) -> np.ufunc | None:
@@ -182,6 +189,10 @@ class StablehloScatter:
     y = Output(like="x")
     update_computation = Attr(Graph)
 
+    def combination(op: Any) -> np.ufunc | None:
+        """Return the function that brings an update in; None for the update itself."""
+        return _graph_combination(op.update_computation, may_be_second=True)
+
     def infer(op: Any) -> TensorSpec:
         return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
 
@@ -239,6 +250,10 @@ class StablehloReduceWindow:
     init_value = Input(any_dtype)
     y = Output(like="x")
     body = Attr(Graph)
+
+    def combination(op: Any) -> np.ufunc | None:
+        """Return the function that reduces a window."""
+        return _graph_combination(op.body)
 
     def infer(op: Any) -> TensorSpec:
         return TensorSpec(None, op.x.spec.dtype)

@@ -89,8 +89,12 @@ class ReduceWindow:
     y = Output(like="x")
     moves = True
 
+    def reducer(op: Any) -> np.ufunc | None:
+        """Return the function of two elements that reduces a window, None for an unknown one."""
+        return REDUCERS.get(op.reduce_function)
+
     def infer(op: Any) -> TensorSpec:
-        if op.reduce_function not in REDUCERS:
+        if op.reducer() is None:
             raise refuse("reduce_function is none", found=op.reduce_function, wanted=", ".join(REDUCERS))
         check_one(op.init_value, "init_value")
         dims = op.x.spec.shape.dims
@@ -103,7 +107,7 @@ class ReduceWindow:
 
     def compute(op: Any, x: Any, init_value: Any, window_shape: Any, window_strides: Any, window_dilations: Any) -> Any:
         lists = (window_shape.tolist(), window_strides.tolist(), window_dilations.tolist())
-        return reduce_windows(x, REDUCERS[op.reduce_function], init_value.reshape(-1)[0], *lists)
+        return reduce_windows(x, op.reducer(), init_value.reshape(-1)[0], *lists)
 
 
 @lite_operator("DILATE")

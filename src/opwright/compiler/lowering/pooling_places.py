@@ -1,8 +1,7 @@
-"""Pools that say where the greatest was, and their inverse, as MediaPipe's and TensorFlow's models have them:
+"""Pools with the places of the greatest elements, and their inverse, as MediaPipe's and TensorFlow's models have them:
 MaxPoolingWithArgmax2D, MaxPoolWithArgmax, MaxUnpooling2D.
 
-Lives here: their rules.  Not here: the operators (lite/customs/pooling.py), the builtin pools
-(compiler/lowering/pooling.py).
+Lives here: their rules.  Not here: other pools (pooling.py).
 """
 
 from __future__ import annotations
@@ -11,16 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from ....compiler.loops.expressions import Expr, apply, arg, const, convert
-from ....compiler.loops.forms import Buffer, Map, Window
-from ....compiler.loops.indexing_forms import MaxPlaces, PutInWindows
-from ....compiler.lowering.context import LoweringContext, NoLowering
-from ....compiler.lowering.elementwise import truth
-from ....compiler.lowering.quantized import clamped
-from ....compiler.lowering.registry import rule
-from ....compiler.lowering.windows import Sliding
-from ....core.dtypes import float32, int32, int64
-from ...customs.pooling import LOWEST, PLACE_OFFSET, image_size, margins, padding_of
+from ...core.dtypes import float32, int32, int64
+from ..loops.expressions import Expr, apply, arg, const, convert
+from ..loops.forms import Buffer, Map, Window
+from ..loops.indexing_forms import MaxPlaces, PutInWindows
+from .context import LoweringContext, NoLowering
+from .elementwise import truth
+from .quantized import clamped
+from .registry import rule
+from .windows import Sliding
 
 
 @rule("MaxPoolingWithArgmax2D")
@@ -29,7 +27,7 @@ def pool_with_places(ctx: LoweringContext) -> None:
     call: Any = ctx.node.call
     if x.dtype is not float32 or len(x.shape) != 4 or not x.size:
         raise NoLowering(f"windows of {x}")
-    window, sizes = Sliding(padding_of(call), (call.stride_h, call.stride_w)).over(
+    window, sizes = Sliding(call.padding_name(), (call.stride_h, call.stride_w)).over(
         x.shape[1:3], (call.filter_height, call.filter_width)
     )
     shape = (x.shape[0], *sizes, x.shape[3])
@@ -39,7 +37,7 @@ def pool_with_places(ctx: LoweringContext) -> None:
     expr = clamped(arg(0, float32), call.fused_activation_function)
 
     def make(whole: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
-        ctx.form(MaxPlaces, whole, x.buffer, results, expr, window, PLACE_OFFSET)
+        ctx.form(MaxPlaces, whole, x.buffer, results, expr, window, call.place_offset())
 
     ctx.with_results(make, *(o.buffer for o in outputs))
 
@@ -77,7 +75,7 @@ def pool_with_indices(ctx: LoweringContext) -> None:
     row = apply("div", tap, columns)
     column = apply("sub", tap, apply("mul", row, columns))
     place = apply("add", apply("add", apply("mul", row, const(w, int32)), column), arg(2, int32))
-    found = truth("greater", arg(1, float32), const(float(LOWEST), float32))
+    found = truth("greater", arg(1, float32), const(float(np.finfo(np.float32).min), float32))
     wider = convert(Expr("select", int32, (found, place, const(0, int32))), int64)
     value = apply("add", apply("mul", wider, const(c, int64)), arg(3, int64))
     ctx.form(Map, index.buffer, (taps, y.buffer, *known), convert(value, index.dtype))
@@ -89,8 +87,8 @@ def unpool(ctx: LoweringContext) -> None:
     call: Any = ctx.node.call
     if any(o.dtype is not float32 for o in (x, places)) or len(x.shape) != 4 or places.shape != x.shape or not x.size:
         raise NoLowering(f"elements {x} at {places}")
-    sizes = image_size(call, x.shape, True)
+    sizes = call.image_size(x.shape, True)
     y = ctx.output((x.shape[0], *sizes, x.shape[3]))
     kernel, strides = (call.filter_height, call.filter_width), (call.stride_h, call.stride_w)
-    top, left = margins(x.shape[1:3], sizes, kernel, strides)
+    top, left = call.margins(x.shape[1:3], sizes)
     ctx.form(PutInWindows, y.buffer, x.buffer, places.buffer, Window(kernel, strides, (1, 1), (top, 0, left, 0)))

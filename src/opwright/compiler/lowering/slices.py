@@ -1,21 +1,20 @@
 """Slices at start vectors that are computed: STABLEHLO_GATHER, STABLEHLO_SCATTER.
 
 Lives here: their rules.
-Not here: GATHER, GATHER_ND and SCATTER_ND (compiler/lowering/lookups.py), what subgraphs do with two numbers
-(reducing.py).
+Not here: GATHER, GATHER_ND and SCATTER_ND (lookups.py), graphs of two numbers (reduce_window.py).
 """
 
 from __future__ import annotations
 
-from ....compiler.loops.forms import Buffer, IndexMap, Move
-from ....compiler.loops.indexing_forms import GatherSlices, ScatterSlices, SliceLayout
-from ....compiler.lowering.context import LoweringContext, NoLowering, Operand
-from ....compiler.lowering.moves import row_major
-from ....compiler.lowering.quantized import same_numbers
-from ....compiler.lowering.registry import rule
-from ....core.dtypes import bool as bool_
-from ....core.dtypes import int32, int64
-from .reducing import OF_TRUTH, joining, numbers_of
+from ...core.dtypes import bool as bool_
+from ...core.dtypes import int32, int64
+from ..loops.forms import Buffer, IndexMap, Move
+from ..loops.indexing_forms import GatherSlices, ScatterSlices, SliceLayout
+from .context import LoweringContext, NoLowering, Operand
+from .moves import row_major
+from .quantized import same_numbers
+from .reduce_window import OF_TRUTH, joining, numbers_of
+from .registry import rule
 
 
 def _vectors(ctx: LoweringContext, indices: Operand, along: int) -> Buffer:
@@ -86,7 +85,7 @@ def scatter(ctx: LoweringContext) -> None:
         raise NoLowering(f"updates {updates} of {x}")
     vectors = _vectors(ctx, indices, int(ctx.attr("index_vector_dim")))
     layout = _layout(x, vectors, updates.shape, mapped, window, inserted)
-    kind = joining(ctx, "update_computation", may_be_second=True)
+    kind = joining(ctx)
     if kind in ("all", "any") and x.dtype is not bool_:
         raise NoLowering(f"{kind} of {x.dtype.name}")
     ctx.form(

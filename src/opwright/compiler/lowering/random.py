@@ -1,9 +1,7 @@
 """Random numbers: RANDOM_UNIFORM, RANDOM_STANDARD_NORMAL, MULTINOMIAL, STABLEHLO_RNG_BIT_GENERATOR; RandomUniform,
 RandomUniformInt, RandomStandardNormal, Multinomial.
 
-Lives here: their rules.
-Not here: the operators (lite/ops/random.py, stablehlo_random.py, lite/customs/random.py), what states are kept in
-(lite/runtime/resources.py).
+Lives here: their rules.  Not here: memory of states (variables.py).
 
 A node draws from the sequence that its reference kernel draws from, wherever that is: so both give the same numbers,
 and take turns.
@@ -15,28 +13,24 @@ import math
 
 import numpy as np
 
-from ....compiler.loops.expressions import Expr, apply, arg, const, convert, scalar, substitute
-from ....compiler.loops.forms import Bitcast, Buffer, IndexMap, Map, Move, View
-from ....compiler.loops.numeric_forms import Advanced, Classes, NormalPairs, RandomWords
-from ....compiler.lowering.context import LoweringContext, NoLowering, Operand
-from ....compiler.lowering.registry import rule
-from ....compiler.lowering.variables import Assignment, Reading, sequence_of
-from ....core.dtypes import float32, float64, int8, int32, int64, uint32, uint64
-from ...ops.random import blocks_of_samples, seeds_of
-from ...ops.stablehlo_random import ALGORITHMS, BITS
-
-PER_BLOCK = ALGORITHMS["PHILOX"][1]
-"""Words of a block of Philox."""
+from ...core.dtypes import float32, float64, int8, int32, int64, uint32, uint64
+from ...scalar.counter_generators import BIT_TYPES, BLOCK_WORDS
+from ..loops.expressions import Expr, apply, arg, const, convert, scalar, substitute
+from ..loops.forms import Bitcast, Buffer, IndexMap, Map, Move, View
+from ..loops.numeric_forms import Advanced, Classes, NormalPairs, RandomWords
+from .context import LoweringContext, NoLowering, Operand
+from .registry import rule
+from .variables import Assignment, Reading, sequence_of
 
 
 def _words(ctx: LoweringContext, count: int, blocks: int | None = None) -> Buffer:
     """The next words of the node's sequence, which goes on behind so many blocks."""
-    memory = sequence_of(ctx, seeds_of(ctx.node.call))
+    memory = sequence_of(ctx, ctx.node.call.seeds())
     state, after = (ctx.new(uint64, memory.shape, f".{name}") for name in ("state", "after"))
     words = ctx.new(uint32, (count,), ".words")
     ctx.form(Reading, state, memory)
     ctx.form(RandomWords, words, state, "philox", True)
-    ctx.form(Advanced, after, state, -(-count // PER_BLOCK) if blocks is None else blocks, True)
+    ctx.form(Advanced, after, state, -(-count // BLOCK_WORDS["philox"]) if blocks is None else blocks, True)
     ctx.form(Assignment, Buffer(f"{memory.name}.after", uint64, memory.shape), after, memory)
     return words
 
@@ -94,7 +88,7 @@ def multinomial(ctx: LoweringContext) -> None:
     y = ctx.output((batch, n))
     if not y.size or y.dtype not in (int32, int64):
         raise NoLowering(f"samples {y}")
-    pairs, value = _doubles(ctx, batch * n, blocks_of_samples(batch, n) if builtin else None)
+    pairs, value = _doubles(ctx, batch * n, ctx.node.call.blocks(batch, n) if builtin else None)
     numbers = ctx.new(float64, (batch * n,), ".numbers")
     ctx.form(Map, numbers, (pairs,), value)
     ctx.form(Classes, y.buffer, logits.buffer, numbers, not builtin)
@@ -103,16 +97,20 @@ def multinomial(ctx: LoweringContext) -> None:
 @rule("STABLEHLO_RNG_BIT_GENERATOR")
 def random_bits(ctx: LoweringContext) -> None:
     state = ctx.operand(0)
-    sizes, per_block, _ = ALGORITHMS[ctx.attr("algorithm") or "DEFAULT"]
+    algorithm = "threefry" if ctx.attr("algorithm") == "THREEFRY" else "philox"
     after, y = ctx.output(state.shape), ctx.output(place=1)
-    if state.dtype is not uint64 or state.shape not in [(n,) for n in sizes] or y.dtype not in BITS or not y.size:
+    if (
+        state.dtype is not uint64
+        or state.shape not in [(n,) for n in ctx.node.call.state_sizes()]
+        or y.dtype not in BIT_TYPES
+        or not y.size
+    ):
         raise NoLowering(f"random bits {y} of {state}")
     count = y.size * y.dtype.size // 4
-    algorithm = "threefry" if ctx.attr("algorithm") == "THREEFRY" else "philox"
     words = ctx.new(uint32, (count,), ".words")
     ctx.form(RandomWords, words, state.buffer, algorithm, False)
     ctx.form(Bitcast if y.dtype is not uint32 else View, y.buffer, words)
-    ctx.form(Advanced, after.buffer, state.buffer, -(-count // per_block), False)
+    ctx.form(Advanced, after.buffer, state.buffer, -(-count // BLOCK_WORDS[algorithm]), False)
 
 
 # ---- under TensorFlow's names ---------------------------------------------------------------------------------------

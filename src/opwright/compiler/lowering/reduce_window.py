@@ -1,7 +1,7 @@
 """Windows over tensors of any rank: REDUCE_WINDOW, STABLEHLO_REDUCE_WINDOW.
 
-Lives here: their rules; `joining`, what a subgraph does with two numbers.
-Not here: pools over images (compiler/lowering/pooling.py), updates joined in place (slices.py).
+Lives here: their rules; `joining`, the kind of reduction that a subgraph of two numbers is.
+Not here: pools over images (pooling.py), updates combined in place (slices.py).
 
 A window of several axes is reduced an axis after the other.
 """
@@ -13,19 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from ....compiler.loops.expressions import arg, const, convert
-from ....compiler.loops.forms import Buffer, Map, Move, ReduceWindow
-from ....compiler.lowering.context import LoweringContext, NoLowering, Operand
-from ....compiler.lowering.elementwise import truth
-from ....compiler.lowering.filling import padded
-from ....compiler.lowering.registry import rule
-from ....core.dtypes import bool as bool_
-from ....core.dtypes import uint8
-from ....core.errors import OpError
-from ....graph import Graph
-from ...ops.external import is_source
-from ...ops.stablehlo_reducing import combination
-from ...ops.windows import REDUCERS
+from ...core.dtypes import bool as bool_
+from ...core.dtypes import uint8
+from ...core.errors import OpError
+from ..loops.expressions import arg, const, convert
+from ..loops.forms import Buffer, Map, Move, ReduceWindow
+from .context import LoweringContext, NoLowering, Operand
+from .elementwise import truth
+from .filling import padded
+from .registry import rule
 
 KINDS: dict[Any, str] = {
     np.add: "sum",
@@ -44,7 +40,7 @@ OF_TRUTH = {"sum": "max", "any": "max", "max": "max", "prod": "min", "all": "min
 def reduce_window(ctx: LoweringContext) -> None:
     x = ctx.operand(0)
     window, strides, dilations = ([int(n) for n in ctx.constant(place)] for place in (2, 3, 4))
-    function = REDUCERS.get(ctx.attr("reduce_function"))
+    function = ctx.node.call.reducer()
     if function is None or not len(window) == len(strides) == len(dilations) == len(x.shape):
         raise NoLowering(f"windows {window} over {x}")
     _windows(ctx, x.buffer, ctx.operand(1), KINDS[function], window, strides, dilations)
@@ -59,7 +55,7 @@ def stablehlo_reduce_window(ctx: LoweringContext) -> None:
         for name in ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
     )
     padding = numbers_of(ctx, "padding") or [0] * (2 * rank)
-    kind = joining(ctx, "body")
+    kind = joining(ctx)
     lists = (window, strides, base, dilations)
     if kind is None or len(padding) != 2 * rank or any(len(numbers) != rank for numbers in lists):
         raise NoLowering(f"windows {window} over {x}")
@@ -79,13 +75,10 @@ def numbers_of(ctx: LoweringContext, name: str) -> list[int]:
     return [int(n) for n in ctx.attr(name) or ()]
 
 
-def joining(ctx: LoweringContext, name: str, may_be_second: bool = False) -> str | None:
-    """Return the kind of reduction by a graph of two numbers, an attribute; None for the second number itself."""
-    graph: Graph = ctx.attr(name)
-    operators = [node.op.name for node in graph.nodes if not is_source(node)]
-    is_second = may_be_second and len(graph.inputs) == 2 and graph.outputs == graph.inputs[1:]
+def joining(ctx: LoweringContext) -> str | None:
+    """Return the kind of reduction by the node's graph of two numbers; None for the second number itself."""
     try:
-        function = combination(operators, len(graph.inputs), is_second)
+        function = ctx.node.call.combination()
     except OpError as error:
         raise NoLowering(error.message) from None
     return None if function is None else KINDS[function]

@@ -1,7 +1,6 @@
-"""Sound as pictures: AudioSpectrogram, Mfcc.
+"""Spectra of sound: AudioSpectrogram, Mfcc.
 
-Lives here: their rules.  Not here: the operators (lite/customs/audio.py), transforms of images
-(compiler/lowering/spectral.py).
+Lives here: their rules.  Not here: transforms of images (spectral.py).
 """
 
 from __future__ import annotations
@@ -10,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ....compiler.loops.expressions import apply, arg, const
-from ....compiler.loops.forms import Buffer, IndexMap, Map, MatMul, Move
-from ....compiler.loops.numeric_forms import Fourier
-from ....compiler.lowering.context import LoweringContext, NoLowering
-from ....compiler.lowering.registry import rule
-from ....compiler.lowering.spectral import part
-from ....core.dtypes import float32
-from ...customs.audio import FLOOR, length_of, mel_weights
+from ...core.dtypes import float32
+from ..loops.expressions import apply, arg, const
+from ..loops.forms import Buffer, IndexMap, Map, MatMul, Move
+from ..loops.numeric_forms import Fourier
+from .context import LoweringContext, NoLowering
+from .registry import rule
+from .spectral import part
 
 
 @rule("AudioSpectrogram")
@@ -29,12 +27,12 @@ def spectrogram(ctx: LoweringContext) -> None:
     if x.dtype is not float32 or len(x.shape) != 2 or x.shape[0] < size or not x.shape[1]:
         raise NoLowering(f"windows of {size} samples of {x}")
     samples, channels = x.shape
-    count, length = 1 + (samples - size) // stride, length_of(size)
+    count, length = 1 + (samples - size) // stride, call.transform_length()
     y = ctx.output((channels, count, length // 2 + 1))
     shape = (channels, count, size)
     rows, shaped = ctx.new(float32, shape, ".windows"), ctx.new(float32, shape, ".shaped")
     ctx.form(Move, rows, (x.buffer,), (IndexMap((0, 0, 0), shape, 0, (1, stride * channels, channels)),))
-    hann = (0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(size) / size)).astype(np.float32)
+    hann = call.hann_window().astype(np.float32)
     window = Buffer(f"{y.buffer.name}.hann", float32, hann.shape, hann)
     ctx.form(Map, shaped, (rows, window), apply("mul", arg(0, float32), arg(1, float32)))
     waves = ctx.new(float32, (*y.shape, 2), ".spectrum")
@@ -57,17 +55,16 @@ def mfcc(ctx: LoweringContext) -> None:
     bands, count = int(call.filterbank_channel_count), int(call.dct_coefficient_count)
     if x.dtype is not float32 or len(x.shape) != 3 or not x.size or rate <= 0:
         raise NoLowering(f"coefficients of {x} at {rate} Hz")
-    weights = mel_weights(x.shape[2], rate, bands, call.lower_frequency_limit, call.upper_frequency_limit)
+    weights = call.mel_weights(x.shape[2], rate)
     if weights is None:
         raise NoLowering("the upper limit is beyond the frequencies")
     y = ctx.output((*x.shape[:2], count))
     roots = ctx.new(float32, x.shape, ".magnitudes")
     ctx.form(Map, roots, (x.buffer,), apply("sqrt", arg(0, float32)))
     energies = ctx.new(float32, (*x.shape[:2], bands), ".energies")
-    loud = apply("log", apply("maximum", arg(0, float32), const(FLOOR, float32)))
+    loud = apply("log", apply("maximum", arg(0, float32), const(call.least_energy(), float32)))
     ctx.form(MatMul, energies, roots, _matrix(f"{y.buffer.name}.bands", weights.T), (), loud)
-    angles = np.multiply.outer(np.arange(count) * (np.pi / bands), np.arange(bands) + 0.5)
-    cosines = _matrix(f"{y.buffer.name}.cosines", (np.sqrt(2.0 / bands) * np.cos(angles)).T)
+    cosines = _matrix(f"{y.buffer.name}.cosines", call.cosines())
     ctx.form(MatMul, y.buffer, energies, cosines, (), arg(0, float32))
 
 
