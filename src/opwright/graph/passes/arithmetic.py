@@ -18,6 +18,7 @@ import numpy as np
 from ..ir import Node, Value
 from .folding import replacement_constant
 from .rewriting import Answer, PatternRewriter, RewriteRule
+from .shapes import same_static_shape
 
 _SMALL = 64  # constants with more elements are not searched for one number
 
@@ -54,14 +55,10 @@ def _beside(node: Node, accept: Callable[[Value], bool], right_only: bool = Fals
 
 def _stays(kept: Value, other: Value, node: Node) -> bool:
     """Whether broadcasting with `other`, a constant, leaves the shape of `kept`, whatever it is."""
-    if _same_static(kept, node.outputs[0]):
+    if same_static_shape(kept, node.outputs[0]):
         return True
     shape, rank = other.shape, kept.shape.rank
     return shape.rank == 0 or (rank is not None and len(shape) <= rank and all(d == 1 for d in shape))
-
-
-def _same_static(a: Value, b: Value) -> bool:
-    return a.shape.is_fully_defined() and a.shape == b.shape
 
 
 def add_zero(node: Node, rewriter: PatternRewriter) -> Answer:
@@ -147,13 +144,13 @@ def select_known(node: Node, rewriter: PatternRewriter) -> Answer:
     assert isinstance(condition, Value)
     truth = _number(condition, "b")
     chosen = None if truth is None else x if truth else y
-    return (chosen,) if isinstance(chosen, Value) and _same_static(chosen, node.outputs[0]) else None
+    return (chosen,) if isinstance(chosen, Value) and same_static_shape(chosen, node.outputs[0]) else None
 
 
 def select_either(node: Node, rewriter: PatternRewriter) -> Answer:
     """where(c, x, x) is x."""
     _, x, y = node.inputs
-    return (x,) if x is y and isinstance(x, Value) and _same_static(x, node.outputs[0]) else None
+    return (x,) if x is y and isinstance(x, Value) and same_static_shape(x, node.outputs[0]) else None
 
 
 def cast_to_the_same(node: Node, rewriter: PatternRewriter) -> Answer:

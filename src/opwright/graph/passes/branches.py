@@ -15,8 +15,8 @@ from .rewriting import Answer, PatternRewriter, RewriteRule
 _LONGEST_CONDITION = 40  # nodes; longer conditions are not worked out ahead
 
 
-def _operands(node: Node) -> tuple[Value, ...]:
-    """What a control node hands to its graphs: all operands but the one that chooses."""
+def control_operands(node: Node) -> tuple[Value, ...]:
+    """Return the operands that a node of control flow passes to its graphs: all but the one that chooses."""
     return tuple(
         v
         for part in (node.inputs if node.op.name == "While" else node.inputs[1:])
@@ -37,7 +37,7 @@ def taken_branch(node: Node, rewriter: PatternRewriter) -> Answer:
         branch = branches[i] if 0 <= i < len(branches) else branches[-1]
     if not _as_known(branch.outputs, node):
         return None  # before anything of it stands here
-    return rewriter.inline(branch, _operands(node), node.name)
+    return rewriter.inline(branch, control_operands(node), node.name)
 
 
 def _as_known(values: Sequence[Value], node: Node) -> bool:
@@ -50,7 +50,7 @@ def first_turn(node: Node) -> bool | None:
     if len(cond.nodes) > _LONGEST_CONDITION or cond.effect is not None:
         return None
     rewriter = PatternRewriter(cond)
-    rewriter.mapping = dict(zip(cond.inputs, _operands(node)))
+    rewriter.mapping = dict(zip(cond.inputs, control_operands(node)))
     for old in cond.nodes:
         fresh = rewriter.remap(old)
         values = fold_constants(fresh, rewriter)
@@ -72,7 +72,7 @@ def same_either_way(node: Node, rewriter: PatternRewriter) -> Answer:
     """A branch node without effects, all of whose branches hand the same operands on."""
     if not node.outputs or node.effect is not None:
         return None
-    operands, found = _operands(node), []
+    operands, found = control_operands(node), []
     for outputs in zip(*(g.outputs for g in node.subgraphs)):
         places = {g.inputs.index(v) if v in g.inputs else None for g, v in zip(node.subgraphs, outputs)}
         place = places.pop()

@@ -30,7 +30,8 @@ def _static(value: Value) -> tuple[int, ...] | None:
     return tuple(value.shape) if value.shape.is_fully_defined() else None  # type: ignore[arg-type]
 
 
-def _same_static(a: Value, b: Value) -> bool:
+def same_static_shape(a: Value, b: Value) -> bool:
+    """Return whether two values have one shape, known without running."""
     return _static(a) is not None and _static(a) == _static(b)
 
 
@@ -41,7 +42,7 @@ def there_and_back(node: Node, rewriter: PatternRewriter) -> Answer:
     producer: Node | None = node
     while producer is not None and producer.op.name in _SAME_ORDER and _static(_first(producer)) is not None:
         start = _first(producer)
-        if _same_static(start, out):
+        if same_static_shape(start, out):
             return (start,)
         producer = start.node
     if start is out or start is _first(node) or node.op.name != "Reshape" or _static(out) is None:
@@ -87,12 +88,12 @@ def transpose(node: Node, rewriter: PatternRewriter) -> Answer:
 
 def same_shape(node: Node, rewriter: PatternRewriter) -> Answer:
     """A shape that is there already, known ahead."""
-    return (_first(node),) if _same_static(_first(node), node.outputs[0]) else None
+    return (_first(node),) if same_static_shape(_first(node), node.outputs[0]) else None
 
 
 def slice_of_everything(node: Node, rewriter: PatternRewriter) -> Answer:
     """Each dimension from its beginning to its end, in steps of one."""
-    if not _same_static(_first(node), node.outputs[0]):
+    if not same_static_shape(_first(node), node.outputs[0]):
         return None
     if node.attrs["new_axis_mask"] or node.attrs["shrink_axis_mask"]:
         return None

@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ...core.constants import GELU_CUBIC, GELU_SLOPE
 from ...core.dtypes import float32
 from ...graph import Graph, Node, Value
@@ -17,15 +19,7 @@ from ...graph.passes import PatternRewriter, RewriteRule
 from ...graph.passes import rewrite as rewrite_graph
 from ...ops import registry
 from .operator_fusion import NO, with_number
-from .rewriter import LiteRewriter, RuleResult, rule_table
-
-
-def _made(value: Value | None, op_name: str) -> Node | None:
-    """The node of that operator, with nothing fused, that makes a value."""
-    node = value.node if value is not None else None
-    if node is None or node.op.name != op_name or node.attrs.get("fused_activation_function", "NONE") != "NONE":
-        return None
-    return node
+from .rewriter import LiteRewriter, RuleResult, definition, fused_activation, rule_table, scalar
 
 
 def _relu(node: Node, low: LiteRewriter) -> RuleResult:
@@ -39,29 +33,29 @@ def _relu(node: Node, low: LiteRewriter) -> RuleResult:
 def _leaky_relu(node: Node, low: LiteRewriter) -> RuleResult:
     """max(x, alpha x), alpha between 0 and 1."""
     for x, y in (tuple(node.operands), tuple(node.operands)[::-1]):
-        product = _made(y, "MUL")
+        product = definition(y, "MUL")
         if product is None or x.dtype is not float32:
             continue
         for slope, other in (tuple(product.operands), tuple(product.operands)[::-1]):
-            alpha = slope.constant
-            if other is x and alpha is not None and alpha.size == 1 and 0 < float(alpha.reshape(-1)[0]) < 1:
-                return low.emit("LEAKY_RELU", x, alpha=float(alpha.reshape(-1)[0]), like=node.outputs[0].spec)
+            alpha = scalar(slope)
+            if other is x and alpha is not None and 0 < float(alpha) < 1:
+                return low.emit("LEAKY_RELU", x, alpha=float(alpha), like=node.outputs[0].spec)
     return NO
 
 
 def _prelu(node: Node, low: LiteRewriter) -> RuleResult:
     """relu(x) - alpha relu(-x), and relu(x) + beta relu(-x) for a constant beta = -alpha."""
     operands = tuple(node.operands)
-    if node.attrs["fused_activation_function"] != "NONE" or node.outputs[0].dtype is not float32:
+    if fused_activation(node) != "NONE" or node.outputs[0].dtype is not float32:
         return NO
     for positive, rest in (operands, operands[::-1]) if node.op.name == "ADD" else (operands,):
-        relu, product = _made(positive, "RELU"), _made(rest, "MUL")
+        relu, product = definition(positive, "RELU"), definition(rest, "MUL")
         if relu is None or product is None:
             continue
         (x,) = relu.operands
         for slope, negative in (tuple(product.operands), tuple(product.operands)[::-1]):
-            inner = _made(negative, "RELU")
-            minus = _made(next(inner.operands), "NEG") if inner is not None else None
+            inner = definition(negative, "RELU")
+            minus = definition(next(inner.operands), "NEG") if inner is not None else None
             if minus is None or next(minus.operands) is not x:
                 continue
             if node.op.name == "ADD":
@@ -75,14 +69,14 @@ def _prelu(node: Node, low: LiteRewriter) -> RuleResult:
 def _softmax(node: Node, low: LiteRewriter) -> RuleResult:
     """exp(x - max x) / sum exp(x - max x) along the last axis."""
     above, total = node.operands
-    exp, sum_node = _made(above, "EXP"), _made(total, "SUM")
-    if exp is None or sum_node is None or node.attrs["fused_activation_function"] != "NONE":
+    exp, sum_node = definition(above, "EXP"), definition(total, "SUM")
+    if exp is None or sum_node is None or fused_activation(node) != "NONE":
         return NO
-    shifted = _made(next(exp.operands), "SUB")
+    shifted = definition(next(exp.operands), "SUB")
     if shifted is None or not _along_last(sum_node, above):
         return NO
     x, most = shifted.operands
-    largest = _made(most, "REDUCE_MAX")
+    largest = definition(most, "REDUCE_MAX")
     if largest is None or not _along_last(largest, x) or x.dtype is not float32:
         return NO
     return low.emit("SOFTMAX", x, beta=1.0, like=node.outputs[0].spec)
@@ -131,8 +125,8 @@ def _factors(value: Value) -> list[Value]:
 
 
 def _number(value: Value) -> float | None:
-    c = value.constant
-    return float(c.reshape(-1)[0]) if c is not None and c.size == 1 and c.dtype.kind == "f" else None
+    number = scalar(value)
+    return float(number) if isinstance(number, np.floating) else None
 
 
 def _scaled(value: Value) -> tuple[Value | None, float]:

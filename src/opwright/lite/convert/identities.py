@@ -15,7 +15,7 @@ from ...core.errors import InvalidArgumentError
 from ...graph import Node, Value
 from ...graph.passes.rewriting import RewriteRule
 from .operator_fusion import NO, is_number
-from .rewriter import LiteRewriter, RuleResult, rule_table
+from .rewriter import LiteRewriter, RuleResult, fused_activation, rule_table
 
 MOST_ELEMENTS = 1 << 10  # that computing a constant may add to the file
 FOLDED = (
@@ -75,17 +75,13 @@ def _same_shape(x: Value, node: Node) -> bool:
     return all(d in (1, f) and d is not None for o in others for d, f in zip(reversed(o or ()), reversed(found)))
 
 
-def _plain(node: Node) -> bool:
-    return node.attrs.get("fused_activation_function", "NONE") == "NONE"
-
-
 def _neutral(number: float, commutes: bool) -> Any:
     """x + 0, x - 0, x * 1, x / 1."""
 
     def lower(node: Node, low: LiteRewriter) -> RuleResult:
         operands = tuple(node.operands)
         for x, c in (operands, operands[::-1]) if commutes else (operands,):
-            if _plain(node) and is_number(c, number) and _same_shape(x, node):
+            if fused_activation(node) == "NONE" and is_number(c, number) and _same_shape(x, node):
                 return x
         return NO
 
@@ -123,7 +119,7 @@ def _same_type(node: Node, low: LiteRewriter) -> RuleResult:
 
 def _one_part(node: Node, low: LiteRewriter) -> RuleResult:
     operands = tuple(node.operands)
-    return operands[0] if len(operands) == 1 and _plain(node) else NO
+    return operands[0] if len(operands) == 1 and fused_activation(node) == "NONE" else NO
 
 
 def _chain(node: Node, low: LiteRewriter) -> RuleResult:
@@ -131,7 +127,7 @@ def _chain(node: Node, low: LiteRewriter) -> RuleResult:
     operands = tuple(node.operands)
     for x, b in (operands, operands[::-1]):
         inner = low.producer(x, node.op.name)
-        if inner is None or b.constant is None or not _plain(inner) or x.dtype is not float32:
+        if inner is None or b.constant is None or fused_activation(inner) != "NONE" or x.dtype is not float32:
             continue
         first, second = inner.operands
         for y, a in ((first, second), (second, first)):

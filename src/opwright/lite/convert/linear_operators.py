@@ -22,7 +22,7 @@ from ...graph.passes.rewriting import RewriteRule
 from ...ops.windows import window
 from .layout import order_of
 from .operator_fusion import LINEAR, NO, bias_of, channels_of
-from .rewriter import LiteRewriter, RuleResult, rule_table
+from .rewriter import LiteRewriter, RuleResult, fused_activation, rule_table
 
 
 def _constant_weights(node: Node, low: LiteRewriter) -> RuleResult:
@@ -113,7 +113,7 @@ def _through_reshape(node: Node, low: LiteRewriter) -> RuleResult:
             continue
         source = next(shaping.operands)
         linear = low.producer(source, *LINEAR)
-        if linear is None or linear.attrs["fused_activation_function"] != "NONE" or bias_of(linear) is None:
+        if linear is None or fused_activation(linear) != "NONE" or bias_of(linear) is None:
             continue
         vector = _per_channel(x, constant, channels_of(linear))
         if vector is None or (source.spec.shape.dims or (None,))[-1] != len(vector):
@@ -180,7 +180,7 @@ def _before(node: Node, low: LiteRewriter, *op_names: str) -> tuple[Node, Value,
     assert isinstance(x, Value)
     assert isinstance(weights, Value)
     made, filter = low.producer(x, *op_names), weights.constant
-    if made is None or filter is None or x.dtype is not float32 or made.attrs["fused_activation_function"] != "NONE":
+    if made is None or filter is None or x.dtype is not float32 or fused_activation(made) != "NONE":
         return None
     if node.op.name == "FULLY_CONNECTED" and not node.attrs["keep_num_dims"] and x.spec.shape.rank != 2:
         return None

@@ -15,7 +15,7 @@ from ...core.constants import CLAMPS, FUSED_CLAMPS
 from ...core.dtypes import float32
 from ...graph import Node, Value
 from ...graph.passes.rewriting import RewriteRule
-from .rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
+from .rewriter import LiteRewriter, NoMatch, RuleResult, definition, fused_activation, rule_table
 
 # Which operand is the filter, which the bias, and where the filter has its output channels.
 LINEAR = {
@@ -73,7 +73,7 @@ def _linear_and_vector(node: Node, low: LiteRewriter, commutes: bool) -> tuple[N
             continue
         n, rank = channels_of(producer), x.spec.shape.rank
         one_a_channel = constant.shape[-1:] == (n,) and constant.size == n
-        if producer.attrs["fused_activation_function"] != "NONE" or rank is None or constant.ndim > rank:
+        if fused_activation(producer) != "NONE" or rank is None or constant.ndim > rank:
             continue
         if constant.size == 1 or one_a_channel:
             return producer, np.broadcast_to(constant.reshape(-1), (n,)), x
@@ -134,7 +134,7 @@ def _scale(node: Node, low: LiteRewriter) -> RuleResult:
 def _activation(node: Node, low: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     producer = low.producer(x, *ACTIVATED)
-    if producer is None or producer.attrs["fused_activation_function"] != "NONE" or x.dtype is not float32:
+    if producer is None or fused_activation(producer) != "NONE" or x.dtype is not float32:
         return NO
     return low.recreate(producer, fused_activation_function=node.op.name, like=node.outputs[0].spec)
 
@@ -173,8 +173,8 @@ def _shifted_relu6(value: Value) -> Value | None:
 
 def _sixth(value: Value) -> Value | None:
     """y of y * (1 / 6) or y / 6."""
-    node = value.node
-    if node is None or node.op.name not in ("MUL", "DIV") or node.attrs["fused_activation_function"] != "NONE":
+    node = definition(value, "MUL", "DIV")
+    if node is None:
         return None
     if node.op.name == "MUL":
         return with_number(node, 1 / 6)
@@ -184,14 +184,15 @@ def _sixth(value: Value) -> Value | None:
 
 def _hard_swish(node: Node, low: LiteRewriter) -> RuleResult:
     """x * (relu6(x + 3) / 6), (x * relu6(x + 3)) / 6 and their kin."""
-    if node.attrs["fused_activation_function"] != "NONE" or node.outputs[0].dtype is not float32:
+    if fused_activation(node) != "NONE" or node.outputs[0].dtype is not float32:
         return NO
     product = node
     outer = _sixth(node.outputs[0])
     if outer is not None:
-        if outer.node is None or outer.node.op.name != "MUL" or outer.node.attrs["fused_activation_function"] != "NONE":
+        inner = definition(outer, "MUL")
+        if inner is None:
             return NO
-        product = outer.node
+        product = inner
     if product.op.name != "MUL":
         return NO
     for x, gate in (tuple(product.operands), tuple(product.operands)[::-1]):
@@ -207,14 +208,14 @@ L2_FLOOR = 1e-12  # the kernel takes max(norm, 1e-6): this floor of the squares 
 def _l2_norm(node: Node, low: LiteRewriter) -> RuleResult:
     """x * rsqrt(max(sum(x * x), 1e-12)) along the last axis, or x / sqrt(...)."""
     root_op = "RSQRT" if node.op.name == "MUL" else "SQRT"
-    if node.attrs["fused_activation_function"] != "NONE":
+    if fused_activation(node) != "NONE":
         return NO
     operands = tuple(node.operands)
     for x, root in (operands, operands[::-1]) if node.op.name == "MUL" else (operands,):
-        floor = _made_by(root, root_op)
-        clamped = _made_by(floor, "MAXIMUM")
-        total = with_number(clamped.node, L2_FLOOR) if clamped is not None and clamped.node is not None else None
-        if root.node is None or floor is None or total is None:
+        root_node = definition(root, root_op)
+        clamped = definition(next(root_node.operands), "MAXIMUM") if root_node is not None else None
+        total = with_number(clamped, L2_FLOOR) if clamped is not None else None
+        if total is None:
             continue
         sum_node = total.node
         if sum_node is None or sum_node.op.name != "SUM" or not sum_node.attrs["keep_dims"]:
@@ -226,14 +227,6 @@ def _l2_norm(node: Node, low: LiteRewriter) -> RuleResult:
         if _is_square_of(squares, x):
             return low.emit("L2_NORMALIZATION", x, like=node.outputs[0].spec)
     return NO
-
-
-def _made_by(value: Value | None, op_name: str) -> Value | None:
-    """The (first) operand of the node of that operator which makes `value`; for MAXIMUM the value itself."""
-    node = value.node if value is not None else None
-    if node is None or node.op.name != op_name:
-        return None
-    return value if op_name == "MAXIMUM" else next(node.operands)
 
 
 def _is_square_of(value: Value, x: Value) -> bool:

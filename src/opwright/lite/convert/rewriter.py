@@ -1,6 +1,6 @@
 """The rewriter of the lite dialect: the interface of the converter's rules.
 
-Lives here: `LiteRewriter`, `NoMatch`, tables of rules, the types that official kernels refuse.
+Lives here: `LiteRewriter`, `NoMatch`, tables of rules, queries of nodes, the types that official kernels refuse.
 Not here: the rules (rules/), the passes that apply them (passes.py), the dialect's operators (lite/ops/).
 """
 
@@ -106,6 +106,23 @@ REFUSED: dict[str, tuple[str, ...]] = {
     "MEAN": ("float16", "int8", "uint8", "int16"),
     **dict.fromkeys(("EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"), ("int8", "uint8")),
 }
+
+
+def scalar(value: Value) -> Any:
+    """Return the element of a constant that has a single one; None otherwise."""
+    constant = value.constant
+    return constant.reshape(-1)[0] if constant is not None and constant.size == 1 else None
+
+
+def fused_activation(node: Node) -> str:
+    """Return the activation that is fused into a node, "NONE" for operators without one."""
+    return str(node.attrs.get("fused_activation_function", "NONE"))
+
+
+def definition(value: Value | None, *op_names: str) -> Node | None:
+    """Return the node that computes a value, if it is one of these operators without a fused activation."""
+    node = value.node if value is not None else None
+    return node if node is not None and node.op.name in op_names and fused_activation(node) == "NONE" else None
 
 
 class LiteRewriter(GraphRewriter):

@@ -64,7 +64,7 @@ def _fully_connected(node: Node, low: LiteRewriter) -> RuleResult:
     x, weights, *bias = node.inputs
     assert isinstance(x, Value)
     assert isinstance(weights, Value)
-    attrs = {k: node.attrs[k] for k in node.attrs} | {"keep_num_dims": False}
+    attrs = {**node.attrs, "keep_num_dims": False}
     if not node.attrs["keep_num_dims"]:
         return NoMatch("these weights came with this version")
     dims = node.outputs[0].spec.shape.dims
@@ -123,7 +123,6 @@ def _grouped_conv(node: Node, low: LiteRewriter) -> RuleResult:
     groups = dims[3] // each
     if not 1 < groups <= MOST_PARTS or channels % groups:
         return NoMatch(f"a convolution of {groups} groups")
-    attrs = {k: node.attrs[k] for k in node.attrs}
 
     def parts(value: Value | None, axis: int) -> Any:
         if value is None:
@@ -132,7 +131,9 @@ def _grouped_conv(node: Node, low: LiteRewriter) -> RuleResult:
             return [low.constant(np.ascontiguousarray(c), value.dtype) for c in np.split(value.constant, groups, axis)]
         return low.emit_many("SPLIT", low.int32(axis), value, num_splits=groups)  # type: ignore[arg-type]
 
-    done = [low.emit("CONV_2D", a, f, b, **attrs) for a, f, b in zip(parts(x, 3), parts(filters, 0), parts(bias, 0))]
+    done = [
+        low.emit("CONV_2D", a, f, b, **node.attrs) for a, f, b in zip(parts(x, 3), parts(filters, 0), parts(bias, 0))
+    ]
     return low.emit("CONCATENATION", tuple(done), axis=3, like=node.outputs[0].spec)
 
 
@@ -142,7 +143,7 @@ def _transpose_conv(node: Node, low: LiteRewriter) -> RuleResult:
     activation = node.attrs["fused_activation_function"]
     if (not bias or bias[0] is None) and activation == "NONE":
         return NoMatch("there is nothing to take apart")
-    attrs = {k: node.attrs[k] for k in node.attrs} | {"fused_activation_function": "NONE"}
+    attrs = {**node.attrs, "fused_activation_function": "NONE"}
     like = node.outputs[0].spec
     y = low.emit("TRANSPOSE_CONV", shape, filters, x, None, like=like, **attrs)
     added = bias[0] if bias and bias[0] is not None else number(low, 0, y)

@@ -130,7 +130,7 @@ def _binary(node: Node, low: LiteRewriter) -> RuleResult:
     if len(out) <= 4 or all(sizes(v) == out for v in node.operands):
         return NoMatch("the operands have one shape already, or few dimensions")
     x, y = (spread(low, v, out) for v in node.operands)
-    return low.emit(node.op.name, x, y, **{k: node.attrs[k] for k in node.attrs}, like=node.outputs[0].spec)
+    return low.recreate(node, x, y)
 
 
 def spread(low: LiteRewriter, x: Value, shape: list[int]) -> Value:

@@ -101,7 +101,7 @@ def _widened(node: Node, low: LiteRewriter, places: tuple[int, ...] | None, wide
             inputs.append(tuple(map(cast, operand)) if isinstance(operand, tuple) else cast(operand))
     if old is None:
         return NoMatch("the types of the operands are older than the operator's version")
-    results = low.emit_many(node.op.name, *inputs, **{k: node.attrs[k] for k in node.attrs})
+    results = low.emit_many(node.op.name, *inputs, **node.attrs)
     return tuple(low.cast(r, v.dtype) if r.dtype is not v.dtype else r for r, v in zip(results, node.outputs))
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from ....core.dtypes import DType, variant
 from ....core.shapes import UNKNOWN, TensorShape
 from ....graph import Graph, Node, Value
+from ....graph.passes.branches import control_operands
 from ..errors import UnsupportedNode
 
 Frames = tuple[tuple[Graph, Node], ...]
@@ -43,12 +44,6 @@ class ListElements:
         self.dtype: DType | None = None
         self.shape = UNKNOWN
         self.items: list[ListItem] = []
-
-
-def operands_of(node: Node) -> tuple[Value, ...]:
-    """What a node of control flow hands to its graphs, in the order of their inputs."""
-    parts = node.inputs if node.op.name == "While" else node.inputs[1:]
-    return tuple(v for part in parts for v in (part if isinstance(part, tuple) else ()))
 
 
 def holds_lists(graph: Graph) -> bool:
@@ -157,7 +152,7 @@ class ListTypes:
                 raise UnlowerableList(node, f"{node.op.name} takes or gives a list")
 
     def _through(self, node: Node, frames: Frames) -> None:
-        operands = operands_of(node)
+        operands = control_operands(node)
         for graph in node.subgraphs:
             for pair in zip(operands, graph.inputs):
                 self._join(node, pair)

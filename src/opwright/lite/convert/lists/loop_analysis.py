@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 from ....core.dtypes import int32, variant
 from ....graph import Graph, Node, Value
-from .element_types import Frames, operands_of
+from ....graph.passes.branches import control_operands
+from ..rewriter import scalar
+from .element_types import Frames
 
 
 class LoopCounter(NamedTuple):
@@ -66,8 +68,7 @@ def _goes_up(body: Graph, place: int) -> bool:
         return False
     operands = tuple(node.operands)
     others = [v for v in operands if v is not body.inputs[place]]
-    one = others[0].constant if len(others) == 1 else None
-    return one is not None and one.size == 1 and int(one.reshape(-1)[0]) == 1
+    return len(others) == 1 and scalar(others[0]) == 1
 
 
 def appends_of(loop: Node, counter: LoopCounter | None) -> dict[int, Node]:
@@ -125,7 +126,7 @@ def _source(value: Value, dim: int, frames: Frames, outside: Frames, known: Any,
     if frames and value in (graph := frames[-1][0]).inputs:
         if len(frames) == len(outside):
             return None
-        operand = operands_of(frames[-1][1])[graph.inputs.index(value)]
+        operand = control_operands(frames[-1][1])[graph.inputs.index(value)]
         return _source(operand, dim, frames[:-1], outside, known, left)
     node = value.node
     if node is None:
@@ -228,11 +229,11 @@ def _one_size(value: Value) -> Iterator[Dim]:
         node = next(node.operands).node
     if node is None or node.op.name != "StridedSlice":
         return
-    whole, begin = next(node.operands).node, tuple(node.operands)[1].constant
-    if whole is not None and whole.op.name == "Shape" and begin is not None and begin.size == 1:
+    whole, begin = next(node.operands).node, scalar(tuple(node.operands)[1])
+    if whole is not None and whole.op.name == "Shape" and begin is not None:
         x = next(whole.operands)
         if x.shape.rank is not None:
-            yield x, int(begin.reshape(-1)[0]) % x.shape.rank
+            yield x, int(begin) % x.shape.rank
 
 
 def _loop(node: Node, value: Value, dim: int) -> Iterator[Dim]:

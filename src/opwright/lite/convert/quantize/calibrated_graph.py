@@ -21,6 +21,7 @@ from ....graph import Graph, Node, Value
 from ....graph.ir import flat
 from ...ops.definition import LiteOperator
 from ...ops.external import is_source
+from ..rewriter import fused_activation
 from .rules import RULES, QuantizationRule
 
 Range = tuple[float, float]
@@ -57,11 +58,6 @@ class CalibratedGraph:
         if array is None:
             return self.ranges.get(value)
         return (float(array.min()), float(array.max())) if array.size and np.isfinite(array).all() else None
-
-
-def fused(node: Node) -> str:
-    """Return the activation that is fused into a node."""
-    return str(node.attrs.get("fused_activation_function", "NONE"))
 
 
 def is_float(value: Value | None) -> TypeGuard[Value]:
@@ -115,7 +111,7 @@ def narrowed(graph: CalibratedGraph) -> dict[Value, Range]:
 def _masked(graph: CalibratedGraph, node: Node, enough: float, added: dict[Value, list[Range]]) -> Range | None:
     """Return the range that the result of a node needs; None where it masks nothing."""
     chooses = node.op.name in CHOICES
-    if not (chooses or node.op.name == "ADD") or fused(node) != "NONE":
+    if not (chooses or node.op.name == "ADD") or fused_activation(node) != "NONE":
         return None
     pair = [operand(node, place) for place in ((1, 2) if chooses else (0, 1))]
     for x, mask in (pair, pair[::-1]):

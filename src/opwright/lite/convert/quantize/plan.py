@@ -29,7 +29,8 @@ from ...format import versions
 from ...ops.definition import LiteOperator
 from ...ops.specs import LiteTensorSpec, Quantization, name_of
 from ..downlevel.driver import version_of
-from .calibrated_graph import CalibratedGraph, constant, fused, is_float, narrowed, operand, producer
+from ..rewriter import fused_activation
+from .calibrated_graph import CalibratedGraph, constant, is_float, narrowed, operand, producer
 from .modes import INT16, Mode
 from .parameters import QuantizationParameters, of_range
 from .rules import ALL, FREE, JOIN, NONE, SAME, LinearOperands, QuantizationRule
@@ -101,9 +102,9 @@ def _declines(graph: CalibratedGraph, node: Node, mode: Mode) -> str | None:
     read = activations(node, rule)
     if any(getattr(v.spec, "is_variable", False) for v in (*read, *node.outputs)):
         return "it reads or writes a variable"
-    if rule.unfused and fused(node) != "NONE":
+    if rule.unfused and fused_activation(node) != "NONE":
         return "its integer kernel takes no fused activation"
-    if fused(node) not in ("NONE", "RELU", *CLAMPS):
+    if fused_activation(node) not in ("NONE", "RELU", *CLAMPS):
         return "no integer kernel takes the activation fused into it"
     if len(read) < len(rule.operands):
         return "an operand is not float32"
@@ -229,7 +230,7 @@ def _assign(
 
 def _least_scale(node: Node, rule: QuantizationRule, read: list[QuantizationParameters]) -> float:
     """Return the least scale of the output that the kernel's arithmetic bears."""
-    clamped = node.op.name in CLAMPS or fused(node) in CLAMPS
+    clamped = node.op.name in CLAMPS or fused_activation(node) in CLAMPS
     return max(LEAST_CLAMPED if clamped else 0.0, _least_of_products(node, rule, read))
 
 
