@@ -292,7 +292,7 @@ class GraphRewriter(GraphBuilder):
 
 
 def has_subgraphs(node: Node) -> bool:
-    """Whether an attribute of a node is a graph or a tuple of graphs."""
+    """Return whether an attribute of a node is a graph or a tuple of graphs."""
     if not node.attrs:
         return False
     for value in node.attrs.values():

@@ -83,7 +83,7 @@ Operand = Value | None | tuple[Value, ...]
 
 
 def flat(operands: Iterable[Any]) -> list[Any]:
-    """The operands with repeated ones spread out, in order; None stays for one that is absent."""
+    """Return operands with repeated ones spread out, in order; None stays for an absent one."""
     return [v for operand in operands for v in (operand if isinstance(operand, tuple) else (operand,))]
 
 
@@ -247,24 +247,24 @@ class Graph:
         return self._effect
 
     def values(self) -> Iterator[Value]:
-        """Every value: the inputs, then each node's outputs."""
+        """Yield every value: the inputs, then each node's outputs."""
         yield from self.inputs
         for node in self.nodes:
             yield from node.outputs
 
     def find(self, name: str) -> Node:
-        """The node of that name. Raises KeyError."""
+        """Return the node of a name. Raises KeyError."""
         for node in self.nodes:
             if node.name == name:
                 return node
         raise KeyError(f"graph {self.name} has no node {name!r}; it has {', '.join(n.name for n in self.nodes)}")
 
     def get_operations(self) -> list[Node]:
-        """The nodes, in program order."""
+        """Return the nodes, in program order."""
         return list(self.nodes)
 
     def as_graph_def(self) -> GraphDef:
-        """The graph as flat records under TensorFlow's names: `.node`, each with `name`, `op`, `input`, `attr`."""
+        """Return flat records with TensorFlow's names: `.node`, each with `name`, `op`, `input`, `attr`."""
         records = [NodeDef(v.name, "Placeholder", [], {"dtype": v.dtype, "shape": v.shape}) for v in self.inputs]
         for node in self.nodes:
             reads = [_reference(v) for v in node.operands]
@@ -313,7 +313,7 @@ def _reference(value: Value) -> str:
 
 
 def same(a: Graph, b: Graph) -> bool:
-    """Whether two graphs are equal in all but where in the user's code they come from."""
+    """Return whether two graphs are equal in all but their source lines."""
     if a.name != b.name or len(a.inputs) != len(b.inputs) or len(a.nodes) != len(b.nodes):
         return False
     pair: dict[Value, Value] = {}

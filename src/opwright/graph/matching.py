@@ -121,7 +121,7 @@ Readers = Mapping[Value, Sequence[Node]]
 
 
 def readers_of(graph: Graph) -> dict[Value, list[Node]]:
-    """The nodes that read each value, in program order."""
+    """Return the nodes that read each value, in program order."""
     found: dict[Value, list[Node]] = {}
     for node in graph.nodes:
         for value in dict.fromkeys(node.operands):
@@ -142,7 +142,7 @@ class Finder:
         self.taken: Set[Node] = frozenset()
 
     def find(self, node: Node, taken: Set[Node]) -> Match | Miss:
-        """The template with its anchor at a node. taken: nodes that belong to other matches.
+        """Match the template with its anchor at a node. taken: nodes that belong to other matches.
 
         A way is what has been matched, and pairs that still have to be; where it ends the one before is tried.
         """
@@ -170,7 +170,7 @@ class Finder:
         return Miss(best.depth, f"there are too many ways to try; the nearest: {best.reason}", node)
 
     def step(self, match: Match, pairs: list[tuple[Any, Any]]) -> Iterator[tuple[Match, list[tuple[Any, Any]]]]:
-        """The ways on from a pair that has to match."""
+        """Return the continuations of a pair that has to match."""
         wanted, found = pairs[-1]
         rest = pairs[:-1]
         if isinstance(wanted, Node):
@@ -201,7 +201,7 @@ class Finder:
             yield match, [*rest, (wanted.node, found.node)]
 
     def nodes(self, match: Match, rest: list[Any], wanted: Node, found: Node) -> Iterator[tuple[Match, list[Any]]]:
-        """The ways on from two nodes: one for each order of operands."""
+        """Return the continuations of two nodes: one for each order of operands."""
         if wanted in match.nodes:
             if match.nodes[wanted] is not found:
                 raise _Declined(f"{found.name} is not {match.nodes[wanted].name}, which is in its place")
@@ -223,7 +223,7 @@ class Finder:
             yield grown, [*rest, *reversed(pairs)]
 
     def attribute(self, captured: dict[str, Any], wanted: Node, found: Node, name: str, value: Any) -> dict[str, Any]:
-        """What is captured, with an attribute of the node."""
+        """Return the captures, with an attribute of the node."""
         there = found.attrs[name]
         key = self.template.attrs.get((wanted, name))
         if key is None:
@@ -237,7 +237,7 @@ class Finder:
         return _with_captured(captured, key, there, found)
 
     def constant(self, match: Match, wanted: Value, found: Value) -> dict[str, Any]:
-        """What is captured, with a constant of the graph."""
+        """Return the captures, with a constant of the graph."""
         value, there = wanted.constant, found.constant
         assert value is not None
         if there is None:
@@ -262,7 +262,7 @@ class Finder:
         return _with_captured(match.captured, key, _number(there), found)
 
     def onward(self, match: Match) -> Iterator[tuple[Match, list[tuple[Any, Any]]]]:
-        """Where a result has not been reached by operands: the ways on to a reader of what was matched."""
+        """Return the continuations at a reader of matched nodes, for a result that operands do not reach."""
         for wanted in self.template.graph.nodes:
             if wanted in match.nodes or wanted.op.name == "Const":
                 continue
@@ -276,7 +276,7 @@ class Finder:
                     return
 
     def check(self, match: Match) -> None:
-        """What only a whole match can be asked. Raises _Declined."""
+        """Check the conditions on a whole match. Raises _Declined."""
         found = set(match.nodes.values())
         kept = {match.values[v] for v in self.results}
         for node in match.nodes.values():
@@ -293,7 +293,7 @@ class Finder:
 
 
 def _orders(node: Node) -> list[tuple[Operand, ...]]:
-    """The orders that its operands may have. Text is joined by Add, in one order."""
+    """Return the orders that a node's operands may have. Text is joined by Add, in one order."""
     if node.op.name in COMMUTATIVE and len(node.inputs) == 2 and not any(v.dtype is string for v in node.operands):
         return [node.inputs, node.inputs[::-1]]
     return [node.inputs]
@@ -340,7 +340,7 @@ def _with_captured(captured: dict[str, Any], key: str, value: Any, found: Any) -
 
 
 def _same_axes(node: Node, name: str, wanted: Any, there: Any) -> bool:
-    """Whether two attributes `axis` are equal once they are counted from the front."""
+    """Return whether two attributes `axis` are equal, counted from the front."""
     if name != "axis" or node.op.name not in AXES_OF_FIRST:
         return False
     rank = next(node.operands).shape.rank
@@ -357,7 +357,7 @@ def _equal_constants(a: Value, b: Value) -> bool:
 
 
 def _number(array: np.ndarray) -> Any:
-    """The Python number of an array of one; a float32 as the shortest decimal that means it, as a person wrote it."""
+    """Return the Python number of an array of one element; of a float32 the shortest decimal that denotes it."""
     value = array.reshape(-1)[0]
     return float(str(value)) if isinstance(value, np.floating) else value.item() if hasattr(value, "item") else value
 

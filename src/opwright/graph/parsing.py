@@ -219,7 +219,7 @@ class _Parser:
         return value
 
     def literal(self) -> Any:
-        """A number or string as Python reads it."""
+        """Return a number or string by Python's syntax."""
         self.peek()
         at = self.tokens[self.i][2]
         source = self.next()
@@ -334,7 +334,7 @@ def _element_type(dtype: DType) -> type:
 
 
 def _fill_in(op: Any, inputs: list[Operand], attrs: dict[str, Any]) -> None:
-    """What later versions of the operator added and an older text does not have: absent inputs, default attributes."""
+    """Add what an older text lacks of later versions of the operator: absent inputs, default attributes."""
     lacking = getattr(op, "inputs", ())[len(inputs) :]
     if all(i.optional for i in lacking):
         inputs += [None] * len(lacking)

@@ -26,7 +26,7 @@ Store = Callable[[np.ndarray], "str | None"]
 
 
 def text(graph: Graph, indent: str = "", store: Store | None = None) -> str:
-    """The graph as text.
+    """Return the graph as text.
 
     store: for text that is to be read back in another process. It takes arrays that are to be kept elsewhere and gives
     the names they have there, None for others; lines of origin name the file without its folder.

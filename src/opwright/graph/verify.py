@@ -50,7 +50,7 @@ VALID: tuple[tuple[str, Callable[[Graph], Iterator[str]]], ...] = (
 
 
 def verify(graph: Graph, after: str = "") -> None:
-    """Raises InternalError naming the rule, the violation and the pass it came after; sub-graphs too."""
+    """Raise InternalError with the rule, the violation and the preceding pass; subgraphs are checked too."""
     for name, rule in VALID:
         for violation in rule(graph):
             raise InternalError(

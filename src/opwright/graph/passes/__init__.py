@@ -1,17 +1,16 @@
-"""Passes that keep a graph's meaning: tables of rules and the short drivers that apply them.
+"""Passes that preserve a graph's meaning: tables of rules and the short drivers that apply them.
 
 Lives here: the order of the passes, `run_passes`, the family's names.
-Not here: choosing kernels or layouts (compiler/), changes of dialect (lite/), functions put into their callers: that is
-done while tracing, by the caller's trace (tracing/inlining.py).
+Not here: choice of kernels and layouts (compiler/), changes of dialect (lite/), inlining of functions, which the
+caller's trace does (tracing/inlining.py).
 
-rewriting.py    what a rule is, the walk
-folding.py      constants computed ahead, equal calls made one
+rewriting.py    rules, and the walk that applies them
+folding.py      constant folding, common subexpressions
 arithmetic.py   identities of numbers
 shapes.py       identities of shape and order
-branches.py     control flow whose way is known
+branches.py     static control flow
 loops.py        loop-invariant code motion
-dead_code.py    nodes that nobody reads
-unused.py       unused outputs and inputs of control flow
+dead_code.py    unused nodes; unused inputs and outputs of control flow
 """
 
 from __future__ import annotations
@@ -25,12 +24,11 @@ from ..ir import Graph
 from ..verify import verify
 from .arithmetic import ARITHMETIC
 from .branches import BRANCHES
-from .dead_code import dead_code
+from .dead_code import dead_code, prune
 from .folding import COMMON, FOLD, FOLD_LIMIT_BYTES
 from .loops import hoist
 from .rewriting import Answer, Pass, PatternRewriter, RewriteRule, rewrite
 from .shapes import SHAPES
-from .unused import prune
 
 __all__ = [
     "BRANCHES",

@@ -1,4 +1,4 @@
-"""Arithmetic that comes to nothing: exact identities of numbers and truth values.
+"""Exact identities of numbers and truth values.
 
 Lives here: ARITHMETIC, the table.  Not here: identities of shape and order (shapes.py).
 
@@ -24,7 +24,7 @@ _SMALL = 64  # constants with more elements are not searched for one number
 
 
 def _number(value: Value, of: str) -> float | None:
-    """The number that a constant holds in all its elements. of: kinds of dtype it may have, as NumPy's letters."""
+    """Return the number that all elements of a constant equal. of: kinds of dtype it may have, as NumPy's letters."""
     array = value.constant
     if array is None or not 0 < array.size <= _SMALL:
         return None
@@ -38,12 +38,12 @@ def _number(value: Value, of: str) -> float | None:
 
 
 def _is(number: Any, wanted: Any) -> bool:
-    """Equal, and of the same sign: 0.0 is not -0.0."""
+    """Return whether numbers are equal and of one sign: 0.0 is not -0.0."""
     return number is not None and number == wanted and math.copysign(1.0, number) == math.copysign(1.0, wanted)
 
 
 def _beside(node: Node, accept: Callable[[Value], bool], right_only: bool = False) -> Answer:
-    """The other operand, if one is accepted as neutral and does not make the result larger."""
+    """Return the other operand, if one is accepted as neutral and does not broadcast the result."""
     x, y = node.inputs
     for kept, neutral in ((x, y),) if right_only else ((x, y), (y, x)):
         assert isinstance(kept, Value)
@@ -54,7 +54,7 @@ def _beside(node: Node, accept: Callable[[Value], bool], right_only: bool = Fals
 
 
 def _stays(kept: Value, other: Value, node: Node) -> bool:
-    """Whether broadcasting with `other`, a constant, leaves the shape of `kept`, whatever it is."""
+    """Return whether broadcasting with `other`, a constant, preserves the shape of `kept`."""
     if same_static_shape(kept, node.outputs[0]):
         return True
     shape, rank = other.shape, kept.shape.rank
@@ -62,37 +62,38 @@ def _stays(kept: Value, other: Value, node: Node) -> bool:
 
 
 def add_zero(node: Node, rewriter: PatternRewriter) -> Answer:
-    """x + -0.0; of integers x + 0."""
+    """Match x + -0.0; of integers x + 0."""
     return _beside(node, lambda v: _is(_number(v, "f"), -0.0) or _number(v, "i") == 0)
 
 
 def subtract_zero(node: Node, rewriter: PatternRewriter) -> Answer:
-    """x - 0.0."""
+    """Match x - 0.0."""
     return _beside(node, lambda v: _is(_number(v, "f"), 0.0) or _number(v, "i") == 0, right_only=True)
 
 
 def multiply_by_one(node: Node, rewriter: PatternRewriter) -> Answer:
-    """x * 1."""
+    """Match x * 1."""
     return _beside(node, lambda v: _number(v, "fi") == 1)
 
 
 def divide_by_one(node: Node, rewriter: PatternRewriter) -> Answer:
-    """x / 1."""
+    """Match x
+    1."""
     return _beside(node, lambda v: _number(v, "fi") == 1, right_only=True)
 
 
 def divide_integers_by_one(node: Node, rewriter: PatternRewriter) -> Answer:
-    """x // 1 of integers; of floats it rounds."""
+    """Match x // 1 of integers; of floats it rounds."""
     return _beside(node, lambda v: _number(v, "i") == 1, right_only=True)
 
 
 def power_of_one(node: Node, rewriter: PatternRewriter) -> Answer:
-    """x ** 1."""
+    """Match x ** 1."""
     return _beside(node, lambda v: _number(v, "fi") == 1, right_only=True)
 
 
 def multiply_integers_by_zero(node: Node, rewriter: PatternRewriter) -> Answer:
-    """x * 0 of integers is 0, where the shape is known."""
+    """Match x * 0 of integers, of a known shape."""
     (out,) = node.outputs
     size = out.shape.num_elements()
     if not out.dtype.is_integer or size is None or size > 1 << 16:
@@ -104,19 +105,19 @@ def multiply_integers_by_zero(node: Node, rewriter: PatternRewriter) -> Answer:
 
 
 def neutral_truth(node: Node, rewriter: PatternRewriter) -> Answer:
-    """x and True, x or False."""
+    """Match x and True, x or False."""
     neutral = node.op.name == "LogicalAnd"
     return _beside(node, lambda v: _number(v, "b") is neutral)
 
 
 def twice(node: Node, rewriter: PatternRewriter) -> Answer:
-    """f(f(x)) is x."""
+    """Match f(f(x)) of an involution, which is x."""
     (inner,) = node.operands
     return tuple(inner.node.operands) if inner.node is not None and inner.node.op is node.op else None
 
 
 def once_is_enough(node: Node, rewriter: PatternRewriter) -> Answer:
-    """f(f(x)) is f(x)."""
+    """Match f(f(x)) of an idempotent function, which is f(x)."""
     (inner,) = node.operands
     made_by = inner.node
     if inner.dtype.is_complex:
@@ -125,13 +126,13 @@ def once_is_enough(node: Node, rewriter: PatternRewriter) -> Answer:
 
 
 def with_itself(node: Node, rewriter: PatternRewriter) -> Answer:
-    """f(x, x) is x."""
+    """Match f(x, x) that is x."""
     x, y = node.inputs
     return (x,) if x is y and isinstance(x, Value) else None
 
 
 def absolute_of_negative(node: Node, rewriter: PatternRewriter) -> Answer:
-    """|-x| is |x|."""
+    """Match |-x|, which is |x|."""
     (inner,) = node.operands
     if inner.node is None or inner.node.op.name != "Neg":
         return None
@@ -139,7 +140,7 @@ def absolute_of_negative(node: Node, rewriter: PatternRewriter) -> Answer:
 
 
 def select_known(node: Node, rewriter: PatternRewriter) -> Answer:
-    """where(True, x, y) is x."""
+    """Match where(True, x, y), which is x."""
     condition, x, y = node.inputs
     assert isinstance(condition, Value)
     truth = _number(condition, "b")
@@ -148,13 +149,13 @@ def select_known(node: Node, rewriter: PatternRewriter) -> Answer:
 
 
 def select_either(node: Node, rewriter: PatternRewriter) -> Answer:
-    """where(c, x, x) is x."""
+    """Match where(c, x, x), which is x."""
     _, x, y = node.inputs
     return (x,) if x is y and isinstance(x, Value) and same_static_shape(x, node.outputs[0]) else None
 
 
 def cast_to_the_same(node: Node, rewriter: PatternRewriter) -> Answer:
-    """A cast that changes nothing."""
+    """Match a cast to the operand's dtype."""
     (x,) = node.operands
     return (x,) if x.dtype is node.outputs[0].dtype else None
 
@@ -175,7 +176,7 @@ _HELD_BY = {
 
 
 def cast_there_and_back(node: Node, rewriter: PatternRewriter) -> Answer:
-    """Into a wider dtype and back."""
+    """Match a cast to a wider dtype and back."""
     (wide,) = node.operands
     if wide.node is None or wide.node.op is not node.op:
         return None
@@ -185,7 +186,7 @@ def cast_there_and_back(node: Node, rewriter: PatternRewriter) -> Answer:
 
 
 def sum_of_one(node: Node, rewriter: PatternRewriter) -> Answer:
-    """AddN of one tensor."""
+    """Match AddN of one tensor."""
     operands = list(node.operands)
     return tuple(operands) if len(operands) == 1 else None
 

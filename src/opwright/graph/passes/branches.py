@@ -1,7 +1,7 @@
-"""Control flow whose way is known ahead.
+"""Simplification of control flow whose direction is static.
 
 Lives here: BRANCHES, rules for If, Case and While.  Not here: what moves out of loops (loops.py), what is dropped
-(unused.py).
+(dead_code.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def control_operands(node: Node) -> tuple[Value, ...]:
 
 
 def taken_branch(node: Node, rewriter: PatternRewriter) -> Answer:
-    """If or Case by a constant: the branch stands here itself."""
+    """Inline the branch of an If or Case with a constant predicate."""
     chooser = node.inputs[0]
     assert isinstance(chooser, Value)
     if chooser.constant is None:
@@ -45,7 +45,7 @@ def _as_known(values: Sequence[Value], node: Node) -> bool:
 
 
 def first_turn(node: Node) -> bool | None:
-    """Whether a While's condition holds at first, worked out from constants; None where that does not do."""
+    """Evaluate a While's condition before the first iteration, if it follows from constants; None otherwise."""
     cond: Graph = node.attrs["cond"]
     if len(cond.nodes) > _LONGEST_CONDITION or cond.effect is not None:
         return None
@@ -60,7 +60,7 @@ def first_turn(node: Node) -> bool | None:
 
 
 def no_turn(node: Node, rewriter: PatternRewriter) -> Answer:
-    """A loop that does not run: its variables are as they came."""
+    """Replace a loop without iterations by its operands."""
     if first_turn(node) is not False:
         return None
     variables = node.inputs[0]
@@ -69,7 +69,7 @@ def no_turn(node: Node, rewriter: PatternRewriter) -> Answer:
 
 
 def same_either_way(node: Node, rewriter: PatternRewriter) -> Answer:
-    """A branch node without effects, all of whose branches hand the same operands on."""
+    """Replace a branch node without effects by operands that all its branches return."""
     if not node.outputs or node.effect is not None:
         return None
     operands, found = control_operands(node), []

@@ -1,15 +1,19 @@
-"""Dead-code elimination: nodes that nobody reads and that change nothing go.
+"""Dead-code elimination: unused nodes, and unused inputs and outputs of control flow.
 
-Lives here: the pass.  Not here: unused outputs and inputs of control flow (unused.py).
+Lives here: `dead_code`; `prune`, for If, Case and While in subgraphs of any depth.
+Not here: redundant nodes that are read (folding.py, arithmetic.py).
 """
 
 from __future__ import annotations
 
-from ..ir import Graph, Node
+from collections.abc import Iterable, Mapping, Sequence
+
+from ..builder import GraphRewriter, has_subgraphs, map_subgraphs
+from ..ir import Graph, Node, Value
 
 
 def dead_code(graph: Graph) -> tuple[Graph, list[str]]:
-    """Drop nodes that nobody reads and that change nothing; a read of state that nobody uses may go as well."""
+    """Drop unused nodes without side effects, unused reads of state included."""
     live = set(graph.outputs)
     kept: list[Node] = []
     dropped: list[str] = []
@@ -22,3 +26,100 @@ def dead_code(graph: Graph) -> tuple[Graph, list[str]]:
     if not dropped:
         return graph, []
     return Graph(graph.name, graph.inputs, kept[::-1], graph.outputs), dropped[::-1]
+
+
+def prune(graph: Graph) -> tuple[Graph, list[str]]:
+    """Narrow If, Case and While to what is read of them, from the last to the first; then the graphs inside."""
+    if not any(map(has_subgraphs, graph.nodes)):
+        return graph, []
+    live = set(graph.outputs)
+    narrowed: dict[Node, tuple[Node, Sequence[int]]] = {}
+    changes: list[str] = []
+    for node in reversed(graph.nodes):
+        read = [i for i, v in enumerate(node.outputs) if v in live]
+        if not read and node.effect != "write":
+            continue  # dead, for `dead_code`
+        narrow = _NARROW.get(node.op.name)
+        if narrow is not None:
+            smaller = map_subgraphs(node, lambda g: prune(dead_code(g)[0])[0])
+            smaller, kept = narrow(smaller, read)
+            if smaller is not node:
+                narrowed[node] = smaller, kept
+                changes.append(f"  {'prune':22} {node.at or '':16} {node!r}  ->  {smaller!r}")
+                node = smaller
+        live.update(node.operands)
+    if not narrowed:
+        return graph, []
+    rewriter = GraphRewriter(graph)
+    for node in graph.nodes:
+        smaller, indices = narrowed.get(node, (node, range(len(node.outputs))))
+        fresh = rewriter.insert(rewriter.remap(smaller))
+        rewriter.mapping.update(zip((node.outputs[i] for i in indices), fresh.outputs))
+    rewriter.nodes = _readable(rewriter.nodes, graph.inputs)
+    return dead_code(rewriter.finish())[0], changes[::-1]
+
+
+def _readable(nodes: Sequence[Node], inputs: Iterable[Value]) -> list[Node]:
+    """Return the nodes whose operands exist: dead nodes may read outputs that were removed."""
+    known = set(inputs)
+    found = []
+    for node in nodes:
+        if all(v in known for v in node.operands):
+            found.append(node)
+            known.update(node.outputs)
+    return found
+
+
+def _narrower(node: Node, inputs: Sequence[object], attrs: Mapping[str, object], kept: Sequence[int]) -> Node:
+    """Return the node with some of its outputs, under their names; the first has the node's, as text requires."""
+    outputs = [node.outputs[i] for i in kept]
+    names = [node.name, *(v.name for v in outputs[1:])][: len(outputs)]
+    return Node(node.op, inputs, {**node.attrs, **attrs}, [v.spec for v in outputs], node.name, node.at, names)  # type: ignore[arg-type]
+
+
+def _reads(graph: Graph) -> set[Value]:
+    return {*graph.outputs, *(v for node in graph.nodes for v in node.operands)}
+
+
+def _branches(node: Node, read: list[int]) -> tuple[Node, list[int]]:
+    """Narrow an If or Case to the outputs that are read, and to the inputs that a branch needs for them."""
+    graphs = [dead_code(Graph(g.name, g.inputs, g.nodes, [g.outputs[i] for i in read]))[0] for g in node.subgraphs]
+    operands = node.inputs[1]
+    assert isinstance(operands, tuple)
+    needed = sorted({g.inputs.index(v) for g in graphs for v in _reads(g) if v in g.inputs})
+    if len(read) == len(node.outputs) and len(needed) == len(operands):
+        return node, read
+    graphs = [Graph(g.name, [g.inputs[i] for i in needed], g.nodes, g.outputs) for g in graphs]
+    names = [k for k, v in node.attrs.items() if isinstance(v, Graph)]
+    attrs: dict[str, object] = dict(zip(names, graphs)) if names else {"branches": tuple(graphs)}
+    return _narrower(node, (node.inputs[0], tuple(operands[i] for i in needed)), attrs, read), read
+
+
+def _while(node: Node, read: list[int]) -> tuple[Node, list[int]]:
+    """Narrow a While to the variables that are read outside, by the condition, or by the body for these."""
+    cond, body = node.attrs["cond"], node.attrs["body"]
+    variables, captured = node.inputs
+    assert isinstance(variables, tuple)
+    assert isinstance(captured, tuple)
+    place = {v: i for graph in (cond, body) for i, v in enumerate(graph.inputs)}
+    needed = set(read) | {place[v] for v in _reads(cond) if v in place}
+    while True:
+        kept = sorted(i for i in needed if i < len(variables))
+        smaller = dead_code(Graph(body.name, body.inputs, body.nodes, [body.outputs[i] for i in kept]))[0]
+        more = needed | {place[v] for v in _reads(smaller) if v in place}
+        if more == needed:
+            break
+        needed = more
+    if len(needed) == len(variables) + len(captured):
+        return node, list(range(len(variables)))
+    order = sorted(needed)
+    outside = [i - len(variables) for i in order if i >= len(variables)]
+    attrs = {
+        "cond": Graph(cond.name, [cond.inputs[i] for i in order], cond.nodes, cond.outputs),
+        "body": Graph(smaller.name, [body.inputs[i] for i in order], smaller.nodes, smaller.outputs),
+    }
+    inputs = (tuple(variables[i] for i in kept), tuple(captured[i] for i in outside))
+    return _narrower(node, inputs, attrs, kept), kept
+
+
+_NARROW = {"If": _branches, "Case": _branches, "While": _while}

@@ -1,4 +1,4 @@
-"""Constants computed ahead, and equal calls made one.
+"""Constant folding and common-subexpression elimination.
 
 Lives here: FOLD and COMMON, tables of one rule each.  Not here: rules that know operators (arithmetic.py, shapes.py).
 """
@@ -52,7 +52,7 @@ def replacement_constant(rewriter: PatternRewriter, node: Node, value: Value, ar
 
 
 def _attr_key(value: Any) -> Any:
-    """What is equal for equal attributes. Raises TypeError for a graph: branches are not compared."""
+    """Return a key that is equal for equal attributes. Raises TypeError for a graph: graphs are not compared."""
     if type(value) is Graph:
         raise TypeError("graphs are not hashed")
     if isinstance(value, np.ndarray):
@@ -66,7 +66,7 @@ def _attr_key(value: Any) -> Any:
 
 
 def common_subexpression(node: Node, rewriter: PatternRewriter) -> Sequence[Value] | None:
-    """Use the earlier node that computes the same."""
+    """Reuse an earlier node that computes the same."""
     if node.op.effect is not None:
         return None
     try:

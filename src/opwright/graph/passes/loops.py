@@ -1,6 +1,6 @@
-"""Loop-invariant code motion: what is the same at every turn is computed once, before the loop.
+"""Loop-invariant code motion: compute values that no iteration changes before the loop.
 
-Lives here: `hoist`.  Not here: loops that do not run (branches.py), variables nobody reads (unused.py).
+Lives here: `hoist`.  Not here: loops without iterations (branches.py), unused variables (dead_code.py).
 
 A pure node moves out of a body if all it reads is the same at every turn: captures, constants, variables that the
 body hands on as they came, and what moved before it. If the loop may not run at all, only nodes move that cannot fail;
@@ -68,7 +68,7 @@ _ANY_SIZE = frozenset({"Shape", "Size", "Rank", "Identity", "StopGradient", "Cas
 
 
 def cannot_fail(node: Node) -> bool:
-    """Whether a node gives an answer for every value of its operands."""
+    """Return whether a node has a result for every value of its operands."""
     name = node.op.name
     if name in _MAY_FAIL and not node.outputs[0].dtype.is_floating:
         return False
@@ -136,7 +136,7 @@ class _InvariantHoister:
         self.outer.update(zip(node.outputs, copy.outputs))
 
     def read_inside(self) -> list[Value]:
-        """Outputs of moved nodes that what stays reads."""
+        """Return the outputs of hoisted nodes that remaining nodes read."""
         made = {v for node in self.moved for v in node.outputs}
         stays = [v for node in self.graph.nodes if node not in self.moved for v in node.operands]
         return [v for v in dict.fromkeys((*stays, *self.graph.outputs)) if v in made]
@@ -164,7 +164,7 @@ def _move_out(loop: Node, rewriter: PatternRewriter) -> Sequence[Value]:
 
 
 def _with_inputs(movers: Sequence[_InvariantHoister]) -> tuple[list[Graph], list[Value]]:
-    """Both graphs of a loop with an input for each value that is now made outside, and those values."""
+    """Add an input to both graphs of a loop for each hoisted value that they read; return the graphs and the values."""
     wanted = [(m, v) for m in movers for v in m.read_inside()]
     graphs = []
     for mover in movers:
@@ -183,7 +183,7 @@ def _with_inputs(movers: Sequence[_InvariantHoister]) -> tuple[list[Graph], list
 
 
 def _without(mover: _InvariantHoister, inputs: list[Value], mapping: dict[Value, Value]) -> Graph:
-    """The graph without what moved, reading inputs instead."""
+    """Return the graph without hoisted nodes, reading inputs instead."""
     rewriter = GraphRewriter(mover.graph)
     rewriter.inputs = inputs
     rewriter.mapping.update(mapping)

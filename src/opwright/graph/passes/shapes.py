@@ -1,4 +1,4 @@
-"""Changes of shape and order that come to nothing, and shapes known ahead.
+"""Identities of shape and order, and static shapes.
 
 Lives here: SHAPES, the table.  Not here: identities of numbers (arithmetic.py).
 
@@ -36,7 +36,7 @@ def same_static_shape(a: Value, b: Value) -> bool:
 
 
 def there_and_back(node: Node, rewriter: PatternRewriter) -> Answer:
-    """A chain of reshapes that ends in the shape it began with, or could begin where it began."""
+    """Match a chain of reshapes that ends in an earlier shape, or starts from an earlier tensor."""
     (out,) = node.outputs
     start: Value = out
     producer: Node | None = node
@@ -51,7 +51,7 @@ def there_and_back(node: Node, rewriter: PatternRewriter) -> Answer:
 
 
 def expand_and_squeeze(node: Node, rewriter: PatternRewriter) -> Answer:
-    """squeeze(expand_dims(x, a), [a]), whatever the sizes."""
+    """Match squeeze(expand_dims(x, a), [a])."""
     inner = _first(node).node
     if inner is None or inner.op.name != "ExpandDims":
         return None
@@ -63,7 +63,7 @@ def expand_and_squeeze(node: Node, rewriter: PatternRewriter) -> Answer:
 
 
 def _order(node: Node) -> tuple[int, ...] | None:
-    """The permutation of a Transpose; None where the rank is not known."""
+    """Return the permutation of a Transpose; None if the rank is unknown."""
     perm, rank = node.attrs["perm"], _first(node).shape.rank
     if rank is None:
         return None
@@ -71,7 +71,7 @@ def _order(node: Node) -> tuple[int, ...] | None:
 
 
 def transpose(node: Node, rewriter: PatternRewriter) -> Answer:
-    """An order that is none, or of another transpose."""
+    """Drop an identity permutation, or compose two transposes."""
     order = _order(node)
     if order is None:
         return None
@@ -87,12 +87,12 @@ def transpose(node: Node, rewriter: PatternRewriter) -> Answer:
 
 
 def same_shape(node: Node, rewriter: PatternRewriter) -> Answer:
-    """A shape that is there already, known ahead."""
+    """Match an operator whose result has the static shape of its operand."""
     return (_first(node),) if same_static_shape(_first(node), node.outputs[0]) else None
 
 
 def slice_of_everything(node: Node, rewriter: PatternRewriter) -> Answer:
-    """Each dimension from its beginning to its end, in steps of one."""
+    """Match a strided slice of all elements."""
     if not same_static_shape(_first(node), node.outputs[0]):
         return None
     if node.attrs["new_axis_mask"] or node.attrs["shrink_axis_mask"]:
@@ -103,14 +103,14 @@ def slice_of_everything(node: Node, rewriter: PatternRewriter) -> Answer:
 
 
 def one_part(node: Node, rewriter: PatternRewriter) -> Answer:
-    """Joining one tensor, or splitting into one."""
+    """Match a concatenation of one tensor, or a split into one."""
     operands = node.inputs[0]
     several = operands if isinstance(operands, tuple) else (operands,)
     return (several[0],) if len(several) == len(node.outputs) == 1 and several[0] is not None else None
 
 
 def no_axes(node: Node, rewriter: PatternRewriter) -> Answer:
-    """A reduction over no axes, a reversal of none."""
+    """Match a reduction or reversal over no axes."""
     axes = node.attrs["axis"]
     if node.op.name == "Sum" and not _first(node).dtype.is_integer:
         return None  # NumPy's sum begins with 0.0, which makes -0.0 to 0.0
@@ -118,7 +118,7 @@ def no_axes(node: Node, rewriter: PatternRewriter) -> Answer:
 
 
 def all_constant(wanted: int, position: int) -> Callable[[Node, PatternRewriter], Answer]:
-    """The rule for operators whose operand at a position does nothing if all its elements are `wanted`."""
+    """Return the rule for operators that are the identity if all elements of an operand are `wanted`."""
 
     def rule(node: Node, rewriter: PatternRewriter) -> Answer:
         value = node.inputs[position]
@@ -130,7 +130,7 @@ def all_constant(wanted: int, position: int) -> Callable[[Node, PatternRewriter]
 
 
 def unpack_of_pack(node: Node, rewriter: PatternRewriter) -> Answer:
-    """The tensors that were stacked along the axis that is taken apart."""
+    """Match an unstacking along the axis of a stack."""
     inner = _first(node).node
     if inner is None or inner.op.name != "Pack":
         return None
@@ -142,7 +142,7 @@ def unpack_of_pack(node: Node, rewriter: PatternRewriter) -> Answer:
 
 
 def known_shape(node: Node, rewriter: PatternRewriter) -> Answer:
-    """Shape, size and rank of what has them known ahead."""
+    """Replace shape, size and rank by constants, where they are static."""
     (x,), (out,) = tuple(node.operands), node.outputs
     known: Any = x.shape.rank if node.op.name == "Rank" else _static(x)
     if known is None:

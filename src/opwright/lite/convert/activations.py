@@ -23,7 +23,7 @@ from .rewriter import LiteRewriter, RuleResult, definition, fused_activation, ru
 
 
 def _relu(node: Node, low: LiteRewriter) -> RuleResult:
-    """max(x, 0)."""
+    """Match max(x, 0)."""
     x = with_number(node, 0.0)
     if x is None or x.dtype is not float32 or x.constant is not None or x.spec.shape != node.outputs[0].spec.shape:
         return NO
@@ -31,7 +31,7 @@ def _relu(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _leaky_relu(node: Node, low: LiteRewriter) -> RuleResult:
-    """max(x, alpha x), alpha between 0 and 1."""
+    """Match max(x, alpha x), alpha between 0 and 1."""
     for x, y in (tuple(node.operands), tuple(node.operands)[::-1]):
         product = definition(y, "MUL")
         if product is None or x.dtype is not float32:
@@ -44,7 +44,7 @@ def _leaky_relu(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _prelu(node: Node, low: LiteRewriter) -> RuleResult:
-    """relu(x) - alpha relu(-x), and relu(x) + beta relu(-x) for a constant beta = -alpha."""
+    """Match relu(x) - alpha relu(-x), and relu(x) + beta relu(-x) for a constant beta = -alpha."""
     operands = tuple(node.operands)
     if fused_activation(node) != "NONE" or node.outputs[0].dtype is not float32:
         return NO
@@ -67,7 +67,8 @@ def _prelu(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _softmax(node: Node, low: LiteRewriter) -> RuleResult:
-    """exp(x - max x) / sum exp(x - max x) along the last axis."""
+    """Match exp(x - max x)
+    sum exp(x - max x) along the last axis."""
     above, total = node.operands
     exp, sum_node = definition(above, "EXP"), definition(total, "SUM")
     if exp is None or sum_node is None or fused_activation(node) != "NONE":
@@ -83,7 +84,7 @@ def _softmax(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _along_last(node: Node, x: Value) -> bool:
-    """Whether a node reduces `x` along its last axis, keeping it."""
+    """Return whether a node reduces `x` along its last axis, keeping it."""
     found, axes = node.operands
     rank = x.spec.shape.rank
     if found is not x or rank is None or axes.constant is None or not node.attrs["keep_dims"]:
@@ -104,14 +105,16 @@ ACTIVATIONS = rule_table(
 
 
 def find_gelu(graph: Graph) -> tuple[Graph, list[str]]:
-    """The graph with x (1 + erf(x / sqrt 2)) / 2 and its form by tanh as Gelu, however the factors are grouped."""
+    """Replace x (1 + erf(x
+    sqrt 2))
+    2, and the approximation by tanh, by Gelu, however the factors are grouped."""
     if not any(node.op.name in ("Erf", "Tanh") for node in graph.nodes):
         return graph, []
     return rewrite_graph(graph, (RewriteRule("gelu", "Mul", _gelu, "its definition"),))
 
 
 def _factors(value: Value) -> list[Value]:
-    """What a product is of, constants and divisions by constants among them."""
+    """Return the factors of a product, constants and divisions by constants included."""
     found: list[Value] = []
     rest = [value]
     while rest and len(found) < 8:
@@ -130,7 +133,7 @@ def _number(value: Value) -> float | None:
 
 
 def _scaled(value: Value) -> tuple[Value | None, float]:
-    """x and c of c x, the constant as a factor or a divisor."""
+    """Return x and c of c x, with the constant as a factor or a divisor."""
     node = value.node
     if node is not None and node.op.name == "RealDiv":
         x, c = node.operands
@@ -152,7 +155,7 @@ def _near(a: float, b: float) -> bool:
 
 
 def _gelu(node: Node, rewriter: PatternRewriter) -> Sequence[Value] | Node | None:
-    """x, a half, and 1 + erf(...) or 1 + tanh(...) multiplied in any order."""
+    """Match a product of x, a half, and 1 + erf(...) or 1 + tanh(...), in any order."""
     factors = _factors(node.outputs[0])
     numbers = [c for v in factors if (c := _number(v)) is not None]
     others = [v for v in factors if _number(v) is None]
@@ -183,7 +186,8 @@ def _plus_one(value: Value) -> Value | None:
 
 
 def _is_cubic(value: Value, x: Value) -> bool:
-    """sqrt(2 / pi) (x + 0.044715 x^3)."""
+    """Return whether a value is sqrt(2
+    pi) (x + 0.044715 x^3)."""
     inner, factor = _scaled(value)
     if inner is None or inner.node is None or inner.node.op.name != "Add" or not _near(factor, GELU_SLOPE):
         return False
@@ -199,7 +203,7 @@ def _is_cubic(value: Value, x: Value) -> bool:
 
 
 def _power_of(value: Value, x: Value) -> float:
-    """n where the value is x to the n-th; else nan."""
+    """Return n if the value is x to the n-th power; nan otherwise."""
     if value is x:
         return 1
     node = value.node

@@ -19,7 +19,7 @@ from ...ops import registry
 
 
 def sink(graph: Graph) -> tuple[Graph, list[str]]:
-    """The graph whose If, Case and While read constants inside."""
+    """Move constant operands of If, Case and While into their graphs."""
     if not any(map(has_subgraphs, graph.nodes)):
         return graph, []
     rewriter = PatternRewriter(graph)
@@ -38,7 +38,7 @@ def sink(graph: Graph) -> tuple[Graph, list[str]]:
 
 
 def with_constants(graph: Graph, operands: Sequence[Value]) -> Graph:
-    """The graph without the inputs whose operand is a constant; it has the constants itself."""
+    """Return a graph with constants in place of the inputs whose operands are constant."""
     const = registry.get("Const")
     rewriter = GraphRewriter(graph)
     rewriter.inputs = [v for v, operand in zip(graph.inputs, operands) if operand.constant is None]
@@ -96,7 +96,7 @@ def _while(node: Node) -> Sunk:
 
 
 def _sunk_after(graph: Graph, first: int, operands: Sequence[Value]) -> Graph:
-    """As with_constants, of the inputs from `first` on."""
+    """Apply `with_constants` to the inputs from `first` on."""
     return with_constants(graph, (*graph.inputs[:first], *operands))
 
 

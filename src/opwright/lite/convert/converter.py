@@ -110,7 +110,7 @@ class TFLiteConverter:
 
     @classmethod
     def from_concrete_functions(cls, funcs: Sequence[Any], trackable_obj: Any = None) -> TFLiteConverter:
-        """A converter of these functions, each of which becomes a signature of the model.
+        """Return a converter of functions, each of which becomes a signature of the model.
 
         funcs: of `Function.get_concrete_function()`. trackable_obj: what owns their variables.
         raises InvalidArgumentError where they are something else or none
@@ -132,7 +132,7 @@ class TFLiteConverter:
     def from_saved_model(
         cls, saved_model_dir: Any, signature_keys: Sequence[str] | None = None, tags: Any = None
     ) -> TFLiteConverter:
-        """A converter of the signatures of a saved model.
+        """Return a converter of the signatures of a saved model.
 
         signature_keys: which of them; all by default. tags: accepted for TensorFlow's sake.
         raises what `saved_model.load` raises; ValueError for a model without signatures, or a key that is none
@@ -156,7 +156,7 @@ class TFLiteConverter:
 
     @classmethod
     def from_keras_model(cls, model: Any) -> TFLiteConverter:
-        """A converter of what calling a layer or model does, as for inference.
+        """Return a converter of the call of a layer or model, in inference mode.
 
         raises ValueError for what is neither, and for a model whose inputs' shapes are not known yet
         """
@@ -178,7 +178,7 @@ class TFLiteConverter:
         return cls([call.get_concrete_function()], model)
 
     def convert(self) -> bytes:
-        """The bytes of the .tflite file; the same functions and settings always give the same bytes.
+        """Return the bytes of the .tflite file; the same functions and settings always yield the same bytes.
 
         raises ConverterError naming each operator that has no place in the file, its lines, and the ways out
         """
@@ -222,7 +222,7 @@ class TFLiteConverter:
         return AllowedOperators(not flex or len(sets) > 1, self.allow_custom_ops, flex, account.operators)
 
     def _lower(self, frozen: Graph, unsupported: list[UnsupportedNode], account: FusionAccount) -> Graph:
-        """One function's graph through all stages that make it one of the lite dialect."""
+        """Run all stages that bring one function's graph into the lite dialect."""
         graph = fuse_patterns(fuse(frozen, self.allow_custom_ops), account)
         without_lists = lower_lists(graph, unsupported, self.target_spec.runtime)
         if without_lists is not graph:
@@ -260,7 +260,7 @@ def signature_of(concrete: Any, graph: Graph, key: str, number: int) -> Signatur
 
 
 def keys_of(functions: list[Any]) -> list[str]:
-    """The signature key of each function: the usual one where there is one function, else their names, made unique."""
+    """Return the signature key of each function: the default one for a single function, else unique names."""
     if len(functions) == 1:
         return [DEFAULT_KEY]
     keys: list[str] = []

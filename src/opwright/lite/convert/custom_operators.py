@@ -44,7 +44,7 @@ class CustomNode(NamedTuple):
 
 
 def in_least_version(node: Node, is_read: Callable[[Value], bool]) -> CustomNode:
-    """A node of an operator of one's own, stamped. is_read: whether anybody reads a value."""
+    """Stamp a node of a user's operator with its least version. is_read: returns whether a value is used."""
     op: Any = node.op
     if isinstance(op, ExternalOp):
         return CustomNode(node.attrs["version"], node.inputs, node.outputs)
@@ -58,8 +58,9 @@ def in_least_version(node: Node, is_read: Callable[[Value], bool]) -> CustomNode
 
 
 def custom_options(node: Node, version: int, version_inside: bool) -> dict[str, Any]:
-    """The attributes that this version of the operator has, also those with their default: what was meant stays so
-    when a default changes.
+    """Return the attributes that this version of the operator has.
+
+    Defaults are included: a file keeps its meaning when a default changes.
 
     raises InvalidArgumentError for an attribute that options cannot hold
     """
@@ -101,7 +102,7 @@ class ImplementsAttribute(NamedTuple):
 
 
 def fuse(graph: Graph, allow_custom_ops: bool) -> Graph:
-    """The graph, and those in its nodes, with marked calls replaced by fused operators, and no marks."""
+    """Replace marked calls in a graph and its subgraphs by fused operators, and remove the marks."""
 
     def results(node: Node, rewriter: PatternRewriter) -> Sequence[Value] | Node:
         wanted = read_implements(node.attrs["implements"])
@@ -129,7 +130,7 @@ def _marks(graph: Graph) -> Iterator[Node]:
 
 
 def read_implements(text: str) -> ImplementsAttribute:
-    """The name and attributes in a protocol-buffer text of `name` and `attr`s, or the name alone.
+    """Return the name and attributes in a protocol-buffer text of `name` and `attr`s, or the name alone.
 
     raises InvalidArgumentError where the text begins like one and is none
     """
@@ -148,7 +149,7 @@ def read_implements(text: str) -> ImplementsAttribute:
 
 
 def _attribute(fields: list[tuple[str, Any]]) -> Any:
-    """The value in the fields of an AttrValue. A type is the number of the file's TensorType, as others write it."""
+    """Return the value in the fields of an AttrValue. A type is the number of the file's TensorType."""
     for kind, value in fields:
         if kind == "list":
             return [_attribute([item]) for item in value]

@@ -28,13 +28,13 @@ class UnsupportedNode(NamedTuple):
 
     @property
     def flex(self) -> bool:
-        """Whether a Flex operator might hold it; one that was tried and could not says so among its reasons."""
+        """Return whether a Flex operator might hold the node; a failed attempt is among the reasons."""
         tried = any(reason.startswith("flex: ") for reason in self.reasons)
         return self.custom and not tried and bool(getattr(self.node.op, "catalogue", False))
 
 
 def report(unsupported: Sequence[UnsupportedNode]) -> ConverterError:
-    """One error for all of them: each operator once, with its nodes, their lines, why, and what can be done."""
+    """Return one error for all nodes: each operator once, with its nodes, their lines, the reasons, and remedies."""
     by_name: dict[str, list[UnsupportedNode]] = {}
     for node in unsupported:
         by_name.setdefault(node.node.op.name, []).append(node)

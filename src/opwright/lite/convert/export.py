@@ -74,7 +74,7 @@ class ModuleExporter:
             self.model.metadata.append(objects.Metadata(name=name, buffer=self.buffer(contents)))
 
     def buffer(self, contents: bytes) -> int:
-        """The index of the buffer with these bytes."""
+        """Return the index of the buffer with these bytes."""
         index = self._buffer_of.get(contents)
         if index is None:
             index = self._buffer_of[contents] = len(self.buffers)
@@ -82,7 +82,7 @@ class ModuleExporter:
         return index
 
     def code(self, node: Node, version: int = 1) -> int:
-        """The index of the operator code; builtins share one each, customs one for each version."""
+        """Return the index of the operator code: one for each builtin, one for each version of a custom operator."""
         lite = isinstance(node.op, LiteOperator)
         key = (node.op.name if lite else f"custom {node.op.name}", version)
         index = self._code_of.get(key)
@@ -200,7 +200,7 @@ class ModuleExporter:
 
 
 def _values_read(graph: Graph) -> Callable[[Value], bool]:
-    """Whether a node of the graph reads a value, or it is an output of the graph."""
+    """Return a predicate: whether a node of the graph reads a value, or the graph returns it."""
     return {*(v for node in graph.nodes for v in node.operands), *graph.outputs}.__contains__
 
 

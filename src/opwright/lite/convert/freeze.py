@@ -42,8 +42,9 @@ class FrozenFunctions(NamedTuple):
 
 
 def freeze(functions: Sequence[Any], keep_written: bool = True) -> FrozenFunctions:
-    """The graphs of functions: captured tensors, and reads of variables nobody writes, are Const nodes with their
-    values of this moment.
+    """Return the graphs of functions without captures.
+
+    Captured tensors, and reads of variables that none of them writes, become Const nodes of the current values.
 
     keep_written: False to refuse functions that write variables.
     raises ConverterError where a function uses a variable in a way that files have no form for, returns a variable
@@ -95,7 +96,7 @@ class _CapturedInputs:
 
 
 def _inside(node: Node, handles: dict[Value, Variable]) -> Iterator[tuple[Graph, dict[Value, Variable]]]:
-    """The graphs a node holds, each with those of its inputs that are handles."""
+    """Yield the graphs that a node holds, each with those of its inputs that are handles."""
     operands = flat(node.inputs[-HANDED_ON.get(node.op.name, 0) :])
     places = [(i, handles[v]) for i, v in enumerate(operands) if v in handles]
     for graph in node.subgraphs:
@@ -103,7 +104,7 @@ def _inside(node: Node, handles: dict[Value, Variable]) -> Iterator[tuple[Graph,
 
 
 def _writes(graph: Graph, handles: dict[Value, Variable]) -> Iterator[tuple[Node, Variable]]:
-    """Each node that writes a variable, in graphs of any depth, with the variable."""
+    """Yield each node that writes a variable, with the variable, in subgraphs too."""
     for node in graph.nodes:
         touched = [handles[v] for v in node.operands if v in handles]
         if not touched:
@@ -155,7 +156,7 @@ class _FreezingRewriter(CatalogueRewriter):
         self._read: dict[int, Value] = {}
 
     def run(self, inputs: Sequence[Value]) -> Graph:
-        """The new graph."""
+        """Return the new graph."""
         self.inputs = list(inputs)
         for node in self.source.nodes:
             self.begin(node)
@@ -175,7 +176,7 @@ class _FreezingRewriter(CatalogueRewriter):
             self.copy(node)
 
     def _value_of(self, variable: Variable, node: Node) -> Value:
-        """The constant that a variable is; one in a graph."""
+        """Return the constant that replaces a variable, one for each graph."""
         found = self._read.get(id(variable))
         if found is None:
             name = node.inputs[0].name  # type: ignore[union-attr]
@@ -183,7 +184,7 @@ class _FreezingRewriter(CatalogueRewriter):
         return found
 
     def _control(self, node: Node) -> None:
-        """A node that hands variables into its graphs: those that are constants are handed no more."""
+        """Copy a node that passes variables into its graphs, without those that are constants."""
         at = len(node.inputs) - HANDED_ON[node.op.name]
         lists: Any = node.inputs[at:]
         handed = flat(lists)
@@ -218,7 +219,7 @@ class FileVariable(NamedTuple):
 
 
 def kept_variables(variables: Iterable[Variable]) -> dict[int, FileVariable]:
-    """Variables by id, with a name each that no other has: their own, with _1, _2 ... where two are called the same.
+    """Return variables by id, each with a unique name: its own, or with _1, _2, ... appended.
 
     raises ConverterError for strings, which the official run time's variables do not hold
     """
@@ -243,7 +244,7 @@ def kept_variables(variables: Iterable[Variable]) -> dict[int, FileVariable]:
 
 
 def initialized(graphs: Sequence[Graph], variables: Sequence[FileVariable]) -> list[Graph]:
-    """The graphs of all signatures, each beginning with a CALL_ONCE of the subgraph that sets the variables."""
+    """Prepend a CALL_ONCE of the subgraph that initialises the variables to the graphs of all signatures."""
     if not variables:
         return list(graphs)
     init = _init(variables)

@@ -49,7 +49,7 @@ KINDS = "fiub"
 
 
 def _fold(node: Node, low: LiteRewriter) -> RuleResult:
-    """All operands are constants: so is the result, if that is not much larger."""
+    """Fold a node of constants, unless the result is much larger."""
     operands = tuple(node.operands)
     constants = [v.constant for v in operands]
     if not operands or any(c is None or c.dtype.kind not in KINDS for c in constants):
@@ -65,7 +65,7 @@ def _fold(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _same_shape(x: Value, node: Node) -> bool:
-    """Whether the result has the shape of `x`: known to, or as nothing else can make it another."""
+    """Return whether the result has the shape of `x`, as known or because no other operand can change it."""
     found, wanted = x.spec.shape.dims, node.outputs[0].spec.shape.dims
     if found is None or wanted is None or x.dtype is not node.outputs[0].dtype:
         return False
@@ -76,7 +76,8 @@ def _same_shape(x: Value, node: Node) -> bool:
 
 
 def _neutral(number: float, commutes: bool) -> Any:
-    """x + 0, x - 0, x * 1, x / 1."""
+    """Match x + 0, x - 0, x * 1, x
+    1."""
 
     def lower(node: Node, low: LiteRewriter) -> RuleResult:
         operands = tuple(node.operands)
@@ -123,7 +124,7 @@ def _one_part(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _chain(node: Node, low: LiteRewriter) -> RuleResult:
-    """(x + a) + b is x + (a + b), and so with products."""
+    """Reassociate (x + a) + b to x + (a + b), and products likewise."""
     operands = tuple(node.operands)
     for x, b in (operands, operands[::-1]):
         inner = low.producer(x, node.op.name)

@@ -45,7 +45,7 @@ NO = NoMatch("")
 
 
 def order_of(node: Node | None) -> list[int] | None:
-    """The order of a TRANSPOSE with constant order."""
+    """Return the permutation of a TRANSPOSE, if it is constant."""
     if node is None or node.op.name != "TRANSPOSE":
         return None
     _, order = node.operands
@@ -57,7 +57,7 @@ def _inverse(order: Sequence[int]) -> list[int]:
 
 
 def _transpose(node: Node, low: LiteRewriter) -> RuleResult:
-    """Twice is once, or not at all."""
+    """Compose two transposes into one or none."""
     x, _ = node.operands
     order = order_of(node)
     if order is None:
@@ -75,7 +75,7 @@ def _transpose(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _reshape(node: Node, low: LiteRewriter) -> RuleResult:
-    """Only the last shape counts; a shape that is there already needs nothing."""
+    """Drop a reshape before another one, or to the shape that its operand has."""
     x, shape = node.operands
     found, wanted = x.spec.shape, node.outputs[0].spec.shape
     if found.is_fully_defined() and found == wanted:
@@ -86,7 +86,7 @@ def _reshape(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _put_in(node: Node, low: LiteRewriter) -> RuleResult:
-    """EXPAND_DIMS or SQUEEZE of what is shaped anew anyway."""
+    """Merge EXPAND_DIMS or SQUEEZE with a neighbouring reshape."""
     inner = low.producer(next(node.operands), "RESHAPE")
     wanted = node.outputs[0].spec.shape.dims
     if inner is None or wanted is None or wanted.count(None) > 1:
@@ -96,7 +96,7 @@ def _put_in(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _move_ones(node: Node, low: LiteRewriter) -> RuleResult:
-    """A transpose that moves dimensions of size 1 only."""
+    """Replace a transpose that moves dimensions of size 1 alone by a reshape."""
     x, _ = node.operands
     order, dims = order_of(node), x.spec.shape.dims
     if order is None or dims is None or dims.count(None) > 1:
@@ -119,7 +119,7 @@ def _sink_unary(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _sink_binary(node: Node, low: LiteRewriter) -> RuleResult:
-    """Both operands transposed alike, or one of them a constant, which is then transposed the other way."""
+    """Sink a transpose of both operands, or of one with a constant, which is transposed inversely."""
     operands = list(node.operands)
     found = [low.producer(v, "TRANSPOSE") for v in operands]
     orders = [order_of(n) for n in found]
@@ -145,13 +145,13 @@ def _sink_binary(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _moved(value: Value, perm: Sequence[int]) -> list[int | None] | None:
-    """The shape that, transposed by `perm`, is the value's."""
+    """Return the shape whose transposition by `perm` is the value's shape."""
     dims = value.spec.shape.dims
     return None if dims is None else [dims[i] for i in _inverse(perm)]
 
 
 def _reduce_transposed(node: Node, low: LiteRewriter) -> RuleResult:
-    """Reduce the same elements where they were, if what is left then stands in order."""
+    """Reduce before the transpose, if the remaining dimensions are then in order."""
     x, axes = node.operands
     inner = low.producer(x, "TRANSPOSE")
     order = order_of(inner)

@@ -26,7 +26,7 @@ from .rewriter import LiteRewriter, RuleResult, fused_activation, rule_table
 
 
 def _constant_weights(node: Node, low: LiteRewriter) -> RuleResult:
-    """BATCH_MATMUL by one constant matrix."""
+    """Replace BATCH_MATMUL by a constant matrix by FULLY_CONNECTED."""
     x, y = node.operands
     weights, rank = y.constant, x.spec.shape.rank
     if weights is None or x.dtype is not float32 or rank is None or rank < 2 or node.attrs["adj_x"]:
@@ -41,7 +41,7 @@ def _constant_weights(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _transposed_operand(node: Node, low: LiteRewriter) -> RuleResult:
-    """A transpose of the last two dimensions is a flag."""
+    """Replace a transpose of the last two dimensions by a flag."""
     operands = list(node.operands)
     for i, (value, flag) in enumerate(zip(operands, ("adj_x", "adj_y"))):
         inner = low.producer(value, "TRANSPOSE")
@@ -57,7 +57,7 @@ def _transposed_operand(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _around(node: Node, low: LiteRewriter) -> RuleResult:
-    """RESHAPE to rows, FULLY_CONNECTED, RESHAPE: one of the reshapes goes, or both."""
+    """Drop one or both of the reshapes around a FULLY_CONNECTED of rows."""
     y, _ = node.operands
     product = low.producer(y, "FULLY_CONNECTED")
     if product is None:
@@ -88,7 +88,7 @@ def _around(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _rows_first(node: Node, low: LiteRewriter) -> RuleResult:
-    """What only joins rows before a product of rows need not."""
+    """Drop a reshape that merges rows before a product of rows."""
     x = node.inputs[0]
     assert isinstance(x, Value)
     made = x.node
@@ -102,7 +102,7 @@ def _rows_first(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _through_reshape(node: Node, low: LiteRewriter) -> RuleResult:
-    """A constant for each output channel joined after a RESHAPE that takes the channels apart, or leaves them."""
+    """Move a constant for each output channel before a RESHAPE that splits the channels, or leaves them."""
     operands = tuple(node.operands)
     commutes = node.op.name in ("ADD", "MUL")
     if node.outputs[0].dtype is not float32:
@@ -124,7 +124,7 @@ def _through_reshape(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _per_channel(x: Value, constant: np.ndarray, n: int) -> np.ndarray | None:
-    """A constant as one number for each of n channels, which the last dimensions of x are; None where it is not."""
+    """Return a constant as one number for each of n channels, the last dimensions of x; None if it is none."""
     dims = x.spec.shape.dims
     if dims is None or constant.ndim > len(dims):
         return None
@@ -142,7 +142,7 @@ def _per_channel(x: Value, constant: np.ndarray, n: int) -> np.ndarray | None:
 
 
 def _activation_through_reshape(node: Node, low: LiteRewriter) -> RuleResult:
-    """An activation after a RESHAPE of what could do it itself."""
+    """Move an activation before a RESHAPE of an operator that can fuse it."""
     (x,) = node.operands
     shaping = low.producer(x, "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
     if shaping is None or x.dtype is not float32:
@@ -175,7 +175,7 @@ INPUT_AXIS = {"CONV_2D": 3, "FULLY_CONNECTED": 1, "DEPTHWISE_CONV_2D": 3, "CONV_
 
 
 def _before(node: Node, low: LiteRewriter, *op_names: str) -> tuple[Node, Value, np.ndarray, np.ndarray] | None:
-    """The arithmetic before a linear operator, its operand, the constant for each input channel, and the filter."""
+    """Return the arithmetic before a linear operator, its operand, its constant by input channel, and the filter."""
     x, weights = node.inputs[:2]
     assert isinstance(x, Value)
     assert isinstance(weights, Value)
@@ -235,13 +235,13 @@ def _offset_before(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _is_point(node: Node) -> bool:
-    """Whether the kernel is a point, which no padding can meet."""
+    """Return whether the kernel is a single point, which padding cannot meet."""
     filter = node.inputs[1]
     return isinstance(filter, Value) and (filter.spec.shape.dims or (None,) * 3)[1:3] == (1, 1)
 
 
 def _padding(node: Node, low: LiteRewriter) -> RuleResult:
-    """Zeros around an image that SAME would put there too."""
+    """Drop a PAD of zeros equal to that of SAME."""
     x, weights = node.inputs[:2]
     assert isinstance(x, Value)
     assert isinstance(weights, Value)

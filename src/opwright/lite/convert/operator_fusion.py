@@ -45,19 +45,19 @@ NO = NoMatch("")  # patterns decline silently: the nodes stay as they are
 
 
 def is_number(value: Value, number: float) -> bool:
-    """Whether a value is a constant with this number, in float32, for every element."""
+    """Return whether a value is a constant that equals a number of float32 in every element."""
     constant = value.constant
     return constant is not None and constant.size > 0 and bool(np.all(constant == np.float32(number)))
 
 
 def with_number(node: Node, number: float) -> Value | None:
-    """The other operand of a commutative node one of whose operands is this constant."""
+    """Return the other operand of a commutative node of which one operand is this constant."""
     x, y = node.operands
     return x if is_number(y, number) else y if is_number(x, number) else None
 
 
 def channels_of(producer: Node) -> int:
-    """How many output channels a linear operator has."""
+    """Return the number of output channels of a linear operator."""
     at, _, axis = LINEAR[producer.op.name]
     filter = producer.inputs[at]
     assert isinstance(filter, Value)
@@ -65,7 +65,8 @@ def channels_of(producer: Node) -> int:
 
 
 def _linear_and_vector(node: Node, low: LiteRewriter, commutes: bool) -> tuple[Node, np.ndarray, Value] | None:
-    """The linear operator before a node and the constant it is joined with, one number a channel; and its result."""
+    """Return the linear operator before a node, the constant that the node combines it with, by channel, and its
+    result."""
     operands = tuple(node.operands)
     for x, c in (operands, operands[::-1]) if commutes else (operands,):
         producer, constant = low.producer(x, *LINEAR), c.constant
@@ -81,7 +82,7 @@ def _linear_and_vector(node: Node, low: LiteRewriter, commutes: bool) -> tuple[N
 
 
 def bias_of(producer: Node) -> np.ndarray | None:
-    """The bias as an array; None where it is no constant."""
+    """Return the bias as an array; None if it is not constant."""
     at = LINEAR[producer.op.name][1]
     bias = producer.inputs[at] if at < len(producer.inputs) else None
     if bias is None:
@@ -91,7 +92,7 @@ def bias_of(producer: Node) -> np.ndarray | None:
 
 
 def _with(node: Node, low: LiteRewriter, producer: Node, operands: dict[int, Value | None]) -> Value:
-    """The producer with some operands replaced, in place of the node that followed it."""
+    """Recreate the producer with some operands replaced, in place of the node after it."""
     inputs = [operands.get(i, operand) for i, operand in enumerate(producer.inputs)]
     return low.recreate(
         producer, *inputs, fused_activation_function=node.attrs["fused_activation_function"], like=node.outputs[0].spec
@@ -140,7 +141,7 @@ def _activation(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _clamp(node: Node, low: LiteRewriter) -> RuleResult:
-    """min(max(x, low), high) and max(min(x, high), low)."""
+    """Match min(max(x, low), high) and max(min(x, high), low)."""
     for x, c in (tuple(node.operands), tuple(node.operands)[::-1]):
         inner = low.producer(x, "MAXIMUM" if node.op.name == "MINIMUM" else "MINIMUM", "RELU")
         if inner is None or x.dtype is not float32:
@@ -158,7 +159,7 @@ def _clamp(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _shifted_relu6(value: Value) -> Value | None:
-    """x of relu6(x + 3), merged already or not."""
+    """Return x of relu6(x + 3), merged already or not."""
     node = value.node
     if node is not None and node.op.name == "RELU6":
         (value,) = node.operands
@@ -172,7 +173,9 @@ def _shifted_relu6(value: Value) -> Value | None:
 
 
 def _sixth(value: Value) -> Value | None:
-    """y of y * (1 / 6) or y / 6."""
+    """Return y of y * (1
+    6) or y
+    6."""
     node = definition(value, "MUL", "DIV")
     if node is None:
         return None
@@ -183,7 +186,9 @@ def _sixth(value: Value) -> Value | None:
 
 
 def _hard_swish(node: Node, low: LiteRewriter) -> RuleResult:
-    """x * (relu6(x + 3) / 6), (x * relu6(x + 3)) / 6 and their kin."""
+    """Match x * (relu6(x + 3)
+    6), (x * relu6(x + 3))
+    6 and their variants."""
     if fused_activation(node) != "NONE" or node.outputs[0].dtype is not float32:
         return NO
     product = node
@@ -206,7 +211,8 @@ L2_FLOOR = 1e-12  # the kernel takes max(norm, 1e-6): this floor of the squares 
 
 
 def _l2_norm(node: Node, low: LiteRewriter) -> RuleResult:
-    """x * rsqrt(max(sum(x * x), 1e-12)) along the last axis, or x / sqrt(...)."""
+    """Match x * rsqrt(max(sum(x * x), 1e-12)) along the last axis, or x
+    sqrt(...)."""
     root_op = "RSQRT" if node.op.name == "MUL" else "SQRT"
     if fused_activation(node) != "NONE":
         return NO

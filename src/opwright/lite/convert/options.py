@@ -28,7 +28,7 @@ class OpsSet(enum.Enum):
 
     @staticmethod
     def get_options() -> list[str]:
-        """The names of all sets."""
+        """Return the names of all sets."""
         return [str(member) for member in OpsSet]
 
 
@@ -85,7 +85,7 @@ CUSTOM_VERSION_PLACES = ("code", "options")
 
 
 def check(settings: Any) -> None:
-    """Refuse settings (of a TFLiteConverter) that are not understood.
+    """Raise an error for settings of a TFLiteConverter that are invalid or contradict each other.
 
     Whether those of quantisation go together is for quantize/modes.py to say.
 
@@ -125,7 +125,7 @@ def check(settings: Any) -> None:
 
 
 def as_type(value: Any) -> Any:
-    """The dtype that a setting names; the value itself where it names none. None means float32, as nothing was set."""
+    """Return the dtype that a setting names, or the value itself if it names none. None means float32."""
     try:
         if value is None:
             return float32

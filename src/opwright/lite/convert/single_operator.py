@@ -17,7 +17,7 @@ Operand = Any  # None, a TensorSpec, an array, or a tuple of the last two
 
 
 def single_operator(operator: Any, operands: Sequence[Operand], attrs: Mapping[str, Any] | None = None) -> bytes:
-    """The bytes of a .tflite file whose only node is one call of an operator (or what it is in builtin operators).
+    """Return the bytes of a .tflite file with one call of an operator (or its expansion into builtin operators).
 
     operator: an `@ow.operator`, or one of the catalogue. operands: one for each declared input: a TensorSpec for an
     input of the model, which gets the declared name; an array for a constant in it; None where it is left out; a tuple
@@ -52,7 +52,7 @@ def single_operator(operator: Any, operands: Sequence[Operand], attrs: Mapping[s
 
 
 def _names(operator: Any, count: int) -> list[str]:
-    """The names of `count` outputs; those of a repeated one with their place."""
+    """Return the names of `count` outputs; those of a repeated one are numbered."""
     shown = [o for o in operator.outputs if not o.intermediate]
     spare = count - sum(not o.repeated for o in shown)
     return [n for o in shown for n in ([f"{o.name}_{i}" for i in range(spare)] if o.repeated else [o.name])]

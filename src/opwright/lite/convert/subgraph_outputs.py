@@ -25,7 +25,7 @@ from .rewriter import LiteRewriter
 
 
 def copy_outputs(graph: Graph) -> Graph:
-    """The graph, of the lite dialect, whose branches and bodies give what the official run time takes rightly."""
+    """Insert copies in branches and bodies of a graph whose outputs the official run time mishandles."""
     return GraphTransform(_walk)(graph)
 
 
@@ -52,7 +52,7 @@ Changed = tuple[Sequence[Any], dict[str, Any]]  # inputs and attributes of the n
 
 
 def _branches(node: Node, low: LiteRewriter) -> Changed:
-    """IF and STABLEHLO_CASE: the first input says which branch runs."""
+    """Change IF and STABLEHLO_CASE, whose first input chooses the branch."""
     chooser, operands = node.inputs
     assert isinstance(operands, tuple)
     graphs = [_with_copies(low.graph_of(g), low, _again) for g in node.subgraphs]
@@ -81,13 +81,13 @@ _CHANGES: dict[str, Callable[[Node, LiteRewriter], Changed]] = {
 
 
 def _again(graph: Graph, place: int) -> bool:
-    """Whether an output is a computed value that an output before it is, too."""
+    """Return whether an output is a computed value that an earlier output is, too."""
     value = graph.outputs[place]
     return value.node is not None and value.constant is None and value in graph.outputs[:place]
 
 
 def _from_another(graph: Graph, place: int) -> bool:
-    """Whether an output is the input of another variable, which the turn changes."""
+    """Return whether an output is the input of another variable, which the iteration changes."""
     value = graph.outputs[place]
     if value not in graph.inputs:
         return False
@@ -96,7 +96,7 @@ def _from_another(graph: Graph, place: int) -> bool:
 
 
 def _with_copies(graph: Graph, low: LiteRewriter, wanted: Callable[[Graph, int], bool]) -> Graph:
-    """The graph with a copy for each output that wants one."""
+    """Return a graph with a copy for each output that needs one."""
     places = [i for i in range(len(graph.outputs)) if wanted(graph, i)]
     if not places:
         return graph
@@ -109,7 +109,7 @@ def _with_copies(graph: Graph, low: LiteRewriter, wanted: Callable[[Graph, int],
 
 
 def _copy(low: LiteRewriter, value: Value) -> Value:
-    """The same elements in another place, by an operator that no run time leaves out."""
+    """Emit the same elements in another buffer, by an operator that no run time elides."""
     rank = value.shape.rank
     if value.dtype is not string:
         try:
@@ -125,7 +125,7 @@ def _copy(low: LiteRewriter, value: Value) -> Value:
 def _texts_from_outside(
     low: LiteRewriter, graphs: list[Graph], operands: tuple[Value, ...]
 ) -> tuple[list[Graph], tuple[Value, ...]]:
-    """Constant strings that a graph gives are inputs of all of them."""
+    """Pass constant strings that a graph returns as inputs of all the graphs."""
     for place, graph in enumerate(graphs):
         for value in dict.fromkeys(graph.outputs):
             if value.constant is None or value.dtype is not string:

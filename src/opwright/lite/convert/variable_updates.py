@@ -55,7 +55,7 @@ class CatalogueRewriter(GraphRewriter):
 
 
 def _combined(op_name: str) -> Any:
-    """The value combined with another one by an operator on tensors."""
+    """Return an update that combines the value with another one by an operator on tensors."""
 
     def write(to: CatalogueRewriter, node: Node, variables: Sequence[Variable]) -> None:
         handle, value = node.inputs
@@ -68,7 +68,7 @@ def _combined(op_name: str) -> Any:
 
 
 def _rows(op_name: str) -> Any:
-    """Rows by index, as slices of the whole that an operator on tensors scatters."""
+    """Return an update of rows by index, by an operator that scatters slices."""
 
     def write(to: CatalogueRewriter, node: Node, variables: Sequence[Variable]) -> None:
         handle, indices, updates = node.inputs
@@ -129,13 +129,13 @@ class _SymbolicArray(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 def _step(to: CatalogueRewriter, node: Node, variables: Sequence[Variable]) -> None:
-    """The rule's formula on the values of the variable and of its state, by a gradient of their shape."""
+    """Apply the optimizer's formula to the variable and its state, with a gradient of their shape."""
     handle, state, gradient, scalars = node.inputs
     _formula(to, node, variables, (handle, *state), gradient, scalars, None)  # type: ignore[misc]
 
 
 def _step_by_rows(to: CatalogueRewriter, node: Node, variables: Sequence[Variable]) -> None:
-    """The same by the dense gradient; where other rows are to stay as they are, these are chosen in the end."""
+    """Apply the formula to the dense gradient; rows that must not change are restored in the end."""
     handle, state, values, indices, scalars = node.inputs
     assert isinstance(values, Value)
     assert isinstance(indices, Value)

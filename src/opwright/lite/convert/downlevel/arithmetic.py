@@ -48,7 +48,7 @@ def polynomial(low: LiteRewriter, coefficients: Sequence[float], x: Value) -> Va
 
 
 def erf(low: LiteRewriter, x: Value) -> Value:
-    """The error function of float32, to 1.5e-7."""
+    """Emit the error function of float32, to 1.5e-7."""
     size = low.emit("ABS", x)
     one = number(low, 1, x)
     t = low.emit("DIV", one, low.emit("ADD", low.emit("MUL", size, number(low, ERF_P, x)), one))
@@ -57,7 +57,7 @@ def erf(low: LiteRewriter, x: Value) -> Value:
 
 
 def sign(low: LiteRewriter, x: Value) -> Value:
-    """1, 0 or -1 by two comparisons; what is not a number stays so."""
+    """Emit 1, 0 or -1 by two comparisons; NaN stays NaN."""
     zero = number(low, 0, x)
     positive, negative = (low.cast(low.emit(op, x, zero), x.dtype) for op in ("GREATER", "LESS"))
     both = low.emit("SUB", positive, negative)
@@ -86,7 +86,7 @@ def _gelu(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _atan2(node: Node, low: LiteRewriter) -> RuleResult:
-    """The angle within the first octant, then by symmetry; a zero keeps no sign here."""
+    """Compute the angle within the first octant, then by symmetry. The sign of zero is lost."""
     y, x = node.operands
     if x.dtype is not float32 or sizes(x) != sizes(y):
         return NoMatch("ATAN2 of one shape, in float32")
@@ -116,7 +116,7 @@ def _hard_swish(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _below(low: LiteRewriter, x: Value) -> Value:
-    """min(x, 0), in operators older than MINIMUM."""
+    """Emit min(x, 0), in operators older than MINIMUM."""
     return low.emit("NEG", low.emit("RELU", low.emit("NEG", x)))
 
 

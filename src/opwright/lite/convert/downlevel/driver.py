@@ -62,7 +62,7 @@ def version_of(node: Node, specs: Mapping[Value, TensorSpec] = MappingProxyType(
 
 
 def too_new(node: Node, runtime: str) -> bool:
-    """Whether a run time lacks the builtin operator that a node is, in the version that it needs."""
+    """Return whether a run time lacks the builtin operator of a node, in the version that the node needs."""
     return isinstance(node.op, LiteOperator) and versions.lacks(runtime, node.op.name, version_of(node))
 
 

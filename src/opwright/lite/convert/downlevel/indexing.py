@@ -33,7 +33,7 @@ def _broadcast_to(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _broadcast_args(node: Node, low: LiteRewriter) -> RuleResult:
-    """Of two sizes the one that is not 1."""
+    """Select, of two sizes, the one that is not 1."""
     shapes, (rank,) = list(node.operands), sizes(node.outputs[0], "the shape of the result")
     for i, shape in enumerate(shapes):
         missing = rank - sizes(shape)[0]
@@ -50,7 +50,7 @@ def _select_v2(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _gather_batches(node: Node, low: LiteRewriter) -> RuleResult:
-    """The batches one after another, and each index moved on to its own."""
+    """Concatenate the batches, and offset each index to its batch."""
     (x, indices), b = list(node.operands)[:2], node.attrs["batch_dims"]
     dims, picked = sizes(x), sizes(indices)
     if b <= 0 or node.attrs["axis"] % len(dims) != b:
@@ -72,7 +72,7 @@ def _where(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _dynamic_update_slice(node: Node, low: LiteRewriter) -> RuleResult:
-    """The update padded to the operand's shape, and chosen where it lies. Axes it covers whole are seen as one."""
+    """Pad the update to the operand's shape and select it where it lies. Axes that it covers whole are merged."""
     x, update, start = node.operands
     dims, size = sizes(x), sizes(update)
     begin = low.int32(start)
@@ -107,7 +107,7 @@ INDEXING = rule_table(
 
 
 def _target(node: Node) -> tuple[Value, list[tuple[int, int]]]:
-    """The image, and its size in and out for rows and columns."""
+    """Return the image, and its input and output size for rows and columns."""
     x, size = node.operands
     out = constant_of(size, "the size").reshape(-1).tolist()
     dims = x.spec.shape.dims
@@ -145,7 +145,7 @@ def _bilinear(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _depth_to_space(node: Node, low: LiteRewriter) -> RuleResult:
-    """[n, h, w, (i, j, c)] to [n, (h, i), (w, j), c]: only h, w and i change places."""
+    """Permute [n, h, w, (i, j, c)] to [n, (h, i), (w, j), c]: only h, w and i change places."""
     (x,), block = node.operands, node.attrs["block_size"]
     dims = x.spec.shape.dims
     if dims is None or None in dims[1:]:
@@ -157,7 +157,7 @@ def _depth_to_space(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _batches(node: Node, low: LiteRewriter) -> RuleResult:
-    """[n, l, c] as an image of width 1."""
+    """Treat [n, l, c] as an image of width 1."""
     x, block, borders = node.operands
     if x.spec.shape.rank != 3:
         return NoMatch("blocks of one dimension, or two")

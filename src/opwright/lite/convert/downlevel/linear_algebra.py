@@ -22,7 +22,7 @@ MOST_PARTS = 128  # more nodes than this for one would not help anybody
 
 
 def _swapped(low: LiteRewriter, x: Value) -> Value:
-    """A matrix with rows and columns swapped."""
+    """Return a matrix with rows and columns swapped."""
     if x.constant is not None:
         return low.constant(np.ascontiguousarray(x.constant.T), x.dtype)
     m, n = sizes(x)
@@ -60,7 +60,7 @@ def _batch_matmul(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _fully_connected(node: Node, low: LiteRewriter) -> RuleResult:
-    """keep_num_dims by reshaping; two inputs by a third that is left out."""
+    """Express keep_num_dims by reshapes."""
     x, weights, *bias = node.inputs
     assert isinstance(x, Value)
     assert isinstance(weights, Value)
@@ -76,7 +76,7 @@ def _fully_connected(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _cumsum(node: Node, low: LiteRewriter) -> RuleResult:
-    """Sums over spans of 1, 2, 4, ... elements (Hillis and Steele 1986)."""
+    """Add over spans of 1, 2, 4, ... elements (Hillis and Steele 1986)."""
     x, axis = node.operands
     dims = sizes(x)
     place = int(constant_of(axis, "the axis").reshape(-1)[0]) % max(len(dims), 1)
@@ -99,7 +99,7 @@ def _cumsum(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _unsorted_segment_sum(node: Node, low: LiteRewriter) -> RuleResult:
-    """Sums into a place for each segment, and one more for rows of none."""
+    """Scatter-add into a row for each segment, and into one more for rows without segment."""
     data, ids, count = node.operands
     n, rest = int(constant_of(count, "the number of segments").reshape(-1)[0]), sizes(data)[len(sizes(ids)) :]
     rows = math.prod(sizes(ids))
@@ -138,7 +138,7 @@ def _grouped_conv(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _transpose_conv(node: Node, low: LiteRewriter) -> RuleResult:
-    """Bias and activation by an addition of their own."""
+    """Move bias and activation into an addition."""
     shape, filters, x, *bias = node.inputs
     activation = node.attrs["fused_activation_function"]
     if (not bias or bias[0] is None) and activation == "NONE":

@@ -23,7 +23,7 @@ def around(dims: Sequence[int], axis: int) -> list[int]:
 
 
 def _transpose(node: Node, low: LiteRewriter) -> RuleResult:
-    """Axes that stay together are one; then each in turn is moved to its place, past those before it."""
+    """Merge axes that stay adjacent; then move each group to its position, past the groups before it."""
     x, order = node.operands
     perm, dims = constant_of(order, "the order").tolist(), sizes(x)
     if len(dims) <= 4:
@@ -116,7 +116,7 @@ def _pad(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _select(node: Node, low: LiteRewriter) -> RuleResult:
-    """Operands of one shape, seen as vectors."""
+    """Flatten operands of one shape."""
     out = sizes(node.outputs[0], "the shape of the result")
     if len(out) <= 4 or any(sizes(v) != out for v in node.operands):
         return NoMatch("SELECT of more than four dimensions, of one shape")
@@ -125,7 +125,7 @@ def _select(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _binary(node: Node, low: LiteRewriter) -> RuleResult:
-    """Both operands spread out before they meet."""
+    """Broadcast both operands before the operator."""
     out = sizes(node.outputs[0], "the shape of the result")
     if len(out) <= 4 or all(sizes(v) == out for v in node.operands):
         return NoMatch("the operands have one shape already, or few dimensions")
@@ -134,7 +134,7 @@ def _binary(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def spread(low: LiteRewriter, x: Value, shape: list[int]) -> Value:
-    """`x` repeated up to a shape."""
+    """Return `x` broadcast to a shape."""
     return x if sizes(x) == shape else low.emit("BROADCAST_TO", x, low.int32(shape))
 
 

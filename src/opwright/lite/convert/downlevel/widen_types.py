@@ -81,7 +81,7 @@ INDICES: dict[str, tuple[int, ...]] = {"GATHER": (1,), "GATHER_ND": (1,), "DYNAM
 
 
 def _widened(node: Node, low: LiteRewriter, places: tuple[int, ...] | None, wider: dict[DType, DType]) -> RuleResult:
-    """The node with these operands cast to the type that carries theirs, and results of the old type cast back."""
+    """Cast operands to a wider type, and results of the old type back."""
     old: DType | None = None
 
     def cast(value: Value) -> Value:

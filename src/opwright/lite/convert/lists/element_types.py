@@ -47,14 +47,15 @@ class ListElements:
 
 
 def holds_lists(graph: Graph) -> bool:
-    """Whether a list is anywhere in a graph, or the graphs inside."""
+    """Return whether a graph or its subgraphs have lists."""
     return any(v.dtype is variant for v in graph.values()) or any(
         holds_lists(inner) for node in graph.nodes for inner in node.subgraphs
     )
 
 
 def _said(node: Node) -> Iterator[tuple[DType | None, TensorShape, Value | None, int]]:
-    """What a List operator says of elements: dtype, shape, and the value that has it from a dimension on."""
+    """Yield the facts that a List operator states of elements: dtype, shape, and a value with that shape from a
+    dimension on."""
     attrs, name = node.attrs, node.op.name
     operands: list[Any] = list(node.inputs)
     if "element_dtype" in attrs:

@@ -40,7 +40,7 @@ def _conditions(value: Value) -> Iterator[Node]:
 
 
 def counter_of(loop: Node) -> LoopCounter | None:
-    """The counter of a While, where it has one of int32."""
+    """Return the counter of a While, if it has one of int32."""
     cond, body = loop.attrs["cond"], loop.attrs["body"]
     variables: Any = loop.inputs[0]
     operands = (*variables, *loop.inputs[1])  # type: ignore[misc]
@@ -72,7 +72,7 @@ def _goes_up(body: Graph, place: int) -> bool:
 
 
 def appends_of(loop: Node, counter: LoopCounter | None) -> dict[int, Node]:
-    """By variable: the ListPush that gives each list which the body does nothing with but append one element.
+    """Return, by variable, the ListPush of each list to which the body appends one element and nothing else.
 
     A ListSet that may grow the list and writes at the counter is one, too, if the list has as many elements at first as
     the counter has counted.
@@ -103,8 +103,10 @@ DEPTH = 200  # steps back through a program; more is no use of a batch size
 
 
 def source(value: Value, dim: int, frames: Frames, outside: Frames, known: Callable[[Value], bool]) -> Dim | int | None:
-    """The size `dim` of a value of the graph at `frames`: itself, or the value of the graph at `outside` and its
-    dimension that have it when the loops between begin. None where that is not found.
+    """Return where the size `dim` of a value of the graph at `frames` comes from.
+
+    The result is a number, or a value of the graph at `outside` with the dimension that has this size before the loops
+    between them begin; None if there is none.
 
     known: whether a value of the graph at `outside` is there already
     """
@@ -212,7 +214,7 @@ def _first(node: Node, value: Value, dim: int) -> Iterator[Dim]:
 
 
 def _spelled(node: Node, value: Value, dim: int) -> Iterator[Dim]:
-    """Of Fill, Reshape and BroadcastTo: the shape is an operand, made of sizes of other tensors."""
+    """Yield the sources of Fill, Reshape and BroadcastTo, whose shape operand is composed of sizes of other tensors."""
     shape = node.inputs[0] if node.op.name == "Fill" else node.inputs[1]
     maker: Any = shape.node if isinstance(shape, Value) else None
     if maker is not None and maker.op.name == "Shape":

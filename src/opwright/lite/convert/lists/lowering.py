@@ -33,7 +33,7 @@ AHEAD_BYTES = 1 << 20  # what is set aside for the results of a loop that may en
 
 
 def lower_lists(graph: Graph, unsupported: list[UnsupportedNode], runtime: str | None = None) -> Graph:
-    """The graph without lists. What stands in the way is added to `unsupported`, and the graph stays as it is.
+    """Replace the lists of a graph by tensors. Obstacles are appended to `unsupported`, and the graph stays as it is.
 
     runtime: the oldest run time that must read the file; None for the newest
     """
@@ -87,7 +87,7 @@ class ListRewriter(GraphRewriter):
         return value
 
     def constant(self, value: Any, dtype: DType | None = None) -> Value:
-        """A constant; of int32 where it is a number and no dtype is given."""
+        """Append a constant; of int32 if it is a number and no dtype is given."""
         array: Any = np.asarray(
             value, int32.np if dtype is None and not isinstance(value, bool) else None if dtype is None else dtype.np
         )
@@ -96,11 +96,11 @@ class ListRewriter(GraphRewriter):
         return self.insert(constant_node(registry.get("Const"), array, spec, name, self.at)).outputs[0]
 
     def value_of(self, size: Size) -> Value:
-        """A size as a scalar of int32."""
+        """Return a size as a scalar of int32."""
         return self.constant(size) if isinstance(size, int) else size
 
     def add(self, size: Size, more: Size) -> Size:
-        """The sum of two sizes."""
+        """Return the sum of two sizes."""
         if isinstance(size, Value) and size.constant is not None:
             size = int(size.constant)
         if isinstance(size, int) and isinstance(more, int):
@@ -110,13 +110,13 @@ class ListRewriter(GraphRewriter):
         return self.make("Add", self.value_of(size), self.value_of(more))
 
     def vector(self, sizes: Sequence[Size]) -> Value:
-        """Sizes as a vector of int32."""
+        """Return sizes as a vector of int32."""
         if all(isinstance(s, int) for s in sizes):
             return self.constant(list(sizes))
         return self.make("Pack", tuple(map(self.value_of, sizes)))
 
     def dim(self, value: Value, axis: int) -> Size:
-        """One size of a tensor."""
+        """Return one size of a tensor."""
         known = value.shape[axis]
         if known is not None:
             return int(known)
@@ -131,11 +131,11 @@ class ListRewriter(GraphRewriter):
         )
 
     def length(self, rows: Value) -> Size:
-        """How many rows."""
+        """Return the number of rows."""
         return self.dim(rows, 0)
 
     def zeros(self, sizes: Sequence[Size], dtype: DType) -> Value:
-        """Zeros of these sizes; empty strings."""
+        """Append zeros of these sizes; empty strings for strings."""
         zero: Any = np.zeros((), dtype.np)
         if dtype.np.kind == "O":
             zero = np.empty((), object)
@@ -144,27 +144,27 @@ class ListRewriter(GraphRewriter):
         return self.make("Fill", self.vector(sizes), self.constant(zero, dtype), like=known)
 
     def value(self, old: Any) -> Value:
-        """What an ordinary value of the old graph became."""
+        """Return the replacement of a value that is no list."""
         found = self.mapping[old]
         assert isinstance(found, Value)
         return found
 
     def reserved(self, node: Node, count: Size) -> _ReservedList:
-        """A list of so many elements, to be made when it is used."""
+        """Return a list of `count` elements, to be created at its first use."""
         return _ReservedList(node, count)
 
     def is_empty(self, old: Any) -> bool:
-        """Whether a list is known to have no elements, and is no tensor yet."""
+        """Return whether a list is known to have no elements, and has no tensor yet."""
         found = self.mapping[old]
         return isinstance(found, _ReservedList) and found.count == 0 and isinstance(found.count, int)
 
     def length_of(self, old: Value) -> Size:
-        """How many elements a list has."""
+        """Return the number of elements of a list."""
         found = self.mapping[old]
         return found.count if isinstance(found, _ReservedList) else self.length(found)
 
     def rows(self, old: Any) -> Value:
-        """The tensor that a list became."""
+        """Return the tensor that replaces a list."""
         found = self.mapping[old]
         if isinstance(found, _ReservedList):
             sizes = [found.count, *self.sizes(old, found.node)]
@@ -172,14 +172,15 @@ class ListRewriter(GraphRewriter):
         return found
 
     def dtype(self, old: Value, node: Node) -> DType:
-        """Of a list's elements."""
+        """Return the dtype of a list's elements."""
         found = self.kinds.of(old).dtype
         if found is None:
             raise UnlowerableList(node, "nothing tells what its elements are")
         return found
 
     def sizes(self, old: Value, node: Node) -> list[Size]:
-        """Of an element of a list, here and now. Raises UnlowerableList where one is not known before it is written."""
+        """Return the sizes of an element at this point. Raises UnlowerableList if one is unknown before the list is
+        filled."""
         elements = self.kinds.of(old)
         dims = elements.shape.dims
         if dims is None:
@@ -203,7 +204,7 @@ class ListRewriter(GraphRewriter):
     # ---- the walk ---------------------------------------------------------------------------------------------------
 
     def run(self) -> Graph:
-        """The new graph."""
+        """Return the new graph."""
         for node in self.source.nodes:
             self.begin(node)
             lists = any(v.dtype is variant for v in (*node.operands, *node.outputs))
@@ -217,7 +218,7 @@ class ListRewriter(GraphRewriter):
         return self.build(self._handed(self.source.outputs))
 
     def _handed(self, values: Any) -> list[Value]:
-        """Operands as they are now, lists as tensors."""
+        """Return the replacements of operands, lists as tensors."""
         return [self.rows(v) if v.dtype is variant else self.value(v) for v in values]
 
     def _inside(
@@ -289,8 +290,10 @@ class ListRewriter(GraphRewriter):
         return made
 
     def _set_aside(self, node: Node) -> dict[int, tuple[Value, Size, bool]]:
-        """By variable, for lists that get one element each turn of a loop that counts: the tensor with room for all of
-        them, what to add to the counter for the place of an element, whether the room is filled when the loop ends."""
+        """Return, by variable, the preallocated tensor of each list that a counting loop appends to.
+
+        With it the offset from the counter to the element's index, and whether the loop fills the tensor.
+        """
         counter = counter_of(node)
         if counter is None:
             return {}

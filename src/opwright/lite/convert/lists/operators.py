@@ -26,7 +26,7 @@ Size = int | Value
 
 
 def update(scope: ListRewriter, rows: Value, index: Size, item: Value) -> Value:
-    """The rows with another one at an index."""
+    """Replace one row."""
     row = scope.make("ExpandDims", item, axis=0)
     rank = rows.shape.rank or 1
     if scope.kinds.updates:
@@ -41,7 +41,7 @@ def update(scope: ListRewriter, rows: Value, index: Size, item: Value) -> Value:
 
 
 def part(scope: ListRewriter, rows: Value, begin: Size, count: Size) -> Value:
-    """So many rows from one on; -1 for all that follow."""
+    """Return `count` rows from `begin` on; all that follow for -1."""
     rank = rows.shape.rank or 1
     return scope.make(
         "Slice", rows, scope.vector([begin, *[0] * (rank - 1)]), scope.vector([count, *[-1] * (rank - 1)])
@@ -49,7 +49,7 @@ def part(scope: ListRewriter, rows: Value, begin: Size, count: Size) -> Value:
 
 
 def _at_least(scope: ListRewriter, rows: Value, length: Value) -> Value:
-    """The rows, and zeros after them up to a length, where they are fewer."""
+    """Append rows of zeros up to a length."""
     more = scope.make("Maximum", scope.make("Sub", length, scope.value_of(scope.length(rows))), scope.constant(0))
     sizes = [scope.dim(rows, i) for i in range(1, rows.shape.rank or 1)]
     return scope.make("Concat", (rows, scope.zeros([more, *sizes], rows.dtype)), axis=0)
@@ -92,7 +92,7 @@ def _resize(scope: ListRewriter, node: Node) -> Sequence[Value]:
 
 
 def _append(scope: ListRewriter, node: Node) -> Value:
-    """In a loop that counts: the element where the counter says."""
+    """Write an element at the index of the loop counter."""
     counter, offset = scope.appends[node]
     place = scope.add(scope.value(counter), offset)
     return update(scope, scope.rows(node.inputs[0]), place, scope.value(node.inputs[-1]))
@@ -134,13 +134,13 @@ def _set(scope: ListRewriter, node: Node) -> Sequence[Value]:
 
 
 def _chosen(scope: ListRewriter, rows: Value, indices: Value) -> Value:
-    """[k, length] of bool: whether the k-th index is that place."""
+    """Return a mask [k, length]: whether the k-th index is that position."""
     length = scope.value_of(scope.length(rows))
     return scope.make("OneHot", indices, length, scope.constant(True), scope.constant(False))
 
 
 def _where_rows(scope: ListRewriter, which: Value, yes: Value, no: Value) -> Value:
-    """Row by row, the one or the other."""
+    """Select row by row."""
     ones = (no.shape.rank or 1) - 1
     flags = scope.make("Reshape", which, scope.vector([-1, *[1] * ones])) if ones else which
     return scope.make("Select", flags, yes, no, like=no.spec)
@@ -168,7 +168,7 @@ def _gather(scope: ListRewriter, node: Node) -> Sequence[Value]:
 
 
 def _scatter(scope: ListRewriter, node: Node) -> Sequence[Value]:
-    """Each place has its last row: 1 + the greatest k whose index is that place, 0 for none."""
+    """Select the last row written to each position: 1 + the greatest k whose index it is, 0 if none."""
     indices, tensor = scope.value(node.inputs[1]), scope.value(node.inputs[2])
     known = indices.constant
     if node.attrs["grow"] and known is None:

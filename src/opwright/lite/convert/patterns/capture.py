@@ -43,12 +43,12 @@ class Capture(NamedTuple):
 
     @property
     def several(self) -> bool:
-        """Whether it is a list."""
+        """Return whether the attribute is a list."""
         return isinstance(self.type, list) or isinstance(self.values[0], tuple)
 
 
 def stand_ins(type_: Any, allowed: Callable[[Any], bool], choices: Sequence[Any] = ()) -> list[Any]:
-    """Values of an attribute's type that its check allows, to trace with. choices: of a check `one_of`."""
+    """Return values of an attribute's type that its check allows, to trace with. choices: of a check `one_of`."""
     if choices:
         return [c for c in choices if allowed(c)]
     if isinstance(type_, list):
@@ -58,7 +58,7 @@ def stand_ins(type_: Any, allowed: Callable[[Any], bool], choices: Sequence[Any]
 
 
 def template_of(name: str, trace: Callable[[Mapping[str, Any]], Graph], captures: Sequence[Capture]) -> Template:
-    """The template, of a function that traces with values of the captures.
+    """Return the template of a pattern. trace: traces the function with values of the captures.
 
     raises InvalidArgumentError where a capture has no place in the pattern, or is computed with; what tracing raises
     """
@@ -105,20 +105,20 @@ TRIES = 48
 
 
 def _choices(captures: Sequence[Capture]) -> Iterator[dict[str, Any]]:
-    """Values of all captures: the first ones, then any, of more and more; the same in every run."""
+    """Yield values of all captures: the first ones, then others, in growing number; the same in every process."""
     draw = random.Random(0)
     for turn in range(TRIES):
         yield {c.name: c.values[draw.randrange(min(2 + turn // 6, len(c.values)))] for c in captures}
 
 
 def _told_apart(captures: Sequence[Capture], traces: Sequence[PatternTrace]) -> bool:
-    """Whether each capture had different values, and no two always the same."""
+    """Return whether each capture had different values, and no two captures always the same."""
     columns = [[repr(t.values[c.name]) for t in traces] for c in captures]
     return all(len(set(column)) > 1 for column in columns) and len(set(map(tuple, columns))) == len(columns)
 
 
 def _unlike(a: Graph, b: Graph) -> str | None:
-    """How two graphs differ in more than constants and attributes, if they do."""
+    """Return how two graphs differ in more than constants and attributes, if they do."""
     if len(a.nodes) != len(b.nodes):
         return f"{len(a.nodes)} operators with one, {len(b.nodes)} with another"
     pair = dict(zip(a.inputs, b.inputs))
@@ -159,14 +159,14 @@ class _Comparison:
         return Template(self.traces[0].graph, constants, attrs, frozenset(c.name for c in self.captures if c.several))
 
     def captured(self, places: Sequence[Any]) -> str | None:
-        """The capture whose values stand in these places, one for each trace."""
+        """Return the capture whose values stand at these positions, one for each trace."""
         for c in self.captures:
             if all(_stands(t.values[c.name], place) for t, place in zip(self.traces, places)):
                 return c.name
         return None
 
     def computed(self, node: Node, key: str, places: Sequence[Any]) -> InvalidArgumentError:
-        """The error for what follows from a capture and is not it."""
+        """Return the error for a number that is computed from a capture."""
         what = "its value" if node.op.name == "Const" else key
         other = next(i for i, place in enumerate(places) if not same_attr(places[0], place))
         given = [", ".join(f"{k}={v!r}" for k, v in self.traces[i].values.items()) for i in (0, other)]
@@ -182,7 +182,7 @@ class _Comparison:
 
 
 def _stands(value: Any, place: Any) -> bool:
-    """Whether a place holds the value: itself, a list of it alone, a constant of it."""
+    """Return whether a position holds the value: itself, a list of it alone, a constant of it."""
     if isinstance(place, np.ndarray):
         if isinstance(value, tuple):
             return place.ndim == 1 and place.tolist() == list(value)
@@ -199,7 +199,7 @@ class InferFailed(InvalidArgumentError):
 
 
 def check_template(pattern: Pattern, template: Template) -> None:
-    """Raises InvalidArgumentError for a template that no model can have, or that the operator does not stand for."""
+    """Raise InvalidArgumentError for a template that no model can contain, or that the operator does not implement."""
     graph = template.graph
     _check_nodes(pattern, graph)
     read = {v for node in graph.nodes for v in node.operands}

@@ -64,23 +64,23 @@ class FusionAccount:
 
     @property
     def operators(self) -> frozenset[Any]:
-        """The definitions whose nodes may be in the file."""
+        """Return the definitions whose nodes may be in the file."""
         return frozenset(p.operator for p in self.patterns if p.operator is not None)
 
     def missed(self, pattern: Pattern, miss: Miss) -> None:
-        """Of each place keep the miss that came farthest."""
+        """Record a near miss, of which the deepest is kept for each node."""
         before = self.misses[pattern].get(miss.node.name)
         if miss.depth > (0 if before is None else before.depth):
             self.misses[pattern][miss.node.name] = miss
 
     def fused(self, pattern: Pattern, replacement: NodeReplacement) -> None:
-        """A place where it was found; what was missed within it, by other forms, does not count."""
+        """Record a match, and drop the near misses of other forms within it."""
         self.places[pattern].append(replacement.node.at or replacement.node.name)
         for node in replacement.nodes:
             self.misses[pattern].pop(node.name, None)
 
     def found(self) -> list[PatternCount]:
-        """One for each pattern. Warns of one that nothing was found of."""
+        """Return a count for each pattern. Warns of patterns without a match."""
         account = []
         for p in self.patterns:
             enough = 2 if self.places[p] else 1  # where some were found, more than the last operator has to be alike
@@ -97,8 +97,10 @@ class FusionAccount:
 
 
 def fuse_patterns(graph: Graph, account: FusionAccount) -> Graph:
-    """The graph through the stages at which patterns are looked for (pattern.py, `STAGES`), with what was found in it,
-    and in graphs that its nodes hold, fused. The last of them is `prepare`."""
+    """Run the stages at which patterns are matched (pattern.py, `STAGES`), and fuse the matches, in subgraphs too.
+
+    The last stage is `prepare`.
+    """
     for stage in STAGES if account.patterns else STAGES[-1:]:
         graph = stage(graph)
         if account.patterns:
@@ -116,7 +118,7 @@ def _fused(graph: Graph, inside: Any, stage: Stage, account: FusionAccount) -> G
 
 
 def _with_graphs(graph: Graph, inside: Any) -> Graph:
-    """The graph with what its nodes hold fused."""
+    """Fuse matches in the graphs that nodes hold."""
     changed = {node: map_subgraphs(node, inside) for node in graph.nodes if any(True for _ in node.subgraphs)}
     swaps = [
         NodeReplacement(new, {old}, {v: i for i, v in enumerate(old.outputs)})
@@ -127,7 +129,7 @@ def _with_graphs(graph: Graph, inside: Any) -> Graph:
 
 
 def _one(graph: Graph, pattern: Pattern, template: Template, account: FusionAccount, declared: bool) -> Graph:
-    """declared: else a node of another dtype than the template's is no near miss."""
+    """Fuse the matches of one template. declared: whether nodes of other dtypes than the template's are near misses."""
     finder = Finder(template, graph)
     taken: set[Node] = set()
     replacements: list[NodeReplacement] = []
@@ -159,7 +161,7 @@ def _one(graph: Graph, pattern: Pattern, template: Template, account: FusionAcco
 
 
 def _replacement(pattern: Pattern, template: Template, match: Match, anchor: Node) -> NodeReplacement | Miss:
-    """The fused operator for a match, or why it does not take it."""
+    """Return the fused operator for a match, or the reason why it does not take it."""
     depth = len(template.graph.nodes)
     values = {name: match.values[v] for name, v in zip(pattern.parameters, template.graph.inputs)}
     captured = _as_declared(pattern, match.captured)
@@ -198,7 +200,7 @@ def _replacement(pattern: Pattern, template: Template, match: Match, anchor: Nod
 
 
 def _as_declared(pattern: Pattern, captured: dict[str, Any]) -> dict[str, Any]:
-    """Numbers in the types of their attributes: 3 stands among float32 as 3.0. What has no such value stays."""
+    """Convert numbers to the types of their attributes: a captured 3.0 to 3. Values without such a form stay."""
     found = dict(captured)
     for c in pattern.captures:
         value = found[c.name]

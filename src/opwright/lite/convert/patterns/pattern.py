@@ -51,8 +51,9 @@ def pattern(
     where: Where | None = None,
     samples: Mapping[str, Sequence[Any]] | None = None,
 ) -> Callable[[Form], Pattern]:
-    """Say of a Python function that what it computes is one operator, `operator`: where a converter that is given the
-    pattern finds its operators in this shape, they become that one.
+    """Declare that a Python function computes one operator.
+
+    Converters with the pattern replace subgraphs of this form by `operator`.
 
     operator: an @ow.operator class, whose inputs the function's parameters are, by name; or a custom operator's name,
     which takes them in order. Parameters stand for any tensor: of the dtype and shape of a TensorSpec that annotates
@@ -135,15 +136,14 @@ class Pattern:
         return self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The unfused form, by the first function."""
+        """Compute the unfused form, by the first function."""
         return self.forms[0](*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<pattern of {self.name}({', '.join((*self.parameters, *(c.name for c in self.captures)))})>"
 
     def templates(self, stage: Stage, dtypes: Set[DType]) -> Iterator[tuple[Template, bool]]:
-        """What is looked for in a graph that has these dtypes, and whether it is as declared: then comes the form in
-        other dtypes."""
+        """Yield the templates to match in a graph with these dtypes, and whether each has the declared dtypes."""
         for form, made in zip(self.forms, self._templates):
             declared = made[None]
             assert declared is not None
@@ -159,11 +159,11 @@ class Pattern:
     # ---- reading a function --------------------------------------------------------------------------------------
 
     def wrong(self, what: str, **parts: Any) -> InvalidArgumentError:
-        """The error of a pattern."""
+        """Return an error about a pattern."""
         return InvalidArgumentError(op=self.name, what=f"pattern: {what}", **parts)
 
     def _declared(self, function: Form) -> tuple[dict[str, TensorSpec], list[Capture]]:
-        """What the function's parameters stand for: tensors of a type each, and attributes."""
+        """Return the declarations of a function's parameters: tensors with their types, and attributes."""
         try:
             found = inspect.signature(function, eval_str=True).parameters.values()
         except NameError as error:
@@ -242,7 +242,7 @@ class Pattern:
         return found
 
     def _in_dtype(self, function: Form, specs: Mapping[str, TensorSpec], dtype: DType) -> _Templates | None:
-        """The templates with parameters of a dtype that nobody wrote down; None where they do not take it."""
+        """Return the templates with undeclared parameters of a dtype; None if the operators do not take it."""
         inputs = {} if self.operator is None else {i.name: i for i in self.operator.inputs}
         fixed = {
             p.name
@@ -262,7 +262,7 @@ class Pattern:
             return None
 
     def _traced(self, function: Form, specs: Mapping[str, TensorSpec], values: Mapping[str, Any]) -> Graph:
-        """The function's graph, as a converter gets graphs."""
+        """Trace the function as a converter would."""
         concrete = Function(function).get_concrete_function(*specs.values(), **values)
         held = [x.name for x in concrete.captured_inputs if isinstance(x, Variable)]
         if held:
@@ -275,7 +275,7 @@ class Pattern:
             raise self.wrong(error.message) from error
 
     def specs_of(self, attrs: Mapping[str, Any], values: Mapping[str, Any]) -> list[TensorSpec]:
-        """What the operator gives for these operands: the specs of those of its outputs that callers take.
+        """Return the types of the operator's outputs for these operands, without intermediate outputs.
 
         raises InvalidArgumentError as the operator does, `InferFailed` where its rule raises something else
         """

@@ -61,7 +61,7 @@ class CalibratedGraph:
 
 
 def is_float(value: Value | None) -> TypeGuard[Value]:
-    """Whether an operand is there and float32."""
+    """Return whether an operand is present and of float32."""
     return value is not None and value.dtype is float32
 
 

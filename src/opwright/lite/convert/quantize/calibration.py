@@ -99,7 +99,7 @@ def _run(
 
 
 def _observer(subgraph: Any, ranges: dict[int, Range]) -> Callable[[Any, bool], None]:
-    """Notes the ranges of what each node reads from outside, before it runs, and of what it has written."""
+    """Return an observer that records the ranges of a node's outer operands before it runs, and of its results."""
     outer = set(subgraph.inputs)
 
     def observe(node: Any, done: bool) -> None:
@@ -138,7 +138,7 @@ class _Progress:
         self.shown = sys.stderr.isatty()
 
     def at(self, count: int) -> None:
-        """So many samples are done."""
+        """Show the number of samples done."""
         if not self.shown or (self.bar is None and time.monotonic() - self.since < QUIET_SECONDS):
             return
         if self.bar is None:
@@ -162,7 +162,7 @@ class _Progress:
         )
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal."""
         if self.bar is not None:
             self.bar.stop()
 

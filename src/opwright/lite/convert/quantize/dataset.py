@@ -46,7 +46,7 @@ class Sample(NamedTuple):
 
 
 def samples(dataset: Any, model: Model) -> Iterator[Sample]:
-    """The samples of a dataset (a RepresentativeDataset, or a function as it takes). Raises InvalidArgumentError."""
+    """Yield the samples of a RepresentativeDataset, or of a function as it takes. Raises InvalidArgumentError."""
     if not isinstance(dataset, RepresentativeDataset):
         if not callable(dataset):
             raise InvalidArgumentError(
@@ -118,7 +118,7 @@ def _same_names(sample: dict[str, Any], inputs: dict[str, int], number: int) -> 
 
 
 def _array(value: Any, tensor: Any) -> np.ndarray:
-    """Numbers of Python take the tensor's dtype; arrays must have it."""
+    """Convert Python numbers to the tensor's dtype, which arrays must have already."""
     if isinstance(value, (int, float, bool, list, tuple)):
         return np.asarray(value, types.dtype_of(tensor.type.name).np)
     return np.asarray(value)

@@ -58,7 +58,7 @@ def sparsify(module: LiteModule, mode: Mode) -> LiteModule:
 
 
 def _each(module: LiteModule, change: Callable[[Graph, Callable[[Graph], Graph]], Graph]) -> LiteModule:
-    """Change every graph of a module, once."""
+    """Apply a change to every graph of a module, once."""
     changed = GraphTransform(change)
     return module._replace(graphs=[changed(graph) for graph in module.graphs])
 

@@ -43,22 +43,22 @@ class Mode(NamedTuple):
     sparse: bool = False
 
     def too_new(self, needed: str) -> bool:
-        """Whether what came with the run time `needed` is not in the one that was asked for."""
+        """Return whether the run time asked for is older than `needed`."""
         return self.runtime is not None and versions.is_newer(needed, self.runtime)
 
     @property
     def calibrated(self) -> bool:
-        """Whether activations become integers, for which their ranges must be known."""
+        """Return whether activations become integers, which needs their ranges."""
         return self.kind in (INT8, INT16)
 
     @property
     def activations(self) -> str:
-        """The type of activations."""
+        """Return the type of activations."""
         return {INT8: "int8", INT16: "int16"}.get(self.kind, "float32")
 
 
 def mode_of(settings: Any) -> Mode:
-    """The mode that a converter's settings ask for.
+    """Return the mode that a converter's settings ask for.
 
     raises InvalidArgumentError (a ValueError) where they are at odds; ConverterError where the run time asked for has
     no kernels for them
@@ -137,7 +137,7 @@ def _kind(settings: Any) -> tuple[str, bool]:
 
 
 def _is_trained(settings: Any) -> bool:
-    """Whether the functions hold ranges from training for quantisation."""
+    """Return whether the functions hold ranges of quantisation-aware training."""
     graphs = [f.graph for f in settings.functions]
     for graph in graphs:  # grows as it is walked
         for node in graph.nodes:

@@ -34,26 +34,26 @@ class QuantizationParameters(NamedTuple):
 
     @property
     def scale(self) -> float:
-        """The scale of a tensor that has one."""
+        """Return the scale of a tensor that has a single one."""
         return self.scales[0]
 
     @property
     def low(self) -> float:
-        """The least real number."""
+        """Return the least real number."""
         return self.scale * (limits(self.dtype)[0] - self.zero_point)
 
     @property
     def high(self) -> float:
-        """The greatest real number."""
+        """Return the greatest real number."""
         return self.scale * (limits(self.dtype)[1] - self.zero_point)
 
     def covers(self, low: float, high: float) -> bool:
-        """Whether every number in a range has an integer within one step."""
+        """Return whether every number in a range has an integer within one step."""
         return self.low - self.scale <= low and high <= self.high + self.scale
 
     @property
     def quantization(self) -> Quantization:
-        """The parameters as types have them."""
+        """Return the parameters as types hold them."""
         return Quantization(self.scales, np.full(len(self.scales), self.zero_point), self.axis)
 
     def of(self, spec: TensorSpec, **changes: Any) -> TensorSpec:
@@ -62,13 +62,13 @@ class QuantizationParameters(NamedTuple):
 
 
 def limits(dtype: str) -> tuple[int, int]:
-    """Least and greatest integer of an activation."""
+    """Return the least and greatest integer of an activation."""
     info = np.iinfo(dtype)
     return int(info.min), int(info.max)
 
 
 def of_range(low: float, high: float, dtype: str) -> QuantizationParameters:
-    """The parameters of an activation that takes the real numbers of a range, widened to hold zero.
+    """Return the parameters of an activation for a range of real numbers, widened to contain zero.
 
     int8: scale (high - low) / 255, zero point the integer nearest to -128 - low / scale. int16: scale
     max(|low|, |high|) / 32767. A range of zero alone gets scale 1 / 255 of [0, 1]: any would do.
@@ -86,14 +86,15 @@ def of_range(low: float, high: float, dtype: str) -> QuantizationParameters:
 
 
 def of_io(parameters: QuantizationParameters, dtype: str, low: float, high: float) -> QuantizationParameters:
-    """The parameters of an input or output of another integer type than the activation behind it."""
+    """Return the parameters of an input or output of another integer type than the activation behind it."""
     if dtype == "uint8" and parameters.dtype == "int8":
         return QuantizationParameters("uint8", parameters.scales, parameters.zero_point + 128)
     return parameters if dtype == parameters.dtype else of_range(low, high, dtype)
 
 
 def of_weights(array: np.ndarray, axis: int | None, floor: np.ndarray | float = 0.0) -> QuantizationParameters:
-    """Symmetric int8 parameters of a constant: greatest magnitude / 127, of the whole or of each slice of `axis`.
+    """Return symmetric int8 parameters of a constant: greatest magnitude
+    127, of all or of each slice of `axis`.
 
     floor: scales are at least this; where a slice holds zeros alone and there is no floor, the scale is 1 / 127.
     """
@@ -105,7 +106,8 @@ def of_weights(array: np.ndarray, axis: int | None, floor: np.ndarray | float = 
 
 
 def quantized(array: np.ndarray, parameters: QuantizationParameters, narrow: bool = False) -> np.ndarray:
-    """The integers nearest to real numbers, halves away from zero, clipped to the dtype (narrow: without the least).
+    """Return the integers nearest to real numbers, halves away from zero, clipped to the dtype (narrow: without the
+    least).
 
     In double precision, some rows at a time: large weights are not held several times over.
     """

@@ -245,7 +245,7 @@ def _least_of_products(node: Node, rule: QuantizationRule, read: list[Quantizati
 
 
 def _at_least(parameters: QuantizationParameters, scale: float) -> QuantizationParameters:
-    """With a scale of at least that, by a range that is wider on both sides of the zero point."""
+    """Return parameters with a scale of at least `scale`: the range widens on both sides of the zero point."""
     return parameters if parameters.scale >= scale else parameters._replace(scales=(float(np.float32(scale)),))
 
 

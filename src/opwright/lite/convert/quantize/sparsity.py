@@ -42,7 +42,7 @@ class SparseLayout(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes in the file, about."""
+        """Return the approximate number of bytes in the file."""
         return sum(_narrow(a).nbytes for a in (self.segments, self.indices)) + self.stored.nbytes + TABLES
 
     def of(self, shape: tuple[int, ...]) -> Sparsity:
@@ -56,7 +56,7 @@ class SparseLayout(NamedTuple):
 
 
 def layout_of(array: np.ndarray, block: int = 1) -> SparseLayout:
-    """The layout of an array whose last dimension is a multiple of `block`."""
+    """Return the layout of an array whose last dimension is a multiple of `block`."""
     blocks = array.reshape(-1, array.shape[-1] // block, block)
     kept = (blocks != 0).any(axis=-1)
     segments = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
@@ -69,12 +69,12 @@ def _narrow(numbers: np.ndarray) -> np.ndarray:
 
 
 def sparsity_of(array: np.ndarray) -> float:
-    """Which part of the elements is zero."""
+    """Return the fraction of elements that are zero."""
     return 1.0 - np.count_nonzero(array) / max(array.size, 1)
 
 
 def in_blocks(array: np.ndarray, block: int) -> bool:
-    """Whether the zeros of a matrix are many, and most of them in whole blocks."""
+    """Return whether a matrix has many zeros, most of them in whole blocks."""
     if array.ndim != 2 or not array.size or array.shape[-1] % block:
         return False
     zeros = sparsity_of(array)
@@ -162,7 +162,7 @@ class _SparseRewriter(ConstantRewriter):
             self.copy_source(node, self.substitutes)
 
     def _densifies(self, value: Value) -> bool:
-        """Whether a DENSIFY may stand before all readers."""
+        """Return whether a DENSIFY may stand before all readers."""
         if self.mode.too_new(versions.min_runtime("DENSIFY", 1)):
             return False
         if value.dtype.name != "int8":

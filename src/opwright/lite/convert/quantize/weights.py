@@ -131,7 +131,7 @@ def _weights(node: Node) -> Value:
 
 
 def _is_weights(node: Node, place: int, forms: Mapping[Node, WeightForm]) -> bool:
-    """Whether an operand of a node gets the form of hybrid weights."""
+    """Return whether an operand of a node takes the form of hybrid weights."""
     return node in forms and place == HYBRID[node.op.name].operand
 
 
@@ -157,6 +157,6 @@ def _form(node: Node, mode: Mode) -> WeightForm | None:
 
 
 def _beyond(array: np.ndarray) -> bool:
-    """Whether float16 would make a finite number infinite, or all of them nothing (an epsilon, say) or nearly so."""
+    """Return whether float16 overflows a finite element, or flushes all of them to zero or nearly so, as an epsilon."""
     most = np.abs(array[np.isfinite(array)]).max(initial=0.0)
     return bool(most > HALF_LIMIT or 0 < most < HALF_LEAST)

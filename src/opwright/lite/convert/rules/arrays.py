@@ -181,7 +181,7 @@ def _reverse(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _blocks(lite: str) -> Any:
-    """SPACE_TO_DEPTH and DEPTH_TO_SPACE: channels last only."""
+    """Lower to SPACE_TO_DEPTH and DEPTH_TO_SPACE, of channels-last images alone."""
 
     def lower(node: Node, low: LiteRewriter) -> RuleResult:
         (x,), layout = node.operands, node.attrs["data_format"]

@@ -35,7 +35,7 @@ def _expm1(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def log1p(low: LiteRewriter, x: Value) -> Value:
-    """log(1 + x), with what 1 + x lost given back to first order."""
+    """Emit log(1 + x), corrected to first order for the rounding of 1 + x."""
     u = low.emit("ADD", x, number(low, 1, x))
     rounded = low.emit("SUB", u, number(low, 1, x))
     log_u = low.emit("LOG", u)
@@ -107,7 +107,7 @@ def _selu(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _or_zero(lite: str) -> Any:
-    """x op y, but 0 where y is 0 (DivNoNan, MulNoNan)."""
+    """Emit x op y, but 0 where y is 0 (DivNoNan, MulNoNan)."""
 
     def lower(node: Node, low: LiteRewriter) -> RuleResult:
         x, y = node.operands
@@ -118,7 +118,7 @@ def _or_zero(lite: str) -> Any:
 
 
 def _x_times(lite: str) -> Any:
-    """x * f(y), but 0 where x is 0 (Xlogy, Xdivy)."""
+    """Emit x * f(y), but 0 where x is 0 (Xlogy, Xdivy)."""
 
     def lower(node: Node, low: LiteRewriter) -> RuleResult:
         x, y = node.operands
@@ -221,7 +221,7 @@ def _sum_to_like(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _sum_where_sizes_differ(node: Node, low: LiteRewriter) -> RuleResult:
-    """Sum over the dimensions that are found to differ when the model runs."""
+    """Sum over the dimensions whose sizes differ at run time."""
     x, like = node.operands
     sizes = low.emit("SHAPE", like, out_type="INT32")
     new = len(x.spec.shape) - len(like.spec.shape)

@@ -31,7 +31,7 @@ def _if(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _case(node: Node, low: LiteRewriter) -> RuleResult:
-    """A tree of IFs over the number, which is first brought into the range of the branches."""
+    """Emit a tree of IFs over the index, which is clamped to the branches first."""
     index, operands = node.inputs
     assert isinstance(index, Value)
     assert isinstance(operands, tuple)
@@ -62,7 +62,7 @@ def _tree(low: Any, index: Value, operands: Any, branches: Any, first: int, like
 
 
 def _inner(low: LiteRewriter, index: Value, operands: Any, branches: Any, first: int) -> Graph:
-    """The graph that chooses among these branches: its first input is the number."""
+    """Return a graph that chooses among branches by its first input."""
     inner = LiteRewriter(Graph(f"{branches[0].name}_or_later", [], [], []))
     inner.prefix, inner.at = low.prefix, low.at
     inputs = [Value(inner.unique(v.name), v.spec) for v in (index, *operands)]
@@ -71,7 +71,7 @@ def _inner(low: LiteRewriter, index: Value, operands: Any, branches: Any, first:
 
 
 def _taking(extra: Value, graph: Graph) -> Graph:
-    """The graph with an input before its own, that it does not read."""
+    """Return a graph with an additional first input, which it does not read."""
     names = {v.name for v in graph.values()}
     name = extra.name
     while name in names:
@@ -92,7 +92,7 @@ def _while(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _undefined(node: Node, low: LiteRewriter) -> RuleResult:
-    """Zeros: they are there for their type alone, and nobody reads them."""
+    """Emit zeros: only their type counts, no node reads them."""
     shape, dtype = node.attrs["shape"], node.attrs["dtype"]
     zero: Any = np.zeros((), dtype.np)
     if dtype is string:

@@ -24,7 +24,7 @@ TO_LAST, FROM_LAST = (0, 2, 3, 1), (0, 3, 1, 2)  # NCHW <-> NHWC
 
 
 def transposed(low: LiteRewriter, x: Value, order: Sequence[int]) -> Value:
-    """`x` with its dimensions in another order; done now where it is a constant."""
+    """Return `x` transposed; a constant is transposed during conversion."""
     if x.constant is not None:
         return low.constant(np.ascontiguousarray(np.transpose(x.constant, order)), x.dtype)
     shape = None if x.spec.shape.dims is None else [x.spec.shape.dims[i] for i in order]
@@ -53,7 +53,7 @@ class ImageLayout:
         return (values[2], values[3]) if self.order else (values[1], values[2])
 
     def pad(self, value: float = 0.0) -> str:
-        """Pad explicitly if that is asked for; the padding that the operator itself is to use."""
+        """Emit explicit padding, and return the padding for the operator itself."""
         if self.padding != "EXPLICIT":
             return str(self.padding)
         if self.pads.any():
@@ -65,7 +65,7 @@ class ImageLayout:
         return "VALID"
 
     def back(self, y: Value) -> Value:
-        """The result in the layout of the node."""
+        """Return the result in the layout of the node."""
         return transposed(self.low, y, self.order) if self.order else y
 
 
@@ -165,7 +165,7 @@ def _conv2d_transpose(node: Node, low: LiteRewriter) -> RuleResult:
 def _image_sizes(
     low: LiteRewriter, image: ImageLayout, sizes: Value, dims: Sequence[int | None], more: Sequence[int]
 ) -> Value:
-    """The sizes `dims` of an image, channels last; unknown ones are `more` than those that the operator was given."""
+    """Return the sizes `dims` of a channels-last image; unknown ones are `more` than the operator's operand."""
     if None not in dims:
         return low.int32(dims)
     if None not in dims[1:]:

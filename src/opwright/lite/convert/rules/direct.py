@@ -52,7 +52,7 @@ BROADCAST_RANK = {
 
 
 def broadcastable(node: Node, low: LiteRewriter, op_name: str) -> tuple[Any, ...]:
-    """The operands as the lite operator takes them: spread out first where the rank is beyond its broadcasting."""
+    """Return the operands, broadcast first if their rank is beyond the lite operator's broadcasting."""
     limit = BROADCAST_RANK.get(op_name)
     if limit is None:
         return node.inputs
@@ -71,7 +71,7 @@ def broadcastable(node: Node, low: LiteRewriter, op_name: str) -> tuple[Any, ...
 
 
 def spread(low: LiteRewriter, value: Value, sizes: Value, shape: TensorShape) -> Value:
-    """`value` repeated up to a shape, given as a tensor and as far as it is known."""
+    """Return `value` broadcast to a shape, given as a tensor and as far as it is known."""
     return low.emit("BROADCAST_TO", value, sizes, like=value.spec.with_shape(shape))
 
 
@@ -82,17 +82,17 @@ Source = Callable[[Node, LiteRewriter, Iterator[Value]], Operand]
 
 
 def as_it_is(node: Node, low: LiteRewriter, operands: Iterator[Value]) -> Value:
-    """The next operand."""
+    """Take the next operand."""
     return next(operands)
 
 
 def as_int32(node: Node, low: LiteRewriter, operands: Iterator[Value]) -> Value:
-    """The next operand, integers, as int32."""
+    """Take the next operand, of integers, as int32."""
     return low.int32(next(operands))
 
 
 def front(axis: int, rank: int | None) -> int:
-    """An axis counted from the front where the rank is known."""
+    """Return an axis counted from the front, if the rank is known."""
     return axis + rank if axis < 0 and rank is not None else axis
 
 
@@ -102,12 +102,12 @@ def axis_of(node: Node, name: str) -> int:
 
 
 def axis_operand(node: Node, low: LiteRewriter, operands: Iterator[Value]) -> Value:
-    """The attribute `axis` as a scalar int32, counted from the front where the rank is known."""
+    """Return the attribute `axis` as a scalar int32, counted from the front if the rank is known."""
     return low.constant(front(node.attrs["axis"], next(node.operands).spec.shape.rank), int32)
 
 
 def new_axis_operand(node: Node, low: LiteRewriter, operands: Iterator[Value]) -> Value:
-    """The attribute `axis`, which is one of the result, as int32 [1]."""
+    """Return the attribute `axis`, an axis of the result, as int32 [1]."""
     return low.int32([node.attrs["axis"]])
 
 
@@ -121,7 +121,7 @@ def of_types(*dtypes: DType) -> Condition:
 
 
 def of_ranks(ranks: Container[int | None], reason: str) -> Condition:
-    """Decline nodes whose first operand has another rank, or one that is not known."""
+    """Decline nodes whose first operand has another rank, or an unknown one."""
 
     def check(node: Node) -> None:
         if next(node.operands).spec.shape.rank not in ranks:
@@ -163,7 +163,7 @@ def direct(
 
 
 def type_option(attribute: str) -> Callable[[Node], str]:
-    """An option that is the schema's name of the dtype in an attribute."""
+    """Set an option to the schema's name of the dtype in an attribute."""
     return lambda node: types.name_of(node.attrs[attribute])
 
 

@@ -26,7 +26,7 @@ class UnmatchedNode(InvalidArgumentError):
 
 
 def sizes(value: Value, what: str = "the shape") -> list[int]:
-    """The sizes of a value, all known. Raises UnmatchedNode."""
+    """Return the sizes of a value, all known. Raises UnmatchedNode."""
     dims = value.spec.shape.dims
     if dims is None or None in dims:
         raise UnmatchedNode(f"{what} is not known")
@@ -34,7 +34,7 @@ def sizes(value: Value, what: str = "the shape") -> list[int]:
 
 
 def rank_of(value: Value) -> int:
-    """Raises UnmatchedNode where it is not known."""
+    """Return the rank of a value. Raises UnmatchedNode if it is unknown."""
     rank = value.spec.shape.rank
     if rank is None:
         raise UnmatchedNode("the rank is not known")
@@ -42,25 +42,25 @@ def rank_of(value: Value) -> int:
 
 
 def constant_of(value: Value, what: str) -> np.ndarray:
-    """The value of a constant. Raises UnmatchedNode."""
+    """Return the elements of a constant. Raises UnmatchedNode."""
     if value.constant is None:
         raise UnmatchedNode(f"{what} is not constant")
     return value.constant
 
 
 def only(value: Value, *dtypes: DType) -> None:
-    """Raises UnmatchedNode for a value of another dtype."""
+    """Raise UnmatchedNode for a value of another dtype."""
     if value.dtype not in dtypes:
         raise UnmatchedNode(f"taken are {', '.join(d.name for d in dtypes)}, found {value.dtype.name}")
 
 
 def number(low: LiteRewriter, value: Any, like: Value) -> Value:
-    """A scalar constant of the dtype of another value."""
+    """Return a scalar constant of the dtype of another value."""
     return low.constant(value, like.dtype)
 
 
 def reshaped(low: LiteRewriter, x: Value, dims: Sequence[int | None]) -> Value:
-    """`x` with these sizes, of which one may be unknown. Raises UnmatchedNode for more."""
+    """Return `x` with these sizes, of which one may be unknown. Raises UnmatchedNode for more."""
     if x.spec.shape.dims == tuple(dims) and None not in dims:
         return x
     if list(dims).count(None) > 1:
@@ -69,7 +69,7 @@ def reshaped(low: LiteRewriter, x: Value, dims: Sequence[int | None]) -> Value:
 
 
 def size_along(low: LiteRewriter, x: Value, axis: int) -> Value:
-    """One size of a value as a scalar int32, a constant where it is known."""
+    """Return one size of a value as a scalar int32, a constant if it is known."""
     dims = x.spec.shape.dims
     if dims is not None and dims[axis] is not None:
         return low.constant(dims[axis], int32)
@@ -80,7 +80,7 @@ def size_along(low: LiteRewriter, x: Value, axis: int) -> Value:
 
 
 def sliced(low: LiteRewriter, x: Value, begin: Sequence[int], size: Sequence[int]) -> Value:
-    """A part of `x`; a size of -1 takes the rest."""
+    """Return a slice of `x`; a size of -1 takes the rest."""
     if all(b == 0 for b in begin) and all(s in (-1, d) for s, d in zip(size, x.spec.shape.dims or ())):
         return x
     dims = x.spec.shape.dims or (None,) * len(begin)
@@ -89,7 +89,7 @@ def sliced(low: LiteRewriter, x: Value, begin: Sequence[int], size: Sequence[int
 
 
 def padded(low: LiteRewriter, x: Value, pads: Sequence[tuple[int, int]], value: float | None = None) -> Value:
-    """Zeros, or another number, around `x`."""
+    """Return `x` padded with zeros, or another number."""
     if not any(a or b for a, b in pads):
         return x
     if len(pads) > 5:
@@ -101,7 +101,7 @@ def padded(low: LiteRewriter, x: Value, pads: Sequence[tuple[int, int]], value: 
 def picked(
     low: LiteRewriter, x: Value, inner: Sequence[int], places: np.ndarray, outside: Value | float = 0.0
 ) -> Value:
-    """Elements of the last dimensions of `x`, of sizes `inner`, by their flat places there; -1 stands for `outside`.
+    """Gather elements of the last dimensions of `x`, of sizes `inner`, by flat index; -1 stands for `outside`.
 
     The places are those of the result's last dimensions.
     """
@@ -115,24 +115,25 @@ def picked(
 
 
 def numbered(shape: Sequence[int]) -> np.ndarray:
-    """Each element its own flat place, counted from 1; what an operator fills in as 0 is from nowhere."""
+    """Return an array of flat indices counted from 1, so that a 0 in an operator's result marks an element from
+    outside."""
     return np.arange(1, int(np.prod(shape, dtype=np.int64)) + 1, dtype=np.int32).reshape(shape)
 
 
 def run(node: Node, *arrays: Any, **attrs: Any) -> np.ndarray:
-    """What the catalogue's operator makes of arrays; attrs: those that differ from the node's."""
+    """Run the catalogue's operator on arrays; attrs: those that differ from the node's."""
     op = registry.get(node.op.name)
     return op.compute(op.bind({**node.attrs, **attrs}), arrays)[0]
 
 
 def matrix_of(function: Callable[[np.ndarray], np.ndarray], size: int) -> np.ndarray:
-    """The matrix of a linear function of vectors: what it makes of the unit vectors, each a channel of [1, n, 1, n]."""
+    """Return the matrix of a linear function, its results on unit vectors: the channels of [1, n, 1, n]."""
     unit = np.eye(size, dtype=np.float32).reshape(1, size, 1, size)
     return function(unit).reshape(-1, size).astype(np.float32)
 
 
 def along(low: LiteRewriter, x: Value, matrix: np.ndarray, axis: int) -> Value:
-    """A constant matrix [out, in] applied to one dimension of `x`."""
+    """Apply a constant matrix [out, in] to one dimension of `x`."""
     dims = list(x.spec.shape.dims or ())
     if np.array_equal(matrix, np.eye(*matrix.shape)):
         return x

@@ -47,7 +47,7 @@ def _nearest_by_gathers(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _by_matrices(node: Node, low: LiteRewriter, x: Value, columns: Callable[..., np.ndarray], olds: Any) -> RuleResult:
-    """columns: what becomes of an image [1, n, 1, c] as the direction 0 or 1 of the operator."""
+    """Multiply an image by the operator's matrices. columns: its result on [1, n, 1, c] in direction 0 or 1."""
     if x.dtype is not float32:
         x = low.cast(x, float32)
     for axis, old in enumerate(olds):
@@ -60,7 +60,7 @@ def _by_matrices(node: Node, low: LiteRewriter, x: Value, columns: Callable[...,
 
 
 def _resize_linear(node: Node, low: LiteRewriter) -> RuleResult:
-    """ResizeBicubic, ResizeArea."""
+    """Lower ResizeBicubic, ResizeArea."""
     x, size = node.operands
     new = constant_of(size, "the size").tolist()
     h, w, _ = sizes_inside(x)
@@ -72,7 +72,7 @@ def _resize_linear(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def sizes_inside(x: Value) -> list[int]:
-    """Height, width and channels of an image. Raises UnmatchedNode where one is not known."""
+    """Return height, width and channels of an image. Raises UnmatchedNode if one is unknown."""
     dims = x.spec.shape.dims
     return sizes(x) if dims is None or None in dims[1:] else [int(d) for d in dims[1:] if d is not None]
 
@@ -90,7 +90,7 @@ def _scale_and_translate(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _resize_grad(node: Node, low: LiteRewriter) -> RuleResult:
-    """ResizeBilinearGrad, ResizeBicubicGrad: of the sizes of the original image."""
+    """Lower ResizeBilinearGrad and ResizeBicubicGrad, for the sizes of the original image."""
     grads, original = node.operands
     new, old = sizes_inside(original), sizes_inside(grads)
 
@@ -122,7 +122,7 @@ ALL = 1.0  # what two boxes share that are one and the same
 
 
 def _suppression(node: Node, low: LiteRewriter) -> RuleResult:
-    """NON_MAX_SUPPRESSION_V5 at another threshold.
+    """Emit NON_MAX_SUPPRESSION_V5 at another threshold.
 
     The catalogue, like TensorFlow, drops a box whose overlap with a better one exceeds iou_threshold, and with soft
     scores by these alone; the dialect drops it at iou_threshold itself, with soft scores, too. The official kernel
@@ -168,7 +168,7 @@ IMAGES = rule_table(
 
 
 def _channels(low: LiteRewriter, x: Value) -> tuple[Value, ...]:
-    """The three channels, each with the last dimension kept."""
+    """Split three channels, keeping the last dimension."""
     return low.emit_many("SPLIT", low.constant(-1 + rank_of(x), low.int32([0]).dtype), x, num_splits=3)
 
 
@@ -177,7 +177,7 @@ def _joined(low: LiteRewriter, parts: tuple[Value, ...]) -> Value:
 
 
 def _clipped(low: LiteRewriter, x: Value) -> Value:
-    """Within [0, 1]."""
+    """Clamp to [0, 1]."""
     return low.emit("MINIMUM", low.emit("MAXIMUM", x, number(low, 0, x)), number(low, 1, x))
 
 
@@ -209,7 +209,7 @@ def _to_rgb(low: LiteRewriter, hue: Value, saturation: Value, value: Value) -> V
     six = low.emit("MUL", hue, number(low, 6, hue))
 
     def tent(at: float, sign: str) -> Value:
-        """|6 H - 3| - 1 or 2 - |6 H - at|, within [0, 1]."""
+        """Emit |6 H - 3| - 1 or 2 - |6 H - at|, within [0, 1]."""
         away = low.emit("ABS", low.emit("SUB", six, number(low, at, hue)))
         return _clipped(
             low,

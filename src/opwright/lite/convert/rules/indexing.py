@@ -26,7 +26,7 @@ MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axi
 
 
 def _clipped(bounds: Any) -> list[int]:
-    """Bounds within int32: beyond the greatest size all are alike."""
+    """Clamp bounds to int32: all beyond the greatest size are equivalent."""
     limits = np.iinfo(np.int32)
     return np.clip(bounds, limits.min, limits.max).tolist()
 
@@ -113,7 +113,7 @@ INDEXING = rule_table(
 
 
 def _places(low: LiteRewriter, indices: Value, outer: list[int]) -> Value:
-    """Index vectors [..., depth] as flat places within sizes `outer`, int32 [n]."""
+    """Return index vectors [..., depth] as flat indices within sizes `outer`, int32 [n]."""
     depth = len(outer)
     strides = [math.prod(outer[i + 1 :]) for i in range(depth)]
     rows = low.emit("RESHAPE", low.int32(indices), low.int32([-1, depth]))
@@ -123,14 +123,14 @@ def _places(low: LiteRewriter, indices: Value, outer: list[int]) -> Value:
 
 
 def _last_of(low: LiteRewriter, places: Value, count: Value) -> Value:
-    """For each place the number of the last update that falls on it, less than 0 where there is none."""
+    """Return for each position the number of the last update of it, negative if there is none."""
     n = size_along(low, places, 0)
     numbers = low.emit("RANGE", low.constant(0, int32), n, low.constant(1, int32))
     return low.emit("UNSORTED_SEGMENT_MAX", numbers, places, count)
 
 
 def _rows(low: LiteRewriter, updates: Value, last: Value, otherwise: Value, rest: list[int]) -> Value:
-    """The row of `updates` [n, *rest] that each place takes; otherwise's where it takes none."""
+    """Return the row of `updates` [n, *rest] that each position takes, or that of `otherwise`."""
     found = low.emit("GATHER", updates, low.emit("MAXIMUM", last, low.constant(0, int32)), axis=0)
     taken = low.emit("GREATER_EQUAL", last, low.constant(0, int32))
     if rest:
@@ -139,7 +139,7 @@ def _rows(low: LiteRewriter, updates: Value, last: Value, otherwise: Value, rest
 
 
 def _parts(node: Node) -> tuple[Value, Value, Value, list[int], list[int]]:
-    """tensor, indices, updates; the sizes that are indexed, and the others."""
+    """Return tensor, indices, updates; the sizes that are indexed, and the others."""
     tensor, indices, updates = node.operands
     dims, depth = sizes(tensor), (indices.spec.shape.dims or (None,))[-1]
     if depth is None:

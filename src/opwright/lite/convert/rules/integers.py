@@ -31,7 +31,7 @@ def _invert(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _and(low: LiteRewriter, x: Value, y: Value) -> Value:
-    """x & y of int32: x + y - (x ^ y) is twice that; in halves, so that nothing is lost at the top."""
+    """Emit x & y of int32: x + y - (x ^ y) is twice that; in halves, so that it does not overflow."""
     half, unit = low.constant(16, int32), low.constant(1 << 16, int32)
     one = low.constant(1, int32)
 
@@ -60,7 +60,7 @@ def _and_or(op: str) -> Any:
 
 
 def _left_shift(node: Node, low: LiteRewriter) -> RuleResult:
-    """A product with 2^y: the powers are looked up, for numbers of bits that are none the outermost count."""
+    """Emit a product with 2^y, from a table, for shifts within the number of bits."""
     x, y = node.operands
     only(x, int32, int64)
     bits = 32 if x.dtype is int32 else 64
@@ -102,7 +102,7 @@ def _whole(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _steps(node: Node, low: LiteRewriter) -> RuleResult:
-    """Clipped, then rounded by FLOOR; what the kernel does."""
+    """Emit a clamp, then rounding by FLOOR, as the kernel computes."""
     x, least, most = _bounds(node)
     first, last = np.float32(node.attrs["narrow_range"]), np.float32(2 ** node.attrs["num_bits"] - 1)
     scale = (most - least) / (last - first)

@@ -34,7 +34,7 @@ def _diag(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _inner(value: Value, n: int) -> list[int]:
-    """The last n sizes."""
+    """Return the last n sizes."""
     dims = value.spec.shape.dims
     if dims is None or None in dims[len(dims) - n :]:
         sizes(value)
@@ -42,7 +42,7 @@ def _inner(value: Value, n: int) -> list[int]:
 
 
 def _diag_by_gather(node: Node, low: LiteRewriter) -> RuleResult:
-    """Of any diagonals: where each element of the matrices comes from is the same for all of them."""
+    """Gather diagonals: the source of each element is the same for all matrices."""
     x, padding = node.operands
     inner = _inner(x, 1 if node.attrs["k"][0] == node.attrs["k"][1] else 2)
     places = run(node, numbered(inner), np.int32(0)) - 1
@@ -99,7 +99,7 @@ def _bucketize(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _bound(lite: str) -> Any:
-    """How many elements of its row each value is above: LESS, or not below: LESS_EQUAL."""
+    """Count the elements of its row that each value exceeds: LESS, or reaches: LESS_EQUAL."""
 
     def lower(node: Node, low: LiteRewriter) -> RuleResult:
         rows, values = node.operands
@@ -134,7 +134,7 @@ MOST = 1024  # points of a transform by its matrix
 
 
 def _pair(low: LiteRewriter, real: Value, imag: Value) -> Value:
-    """A complex number of its two parts, which lie side by side in memory."""
+    """Return a complex number of two parts, which are adjacent in memory."""
     both = low.emit("PACK", (real, imag), values_count=2, axis=rank_of(real))
     return low.emit("BITCAST", both, output_type="COMPLEX64")
 
@@ -188,7 +188,7 @@ def _rfft(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _fitted(low: LiteRewriter, x: Value, n: int) -> Value:
-    """The last dimension cut or padded with zeros to n."""
+    """Return the last dimension truncated or zero-padded to n."""
     dims = x.spec.shape.dims or ()
     size, lead = dims[-1], len(dims) - 1
     if size is None:
@@ -199,7 +199,7 @@ def _fitted(low: LiteRewriter, x: Value, n: int) -> Value:
 
 
 def _product(low: LiteRewriter, x: Value, matrix: np.ndarray) -> Value:
-    """x [..., n] by a constant [n, m]."""
+    """Multiply x [..., n] by a constant [n, m]."""
     weights = low.constant(np.ascontiguousarray(matrix.T.astype(np.float32)), float32)
     if rank_of(x) < 2:
         row = low.emit("EXPAND_DIMS", x, low.int32([0]))
@@ -208,7 +208,8 @@ def _product(low: LiteRewriter, x: Value, matrix: np.ndarray) -> Value:
 
 
 def _roots(n: int, m: int, sign: int) -> tuple[np.ndarray, np.ndarray]:
-    """cos and sin of 2 pi j k / n, [n, m], exact in the angle."""
+    """Return cos and sin of 2 pi j k
+    n, [n, m], exact in the angle."""
     angle = 2 * np.pi * (np.outer(np.arange(n), np.arange(m)) % n) / n
     return np.cos(angle), sign * np.sin(angle)
 

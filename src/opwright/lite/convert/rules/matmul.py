@@ -26,7 +26,7 @@ from .emission import UnmatchedNode, size_along
 
 
 def _flags(node: Node) -> tuple[bool, bool, bool, bool]:
-    """transpose_a, transpose_b, adjoint_a, adjoint_b, as far as the operator has them."""
+    """Return transpose_a, transpose_b, adjoint_a, adjoint_b, as far as the operator has them."""
     attrs = node.attrs
     return tuple(bool(attrs.get(k, False)) for k in ("transpose_a", "transpose_b", "adjoint_a", "adjoint_b"))  # type: ignore[return-value]
 
@@ -96,7 +96,7 @@ def _ordered(low: LiteRewriter, factor: Factor, order: Sequence[str]) -> Factor:
 
 
 def _one(low: LiteRewriter, factor: Factor, wanted: str, others: str = "") -> Factor:
-    """A factor without the labels that occur nowhere else; in the order wanted where there are no others."""
+    """Sum a factor over the labels that occur nowhere else; permute it to the wanted order if there are no others."""
     alone = [i for i, c in enumerate(factor.term) if c not in wanted and c not in others]
     x = low.emit("SUM", factor.x, low.int32(alone)) if alone else factor.x
     left = Factor(x, "".join(c for c in factor.term if c in wanted or c in others))
@@ -104,7 +104,7 @@ def _one(low: LiteRewriter, factor: Factor, wanted: str, others: str = "") -> Fa
 
 
 def _two(low: LiteRewriter, a: Factor, b: Factor, wanted: str, stretched: set[str]) -> Factor:
-    """The product of two factors, with these labels."""
+    """Return the product of two factors, with these labels."""
     whole = a.term, b.term
     a, b = _one(low, a, wanted, whole[1] or " "), _one(low, b, wanted, whole[0] or " ")
     summed = [c for c in a.term if c in b.term and c not in wanted]
@@ -124,7 +124,7 @@ def _two(low: LiteRewriter, a: Factor, b: Factor, wanted: str, stretched: set[st
 
 
 def _prefers_swap(a: Factor, b: Factor, wanted: str) -> bool:
-    """Whether the second factor makes the better left one: constants go right, and the order is to be the wanted."""
+    """Return whether to swap the factors: constants go right, and the result should have the wanted order."""
     if (a.x.constant is None) != (b.x.constant is None):
         return a.x.constant is not None
     first = [c for c in wanted if (c in a.term) != (c in b.term)]
@@ -132,7 +132,7 @@ def _prefers_swap(a: Factor, b: Factor, wanted: str) -> bool:
 
 
 def _outer(low: LiteRewriter, a: Factor, b: Factor, batch: list[str], rows: list[str], columns: list[str]) -> Factor:
-    """Nothing is summed: a product of elements, with rows and columns in dimensions of their own."""
+    """Multiply without summation: element-wise, with rows and columns in separate dimensions."""
     left, right = _ordered(low, a, [*batch, *rows]), _ordered(low, b, [*batch, *columns])
     x = _grouped(low, left, [[c] for c in left.term] + [[] for _ in columns])
     y = _grouped(low, right, [[c] for c in batch] + [[] for _ in rows] + [[c] for c in columns])
@@ -142,7 +142,7 @@ def _outer(low: LiteRewriter, a: Factor, b: Factor, batch: list[str], rows: list
 def _by_weights(
     low: LiteRewriter, a: Factor, b: Factor, rows: list[str], summed: list[str], columns: list[str]
 ) -> Value:
-    """By a constant matrix, which leaves the rows in their dimensions."""
+    """Multiply by a constant matrix, keeping the dimensions of rows."""
     x = _ordered(low, a, [*rows, *summed])
     flat = _grouped(low, x, [*([c] for c in rows), summed])
     matrix = _ordered(low, b, [*columns, *summed]).x.constant
@@ -157,7 +157,7 @@ def _by_weights(
 def _by_matrices(
     low: LiteRewriter, a: Factor, b: Factor, batch: list[str], rows: list[str], summed: list[str], columns: list[str]
 ) -> Value:
-    """A batch of matrix products; a factor that lies the other way round is left so, and a flag set."""
+    """Emit a batch of matrix products, with a flag for a factor that lies transposed."""
     if len(batch) > 3:
         raise UnmatchedNode("BATCH_MATMUL takes ranks up to 5")
     turned_a = list(a.term) == [*batch, *summed, *rows]
@@ -179,7 +179,7 @@ def _by_matrices(
 
 
 def _grouped(low: LiteRewriter, factor: Factor, groups: Sequence[Sequence[str]]) -> Value:
-    """The dimensions of each group joined to one; an empty group is a dimension of size 1."""
+    """Merge the dimensions of each group; an empty group is a dimension of size 1."""
     if all(len(g) == 1 for g in groups):
         return factor.x
     return _reshaped(low, factor.x, [[(factor, c) for c in g] for g in groups])
@@ -193,7 +193,7 @@ def _apart(
     merged: tuple[int, int],
     lead: int,
 ) -> Value:
-    """[lead..., rows, columns] with rows and columns taken apart. merged: how many dimensions are joined to each."""
+    """Split rows and columns of [lead..., rows, columns]. merged: the number of dimensions in each."""
     if merged == (1, 1):
         return y
     whole = Factor(y, "".join(chr(i) for i in range(y.spec.shape.rank or 0)))
@@ -222,7 +222,7 @@ def _reshaped(low: LiteRewriter, x: Value, groups: Sequence[Sequence[tuple[Facto
 
 
 def _size(low: LiteRewriter, group: Sequence[tuple[Factor, str]]) -> Value:
-    """The product of the sizes of a group, when the model runs."""
+    """Return the product of the sizes of a group, computed at run time."""
     total: Value | None = None
     for factor, label in group:
         size = size_along(low, factor.x, factor.term.index(label))

@@ -40,7 +40,7 @@ def _softmax(lite: str, **attrs: Any) -> Any:
 
 
 def per_channel(low: LiteRewriter, vector: Value, rank: int, axis: int) -> Value:
-    """A vector shaped to be broadcast along one axis of a tensor of that rank."""
+    """Reshape a vector to broadcast along one axis of a tensor of that rank."""
     if axis == rank - 1:
         return vector
     shape = [1] * (rank - axis)
@@ -146,7 +146,7 @@ def _tile_grad(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _mirror_pad_grad(node: Node, low: LiteRewriter) -> RuleResult:
-    """For each dimension: both borders turned round and added to what they mirror."""
+    """Add the reversed borders of each dimension to the elements that they mirror."""
     y, paddings = node.operands
     edge = 1 if node.attrs["mode"].upper() == "REFLECT" else 0
     for axis, (before, after) in enumerate(constant_of(paddings, "paddings").tolist()):
@@ -172,7 +172,7 @@ def _part(low: LiteRewriter, x: Value, axis: int, begin: int, count: int) -> Val
 
 
 def _strided_slice_grad(node: Node, low: LiteRewriter) -> RuleResult:
-    """dy with zeros between its elements, then around it."""
+    """Insert zeros between the elements of dy, then around it."""
     shape, *bounds, dy = node.operands
     dims = [int(d) for d in constant_of(shape, "the shape")]
     index = _index_of(dims, [constant_of(b, "a bound").tolist() for b in bounds], {m: node.attrs[m] for m in MASKS})
@@ -194,7 +194,7 @@ def _strided_slice_grad(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _spread(low: LiteRewriter, y: Value, axis: int, step: int) -> Value:
-    """Elements `step` apart along an axis, with zeros between."""
+    """Space elements `step` apart along an axis, with zeros between."""
     dims = sizes(y)
     apart = reshaped(low, y, [*dims[: axis + 1], 1, *dims[axis + 1 :]])
     pads = [(0, 0)] * (len(dims) + 1)
@@ -206,7 +206,7 @@ def _spread(low: LiteRewriter, y: Value, axis: int, step: int) -> Value:
 
 
 def _index_of(dims: list[int], bounds: list[list[int]], masks: dict[str, int]) -> list[slice]:
-    """What a strided slice takes of each dimension."""
+    """Return the slice of each dimension that a strided slice takes."""
     begin, end, strides = bounds
     n = len(begin)
     bit = {name: [bool(mask >> i & 1) for i in range(n)] for name, mask in masks.items()}

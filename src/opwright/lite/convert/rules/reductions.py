@@ -22,7 +22,7 @@ from .emission import number, only, rank_of, size_along
 
 
 def axes_tensor(low: LiteRewriter, x: Value, axis: Sequence[int] | None) -> Value:
-    """The axes as a constant, counted from the front where the rank is known; all of them for None."""
+    """Return the axes as a constant, counted from the front if the rank is known; all of them for None."""
     rank = x.spec.shape.rank
     if axis is not None:
         return low.int32([front(a, rank) for a in axis])
@@ -33,7 +33,7 @@ def axes_tensor(low: LiteRewriter, x: Value, axis: Sequence[int] | None) -> Valu
 
 
 def reduction(op: str, lite: str) -> RewriteRule:
-    """A reduction; `axis` of the catalogue is an operand of the lite operator."""
+    """Return a rule for a reduction, whose attribute `axis` is an operand of the lite operator."""
 
     def lower(node: Node, low: LiteRewriter) -> RuleResult:
         (x,), axis, keep = node.operands, node.attrs["axis"], node.attrs["keepdims"]
@@ -69,8 +69,8 @@ WIDER = {**dict.fromkeys((int8, uint8, int16, uint16), int32), uint32: int64, fl
 
 
 def _sort(node: Node, low: LiteRewriter) -> RuleResult:
-    """The top n of n are all, largest first; the other way round they are the top n of -x, of ~x = -1 - x for integers
-    (which never overflows)."""
+    """Lower to the top n of n, largest first; ascending, the top n of -x, of ~x = -1 - x for integers (which never
+    overflows)."""
     (x,) = node.operands
     n = x.spec.shape.dims[-1] if x.spec.shape.dims else None
     if n is None:
@@ -112,14 +112,14 @@ REDUCTIONS = rule_table(
 
 
 def _count_of(low: LiteRewriter, ids: Value) -> Value:
-    """One more than the last id, which is the greatest."""
+    """Return one more than the last id, which is the greatest."""
     if ids.constant is not None:
         return low.constant(int(ids.constant.max(initial=-1)) + 1, int32)
     return low.emit("ADD", low.emit("REDUCE_MAX", ids, low.int32([0])), low.constant(1, int32))
 
 
 def _members(low: LiteRewriter, ids: Value, count: Value, x: Value) -> Value:
-    """How many rows each segment has, float32, shaped to be broadcast to x."""
+    """Return the number of rows of each segment, float32, shaped to broadcast to x."""
     ones = low.emit("FILL", low.emit("SHAPE", ids, out_type="INT32"), low.constant(1.0, float32))
     members = low.emit("UNSORTED_SEGMENT_SUM", ones, ids, count)
     rank = rank_of(x)
@@ -127,7 +127,7 @@ def _members(low: LiteRewriter, ids: Value, count: Value, x: Value) -> Value:
 
 
 def _compact(ids: Value) -> bool:
-    """Whether the ids are known to be 0, 1, 2 ... without gaps, which SEGMENT_SUM wants."""
+    """Return whether the ids are known to be 0, 1, 2 ... without gaps, as SEGMENT_SUM requires."""
     found = ids.constant
     return found is not None and found.size > 0 and found[0] == 0 and bool((np.diff(found) <= 1).all())
 

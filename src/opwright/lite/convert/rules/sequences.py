@@ -53,7 +53,7 @@ def _frame(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _overlap_and_add(node: Node, low: LiteRewriter) -> RuleResult:
-    """Frames are what TRANSPOSE_CONV spreads, with a filter that puts element j at j."""
+    """Add overlapping frames by TRANSPOSE_CONV, with a filter that puts element j at j."""
     x, step = node.operands
     only(x, float32)
     axis = front(node.attrs["axis"], rank_of(x) - 1)
@@ -82,7 +82,7 @@ def _shift_by_one(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _moved(low: LiteRewriter, x: Value, axis: int, by: int, reverse: bool, fill: float | None) -> Value:
-    """Elements `by` places on along an axis, or back, with a number in the first."""
+    """Shift elements by `by` along an axis, and fill with a number."""
     dims = x.spec.shape.dims or ()
     size = dims[axis]
     if size is None:
@@ -95,7 +95,7 @@ def _moved(low: LiteRewriter, x: Value, axis: int, by: int, reverse: bool, fill:
 
 
 def _cumprod(node: Node, low: LiteRewriter) -> RuleResult:
-    """Each element times the one 1 before it, then 2, 4, 8 ... before it (Hillis and Steele 1986)."""
+    """Multiply by the elements 1, 2, 4, 8 ... before (Hillis and Steele 1986)."""
     (x,) = node.operands
     axis, reverse = front(node.attrs["axis"], rank_of(x)), node.attrs["reverse"]
     size = (x.spec.shape.dims or ())[axis]

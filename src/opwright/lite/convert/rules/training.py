@@ -31,14 +31,14 @@ def _inside(value: Value, *axes: int) -> list[int]:
 
 
 def _windows(image: ImageLayout, spatial: Sequence[int], kernel: Sequence[int]) -> list[Window]:
-    """How the kernel slid over height and width."""
+    """Return the windows of the kernel over height and width."""
     steps = ((image.stride_h, image.dilation_h), (image.stride_w, image.dilation_w))
     pads = image.pads[1:3].tolist()
     return [window(n, k, s, d, image.padding, p) for n, k, (s, d), p in zip(spatial, kernel, steps, pads)]
 
 
 def _whole(low: LiteRewriter, x: Value, windows: Sequence[Window]) -> Value:
-    """The image as the windows saw it, with its padding and without what none of them saw."""
+    """Return the image that the windows cover, with padding and without unused borders."""
     used = [(w.out - 1) * w.stride + w.extent for w in windows]
     pads = [(w.before, max(0, n - w.before - w.size)) for w, n in zip(windows, used)]
     y = padded(low, x, [(0, 0), *pads, (0, 0)])
@@ -101,7 +101,7 @@ def _depthwise_filter(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def spread(low: LiteRewriter, x: Value, filters: Value, spatial: Sequence[int], windows: Sequence[Window]) -> Value:
-    """What windows' values [n, p, q, c] add up to on an image of that height and width; filters [o, kh, kw, c]."""
+    """Add windows' values [n, p, q, c] up on an image of that height and width; filters [o, kh, kw, c]."""
     used = [max((w.out - 1) * w.stride + w.extent, w.before + w.size) for w in windows]
     batch = size_along(low, x, 0)
     out = [*used, _inside(filters, 0)[0]]
@@ -164,13 +164,13 @@ class ImagePlanes:
         ]
 
     def apart(self, x: Value) -> Value:
-        """[n, h, w, c] as [n c, h, w, 1]."""
+        """Reshape [n, h, w, c] to [n c, h, w, 1]."""
         first = x if self.first else transposed(self.low, x, FROM_LAST)
         n, c, h, w = first.spec.shape.dims or (None,) * 4
         return reshaped(self.low, first, [None if n is None or c is None else n * c, h, w, 1])
 
     def together(self, y: Value) -> Value:
-        """The inverse."""
+        """Invert `apart`."""
         whole = reshaped(self.low, y, [self.n, self.channels, *self.spatial])
         return whole if self.first else transposed(self.low, whole, (0, 2, 3, 1))
 
@@ -192,7 +192,7 @@ def _counts(w: Window) -> np.ndarray:
 
 
 def _max_grad(node: Node, low: LiteRewriter) -> RuleResult:
-    """The elements each window saw, which of them is the first largest, and the gradient put there."""
+    """Find the first greatest element of each window, and put the gradient there."""
     x, _, dy = node.operands
     only(x, float32)
     planes = ImagePlanes(node, low, x.spec.shape.dims or (None,) * 4)
@@ -214,7 +214,7 @@ def _max_grad(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _batch_norm(node: Node, low: LiteRewriter) -> RuleResult:
-    """With the statistics of the batch, or with given ones that are no constants."""
+    """Normalise by the statistics of the batch, or by given ones that are not constant."""
     x, scale, offset, mean, variance = node.inputs
     assert isinstance(x, Value)
     assert isinstance(scale, Value)

@@ -38,11 +38,11 @@ class Volume:
         self.out = dims if dims is None or self.last else tuple(dims[i] for i in TO_LAST)
 
     def inner(self, values: Sequence[int]) -> list[int]:
-        """Those of depth, height and width."""
+        """Return the entries for depth, height and width."""
         return list(values[1:4] if self.last else values[2:5])
 
     def pad(self, value: float | None = None) -> str:
-        """Pad explicitly if that is asked for; the padding that the operator itself is to use."""
+        """Emit explicit padding, and return the padding for the operator itself."""
         if self.padding != "EXPLICIT":
             return str(self.padding)
         self.x = padded(self.low, self.x, self.pads, value)
