@@ -16,7 +16,7 @@ from benchmarks import measure
 def _costs() -> dict[str, Any]:
     """By resolver, for a small network of convolutions and products."""
     import opwright as ow
-    from opwright.tools import resolvers, savings
+    from opwright.tools import selective_build, selective_build_stats
 
     layers = ow.keras.layers
     network = ow.keras.Sequential(
@@ -29,8 +29,11 @@ def _costs() -> dict[str, Any]:
         ]
     )
     model = ow.lite.Model.read(ow.lite.TFLiteConverter.from_keras_model(network).convert())
-    used = resolvers.used_by([model])
-    return {cost.resolver: cost for cost in savings.measured(resolvers.module_text(["network"], used), used)}
+    used = selective_build.used_by([model])
+    return {
+        cost.resolver: cost
+        for cost in selective_build_stats.measured(selective_build.module_text(["network"], used), used)
+    }
 
 
 RUNS: dict[str, measure.Prepare] = {

@@ -11,8 +11,8 @@ from checks import is_random
 from harness import Case, operator_of
 
 from opwright.scopes.backward import NoGradientError
-from opwright.testing import places, slopes
-from opwright.testing.trial import NotTried, tensor
+from opwright.testing import gradient_check, place_checks
+from opwright.testing.operator_call import NotApplicable, tensor
 
 
 def _applies(row: Case) -> bool:
@@ -26,8 +26,8 @@ def gradient_on_graphs_is_the_tapes(row: Case) -> None:
     if is_random(row):
         return
     try:
-        slopes.backward_is_tape(function, [tensor(np.asarray(v)) for v in function.values()])
-    except (NotTried, NoGradientError):
+        gradient_check.backward_is_tape(function, [tensor(np.asarray(v)) for v in function.values()])
+    except (NotApplicable, NoGradientError):
         return
     except LookupError:
         if row.grad is True:
@@ -41,6 +41,6 @@ def memory_used_again_changes_no_bit(row: Case) -> None:
     if is_random(row):
         return
     try:
-        places.reuse_changes_no_bits(function, [tensor(np.asarray(v)) for v in function.values()])
-    except (NotTried, LookupError):
+        place_checks.reuse_changes_no_bits(function, [tensor(np.asarray(v)) for v in function.values()])
+    except (NotApplicable, LookupError):
         return

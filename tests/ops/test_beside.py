@@ -17,7 +17,7 @@ from opwright.devices import simulated_array
 from opwright.devices.simulated_array import SimulatedArray
 from opwright.ops import dispatch, like_device
 from opwright.ops.array.row_arrays import put_last
-from opwright.testing import places
+from opwright.testing import place_checks
 
 
 def _on_device(values: Any) -> Any:
@@ -128,7 +128,7 @@ def test_nothing_goes_over_the_host_unseen(every: bool) -> None:
     from test_on_scopes import FALLS_BACK
 
     def check(trial: Any, result: Any) -> Any:
-        return places.on_scopes(trial, "sim:0", None if any(o.lod_of for o in trial.op.outputs) else result)
+        return place_checks.on_scopes(trial, "sim:0", None if any(o.lod_of for o in trial.op.outputs) else result)
 
     operators = {trial.op for _, trial, _ in walking.calls(every)}
     try:

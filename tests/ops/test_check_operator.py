@@ -9,8 +9,8 @@ import pytest
 
 import opwright as ow
 from opwright.lite.registration import registration_of
-from opwright.testing import CHECKS, CheckError, check_operator, elsewhere
-from opwright.testing import files as checked_files
+from opwright.testing import CHECKS, CheckError, check_operator, external_runtimes
+from opwright.testing import model_files as checked_files
 
 X = np.linspace(-1.0, 1.0, 12).reshape(3, 4)
 IN_FILES = ("same again", "interpreted", "compiled", "versions")
@@ -212,9 +212,9 @@ def test_others_that_compute_something_else(monkeypatch: pytest.MonkeyPatch) -> 
     """In place of the library that was compiled, and of the official run time."""
     wrong = defined(compute=lambda op, x: 2 * x, kernel=...)
     op = defined()
-    monkeypatch.setattr(elsewhere, "build_custom_ops", lambda sources: {op.name: registration_of(wrong)})
+    monkeypatch.setattr(external_runtimes, "build_custom_ops", lambda sources: {op.name: registration_of(wrong)})
     assert "exported to C, result 0" in failed(op, [{"x": X}], without=ONLY["exported"])["exported"]
-    monkeypatch.setattr(elsewhere, "build_custom_ops", lambda sources: {"Another": registration_of(wrong)})
+    monkeypatch.setattr(external_runtimes, "build_custom_ops", lambda sources: {"Another": registration_of(wrong)})
     assert "the library has Another" in failed(op, [{"x": X}], without=ONLY["exported"])["exported"]
 
     class Wrong:
@@ -242,7 +242,7 @@ def test_others_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     def none_there(*arguments: Any, **options: Any) -> Any:
         raise ow.errors.UnavailableError(what="no C compiler", do="install one")
 
-    monkeypatch.setattr(elsewhere, "build_custom_ops", none_there)
+    monkeypatch.setattr(external_runtimes, "build_custom_ops", none_there)
     (found,) = check_operator(defined(), [{"x": X}], without=ONLY["exported"])
     assert (found.state, found.detail) == ("not tried", "no C compiler")
 

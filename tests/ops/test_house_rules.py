@@ -23,8 +23,8 @@ from test_operators import TABLES
 import opwright as ow
 from each_row import each_row
 from opwright.ops import registry
-from opwright.testing import slopes
-from opwright.testing.trial import NotTried, tensor
+from opwright.testing import gradient_check
+from opwright.testing.operator_call import NotApplicable, tensor
 
 ELEMENTS = 100  # of the inputs of each operator whose slopes are compared
 MOST_ROUNDS = 60
@@ -127,11 +127,11 @@ def test_a_gradient_is_compared_at_enough_elements(name: str) -> None:
         for row, function in zip(rows, functions):
             if count >= ELEMENTS:
                 return
-            limit = max(slopes.LIMIT, 2 * (row.rtol or 0.0), row.atol or 0.0)
+            limit = max(gradient_check.LIMIT, 2 * (row.rtol or 0.0), row.atol or 0.0)
             values = _moved(function.values(), rng)
             try:
-                count += slopes.slopes_compared(function, values, limit=limit, most=ELEMENTS // 2)
-            except (NotTried, LookupError, ow.errors.InvalidArgumentError):
+                count += gradient_check.compare_slopes(function, values, limit=limit, max_elements=ELEMENTS // 2)
+            except (NotApplicable, LookupError, ow.errors.InvalidArgumentError):
                 continue  # nothing that flows, or a call that is refused at the numbers nearby
     raise AssertionError(f"{name}: {count} elements in {len(rows)} rows, wanted {ELEMENTS}")
 

@@ -2,7 +2,7 @@
 
 Lives here: the walk over calls of every operator (walking.py), what runs at the simulated device and what does not,
 which inputs are never read.  Not here: single sentences about runs (tests/scopes/), the check itself
-(`opwright.testing.places`).
+(`opwright.testing.place_checks`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import walking
 import opwright as ow
 from opwright.core.errors import PermissionDeniedError
 from opwright.core.places import CPUPlace
-from opwright.testing import places
-from opwright.testing.trial import Trial
+from opwright.testing import place_checks
+from opwright.testing.operator_call import OperatorCall
 
 _FALLS_BACK = """
     BandedTriangularSolve CombinedNonMaxSuppression MatrixLogarithm MatrixSquareRoot MatrixTriangularSolve
@@ -33,7 +33,7 @@ solvers of the host. Their inputs are copied to the CPU. A kernel for a device (
 in NumPy's functions with its own arrays from ops/like_device.py, takes an operator off this list."""
 
 
-def _wanted(trial: Trial, result: Any) -> Any:
+def _wanted(trial: OperatorCall, result: Any) -> Any:
     """What came out eagerly; where offsets are results, what the public call makes of them."""
     return None if any(o.lod_of for o in trial.op.outputs) else result
 
@@ -50,14 +50,14 @@ NOT_READ = {
 }
 
 
-def _on_the_cpu(trial: Trial, result: Any) -> Any:
+def _on_the_cpu(trial: OperatorCall, result: Any) -> Any:
     wanted = _wanted(trial, result)
     try:
-        return places.on_scopes(trial, CPUPlace(), wanted, unused=True)
+        return place_checks.on_scopes(trial, CPUPlace(), wanted, unused=True)
     except PermissionDeniedError as error:
         if not any(op == trial.op.name and f"input {name!r} is never read" in str(error) for op, name in NOT_READ):
             raise
-        return places.on_scopes(trial, CPUPlace(), wanted)
+        return place_checks.on_scopes(trial, CPUPlace(), wanted)
 
 
 @pytest.mark.parametrize("every", walking.AMOUNTS)
@@ -73,7 +73,7 @@ def test_on_the_cpu_bits_are_the_eager_ones(every: bool) -> None:
 def test_at_the_simulated_device_numbers_are_the_eager_ones(every: bool) -> None:
     """And each operator runs there, is the host's alone, or is listed as one that falls back to the CPU."""
     leave = frozenset() if every else walking.SERIES
-    given, wrong = walking.walk(lambda t, result: places.on_scopes(t, "sim:0", _wanted(t, result)), every, leave)
+    given, wrong = walking.walk(lambda t, result: place_checks.on_scopes(t, "sim:0", _wanted(t, result)), every, leave)
     assert not wrong, "\n".join(wrong)
     back = {name for name, found in given.items() if any(e.branch == "fallback" for e in found)}
     assert not back - FALLS_BACK, "these fall back to the CPU; give them a kernel, or list them"
@@ -98,11 +98,11 @@ def test_a_run_that_differs_is_found() -> None:
         return x * 2
 
     for compute, words in ((lambda op, x: x + next(counted), "wanted"), (forced, "was written")):
-        trial = Trial.of(defined(compute), {"x": np.array([1.0, 2.0])})
+        trial = OperatorCall.of(defined(compute), {"x": np.array([1.0, 2.0])})
         with pytest.raises(AssertionError, match=words):
-            places.on_scopes(trial)
+            place_checks.on_scopes(trial)
     two = defined(lambda op, x, w: x + 1, w=ow.Input(like="x"))
-    trial = Trial.of(two, {"x": np.array([1.0]), "w": np.array([2.0])})
-    assert places.on_scopes(trial).branch == "reference"
+    trial = OperatorCall.of(two, {"x": np.array([1.0]), "w": np.array([2.0])})
+    assert place_checks.on_scopes(trial).branch == "reference"
     with pytest.raises(PermissionDeniedError, match="'w' is never read"):
-        places.on_scopes(trial, unused=True)
+        place_checks.on_scopes(trial, unused=True)

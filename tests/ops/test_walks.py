@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 import walking
 
-from opwright.testing import places, sequences, slopes
-from opwright.testing.trial import NotTried, Trial
+from opwright.testing import gradient_check, lod_checks, place_checks
+from opwright.testing.operator_call import NotApplicable, OperatorCall
 
 
 @pytest.mark.parametrize("every", walking.AMOUNTS)
 def test_lod_levels_declared_are_levels_produced(every: bool) -> None:
     """Without exemptions (6.4); an input's gradient has the input's LoD (10.5)."""
-    given, wrong = walking.walk(lambda trial, _: sequences.lod_as_declared(trial), every)
+    given, wrong = walking.walk(lambda trial, _: lod_checks.lod_as_declared(trial), every)
     assert not wrong, "\n".join(wrong)
     assert sum(any(found) for found in given.values()) > 320
 
@@ -28,7 +28,7 @@ def test_lod_levels_declared_are_levels_produced(every: bool) -> None:
 @pytest.mark.parametrize("every", walking.AMOUNTS)
 def test_gradients_read_what_they_declare(every: bool) -> None:
     """What is kept by shape alone, or not at all, may be NaN by the time the gradient runs (12.3)."""
-    given, wrong = walking.walk(lambda trial, _: slopes.gradient_reads_no_more(trial), every)
+    given, wrong = walking.walk(lambda trial, _: gradient_check.gradient_reads_no_more(trial), every)
     assert not wrong, "\n".join(wrong)
     assert sum(any(found) for found in given.values()) > 150
 
@@ -36,15 +36,18 @@ def test_gradients_read_what_they_declare(every: bool) -> None:
 @pytest.mark.parametrize("every", walking.AMOUNTS)
 def test_gradients_on_graphs_are_the_tapes(every: bool) -> None:
     """`append_backward` gives the same bits, under names with @GRAD."""
-    given, wrong = walking.walk(lambda trial, _: slopes.backward_is_tape(*slopes.of_floats(slopes.wide(trial))), every)
+    given, wrong = walking.walk(
+        lambda trial, _: gradient_check.backward_is_tape(*gradient_check.as_function(gradient_check.widened(trial))),
+        every,
+    )
     assert not wrong, "\n".join(wrong)
     assert sum(any(found) for found in given.values()) > 150
 
 
-def _reuse(trial: Trial, _: Any) -> int:
-    with contextlib.suppress(NotTried):
-        trial = slopes.wide(trial)
-    return places.reuse_changes_no_bits(trial.flat, trial.tensors())
+def _reuse(trial: OperatorCall, _: Any) -> int:
+    with contextlib.suppress(NotApplicable):
+        trial = gradient_check.widened(trial)
+    return place_checks.reuse_changes_no_bits(trial.flat, trial.tensors())
 
 
 @pytest.mark.parametrize("every", walking.AMOUNTS)

@@ -4,8 +4,8 @@ import pytest
 
 import opwright as ow
 from opwright import lite
-from opwright.tools import customs
-from opwright.tools.customs import custom_operators, operators_for
+from opwright.tools import custom_arguments
+from opwright.tools.custom_arguments import custom_operators, operators_for
 from opwright.tools.report import BadFile
 
 MODULE = '''
@@ -115,7 +115,7 @@ def test_what_a_model_needs_of_the_catalogue():
 
     assert names("Atan", None, "BesselI0") == ["Atan", "BesselI0"]
     assert names("Roll", "NobodyHasIt", "FlexAtan", "While") == []  # shipped; nowhere; by the framework; no kernel
-    assert customs.in_catalogue("Atan") is ow.ops.get("Atan")
+    assert custom_arguments.in_catalogue("Atan") is ow.ops.get("Atan")
 
 
 def test_what_is_named_goes_before_the_catalogue(tmp_path):

@@ -19,7 +19,7 @@ from tools_running import opwright, result_of
 
 import opwright as ow
 from opwright.lite import Interpreter, ops
-from opwright.tools.resolvers import module_text, used_by
+from opwright.tools.selective_build import module_text, used_by
 
 CORPUS = pathlib.Path(__file__).parents[1] / "data" / "tflite"
 

@@ -2,7 +2,7 @@
 
 Lives here: FusionInputs, FusionResults.
 Not here: putting them around a call (tracing/inlining.py), their conversion
-(lite/convert/custom_operators.py).
+(lite/convert/custom_arguments.py).
 
     FusionInputs -> the function's own operators -> FusionResults
 

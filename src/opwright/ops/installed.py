@@ -1,7 +1,7 @@
 """Operators that installed packages add, by the entry points `opwright.operators`.
 
 Lives here: which packages name which operators, loading one, what is wrong with one.
-Not here: who asks (ops/registry.py, lite/resolver.py, the command line), a package's text (tools/own_operators.py).
+Not here: who asks (ops/registry.py, lite/resolver.py, the command line), a package's text (tools/operator_package.py).
 
 A package says, in its pyproject.toml,
 

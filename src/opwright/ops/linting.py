@@ -1,7 +1,7 @@
 """What an operator's definition should be like, as a table of rules: words, names, numbers, gradients.
 
 Lives here: `lint`, for the catalogue (tests/ops) and for users (`opwright op test`).
-Not here: what a definition must be to work at all (wellformed.py), what it computes (tools/own_operators.py).
+Not here: what a definition must be to work at all (wellformed.py), what it computes (tools/operator_package.py).
 """
 
 from __future__ import annotations

@@ -101,12 +101,12 @@ def inspect(model: str, as_json: bool, short: bool, width: int | None) -> None:
 
     A saved model is a folder; of it signatures, functions and variables are shown.
     """
-    from .inspecting import inspect_saved, is_saved
+    from .inspection import inspect_saved, is_saved
 
     if is_saved(model):
         inspect_saved(model, as_json)
         return
-    from .inspecting import inspect_model
+    from .inspection import inspect_model
 
     inspect_model(model, as_json, short, width)
 
@@ -162,7 +162,7 @@ def convert(saved: str, output: str, quantize: str | None, data: str | None, **s
     """
     if (data is not None) != (quantize in ("int8", "int8-only", "int16x8")):
         raise click.UsageError("--data goes with --quantize int8, int8-only and int16x8, and they with it")
-    from .converting import convert_saved
+    from .conversion import convert_saved
 
     convert_saved(saved, output, quantize=quantize, data=data, **settings)
 
@@ -200,7 +200,7 @@ def check(model: str, runtime: str | None, customs: tuple[str, ...], strict: boo
       2  wrong usage
       3  the file cannot be read or is damaged; or that of --custom
     """
-    from .checking import check_model
+    from .compatibility import check_model
 
     sys.exit(0 if check_model(model, runtime, customs, strict, as_json) else EXIT_FAILED)
 
@@ -224,7 +224,7 @@ def resolver(models: tuple[str, ...], output: str | None, measure: bool, as_json
       2  wrong usage
       3  a model cannot be read or is damaged, or the module cannot be written
     """
-    from .resolvers import write_resolver
+    from .selective_build import write_resolver
 
     sys.exit(0 if write_resolver(models, output, measure, as_json) else EXIT_FAILED)
 
@@ -249,7 +249,7 @@ def run(
     model: str, inputs: tuple[str, ...], outputs: str | None, seed: int, customs: tuple[str, ...], as_json: bool
 ) -> None:
     """Run a .tflite file once and show its outputs."""
-    from .running import run_model
+    from .model_runner import run_model
 
     run_model(model, inputs, outputs, seed, customs, as_json)
 
@@ -270,7 +270,7 @@ def run(
 @_examples("opwright bench model.tflite --ops", "opwright bench model.tflite --vs litert --shape x=8,224,224,3")
 def bench(model: str, as_json: bool, **settings: Any) -> None:
     """Time a .tflite file: load, allocate, invoke; and where the time goes."""
-    from .benching import Settings, bench_model
+    from .benchmark import Settings, bench_model
 
     bench_model(model, Settings(**settings), as_json)
 
@@ -292,7 +292,7 @@ def op_new(name: str, folder: str | None, as_json: bool) -> None:
 
     Exit codes: 0 written; 2 a name that cannot be; 3 the folder is there already, or cannot be written.
     """
-    from .own_operators import new_package
+    from .operator_package import new_package
 
     new_package(name, folder, as_json)
 
@@ -324,7 +324,7 @@ def op_export(
     Exit codes: 0 written; 1 it has no form in C, and why; 2 wrong usage; 3 there is no such operator or file, or the
     folder cannot be written.
     """
-    from .converting import export_operator
+    from .conversion import export_operator
 
     export_operator(name, folder, customs, api, attrs, as_json)
 
@@ -387,7 +387,7 @@ def op_model(name: str, output: str, as_json: bool, **settings: Any) -> None:
     Exit codes: 0 written; 1 the operator refuses these inputs or attributes; 2 wrong usage; 3 there is no such
     operator, or a file cannot be read or written.
     """
-    from .single import write_model
+    from .operator_model import write_model
 
     write_model(name, output, as_json=as_json, **settings)
 
@@ -439,7 +439,7 @@ def op_test(targets: tuple[str, ...], as_json: bool) -> None:
 
     Exit codes: 0 all well; 1 a check failed; 2 wrong usage; 3 no such file or operator.
     """
-    from .own_operators import test_operators
+    from .operator_package import test_operators
 
     sys.exit(0 if test_operators(targets, as_json) else EXIT_FAILED)
 

@@ -1,6 +1,6 @@
 """A profile of a model as people read it: tables in the manner of TensorFlow Lite's benchmark tool, and a page.
 
-Lives here: `print_profile`, `html_page`.  Not here: timing (lite/runtime/profiling.py), other figures (benching.py).
+Lives here: `print_profile`, `html_page`.  Not here: timing (lite/runtime/profiling.py), other figures (benchmark.py).
 """
 
 from __future__ import annotations

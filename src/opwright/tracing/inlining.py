@@ -3,7 +3,7 @@
 Lives here: the copy of nodes, and of the records by which gradients pass them; `fused_call`, which inlines a function
 that stands for a fused operator (`experimental_implements`) between two nodes that mark its borders.
 Not here: recording (trace.py), when a function is called so (program.py), those nodes (ops/fusion.py), their conversion
-(lite/convert/custom_operators.py).
+(lite/convert/custom_arguments.py).
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from custom_models import answers, custom_model
 import opwright as ow
 from opwright import lite
 from opwright.lite import customs
-from opwright.tools.checking import check_model
-from opwright.tools.resolvers import write_resolver
+from opwright.tools.compatibility import check_model
+from opwright.tools.selective_build import write_resolver
 
 rng = np.random.default_rng(0)
 

@@ -34,8 +34,8 @@ from opwright.lite.convert.export import export
 from opwright.lite.format import Model, findings
 from opwright.lite.importer import import_model
 from opwright.lite.ops.external import parse_graph
-from opwright.tools.checking import check_model
-from opwright.tools.inspecting import inspect_model
+from opwright.tools.compatibility import check_model
+from opwright.tools.inspection import inspect_model
 from opwright.tools.report import BadFile
 
 SECONDS = 5.0  # of the processor, of which a busy machine may give little

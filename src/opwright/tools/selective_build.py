@@ -1,7 +1,7 @@
 """`opwright resolver`: a Python module with a resolver that holds what some models use, and imports no more.
 
 Lives here: finding what they use, the text of the module, writing it.  Not here: resolvers (lite/resolver.py), what
-such a module saves (savings.py).
+such a module saves (selective_build_stats.py).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ..lite.customs import list_names
 from ..lite.format.runtime_requirements import requirements
 from ..lite.ops import family_of
 from ..ops import installed
-from . import savings
-from .inspecting import read_model
+from . import selective_build_stats
+from .inspection import read_model
 from .report import notes, print_json, write_file
 
 LONGEST_LINE = 100
@@ -65,7 +65,7 @@ def write_resolver(paths: Sequence[str], output: str | None, measure: bool, as_j
     ]
     used = used_by(models)
     text = module_text([os.path.basename(path) for path in paths], used)
-    saved = savings.measured(text, used) if measure and not missing else []
+    saved = selective_build_stats.measured(text, used) if measure and not missing else []
     if missing:
         for line in missing:
             notes().print(f"opwright: not in this installation: {line}")
@@ -100,7 +100,7 @@ def write_resolver(paths: Sequence[str], output: str | None, measure: bool, as_j
         count = len(used.shipped) + len(used.customs)
         notes().print(f"{output}: {len(used.builtins)} builtin and {count} custom operators")
     if saved and not as_json:
-        notes().print(savings.table(saved))
+        notes().print(selective_build_stats.table(saved))
     return not missing
 
 

@@ -1,7 +1,7 @@
 """`opwright inspect`: the contents of a model file, a saved model or a checkpoint.
 
 Lives here: the reports, `read_model`.
-Not here: reading (lite/format, saved/), where a model runs (checking.py), running it (running.py).
+Not here: reading (lite/format, saved/), where a model runs (compatibility.py), running it (model_runner.py).
 """
 
 from __future__ import annotations

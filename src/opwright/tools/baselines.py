@@ -1,6 +1,6 @@
 """Other interpreters that `opwright bench --vs` times on the same inputs, in processes of their own.
 
-Lives here: running them, the words for what they cannot run.  Not here: our own figures, tables (benching.py).
+Lives here: running them, the words for what they cannot run.  Not here: our own figures, tables (benchmark.py).
 
 The official interpreter comes first. It takes no custom operators but its own from Python; where it lacks one the run
 time's CompiledModel is tried, which is given the kernels that run here (lite/litert).
@@ -59,7 +59,7 @@ import json, sys, time
 import numpy as np
 from opwright.lite import Model
 from opwright.lite.litert import CompiledModel
-from opwright.tools.customs import operators_for
+from opwright.tools.custom_arguments import operators_for
 asked = json.loads(sys.argv[1])
 custom_ops = operators_for(Model.read(asked["model"]), asked["customs"])
 seconds = {"load": [], "allocate": [], "runs": []}

@@ -15,8 +15,8 @@ import numpy as np
 
 from .. import lite
 from ..core.files import replacing
-from .customs import operators_for
-from .inspecting import read_model
+from .custom_arguments import operators_for
+from .inspection import read_model
 from .report import BadFile, notes, out, print_json
 
 Detail = dict[str, Any]

@@ -1,7 +1,7 @@
 """`opwright op model`: a .tflite file of one operator, to be timed, checked and looked at.
 
 Lives here: which operator a name means, shapes, types, attributes and constants from the command line.
-Not here: making the file (lite/convert/single_operator.py), timing it (benching.py).
+Not here: making the file (lite/convert/single_operator.py), timing it (benchmark.py).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ..lite import ops as dialect
 from ..lite.convert.single_operator import single_operator
 from ..ops import registry
 from ..ops.definition import Operator
-from .converting import report_file
-from .customs import custom_operators
+from .conversion import report_file
+from .custom_arguments import custom_operators
+from .model_runner import random_input, sizes_of
 from .report import BadFile, notes, write_file
-from .running import random_input, sizes_of
 
 
 def write_model(

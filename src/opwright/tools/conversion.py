@@ -1,7 +1,7 @@
 """`opwright convert`: a saved model becomes a .tflite file; `opwright op export`: an operator becomes C source.
 
 Lives here: the settings from the command line, samples from a file, values of attributes from words, what is printed.
-Not here: the converter (lite/convert), the C (lite/export), operators named on the command line (customs.py).
+Not here: the converter (lite/convert), the C (lite/export), operators named on the command line (custom_arguments.py).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ..lite.format import versions
 from ..lite.format.runtime_requirements import requirements
 from ..ops import registry
 from ..ops.definition import Operator
-from .customs import custom_operators, patterns_of
-from .inspecting import is_model
+from .custom_arguments import custom_operators, patterns_of
+from .inspection import is_model
 from .report import BadFile, notes, out, print_json, write_file
 
 

@@ -1,6 +1,6 @@
 """What a resolver for some models saves: time, memory and modules, each kind of resolver in processes of its own.
 
-Lives here: measuring, the table.  Not here: the resolver's text (resolvers.py), resolvers (lite/resolver.py).
+Lives here: measuring, the table.  Not here: the resolver's text (selective_build.py), resolvers (lite/resolver.py).
 
 Three are compared: the one that was written; the default one, which imports a kernel when a model has the operator; and
 one that holds every kernel, as run times do whose operators are linked. The time is that of making the resolver and

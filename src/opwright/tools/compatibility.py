@@ -1,8 +1,8 @@
 """`opwright check`: which operators and versions a model needs, who has them, and where it stops.
 
 Lives here: the report.
-Not here: what nodes need (lite/format/runtime_requirements.py), what is in a file (inspecting.py), custom operators
-named on the command line (customs.py).
+Not here: what nodes need (lite/format/runtime_requirements.py), what is in a file (inspection.py), custom operators
+named on the command line (custom_arguments.py).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from ..lite.format.runtime_requirements import (
 from ..lite.resolver import with_customs
 from ..lite.runtime.resolution import format_ranges
 from ..ops import installed
-from .customs import custom_operators, in_catalogue
-from .inspecting import read_model
+from .custom_arguments import custom_operators, in_catalogue
+from .inspection import read_model
 from .report import BadFile, out, print_json
 
 YES, NO, BRING = "yes", "no", "needs your definition"

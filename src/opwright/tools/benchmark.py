@@ -1,7 +1,7 @@
-"""`opwright bench`: how fast a model file loads and runs, and where the time goes.
+"""`opwright bench`: time loading and running a model file, and its nodes.
 
-Lives here: measuring, and the figures.  Not here: the tables of nodes and operators (profiles.py), inputs (running.py),
-other interpreters (rivals.py), timing nodes (lite/runtime/profiling.py).
+Lives here: measuring, and the figures.  Not here: the tables of nodes and operators (profiles.py), inputs
+(model_runner.py), other interpreters (baselines.py), timing nodes (lite/runtime/profiling.py).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from rich.progress import track
 from rich.table import Table
 
 from .. import lite
-from .customs import operators_for
-from .inspecting import read_model
+from .baselines import timed
+from .custom_arguments import operators_for
+from .inspection import read_model
+from .model_runner import feed
 from .profiles import html_page, print_profile
 from .report import notes, out, print_json, write_file
-from .rivals import timed
-from .running import feed
 
 LOADS = 5
 COMPILATIONS = 8  # at most so many waits: what cannot be compiled is planned anew without it
