@@ -35,8 +35,8 @@ from opwright.compiler.native.host import cache_bytes
 from opwright.compiler.target import host, processor
 from opwright.compiler.tuning import tables
 from opwright.compiler.tuning.choices import CHOICES, Key, Question
+from opwright.compiler.tuning.measurements import Row, decided, from_json, to_json
 from opwright.compiler.tuning.racing import measured, questions_of
-from opwright.compiler.tuning.rows import Row, decided, from_json, to_json
 from opwright.core import flags
 from opwright.ops.tuning_file import machine
 

@@ -39,7 +39,7 @@ CHANGES = (
         "choice among compiled kernels",
         "by what this machine has measured, else by tables",
         "by tables alone",
-        "compiler/tuning/kept.py",
+        "compiler/tuning/measurements.py",
     ),
     Change(
         "deterministic",

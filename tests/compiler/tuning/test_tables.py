@@ -7,7 +7,7 @@ import pytest
 from opwright.compiler.target import NAMED, Target
 from opwright.compiler.tuning import tables
 from opwright.compiler.tuning.choices import CHOICES, COPIES, DEPTHWISE_ROWS, FEW_ROWS, WINOGRAD
-from opwright.compiler.tuning.rows import Row, decided, from_json, to_json
+from opwright.compiler.tuning.measurements import Row, decided, from_json, to_json
 
 LINUX = "x86_64-unknown-linux-gnu"
 

@@ -14,8 +14,8 @@ from engine_kit import answer, engine, plain
 import opwright as ow
 from opwright import lite
 from opwright.compiler.cache import SUFFIX
-from opwright.compiler.tuning import kept, loading
-from opwright.compiler.tuning.rows import Row
+from opwright.compiler.tuning import measurements, racing
+from opwright.compiler.tuning.measurements import Row
 from opwright.core import flags
 
 RNG = np.random.default_rng(5)
@@ -54,7 +54,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append(question.choice.name)
         return Row({way: 100.0 + 900.0 * (way == question.default) for way in question.ways}, 0.01)
 
-    monkeypatch.setattr(loading, "measured", row)
+    monkeypatch.setattr(racing, "measured", row)
     return found
 
 
@@ -80,7 +80,7 @@ def test_a_kept_answer_is_used_by_later_loads(measured: list[str]) -> None:
         assert kernels(MODEL) == AS_IT_IS
         assert measured == ["few_rows_f32"]
         assert kernels(MODEL) == AS_IT_IS
-    kept._here.clear()  # as in another process
+    measurements._here.clear()  # as in another process
     assert kernels(MODEL) == AS_IT_IS
     assert kernels(ANOTHER) == AS_IT_IS  # the sizes are the same
     with flags.override(tune=True):
@@ -115,15 +115,15 @@ def test_deterministic_is_the_same_before_and_after(measured: list[str]) -> None
 
 
 def test_damaged_rows_are_ignored(measured: list[str], tmp_path: Path) -> None:
-    kept.keep("few_rows_f32", SIZES, Row({0: 9.0, 1: 1.0}, 0.0))
-    kept._here.clear()
-    (file,) = (tmp_path / "cache" / "kernels").glob(f"{kept._digest('few_rows_f32', SIZES)}{SUFFIX}")
+    measurements.keep("few_rows_f32", SIZES, Row({0: 9.0, 1: 1.0}, 0.0))
+    measurements._here.clear()
+    (file,) = (tmp_path / "cache" / "kernels").glob(f"{measurements._digest('few_rows_f32', SIZES)}{SUFFIX}")
     whole = file.read_bytes()
     for damaged in (b"", whole[:-1], whole[:40] + b"7" + whole[41:], whole + b" "):
         file.write_bytes(damaged)
-        assert kept.find("few_rows_f32", SIZES) is None
+        assert measurements.find("few_rows_f32", SIZES) is None
         file.write_bytes(whole)
-        assert kept.find("few_rows_f32", SIZES) == Row({0: 9.0, 1: 1.0}, 0.0)
+        assert measurements.find("few_rows_f32", SIZES) == Row({0: 9.0, 1: 1.0}, 0.0)
     file.write_bytes(whole[::-1])
     assert kernels(MODEL) == PACKED
 
@@ -131,7 +131,7 @@ def test_damaged_rows_are_ignored(measured: list[str], tmp_path: Path) -> None:
 def test_nothing_is_begun_after_the_limit(measured: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     with flags.override(tune=True):
         with monkeypatch.context() as patch:
-            patch.setattr(loading, "MOST_S", -1.0)
+            patch.setattr(racing, "MOST_S", -1.0)
             assert kernels(MODEL) == PACKED
         assert measured == []
         assert kernels(MODEL) == AS_IT_IS  # the next load goes on
@@ -150,9 +150,9 @@ def test_writers_at_once_leave_a_whole_row() -> None:
 
     def work(row: Row) -> None:
         for _ in range(20):
-            kept.keep("few_rows_f32", SIZES, row)
-            kept._here.clear()
-            seen.append(kept.find("few_rows_f32", SIZES))
+            measurements.keep("few_rows_f32", SIZES, row)
+            measurements._here.clear()
+            seen.append(measurements.find("few_rows_f32", SIZES))
 
     threads = [threading.Thread(target=work, args=(row,)) for row in rows]
     for t in threads:
@@ -165,10 +165,10 @@ def test_writers_at_once_leave_a_whole_row() -> None:
 
 def test_measured_in_earnest(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock decides, whatever it says the answer is right; all ways are in the row."""
-    monkeypatch.setattr(loading, "EACH_S", 0.0)
+    monkeypatch.setattr(racing, "EACH_S", 0.0)
     with flags.override(tune=True):
         assert kernels(MODEL) in (PACKED, AS_IT_IS)
-    row = kept.find("few_rows_f32", SIZES)
+    row = measurements.find("few_rows_f32", SIZES)
     assert row is not None
     assert set(row.ns) == {0, 1}
     assert all(10.0 < ns < 1e9 for ns in row.ns.values())

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..target import host
-from . import kept, tables
-from .rows import decided
+from . import measurements, tables
+from .measurements import decided
 
 if TYPE_CHECKING:
     from ..loops.forms import Form
@@ -174,7 +174,7 @@ def choose(choice: Choice, ways: Sequence[int], default: int, forms: Sequence[Fo
     answer = _here.answers.get(key)
     if answer is not None and answer in ways:
         return answer
-    row = kept.find(choice.name, sizes)
+    row = measurements.find(choice.name, sizes)
     return decided(row, ways, default) if row is not None else tables.answer(choice, sizes, ways, default, host())
 
 

@@ -1,7 +1,8 @@
 """The clock: the ways of one question, compiled, run in turn on the same numbers.
 
-Lives here: `questions_of` a loop graph, `measured`: a question's row.
-Not here: what becomes of rows (benchmarks/tune.py, loading.py).
+Lives here: `questions_of` a loop graph, `measured`: a question's row; `tune`, which measures, when a model is loaded,
+what this machine has not: a load that was cut short goes on where it was.
+Not here: where rows are kept (measurements.py), who loads models (lite/compiled/partition_plans.py).
 
 What a question is about runs alone, as a plan of its own on one thread. In a network other layers come between two
 runs, so before each run of a long plan the second-level cache is filled with other memory, and then the inputs are
@@ -12,23 +13,27 @@ way counts; noise is how far the least of its odd runs is from that of its even 
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from ...core import flags
 from ..bound_plan import BoundPlan
+from ..kernels import Unmade
 from ..loops.forms import Buffer, Form
 from ..loops.fusion import fused
 from ..loops.graph import LoopGraph, parents
 from ..loops.planning import plan_of
 from ..loops.plans import Plan
-from ..native.executor import aligned
+from ..native.executor import StepFailed, aligned
 from ..native.host import cache_bytes
 from ..native.store import compiling_beside, without_code
+from . import measurements
 from .choices import Question, answering, asking
-from .rows import Row
+from .measurements import Row
 
 SHORT_S = 5e-5
 """Seconds below which runs are timed in batches of about as many."""
@@ -160,3 +165,38 @@ def _time(run: Callable[[], object], batch: int, displace: Callable[[], None]) -
     for _ in range(batch):
         run()
     return (clock() - start) / batch
+
+
+# ---- OPWRIGHT_TUNE=1 -------------------------------------------------------------------------------------------------
+
+MOST_S = 60.0
+"""Seconds of one graph's measurements, after which no other is begun."""
+EACH_S = 0.1
+"""Seconds that the ways of a question run, beside compiling them."""
+
+
+def tune(graph: LoopGraph) -> bool:
+    """Measure what this machine has not measured of a graph's questions; return whether all are answered."""
+    end = time.perf_counter() + MOST_S
+    try:
+        asked = questions_of(graph)
+    except Unmade:  # it is planned again without what nobody makes
+        return False
+    todo = [question for question in asked if measurements.find(*question.key) is None]
+    for question in todo:
+        if time.perf_counter() > end:
+            return False
+        _measure(question)
+    return True
+
+
+def _measure(question: Question) -> None:
+    try:
+        row = measured(question, EACH_S)
+    except (Unmade, StepFailed):
+        return
+    measurements.keep(*question.key, row)
+    if "time" in flags.show:
+        times = ", ".join(f"{way}: {ns / 1e3:.1f} us" for way, ns in row.ns.items())
+        chosen = measurements.decided(row, question.ways, question.default)
+        print(f"measured {question}: {times}; {chosen}, by default {question.default}", file=sys.stderr)

@@ -1,7 +1,7 @@
 """The measured rows that come with Opwright: a table for each micro-architecture on which somebody has measured.
 
 Lives here: `Table`, reading tables/*.json, which table serves a processor, `answer`.
-Not here: rows and what follows from them (rows.py), writing tables (benchmarks/tune.py).
+Not here: rows and what follows from them (measurements.py), writing tables (benchmarks/tune.py).
 
 A processor is served by the tables of its vector length and registers; for kernels of bytes also its instructions that
 multiply them must be the same. Of those its own name comes first, then the one with the fewest differences in
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..native.host import cache_bytes
 from ..target import IMPLIED, Target
-from .rows import Row, decided, from_json
+from .measurements import Row, decided, from_json
 
 if TYPE_CHECKING:
     from .choices import Choice

@@ -24,7 +24,7 @@ from ...compiler.loops.plans import Plan
 from ...compiler.lowering.variables import with_stores
 from ...compiler.native.builtins import make_builtins
 from ...compiler.native.store import NotCached, compiling_beside, only_cached, pack
-from ...compiler.tuning.loading import tune
+from ...compiler.tuning.racing import tune
 from ...core import flags
 from ...core.dtypes import uint8
 from ..delegate import DelegateParams
