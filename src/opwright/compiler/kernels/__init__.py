@@ -43,7 +43,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "Pool": ("pooling",),
     "Resize": ("resize",),
     "TransposedContract": ("transposed",),
-    "Depthwise": ("depthwise_f32", "depthwise_int8"),
+    "Depthwise": ("depthwise",),
     "Contract": ("contractions_f32", "contractions_winograd", "contractions_int8", "int4"),
     "FixedProduct": ("fixed_point",),
     "Fourier": ("fourier",),

@@ -1,8 +1,8 @@
 """Depthwise convolution of float32: each channel by itself.
 
-Lives here: the maker of Depthwise on floats and its two families.
-Not here: going along a row of the image (depthwise_rows.py), int8 (depthwise_int8.py), convolutions that mix channels
-(convolution_f32.py), epilogues (epilogue.py).
+Lives here: its two families.
+Not here: the maker (depthwise.py), going along a row of the image (depthwise_rows.py), int8 (depthwise_int8.py),
+convolutions that mix channels (convolution_f32.py), epilogues (epilogue.py).
 
 Vectors lie along the channels. Two rows of outputs at a time share the pixels that they load. The filter is read where
 it lies in the file.
@@ -12,41 +12,12 @@ The last channels are done by a vector that overlaps the one before it, so that 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...core import dtypes
 from .. import language as kl
 from ..language import f32, i64, ptr
-from ..loops.forms import Depthwise, Ring, Window
-from ..target import host
-from ..tuning.choices import DEPTHWISE_ROWS
-from . import Unmade, maker
-from .depthwise_rows import (
-    LARGEST,
-    Bands,
-    Columns,
-    Planes,
-    RowSums,
-    Slide,
-    Taps,
-    add_window,
-    bands_of,
-    convolve_window,
-    line_of,
-    planes_of,
-    slide_of,
-    within,
-)
-from .depthwise_tiles import lane_bytes
-from .epilogue import epilogue_of, without_bias
-from .gemm_widened import LINE
-from .tiling import grain, vector_lanes
-
-if TYPE_CHECKING:
-    from ..loops.planning import Builder
-
-BAND = 8
-"""Rows of outputs that a work item does, where there are enough items."""
+from .depthwise_rows import Bands, Columns, Planes, RowSums, Taps, convolve_window, line_of, within
 
 
 @kl.family
@@ -155,82 +126,3 @@ def depthwise_any_f32(
 ):
     """Any window: see `convolve_window`."""
     convolve_window(work, x, filter, y, planes, taps, None, epilogue.bind(more), (lanes, dtypes.float32, source))
-
-
-def _lanes(channels: int, window: Window) -> int:
-    """Channels of an item: those of a vector; where columns are strided on x86, those of a cache line.
-
-    Few outputs see a pixel there, so that loads are most of the work. To fetch each line again for its other half takes
-    1.3 to 1.5 times as long as this.
-    """
-    target = host()
-    size = lane_bytes(target)
-    if window.strides[1] > 1 and target.is_x86:
-        size = size * min(target.vector_bytes, LINE) // LINE
-    return vector_lanes(channels, size)
-
-
-def rows_together(out_height: int, several: bool = False) -> int:
-    """Rows of outputs that are computed at a time by default: one where the last would be done twice, and that
-    counts. several: whether registers are taken by items of several vectors."""
-    return 1 if several or out_height == 1 or (out_height % 2 and out_height < 2 * BAND) else 2
-
-
-def _rows(slide: Slide, n: int, channels: int, lanes: int, build: Builder) -> int:
-    """Rows of outputs that are computed at a time: together they read each line between them."""
-    out_height, out_width, window = slide[2:]
-    if window.dilations[0] > 1 or window.strides[0] > window.size[0]:
-        return 1
-    ways = [rows for rows in (1, 2, 4) if rows <= out_height]
-    default = rows_together(out_height, lanes > vector_lanes(channels, lane_bytes(host())))
-    return build.choose(
-        DEPTHWISE_ROWS, ways, default, n, out_height, out_width, channels, *window.size, window.strides[0]
-    )
-
-
-@maker(Depthwise)
-def make_depthwise_f32(form: Depthwise, build: Builder) -> None:
-    """Of float32."""
-    x, out = form.input, form.output
-    if (x.dtype, form.filter.dtype) != (dtypes.float32, dtypes.float32):
-        raise Unmade(f"depthwise convolution of {x.dtype.name} with {form.filter.dtype.name}")
-    if form.filter.parent is not None:
-        raise Unmade("a filter that is a slice")
-    slide, pixels = slide_of(form), (build.pointer(x), x.pitch)
-    n, wide, size, strides = x.shape[0], out.shape[3], slide.window.size, slide.window.strides
-    dilated = slide.window.dilations[1] > 1
-    if form.multiplier != 1 or size[0] * size[1] > LARGEST or (dilated and strides[1] > 1):
-        if isinstance(x, Ring):
-            raise Unmade("any window over a ring")
-        epilogue, more = epilogue_of(form.expr, form.operands, out, build)
-        constants = {"lanes": vector_lanes(wide), "more": len(more), "epilogue": epilogue}
-        add_window(form, slide, build, depthwise_any_f32, pixels, more, **constants)
-        return
-    bias, expr, operands = without_bias(form.expr, form.operands)
-    epilogue, more = epilogue_of(expr, operands, out, build)
-    lanes = _lanes(wide, slide.window)
-    blocks = -(-wide // lanes)
-    rows = _rows(slide, n, wide, lanes, build)
-    code = depthwise_f32.code(
-        size=size,
-        strides=strides,
-        rows=rows,
-        lanes=lanes,
-        has_bias=bias is not None,
-        dilated=dilated,
-        more=len(more),
-        epilogue=epilogue,
-    )
-    few = n * blocks * -(-slide.out_height // BAND) < BAND
-    bands = bands_of(form, slide, rows if few else BAND)
-    arrays = (
-        build.pointer(x),
-        build.pointer(form.filter),
-        0 if bias is None else build.pointer(bias),
-        build.pointer(out),
-    )
-    items = n * blocks * bands.count
-    size_of_item = (slide.width * strides[1] + slide.out_width) * bands.size * lanes * 4
-    build.step(
-        code, [*arrays, *planes_of(form, slide, x.pitch), *bands, *more], items, chunk=grain(size_of_item, items)
-    )

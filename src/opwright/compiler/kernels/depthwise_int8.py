@@ -1,8 +1,8 @@
 """Depthwise convolution of integers: each channel by itself, sums of bytes in int32, exact.
 
-Lives here: the maker of Depthwise on integers and its two families.
-Not here: going along a row of the image, and any window (depthwise_rows.py), tiles and packed filters
-(depthwise_tiles.py), floats (depthwise_f32.py), what becomes of the sums (epilogue.py).
+Lives here: its two families.
+Not here: the maker (depthwise.py), going along a row of the image, and any window (depthwise_rows.py), tiles and packed
+filters (depthwise_tiles.py), floats (depthwise_f32.py), what becomes of the sums (epilogue.py).
 
 As for floats, the kernel goes along a row of the image and adds each column it loads to all the outputs that see it.
 A column is the pixels of four rows, one below the other, their bytes interleaved: a dot product of four bytes then does
@@ -15,9 +15,6 @@ their zero point may need nine bits: they are the sum of two parts of eight.
 
 Targets without such an instruction take columns of two rows, or of one, widened to int16: then x' is x, and weights are
 one part. 64-bit ARM's instruction takes bytes with a sign: x' is x there, or x - 128 where x has none.
-
-Floats beside a filter of integers are rounded first (dynamic_quantization.py), each image with a zero point and a scale
-of its own.
 """
 
 from __future__ import annotations
@@ -25,58 +22,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ...core import dtypes
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr, u8
-from ..loops.forms import Buffer, Depthwise, Ring
-from ..target import Target, host
-from ..tuning.choices import DEPTHWISE_TEAMS
-from . import Unmade, maker
-from .depthwise_rows import (
-    LARGEST,
-    Bands,
-    Columns,
-    Integers,
-    Planes,
-    RowSums,
-    Slide,
-    Taps,
-    add_window,
-    bands_of,
-    convolve_window,
-    line_of,
-    planes_of,
-    slide_of,
-    within,
-)
-from .depthwise_tiles import (
-    FOURS,
-    ONES,
-    PAIRS,
-    Tile,
-    columns_of,
-    deep_on,
-    lane_bytes,
-    pack,
-    parts_of,
-    starts_of,
-    tile_of,
-    tiles_of,
-)
-from .dynamic_quantization import rounded_rows
-from .epilogue import epilogue_of, without_bias
+from ..target import Target
+from .depthwise_rows import Bands, Columns, Integers, Planes, RowSums, Taps, convolve_window, line_of, within
+from .depthwise_tiles import FOURS, ONES, PAIRS, Tile
 from .tile_writing import ending_of
-from .tiling import grain, vector_lanes
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
-
-BYTES = (dtypes.int8, dtypes.uint8)
-RUN = 128
-"""Pixels of the output that a work item does in each channel, about: what it loads first is not much beside them."""
+    pass
 
 
 @kl.family
@@ -346,122 +302,3 @@ def depthwise_any_int8(
     out = y.cast(epilogue.expr.dtype)
     image, weights = x.cast(x_dtype), filter.cast(filter_dtype)
     convolve_window(work, image, weights, out, planes, taps, integers, epilogue.bind(more), code)
-
-
-@maker(Depthwise)
-def make_depthwise_int8(form: Depthwise, build: Builder) -> None:
-    """Of int8, uint8 and int16, and of floats to be rounded."""
-    x, filter, out = form.input, form.filter, form.output
-    if not (x.dtype in (*BYTES, dtypes.int16) or form.rounding) or filter.dtype not in (*BYTES, dtypes.int4):
-        raise Unmade(f"depthwise convolution of {x.dtype.name} with {filter.dtype.name}")
-    if filter.parent is not None:
-        raise Unmade("a filter that is a slice")
-    quick = _is_quick(form)
-    if not quick and filter.dtype is dtypes.int4:
-        raise Unmade(f"such a window with {filter.dtype.name}")
-    if isinstance(x, Ring) and not quick:
-        raise Unmade("any window over a ring")
-    size = lane_bytes(host()) if quick else 8 if x.dtype is dtypes.int16 else 4
-    (_quick if quick else _any)(form, vector_lanes(out.shape[-1], size), build)
-
-
-def _is_quick(form: Depthwise) -> bool:
-    window, filter = form.window, form.filter
-    return (
-        form.input.dtype is not dtypes.int16
-        and filter.constant is not None
-        and parts_of(filter, form.filter_zero, deep_on(host())) <= 2
-        and form.multiplier == 1
-        and window.size[0] * window.size[1] <= LARGEST
-        and (window.dilations[1] == 1 or window.strides[1] == 1)
-    )
-
-
-def _quick(form: Depthwise, lanes: int, build: Builder) -> None:
-    x, out = form.input, form.output
-    slide = slide_of(form)
-    out_height, out_width, window = slide[2:]
-    bias, expr, operands = (None, form.expr, form.operands) if form.rounding else without_bias(form.expr, form.operands)
-    epilogue, more = epilogue_of(expr, operands, out, build)
-    n, channels = out.shape[0], out.shape[3]
-    image, pitch, zeros, scales = _rounded(form, build) if form.rounding else (build.pointer(x), x.pitch, 0, 0)
-    deep = deep_on(host())
-    tiles = tiles_of(host(), window, out_height, parts_of(form.filter, form.filter_zero, deep), lanes)
-    teams = build.choose(
-        DEPTHWISE_TEAMS,
-        range(1, len(tiles) + 1),
-        1 + tiles.index(tile_of(tiles, out_height)),
-        n,
-        out_height,
-        out_width,
-        channels,
-        *window.size,
-        window.strides[0],
-    )
-    tile = tiles[teams - 1]
-    rows = tile.rows
-    signed = x.dtype is not dtypes.uint8
-    zero = -1 if form.rounding else form.input_zero + (flip_of(host(), signed) if deep == FOURS else 0)
-    assert form.filter.constant is not None
-    taps = form.filter.constant.reshape(*window.size, channels)
-    blocks = -(-channels // lanes)
-    packed = build.packed(
-        (blocks, *tile.packed),
-        np.int8 if deep == FOURS else np.int16,
-        lambda o: pack(o, taps, form.filter_zero, tile),
-        key=(form.filter, "depthwise", tile.size, tile.strides, tile.team, lanes, deep, form.filter_zero),
-    )
-    known = None if bias is None else bias.constant
-    starts = build.packed(
-        (channels,),
-        np.int32,
-        lambda o: starts_of(o, taps, form.filter_zero, known, zero),
-        key=(form.filter, _key(bias), "depthwise starts", zero, form.filter_zero),
-    )
-    together = columns_of(host(), tile, out, out_width, epilogue)
-    code = depthwise_int8.code(
-        tile=tile,
-        signed=signed,
-        dilated=window.dilations[1] > 1,
-        rounded=bool(form.rounding),
-        together=together,
-        more=len(more),
-        epilogue=epilogue,
-    )
-    bands = bands_of(form, slide, rows * max(1, RUN // (out_width * rows)))
-    words = [image, packed, starts, build.pointer(out), *planes_of(form, slide, pitch), *bands, zero, zeros, scales]
-    items = n * blocks * bands.count
-    scratch = (out_width + together) * rows * lanes  # for what is looked up after a row of columns
-    build.step(code, [*words, *more], items, scratch, grain(12 * out_width * bands.size * lanes, items))
-
-
-def _rounded(form: Depthwise, build: Builder) -> tuple[Any, int, Any, Any]:
-    """Images as integers: their address and pitch, the zero points and the scales."""
-    x = form.input
-    n, columns = x.shape[0], math.prod(x.shape[1:])
-    if x.pitch != x.shape[3] or (columns % 4 and n > 1):
-        raise Unmade("images of a slice to be rounded")
-    made = rounded_rows(build, x, n, columns, columns, form.rounding == "symmetric")
-    return made.x, x.pitch, made.zeros, made.scales
-
-
-def _key(bias: Buffer | None) -> Any:
-    return "no bias" if bias is None else bias
-
-
-def _any(form: Depthwise, lanes: int, build: Builder) -> None:
-    x = form.input
-    epilogue, more = epilogue_of(form.expr, form.operands, form.output, build)
-    image, pitch, zeros, scales = _rounded(form, build) if form.rounding else (build.pointer(x), x.pitch, 0, 0)
-    code = {
-        "lanes": lanes,
-        "x_dtype": dtypes.int8 if form.rounding else x.dtype,
-        "filter_dtype": form.filter.dtype,
-        "rounded": bool(form.rounding),
-        "more": len(more),
-        "epilogue": epilogue,
-    }
-    (_, height, width, _), (_, out_height, out_width, _) = x.shape, form.output.shape
-    slide = Slide(height, width, out_height, out_width, form.window)
-    numbers = [form.input_zero, form.filter_zero, zeros, scales, *more]
-    add_window(form, slide, build, depthwise_any_int8, (image, pitch), numbers, **code)
