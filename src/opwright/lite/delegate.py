@@ -1,8 +1,8 @@
-"""Delegates: what runs parts of a model in place of the interpreter's kernels, under the field's names.
+"""Delegates: classes that run parts of a model in place of the interpreter's kernels, under the official names.
 
 Lives here: `Delegate`, `DelegateKernel`, `SimpleDelegate`, `DelegateParams`, `DelegateFlags`, `DelegateWarning`.
-Not here: what a delegate sees (runtime/delegate_context.py), when it is asked and how the graph changes
-(runtime/delegation.py), which nodes become one (compiler/partitions.py).
+Not here: the view of a subgraph for delegates (runtime/delegate_context.py), replacement of nodes
+(runtime/delegation.py), the partitioner (compiler/partitions.py).
 
     class Mine(lite.SimpleDelegate):
         def is_node_supported(self, registration, node, context):
@@ -28,15 +28,14 @@ if TYPE_CHECKING:
 
 
 class DelegateFlags(enum.IntFlag):
-    """What a delegate can do; the values are those of TfLiteDelegateFlags.
+    """Capabilities of a delegate; the values are those of TfLiteDelegateFlags.
 
-    ALLOW_DYNAMIC_TENSORS: it takes graphs in which shapes are known only while the model runs; its kernels are prepared
-    again after a resize. Without it such a graph is refused, and a resize of an input undoes the delegation, which is
-    done again by the next allocate_tensors.
-    REQUIRE_PROPAGATED_SHAPES: with the flag before; all shapes and `is_dynamic` of the graph as it was are worked out
-    before the delegate's prepare, and again before its kernels' prepare.
-    PER_OPERATOR_PROFILING: its kernels say how long each operator took (`context.add_profiling_event`);
-    `Interpreter.profile` shows these in place of the delegate's node.
+    ALLOW_DYNAMIC_TENSORS: it supports graphs with shapes that are determined during a run; its kernels are prepared
+    again after a resize. Without it such a graph is refused, and a resize of an input undoes the delegation until the
+    next allocate_tensors. REQUIRE_PROPAGATED_SHAPES: used with the previous flag; all shapes and `is_dynamic` of the
+    original graph are propagated before the delegate's prepare, and again before its kernels' prepare.
+    PER_OPERATOR_PROFILING: its kernels report the time of each operator (`context.add_profiling_event`), which
+    `Interpreter.profile` shows in place of the delegate's node.
     """
 
     NONE = 0
@@ -46,14 +45,15 @@ class DelegateFlags(enum.IntFlag):
 
 
 class DelegateWarning(RuntimeWarning):
-    """A delegate given to `experimental_delegates` failed; the interpreter goes on without it."""
+    """A delegate in `experimental_delegates` failed; the interpreter continues without it."""
 
 
 class DelegateParams(NamedTuple):
-    """One partition: what a delegate's kernel is made for.
+    """One partition, for which a delegate's kernel is created.
 
-    nodes_to_replace: indices of nodes, in execution order. input_tensors: what they read that none of them makes,
-    constants too; output_tensors: what they make that others read or the subgraph gives. Both ascending.
+    nodes_to_replace: indices of nodes, in execution order. input_tensors: tensors that they read and none of them
+    writes, including constants. output_tensors: tensors that they write and other nodes read or the subgraph returns.
+    Both are ascending.
     """
 
     delegate: Delegate
@@ -63,35 +63,36 @@ class DelegateParams(NamedTuple):
 
 
 class DelegateKernel:
-    """What runs one partition; each has its own. Any method but invoke may be left out; methods fail by raising.
+    """Runs one partition; each partition has its own. All methods except invoke are optional; methods fail by raising.
 
-    init and the others are called as those of a `lite.Registration` are, with `self` for the user data.
+    init and the others are called as those of a `lite.Registration`, with `self` as the user data.
     """
 
     def init(self, context: DelegateContext, params: DelegateParams) -> Any:
-        """Once, while the delegate prepares: the nodes and constants can be read here, and not later."""
+        """Initialize once, during the delegate's prepare; nodes and constants can be read only here."""
 
     def prepare(self, context: Context, node: Node) -> Any:
-        """When tensors are allocated. Outputs keep the file's shapes unless `context.resize_tensor` says another.
+        """Prepare when tensors are allocated. Outputs keep the file's shapes unless `context.resize_tensor` changes
+        them.
 
         node.inputs and node.outputs are the tensors of params.input_tensors and params.output_tensors.
         """
 
     def invoke(self, context: Context, node: Node) -> Any:
-        """Each run: read `node.inputs[i].data`, write `node.outputs[i].data`."""
+        """Run: read `node.inputs[i].data`, write `node.outputs[i].data`."""
         raise TypeError(f"{type(self).__name__} must define invoke(context, node)")
 
     def free(self, context: Context) -> Any:
-        """Once, if init returned: when the interpreter closes or the delegation is undone."""
+        """Free once, if init returned: when the interpreter closes or the delegation is undone."""
 
 
 class Delegate:
     """Claims nodes of a model and replaces sets of them by its kernels. Subclasses define `prepare`.
 
-    name: in errors, warnings and profiles; by default the class's. flags: DelegateFlags, by default NONE.
-    A delegate may serve several interpreters; prepare is called once for each subgraph of each. anew: whether it is
-    applied again after a resize even though it takes dynamic tensors. gathers: whether one kernel may run nodes that no
-    tensor joins.
+    name: for errors, warnings and profiles; by default the class's. flags: DelegateFlags, by default NONE. A delegate
+    may serve several interpreters; prepare is called once for each subgraph of each. anew: whether it is applied again
+    after a resize even though it supports dynamic tensors. gathers: whether one kernel may run nodes that no tensor
+    connects.
     """
 
     flags: DelegateFlags = DelegateFlags.NONE
@@ -99,13 +100,13 @@ class Delegate:
 
     @property
     def name(self) -> str:
-        """In errors, warnings and profiles."""
+        """The name in errors, warnings and profiles."""
         return type(self).__name__
 
     def prepare(self, context: DelegateContext) -> Any:
-        """Look at the nodes, choose, and call `context.replace_node_subsets_with_delegate_kernels(kernel, nodes)`.
+        """Inspect and select nodes, and call `context.replace_node_subsets_with_delegate_kernels(kernel, nodes)`.
 
-        Fails by raising, or by returning an int other than 0; the graph is then as it was.
+        Fails by raising, or by returning an int other than 0; the graph is then unchanged.
         """
         raise TypeError(f"{type(self).__name__} must define prepare(context)")
 
@@ -122,16 +123,15 @@ DYNAMIC_TENSORS = {
 
 
 class SimpleDelegate(Delegate):
-    """A delegate that says node by node what it supports; the rest is done for it.
+    """A delegate that decides node by node; the base class does the rest.
 
-    Subclasses define `create_delegate_kernel`, and `is_node_supported` or the table `supported`: from names of
-    operators to the greatest version of them that is taken, {"ADD": 1, "DEPTHWISE_CONV_2D": 2, "MyCustomOp": 1}.
+    Subclasses define `create_delegate_kernel`, and `is_node_supported` or the table `supported`, from operators' names
+    to the greatest supported version: {"ADD": 1, "DEPTHWISE_CONV_2D": 2, "MyCustomOp": 1}.
 
-    max_delegated_partitions: take at most so many, the largest; 0 for all. min_nodes_per_partition: leave out those
-    with fewer nodes. dynamic_tensors: for nodes with tensors whose shape is known only while the model runs:
-    "forbid" (such a model is refused whole, as in the official run time), "split" (they stay with the interpreter,
-    the others are taken) or "allow" (the kernels can do it).
-    raises ValueError for options that are none
+    max_delegated_partitions: maximum number, the largest first; 0 for all. min_nodes_per_partition: minimum size.
+    dynamic_tensors: for nodes with tensors whose shape is determined during a run: "forbid" (the whole model is
+    refused, as in the official run time), "split" (such nodes stay with the interpreter) or "allow" (the kernels
+    support them). raises ValueError for invalid options
     """
 
     supported: Mapping[str, int] = {}
@@ -158,17 +158,17 @@ class SimpleDelegate(Delegate):
         self.flags = self.flags | DYNAMIC_TENSORS[dynamic_tensors]
 
     def initialize(self, context: DelegateContext) -> Any:
-        """Before the nodes are looked at. Fails as prepare does."""
+        """Initialize before the nodes are inspected. Fails as prepare does."""
 
     def is_node_supported(self, registration: RegistrationView, node: NodeView, context: DelegateContext) -> bool:
-        """Whether a kernel can run this node; by default, whether the table `supported` has it in this version."""
+        """Return whether a kernel can run this node; by default, whether `supported` has its version."""
         name = registration.name
         if registration.custom_name is not None and name in schema.BuiltinOperator.__members__:
             return False  # a custom operator that bears a builtin's name; the table means the builtin
         return registration.version <= self.supported.get(name, 0)
 
     def create_delegate_kernel(self) -> Any:
-        """A new kernel, for one partition: a `DelegateKernel` or an object with its methods."""
+        """Return a new kernel for one partition: a `DelegateKernel` or an object with its methods."""
         raise TypeError(f"{type(self).__name__} must define create_delegate_kernel()")
 
     def prepare(self, context: DelegateContext) -> Any:
@@ -182,8 +182,8 @@ class SimpleDelegate(Delegate):
                 continue
             if self.is_node_supported(registration, node, context):
                 claimed.append(index)
-        found = context.preview_delegate_partitioning(claimed)
-        chosen = [p for p in found if len(p.nodes_to_replace) >= self.min_nodes_per_partition]
+        partitions = context.preview_delegate_partitioning(claimed)
+        chosen = [p for p in partitions if len(p.nodes_to_replace) >= self.min_nodes_per_partition]
         if self.max_delegated_partitions and len(chosen) > self.max_delegated_partitions:
             largest = sorted(chosen, key=lambda p: -len(p.nodes_to_replace))[: self.max_delegated_partitions]
             chosen = [p for p in chosen if p in largest]

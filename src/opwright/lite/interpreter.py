@@ -1,7 +1,7 @@
 """Interpreter: runs a `.tflite` model, under the official interpreter's names.
 
-Lives here: opening a model, its tensors from outside, signatures.
-Not here: the running itself (runtime/), kernels (ops/), resolvers (resolver.py).
+Lives here: opening a model, access to its tensors, signatures.
+Not here: running (runtime/), kernels (ops/), resolvers (resolver.py).
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ else:  # what a model that was planned before runs without: 60 ms of a process's
 
 @functools.cache
 def _cores() -> int:
-    """Asked once: the answer takes longer (50 us) than reading a small model's operators."""
+    """Return the number of cores, cached: the query takes longer (50 us) than reading a small model's operators."""
     return os.cpu_count() or 1
 
 
 def _alive(me: weakref.ref[Interpreter]) -> Interpreter:
-    found = me()
-    assert found is not None, "delegates are asked by an interpreter that lives"
-    return found
+    interpreter = me()
+    assert interpreter is not None, "delegates are asked by an interpreter that lives"
+    return interpreter
 
 
 class _File(NamedTuple):
-    """What an interpreter has once its file is open."""
+    """State of an interpreter once its file is open."""
 
     model: formats.Model
     subgraphs: list[Subgraph]
@@ -67,8 +67,8 @@ class _File(NamedTuple):
 
 
 class OpResolverType(enum.Enum):
-    """Which kernels to use, under the official interpreter's names: AUTO and BUILTIN run what they can as machine code
-    (lite/compiled), the others run every operator by the interpreter's own kernels."""
+    """The choice of kernels, under the official interpreter's names: AUTO and BUILTIN run supported operators as
+    machine code (lite/compiled), the others run every operator by the interpreter's own kernels."""
 
     AUTO = 0
     BUILTIN = 1
@@ -79,14 +79,14 @@ class OpResolverType(enum.Enum):
 class Interpreter:
     """Runs a model.
 
-    model_path or model_content: the file, or its bytes (a `lite.Model` will do). num_threads: at most so many for one
+    model_path or model_content: the file, or its bytes (a `lite.Model` is accepted). num_threads: maximum for one
     operator. custom_ops: `@ow.operator` classes in a list or a set, a dict from names to them or `lite.Registration`s,
-    or a resolver; or a list of these. op_resolver: where other kernels come from, by default the builtin operators.
-    experimental_delegates: `lite.Delegate`s, applied in order; one that fails is left out with a
-    `lite.DelegateWarning`, and the model runs without it.
-    experimental_op_resolver_type: BUILTIN_REF for the interpreter's own kernels alone; else operators that have
-    kernels in machine code run as that, from the first allocation on or as soon as it is compiled, and `get_tensor` of
-    what lies between them is an error. experimental_preserve_all_tensors: keeps every tensor, by its own kernels.
+    or a resolver; or a list of these. op_resolver: source of other kernels, by default the builtin operators.
+    experimental_delegates: `lite.Delegate`s, applied in order; one that fails is dropped with a `lite.DelegateWarning`,
+    and the model runs without it. experimental_op_resolver_type: BUILTIN_REF for only the interpreter's own kernels;
+    otherwise operators with kernels in machine code run as such, from the first allocation on or once compiled, and
+    `get_tensor` of an intermediate tensor is an error. experimental_preserve_all_tensors: keep every tensor, by the
+    interpreter's own kernels.
 
     >>> interpreter = lite.Interpreter(model_content=content, custom_ops=[Atan])
     >>> interpreter.allocate_tensors()
@@ -94,7 +94,7 @@ class Interpreter:
     >>> interpreter.invoke()
     >>> y = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
 
-    raises ValueError (errors.OpError, too) for a model that is missing, damaged or needs what is not there
+    raises ValueError (errors.OpError, too) for a model that is missing, damaged or requires unavailable features
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class Interpreter:
 
     @property
     def _opened(self) -> _File:
-        """The file, opened now where there is a fast path without it."""
+        """The open file; opened now if the fast path has not needed it."""
         if self._file is None:
             self._leave_fast_path()
         assert self._file is not None
@@ -188,7 +188,7 @@ class Interpreter:
 
     @exclusive("changed")
     def _leave_fast_path(self) -> None:
-        """Open the file after all, in the state that the fast_path has."""
+        """Open the file, and reproduce the state of the fast path."""
         fast_path = self._fast_path
         if fast_path is None:  # another thread has left it, while this one waited
             return
@@ -209,9 +209,9 @@ class Interpreter:
 
     @exclusive("allocated")
     def allocate_tensors(self) -> None:
-        """Make ready to run: init and prepare the operators, give tensors their memory. Again after a resize.
+        """Initialize and prepare the operators, and allocate tensors. Call it again after a resize.
 
-        raises RuntimeError (errors.OpError, too) naming the node that failed, or every custom operator without kernel
+        raises RuntimeError (errors.OpError, too) naming the node that failed, or all custom operators without kernel
         """
         if self._fast_path is not None:
             self._fast_path.allocate(self._threads)
@@ -235,14 +235,14 @@ class Interpreter:
             ownership.thread = 0
 
     def _invoke_and_update(self) -> None:
-        """Run the model, and look for direct ways to do that again."""
+        """Run the model, and update the direct invocation."""
         fast_path = self._fast_path
         if fast_path is None or flags.check_inputs or not fast_path.run():
             self._invoke(0)
         self._update_direct()
 
     def _update_direct(self) -> None:
-        """Look for direct ways, after a run."""
+        """Set the direct invocation and the direct tensors after a run."""
         fast_path = self._fast_path
         if fast_path is not None:
             run, reach, follow = fast_path.direct, fast_path.reach, None
@@ -257,14 +257,14 @@ class Interpreter:
         ownership.writable, ownership.readable = reach.writable, reach.readable
 
     def _stopped(self, status: int) -> None:
-        """Go on after a direct run that gave a status, by machine code if that will do."""
+        """Resume after a direct run that returned a status, in machine code if possible."""
         ownership = self._ownership
         if ownership.follow is None or not ownership.follow():
             ownership.thread = get_ident()
             self._recover(status)
 
     def _recover(self, status: int) -> None:
-        """Go on after a direct run that gave a status. What that runs may give variables other memory."""
+        """Resume after a direct run that returned a status. This may move variables to other memory."""
         self._ownership.drop()
         if self._fast_path is None:
             self._subgraphs[0].recover(status)
@@ -275,14 +275,15 @@ class Interpreter:
 
     @exclusive("profiled")
     def profile(self, runs: int = 20, *, memory: bool = False) -> profiling.Profile:
-        """Invoke `runs` times and time each node; memory: once more, to see what each allocates beside the arena.
+        """Invoke `runs` times and time each node. memory: run once more to measure each node's allocations beyond the
+        arena.
 
-        Gives a list with a row (a dict) for each node in the order they run: node, operator, name (of the outputs),
+        Returns a list with a row (a dict) for each node in execution order: node, operator, name (of the outputs),
         calls, first, average, seconds (the median), fastest, slowest, share, cumulative, bytes, memory. `operators()`
-        sums them up by operator; `called` has the rows of other subgraphs, by index.
+        aggregates them by operator; `called` has the rows of other subgraphs, by index.
 
-        A delegate's node is the operator DELEGATE, with two more keys: the delegate's name and the nodes it stands for.
-        (DelegateFlags.PER_OPERATOR_PROFILING: the nodes it stands for, if its kernels tell.)
+        A delegate's node is the operator DELEGATE, with two more keys: the delegate's name and the nodes it replaces.
+        (DelegateFlags.PER_OPERATOR_PROFILING: rows of the replaced nodes, if its kernels report them.)
 
         raises RuntimeError (errors.OpError, too) as invoke does; ValueError for no runs
         """
@@ -294,7 +295,7 @@ class Interpreter:
 
     @exclusive("closed")
     def close(self) -> None:
-        """Free every operator's state, once; the interpreter cannot run any more. Happens by itself at the end.
+        """Free every operator's state, once; the interpreter cannot run afterwards. Happens automatically on deletion.
 
         raises the first error of a free method, after all have been called
         """
@@ -331,9 +332,9 @@ class Interpreter:
         self._set(tensor_index, value, 0)
 
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> Any:
-        """A copy of a tensor's elements; of rank 0, a NumPy scalar.
+        """Return a copy of a tensor's elements; for rank 0 a NumPy scalar.
 
-        raises ValueError for an index that is none or before allocate_tensors
+        raises ValueError for an invalid index or before allocate_tensors
         """
         ownership = self._ownership
         copy = ownership.readable.get(tensor_index) if type(tensor_index) is int and subgraph_index == 0 else None
@@ -346,11 +347,11 @@ class Interpreter:
         return read_tensor(self._elements(tensor_index, subgraph_index), self._tensor(tensor_index, subgraph_index))
 
     def tensor(self, tensor_index: int) -> Callable[[], np.ndarray]:
-        """A function that gives the tensor's elements in place, as a view; constants are read-only.
+        """Return a function that returns the tensor's elements in place, as a view; constants are read-only.
 
-        Keep the function, not the view: while a view (or a slice of one) lives, a resize of an input and an allocation
-        that would move the elements raise RuntimeError. Runs may happen; after one, a tensor whose shape is known only
-        while the model runs may be elsewhere.
+        Keep the function, not the view: while a view (or a slice of one) is alive, a resize of an input and an
+        allocation that would move the elements raise RuntimeError. Runs are allowed; after one, a dynamic tensor may
+        have moved.
         """
         if self._fast_path is not None:  # views are of what stays
             self._leave_fast_path()
@@ -362,7 +363,7 @@ class Interpreter:
 
     @exclusive("resized")
     def resize_tensor_input(self, input_index: int, tensor_size: Any, strict: bool = False) -> None:
-        """Give an input another shape; allocate_tensors comes next. strict: only sizes that are unknown may change.
+        """Set the shape of an input; call allocate_tensors next. strict: only sizes that are unknown may change.
 
         raises RuntimeError (errors.OpError, too)
         """
@@ -377,7 +378,7 @@ class Interpreter:
     # ---- details --------------------------------------------------------------------------------------------------
 
     def get_input_details(self) -> list[dict[str, Any]]:
-        """Of each input: name, index, shape, shape_signature, dtype, quantization, quantization_parameters,
+        """Return for each input: name, index, shape, shape_signature, dtype, quantization, quantization_parameters,
         sparsity_parameters."""
         fast_path = self._fast_path
         if fast_path is not None:
@@ -386,7 +387,7 @@ class Interpreter:
         return [introspection.tensor_details(main.tensors[i]) for i in main.inputs]
 
     def get_output_details(self) -> list[dict[str, Any]]:
-        """As get_input_details, of each output."""
+        """Return the details of each output; see get_input_details."""
         fast_path = self._fast_path
         if fast_path is not None:
             return [*map(introspection.tensor_details, fast_path.outputs)]
@@ -394,17 +395,17 @@ class Interpreter:
         return [introspection.tensor_details(main.tensors[i]) for i in main.outputs]
 
     def get_tensor_details(self, subgraph_index: int = 0) -> list[dict[str, Any]]:
-        """As get_input_details, of every tensor that has details. Raises ValueError for an index that is none."""
-        found = []
+        """Return the details of every tensor that has them. Raises ValueError for an invalid index."""
+        details = []
         for t in self._subgraph(subgraph_index).tensors:
             try:
-                found.append(introspection.tensor_details(t))
+                details.append(introspection.tensor_details(t))
             except ValueError:
                 continue
-        return found
+        return details
 
     def num_subgraphs(self) -> int:
-        """Number of subgraphs."""
+        """Return the number of subgraphs."""
         return len(self._subgraphs)
 
     def _get_ops_details(self) -> list[dict[str, Any]]:
@@ -413,16 +414,16 @@ class Interpreter:
     # ---- signatures -----------------------------------------------------------------------------------------------
 
     def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
-        """The names of inputs and outputs of each signature, by key; each list is in alphabetical order."""
+        """Return the names of inputs and outputs of each signature, by key; each list is sorted."""
         return {
             key: {"inputs": sorted(m.name for m in d.inputs), "outputs": sorted(m.name for m in d.outputs)}
             for key, d in self._signatures.items()
         }
 
     def get_signature_runner(self, signature_key: str | None = None) -> introspection.SignatureRunner:
-        """What runs a signature: called with its inputs by name, it gives its outputs by name.
+        """Return a function that runs a signature: called with its inputs by name, it returns its outputs by name.
 
-        signature_key: may be left out where there is one. Raises ValueError.
+        signature_key: may be omitted for a single signature. Raises ValueError.
         """
         if signature_key is None:
             if len(self._signatures) != 1:
@@ -438,10 +439,10 @@ class Interpreter:
     def modify_graph_with_delegate(self, delegate: Any) -> None:
         """Let a `lite.Delegate` claim nodes of every subgraph, after those that were applied before.
 
-        allocate_tensors comes next, unless tensors were allocated: then they are again.
-        It goes before the compiled engine, which takes what is left.
-        raises RuntimeError (errors.OpError, too) where the delegate fails, now or in allocate_tensors when its kernels
-        are prepared; the interpreter is then without it and can be used. TypeError for what is no Delegate
+        Call allocate_tensors next, unless tensors were allocated: then they are allocated again. It takes precedence
+        over the compiled engine, which claims the remaining nodes. raises RuntimeError (errors.OpError, too) if the
+        delegate fails, now or in allocate_tensors when its kernels are prepared; the interpreter then continues without
+        it. TypeError for an object that is not a Delegate
         """
         if self._engine is None:
             self._delegate(delegate, strict=True)
@@ -457,9 +458,9 @@ class Interpreter:
 
     @exclusive("changed")
     def remove_all_delegates(self) -> None:
-        """Free all delegates' kernels, and run the model as the file has it. allocate_tensors comes next.
+        """Free all delegates' kernels, and restore the file's plan. Call allocate_tensors next.
 
-        The compiled engine goes, too.
+        The compiled engine is removed, too.
         """
         self._compiled = False
         self._withdraw()
@@ -469,7 +470,7 @@ class Interpreter:
             delegation.remove_all_delegates(self._subgraphs)
 
     def _withdraw(self) -> None:
-        """Give back the nodes that the compiled engine has; the next allocation applies it again."""
+        """Return the compiled engine's nodes to the interpreter; the next allocation applies it again."""
         if self._engine is not None:
             if self._engine.runs_nodes():
                 self._ownership.check_idle("changed")
@@ -477,7 +478,7 @@ class Interpreter:
             self._engine, self._waiting = None, False
 
     def _start_engine(self) -> None:
-        """Apply the compiled engine; or have the model planned first, where it is not known and a thread may."""
+        """Apply the compiled engine; or first plan a new model in the background, if allowed."""
         if (
             self._background
             and self._custom_resolver is None
@@ -503,11 +504,11 @@ class Interpreter:
 
     @property
     def _background(self) -> bool:
-        """Whether a thread compiles while the reference kernels answer: not where a load measures."""
+        """Whether a thread compiles while the reference kernels run; not if loading measures."""
         return flags.background and not tuning.is_on()
 
     def _switch_engine(self) -> None:
-        """Let the compiled engine take its nodes, if it is ready for that and no view of a tensor is held."""
+        """Let the compiled engine claim its nodes, if it is ready and no view of a tensor is alive."""
         assert self._engine is not None
         if isinstance(self._engine, ahead.Ahead) and not self._engine.done:
             return
@@ -569,7 +570,7 @@ class Interpreter:
             self._engine.look()
 
     def _check_resolved(self, start: Subgraph) -> None:
-        """Raises the error for custom operators without kernel that `start`, or what it calls, runs into."""
+        """Raise the error for custom operators without kernel that `start`, or its callees, would run."""
         reached, todo = {start.index}, [start.index]
         while todo:
             todo += (new := [i for i in self._subgraphs[todo.pop()].calls if i not in reached])
@@ -601,15 +602,15 @@ class Interpreter:
                 return t
         tensors = self._subgraph(subgraph_index).tensors
         try:
-            place = index.__index__()
+            position = index.__index__()
         except AttributeError:
             raise TypeError(f"a tensor index is an integer, found {index!r}") from None
-        if not 0 <= place < len(tensors):
+        if not 0 <= position < len(tensors):
             raise InvalidArgumentError(
-                what=f"Invalid tensor index {place} exceeds max tensor index {len(tensors)}",
+                what=f"Invalid tensor index {position} exceeds max tensor index {len(tensors)}",
                 do='get_input_details()[i]["index"]',
             )
-        return tensors[place]
+        return tensors[position]
 
     def _elements(self, index: int, subgraph_index: int) -> np.ndarray:
         t = self._tensor(index, subgraph_index)
@@ -644,7 +645,7 @@ class Interpreter:
 
 
 class _Planner(Interpreter):
-    """An interpreter of a thread's own, for what is kept of a model: it compiles at once."""
+    """An interpreter for planning a model on a background thread; it compiles synchronously."""
 
     _background = False
 
@@ -653,10 +654,10 @@ class _Planner(Interpreter):
 
 
 def _plan_ahead(path: Any, content: Any, identity: str, shapes: ahead.Shapes) -> None:
-    """Plan a model for inputs of these shapes, by subgraph, and keep the plans."""
+    """Plan a model for inputs of these shapes, by subgraph, and cache the plans."""
     planner = _Planner(path, content, num_threads=1)
-    for subgraph, wanted in enumerate(shapes):
-        for i, shape in zip(planner._subgraphs[subgraph].inputs, wanted):
+    for subgraph, input_shapes in enumerate(shapes):
+        for i, shape in zip(planner._subgraphs[subgraph].inputs, input_shapes):
             if planner._subgraphs[subgraph].tensors[i].shape != shape:
                 planner._resize(i, shape, False, subgraph)
     planner._allocate(0)
@@ -664,8 +665,8 @@ def _plan_ahead(path: Any, content: Any, identity: str, shapes: ahead.Shapes) ->
 
 
 def _plan_apart(path: Any, content: Any, identity: str, shapes: ahead.Shapes) -> None:
-    """As `_plan_ahead`, in a child process if there can be one: planning and LLVM take 150 MB, and Python's lock from
-    the runs meanwhile."""
+    """Call `_plan_ahead` in a child process if possible: planning and LLVM take 150 MB, and Python's lock from
+    concurrent runs."""
     told = [None if path is None else os.path.abspath(os.fsdecode(path)), identity, shapes]
     if not children.call_apart(f"{__name__}:_plan_in_child", told, content, background=False):
         _plan_ahead(path, content, identity, shapes)

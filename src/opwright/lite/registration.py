@@ -1,8 +1,8 @@
-"""Registrations: the four methods by which the run time knows a kernel, and how an operator's definition becomes one.
+"""Registrations: the four methods by which the run time calls a kernel, and those of an operator's definition.
 
 Lives here: `Registration`, `OperatorRegistration`, `registration_of`.
-Not here: which registration serves which operator of a file (resolver.py), when methods are called (runtime/), kernels
-of quantised nodes (quantized_registration.py).
+Not here: which registration serves which operator of a file (resolver.py), calls of the methods (runtime/), kernels of
+quantized nodes (quantized_registration.py).
 """
 
 from __future__ import annotations
@@ -34,16 +34,15 @@ from .runtime.tensor_views import track_call, track_methods
 
 
 class Registration:
-    """A kernel as four methods, any of which but invoke may be left out.
+    """A kernel as four methods, all optional except invoke.
 
-    init(context, options) -> user_data: once a node. options: a custom operator's bytes, a builtin's options object.
-    free(context, user_data): once a node whose init returned.
-    prepare(context, node): when tensors are allocated, and again after a resize. It gives outputs their shapes.
-    invoke(context, node): each run.
-    A method fails by raising, or by returning an int other than 0 (then with what it said to context.report_error).
-    Results are written into the elements of `node.outputs`; invoke returns none.
-    version: the greatest version of the operator that this serves, where a resolver is not told otherwise.
-    raises TypeError for what is not callable, ValueError for a version below 1
+    init(context, options) -> user_data: once for each node. options: a custom operator's bytes, a builtin's options
+    object. free(context, user_data): once for each node whose init returned. prepare(context, node): when tensors are
+    allocated, and again after a resize. It sets the outputs' shapes. invoke(context, node): each run. A method fails by
+    raising, or by returning an int other than 0 (then with its messages to context.report_error). Results are written
+    into the elements of `node.outputs`; invoke returns none. version: the greatest supported version of the operator,
+    unless a resolver specifies another. raises TypeError for a method that is not callable, ValueError for a version
+    below 1
     """
 
     __slots__ = ("free", "init", "invoke", "prepare", "version")
@@ -67,7 +66,7 @@ class Registration:
         self.init, self.free, self.prepare, self.invoke, self.version = init, free, prepare, invoke, version
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
-        """One call of invoke as a function without arguments, made when the node's tensors have their memory."""
+        """Return one call of invoke as a function without arguments, bound when the node's tensors have memory."""
         invoke: Any = self.invoke  # there is one: a node without is refused in prepare
         own = type(self) is Registration and type(node.options) is bytes
         dynamic = [t for t in node.tensors_out if t.kind == DYNAMIC] if own else []
@@ -83,12 +82,12 @@ class Registration:
         return track_methods(node, step) if own else step
 
     def __repr__(self) -> str:
-        given = [name for name in ("init", "free", "prepare", "invoke") if getattr(self, name) is not None]
-        return f"<Registration of {', '.join(given) or 'nothing'}, version {self.version}>"
+        methods = [name for name in ("init", "free", "prepare", "invoke") if getattr(self, name) is not None]
+        return f"<Registration of {', '.join(methods) or 'nothing'}, version {self.version}>"
 
 
 class OperatorRegistration(Registration):
-    """The kernel that an operator's definition means: `infer` in prepare, `compute` in invoke."""
+    """The kernel of an operator's definition: `infer` in prepare, `compute` in invoke."""
 
     __slots__ = ("operator",)
 
@@ -97,21 +96,21 @@ class OperatorRegistration(Registration):
         self.operator = operator
 
     def _init(self, context: Context, options: Any) -> Any:
-        """A builtin's options as they are, a custom operator's as its bound attributes."""
+        """Return a builtin's options unchanged, a custom operator's as its bound attributes."""
         if isinstance(self.operator, LiteOperator):
             return options
         return bind_options(self.operator, options, context.node.version)
 
     def group(self, node: Node, items: Sequence[Any]) -> list[Any]:
-        """What stands for each of the node's inputs, by the operator's declared inputs; see `group_inputs`."""
+        """Return items for the node's inputs by declared input; see `group_inputs`."""
         return group_inputs(self.operator, items, node)
 
     def dtype(self, node: Node) -> DType | None:
-        """The type of the operator's first input, by which kernels are chosen."""
+        """Return the type of the operator's first input, by which kernels are selected."""
         return next((t.dtype for t in node.tensors_in if t is not None), None)
 
     def _call(self, node: Node) -> Call:
-        """The node's attributes. Those that the output's type decides are known in prepare."""
+        """Return the node's attributes. Those that depend on the output's type are known in prepare."""
         if isinstance(node.user_data, Call):
             return node.user_data
         operator: Any = self.operator
@@ -120,7 +119,7 @@ class OperatorRegistration(Registration):
         return node.user_data
 
     def infer(self, call: Call, node: Node, operands: Sequence[Any]) -> list[TensorSpec]:
-        """The spec of each output tensor, after checking that there are as many, of these dtypes."""
+        """Return the spec of each output tensor, after checking their number and dtypes."""
         specs: list[TensorSpec] = []
         outputs = self.operator.outputs
         dtype_of = real_dtype if node.kernel is not None else _raw_dtype
@@ -149,7 +148,7 @@ class OperatorRegistration(Registration):
         return specs
 
     def _prepare(self, context: Context, node: Node) -> None:
-        call, asked = self._call(node), [False]
+        call, was_read = self._call(node), [False]
         if is_computed_once(self.operator, node):
             for t in node.tensors_out:
                 t.set_kind(OWN)
@@ -158,15 +157,15 @@ class OperatorRegistration(Registration):
             resume(node)
         node.kernel = self.quantized_rule(node) if is_quantized(self.operator, node) else None
 
-        def seen(t: Tensor) -> Any:
-            return t if t.constant is not None else ValueUseTracker(t, asked)
+        def operand_of(t: Tensor) -> Any:
+            return t if t.constant is not None else ValueUseTracker(t, was_read)
 
         if node.kernel is not None:
-            operands = as_real(self.operator, node, seen)
+            operands = as_real(self.operator, node, operand_of)
         else:
-            operands = [None if t is None else seen(t) for t in node.tensors_in]
+            operands = [None if t is None else operand_of(t) for t in node.tensors_in]
         specs = self.infer(call, node, operands)
-        node.asks = asked[0]
+        node.asks = was_read[0]
         if node.kernel is not None:
             node.kernel = self.quantized_kernel(call, node)
         for spec, t in zip(specs, node.tensors_out):
@@ -177,11 +176,11 @@ class OperatorRegistration(Registration):
         fold(node, self.operator, call, self._bound)
 
     def quantized_rule(self, node: Node) -> Any:
-        """What makes the kernel on the integers of a quantised node; None where it takes them as any others."""
+        """Return the rule for the kernel of a quantized node; None if the integers need no special kernel."""
         return rule_of(self.operator, node)
 
     def quantized_kernel(self, call: Call, node: Node) -> Any:
-        """That kernel. node.kernel: the rule."""
+        """Return that kernel. node.kernel: the rule."""
         return kernel_of(self.operator, node.kernel, call, node, group_inputs)
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
@@ -196,15 +195,15 @@ class OperatorRegistration(Registration):
         return step
 
     def _run_asked(self, node: Node, step: Callable[[], Any]) -> None:
-        """Run a step after the shape rules have seen the values that were not there before: axes, for instance."""
+        """Run a step after shape inference with values that are available only now, such as axes."""
         self.infer(self._call(node), node, self._known(node, ValueOperand))
         step()
 
-    def _known(self, node: Node, known: Callable[[Tensor], Any]) -> list[Any]:
-        """The inputs for shape rules, now that their elements are there."""
+    def _known(self, node: Node, operand_of: Callable[[Tensor], Any]) -> list[Any]:
+        """Return the inputs for shape rules, with their elements."""
         if node.kernel is None:
-            return [None if t is None else known(t) for t in node.tensors_in]
-        return as_real(self.operator, node, known)
+            return [None if t is None else operand_of(t) for t in node.tensors_in]
+        return as_real(self.operator, node, operand_of)
 
     def _step(self, context: Context, node: Node) -> Callable[[], Any]:
         if any(t.kind == DYNAMIC for t in node.tensors_out):
@@ -212,7 +211,7 @@ class OperatorRegistration(Registration):
         return self._bound(node)
 
     def _elements(self, node: Node) -> list[Any]:
-        """The inputs as arrays; of one whose shape alone is read, an array that may have no elements yet."""
+        """Return the inputs as arrays; one of which only the shape is read may have no elements yet."""
         if self.operator.shape_only:
             return [
                 None if t is None else t.readonly if t.array is not None else np.broadcast_to(_NONE, t.shape)
@@ -221,7 +220,7 @@ class OperatorRegistration(Registration):
         return [None if t is None else t.readonly for t in node.tensors_in]
 
     def _bound(self, node: Node) -> Callable[[], Any]:
-        """One run of a node whose tensors all have their elements."""
+        """Return one run of a node whose tensors all have their elements."""
         operator, call = self.operator, self._call(node)
         arrays = self.group(node, self._elements(node))
         outs: list[Any] = [t.array for t in node.tensors_out]
@@ -254,9 +253,9 @@ class OperatorRegistration(Registration):
         return functools.partial(_run_several, kernel, arrays, outs, operator)
 
     def _invoke(self, context: Context, node: Node) -> None:
-        """For nodes with outputs whose shape follows from values: infer again, now that the values are there.
+        """Run a node with outputs whose shape depends on values: infer again, with the values.
 
-        What `infer` cannot know even so has the shape of what is computed.
+        An output whose shape `infer` still cannot determine gets that of the result.
         """
         if node.repeat is not None and node.repeat.is_right:
             node.repeat.step()
@@ -288,7 +287,7 @@ class OperatorRegistration(Registration):
 
 
 def is_computed_once(operator: Operator, node: Node) -> bool:
-    """Whether a node is computed once an allocation: one that says so, of constants."""
+    """Return whether a node is computed once per allocation: its operator declares it, and its inputs are constants."""
     return (
         isinstance(operator, LiteOperator)
         and operator.once
@@ -304,7 +303,7 @@ def _raw_dtype(t: Tensor) -> DType:
 
 
 class ValueOperand:
-    """A tensor whose elements are there now, for shape rules that look at values."""
+    """An operand of a shape rule whose elements are available."""
 
     __slots__ = ("constant", "spec")
     fixed = False
@@ -322,7 +321,7 @@ class ValueOperand:
 
 
 class ValueUseTracker(ValueOperand):
-    """A tensor without elements yet, which notes whether shape rules ask for them."""
+    """An operand of a shape rule without elements, which records whether the rule reads them."""
 
     __slots__ = ("asked",)
 
@@ -350,14 +349,14 @@ def _run_several(kernel: Callable[..., Any], arrays: Sequence[Any], outs: Sequen
 
 
 def _results_for(results: Sequence[Any], operator: Operator, outs: Sequence[Any]) -> Sequence[Any]:
-    """The results for which the node has tensors: an older file has none for what later versions added at the end."""
+    """Return the results for which the node has tensors: an older file lacks outputs that later versions appended."""
     return results[: len(outs)] if operator.outputs and operator.outputs[-1].since > 1 else results
 
 
 def store_results(results: Sequence[Any], outs: Sequence[Any], operator: Operator) -> None:
     """Copy computed results to the outputs.
 
-    raises DefinitionError where they are not what `infer` promised (InternalError for an operator of this package)
+    raises DefinitionError if they differ from the result of `infer` (InternalError for an operator of this package)
     """
     if len(results) != len(outs):
         raise contract_violation(
@@ -386,7 +385,7 @@ _NAMED_OUT = (np.maximum, np.minimum)
 
 
 def direct_ufunc(operator: Operator, call: Call, dtype: DType | None) -> np.ufunc | None:
-    """The ufunc that alone computes the call and can write in place, if there is one."""
+    """Return the ufunc that computes the call in place, if there is one."""
     if isinstance(operator.compute_rule, np.ufunc):
         return operator.compute_rule
     writes = getattr(call, "writes", None)
@@ -401,7 +400,7 @@ def _of_operator(operator: Operator) -> Registration:
 
 
 def registration_of(kernel: Any) -> Registration:
-    """The Registration for an operator made by `@ow.operator`, or a Registration itself. Raises TypeError."""
+    """Return the Registration for an operator of `@ow.operator`, or a Registration itself. Raises TypeError."""
     if isinstance(kernel, Registration):
         return kernel
     if isinstance(kernel, Operator):

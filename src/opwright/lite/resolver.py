@@ -1,10 +1,10 @@
-"""Resolvers: which registration serves an operator of a file, by name and version.
+"""Resolvers: the registration for an operator of a file, by name and version.
 
 Lives here: `OpResolver`, `MutableOpResolver`, `BuiltinOpResolver`, the overlay of custom operators on another resolver.
-Not here: registrations (registration.py), the errors for what is not found (runtime/resolution.py).
+Not here: registrations (registration.py), the errors for missing operators (runtime/resolution.py).
 
-Versions are ranges, both ends included. What serves versions 1 to 3 is never used for version 4: an operator that is
-not there is an error when the model is loaded, never a wrong answer.
+Versions are ranges, both ends included. A kernel for versions 1 to 3 is never used for version 4: a missing operator is
+an error when the model is loaded, never a wrong result.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class ResolverEntry(NamedTuple):
 
 
 class BuiltinEntry:
-    """As Entry, for an operator of the dialect, whose family is imported when its versions or its kernel are asked."""
+    """An entry for an operator of the dialect, whose family is imported when its versions or its kernel are
+    accessed."""
 
     __slots__ = ("name",)
 
@@ -55,32 +56,32 @@ class BuiltinEntry:
 
 
 class OpResolver:
-    """What an interpreter asks for kernels. Subclasses define `find_op`."""
+    """Source of an interpreter's kernels. Subclasses define `find_op`."""
 
     def find_op(self, op: Any, version: int = 1) -> Registration | None:
-        """The registration for a builtin operator (a BuiltinOperator, its number or its name) or a custom one (its
-        name), in that version; None where there is none."""
+        """Return the registration for a version of a builtin operator (a BuiltinOperator, its number or its name) or a
+        custom one (its name); None if there is none."""
         raise TypeError(f"{type(self).__name__} must define find_op(op, version)")
 
     def find_custom(self, name: str, version: int = 1) -> Registration | None:
-        """As find_op, for a custom operator whose name may be that of a builtin one."""
+        """Return the registration for a custom operator, whose name may equal that of a builtin one."""
         return self.find_op(name, version)
 
     def custom_versions(self, name: str) -> list[tuple[int, int]]:
-        """The ranges of versions it has of a custom operator, for errors."""
+        """Return the supported version ranges of a custom operator, for errors."""
         return []
 
     def builtin_versions(self, name: str) -> list[tuple[int, int]]:
-        """The ranges of versions it has of a builtin operator, for errors."""
+        """Return the supported version ranges of a builtin operator, for errors."""
         return []
 
     def custom_names(self) -> list[str]:
-        """The custom operators it has, for errors."""
+        """Return the custom operators, for errors."""
         return []
 
 
 class MutableOpResolver(OpResolver):
-    """A resolver that operators are added to; what is added later goes before what was there.
+    """A resolver to which operators are added; later additions take precedence.
 
     >>> resolver = lite.MutableOpResolver()
     >>> resolver.add_builtin("DEPTHWISE_CONV_2D", depthwise, min_version=1, max_version=2)
@@ -92,22 +93,22 @@ class MutableOpResolver(OpResolver):
         self._customs: dict[str, list[ResolverEntry | BuiltinEntry]] = {}
 
     def add_builtin(self, op: Any, registration: Any, min_version: int = 1, max_version: int = 1) -> None:
-        """Serve versions min_version..max_version of a builtin operator, before what served them so far.
+        """Serve versions min_version..max_version of a builtin operator, with precedence over earlier additions.
 
-        op: a BuiltinOperator, its number or its name. registration: a Registration or an @ow.operator. Without
-        versions it serves version 1 alone, whatever it could: which versions a kernel takes is said where it is added.
-        raises InvalidArgumentError for an operator or a range that is none, TypeError for another registration
+        op: a BuiltinOperator, its number or its name. registration: a Registration or an @ow.operator. The default is
+        version 1, whatever the kernel supports: the range is declared where the kernel is added. raises
+        InvalidArgumentError for an invalid operator or range, TypeError for another registration
         """
         self._builtins.setdefault(_code(op), []).insert(0, _entry(op, registration, min_version, max_version))
 
     def add_custom(self, name: str, registration: Any, min_version: int = 1, max_version: int = 1) -> None:
-        """Serve versions min_version..max_version of the custom operator of that name. Else as add_builtin."""
+        """Serve versions min_version..max_version of the custom operator of that name; see add_builtin."""
         if not isinstance(name, str) or not name:
             raise InvalidArgumentError(what="a custom operator's name is text", found=repr(name))
         self._customs.setdefault(name, []).insert(0, _entry(name, registration, min_version, max_version))
 
     def add_all(self, other: MutableOpResolver) -> None:
-        """Take over all of another resolver's operators; they go before those that are here."""
+        """Add all of another resolver's operators, with precedence over those present."""
         if not isinstance(other, MutableOpResolver):
             raise TypeError(f"add_all takes a MutableOpResolver, found {type(other).__name__}")
         for code, entries in other._builtins.items():
@@ -137,8 +138,8 @@ class MutableOpResolver(OpResolver):
 
 
 class BuiltinOpResolver(MutableOpResolver):
-    """A resolver that starts with all of Opwright's builtin operators, the custom ones that are shipped (lite/customs),
-    and those that installed packages add (ops/installed.py), each imported when a model has it."""
+    """A resolver with all of Opwright's builtin operators, the shipped custom ones (lite/customs), and those of
+    installed packages (ops/installed.py), each imported when a model uses it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -146,39 +147,39 @@ class BuiltinOpResolver(MutableOpResolver):
             self._builtins[_code(name)] = [BuiltinEntry(name)]
 
     def find_custom(self, name: str, version: int = 1) -> Registration | None:
-        found = super().find_custom(name, version)
-        if found is None:
+        registration = super().find_custom(name, version)
+        if registration is None:
             shipped = customs.find(name, version)
-            found = None if shipped is None else registration_of(shipped)
-        if found is None and name.startswith("Flex") and version == 1:
+            registration = None if shipped is None else registration_of(shipped)
+        if registration is None and name.startswith("Flex") and version == 1:
             from .flex import flex_registration  # with it comes the catalogue, which other models do without
 
-            found = flex_registration(name)
-        if found is None:
-            found = _from_package(name)
-            found = None if found is None or version > found.version else found
-        return found
+            registration = flex_registration(name)
+        if registration is None:
+            registration = _from_package(name)
+            registration = None if registration is None or version > registration.version else registration
+        return registration
 
     def custom_versions(self, name: str) -> list[tuple[int, int]]:
-        found = super().custom_versions(name) + customs.versions_of(name)
-        added = None if found else _from_package(name)
-        return found if added is None else [(1, added.version)]
+        versions = super().custom_versions(name) + customs.versions_of(name)
+        added = None if versions else _from_package(name)
+        return versions if added is None else [(1, added.version)]
 
 
 def _from_package(name: str) -> Registration | None:
-    """What an installed package adds under this name."""
-    found = registry.from_package(name)
-    return None if found is None else registration_of(found)
+    """Return the registration of an operator that an installed package provides."""
+    operator = registry.from_package(name)
+    return None if operator is None else registration_of(operator)
 
 
 @once
 def default_resolver() -> OpResolver:
-    """The builtin and the shipped custom operators, made once; not to be changed."""
+    """Return the builtin and the shipped custom operators, created once; must not be modified."""
     return BuiltinOpResolver()
 
 
 class Overlay(OpResolver):
-    """A resolver in front of another: what the first does not have, the second may."""
+    """A resolver in front of another: the second is searched for operators that the first lacks."""
 
     def __init__(self, front: OpResolver, base: OpResolver) -> None:
         self.front, self.base = front, base
@@ -200,7 +201,7 @@ class Overlay(OpResolver):
 
 
 class _CustomOpResolver(MutableOpResolver):
-    """Custom operators alone, asked for by their names: one may bear the name of a builtin operator."""
+    """Custom operators by name; a name may equal that of a builtin operator."""
 
     def find_op(self, op: Any, version: int = 1) -> Registration | None:
         return None
@@ -210,28 +211,28 @@ CustomOps = Mapping[str, Any] | Iterable[Any] | OpResolver | Operator
 
 
 def with_customs(base: OpResolver, custom_ops: CustomOps) -> OpResolver:
-    """`base` with custom operators before it.
+    """Return `base` with custom operators in front of it.
 
     custom_ops: @ow.operator classes in a list or a set, a mapping from names to them or to Registrations, a resolver
-    (all of it goes before), or a list of any of these; of two that serve one version the one given later counts, in a
-    set the greater version. Each serves the versions from 1 to its own.
-    raises TypeError for anything else; warns where one operator comes from two libraries
+    (placed in front), or a list of any of these. Of two for one version the later one counts, in a set the greater
+    version. Each serves the versions from 1 to its own. raises TypeError for other objects; warns if an operator comes
+    from two libraries
     """
     customs = _CustomOpResolver()
     libraries: dict[str, str] = {}
-    for found in _flat(custom_ops):
-        if isinstance(found, OpResolver):
-            base = Overlay(found, Overlay(customs, base) if customs.custom_names() else base)
+    for item in _flat(custom_ops):
+        if isinstance(item, OpResolver):
+            base = Overlay(item, Overlay(customs, base) if customs.custom_names() else base)
             customs = _CustomOpResolver()
         else:
-            name, kernel = found
+            name, kernel = item
             _warn_of_another_library(name, kernel, libraries)
             customs.add_custom(name, kernel, 1, registration_of(kernel).version)
     return Overlay(customs, base) if customs.custom_names() else base
 
 
 def _warn_of_another_library(name: str, kernel: Any, libraries: dict[str, str]) -> None:
-    """Warn where an operator comes from two libraries. libraries: by operator, the one that it came from so far."""
+    """Warn if an operator comes from two libraries. libraries: by operator, its library so far."""
     library = getattr(kernel, "library", None)
     if library is None:
         return
@@ -247,7 +248,7 @@ def _warn_of_another_library(name: str, kernel: Any, libraries: dict[str, str]) 
 
 
 def _flat(custom_ops: CustomOps) -> Iterator[OpResolver | tuple[str, Any]]:
-    """The resolvers and the named kernels among what was given."""
+    """Yield the resolvers and the named kernels."""
     if isinstance(custom_ops, OpResolver):
         yield custom_ops
     elif isinstance(custom_ops, Operator):
@@ -274,7 +275,8 @@ MAX_VERSION = 2**31 - 1  # what a file can hold
 
 
 def _code(op: Any, finding: bool = False) -> int:
-    """The number. finding: numbers of the schema that stand for no operator may be asked for, as files name them."""
+    """Return an operator's number. finding: accept numbers of the schema that are not operators, as files may contain
+    them."""
     if isinstance(op, LiteOperator):
         return op.code
     member = None
@@ -291,7 +293,7 @@ def _code(op: Any, finding: bool = False) -> int:
 
 def _entry(op: Any, kernel: Any, low: Any, high: Any) -> ResolverEntry:
     name = getattr(op, "name", None) or str(op)
-    found = registration_of(kernel)
+    checked = registration_of(kernel)
     for version in (low, high):
         if not isinstance(version, int) or isinstance(version, bool):
             raise InvalidArgumentError(
@@ -306,9 +308,9 @@ def _entry(op: Any, kernel: Any, low: Any, high: Any) -> ResolverEntry:
             what="the range of versions is empty",
             found=f"{low}..{high}",
             wanted="1 <= min_version <= max_version",
-            do=f"max_version={max(low, found.version)}" if high < low else None,
+            do=f"max_version={max(low, checked.version)}" if high < low else None,
         )
-    return ResolverEntry(low, high, found)
+    return ResolverEntry(low, high, checked)
 
 
 def _find(entries: Iterable[ResolverEntry | BuiltinEntry], version: int) -> Registration | None:

@@ -28,12 +28,12 @@ def p():
 
 IN_PREPARE = {
     # operator           what the error says
-    "NEGATIVE": "the shape given to tensor 'y' has a negative size",
+    "NEGATIVE": "the shape for tensor 'y' has a negative size",
     "NULL_SHAPE": "the shape is null",
     "HUGE": "no array can have the shape given to tensor 'y'|would take",
     "WILD_RANK": "was given a number of dimensions that is none",
     "RESIZE_INPUT": r"tensor 0 'x' is none that this node may resize(.|\n)*before 2\.2",
-    "IGNORES": "the shape given to tensor 'y' has a negative size",
+    "IGNORES": "the shape for tensor 'y' has a negative size",
     "BAD_TEMPORARIES": "the node's temporaries are no tensors that were added",
     "FOREIGN_TENSOR": "a pointer to no tensor of this subgraph",
     "SMALLER_TENSORS": r"tensor 2 if a TfLiteTensor had 104 bytes(.|\n)*before 2\.2 tensors were smaller",
@@ -42,7 +42,7 @@ IN_PREPARE = {
     "IN_PLACE": "the sizes of tensor 2 'y' were changed in place",
     "ADDS_ENDLESSLY": "tensors are added without end",
     "ADDS_FEWER_THAN_NONE": r"a number of tensors that is none(.|\n)*-1",
-    "OWN_DIMS": "the shape given to tensor 'y' has a negative size",
+    "OWN_DIMS": "the shape for tensor 'y' has a negative size",
     "OTHERS_DIMS": "tensor 'y' was given another tensor's sizes",
     "NO_OUTPUTS": "prepare replaced the node's list of inputs or outputs",
     "FAR_TENSOR": "(?s)misused the interface.*TfLiteOpaqueContextGetOpaqueTensor: index 1000000000, of 3",

@@ -1,8 +1,8 @@
-"""The generations of the TensorFlow Lite C API, by what an exported source asks of the run time.
+"""The generations of the TensorFlow Lite C API, by the functions that an exported source calls.
 
-Lives here: `Api`, the table APIS.  Not here: the source around it (source.py).
+Lives here: `Api`, the table APIS.  Not here: the rest of the source (source.py).
 
-Every generation has the same few functions at the top of the file, so that all that follows is the same in all.
+Every generation defines the same few functions at the top of the file, so that the remainder is common to all.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from ...core.errors import NotFoundError
 
 @dataclass(frozen=True)
 class Api:
-    """One generation.
+    """One generation of the C API.
 
-    what: in words. headers: below tensorflow/lite or tflite. types: C's names of context, node, tensor. functions: C
-    that the source asks the run time by. registration, declaration: C templates, with `@Name@`, `@OP@`, `@VERSION@`.
+    what: a description. headers: below tensorflow/lite or tflite. types: C's names of context, node, tensor. functions:
+    C functions by which the source calls the run time. registration, declaration: C templates, with `@Name@`, `@OP@`,
+    `@VERSION@`.
     """
 
     name: str
@@ -189,7 +190,7 @@ APIS: dict[str, Api] = {
 
 
 def api_named(name: str) -> Api:
-    """A generation. Raises NotFoundError, which lists them."""
+    """Return a generation. Raises NotFoundError, which lists them."""
     if name not in APIS:
         raise NotFoundError(what="no such C API", found=name, wanted=", ".join(APIS))
     return APIS[name]

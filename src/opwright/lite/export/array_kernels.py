@@ -1,12 +1,12 @@
-"""Kernels on arrays as operators in C: which array is which tensor, and what follows for shapes.
+"""Export of kernels on arrays: the mapping of arrays to tensors, and the shapes that follow.
 
-Lives here: `array_export_of`, the parts of the source that are about tensors.
-Not here: kernels on scalars (kernel_variants.py, fragments.py), the rest of the source (source.py), the kernel's own
-C (compiler/c_source), sizes that are computed (size_expressions.py, fragments.py).
+Lives here: `array_export_of`, the parts of the source that concern tensors.
+Not here: kernels on scalars (kernel_variants.py, fragments.py), the rest of the source (source.py), the kernel's own C
+(compiler/c_source), computed sizes (size_expressions.py, fragments.py).
 
-The annotations say it all: an input's sizes are numbers or names, and a name is one size in all arrays. Those of an
-output that no input has are computed by the shape rule. Where there are none, `infer` is run on made-up sizes, to see
-whether it says what the annotations say.
+The annotations determine everything: an input's sizes are numbers or names, and a name is one size in all arrays. The
+shape rule computes output sizes that no input has. If there are none, `infer` runs on sample sizes, to check that it
+agrees with the annotations.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ LITE_TYPES: dict[DType, str] = {
 
 @dataclass
 class ArrayExport(OperatorExport):
-    """An operator with a kernel on arrays as C.
+    """An operator with a kernel on arrays, as C.
 
-    sources: by choice of constants. sizes: their names, in order: those of inputs, then those that are computed.
+    sources: by choice of constants. sizes: their names in order: those of inputs, then computed ones.
     """
 
     kernel: Any = None
@@ -62,31 +62,31 @@ class ArrayExport(OperatorExport):
 
     @property
     def inputs(self) -> list[tuple[str, Array]]:
-        """The kernel's parameters by input."""
+        """The kernel's parameters for inputs."""
         return self._placed(INPUT)
 
     @property
     def outputs(self) -> list[tuple[str, Array]]:
-        """The kernel's parameters by output."""
+        """The kernel's parameters for outputs."""
         return self._placed("output")
 
-    def _placed(self, wanted: str) -> list[tuple[str, Array]]:
-        found = [(at, name) for name, (role, at) in self.kernel.roles.items() if role == wanted]
-        return [(name, self.kernel.arrays[name]) for _, name in sorted(found)]
+    def _placed(self, role: str) -> list[tuple[str, Array]]:
+        parameters = [(position, name) for name, (kind, position) in self.kernel.roles.items() if kind == role]
+        return [(name, self.kernel.arrays[name]) for _, name in sorted(parameters)]
 
     def words(self) -> str:
-        """What it takes."""
+        """Describe the inputs."""
         return ", ".join(f"{name} {kind!r}" for name, kind in self.inputs)
 
 
 def array_export_of(op: Operator, kernel: OperatorKernel, attrs: Mapping[str, Any]) -> ArrayExport:
-    """All that the C of the operator is made of. Raises UnimplementedError for what has no form in C."""
+    """Return the parts of the operator's C. Raises UnimplementedError for anything that C cannot express."""
     check_names(op, attrs)
-    numbers = [at for role, at in kernel.roles.values() if role == ATTR]
+    numbers = [attribute for role, attribute in kernel.roles.values() if role == ATTR]
     constants = [n for n in kernel.kernel.constants if n in op.attr_defs]
-    found = [option_of(op, a, attrs, a.name in (*numbers, *constants)) for a in op.attr_defs.values()]
-    kept = tuple(o for o in found if o is not None)
-    for option in kept:
+    candidates = [option_of(op, a, attrs, a.name in (*numbers, *constants)) for a in op.attr_defs.values()]
+    attributes = tuple(o for o in candidates if o is not None)
+    for option in attributes:
         if option.name in constants and not option.choices:
             raise UnimplementedError(
                 op=op.name,
@@ -100,8 +100,8 @@ def array_export_of(op: Operator, kernel: OperatorKernel, attrs: Mapping[str, An
                 found="known values of it",
                 do="leave it out of attrs=",
             )
-    export = ArrayExport(op, c_name(op.name), stem_of(op.name), op.input_names, kept, kernel=kernel)
-    chosen = [o for o in kept if o.choices and o.passed]
+    export = ArrayExport(op, c_name(op.name), stem_of(op.name), op.input_names, attributes, kernel=kernel)
+    chosen = [o for o in attributes if o.choices and o.passed]
     combinations = list(itertools.product(*(o.choices for o in chosen)))
     if len(combinations) > MOST_CHOICES:
         raise UnimplementedError(
@@ -113,19 +113,19 @@ def array_export_of(op: Operator, kernel: OperatorKernel, attrs: Mapping[str, An
         )
     export.choices = len(combinations)
     export.narrow = {
-        at: kind
-        for name, (role, at) in kernel.roles.items()
+        attribute: kind
+        for name, (role, attribute) in kernel.roles.items()
         if role == ATTR and (kind := kernel.kernel.parameters[name]).is_integer and kind is not dtypes.int64
     }
     _check_numbers(op, kernel)
     export.sizes = tuple(dict.fromkeys(s for _, k in export.inputs for s in k.shape if isinstance(s, str)))
     _complete_sizes(export)
     for k, values in enumerate(combinations):
-        given = {n: v for n, v in kernel.kernel.constants.items() if n not in op.attr_defs}
-        given |= {o.name: v for o, v in zip(chosen, values) if o.name in constants}
+        constants_of_variant = {n: v for n, v in kernel.kernel.constants.items() if n not in op.attr_defs}
+        constants_of_variant |= {o.name: v for o, v in zip(chosen, values) if o.name in constants}
         name = f"{export.stem}_{k}" if len(combinations) > 1 else export.stem
         try:
-            export.sources.append(array_source(kernel.kernel, name, given))
+            export.sources.append(array_source(kernel.kernel, name, constants_of_variant))
         except OpError as error:
             if error.op is not None:
                 raise
@@ -137,25 +137,25 @@ def array_export_of(op: Operator, kernel: OperatorKernel, attrs: Mapping[str, An
 
 
 def _check_numbers(op: Operator, kernel: OperatorKernel) -> None:
-    """Raise UnimplementedError where an attribute's type or default does not fit the kernel's parameter."""
-    for name, (role, at) in kernel.roles.items():
+    """Raise UnimplementedError if an attribute's type or default does not fit the kernel's parameter."""
+    for name, (role, attribute) in kernel.roles.items():
         kind = kernel.kernel.parameters[name]
         if role != ATTR or kind.is_floating:
             continue
-        attr = op.attr_defs[at]
+        attr = op.attr_defs[attribute]
         if attr.type is float:
             raise UnimplementedError(
                 op=op.name,
-                what=f"attribute {at!r} is a float and the kernel's parameter {kind.name}",
+                what=f"attribute {attribute!r} is a float and the kernel's parameter {kind.name}",
                 do="annotate both alike",
             )
         if not attr.required and attr.default is not None:
-            number_word(attr.default, kind, op.name, at)
+            number_word(attr.default, kind, op.name, attribute)
 
 
 def _complete_sizes(export: ArrayExport) -> None:
-    """Find what gives the sizes of outputs that no input has. Raises UnimplementedError where nothing in C does, or
-    `infer` says something else than the annotations."""
+    """Set the sizes of outputs that no input has. Raises UnimplementedError if C cannot compute them, or `infer`
+    contradicts the annotations."""
     op = export.op
     names = tuple(
         dict.fromkeys(
@@ -166,17 +166,17 @@ def _complete_sizes(export: ArrayExport) -> None:
         export.computed = computed_sizes(op, export.options, export.inputs, export.outputs, names)
         export.sizes += names
         return
-    made_up = dict(zip(export.sizes, (7, 11, 13, 17, 19, 23, 29, 31)))
-    full = [_shape(kind, made_up) for _, kind in export.inputs]
+    samples = dict(zip(export.sizes, (7, 11, 13, 17, 19, 23, 29, 31)))
+    full = [_shape(kind, samples) for _, kind in export.inputs]
     try:
-        said = op.infer(
+        specs = op.infer(
             op.bind({o.name: o.choices[0] for o in export.options if o.attr.required and o.choices}),
             [TensorSpec(s, k.dtype) for s, (_, k) in zip(full, export.inputs)],
         )
     except (OpError, TypeError, ValueError):  # it takes other sizes alone: the annotations hold
         return
-    for spec, (name, kind) in zip(said, export.outputs):
-        if spec.shape.is_fully_defined() and tuple(spec.shape) != tuple(_shape(kind, made_up)):
+    for spec, (name, kind) in zip(specs, export.outputs):
+        if spec.shape.is_fully_defined() and tuple(spec.shape) != tuple(_shape(kind, samples)):
             raise UnimplementedError(
                 op=op.name,
                 what=f"the shape of output {name!r} is not what its annotation says",
@@ -194,17 +194,17 @@ def _shape(kind: Array, sizes: Mapping[str, int]) -> list[int]:
 
 
 def tensors(export: ArrayExport) -> str:
-    """C that takes the inputs' sizes."""
+    """Return C that reads the inputs' sizes."""
     op = options.quoted(export.op.name)[1:-1]
     lines = []
     for k, (name, kind) in enumerate(export.inputs):
         inner = len(kind.shape) - kind.leading
         sign, words = ("<", "at least ") if kind.leading else ("!=", "")
-        take = f"ow_take(context, node, {k}, {LITE_TYPES[kind.dtype]}, look)"
+        call = f"ow_take(context, node, {k}, {LITE_TYPES[kind.dtype]}, look)"
         rank = f"{op}: {name} has %d dimensions; wanted: {words}{inner}"
         lines += [
             f"  /* {name}: {kind!r} */",
-            f"  if ({take} != kTfLiteOk) return kTfLiteError;",
+            f"  if ({call} != kTfLiteOk) return kTfLiteError;",
             f"  if (look->ranks[{k}] {sign} {inner}) {{",
             f'    OW_REPORT(context, "{rank}", look->ranks[{k}]);',
             "    return kTfLiteError;",
@@ -219,18 +219,20 @@ def tensors(export: ArrayExport) -> str:
                     f"    rest{k} = (int64_t)((uint64_t)rest{k} * (uint64_t)look->dims[{k}][axis]);",
                     "  }",
                 ]
-                at = f"rest{k}"
+                size_text = f"rest{k}"
             else:
                 from_end = len(kind.shape) - axis
-                at = f"look->dims[{k}][look->ranks[{k}] - {from_end}]"
+                size_text = f"look->dims[{k}][look->ranks[{k}] - {from_end}]"
             if isinstance(size, str):
-                place = export.sizes.index(size)
-                lines.append(f"  if (!ow_same(context, {what}, &look->sizes[{place}], {at})) return kTfLiteError;")
+                index = export.sizes.index(size)
+                lines.append(
+                    f"  if (!ow_same(context, {what}, &look->sizes[{index}], {size_text})) return kTfLiteError;"
+                )
             else:
                 lines += [
                     "  {",
                     f"    int64_t wanted = {size};",
-                    f"    if (!ow_same(context, {what}, &wanted, {at})) return kTfLiteError;",
+                    f"    if (!ow_same(context, {what}, &wanted, {size_text})) return kTfLiteError;",
                     "  }",
                 ]
     count = max(len(export.sizes), 1)
@@ -280,12 +282,12 @@ static TfLiteStatus ow_look(ow_context *context, ow_node *node, ow_inputs_of *lo
 
 
 def compute(export: ArrayExport) -> str:
-    """A condition behind `ow_look`: whether the sizes that are computed could not be."""
+    """Return a condition to append to `ow_look`: whether the computed sizes are invalid."""
     return "" if export.computed is None else " || ow_compute(context, state, look.sizes) != kTfLiteOk"
 
 
 def shapes(export: ArrayExport) -> str:
-    """Statements of prepare that give each output its shape."""
+    """Return statements of prepare that set each output's shape."""
     op = options.quoted(export.op.name)[1:-1]
     lines = []
     for k, (name, kind) in enumerate(export.outputs):
@@ -303,7 +305,7 @@ def shapes(export: ArrayExport) -> str:
             )
         own = [s for s in kind.shape if s != REST]
         places = [f"look.sizes[{export.sizes.index(s)}]" if isinstance(s, str) else str(s) for s in own]
-        rest = "".join(f"    sizes->data[rank - {inner - i}] = (int){p};\n" for i, p in enumerate(places))
+        own_sizes = "".join(f"    sizes->data[rank - {inner - i}] = (int){p};\n" for i, p in enumerate(places))
         lines.append(f"""  {{ /* {name}: {kind!r} */
     ow_tensor *output = ow_output(context, node, {k});
     if (output == NULL || ow_type(output) != {LITE_TYPES[kind.dtype]}) {{
@@ -314,14 +316,14 @@ def shapes(export: ArrayExport) -> str:
     const int rank = {rank};
     TfLiteIntArray *sizes = ow_shape(rank);
     if (sizes == NULL) return kTfLiteError;
-{first}{rest}    if (ow_resize(context, output, sizes) != kTfLiteOk) return kTfLiteError;
+{first}{own_sizes}    if (ow_resize(context, output, sizes) != kTfLiteOk) return kTfLiteError;
   }}
 """)
     return "".join(lines)
 
 
 def running(export: ArrayExport) -> str:
-    """Statements of invoke that run the kernel; `status` is which guard failed."""
+    """Return statements of invoke that run the kernel; `status` is the index of the failed guard."""
     cases = []
     for k, source in enumerate(export.sources):
         call = ", ".join(_words(export))
@@ -338,16 +340,16 @@ def running(export: ArrayExport) -> str:
 
 
 def _words(export: ArrayExport) -> list[str]:
-    """The kernel's arguments."""
-    found = []
+    """Return the kernel's arguments."""
+    words = []
     fields = {o.name: o.field for o in export.options}
-    for name, (role, at) in export.kernel.roles.items():
+    for name, (role, tensor) in export.kernel.roles.items():
         kind = export.kernel.kernel.parameters[name]
         if role == ATTR:
-            found.append(f"({c_type(KIND[kind])})state->{fields[at]}")
+            words.append(f"({c_type(KIND[kind])})state->{fields[tensor]}")
             continue
         element = c_type(KIND[dtypes.uint8 if kind.dtype.is_bool else kind.dtype])
-        base = f"(const {element} *)look.data[{at}]" if role == INPUT else f"({element} *)out[{at}]"
+        base = f"(const {element} *)look.data[{tensor}]" if role == INPUT else f"({element} *)out[{tensor}]"
         sizes = [f"look.sizes[{export.sizes.index(s)}]" if isinstance(s, str) else str(s) for s in kind.shape]
-        found += [base, *sizes]
-    return found
+        words += [base, *sizes]
+    return words

@@ -1,6 +1,6 @@
-"""`export_c`: an operator's files.
+"""`export_c`: the C files of an operator.
 
-Lives here: what files there are, writing them.  Not here: what is in them (source.py, readme.py).
+Lives here: the list of files, writing them.  Not here: their contents (source.py, readme.py).
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from ...ops.definition import Operator
 def export_c(
     operator: Any, out: str | os.PathLike[str] = ".", *, api: str = "opaque", attrs: Mapping[str, Any] | None = None
 ) -> list[Path]:
-    """Write an operator as C source, with its registration for the TensorFlow Lite C API, and give the files' paths.
+    """Write an operator as C source, with its registration for the TensorFlow Lite C API; return the files' paths.
 
     The operator has a kernel (`@ow.kernel`) on scalars, or on arrays without vectors, or is one of the catalogue's
-    element-wise ones. Written are NAME.h, NAME.c (C99, C11 or C++11; no library but the C library's) and README.md,
-    which says how to build and register it. Its results are the bits that this package computes, where the processor
-    rounds `fma` once; elsewhere they are within 1 unit in the last place. float64's functions are the C library's.
+    element-wise operators. The files are NAME.h, NAME.c (C99, C11 or C++11, with no library but the C library) and
+    README.md, with instructions to build and register it. Results are bit-identical to this package's if the processor
+    rounds `fma` once, otherwise within 1 unit in the last place. The C library computes functions of float64.
 
-    operator: an `@ow.operator` class, or the name of a catalogue's operator. out: the folder, made where it is missing.
+    operator: an `@ow.operator` class, or the name of a catalogue operator. out: the folder, created if it is missing.
     api: "opaque" (TfLiteOperator), "external" (its older names, before TensorFlow 2.17), "struct" (TfLiteRegistration).
-    attrs: by name, values of attributes, one or a list, that the C is made for alone: for what a kernel decides by
-    Python's own means. The same operator gives the same files.
+    attrs: by name, values of attributes, one or a list, for which alone the C is generated: for decisions that a kernel
+    makes in Python. The files are a function of the arguments.
 
-    raises UnimplementedError naming operator, part and way out for what has no form in C; SignatureError or
-    InvalidArgumentError for attributes that the operator does not have or take; NotFoundError for another api; OSError
+    raises UnimplementedError naming operator, part and remedy for anything that C cannot express; SignatureError or
+    InvalidArgumentError for attributes that the operator does not have or accept; NotFoundError for another api;
+    OSError
 
     >>> ow.export_c(LeakyClip, out="leaky_clip")
     """
@@ -46,7 +47,7 @@ def export_c(
 
 
 def exported(operator: Any, *, api: str = "opaque", attrs: Mapping[str, Any] | None = None) -> dict[str, str]:
-    """The text of each file by its name. Parameters and errors: as `export_c`."""
+    """Return the text of each file by name. Parameters and errors: see `export_c`."""
     from ...compiler.operator_kernels import OperatorKernel  # LLVM is loaded when something is exported
     from .apis import api_named
     from .array_kernels import array_export_of
@@ -63,11 +64,11 @@ def exported(operator: Any, *, api: str = "opaque", attrs: Mapping[str, Any] | N
             wanted="a class with @ow.operator, or the name of one of the catalogue",
         )
     chosen = api_named(api)
-    kernel, known = operator.kernel_rule, dict(attrs or {})
+    kernel, fixed = operator.kernel_rule, dict(attrs or {})
     export = (
-        array_export_of(operator, kernel, known)
+        array_export_of(operator, kernel, fixed)
         if isinstance(kernel, OperatorKernel)
-        else scalar_export_of(operator, known)
+        else scalar_export_of(operator, fixed)
     )
     return {
         f"{export.name}.h": header(export, chosen),

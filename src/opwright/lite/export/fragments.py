@@ -39,7 +39,7 @@ LITE_TYPES = {
 
 
 def loop(export: OperatorExport, case: KernelVariant) -> str:
-    """The loop of one function over n elements."""
+    """Return the loop of one function over n elements."""
     names = [f"in{k}" for k, _ in case.given]
     later = [
         o
@@ -65,9 +65,9 @@ def loop(export: OperatorExport, case: KernelVariant) -> str:
     tests = []
     for still in (None, *range(len(names))):
         test = " && ".join(f"steps[{k}] == {0 if i == still else 1}" for i, (k, _) in enumerate(case.given))
-        held = [] if still is None else [f"    const {ELEMENTS[case.given[still][1]]} one = {names[still]}[0];"]
+        load = [] if still is None else [f"    const {ELEMENTS[case.given[still][1]]} one = {names[still]}[0];"]
         elements = ["one" if k == still else f"{name}[i]" for k, name in enumerate(names)]
-        tests.append((test, [*held, *_loop_body(case, elements, passed, "    ")]))
+        tests.append((test, [*load, *_loop_body(case, elements, passed, "    ")]))
     text = ""
     for test, body in tests:
         text += f"{'  ' if not text else ' else '}if ({test}) {{\n" + "\n".join(body) + "\n  }"
@@ -76,8 +76,8 @@ def loop(export: OperatorExport, case: KernelVariant) -> str:
 
 
 def _loop_body(case: KernelVariant, elements: list[str], passed: list[str], indent: str) -> list[str]:
-    given = [f"{e} != 0" if d.is_bool else e for e, (_, d) in zip(elements, case.given)]
-    call = f"{case.source.name}({', '.join([*given, *passed])})"
+    arguments = [f"{e} != 0" if d.is_bool else e for e, (_, d) in zip(elements, case.given)]
+    call = f"{case.source.name}({', '.join([*arguments, *passed])})"
     return [f"{indent}for (int64_t i = 0; i < n; ++i) out[i] = {_stored(call, case.source.dtype)};"]
 
 
@@ -131,7 +131,7 @@ _CALLED = {"+": "ow_sum", "-": "ow_difference", "*": "ow_product", "//": "ow_quo
 
 
 def sizes_text(op: Operator, computed: ComputedSizes, sizes: Sequence[str]) -> str:
-    """C that computes them: `ow_compute`. sizes: all names, by their places in the array of sizes."""
+    """Return C that computes sizes: `ow_compute`. sizes: all names, in the order of the array of sizes."""
     used: set[str] = set()
     lines = []
     for combination, tree in computed.trees:

@@ -1,10 +1,10 @@
-"""What an exported operator computes with: one C function for each choice of dtypes and of attributes known before.
+"""Variants of an exported kernel: one C function for each choice of dtypes and of attributes with fixed values.
 
-Lives here: `OperatorExport` and its parts, `scalar_export_of`; what cannot be exported, and why.
-Not here: C (fragments.py, options.py, source.py; the kernel's own is compiler/c_source's).
+Lives here: `OperatorExport` and its parts, `scalar_export_of`; the reasons why an operator cannot be exported.
+Not here: C (fragments.py, options.py, source.py; the kernel's own is in compiler/c_source).
 
-Attributes are constants of a kernel. In C those of any value, floats and ints, are read from each node and passed to
-the function; those of few values (bool, `one_of`, or what `attrs=` lists) give a function each.
+Attributes are constants of a kernel. In C, floats and ints of any value are read from each node and passed to the
+function; attributes with few values (bool, `one_of`, or a list in `attrs=`) select a function.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ _PLAIN = (float, int, bool, str)
 class AttributeOption:
     """An attribute in C.
 
-    field: of the struct. choices: its values, where it has few; None among them for "not given"; `float` or `int` for
-    any other number. later: the number that nodes give, `float` or `int`. passed: whether the kernel takes it.
+    field: of the struct. choices: its values, if it has few; among them None for "not given", and `float` or `int` for
+    any other number. later: the type of a number that nodes specify, `float` or `int`. passed: whether it is a
+    parameter of the kernel.
     """
 
     attr: Attr
@@ -54,8 +55,8 @@ class AttributeOption:
 
 @dataclass(frozen=True)
 class KernelVariant:
-    """One function: the dtypes it takes, None for an input that is left out, the attributes that are fixed in it, which
-    choice of them it is."""
+    """One function: the dtypes of its inputs, None for an omitted one; the attributes that are fixed in it; the index
+    of that choice."""
 
     inputs: tuple[DType | None, ...]
     choice: int
@@ -64,7 +65,7 @@ class KernelVariant:
 
     @property
     def given(self) -> list[tuple[int, DType]]:
-        """The inputs that are there, with their places."""
+        """The inputs that are present, with their positions."""
         return [(k, d) for k, d in enumerate(self.inputs) if d is not None]
 
 
@@ -72,9 +73,9 @@ class KernelVariant:
 class OperatorExport:
     """An operator as C.
 
-    stem: begins the names of its C functions. choices: how many combinations of fixed attributes there are.
-    refused: dtypes that it takes in Python and not here, with the reason. narrow: attributes that become
-    integers other than int64, and which.
+    stem: prefix of the names of its C functions. choices: number of combinations of fixed attributes. refused: dtypes
+    that it accepts in Python and not here, with the reason. narrow: attributes that become integers other than int64,
+    with their dtype.
     """
 
     op: Operator
@@ -89,33 +90,32 @@ class OperatorExport:
 
     @property
     def optional(self) -> list[int]:
-        """The places of inputs that may be left out."""
+        """The positions of inputs that may be omitted."""
         return sorted({k for case in self.cases for k, d in enumerate(case.inputs) if d is None})
 
     def words(self) -> str:
-        """The dtypes that it takes."""
+        """Describe the dtypes of the inputs."""
         each = dict.fromkeys(" and ".join(d.name for _, d in c.given) for c in self.cases)
         return ", or ".join(each)
 
 
 def c_name(text: str) -> str:
-    """A word of C."""
-    found = re.sub(r"\W", "_", text, flags=re.ASCII)
-    return f"op_{found}" if not found or found[0].isdigit() else found
+    """Return text as a C identifier."""
+    word = re.sub(r"\W", "_", text, flags=re.ASCII)
+    return f"op_{word}" if not word or word[0].isdigit() else word
 
 
 def stem_of(name: str) -> str:
-    """An operator's name as it begins those of functions: LeakyClip is leaky_clip."""
+    """Return an operator's name as a prefix of function names: LeakyClip is leaky_clip."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", c_name(name))
     return re.sub(r"_+", "_", spaced).strip("_").lower() or "op"
 
 
 def scalar_export_of(op: Operator, attrs: Mapping[str, Any]) -> OperatorExport:
-    """All that the C of an operator is made of.
+    """Return the parts of the operator's C.
 
-    attrs: by name, a value or a list of them: those that the C knows of.
-    raises UnimplementedError naming operator, part and way out for what C has no form for here; InvalidArgumentError or
-    SignatureError for attrs that it does not take
+    attrs: by name, a value or a list of them, for which the C is generated. raises UnimplementedError naming operator,
+    part and remedy for anything that C cannot express; InvalidArgumentError or SignatureError for invalid attrs
     """
     function, parameters, used = _kernel_of(op)
     _check_inputs(op, parameters)
@@ -160,7 +160,7 @@ def scalar_export_of(op: Operator, attrs: Mapping[str, Any]) -> OperatorExport:
 
 
 def dtype_words(dtypes: Sequence[DType | None]) -> str:
-    """Dtypes of inputs, for people."""
+    """Return the dtypes of inputs as text."""
     return ", ".join("left out" if d is None else d.name for d in dtypes)
 
 
@@ -179,15 +179,15 @@ def _cases(
 ) -> list[KernelVariant]:
     op = export.op
     later = {o.name: o.later for o in export.options if o.passed and not o.choices}
-    found = []
+    variants = []
     present = [d for d in dtypes if d is not None]
-    there = [n for n, d in zip(export.parameters, dtypes) if d is not None]
-    left_out = dict.fromkeys(n for n in export.parameters if n not in there)
+    parameters = [n for n, d in zip(export.parameters, dtypes) if d is not None]
+    left_out = dict.fromkeys(n for n in export.parameters if n not in parameters)
     kinds = ["none" if d is None else d.short for d in dtypes]
     for k, values in enumerate(combinations):
         fixed = {o.name: v for o, v in zip(chosen, values)}
         name = "_".join((export.stem, *kinds, *([str(k)] if len(combinations) > 1 else [])))
-        source = scalar_source(function, op.name, name, present, {**later, **fixed, **left_out}, there)
+        source = scalar_source(function, op.name, name, present, {**later, **fixed, **left_out}, parameters)
         declared = op.outputs[0]
         gives = declared.dtype or (dtypes[_place(op, declared.like)] if declared.like else None)
         if gives is not None and gives is not source.dtype:
@@ -197,8 +197,8 @@ def _cases(
                 found=source.dtype.name,
                 wanted=gives.name,
             )
-        found.append(KernelVariant(dtypes, k, fixed, source))
-    return found
+        variants.append(KernelVariant(dtypes, k, fixed, source))
+    return variants
 
 
 def _place(op: Operator, name: str) -> int:
@@ -218,7 +218,7 @@ def check_names(op: Operator, attrs: Mapping[str, Any]) -> None:
 
 
 def _kernel_of(op: Operator) -> tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]:
-    """The function on scalars, the names of its inputs, and the attributes it takes."""
+    """Return the function on scalars, the names of its inputs, and its attributes."""
     kernel = op.kernel_rule
     if isinstance(kernel, Kernel):
         return kernel.function, kernel.inputs, kernel.attrs
@@ -239,7 +239,7 @@ def _kernel_of(op: Operator) -> tuple[Callable[..., Any], tuple[str, ...], tuple
 
 
 def _check_inputs(op: Operator, parameters: tuple[str, ...]) -> None:
-    """Raise SignatureError for a kernel that lacks inputs. (One result and single inputs a definition has anyhow.)"""
+    """Raise SignatureError for a kernel that lacks inputs. (Definitions ensure one result and single inputs.)"""
     if len(parameters) != len(op.inputs) or not parameters:
         raise SignatureError(
             op=op.name,
@@ -250,25 +250,25 @@ def _check_inputs(op: Operator, parameters: tuple[str, ...]) -> None:
 
 
 def _dtypes_of(op: Operator, optional: frozenset[str]) -> list[tuple[DType | None, ...]]:
-    """The choices of the inputs' dtypes that the operator declares, of those that kernels have; each of `optional`,
-    the kernel's parameters that may be None, also left out."""
+    """Return the choices of the inputs' dtypes that the operator declares and kernels support; each of `optional`, the
+    kernel's parameters that may be None, is also omitted."""
     leaders = [i.name for i in op.inputs if i.like is None]
     allowed = {i.name: [d for d in ELEMENT_DTYPES if d in i.dtypes] for i in op.inputs}
-    found: list[tuple[DType | None, ...]] = []
+    choices: list[tuple[DType | None, ...]] = []
     for values in itertools.product(*(allowed[n] for n in leaders)):
         by_name = dict(zip(leaders, values))
         dtypes = tuple(by_name[i.like or i.name] for i in op.inputs)
         if all(d in i.dtypes for d, i in zip(dtypes, op.inputs)):
             ways = [(d, None) if i.optional and i.name in optional else (d,) for d, i in zip(dtypes, op.inputs)]
-            found += list(itertools.product(*ways))
-    return list(dict.fromkeys(found))
+            choices += list(itertools.product(*ways))
+    return list(dict.fromkeys(choices))
 
 
 # ---- attributes -------------------------------------------------------------------------------------------------
 
 
 def option_of(op: Operator, attr: Attr, attrs: Mapping[str, Any], passed: bool) -> AttributeOption | None:
-    """An attribute in C; None for one that the kernel does not take and that C cannot read."""
+    """Return an attribute in C; None for one that the kernel does not use and C cannot read."""
     kind: Any = attr.type
     word = _field(attr.name)
     if attr.name in attrs:
@@ -301,14 +301,14 @@ _RESERVED = KEYWORDS | {"state", "error", "inputs", "steps", "output", "n", "i",
 
 
 def _field(name: str) -> str:
-    """An attribute's name in C, where nothing else has it."""
+    """Return an attribute's name in C, made unique."""
     word = c_name(name)
     other = word in _RESERVED or re.search(r"^in\d|^ow_|^OW_|^TfLite|^kTfLite|(_choice|_given|_attr)$", word)
     return f"{word}_attr" if other else word
 
 
 def _listed_values(op: Operator, attr: Attr, values: Any) -> tuple[Any, ...]:
-    """The values that a person lists. Raises InvalidArgumentError for those that the attribute does not take."""
+    """Return the values that the user lists. Raises InvalidArgumentError for invalid ones."""
     if attr.type not in _PLAIN:
         raise UnimplementedError(
             op=op.name,
@@ -317,7 +317,7 @@ def _listed_values(op: Operator, attr: Attr, values: Any) -> tuple[Any, ...]:
             wanted="float, int, bool, str",
             do="leave it out of the kernel",
         )
-    found: list[Any] = []
+    result: list[Any] = []
     for value in values if isinstance(values, list) else [values]:
         try:
             converted = attr.convert(value)
@@ -325,15 +325,15 @@ def _listed_values(op: Operator, attr: Attr, values: Any) -> tuple[Any, ...]:
             raise InvalidArgumentError(
                 op=op.name, what=f"attribute {attr.name!r} cannot be that", wanted=str(error), found=repr(value)[:80]
             ) from None
-        if converted not in found:
-            found.append(converted)
-    if not found:
+        if converted not in result:
+            result.append(converted)
+    if not result:
         raise InvalidArgumentError(op=op.name, what=f"attribute {attr.name!r} has no values", wanted="one at least")
-    return tuple(found)
+    return tuple(result)
 
 
 def _check_is_c(op: Operator, attr: Attr) -> None:
-    """Raise UnimplementedError for a condition that is a Python function."""
+    """Raise UnimplementedError for a check that is a Python function."""
     forms = [attr.check.known_form] if attr.check is not None else []
     while forms:
         name, *rest = forms.pop()
@@ -361,7 +361,7 @@ CONDITIONS = {
 
 
 def condition(form: tuple[Any, ...], v: str) -> list[str]:
-    """A check as C conditions that all have to hold."""
+    """Return a check as C conditions that must all hold."""
     name, *bounds = form
     if name == "all":
         return [c for part in bounds for c in condition(part, v)]
@@ -369,7 +369,7 @@ def condition(form: tuple[Any, ...], v: str) -> list[str]:
 
 
 def c_number(x: Any) -> str:
-    """A bound in C."""
+    """Return a bound in C."""
     if isinstance(x, int):
         return str(x) if abs(x) < 2**31 else f"INT64_C({x})" if abs(x) < 2**63 else f"{float(x)!r}"
     if math.isinf(x):
@@ -378,6 +378,6 @@ def c_number(x: Any) -> str:
 
 
 def later_type(option: AttributeOption) -> str:
-    """C's type of a number that nodes give."""
+    """Return the C type of a number that nodes specify."""
     assert option.later is not None
     return c_type(KIND[SYMBOLIC[option.later]])

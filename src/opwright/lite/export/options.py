@@ -1,10 +1,10 @@
 """C that reads a node's options into an operator's attributes.
 
-Lives here: the struct of attributes, its defaults, reading and checking each. Not here: FlexBuffers (flexbuffers.c).
+Lives here: the struct of attributes, its defaults, reading and checking each.  Not here: FlexBuffers (flexbuffers.c).
 
-What an official run time makes of a failed init is a crash, so init never fails: it keeps what is wrong in words, and
-prepare reports them. An older file lacks what later versions brought and gets the defaults; options that the operator
-does not know, and a version newer than it has, are errors.
+The official run time crashes after a failed init, so init never fails: it stores an error message, which prepare
+reports. An older file lacks options of later versions and gets their defaults; unknown options, and a version newer
+than the operator's, are errors.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ READERS = {float: ("double", "ow_read_float"), int: ("int64_t", "ow_read_int"), 
 
 
 def flexbuffers(export: OperatorExport) -> str:
-    """The reader of FlexBuffers, with what reads the kinds of attributes that there are: compilers mind the others."""
+    """Return the FlexBuffers reader, with functions only for the kinds of attributes present: compilers warn about
+    unused ones."""
     first, *more = re.split(r"/\* @(\w+) \*/\n", (Path(__file__).parent / "flexbuffers.c").read_text("utf-8"))
     words = {READERS[o.attr.type][1] if o.attr.type is not str else "ow_read_text" for o in export.options}
     words |= {"ow_read_float"} if "ow_read_bool" in words else set()
@@ -32,18 +33,18 @@ def flexbuffers(export: OperatorExport) -> str:
 
 
 def quoted(text: str) -> str:
-    """A C string; only ASCII is written as it is."""
+    """Return a C string literal in ASCII."""
     bytes_ = "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in text.encode())
     return f'"{bytes_}"'
 
 
 def printed(text: str) -> str:
-    """A C string that printf takes as it is."""
+    """Return a C string literal that printf prints unchanged."""
     return quoted(text.replace("%", "%%"))
 
 
 def state_struct(export: OperatorExport) -> str:
-    """The struct that a node has as its state."""
+    """Return the struct of a node's state."""
     lines = [
         "/* What a node says of its attributes. error: in words, what is wrong with its options, or nothing. */",
         "typedef struct ow_state {",
@@ -60,7 +61,7 @@ def state_struct(export: OperatorExport) -> str:
 
 
 def choices_in_words(option: AttributeOption) -> str:
-    """Its values with their numbers."""
+    """Return its values with their indices."""
     words = [
         f"{i}: {'any other' if isinstance(c, type) else 'not given' if c is None else _shown(c)}"
         for i, c in enumerate(option.choices)
@@ -74,7 +75,7 @@ def _shown(value: Any) -> str:
 
 
 def reading(export: OperatorExport) -> str:
-    """`ow_read_options`: the attributes of one node."""
+    """Return `ow_read_options`, which reads the attributes of one node."""
     branches = [_branch(export, option) for option in export.options]
     version = f"""    if (strcmp(name, {quoted(VERSION_KEY)}) == 0) {{ /* the version that the node was written with */
       int64_t version;
@@ -94,7 +95,7 @@ def reading(export: OperatorExport) -> str:
     if "T" not in export.op.attr_defs:
         others = """ else if (strcmp(name, "T") == 0) { /* TensorFlow's own attribute: the inputs say it, too */
     }"""
-    known = ", ".join(export.op.attr_defs) or "none"
+    known_names = ", ".join(export.op.attr_defs) or "none"
     return f"""static void ow_read_options(ow_bytes options, ow_state *state) {{
   ow_value v;
   ow_map map;
@@ -111,7 +112,7 @@ def reading(export: OperatorExport) -> str:
     if (!ow_entry(options, &map, i, &name, &v)) goto damaged;
 {version}{"".join(branches)}{others} else {{
       snprintf(state->error, sizeof state->error, "options that it does not know: %.60s; known: %.90s", name,
-               {quoted(known)});
+               {quoted(known_names)});
       return;
     }}
   }}
@@ -129,10 +130,10 @@ def _branch(export: OperatorExport, option: AttributeOption) -> str:
     wrong = printed(f"attribute '{name}' has the wrong type: it is {option.attr.type_name()}")
     lines = [f" else if (strcmp(name, {quoted(name)}) == 0) {{"]
     if None in option.choices:
-        at = option.choices.index(None)
+        index = option.choices.index(None)
         lines += [
             "      if (v.type == OW_FLEX_NULL) {",
-            f"        state->{field}_choice = {at};",
+            f"        state->{field}_choice = {index};",
             "        continue;",
             "      }",
         ]
@@ -153,7 +154,7 @@ def _branch(export: OperatorExport, option: AttributeOption) -> str:
 
 
 def _chosen(option: AttributeOption) -> list[str]:
-    """Which of its values an attribute has."""
+    """Return statements that determine the index of an attribute's value."""
     lines = [f"      state->{option.field}_choice = -1;"]
     for i, value in enumerate(option.choices):
         if value is None:
@@ -171,16 +172,16 @@ def _chosen(option: AttributeOption) -> list[str]:
 
 
 def _failed(words: str) -> list[str]:
-    """What is wrong is kept, and the rest is not read."""
+    """Return statements that store an error message and stop reading."""
     return [f"        snprintf(state->error, sizeof state->error, {words});", "        return;", "      }"]
 
 
 def _number(export: OperatorExport, option: AttributeOption) -> list[str]:
-    """A number that may be any within its check."""
+    """Return statements that read a number of any value within its check."""
     lines = []
     tests = condition(option.attr.check.known_form, "number") if option.attr.check is not None else []
-    wanted = option.attr.check.wanted if option.attr.check is not None else ""
-    checks = [(t, f"attribute '{option.name}' is out of its range: {wanted}") for t in tests]
+    range_text = option.attr.check.wanted if option.attr.check is not None else ""
+    checks = [(t, f"attribute '{option.name}' is out of its range: {range_text}") for t in tests]
     if option.name in export.narrow:
         dtype = export.narrow[option.name]
         words = f"attribute '{option.name}' is out of its range: the operator computes with it as {dtype.name}"
@@ -194,7 +195,7 @@ def _number(export: OperatorExport, option: AttributeOption) -> list[str]:
 
 
 def _range_tests(dtype: DType) -> list[str]:
-    """Tests whether an int64 is a number of the dtype."""
+    """Return tests whether an int64 is in the range of the dtype."""
     if dtype is dtypes.uint64:
         return ["number >= 0"]
     name = f"{'U' if dtype.is_unsigned else ''}INT{8 * dtype.size}"
@@ -202,15 +203,15 @@ def _range_tests(dtype: DType) -> list[str]:
 
 
 def defaults(export: OperatorExport) -> list[str]:
-    """Statements that set each attribute to what it is where a node does not say it."""
+    """Return statements that set each attribute's value for nodes that do not specify it."""
     lines = []
     for option in export.options:
         value = None if option.attr.required else option.attr.default
         if option.choices:
-            known = [i for i, c in enumerate(option.choices) if c == value and type(c) is type(value)]
+            matching = [i for i, c in enumerate(option.choices) if c == value and type(c) is type(value)]
             later = [i for i, c in enumerate(option.choices) if isinstance(c, type)]
-            at = known[0] if known else later[0] if later and value is not None else -1
-            lines.append(f"state->{option.field}_choice = {at};")
+            index = matching[0] if matching else later[0] if later and value is not None else -1
+            lines.append(f"state->{option.field}_choice = {index};")
         if option.later is not None:
             number = value if value is not None else 0
             lines.append(f"state->{option.field} = {c_number(option.later(number))};")
@@ -218,7 +219,7 @@ def defaults(export: OperatorExport) -> list[str]:
 
 
 def missing(export: OperatorExport) -> list[str]:
-    """Statements of prepare for attributes that a node must say, or whose default is none of those exported."""
+    """Return statements of prepare for required attributes, and for defaults that are not exported."""
     lines = []
     for option in export.options:
         if option.attr.required:
@@ -238,7 +239,7 @@ def _refused(words: str) -> list[str]:
 
 
 def choice_number(export: OperatorExport) -> str:
-    """A C expression for which combination of attributes a node has."""
+    """Return a C expression for the index of a node's combination of attributes."""
     text = "0"
     for option in export.options:
         if option.choices and option.passed:

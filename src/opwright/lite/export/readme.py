@@ -1,4 +1,4 @@
-"""README.md of an exported operator: how to build it, how to register it.
+"""README.md of an exported operator: how to build and register it.
 
 Lives here: its text.  Not here: the source (source.py).
 """
@@ -15,7 +15,7 @@ FLAGS = "-O3 -fno-math-errno -fno-trapping-math"
 
 
 def readme(export: OperatorExport, api: Api) -> str:
-    """The page."""
+    """Return the page."""
     name, op = export.name, export.op
     attributes = "".join(
         f"| `{o.name}` | {o.attr.type_name()} | {'required' if o.attr.required else f'`{o.attr.default!r}`'} | "

@@ -53,7 +53,7 @@ _OF_SIZES = (("<", 0), (">=", 0))
 
 
 class SymbolicSize(int):
-    """A whole number with how it was made. paths: who answers comparisons of it."""
+    """An integer with the expression that computes it. paths: decides comparisons."""
 
     expression: Expression
     paths: _Paths
@@ -124,18 +124,19 @@ for _sign, _name in (("<", "lt"), ("<=", "le"), ("==", "eq"), ("!=", "ne"), (">"
 
 
 class _Paths:
-    """The answers to comparisons of one run. wanted: those it must give first; given: all of it, with the questions."""
+    """The outcomes of comparisons in one run. wanted: prescribed outcomes. given: all outcomes, with their
+    conditions."""
 
     def __init__(self) -> None:
         self.wanted: list[bool] = []
         self.given: list[tuple[Expression, bool]] | None = None  # None while nothing is being recorded
 
     def holds(self, question: Expression, here: bool) -> bool:
-        """The answer: the first time True, unless this run was started to have another."""
+        """Return the outcome: True at first, unless this run is prescribed another."""
         if self.given is None:
             return here
-        for known, answer in self.given:
-            if known == question:
+        for recorded, answer in self.given:
+            if recorded == question:
                 return answer
         answer = self.wanted[len(self.given)] if len(self.given) < len(self.wanted) else True
         self.given.append((question, answer))
@@ -144,7 +145,7 @@ class _Paths:
 
 @dataclass(frozen=True)
 class Branch:
-    """A condition and what follows from it."""
+    """A condition and its two subtrees."""
 
     condition: Expression
     then: Tree
@@ -158,7 +159,7 @@ Tree = Branch | Leaf
 
 @dataclass(frozen=True)
 class ComputedSizes:
-    """names: of the sizes. trees: for each combination of the choices of `chosen`, what computes them."""
+    """Trees for computed sizes. names: of the sizes. trees: for each combination of the choices of `chosen`."""
 
     names: tuple[str, ...]
     chosen: tuple[AttributeOption, ...]
@@ -172,9 +173,9 @@ def computed_sizes(
     outputs: Sequence[tuple[str, Array]],
     names: Sequence[str],
 ) -> ComputedSizes:
-    """What gives the sizes of these names, which the outputs' annotations have and no input's.
+    """Return trees for the sizes of these names, which appear in the outputs' annotations and in no input's.
 
-    raises UnimplementedError where the shape rule is none that becomes C
+    raises UnimplementedError for a shape rule that C cannot express
     """
     chosen = tuple(o for o in export_options if o.choices)
     combinations = list(itertools.product(*(range(len(o.choices)) for o in chosen)))
@@ -186,8 +187,8 @@ def computed_sizes(
             found=len(combinations),
             wanted=f"at most {MOST_CHOICES}",
         )
-    known = tuple(dict.fromkeys(s for _, k in inputs for s in k.shape if isinstance(s, str)))
-    rule = _Rule(op, export_options, inputs, outputs, known, tuple(names))
+    input_names = tuple(dict.fromkeys(s for _, k in inputs for s in k.shape if isinstance(s, str)))
+    rule = _Rule(op, export_options, inputs, outputs, input_names, tuple(names))
     trees = []
     for combination in combinations:
         fixed = {o.name: o.choices[i] for o, i in zip(chosen, combination)}
@@ -198,7 +199,7 @@ def computed_sizes(
 
 @dataclass(frozen=True)
 class _Rule:
-    """The shape rule of an operator, with what its inputs and outputs are annotated by."""
+    """The shape rule of an operator, with the annotations of its inputs and outputs."""
 
     op: Operator
     options: Sequence[AttributeOption]
@@ -208,7 +209,7 @@ class _Rule:
     names: tuple[str, ...]
 
     def tree(self, fixed: Mapping[str, Any]) -> Tree:
-        """The tree of all answers to what the rule asks about sizes and attributes, for these fixed attributes."""
+        """Return the tree of all outcomes of the rule's comparisons, for these fixed attributes."""
         paths = _Paths()
         sizes = {n: SymbolicSize.of(v, n, paths) for n, v in zip(self.known, itertools.cycle(_SAMPLE_SIZES))}
         numbers = {o.name: SymbolicSize.of(v, ("attr", o.field), paths) for o, v in self._numbers(fixed, 0)}
@@ -216,7 +217,7 @@ class _Rule:
         specs = self._specs(sizes, (2, 3))
         count = 0
 
-        def explore(wanted: list[bool]) -> Tree:
+        def explore(answers: list[bool]) -> Tree:
             nonlocal count
             count += 1
             if count > MOST_PATHS:
@@ -225,27 +226,27 @@ class _Rule:
                     what="its shape rule decides too much to become C",
                     wanted=f"at most {MOST_PATHS} ways through it",
                 )
-            paths.wanted, paths.given = wanted, []
+            paths.wanted, paths.given = answers, []
             try:
                 leaf = self._leaf(call, specs)
             finally:
-                given, paths.given = paths.given, None
+                recorded, paths.given = paths.given, None
             tree: Tree = leaf
-            for i in reversed(range(len(wanted), len(given))):
-                tree = Branch(given[i][0], tree, explore([answer for _, answer in given[:i]] + [False]))
+            for i in reversed(range(len(answers), len(recorded))):
+                tree = Branch(recorded[i][0], tree, explore([answer for _, answer in recorded[:i]] + [False]))
             return tree
 
         return explore([])
 
     def _leaf(self, call: Call, specs: Sequence[TensorSpec]) -> Leaf:
-        """The sizes that the rule gives; None where it refuses."""
+        """Return the sizes that the rule computes; None if it rejects the inputs."""
         try:
             shapes = [tuple(spec.shape) for spec in self.op.infer(call, specs)]
         except UnimplementedError:
             raise
         except Exception:
             return None
-        found: dict[str, Expression] = {}
+        sizes: dict[str, Expression] = {}
         for shape, (name, kind) in zip(shapes, self.outputs):
             own = [s for s in kind.shape if s != REST]
             if len(shape) < len(own) or None in shape:
@@ -253,13 +254,13 @@ class _Rule:
                 raise UnimplementedError(op=self.op.name, what=what, found=f"infer: {list(shape)}", wanted=repr(kind))
             for size, value in zip(own, shape[len(shape) - len(own) :]):
                 if size in self.names:
-                    found.setdefault(size, _expression(value))
-        return found
+                    sizes.setdefault(size, _expression(value))
+        return sizes
 
     # ---- running the rule -------------------------------------------------------------------------------------------
 
     def _numbers(self, fixed: Mapping[str, Any], draw: int) -> Iterator[tuple[AttributeOption, int]]:
-        """Values of the integers that nodes give: the default first, then others that the checks allow."""
+        """Yield values of integers that nodes specify: the default first, then others that the checks allow."""
         for k, option in enumerate(self.options):
             if option.later is not int or (option.choices and fixed[option.name] is not int):
                 continue
@@ -278,7 +279,7 @@ class _Rule:
             yield option, allowed[(draw * (k + 1)) % len(allowed)]
 
     def _call(self, fixed: Mapping[str, Any], numbers: Mapping[str, int]) -> Call:
-        """The operator's attributes, with Sizes among them as they are."""
+        """Return the operator's attributes, with symbolic sizes unconverted."""
         plain = {n: v for n, v in fixed.items() if not isinstance(v, type)} | {n: int(v) for n, v in numbers.items()}
         reals = {o.name: 1.0 for o in self.options if o.later is float and o.name not in plain and o.attr.required}
         call = self.op.bind({n: v for n, v in (plain | reals).items() if v is not None}).with_inputs(())
@@ -298,7 +299,7 @@ class _Rule:
     # ---- whether the tree is right -----------------------------------------------------------------------------------
 
     def check(self, fixed: Mapping[str, Any], tree: Tree, samples: int) -> None:
-        """Raise UnimplementedError where the tree gives other sizes than the rule does."""
+        """Raise UnimplementedError if the tree differs from the rule."""
         draw = random.Random(0)
         for i in range(samples):
             top = (8, 40, 1000)[i % 3]
@@ -306,20 +307,20 @@ class _Rule:
             leading = [draw.randint(0, 4) for _ in range(draw.randint(0, 3))]
             numbers = {o.name: v for o, v in self._numbers(fixed, draw.randint(0, 30))}
             fields = {o.field: numbers[o.name] for o in self.options if o.name in numbers}
-            found = evaluated(tree, sizes, fields)
+            computed = evaluated(tree, sizes, fields)
             try:
-                said: Any = self.op.infer(self._call(fixed, numbers), self._specs(sizes, leading))
+                specs: Any = self.op.infer(self._call(fixed, numbers), self._specs(sizes, leading))
             except Exception:
-                said = None
-            expected = None if said is None else [tuple(spec.shape) for spec in said]
+                specs = None
+            expected = None if specs is None else [tuple(spec.shape) for spec in specs]
             ours = (
                 None
-                if found is None
+                if computed is None
                 else [
                     tuple(
                         n
                         for s in kind.shape
-                        for n in (leading if s == REST else (s if isinstance(s, int) else (sizes | found)[s],))
+                        for n in (leading if s == REST else (s if isinstance(s, int) else (sizes | computed)[s],))
                     )
                     for _, kind in self.outputs
                 ]
@@ -337,7 +338,7 @@ class _Rule:
 
 
 def evaluated(tree: Tree, sizes: Mapping[str, int], fields: Mapping[str, int]) -> dict[str, int] | None:
-    """What a tree gives for these sizes and attributes; None where it refuses, or divides by zero."""
+    """Return the sizes that a tree computes; None if it rejects the inputs, or divides by zero."""
 
     def value(e: Expression) -> int:
         if isinstance(e, int):

@@ -1,7 +1,7 @@
 """The source file and the header of an exported operator.
 
-Lives here: the parts in order; prepare and invoke.
-Not here: what the parts are (options.py, fragments.py, apis.py, compiler/c_source).
+Lives here: the order of the parts; prepare and invoke.
+Not here: the parts (options.py, fragments.py, apis.py, compiler/c_source).
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ _ARITHMETIC = """/* Results are IEEE 754's, to the last bit: no sum is regrouped
 
 
 def filled(template: str, export: OperatorExport) -> str:
-    """A template with the operator's name, that of its C names, and its version."""
+    """Return a template with the operator's name, its C name, and its version."""
     words = {"NAME": export.name, "OP": options.quoted(export.op.name)[1:-1], "VERSION": str(export.op.version)}
     return re.sub(r"@(NAME|OP|VERSION)@", lambda m: words[m[1]], template)
 
 
 def comment(text: str, width: int = 116) -> str:
-    """A block comment of these lines."""
+    """Return a block comment of these lines."""
     safe = in_comment(text).splitlines()
     return "/* " + "\n * ".join(line[:width] for line in safe).replace(" * \n", " *\n") + "\n */\n"
 
 
 def doc_text(op: Operator) -> str:
-    """The operator's own words."""
+    """Return the operator's docstring or signature."""
     return op.doc.strip() or op.signature()
 
 
 def header(export: OperatorExport, api: Api) -> str:
-    """NAME.h."""
+    """Return NAME.h."""
     guard = f"{export.name.upper()}_OPERATOR_H_"
     includes = "\n".join(f'#include "{{root}}/{h}"' for h in api.headers)
     about = f"{export.op.signature()}, version {export.op.version}\n\n{doc_text(export.op)}\n\nFor {api.what}."
@@ -90,7 +90,7 @@ extern "C" {{
 
 
 def source(export: OperatorExport, api: Api) -> str:
-    """NAME.c."""
+    """Return NAME.c."""
     of_arrays = isinstance(export, ArrayExport)
     sources: list[Any] = export.sources if isinstance(export, ArrayExport) else [case.source for case in export.cases]
     functions = {f.name: f for one in sources for f in one.functions}
@@ -129,7 +129,7 @@ def source(export: OperatorExport, api: Api) -> str:
 
 
 def _elements(export: OperatorExport) -> list[str]:
-    """Loops over the elements of tensors."""
+    """Return loops over the elements of tensors."""
     return [
         _title("Its tensors"),
         f"enum {{ OW_INPUTS = {len(export.op.inputs)} }};\n",
@@ -144,7 +144,7 @@ def _title(text: str) -> str:
 
 
 def _table(export: OperatorExport) -> str:
-    """The choices, as a table that invoke looks in."""
+    """Return the variants, as the table in which invoke looks them up."""
     rows = []
     for c in export.cases:
         types = ", ".join("kTfLiteNoType" if d is None else LITE_TYPES[d] for d in c.inputs)
@@ -239,7 +239,7 @@ static TfLiteStatus ow_look(ow_context *context, ow_node *node, TfLiteType *type
 
 
 def _state_checked(export: OperatorExport) -> str:
-    """Statements of prepare: what init found, how many tensors there are."""
+    """Return statements of prepare that report errors of init and check the number of tensors."""
     name = options.quoted(export.op.name)[1:-1]
     required = "\n".join(f"  {line}" for line in options.missing(export))
     outputs = len(export.op.outputs)
@@ -335,7 +335,7 @@ def _prepare(export: OperatorExport) -> str:
             "  }",
         ]
     types = ", ".join("%d" for _ in op.inputs)
-    given = ", ".join(f"(int)types[{k}]" for k in range(len(op.inputs)))
+    type_arguments = ", ".join(f"(int)types[{k}]" for k in range(len(op.inputs)))
     return f"""/* After each change of the inputs' shapes: checks, and the shape of the result. */
 static TfLiteStatus ow_prepare(ow_context *context, ow_node *node) {{
   const ow_state *state = (const ow_state *)ow_state_of(node);
@@ -347,7 +347,7 @@ static TfLiteStatus ow_prepare(ow_context *context, ow_node *node) {{
 {_state_checked(export)}  if (ow_look(context, node, types, ranks, dims, data) != kTfLiteOk) return kTfLiteError;
   const ow_case *found = ow_case_of(types, {options.choice_number(export)});
   if (found == NULL) {{ /* {_type_names(export)} */
-    OW_REPORT(context, "{name}: inputs of types {types} (TfLiteType); it takes {export.words()}", {given});
+    OW_REPORT(context, "{name}: inputs of types {types} (TfLiteType); it takes {export.words()}", {type_arguments});
     return kTfLiteError;
   }}
   ow_tensor *output = ow_output(context, node, 0);

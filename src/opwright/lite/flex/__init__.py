@@ -1,7 +1,7 @@
 """Flex operators: a framework's own operators inside `.tflite` files, as custom operators named Flex...
 
-Lives here: `to_flex` (a node of the catalogue as one), `flex_registration` (what runs one).
-Not here: the lite dialect (lite/ops), operators of one's own (lite/convert/custom_operators.py).
+Lives here: `to_flex`, which converts a node of the catalogue; `flex_registration`, which runs one.
+Not here: the lite dialect (lite/ops), users' operators (lite/convert/custom.py).
 """
 
 from .conversion import FlexNode, to_flex

@@ -1,9 +1,11 @@
-"""A node of the catalogue as a Flex operator: TensorFlow's own NodeDef where it has the operator, else one of ours.
+"""Conversion of a node of the catalogue to a Flex operator, with TensorFlow's NodeDef if it has the operator, else
+ours.
 
-Lives here: `to_flex`.  Not here: when it is done (lite/convert/passes.py), the way back (registration.py).
+Lives here: `to_flex`.
+Not here: when it is called (lite/convert/legalize.py), the inverse (registration.py).
 
-A node that TensorFlow declares alike runs in its Flex delegate, too. Any other keeps our name and attributes and is
-marked by the attribute `_opwright`, which TensorFlow's parser lets pass and whose operator it then does not find.
+A node that TensorFlow declares in the same way runs in its Flex delegate, too. Any other keeps the catalogue's name and
+attributes and has the attribute `_opwright`, which TensorFlow's parser accepts; TensorFlow then lacks the operator.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ OURS, NONES, COUNTS = "_opwright", "_none", "_counts"
 
 
 class FlexNode(NamedTuple):
-    """code: the custom operator's name. options: its bytes. inputs: values, arrays that are constants, or None."""
+    """A Flex operator. code: the custom operator's name. options: its bytes. inputs: values, constant arrays, or
+    None."""
 
     code: str
     options: bytes
@@ -36,9 +39,9 @@ class FlexNode(NamedTuple):
 
 
 def to_flex(node: Node) -> FlexNode:
-    """The Flex operator of a node of the catalogue.
+    """Return the Flex operator of a node of the catalogue.
 
-    raises InvalidArgumentError where attributes have no place in a NodeDef
+    raises InvalidArgumentError for attributes that a NodeDef cannot represent
     """
     if node.op.name not in registry.list_names() or registry.get(node.op.name) is not node.op:
         raise InvalidArgumentError(what=f"{node.op.name} is not the catalogue's operator of this name")
@@ -67,7 +70,7 @@ def _plain(name: str, value: Any) -> Any:
 
 
 class _NotExpressible(Exception):
-    """TensorFlow's operator does not say this."""
+    """Raised if TensorFlow's operator cannot express the node."""
 
 
 def _mapped(node: Node, form: OpMapping) -> FlexNode | None:
@@ -78,17 +81,18 @@ def _mapped(node: Node, form: OpMapping) -> FlexNode | None:
         operands = _operands(node, form)
         if len(operands) != len(declared.inputs):
             return None
-        known = _types(declared, operands, node)
-        attrs = _attributes(node, form, declared, known)
+        inferred = _types(declared, operands, node)
+        attrs = _attributes(node, form, declared, inferred)
     except (_NotExpressible, TypeError, ValueError):
         return None
     return _flex_node(form.op, attrs, flat(operands))
 
 
 def _operands(node: Node, form: OpMapping) -> list[Any]:
-    places = range(len(node.inputs)) if form.inputs is None else form.inputs
+    sources = range(len(node.inputs)) if form.inputs is None else form.inputs
     return [
-        _const(node, place) if isinstance(place, ConstantInput) else _present(node.inputs[place]) for place in places
+        _const(node, source) if isinstance(source, ConstantInput) else _present(node.inputs[source])
+        for source in sources
     ]
 
 
@@ -114,28 +118,28 @@ def _dtype(x: Any) -> DType:
 
 
 def _types(declared: OpDeclaration, operands: Sequence[Any], node: Node) -> dict[str, Any]:
-    """The attributes that follow from the operands and results: types and numbers."""
-    known: dict[str, Any] = {}
+    """Return the attributes that follow from operands and results: types and counts."""
+    types: dict[str, Any] = {}
     results = node.op.pack_all(node.outputs)
     if len(results) != len(declared.outputs):
         raise _NotExpressible
-    for said, side in ((declared.inputs, operands), (declared.outputs, results)):
-        for argument, operand in zip(said, side):
+    for declared_arguments, side in ((declared.inputs, operands), (declared.outputs, results)):
+        for argument, operand in zip(declared_arguments, side):
             count, star, kind = argument.rpartition("*")
             items = list(operand) if isinstance(operand, (list, tuple)) else [operand]
             if star and count:
-                known.setdefault(count, len(items))
+                types.setdefault(count, len(items))
             if star and not count:
-                known.setdefault(kind, nodedef.Typed("type", [_dtype(x) for x in items]))
+                types.setdefault(kind, nodedef.Typed("type", [_dtype(x) for x in items]))
             elif kind in declared.attrs and items:
-                if known.setdefault(kind, _dtype(items[0])) is not _dtype(items[0]):
+                if types.setdefault(kind, _dtype(items[0])) is not _dtype(items[0]):
                     raise _NotExpressible
             elif items and _dtype(items[0]).name != kind:
                 raise _NotExpressible
-    return known
+    return types
 
 
-def _attributes(node: Node, form: OpMapping, declared: OpDeclaration, known: Mapping[str, Any]) -> dict[str, Any]:
+def _attributes(node: Node, form: OpMapping, declared: OpDeclaration, inferred: Mapping[str, Any]) -> dict[str, Any]:
     ours = dict(node.attrs)
     for name, value in form.needs.items():
         if ours.pop(name, value) != value:
@@ -148,10 +152,10 @@ def _attributes(node: Node, form: OpMapping, declared: OpDeclaration, known: Map
     attrs: dict[str, Any] = {}
     for name, attribute in declared.attrs.items():
         mine = form.attrs.get(name, name)
-        if name in known:
-            if mine in ours and ours.pop(mine) != known[name]:
+        if name in inferred:
+            if mine in ours and ours.pop(mine) != inferred[name]:
                 raise _NotExpressible
-            attrs[name] = known[name]
+            attrs[name] = inferred[name]
         elif mine in ours:
             attrs[name] = _of_kind(attribute.kind, ours.pop(mine))
         elif not attribute.has_default:
@@ -163,11 +167,11 @@ def _attributes(node: Node, form: OpMapping, declared: OpDeclaration, known: Map
 
 
 def _of_kind(kind: str, value: Any) -> Any:
-    """A value as an attribute of that kind. Raises _No where it is none."""
+    """Return a value as an attribute of that kind. Raises _NotExpressible if it is not."""
     if kind.startswith("list("):
         items = list(value) if isinstance(value, (tuple, list)) else [value]
         return nodedef.Typed(kind[5:-1], [_of_kind(kind[5:-1], item) for item in items])
-    wanted: dict[str, Any] = {
+    types: dict[str, Any] = {
         "int": int,
         "float": (int, float),
         "bool": bool,
@@ -175,6 +179,6 @@ def _of_kind(kind: str, value: Any) -> Any:
         "type": DType,
         "shape": TensorShape,
     }
-    if kind not in wanted or not isinstance(value, wanted[kind]) or (kind != "bool" and isinstance(value, bool)):
+    if kind not in types or not isinstance(value, types[kind]) or (kind != "bool" and isinstance(value, bool)):
         raise _NotExpressible
     return float(value) if kind == "float" else value

@@ -22,7 +22,8 @@ from ...ops import registry
 
 
 class Attribute(NamedTuple):
-    """kind: "type", "int", "list(int)" ... has_default: whether it may be left out. default: then its value."""
+    """A declared attribute. kind: "type", "int", "list(int)" ... has_default: whether it may be omitted. default: its
+    value then."""
 
     kind: str
     has_default: bool
@@ -30,8 +31,11 @@ class Attribute(NamedTuple):
 
 
 class OpDeclaration(NamedTuple):
-    """inputs, outputs: for each argument its type attribute, or its type; "N*T" for N of one type, "*T" for a list of
-    types. attrs: by name."""
+    """A declared operator.
+
+    inputs, outputs: for each argument its type attribute, or its type; "N*T" for N of one type, "*T" for a list of
+    types. attrs: by name.
+    """
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -45,7 +49,7 @@ def _facts() -> dict[str, Any]:
 
 @functools.cache
 def declaration(op: str) -> OpDeclaration | None:
-    """The declaration of an operator; None for one that no Flex operator here carries."""
+    """Return the declaration of an operator; None for one that no Flex operator represents here."""
     row = _facts().get(op)
     if row is None:
         return None
@@ -53,8 +57,10 @@ def declaration(op: str) -> OpDeclaration | None:
 
 
 class ConstantInput(NamedTuple):
-    """An attribute of ours that is an input of theirs: a scalar, or a vector. absent: what stands for None, if
-    anything may: "all" axes, or these "reversed"."""
+    """An attribute of ours that is an input of TensorFlow's operator: a scalar, or a vector.
+
+    absent: the replacement for None, if allowed: "all" axes, or these "reversed".
+    """
 
     attr: str
     dtype: DType = int32
@@ -63,10 +69,13 @@ class ConstantInput(NamedTuple):
 
 
 class OpMapping(NamedTuple):
-    """op: their name. inputs: for each of their inputs the number of ours, or a Const; None for ours as they are.
-    attrs: their attributes that are ours under another name. needs: values that ours must have. drops: ours that have
-    no meaning there. alike: attributes that mean the same as others of ours where numbers are real. only: which nodes
-    theirs takes."""
+    """Mapping of a TensorFlow operator to the catalogue's.
+
+    op: TensorFlow's name. inputs: for each of its inputs the index of ours, or a ConstantInput; None if they are the
+    same. attrs: its attributes that ours have under another name. needs: required values of ours. drops: ours without
+    meaning there. alike: attributes that mean the same as others of ours for real numbers. only: predicate of the nodes
+    that it can express.
+    """
 
     op: str
     inputs: tuple[int | ConstantInput, ...] | None = None
@@ -82,13 +91,13 @@ def _matrices(node: Node) -> bool:
 
 
 def _long_enough(node: Node) -> bool:
-    """Whether the input has the lengths of a real transform: theirs adds no zeros."""
+    """Return whether the input has the lengths of a real transform: TensorFlow's operator does not pad."""
     x, lengths = node.operands
     dims = x.spec.shape.dims
     if dims is None or lengths.constant is None:
         return False
-    wanted = lengths.constant.reshape(-1).tolist()
-    return all(d is not None and d >= n for d, n in zip(dims[-len(wanted) :], wanted))
+    sizes = lengths.constant.reshape(-1).tolist()
+    return all(d is not None and d >= n for d, n in zip(dims[-len(sizes) :], sizes))
 
 
 _AXES = ConstantInput("axis", int32, True, "all")
@@ -168,7 +177,7 @@ MAPPINGS = {name: (forms,) if isinstance(forms, OpMapping) else forms for name, 
 
 @once
 def mappings_of(name: str) -> tuple[OpMapping, ...]:
-    """The forms of an operator of the catalogue, to be tried in order; none where TensorFlow has no such operator."""
+    """Return the mappings of a catalogue operator, in order of preference; none if TensorFlow lacks it."""
     if name not in registry.list_names():
         return ()
     return tuple(form for form in MAPPINGS.get(name, (OpMapping(name),)) if declaration(form.op) is not None)
@@ -176,7 +185,7 @@ def mappings_of(name: str) -> tuple[OpMapping, ...]:
 
 @once
 def mapping_for(op: str) -> tuple[str, OpMapping] | None:
-    """The catalogue's name and form for an operator of TensorFlow's; None where the catalogue has none."""
+    """Return the catalogue's name and the mapping of a TensorFlow operator; None if the catalogue lacks it."""
     ours = _theirs().get(op, op)
     return next(((ours, form) for form in mappings_of(ours) if form.op == op), None)
 

@@ -116,7 +116,7 @@ def _kind(value: Any) -> str:
 
 
 def encode_value(value: Any) -> bytes:
-    """An AttrValue. Raises InvalidArgumentError for what it cannot hold."""
+    """Return the bytes of an AttrValue. Raises InvalidArgumentError for a value that it cannot represent."""
     if isinstance(value, (list, tuple)) and not isinstance(value, Typed):
         value = Typed(_kind(value[0]) if value else "int", list(value))
     if not isinstance(value, Typed):
@@ -130,7 +130,8 @@ def encode_value(value: Any) -> bytes:
 
 
 def encode(node: NodeDef) -> bytes:
-    """The bytes of a NodeDef, attributes sorted by name. Raises InvalidArgumentError for what it cannot hold."""
+    """Return the bytes of a NodeDef, attributes sorted by name. Raises InvalidArgumentError for a value that it cannot
+    represent."""
     parts = [_sized(1, node.name.encode())] if node.name else []
     parts.append(_sized(2, node.op.encode()))
     parts += [_sized(3, name.encode()) for name in node.inputs]
@@ -146,16 +147,16 @@ def _damaged(what: str) -> DataLossError:
     return DataLossError(what=f"a Flex operator's NodeDef is damaged: {what}", do="convert the model again")
 
 
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+def _read_varint(data: bytes, offset: int) -> tuple[int, int]:
     value = shift = 0
     while True:
-        if at >= len(data) or shift > 63:
+        if offset >= len(data) or shift > 63:
             raise _damaged("a number has no end")
-        byte = data[at]
+        byte = data[offset]
         value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
+        offset, shift = offset + 1, shift + 7
         if byte < 0x80:
-            return value & ((1 << 64) - 1), at
+            return value & ((1 << 64) - 1), offset
 
 
 def _signed(value: int) -> int:
@@ -163,25 +164,25 @@ def _signed(value: int) -> int:
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
-    """(number, wire type, value) of each field: an int for numbers, bytes for the rest. Raises DataLossError."""
-    at = 0
-    while at < len(data):
-        key, at = _read_varint(data, at)
+    """Yield (number, wire type, value) of each field: an int for numbers, bytes otherwise. Raises DataLossError."""
+    offset = 0
+    while offset < len(data):
+        key, offset = _read_varint(data, offset)
         number, wire = key >> 3, key & 7
         if wire == VARINT:
-            value, at = _read_varint(data, at)
+            value, offset = _read_varint(data, offset)
             yield number, wire, value
             continue
         if wire == BYTES:
-            size, at = _read_varint(data, at)
+            size, offset = _read_varint(data, offset)
         elif wire in (FIXED32, FIXED64):
             size = 4 if wire == FIXED32 else 8
         else:
             raise _damaged(f"field {number} has wire type {wire}")
-        if size > len(data) - at:
+        if size > len(data) - offset:
             raise _damaged(f"field {number} runs past its end")
-        yield number, wire, data[at : at + size]
-        at += size
+        yield number, wire, data[offset : offset + size]
+        offset += size
 
 
 def _read_shape(data: bytes) -> TensorShape:
@@ -197,10 +198,10 @@ def _read_shape(data: bytes) -> TensorShape:
 
 
 def _read_type(value: int) -> DType:
-    found = TYPES.get(value)
-    if found is None:
+    dtype = TYPES.get(value)
+    if dtype is None:
         raise InvalidArgumentError(what="a Flex operator has a type that is not known here", found=f"DataType {value}")
-    return found
+    return dtype
 
 
 def _read_float(value: bytes) -> float:
@@ -221,35 +222,35 @@ _READERS: dict[int, tuple[int, Any]] = {
 
 
 def _packed(data: bytes, wire: int) -> Iterator[Any]:
-    at = 0
-    while at < len(data):
+    offset = 0
+    while offset < len(data):
         if wire == VARINT:
-            value, at = _read_varint(data, at)
+            value, offset = _read_varint(data, offset)
             yield value
         else:
-            yield data[at : at + 4]
-            at += 4
+            yield data[offset : offset + 4]
+            offset += 4
 
 
 def decode_value(data: bytes) -> Any:
-    """The value in an AttrValue; None for what has no meaning here (functions, tensors). Raises DataLossError."""
-    found: Any = None
+    """Return the value of an AttrValue; None for functions and tensors. Raises DataLossError."""
+    result: Any = None
     for number, wire, value in fields(data):
         if number == 1 and wire == BYTES:
-            found = []
+            result = []
             for inner, inner_wire, item in fields(value):
                 one, read = _READERS.get(inner, (None, None))
                 if read is None:
                     continue
                 packed = inner_wire == BYTES and one != BYTES
-                found += [read(v) for v in (_packed(item, one) if packed else (item,))]  # type: ignore[arg-type]
+                result += [read(v) for v in (_packed(item, one) if packed else (item,))]  # type: ignore[arg-type]
         elif number in _READERS and _READERS[number][0] == wire:
-            found = _READERS[number][1](value)
-    return found
+            result = _READERS[number][1](value)
+    return result
 
 
 def decode(data: bytes) -> NodeDef:
-    """The NodeDef in bytes from a file. Raises DataLossError for damaged ones."""
+    """Return the NodeDef in bytes of a file. Raises DataLossError for damaged bytes."""
     if len(data) > MAX_SIZE:
         raise _damaged(f"it has {len(data)} bytes")
     node = NodeDef("")

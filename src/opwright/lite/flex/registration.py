@@ -1,6 +1,7 @@
-"""Flex operators in the interpreter: the framework's own kernels behind a custom operator's name.
+"""Flex operators in the interpreter: the framework's own kernels under a custom operator's name.
 
-Lives here: `flex_registration`.  Not here: NodeDefs (nodedef.py), TensorFlow's forms of operators (declarations.py).
+Lives here: `flex_registration`.
+Not here: NodeDefs (nodedef.py), mapping of TensorFlow's operators to ours (declarations.py).
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ MOST_INPUTS = 1 << 20
 
 
 class _FlexState:
-    """What options say, the attributes by our names and the form of the inputs; and the call, once it is known.
+    """Decoded options: attributes by our names and the mapping of inputs; and the call, once it is known.
 
-    counts: how many tensors each argument has, None for one that is a single tensor.
+    counts: the number of tensors of each argument, None for a single tensor.
     """
 
     __slots__ = ("attrs", "call", "counts", "form")
@@ -37,31 +38,32 @@ class _FlexState:
         self.call: Call | None = None
 
     def arguments(self, operator: Operator, items: Sequence[Any]) -> list[Any]:
-        """The node's inputs by argument, a tuple where it has several. Raises SignatureError for another number."""
-        wanted = sum(1 if count is None else count for count in self.counts)
-        if wanted != len(items):
+        """Return the node's inputs by argument, a tuple for several tensors. Raises SignatureError for another
+        number."""
+        expected = sum(1 if count is None else count for count in self.counts)
+        if expected != len(items):
             raise SignatureError(
-                op=operator.name, what="the node has the wrong number of inputs", found=len(items), wanted=wanted
+                op=operator.name, what="the node has the wrong number of inputs", found=len(items), wanted=expected
             )
-        rest = iter(items)
-        return [next(rest) if n is None else tuple(itertools.islice(rest, n)) for n in self.counts]
+        remaining = iter(items)
+        return [next(remaining) if n is None else tuple(itertools.islice(remaining, n)) for n in self.counts]
 
 
 class FlexRegistration(OperatorRegistration):
-    """The kernel of a Flex operator: an operator of the catalogue, its attributes and inputs as the NodeDef says."""
+    """The kernel of a Flex operator: an operator of the catalogue, with attributes and inputs from the NodeDef."""
 
     __slots__ = ()
 
     def _init(self, context: Any, options: Any) -> Any:
-        given = decode(bytes(options)) if options else None
-        if not isinstance(given, list) or len(given) < 2 or not isinstance(given[1], str):
+        document = decode(bytes(options)) if options else None
+        if not isinstance(document, list) or len(document) < 2 or not isinstance(document[1], str):
             raise InvalidArgumentError(
                 op=self.operator.name,
                 what="a Flex operator without a NodeDef in its options",
-                found=type(given).__name__,
+                found=type(document).__name__,
                 wanted="[name, NodeDef]",
             )
-        return _read(self.operator, nodedef.decode(given[1].encode("utf-8", "surrogateescape")))
+        return _read(self.operator, nodedef.decode(document[1].encode("utf-8", "surrogateescape")))
 
     def group(self, node: Any, items: Sequence[Any]) -> list[Any]:
         state: _FlexState = node.user_data
@@ -79,14 +81,14 @@ class FlexRegistration(OperatorRegistration):
         return None
 
     def _call(self, node: Any) -> Call:
-        """The attributes, with those that are inputs in TensorFlow's form."""
+        """Return the attributes, including inputs of TensorFlow's operator that are attributes here."""
         state: _FlexState = node.user_data
         if state.call is None:
             attrs, form = dict(state.attrs), state.form
             if form is not None and form.inputs is not None:
-                for place, t in zip(form.inputs, state.arguments(self.operator, node.tensors_in)):
-                    if isinstance(place, ConstantInput):
-                        attrs[place.attr] = self._constant(place, t)
+                for source, t in zip(form.inputs, state.arguments(self.operator, node.tensors_in)):
+                    if isinstance(source, ConstantInput):
+                        attrs[source.attr] = self._constant(source, t)
             state.call = self.operator.bind(attrs)
         return state.call
 
@@ -104,23 +106,23 @@ class FlexRegistration(OperatorRegistration):
 
 def _read(operator: Operator, definition: nodedef.NodeDef) -> _FlexState:
     attrs: dict[str, Any] = {}
-    given = dict(definition.attrs)
-    if given.pop(OURS, False):
-        attrs = dict.fromkeys(_texts(given.pop(NONES, [])))
-        sizes = iter(given.pop(COUNTS, []))
+    attributes = dict(definition.attrs)
+    if attributes.pop(OURS, False):
+        attrs = dict.fromkeys(_texts(attributes.pop(NONES, [])))
+        sizes = iter(attributes.pop(COUNTS, []))
         counts = [next(sizes, 0) if declared_input.repeated else None for declared_input in operator.inputs]
         form, declared = None, None
-        wanted = given
+        by_our_name = attributes
     else:
-        found = mapping_for(definition.op)
-        if found is None:
+        entry = mapping_for(definition.op)
+        if entry is None:
             raise NotFoundError(op=operator.name, what=f"a Flex operator of {definition.op!r}, which is not here")
-        form, declared = found[1], declaration(definition.op)
+        form, declared = entry[1], declaration(definition.op)
         assert declared is not None
         attrs.update(form.needs)
-        counts = [_count(argument, given) for argument in declared.inputs]
-        wanted = {form.attrs.get(name, name): value for name, value in given.items()}
-    for name, value in wanted.items():
+        counts = [_count(argument, attributes) for argument in declared.inputs]
+        by_our_name = {form.attrs.get(name, name): value for name, value in attributes.items()}
+    for name, value in by_our_name.items():
         if name in operator.attr_defs:
             attrs[name] = _ours(operator, name, value)
         elif declared is None:
@@ -132,17 +134,17 @@ def _read(operator: Operator, definition: nodedef.NodeDef) -> _FlexState:
 
 
 def _count(argument: str, attrs: dict[str, Any]) -> int | None:
-    """How many tensors an argument of TensorFlow's has; None for one that is a single tensor."""
+    """Return the number of tensors of a TensorFlow argument; None for a single tensor."""
     number, star, kind = argument.rpartition("*")
     if not star:
         return None
-    found = attrs.get(number) if number else attrs.get(kind)
-    count = len(found) if isinstance(found, list) else found
+    length = attrs.get(number) if number else attrs.get(kind)
+    count = len(length) if isinstance(length, list) else length
     return count if isinstance(count, int) and 0 <= count < MOST_INPUTS else 0
 
 
 def _check_usual(operator: Operator, name: str, value: Any, declared: Any) -> None:
-    """An attribute that ours lacks must be a type, a number of inputs, or have its usual value."""
+    """Raise InvalidArgumentError for an attribute that ours lacks, unless it is a type, a count, or the default."""
     attribute = declared.attrs.get(name)
     counted = {argument.rpartition("*")[0] for argument in declared.inputs}
     default: Any = None
@@ -173,10 +175,10 @@ def _ours(operator: Operator, name: str, value: Any) -> Any:
 
 @once
 def flex_registration(name: str) -> FlexRegistration | None:
-    """The registration of a custom operator that begins with Flex; None where its operator is not in the catalogue."""
+    """Return the registration of a custom operator named Flex...; None if the catalogue lacks its operator."""
     op = name.removeprefix(PREFIX)
-    found = mapping_for(op)
-    ours = op if found is None else found[0]
+    entry = mapping_for(op)
+    ours = op if entry is None else entry[0]
     if ours not in registry.list_names():
         return None
     operator = registry.get(ours)

@@ -1,9 +1,9 @@
-"""The official LiteRT run time, where its wheel is installed, with operators of Opwright's.
+"""The official LiteRT run time, if its wheel is installed, with operators of Opwright.
 
     model = lite.litert.CompiledModel("model.tflite", custom_ops=[Atan])
     outputs = model.run({"x": x})
 
-Lives here: the public names.  Not here: anything itself.
+Lives here: the public names, and no code.
 """
 
 from .buffers import TensorBuffer

@@ -1,6 +1,6 @@
-"""Tensor buffers: memory that the official run time reads inputs from and writes outputs to.
+"""Tensor buffers: memory for inputs and outputs of the official run time.
 
-Lives here: `TensorBuffer`, checking a value against one.  Not here: which buffers a signature wants (model.py).
+Lives here: `TensorBuffer` and the validation of values.  Not here: the buffers of a signature (model.py).
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _BEHIND = 128  # bytes that its kernels may read after the last element
 
 
 class TensorBuffer:
-    """Memory for one tensor of a model: `array` is a NumPy view of it, for reading and writing in place.
+    """Memory for one tensor of a model: `array` is a NumPy view for reading and writing in place.
 
-    Made by `CompiledModel.create_input_buffers` and its like, for the shapes that the model has then.
+    Created by `CompiledModel.create_input_buffers` and its siblings, for the model's current shapes.
     """
 
     def __init__(self, tensor: Tensor, shape: tuple[int, ...], what: str, over: TensorBuffer | None = None) -> None:
-        """what: the tensor, for people; over: one whose memory this is to have, of the same tensor.
+        """Initialize. what: a description of the tensor. over: a buffer of the same tensor whose memory to share.
 
-        raises UnimplementedError for types and shapes that the run time has no buffers for, ResourceExhaustedError
-        where there is no memory
+        raises UnimplementedError for types and shapes that the run time's buffers do not support,
+        ResourceExhaustedError without memory
         """
         kind = element_type(tensor.dtype)
         if kind is None:
@@ -68,45 +68,46 @@ class TensorBuffer:
 
     @property
     def handle(self) -> int:
-        """What the run time knows it by. Raises FailedPreconditionError after destroy."""
+        """The run time's handle. Raises FailedPreconditionError after destroy."""
         if self._handle is None:
             raise FailedPreconditionError(op="lite.litert", what=f"the buffer for {self._what} is destroyed")
         return self._handle
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Its shape."""
+        """The shape."""
         return self.array.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Its elements' type."""
+        """The element type."""
         return self.array.dtype
 
     def write(self, value: Any) -> None:
-        """Copy a value of exactly this dtype and shape into it. Raises InvalidArgumentError."""
-        given = np.asarray(value)
-        if given.dtype != self.array.dtype:
+        """Copy a value of exactly this dtype and shape into the buffer. Raises InvalidArgumentError."""
+        array = np.asarray(value)
+        if array.dtype != self.array.dtype:
             raise InvalidArgumentError(
                 op="lite.litert",
                 what=f"{self._what} has another dtype",
-                found=given.dtype.name,
+                found=array.dtype.name,
                 wanted=self.array.dtype.name,
                 do=f"value.astype({self.array.dtype.name!r})",
             )
-        if given.shape != self.array.shape:
+        if array.shape != self.array.shape:
             raise InvalidArgumentError(
                 op="lite.litert",
                 what=f"{self._what} has another shape",
-                found=list(given.shape),
+                found=list(array.shape),
                 wanted=list(self.array.shape),
             )
-        np.copyto(self.array, given)
+        np.copyto(self.array, array)
 
     def read(self, num_elements: int | None = None, output_dtype: Any = None) -> np.ndarray:
-        """A copy of its elements, in its shape; with a number, of the first so many, flat, as the wheel's own reads.
+        """Return a copy of the elements, in their shape; with a number, of that many, flat, as the wheel's own class
+        does.
 
-        raises InvalidArgumentError for more than it has, or another dtype
+        raises InvalidArgumentError for more elements than there are, or another dtype
         """
         if output_dtype is not None and np.dtype(output_dtype) != self.array.dtype:
             raise InvalidArgumentError(
@@ -127,11 +128,11 @@ class TensorBuffer:
         return self.array.reshape(-1)[:num_elements].copy()
 
     def get_tensor_details(self) -> dict[str, Any]:
-        """Its dtype, as a name, and its shape, as a list."""
+        """Return the dtype, as a name, and the shape, as a list."""
         return {"dtype": self.array.dtype.name, "shape": list(self.array.shape)}
 
     def destroy(self) -> None:
-        """Give it back to the run time now; else this happens when nothing refers to it. `array` stays."""
+        """Return the buffer to the run time now instead of when it is garbage collected. `array` stays valid."""
         self._handle = None
         self._finalizer()
 

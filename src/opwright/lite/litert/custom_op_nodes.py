@@ -1,12 +1,12 @@
-"""A node that the official run time is given: its record in memory, and what is done where Python is asked.
+"""Nodes of the official run time that run Opwright's operators: the record in memory, and the Python side.
 
 Lives here: `CustomOpNode`, the two callbacks into Python.
-Not here: the machine code that runs a node (callbacks.ll), which nodes are given (node_replacement.py).
+Not here: the machine code that runs a node (callbacks.ll), the choice of nodes (node_replacement.py).
 
-Behind each node stands an interpreter of a model of that node alone, so that options, versions, shapes, quantised
-variants and errors are the interpreter's. Where the compiled engine has taken the node, machine code connects its plan
-to the run time's memory and runs it; where it is an operator of a C library, its record there; else Python invokes the
-interpreter.
+Each node has an interpreter of a model that consists of this node, so that options, versions, shapes, quantized
+variants and errors are the interpreter's. If the compiled engine has claimed the node, machine code connects its plan
+to the run time's memory and runs it; an operator of a C library runs through its record there; otherwise Python invokes
+the interpreter.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ _nodes: weakref.WeakValueDictionary[int, CustomOpNode] = weakref.WeakValueDictio
 
 
 class CustomOpNode:
-    """One node, ready to be asked for shapes and to be run.
+    """A node that answers the run time's requests for shapes and runs.
 
-    errors: where what goes wrong in a callback is left for the model, which raises it
-    raises what an interpreter raises that cannot open the node: ValueErrors that are OpErrors
+    errors: list to which exceptions of callbacks are appended, for the model to raise raises the errors of an
+    interpreter that cannot open the node: ValueErrors that are OpErrors
     """
 
     def __init__(self, carried: ReplacedNode, resolver: OpResolver, threads: int, errors: list[BaseException]) -> None:
@@ -65,11 +65,11 @@ class CustomOpNode:
         self._planned: Node | None = None  # the node that the plan stands in
         self._foreign: np.ndarray | None = None  # of an operator in C, what runs it
         self.unshaped: BaseException | None = None  # why it has no shapes; the run time goes on all the same
-        passed, made = len(carried.passed), len(self._outputs)
-        self._addresses = np.zeros(max(passed + made, 1), np.int64)
+        passed, outputs = len(carried.passed), len(self._outputs)
+        self._addresses = np.zeros(max(passed + outputs, 1), np.int64)
         self._patches: np.ndarray = np.zeros(0, np.int64)
         self.record = np.zeros(_RECORD, np.int64)
-        self.record[[_INPUTS, _OUTPUTS]] = passed, made
+        self.record[[_INPUTS, _OUTPUTS]] = passed, outputs
         self.record[_LOCK], self.record[_UNLOCK] = (library().address(f"{n}TensorBuffer") for n in ("Lock", "Unlock"))
         self.record[_ADDRESSES] = _address(self._addresses)
         self.record[_TO_PYTHON] = ctypes.cast(_compute, HANDLE).value or 0
@@ -77,25 +77,25 @@ class CustomOpNode:
 
     @property
     def address(self) -> int:
-        """Of the record: the user data that the run time passes."""
+        """Address of the record: the user data that the run time passes."""
         return _address(self.record)
 
     @property
     def is_native(self) -> bool:
-        """Whether it runs without Python, with the shapes that it was last prepared for."""
+        """Whether it runs without Python, with the shapes of its last prepare."""
         return bool(self.record[_PLAN])
 
     # ---- shapes -----------------------------------------------------------------------------------------------------
 
     def shape(self, shapes: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-        """Prepare the node for these shapes of what is passed: the shapes of its outputs."""
+        """Prepare the node for these shapes of its arguments; return the shapes of its outputs."""
         self.record[_PLAN] = 0
         self._executor = self._planned = self._foreign = None
         interpreter = self._interpreter
         if len(shapes) != len(self.carried.passed):
             raise self._strange(len(shapes))
-        for place, sizes in zip(self.carried.passed, shapes):
-            t = self._inputs[place]
+        for index, sizes in zip(self.carried.passed, shapes):
+            t = self._inputs[index]
             if t.shape != sizes:
                 interpreter.resize_tensor_input(t.index, sizes)
         interpreter.allocate_tensors()
@@ -124,37 +124,37 @@ class CustomOpNode:
         return [t.shape for t in self._outputs]
 
     def _connect(self) -> None:
-        """Let machine code run the plan that the compiled engine made, or the operator in C, if it is either."""
+        """Set up machine code to run the compiled engine's plan or the operator in C, if there is one."""
         plan = self._interpreter._subgraphs[0].execution_plan
         if len(plan) != 1 or not runs_images():
             return
         node, registration = plan[0], plan[0].registration
         if isinstance(registration, PlanRegistration):
-            found = registration.words()
-            if found is not None:
-                self._executor, tensors = found
+            connection = registration.words()
+            if connection is not None:
+                self._executor, tensors = connection
                 self._planned = node
-                self._patch((word, t, offset) for t, places in tensors for word, offset in places)
+                self._patch((word, t, offset) for t, words in tensors for word, offset in words)
                 self.record[_EXECUTE], self.record[_PLAN] = functions().run, self._executor.address
         elif isinstance(registration, NativeRegistration):
-            words = registration.words(node)
-            if words is not None:
-                self._patch((word, t, 0) for t, places in words.places for word in places if self._is_given(t))
-                self._foreign = np.array([words.run, words.call, words.where, words.expected], np.int64)
+            call = registration.words(node)
+            if call is not None:
+                self._patch((word, t, 0) for t, words in call.places for word in words if self._is_given(t))
+                self._foreign = np.array([call.run, call.call, call.where, call.expected], np.int64)
                 self.record[_EXECUTE], self.record[_PLAN] = callback_addresses()[_FOREIGN], _address(self._foreign)
 
     def _patch(self, words: Iterable[tuple[int, Tensor, int]]) -> None:
-        """Which words machine code is to write before each run: the address of the tensor's elements, and so many."""
+        """Set the words to write before each run: the address of a tensor's elements plus an offset."""
         rows = [(word, self._which(t), offset) for word, t, offset in words]
         self._patches = np.array(rows, np.int64).reshape(-1, _PATCH)
         self.record[_PATCHES], self.record[_FIRST_PATCH] = len(self._patches), _address(self._patches)
 
     def _is_given(self, t: Tensor) -> bool:
-        """Whether the run time has the tensor: it is no constant."""
+        """Return whether the run time owns the tensor: it is not a constant."""
         return t in self._outputs or t in self._inputs
 
     def _which(self, t: Tensor) -> int:
-        """Which of the addresses is a tensor's."""
+        """Return the index of a tensor's address."""
         if t in self._outputs:
             return len(self.carried.passed) + self._outputs.index(t)
         return self.carried.passed.index(self._inputs.index(t))
@@ -173,8 +173,8 @@ class CustomOpNode:
                 what="the official run time gives no memory of a tensor",
                 found=describe_status(status),
             )
-        for which, place in enumerate(self.carried.passed):
-            _copy(self._inputs[place], self._addresses[which], False)
+        for which, index in enumerate(self.carried.passed):
+            _copy(self._inputs[index], self._addresses[which], False)
         if self._planned is not None:
             if self._executor is not None:
                 self.record[_PLAN] = self._executor.address  # a fork may have taken its threads
@@ -187,7 +187,7 @@ class CustomOpNode:
             _copy(t, self._addresses[which], True)
 
     def _invoke_in_c(self) -> None:
-        """Run an operator in C in the interpreter's memory, and connect it again: its words may be elsewhere now."""
+        """Run an operator in C in the interpreter's memory, and connect it again: its words may have moved."""
         self.record[_PLAN], self._foreign = 0, None
         self._interpreter._subgraphs[0]._bind_steps()
         try:
@@ -196,7 +196,7 @@ class CustomOpNode:
             self._connect()
 
     def clear(self, outputs: Any) -> None:
-        """Zeros instead of results: what runs after a node that failed is not to find what lay there."""
+        """Zero the outputs of a failed node, so that later nodes do not read uninitialized memory."""
         size = ctypes.c_size_t()
         for which in range(len(self._outputs)):
             address = int(self._addresses[len(self.carried.passed) + which])
@@ -204,15 +204,15 @@ class CustomOpNode:
                 ctypes.memset(address, 0, size.value)
 
     def fail(self, error: BaseException) -> BaseException:
-        """Leave an error for the model to raise."""
-        found = self._placed(error) if isinstance(error, OpError) else error
-        self._errors.append(found)
-        return found
+        """Store an error for the model to raise."""
+        placed = self._placed(error) if isinstance(error, OpError) else error
+        self._errors.append(placed)
+        return placed
 
     def _placed(self, error: OpError) -> OpError:
-        """The error with the node's number in its own model."""
-        name, place = self.carried.name, self.carried.place.removeprefix("node ")
-        error.args = (error.message.replace(f"ode number 0 ({name})", f"ode {place} ({name})"), *error.args[1:])
+        """Return the error with the node's number in the original model."""
+        name, location = self.carried.name, self.carried.place.removeprefix("node ")
+        error.args = (error.message.replace(f"ode number 0 ({name})", f"ode {location} ({name})"), *error.args[1:])
         return error
 
     def _strange(self, count: object) -> InternalError:
@@ -225,17 +225,17 @@ class CustomOpNode:
         )
 
     def keep(self) -> None:
-        """Let nothing be freed when the process ends: the node still runs."""
+        """Prevent the operator's state from being freed at exit, as the node is still running."""
         self._interpreter._ownership.running = True
 
     def close(self) -> None:
-        """Free the operator's state. The run time must have let go of the node before."""
+        """Free the operator's state. The run time must have released the node before."""
         self.record[_PLAN] = 0
         self._interpreter.close()
 
 
 def _copy(t: Tensor, address: Any, out: bool) -> None:
-    """Copy a tensor's elements to the run time's memory (out), or from there."""
+    """Copy a tensor's elements to the run time's memory (out), or from it."""
     assert t.array is not None
     array = t.array
     if not array.size:
@@ -254,7 +254,7 @@ def _address(array: np.ndarray) -> int:
 
 @LAYOUTS
 def _layouts(record: int, count: int, inputs: Any, outputs_count: int, outputs: Any) -> int:
-    """GetOutputLayouts: called when the run time allocates, after a change of shapes."""
+    """Run GetOutputLayouts, which the run time calls in allocation, after a change of shapes."""
     node = _nodes.get(record)
     if node is None:
         return _FAILED
@@ -275,7 +275,7 @@ def _layouts(record: int, count: int, inputs: Any, outputs_count: int, outputs: 
 
 @_PYTHON
 def _compute(record: int, status: int, outputs: Any) -> int:
-    """A run that machine code does not do: there is no plan, or it stopped."""
+    """Run a node that has no plan, or whose plan stopped."""
     node = _nodes.get(record)
     if node is None:
         return _FAILED
@@ -296,7 +296,7 @@ _INIT, _RUN, _DESTROY, _FOREIGN = range(4)
 
 @once
 def callback_addresses() -> tuple[int, ...]:
-    """The addresses of what callbacks.ll has."""
+    """Return the addresses of the functions in callbacks.ll."""
     text = Path(__file__).with_name("callbacks.ll").read_text(encoding="utf-8")
     code = find_or_make("litert.callbacks", text, None, lambda: (text, "callbacks"))
     table: Callable[[int], int] = ctypes.CFUNCTYPE(SIZE, ctypes.c_int64)(code.address)
@@ -305,13 +305,13 @@ def callback_addresses() -> tuple[int, ...]:
 
 @once
 def kernel() -> CustomOpKernel:
-    """The callbacks of all nodes."""
+    """Return the callbacks of all nodes."""
     here = callback_addresses()
     return CustomOpKernel(here[_INIT], ctypes.cast(_layouts, HANDLE), here[_RUN], here[_DESTROY])
 
 
 def _after_fork() -> None:
-    """Plans on threads find none in the child: the next run of a node goes through Python, which starts them."""
+    """Clear plans in the child process, whose threads do not exist: the next run of a node starts them."""
     for node in list(_nodes.values()):
         if node._executor is not None:
             node.record[_PLAN] = 0

@@ -23,7 +23,7 @@ from .signatures import ModelSignature, SignatureTensor
 
 
 class ExclusiveRun:
-    """A context for one thread at a time; an operator that the model runs may not use the model.
+    """Context manager for exclusive use of a model by one thread; an operator must not use the model that runs it.
 
     finalizer: of the model, dead once it is closed
     """
@@ -54,9 +54,9 @@ class ExclusiveRun:
         self._lock.release()
 
     def end(self, patience: float) -> None:
-        """Close the model for good, once nobody runs it: who wants to then waits until the process is gone.
+        """Close the model once no thread runs it, and block later runs until the process exits.
 
-        patience: seconds to wait; where they do not do, it is left as it is
+        patience: seconds to wait; if they do not suffice, the model is left open
         """
         if self._lock.acquire(timeout=patience):
             self._finalizer()
@@ -65,7 +65,7 @@ class ExclusiveRun:
                 node.keep()
 
     def after_fork(self) -> None:
-        """In the child: what another thread was running there stays as it was, and is not for use."""
+        """Disable in the child process a model that another thread was running."""
         if self._lock.locked() and self._runner != threading.get_ident():
             self._lock, self._runner, self._torn = threading.Lock(), 0, True
             self._finalizer.detach()
@@ -78,7 +78,7 @@ _PATIENCE = 2.0  # seconds, of all models together
 
 
 def _at_exit() -> None:
-    """Daemon threads may still run models, which must not be freed under them."""
+    """Close models; daemon threads may still be running them, so their memory must not be freed before."""
     until = time.monotonic() + _PATIENCE
     for alone in list(_all):
         alone.end(max(until - time.monotonic(), 0.0))
@@ -103,12 +103,12 @@ class BufferBinding:
 
 
 def is_named(inputs: Any) -> bool:
-    """Whether values are given by name."""
+    """Return whether values are passed by name."""
     return not isinstance(inputs, list | tuple | np.ndarray) and isinstance(inputs, Mapping)  # of the last asked rarely
 
 
 def ordered_values(signature: ModelSignature, inputs: Any) -> list[Any]:
-    """Values by name, or in a list, or alone, in the signature's order. Raises InvalidArgumentError."""
+    """Return values passed by name, in a list, or singly, in the signature's order. Raises InvalidArgumentError."""
     if is_named(inputs):
         check_names(signature.inputs, inputs, "inputs")
         return [inputs[p.name] for p in signature.inputs]
@@ -126,15 +126,15 @@ def ordered_values(signature: ModelSignature, inputs: Any) -> list[Any]:
 
 
 def checked_array(p: SignatureTensor, value: Any) -> np.ndarray:
-    """A value as an array of an input's dtype, of a shape that it has or may have. Raises InvalidArgumentError."""
-    array, wanted = np.asarray(value), np.dtype(p.tensor.dtype.np)
-    if array.dtype != wanted:
+    """Return a value as an array of an input's dtype and of a valid shape. Raises InvalidArgumentError."""
+    array, dtype = np.asarray(value), np.dtype(p.tensor.dtype.np)
+    if array.dtype != dtype:
         raise InvalidArgumentError(
             op=OP,
             what=f"{p.what} has another dtype",
             found=str(array.dtype),
-            wanted=wanted.name,
-            do=f"value.astype({wanted.name!r})",
+            wanted=dtype.name,
+            do=f"value.astype({dtype.name!r})",
         )
     if array.shape != p.shape and not p.takes(array.shape):
         raise InvalidArgumentError(
@@ -147,20 +147,20 @@ def checked_array(p: SignatureTensor, value: Any) -> np.ndarray:
     return array
 
 
-def check_names(places: Sequence[SignatureTensor], given: Mapping[str, Any], what: str) -> None:
-    """Raises InvalidArgumentError where others are given than these."""
+def check_names(places: Sequence[SignatureTensor], values: Mapping[str, Any], what: str) -> None:
+    """Raise InvalidArgumentError unless the names are exactly those of the tensors."""
     names = [p.name for p in places]
-    if set(names) != set(given):
+    if set(names) != set(values):
         raise InvalidArgumentError(
             op=OP,
             what=f"the {what} are others",
-            found=", ".join(map(repr, given)) or "none",
+            found=", ".join(map(repr, values)) or "none",
             wanted=", ".join(map(repr, names)) or "none",
         )
 
 
 def check_buffers(places: Sequence[SignatureTensor], buffers: Sequence[Any]) -> None:
-    """Raises InvalidArgumentError for buffers of other tensors, TypeError for what is none."""
+    """Raise InvalidArgumentError for buffers of other tensors, TypeError for other objects."""
     if len(buffers) != len(places):
         raise InvalidArgumentError(
             op=OP,

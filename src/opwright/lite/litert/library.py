@@ -1,12 +1,11 @@
-"""The official run time's shared library: finding it in the installed wheel, its functions with their types, statuses.
+"""The official run time's shared library: locating it in the installed wheel, its typed functions, statuses.
 
 Lives here: `library`, `TensorLayout`, `RankedTensorType`, `CustomOpKernel`, `check`, `element_type`, the environment.
 Not here: the order of calls (loaded_model.py, model.py, buffers.py), the callbacks (callbacks.ll, custom_op_nodes.py),
 messages on stderr (loaded_model.py).
 
-The wheel's Python modules are not imported: its library stands beside them and needs nothing of them. What is declared
-here is what versions from MINIMUM on export; earlier ones create models without an environment, which cannot be seen
-from the names and would crash.
+The wheel's Python modules are not imported: its library needs nothing of them. The declarations hold for versions from
+MINIMUM on; earlier ones create models without an environment, which is not visible in the symbols and would crash.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ READ, WRITE = 0, 1  # its modes of locking a buffer
 
 
 class TensorLayout(ctypes.Structure):
-    """LiteRtLayout: a shape, here without strides."""
+    """LiteRtLayout: a shape without strides."""
 
     _fields_ = (
         ("rank", ctypes.c_uint32, 7),
@@ -161,12 +160,12 @@ ELEMENT_TYPES = {
 
 
 def element_type(dtype: DType) -> int | None:
-    """The number of an element type; None for what its buffers do not hold: strings, resources, less than a byte."""
+    """Return the number of an element type; None for types without buffers: strings, resources, types below a byte."""
     return ELEMENT_TYPES.get(dtype.name)
 
 
 class LiteRtLibrary:
-    """The loaded library. Its functions are attributes, without `LiteRt`. version: of the wheel; path: of the file."""
+    """The loaded library. Its functions are attributes, without `LiteRt`. version: of the wheel. path: of the file."""
 
     def __init__(self, path: str, version: str) -> None:
         self.path, self.version = path, version
@@ -185,16 +184,16 @@ class LiteRtLibrary:
         raise AttributeError(name)
 
     def address(self, name: str) -> int:
-        """Where a function's code is."""
+        """Return the address of a function."""
         return ctypes.cast(getattr(self, name), HANDLE).value or 0
 
 
 @once
 def library() -> LiteRtLibrary:
-    """The library of the installed wheel, loaded once a process.
+    """Return the library of the installed wheel, loaded once per process.
 
-    raises NotFoundError where no wheel is installed, UnavailableError where it is older than MINIMUM, has no such
-    library or one that does not load; both are ImportErrors, too
+    raises NotFoundError if no wheel is installed, UnavailableError if it is older than MINIMUM, or its library is
+    missing or does not load; both are ImportErrors, too
     """
     spec = importlib.util.find_spec("ai_edge_litert")
     if spec is None or not spec.submodule_search_locations:
@@ -239,7 +238,7 @@ def _unusable(what: str, version: str) -> OpError:
 
 
 def check(status: int, doing: str) -> None:
-    """Raises InternalError where a call that cannot fail by what a person gives did."""
+    """Raise InternalError for the failure of a call that no argument of a user can cause."""
     if status:
         raise InternalError(
             op="lite.litert", what=f"{doing}: the official run time refused", found=describe_status(status)
@@ -247,7 +246,7 @@ def check(status: int, doing: str) -> None:
 
 
 def describe_status(status: int) -> str:
-    """A status for people."""
+    """Return a status as text."""
     return f"status {status}, {STATUSES.get(status, 'unknown')}"
 
 
@@ -256,16 +255,16 @@ _INTEGER, _ACCELERATORS, _LOG_SEVERITY, _ONLY_ERRORS = 2, 24, 25, 3
 
 
 def environment() -> int:
-    """The environment of all models of this process: it logs errors alone, looks for no accelerators, and lives to the
-    end."""
+    """Return the environment of all models of this process: it logs only errors, uses no accelerators, and is never
+    freed."""
     with _lock:
         return _environment()
 
 
 @functools.cache  # under the lock
 def _environment() -> int:
-    found, settings = HANDLE(), ((_LOG_SEVERITY, _ONLY_ERRORS), (_ACCELERATORS, CPU))
+    handle, settings = HANDLE(), ((_LOG_SEVERITY, _ONLY_ERRORS), (_ACCELERATORS, CPU))
     options = [_EnvironmentOption(tag, _Value(_INTEGER, value)) for tag, value in settings]
-    given = (_EnvironmentOption * len(options))(*options)
-    check(library().CreateEnvironment(len(options), given, ctypes.byref(found)), "creating its environment")
-    return found.value or 0
+    array = (_EnvironmentOption * len(options))(*options)
+    check(library().CreateEnvironment(len(options), array, ctypes.byref(handle)), "creating its environment")
+    return handle.value or 0

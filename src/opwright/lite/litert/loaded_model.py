@@ -1,11 +1,11 @@
-"""The official run time's objects for one model, and the messages that it writes where something fails.
+"""The official run time's objects for one model, and the messages that it writes on failures.
 
-Lives here: `LoadedModel`; `StderrCapture`, stderr captured while a model is prepared.
-Not here: which nodes are replaced (node_replacement.py), shapes and runs (model.py).
+Lives here: `LoadedModel`; `StderrCapture`, which captures stderr while a model is prepared.
+Not here: the choice of replaced nodes (node_replacement.py), shapes and runs (model.py).
 
 The run time writes to file descriptor 2, which other threads of the process share. Output is therefore captured only
-where the run time reports (when a model is created, and at the first run after shapes have changed), and lines that are
-not the run time's are passed on. A second thread captures nothing: its output joins that of the first.
+where the run time reports (when a model is created, and at the first run after shapes have changed), and other lines
+are passed on. A second thread captures nothing: its output joins that of the first.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _lock = forks.lock()
 
 
 class StderrCapture(contextlib.AbstractContextManager["StderrCapture"]):
-    """Within: what the run time writes to stderr goes to `text`, known afterwards; what others write goes on later.
+    """Captures the run time's messages on stderr as `text`, available after the block; other output is passed on.
 
-    whole: all of it is taken for the run time's, whose messages may have several lines
+    whole: attribute all output to the run time, whose messages may span several lines
     """
 
     def __init__(self, whole: bool = False) -> None:
@@ -79,8 +79,8 @@ class StderrCapture(contextlib.AbstractContextManager["StderrCapture"]):
                     os.dup2(self._stderr, 2)
                     os.close(self._stderr)
                 self._file.seek(0)
-                written = self._file.read()
-                its, others = (written, b"") if self._whole else _split_lines(written)
+                output = self._file.read()
+                its, others = (output, b"") if self._whole else _split_lines(output)
                 self.text = its.decode(errors="replace").rstrip()
                 if others:
                     with contextlib.suppress(OSError):
@@ -91,7 +91,7 @@ class StderrCapture(contextlib.AbstractContextManager["StderrCapture"]):
 
 
 def _duplicate(descriptor: int) -> int | None:
-    """Another descriptor of the same, None where it is closed. Raises OSError where there is none to spare."""
+    """Return a duplicate of a descriptor, None for a closed one. Raises OSError if there are no free descriptors."""
     try:
         return os.dup(descriptor)
     except OSError as error:
@@ -100,11 +100,11 @@ def _duplicate(descriptor: int) -> int | None:
         return None
 
 
-def _split_lines(written: bytes) -> tuple[bytes, bytes]:
-    """The run time's lines, and the others."""
+def _split_lines(output: bytes) -> tuple[bytes, bytes]:
+    """Return the run time's lines, and the others."""
     its: list[bytes] = []
     others: list[bytes] = []
-    for line in written.splitlines(keepends=True):
+    for line in output.splitlines(keepends=True):
         (its if _ITS_LINE.match(line) or line.startswith(_CONTINUED) else others).append(line)
     return b"".join(its), b"".join(others)
 
@@ -114,9 +114,9 @@ _TO_STDERR, _KEPT = 1, 2  # its modes of telling errors
 
 
 class LoadedModel:
-    """Its model, its compiled model, and what these point to, which lives until `close`.
+    """The run time's model and compiled model, with the objects that they refer to, which live until `close`.
 
-    nodes: that it was given; errors: what went wrong in their callbacks, whose status the run time does not heed
+    nodes: replaced nodes. errors: exceptions in their callbacks, whose status the run time ignores
     """
 
     def __init__(self) -> None:
@@ -125,25 +125,25 @@ class LoadedModel:
         self.nodes: list[CustomOpNode] = []
         self.errors: list[BaseException] = []
 
-    def make(self, file: Model, given: Any, threads: int) -> None:
-        """Load and compile. given: the path or bytes that may be handed over as they are, else None.
+    def make(self, file: Model, original: Any, threads: int) -> None:
+        """Load and compile. given: the path or bytes if the model is unchanged, else None.
 
-        raises RuntimeErrors that are OpErrors, with what the run time said
+        raises RuntimeErrors that are OpErrors, with the run time's messages
         """
         with StderrCapture() as captured:
-            status = self._load(file, given) or self._compile(threads, _KEPT)
+            status = self._load(file, original) or self._compile(threads, _KEPT)
         if status and self.model.value:  # what was kept is gone with what it did not make: once more, to hear it
             with StderrCapture(whole=True) as captured:
                 self._compile(threads, _TO_STDERR)
         if status:
             raise self.failure(status, "does not take the model", captured.text)
 
-    def _load(self, file: Model, given: Any) -> int:
+    def _load(self, file: Model, original: Any) -> int:
         its = library()
-        if isinstance(given, str | os.PathLike):
-            status = its.CreateModelFromFile(environment(), os.fsencode(given), ctypes.byref(self.model))
+        if isinstance(original, str | os.PathLike):
+            status = its.CreateModelFromFile(environment(), os.fsencode(original), ctypes.byref(self.model))
         else:
-            self._content = given if isinstance(given, bytes) else file.to_bytes()
+            self._content = original if isinstance(original, bytes) else file.to_bytes()
             address = ctypes.cast(ctypes.c_char_p(self._content), HANDLE)
             status = its.CreateModelFromBuffer(environment(), address, len(self._content), ctypes.byref(self.model))
         return int(status)
@@ -164,20 +164,20 @@ class LoadedModel:
         return int(its.CreateCompiledModel(environment(), self.model, self._options, ctypes.byref(self.compiled)))
 
     def _add_settings(self, group: str, settings: str) -> None:
-        """Add a group of settings, in the form that it keeps them: TOML, in memory of C's."""
+        """Add a group of settings in the run time's format: TOML, in memory allocated by C."""
         c, its, text = c_library(), library(), settings.encode()
         c.malloc.restype, c.malloc.argtypes = HANDLE, [ctypes.c_size_t]
         memory = c.malloc(len(text) + 1)
         ctypes.memmove(memory, text, len(text) + 1)
-        made = HANDLE()
+        opaque = HANDLE()
         free = ctypes.cast(c.free, HANDLE)
-        check(its.CreateOpaqueOptions(group.encode(), memory, free, ctypes.byref(made)), "making options")
-        check(its.AddOpaqueOptions(self._options, made), "adding options")
+        check(its.CreateOpaqueOptions(group.encode(), memory, free, ctypes.byref(opaque)), "making options")
+        check(its.AddOpaqueOptions(self._options, opaque), "adding options")
 
     # ---- what went wrong --------------------------------------------------------------------------------------------
 
     def raise_errors(self) -> None:
-        """Raise the first error out of a callback, if there is one."""
+        """Raise the first error of a callback, if there is one."""
         if self.errors:
             error = self.errors[0]
             self.errors.clear()
@@ -186,7 +186,7 @@ class LoadedModel:
             raise error
 
     def failure(self, status: int, what: str, logged: str = "") -> OpError:
-        """The error for a call that failed, with all that the run time said. logged: to stderr."""
+        """Return the error for a failed call, with the run time's messages. logged: messages on stderr."""
         said = [self._said(), *(line for line in logged.splitlines() if not line.startswith("INFO"))]
         text = "".join(f"\n  said    {line}" for part in said for line in part.splitlines() if line.strip())
         return also(InvalidArgumentError, RuntimeError)(
@@ -194,7 +194,7 @@ class LoadedModel:
         )
 
     def _said(self) -> str:
-        """What its error reporter kept."""
+        """Return the messages of the run time's error reporter."""
         its, text = library(), HANDLE()
         if not self.compiled.value or its.CompiledModelGetErrorMessages(self.compiled, ctypes.byref(text)):
             return ""
@@ -204,7 +204,7 @@ class LoadedModel:
         return said
 
     def close(self) -> None:
-        """Let go of everything, what refers to others first."""
+        """Release everything, in the reverse order of dependencies."""
         its = library()
         for handle, destroy in (
             (self.compiled, its.DestroyCompiledModel),
@@ -220,5 +220,5 @@ class LoadedModel:
 
 
 def native_by_node(nodes: Sequence[CustomOpNode]) -> dict[str, bool]:
-    """For each node, by place and name, whether it runs without Python."""
+    """Return for each node, by position and name, whether it runs without Python."""
     return {f"{n.carried.place} ({n.carried.name})": n.is_native for n in nodes}

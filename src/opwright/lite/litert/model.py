@@ -31,22 +31,22 @@ from .signatures import ModelSignature, SignatureTensor, signatures_of
 
 
 class CompiledModel:
-    """A model that the official LiteRT run time runs, with operators of Opwright's given to it as machine code.
+    """A model that the official LiteRT run time runs, with Opwright's operators as machine code.
 
-    model: a path, the file's bytes, or a `lite.Model`. custom_ops: as `lite.Interpreter` takes them; those that
-    Opwright brings are there, too. num_threads: at most so many for one operator, by default as the interpreter.
-    hardware_accelerator: "cpu", the one of which operators are given. One thread at a time may run it.
+    model: a path, the file's bytes, or a `lite.Model`. custom_ops: as for `lite.Interpreter`; Opwright's own are
+    included. num_threads: maximum for one operator, by default as in the interpreter. hardware_accelerator: "cpu", the
+    only one for which operators are available. Only one thread at a time may run it.
 
     >>> with lite.litert.CompiledModel("model.tflite", custom_ops=[Atan]) as model:
     ...     outputs = model.run({"x": x})
 
-    An operator with a kernel that the compiled engine takes (`native_nodes` tells) runs without Python; any other
-    calls back into Python, where it takes as long as in the interpreter and some microseconds more.
+    An operator with a kernel that the compiled engine supports (see `native_nodes`) runs without Python; any other
+    calls back into Python, where it takes as long as in the interpreter plus some microseconds.
 
-    raises ImportError (errors.OpError, too) where the wheel `ai-edge-litert` is missing or too old, NotFoundError
-    listing custom operators that are not given, UnimplementedError for tensors that the run time passes to no
-    operator, RuntimeError with what the run time said where it does not take the model; ValueError (all are
-    errors.OpError) for a model that is missing or damaged, or options of a node that its operator does not know
+    raises ImportError (errors.OpError, too) if the wheel `ai-edge-litert` is missing or too old, NotFoundError listing
+    missing custom operators, UnimplementedError for tensors that the run time does not pass to operators, RuntimeError
+    with the run time's messages if it rejects the model; ValueError (all are errors.OpError) for a missing or damaged
+    model, or options of a node that its operator does not have
     """
 
     def __init__(
@@ -95,61 +95,61 @@ class CompiledModel:
 
     @classmethod
     def from_file(cls, model_path: str | os.PathLike[str], custom_ops: CustomOps = (), **options: Any) -> CompiledModel:
-        """The model in a file; options as the constructor's."""
+        """Return the model in a file; options as for the constructor."""
         return cls(os.fspath(model_path), custom_ops, **options)
 
     @classmethod
     def from_buffer(cls, model_data: Any, custom_ops: CustomOps = (), **options: Any) -> CompiledModel:
-        """The model in bytes; options as the constructor's."""
+        """Return the model in bytes; options as for the constructor."""
         return cls(model_data, custom_ops, **options)
 
     # ---- what it takes and gives ------------------------------------------------------------------------------------
 
     def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
-        """The names of inputs and outputs by signature, in the run time's order; {} where the model has none."""
+        """Return the names of inputs and outputs by signature, in the run time's order; {} without signatures."""
         return {s.key: _names(s) for s in self._signatures if s.key is not None}
 
     def get_num_signatures(self) -> int:
-        """How many signatures it can be run by; a model without any has one of its main subgraph."""
+        """Return the number of signatures; a model without any has one for its main subgraph."""
         return len(self._signatures)
 
     def get_signature_index(self, key: str) -> int:
-        """The number of a signature, -1 where there is none of that key."""
+        """Return the index of a signature, -1 for an unknown key."""
         return next((i for i, s in enumerate(self._signatures) if s.key == key), -1)
 
     def get_signature_by_index(self, index: int) -> dict[str, Any]:
-        """The key and the names of inputs and outputs of a signature."""
+        """Return the key and the names of inputs and outputs of a signature."""
         signature = self._by_number(index)
         return {"key": signature.key, **_names(signature)}
 
     def get_input_details(self, signature_key: str | None = None) -> list[dict[str, Any]]:
-        """Of each input what `lite.Interpreter.get_input_details` says; the shapes are those of now."""
+        """Return the details of each input as `lite.Interpreter.get_input_details` does, with the current shapes."""
         return [p.details() for p in self._signature(signature_key)[1].inputs]
 
     def get_output_details(self, signature_key: str | None = None) -> list[dict[str, Any]]:
-        """As get_input_details, of each output."""
+        """Return the details of each output; see get_input_details."""
         return [p.details() for p in self._signature(signature_key)[1].outputs]
 
     def get_input_tensor_details(self, signature_key: str | None = None) -> dict[str, dict[str, Any]]:
-        """Name, index, dtype and shape of each input by its name, as the wheel's own compiled model says them."""
+        """Return name, index, dtype and shape of each input by name, as the wheel's own compiled model does."""
         return {p.name: p.brief() for p in self._signature(signature_key)[1].inputs}
 
     def get_output_tensor_details(self, signature_key: str | None = None) -> dict[str, dict[str, Any]]:
-        """As get_input_tensor_details, of each output."""
+        """Return the same for each output; see get_input_tensor_details."""
         return {p.name: p.brief() for p in self._signature(signature_key)[1].outputs}
 
     @property
     def native_nodes(self) -> dict[str, bool]:
-        """For each node that runs an operator given to the run time, by place and name: whether it does so without
-        Python. False, too, where the run time has not asked for its shapes yet."""
+        """For each replaced node, by position and name: whether it runs without Python. False before the run time
+        requests its shapes."""
         return native_by_node(self._loaded.nodes)
 
     def is_fully_accelerated(self) -> bool:
-        """What the run time says: whether no operator runs by its plain kernels."""
-        found = ctypes.c_bool()
+        """Return whether the run time reports that no operator uses its plain kernels."""
+        accelerated = ctypes.c_bool()
         with self._alone:
-            check(library().CompiledModelIsFullyAccelerated(self._loaded.compiled, ctypes.byref(found)), "asking")
-        return found.value
+            check(library().CompiledModelIsFullyAccelerated(self._loaded.compiled, ctypes.byref(accelerated)), "asking")
+        return accelerated.value
 
     def _by_number(self, index: int) -> ModelSignature:
         if not isinstance(index, int) or not 0 <= index < len(self._signatures):
@@ -177,9 +177,9 @@ class CompiledModel:
     def resize_input_tensor(
         self, input_index: int | str, dims: Sequence[int], signature_index: int = 0, strict: bool = True
     ) -> None:
-        """Give an input another shape. strict: only sizes that the file leaves unknown may change.
+        """Set the shape of an input. strict: only sizes that the file leaves unknown may change.
 
-        `run` does so by itself where the file leaves them unknown. Raises InvalidArgumentError
+        `run` does this itself for sizes that the file leaves unknown. Raises InvalidArgumentError
         """
         signature = self._by_number(signature_index)
         number = signature.input(input_index)
@@ -190,7 +190,7 @@ class CompiledModel:
     def resize_input_tensor_by_name(
         self, signature_key: str, input_name: str, dims: Sequence[int], strict: bool = True
     ) -> None:
-        """As resize_input_tensor, by names."""
+        """Set the shape of an input by name; see resize_input_tensor."""
         self.resize_input_tensor(input_name, dims, self._signature(signature_key)[0], strict)
 
     def _resize(
@@ -200,9 +200,9 @@ class CompiledModel:
             p = signature.inputs[i]
             if (strict and not p.takes(shape)) or not shape or min(shape) < 1:
                 do = "strict=False" if strict and shape and min(shape) > 0 else None
-                wanted = f"{list(p.signature)}, -1 for any size of at least 1"
+                allowed = f"{list(p.signature)}, -1 for any size of at least 1"
                 raise InvalidArgumentError(
-                    op=OP, what=f"{p.what} cannot have this shape", found=list(shape), wanted=wanted, do=do
+                    op=OP, what=f"{p.what} cannot have this shape", found=list(shape), wanted=allowed, do=do
                 )
         resize = library().CompiledModelResizeInputTensorNonStrict
         for i, shape in shapes.items():
@@ -213,7 +213,7 @@ class CompiledModel:
             signature.allocated, signature.buffers = False, None
 
     def _allocate(self, number: int, signature: ModelSignature) -> None:
-        """Have shapes worked out. What goes wrong in an operator's shape rules is raised."""
+        """Propagate shapes. Raises the errors of operators' shape rules."""
         outputs = signature.outputs
         layouts = (TensorLayout * max(len(outputs), 1))()
         signature.told = False
@@ -231,11 +231,11 @@ class CompiledModel:
     # ---- buffers ----------------------------------------------------------------------------------------------------
 
     def create_input_buffers(self, signature_index: int = 0) -> list[TensorBuffer]:
-        """Memory for the inputs of a signature, for the shapes they have now."""
+        """Return memory for the inputs of a signature, for their current shapes."""
         return [_buffer(p) for p in self._by_number(signature_index).inputs]
 
     def create_output_buffers(self, signature_index: int = 0) -> list[TensorBuffer]:
-        """Memory for the outputs of a signature, for the shapes that follow from the inputs' of now."""
+        """Return memory for the outputs of a signature, for the shapes that follow from the inputs' current ones."""
         signature = self._by_number(signature_index)
         with self._alone:
             if not signature.allocated:
@@ -243,12 +243,12 @@ class CompiledModel:
         return [_buffer(p) for p in signature.outputs]
 
     def create_input_buffer_by_name(self, signature_key: str, input_name: str) -> TensorBuffer:
-        """Memory for one input."""
+        """Return memory for one input."""
         signature = self._signature(signature_key)[1]
         return _buffer(signature.inputs[signature.input(input_name)])
 
     def create_output_buffer_by_name(self, signature_key: str, output_name: str) -> TensorBuffer:
-        """Memory for one output."""
+        """Return memory for one output."""
         number, signature = self._signature(signature_key)
         names = [p.name for p in signature.outputs]
         if output_name not in names:
@@ -258,11 +258,11 @@ class CompiledModel:
     # ---- running ----------------------------------------------------------------------------------------------------
 
     def run(self, inputs: Mapping[str, Any] | Sequence[Any] | np.ndarray = (), signature_key: str | None = None) -> Any:
-        """Run it: a mapping of inputs by name gives a dict of outputs by name, a list gives a list.
+        """Run the model: a mapping of inputs by name returns a dict of outputs by name, a list returns a list.
 
-        Each value has exactly the input's dtype and a shape that the file allows; results are copies.
-        raises InvalidArgumentError for other values, what operators raise, RuntimeError (errors.OpError, too) with what
-        the run time said where it fails
+        Each value has exactly the input's dtype and a shape that the file allows; results are copies. raises
+        InvalidArgumentError for other values, the errors of operators, RuntimeError (errors.OpError, too) with the run
+        time's messages if it fails
         """
         number, signature = self._signature(signature_key)
         values = ordered_values(signature, inputs)
@@ -301,7 +301,7 @@ class CompiledModel:
     def run_by_name(
         self, signature_key: str, input_map: Mapping[str, TensorBuffer], output_map: Mapping[str, TensorBuffer]
     ) -> None:
-        """As run_by_index, by names."""
+        """Run a signature between buffers by name; see run_by_index."""
         number, signature = self._signature(signature_key)
         check_names(signature.inputs, input_map, "inputs")
         check_names(signature.outputs, output_map, "outputs")
@@ -326,7 +326,7 @@ class CompiledModel:
     # ---- the end ----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Give everything back to the run time; it cannot run any more. Happens by itself at the end."""
+        """Release the run time's objects; the model cannot run afterwards. Happens automatically on deletion."""
         if self._finalizer.alive:
             with self._alone:
                 for signature in self._signatures:
@@ -350,7 +350,7 @@ def _names(signature: ModelSignature) -> dict[str, list[str]]:
 
 
 def _buffers(signature: ModelSignature) -> BufferBinding:
-    """Buffers for a run. A tensor has one memory: it may be an input and an output, or an output twice."""
+    """Return buffers for a run. A tensor has one memory: it may be both input and output, or an output twice."""
     first: dict[int, TensorBuffer] = {}
 
     def made(p: SignatureTensor) -> TensorBuffer:

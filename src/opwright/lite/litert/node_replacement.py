@@ -35,10 +35,12 @@ _CUSTOM = int(schema.BuiltinOperator.CUSTOM)
 
 
 class ReplacedNode(NamedTuple):
-    """A node that is given to the run time. code: its name there; name: of its operator; place: where it is, in words.
+    """A node that the run time calls Opwright for.
 
-    model: of this node alone; its inputs are the tensors whose values the run time passes. passed: for each that it
-    passes, the input of the model that it is: one tensor may stand several times.
+    code: its unique name. name: of its operator. place: its position as text.
+
+    model: of this node alone; its inputs are the tensors whose values the run time passes. passed: for each argument of
+    the run time, the index of the model's input: one tensor may be passed several times.
     """
 
     code: str
@@ -50,7 +52,7 @@ class ReplacedNode(NamedTuple):
 
 
 class PreparedModel(NamedTuple):
-    """model: to hand over; changed: whether it is another than the one that was given; resolver: with the operators."""
+    """A model for the run time. model. changed: whether it differs from the original. resolver: with the operators."""
 
     model: Model
     changed: bool
@@ -59,15 +61,15 @@ class PreparedModel(NamedTuple):
 
 
 def replace_custom_nodes(model: Model, custom_ops: CustomOps) -> PreparedModel:
-    """What the official run time is handed of a verified model, and the nodes that it is given kernels for.
+    """Return the form of a verified model for the official run time, with the nodes that Opwright computes.
 
-    raises NotFoundError (a RuntimeError, too) listing custom operators that nobody has in the version of the file,
+    raises NotFoundError (a RuntimeError, too) listing custom operators without a kernel in the file's version,
     UnimplementedError for tensors that the run time does not pass
     """
-    given = with_customs(_EmptyResolver(), custom_ops)
+    user_ops = with_customs(_EmptyResolver(), custom_ops)
     resolver = with_customs(default_resolver(), custom_ops)
     codes = resolve(model, _CustomOpsOnly(resolver))
-    ours = [_is_ours(r, given) for r in codes]
+    ours = [_is_ours(r, user_ops) for r in codes]
     _check_resolved(model, codes, resolver)
     nodes: list[ReplacedNode] = []
     names = {code.custom_code for code in model.operator_codes}
@@ -81,20 +83,20 @@ def replace_custom_nodes(model: Model, custom_ops: CustomOps) -> PreparedModel:
             if ours[op.opcode_index]:
                 where = node_location(number, index)
                 name = codes[op.opcode_index].name
-                kept, single = _single_node_model(model, subgraph, op, name, where)
+                passed, single = _single_node_model(model, subgraph, op, name, where)
                 alone = uses[name] == 1 and model.operator_codes[op.opcode_index].version == 1
                 new = name
-                if not alone or kept != list(op.inputs) or _is_taken(name):
+                if not alone or passed != list(op.inputs) or _is_taken(name):
                     new, changed = _new_name(f"{name}@{number}.{index}", names), True
                     op = copy.copy(op)
-                    op.opcode_index, op.inputs = len(operator_codes), np.array(kept, np.int32)
+                    op.opcode_index, op.inputs = len(operator_codes), np.array(passed, np.int32)
                     operator_codes.append(
                         objects.OperatorCode(
                             builtin_code=_CUSTOM, deprecated_builtin_code=_CUSTOM, custom_code=new, version=1
                         )
                     )
-                first = list(dict.fromkeys(kept))
-                nodes.append(ReplacedNode(new, name, number, where, single, tuple(map(first.index, kept))))
+                first = list(dict.fromkeys(passed))
+                nodes.append(ReplacedNode(new, name, number, where, single, tuple(map(first.index, passed))))
             operators.append(op)
         subgraph = copy.copy(subgraph)
         subgraph.operators = operators
@@ -106,14 +108,14 @@ def replace_custom_nodes(model: Model, custom_ops: CustomOps) -> PreparedModel:
 
 
 class _EmptyResolver(OpResolver):
-    """Behind what a person gave: nothing."""
+    """A resolver without operators."""
 
     def find_op(self, op: Any, version: int = 1) -> None:
         return None
 
 
 class _CustomOpsOnly(OpResolver):
-    """Custom operators as another resolver has them; builtin ones are the official run time's."""
+    """The custom operators of another resolver; builtin ones belong to the official run time."""
 
     def __init__(self, resolver: OpResolver) -> None:
         self._resolver = resolver
@@ -128,13 +130,13 @@ class _CustomOpsOnly(OpResolver):
 _THEIRS = Registration()
 
 
-def _is_ours(code: Resolved, given: OpResolver) -> bool:
-    """Whether the nodes of an operator code are computed here; their version may stand in their options."""
+def _is_ours(code: Resolved, user_ops: OpResolver) -> bool:
+    """Return whether Opwright computes the nodes of an operator code; their options may specify the version."""
     if not code.is_custom:
         return False
     if code.name not in OFFICIAL_CUSTOMS:
         return True
-    return any(given.find_custom(code.name, v) is not None for v in (code.version, *code.carried))
+    return any(user_ops.find_custom(code.name, v) is not None for v in (code.version, *code.carried))
 
 
 def _check_resolved(model: Model, codes: list[Resolved], resolver: OpResolver) -> None:
@@ -153,23 +155,23 @@ def _check_resolved(model: Model, codes: list[Resolved], resolver: OpResolver) -
 
 
 def _is_taken(name: str) -> bool:
-    """Whether the run time does something of its own with a name: for Flex operators it asks for another library."""
+    """Return whether the run time treats a name specially: for Flex operators it requires another library."""
     return name in OFFICIAL_CUSTOMS or name in _STUBS or name.startswith("Flex")
 
 
-def _new_name(wanted: str, names: set[str | None]) -> str:
-    wanted = f"ow.{wanted}" if wanted.startswith("Flex") else wanted
-    while wanted in names:
-        wanted += "'"
-    names.add(wanted)
-    return wanted
+def _new_name(name: str, names: set[str | None]) -> str:
+    name = f"ow.{name}" if name.startswith("Flex") else name
+    while name in names:
+        name += "'"
+    names.add(name)
+    return name
 
 
 def _single_node_model(model: Model, subgraph: Any, op: Any, name: str, where: str) -> tuple[list[int], Model]:
-    """The inputs of a node that the run time passes, and the model of this node alone, whose inputs these are."""
+    """Return the inputs of a node that the run time passes, and the model of this node, with these inputs."""
     buffers = [objects.Buffer()]
     tensors: list[Any] = []
-    at: dict[int, int] = {-1: -1}
+    new_index: dict[int, int] = {-1: -1}
     indices = [int(i) for i in (*op.inputs, *op.outputs, *op.intermediates)]
     for i in dict.fromkeys(i for i in indices if i >= 0):
         t = copy.copy(subgraph.tensors[i])
@@ -178,34 +180,34 @@ def _single_node_model(model: Model, subgraph: Any, op: Any, name: str, where: s
         if data is not None:
             t.buffer = len(buffers)
             buffers.append(objects.Buffer(data=data))
-        at[i] = len(tensors)
+        new_index[i] = len(tensors)
         tensors.append(t)
         _check_kept(t, name, where)
         if data is None:
             _check_passed(t, name, where)
-    kept = [i for i in map(int, op.inputs) if i >= 0 and not tensors[at[i]].buffer]
+    passed = [i for i in map(int, op.inputs) if i >= 0 and not tensors[new_index[i]].buffer]
     alone = copy.copy(op)
     alone.opcode_index = 0
     alone.inputs, alone.outputs, alone.intermediates = (
-        _mapped(part, at) for part in (op.inputs, op.outputs, op.intermediates)
+        _mapped(part, new_index) for part in (op.inputs, op.outputs, op.intermediates)
     )
     single = objects.SubGraph(
         tensors=tensors,
-        inputs=_mapped(dict.fromkeys(kept), at),
+        inputs=_mapped(dict.fromkeys(passed), new_index),
         outputs=alone.outputs,
         operators=[alone],
         name=f"{name} {where}",
     )
     code = copy.copy(model.operator_codes[op.opcode_index])
-    return kept, Model(operator_codes=[code], subgraphs=[single], buffers=buffers)
+    return passed, Model(operator_codes=[code], subgraphs=[single], buffers=buffers)
 
 
-def _mapped(indices: Iterable[Any], at: dict[int, int]) -> np.ndarray:
-    return np.array([at[int(i)] for i in indices], np.int32)
+def _mapped(indices: Iterable[Any], new_index: dict[int, int]) -> np.ndarray:
+    return np.array([new_index[int(i)] for i in indices], np.int32)
 
 
 def _check_kept(t: Any, name: str, where: str) -> None:
-    """Raises UnimplementedError for a tensor that a model of one node cannot have."""
+    """Raise UnimplementedError for a tensor that a model of one node cannot have."""
     why = None
     if t.is_variable:
         why = "keeps its elements from run to run"
@@ -222,7 +224,7 @@ def _check_kept(t: Any, name: str, where: str) -> None:
 
 
 def _check_passed(t: Any, name: str, where: str) -> None:
-    """Raises UnimplementedError for a tensor that the run time does not pass to operators that it is given."""
+    """Raise UnimplementedError for a tensor that the run time does not pass to custom operators."""
     kind = getattr(t.type, "name", str(t.type))
     dtype = types.BY_NAME.get(kind)
     if dtype is None or element_type(dtype) is None:

@@ -22,7 +22,7 @@ from .library import HANDLE, SIZE, check, library
 
 
 class SignatureTensor:
-    """An input or an output. shape: as it is now; the file's has -1 where sizes may differ from run to run."""
+    """An input or an output. shape: the current one; the file's has -1 for sizes that may vary between runs."""
 
     def __init__(self, name: str, tensor: Tensor, is_input: bool) -> None:
         self.name, self.tensor, self.shape = name, tensor, tensor.shape
@@ -31,20 +31,20 @@ class SignatureTensor:
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether a size may differ from run to run."""
+        """Whether a size may vary between runs."""
         return -1 in self.signature
 
     def takes(self, shape: tuple[int, ...]) -> bool:
-        """Whether a run may have this shape."""
+        """Return whether a run may have this shape."""
         return len(shape) == len(self.signature) and all(s in (-1, n) for s, n in zip(self.signature, shape))
 
     def details(self) -> dict[str, Any]:
-        """As the interpreter's."""
-        found = tensor_details(self.tensor)
-        return {**found, "name": self.tensor.name, "shape": np.array(self.shape, np.int32)}
+        """Return the interpreter's details, with the current shape."""
+        details = tensor_details(self.tensor)
+        return {**details, "name": self.tensor.name, "shape": np.array(self.shape, np.int32)}
 
     def brief(self) -> dict[str, Any]:
-        """As the wheel's own compiled model has them."""
+        """Return the details of the wheel's own compiled model."""
         return {
             "name": self.tensor.name,
             "index": self.tensor.index,
@@ -54,9 +54,9 @@ class SignatureTensor:
 
 
 class ModelSignature:
-    """A signature: its key, None where the model has none, and its inputs and outputs in order.
+    """A signature: its key, None if the model has none, and its inputs and outputs in order.
 
-    allocated: whether the run time has made ready for the inputs' shapes; told: whether it has run with them
+    allocated: whether the run time is prepared for the inputs' shapes. told: whether it has run with them
     """
 
     def __init__(self, key: str | None, inputs: list[SignatureTensor], outputs: list[SignatureTensor]) -> None:
@@ -66,7 +66,7 @@ class ModelSignature:
         self.held: Any = None  # the buffers of the last run: the run time knows their memory
 
     def input(self, which: int | str) -> int:
-        """The number of an input, by number or name. Raises InvalidArgumentError."""
+        """Return the index of an input, by index or name. Raises InvalidArgumentError."""
         names = [p.name for p in self.inputs]
         if isinstance(which, str) and which in names:
             return names.index(which)
@@ -78,13 +78,13 @@ class ModelSignature:
 
 
 def signatures_of(handle: int, model: Model) -> list[ModelSignature]:
-    """The signatures of a loaded model; where it has none, one of the main subgraph, by the tensors' names.
+    """Return the signatures of a loaded model, or one for the main subgraph, with the tensors' names.
 
-    handle: the run time's model, which knows the order; model: the same as objects
+    handle: the run time's model, which determines the order. model: the same as objects
     """
     count = ctypes.c_size_t()
     check(library().GetNumModelSignatures(handle, ctypes.byref(count)), "counting signatures")
-    found = []
+    signatures = []
     for i in range(count.value):
         signature = HANDLE()
         check(library().GetModelSignature(handle, i, ctypes.byref(signature)), "reading a signature")
@@ -101,8 +101,8 @@ def signatures_of(handle: int, model: Model) -> list[ModelSignature]:
             else:
                 indices = [int(t) for t in (main.inputs if is_input else main.outputs)]
             parts.append([SignatureTensor(name, _tensor(model, main, t), is_input) for name, t in zip(names, indices)])
-        found.append(ModelSignature(None if definition is None else key, *parts))
-    return found
+        signatures.append(ModelSignature(None if definition is None else key, *parts))
+    return signatures
 
 
 def _tensor(model: Model, subgraph: Any, index: int) -> Tensor:
@@ -118,11 +118,11 @@ def _names(signature: Any, side: str) -> list[str]:
 
 
 def _all_names(indices: list[int], by_name: dict[str, int]) -> list[str]:
-    """A name for each of these tensors: of one that stands several times the run time says one name each time."""
-    left: dict[int, list[str]] = {}
+    """Return a name for each of these tensors; the run time repeats one name for a tensor with several."""
+    names: dict[int, list[str]] = {}
     for name, index in by_name.items():
-        left.setdefault(index, []).append(name)
-    return [left[i].pop(0) if len(left[i]) > 1 else left[i][0] for i in indices]
+        names.setdefault(index, []).append(name)
+    return [names[i].pop(0) if len(names[i]) > 1 else names[i][0] for i in indices]
 
 
 def _text(function: Callable[..., int], *arguments: Any) -> str:

@@ -1,12 +1,12 @@
-"""Libraries that were built, kept between processes.
+"""Cache of built libraries, shared between processes.
 
-Lives here: `find`, `store`: a library by its key, as long as the files that it was made of are what they were.
-Not here: building (toolchain.py); kernels of models are kept by compiler/cache.py.
+Lives here: `find`, `store`: a library by its key, valid as long as its sources are unchanged.
+Not here: building (toolchain.py); kernels of models (compiler/cache.py).
 
-A note, under the key, says which library it is, its digest, and the digests of the files that it was made of. The note
-is authenticated (core/private_files.py), so a library that is damaged, foreign or that of another key counts as missing
-and never gets as far as the loader. A library's name has its content in it, since a loader that has loaded a name once
-does not look at the file again. Both are replaced whole: processes may share the folder.
+A note, under the key, holds the library's name and digest, and the digests of the files that it was built from. The
+note is authenticated (core/private_files.py), so a damaged or foreign library, or one of another key, counts as missing
+and is never loaded. A library's name contains its digest, since a loader that has loaded a name once does not read the
+file again. Both files are replaced atomically: processes may share the folder.
 """
 
 from __future__ import annotations
@@ -98,21 +98,21 @@ def _write(files: PrivateFolder, key: str, name: str, content: bytes, made_of: S
     return folder / file
 
 
-def _shrink(folder: Path, kept: Path) -> None:
+def _shrink(folder: Path, current: Path) -> None:
     """Remove leftovers of killed writers, and the oldest libraries above the size limit.
 
     A process that has loaded a library does not need its name. There are a few dozen, each built by a compiler, so the
     cost of this is negligible.
     """
     remove_leftovers(folder)
-    found = [(path.stat(), path) for path in folder.iterdir() if path.suffix in _LIBRARIES and path != kept]
-    total = sum(stat.st_size for stat, _ in found)
-    for stat, path in sorted(found, key=lambda item: max(item[0].st_atime, item[0].st_mtime)):
+    libraries = [(path.stat(), path) for path in folder.iterdir() if path.suffix in _LIBRARIES and path != current]
+    total = sum(stat.st_size for stat, _ in libraries)
+    for stat, path in sorted(libraries, key=lambda item: max(item[0].st_atime, item[0].st_mtime)):
         if total <= MOST_BYTES:
             break
-        for gone in (path, *folder.glob(f"{path.stem.rsplit('-', 1)[-1]}*{_NOTE}")):
+        for stale in (path, *folder.glob(f"{path.stem.rsplit('-', 1)[-1]}*{_NOTE}")):
             with contextlib.suppress(OSError):
-                gone.unlink()
+                stale.unlink()
         total -= stat.st_size
 
 

@@ -1,12 +1,12 @@
-"""A running subgraph as C sees it: one TfLiteContext with its tensors, kept in step with the run time's.
+"""A running subgraph as C sees it: a TfLiteContext with its tensors, synchronized with the run time's.
 
-Lives here: `NativeContext`: describing tensors to C.
-Not here: layouts (records.py), taking over what C changed (c_state.py), nodes and when methods are called
-(registration.py), what C calls (callbacks.py).
+Lives here: `NativeContext`, which writes tensors to C.
+Not here: layouts (records.py), reading changes by C (c_state.py), nodes and calls of their methods (registration.py),
+callbacks (callbacks.py).
 
-Tensors that C adds keep their index and live as long as the subgraph: operators remember indices. Memory belongs to
-the run time; a tensor's field `allocation` repeats its address, so that the provider never frees it. What C allocates
-itself for a dynamic tensor is copied and freed when the method returns.
+Tensors that C adds keep their index and live as long as the subgraph, as operators store indices. Memory belongs to the
+run time; a tensor's field `allocation` repeats its address, so that the provider never frees it. Memory that C itself
+allocates for a dynamic tensor is copied and freed when the method returns.
 """
 
 from __future__ import annotations
@@ -124,9 +124,9 @@ class NativeContext:
         first, subgraph = len(self.tensors), self.subgraph
         self.grow(first + count)
         for i in range(first, first + count):
-            made = Tensor(len(subgraph.tensors), "", None, (), ARENA)
-            subgraph.tensors.append(made)
-            self.tensors.append(made)
+            tensor = Tensor(len(subgraph.tensors), "", None, (), ARENA)
+            subgraph.tensors.append(tensor)
+            self.tensors.append(tensor)
             c = self.array[i]
             c.allocation_type, c.buffer_handle, c.dims = records.ARENA_RW, -1, self.arrays.ints(())
         self.context.tensors_size = len(self.tensors)
@@ -147,9 +147,9 @@ class NativeContext:
 
     def text(self, content: bytes) -> int:
         """Return the address of a zero-terminated copy of bytes that lives as long as this object."""
-        held = C.create_string_buffer(content)
-        self._kept.append(held)
-        return C.addressof(held)
+        buffer = C.create_string_buffer(content)
+        self._kept.append(buffer)
+        return C.addressof(buffer)
 
     def _describe(self, i: int) -> None:
         """Fill in a tensor of the file: its constant fields, and its present state."""
@@ -221,14 +221,14 @@ class NativeContext:
         """Write a tensor's sizes and bytes to C."""
         t, c = self.tensors[i], self.array[i]
         rank = len(t.shape)
-        at = c.dims
-        if at and C.c_int32.from_address(at).value == rank:
-            (C.c_int32 * rank).from_address(at + 4)[:] = [*t.shape]
+        address = c.dims
+        if address and C.c_int32.from_address(address).value == rank:
+            (C.c_int32 * rank).from_address(address + 4)[:] = [*t.shape]
         else:
-            self.arrays.free(at)
+            self.arrays.free(address)
             c.dims = self.arrays.ints(t.shape)
-        known = t._dtype is not None and not (i >= self.subgraph.file_tensors and i not in self.sized)
-        c.bytes = bytes_in_c(t) if known and not t.is_object else 0
+        has_shape = t._dtype is not None and not (i >= self.subgraph.file_tensors and i not in self.sized)
+        c.bytes = bytes_in_c(t) if has_shape and not t.is_object else 0
 
     def has_shape(self, shape: int) -> bool:
         """Return whether a TfLiteIntArray is the `dims` of some tensor."""

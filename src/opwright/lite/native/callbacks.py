@@ -132,23 +132,23 @@ def _add_tensors(context: int, count: int, first: Any) -> int:
         native = mirror.current
         if mirror.host.step not in (records.INIT, records.PREPARE, records.INVOKE) or native is None:
             raise FailedPreconditionError(what="tensors are added outside of init, prepare and invoke")
-        made = mirror.add(count)
-        native.added += range(made, made + count)
+        start = mirror.add(count)
+        native.added += range(start, start + count)
         if first:
-            first[0] = made
+            first[0] = start
 
     return _status_of(context, add)
 
 
-def _metadata(context: int, name: bytes | None, at: Any, size: Any) -> int:
+def _metadata(context: int, name: bytes | None, address: Any, size: Any) -> int:
     mirror = _contexts.get(context)
-    found = None if mirror is None or not name else mirror.metadata(name)
-    if found is None:
+    entry = None if mirror is None or not name else mirror.metadata(name)
+    if entry is None:
         return records.ERROR  # which is no failure: an operator may ask for what is not there
-    if at:
-        at[0] = found[0]
+    if address:
+        address[0] = entry[0]
     if size:
-        size[0] = found[1]
+        size[0] = entry[1]
     return records.OK
 
 
@@ -162,8 +162,8 @@ def resize(mirror: NativeContext, i: int, shape: int | None) -> int:
     raises InvalidArgumentError, FailedPreconditionError, ResourceExhaustedError; the caller then still owns the array
     """
     t, subgraph, native = mirror.tensors[i], mirror.subgraph, mirror.current
-    step, file = mirror.host.step, i < subgraph.file_tensors
-    if step not in (records.PREPARE, records.INVOKE) or native is None:
+    phase, file = mirror.host.step, i < subgraph.file_tensors
+    if phase not in (records.PREPARE, records.INVOKE) or native is None:
         raise FailedPreconditionError(what=f"tensor {t.name!r} is resized outside of prepare and invoke")
     if not shape:
         raise InvalidArgumentError(
@@ -197,7 +197,7 @@ def resize(mirror: NativeContext, i: int, shape: int | None) -> int:
             raise InvalidArgumentError(
                 what=f"tensor {i} was added and has no type yet", do="set its type before its shape"
             )
-        if step == records.INVOKE and file and tuple(sizes) != t.shape and not mirror.is_dynamic(t):
+        if phase == records.INVOKE and file and tuple(sizes) != t.shape and not mirror.is_dynamic(t):
             raise FailedPreconditionError(
                 what=f"tensor {t.name!r} got another shape in invoke",
                 found=sizes,

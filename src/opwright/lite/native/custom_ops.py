@@ -1,13 +1,15 @@
-"""`load_custom_ops`: the operators of a shared library as registrations by name.
+"""Custom operators in C and C++ as registrations, from a shared library or from sources.
 
-Lives here: calling entry points, telling the forms of a registration apart, what an operator is called.
-Not here: opening libraries (library.py), names of functions (entry_points.py), running operators (registration.py).
+Lives here: `load_custom_ops`, `build_custom_ops`; calls of entry points, detection of a registration's layout, names of
+operators.
+Not here: opening libraries (library.py), building them (toolchain.py), names of functions (entry_points.py), running
+operators (registration.py).
 
-A function without arguments gives a registration: a TfLiteRegistration by value or by address, or a TfLiteOperator
-(TfLiteRegistrationExternal in older headers). Of a record by address only the first 64 bytes are certain, which every
-generation of the headers has; what follows is looked at where it belongs to the same variable, and counts only if it is
-the address of an operator that this process has made. A function may as well take a MutableOpResolver and add operators
-to it: what it adds is noted by the provider, whichever function is called (provider/entries.c).
+A function without parameters returns a registration: a TfLiteRegistration by value or by address, or a TfLiteOperator
+(TfLiteRegistrationExternal in older headers). Only the first 64 bytes of a record by address are common to all versions
+of the headers; the field after them is read if it belongs to the same variable, and counts only if it is the address of
+an operator that this process has created. Alternatively a function takes a MutableOpResolver and adds operators to it:
+the provider records these (provider/entries.c).
 """
 
 from __future__ import annotations
@@ -54,20 +56,20 @@ def load_custom_ops(
     """
     library = open_library_with_provider(path)
     functions = [] if library.file is None else library.file.functions()
-    found: dict[str, Registration] = {}
+    registrations: dict[str, Registration] = {}
     for name, entry in _wanted(ops, library, functions):
         symbol = entry if library.file is None else find_entry(entry, functions, library.path)
-        for made in _registrations(library, symbol, name):
-            known = found.get(made.name)
-            if known is None:
-                found[made.name] = made
-            elif not _same(known, made):
+        for registration in _registrations(library, symbol, name):
+            existing = registrations.get(registration.name)
+            if existing is None:
+                registrations[registration.name] = registration
+            elif not _same(existing, registration):
                 raise InvalidArgumentError(
-                    what=f"{library.path}: two functions give an operator {made.name!r}",
-                    found=f"{known.entry}, {made.entry}",  # type: ignore[attr-defined]
+                    what=f"{library.path}: two functions give an operator {registration.name!r}",
+                    found=f"{existing.entry}, {registration.entry}",  # type: ignore[attr-defined]
                     do='name them: load_custom_ops(path, {"Name": "Function", ...})',
                 )
-    return found
+    return registrations
 
 
 def open_library_with_provider(path: str | os.PathLike[str]) -> OperatorLibrary:
@@ -128,28 +130,28 @@ def _registrations(library: OperatorLibrary, symbol: str, name: str | None) -> l
     """Return the registrations from a function: one, with this name if not None; or all that it adds to a resolver, or
     the one of this name among them."""
     where = f"{library.path}: {display_name(symbol)}"
-    found = _records_of(library, symbol, where)
-    if name is not None and len(found) > 1:
-        named = [r for r in found if r.name == name]
+    records = _records_of(library, symbol, where)
+    if name is not None and len(records) > 1:
+        named = [r for r in records if r.name == name]
         if not named:
             raise NotFoundError(
                 what=f"{where} adds no operator {name!r}",
-                found=", ".join(str(r.name) for r in found),
+                found=", ".join(str(r.name) for r in records),
                 wanted="the name of one of these",
                 do=f"load_custom_ops(path, [{display_name(symbol)!r}]) for all of them",
             )
-        found = named
-    return [_registration(library, symbol, name, record, where) for record in found]
+        records = named
+    return [_registration(library, symbol, name, record, where) for record in records]
 
 
 def _registration(
-    library: OperatorLibrary, symbol: str, name: str | None, found: _Record, where: str
+    library: OperatorLibrary, symbol: str, name: str | None, entry: _Record, where: str
 ) -> NativeRegistration:
     native = provider()
-    _check_functions(found.record, where)
-    own, version = None, max(found.record.version, 1)  # of a classic record: 0 where nothing is said
-    if found.operator is not None:
-        operator = COperator.from_address(found.operator)
+    _check_functions(entry.record, where)
+    own, version = None, max(entry.record.version, 1)  # of a classic record: 0 where nothing is said
+    if entry.operator is not None:
+        operator = COperator.from_address(entry.operator)
         own = operator.custom_name.decode(errors="replace") if operator.custom_name else None
         version = operator.version
         if version < 1:
@@ -157,19 +159,19 @@ def _registration(
                 what=f"{where} gives an operator of a version that is none", found=version, wanted="1 or more"
             )
         _check_functions(operator, where, "_with_data")
-    if not native.ow_has_invoke(C.addressof(found.record)):
+    if not native.ow_has_invoke(C.addressof(entry.record)):
         raise InvalidArgumentError(
-            what=f"{where} gives a record without invoke", found=_given(found), wanted="at least an invoke function"
+            what=f"{where} gives a record without invoke", found=_given(entry), wanted="at least an invoke function"
         )
-    called = name or found.name or own or operator_name(symbol)
+    called = name or entry.name or own or operator_name(symbol)
     return NativeRegistration(
         native,
-        found.record,
+        entry.record,
         called,
-        found.version or version,
+        entry.version or version,
         library.path,
         display_name(symbol),
-        (library, found.kept),
+        (library, entry.kept),
     )
 
 
@@ -213,7 +215,7 @@ def _added(where: str) -> list[_Record]:
     raises InvalidArgumentError for builtin operators, whose kernels belong to the interpreter
     """
     first = C.POINTER(CAdded)()
-    found: dict[str, _Record] = {}
+    records: dict[str, _Record] = {}
     for one in first[: provider().ow_added(C.byref(first))]:
         if one.name is None:
             raise InvalidArgumentError(
@@ -236,11 +238,11 @@ def _added(where: str) -> list[_Record]:
         operator = int.from_bytes(more or b"", sys.byteorder)
         if operator and provider().ow_is_operator(operator):
             record.registration_external = operator
-        found[name] = _Record(record, record.registration_external, None, name, version)
-    return list(found.values())
+        records[name] = _Record(record, record.registration_external, None, name, version)
+    return list(records.values())
 
 
-def _returned(library: OperatorLibrary, symbol: str, where: str, buffer: Any, at: int | None) -> _Record:
+def _returned(library: OperatorLibrary, symbol: str, where: str, buffer: Any, address: int | None) -> _Record:
     """Return the registration that a function returned: by value in `buffer`, or by address."""
     native = provider()
     if buffer is not None:
@@ -254,47 +256,47 @@ def _returned(library: OperatorLibrary, symbol: str, where: str, buffer: Any, at
         if record.registration_external and not native.ow_is_operator(record.registration_external):
             raise _wrong(where, "registration_external", record.registration_external)
         return _Record(record, record.registration_external, buffer)
-    if at is None:
+    if address is None:
         raise InvalidArgumentError(what=f"{where} returned null", wanted="a registration")
-    if native.ow_is_operator(at):
+    if native.ow_is_operator(address):
         record = CRegistration()
-        native.ow_operator_registration(at, C.addressof(record))
-        return _Record(record, at, None)
-    return _by_address(library, symbol, where, at)
+        native.ow_operator_registration(address, C.addressof(record))
+        return _Record(record, address, None)
+    return _by_address(library, symbol, where, address)
 
 
-def _by_address(library: OperatorLibrary, symbol: str, where: str, at: int) -> _Record:
+def _by_address(library: OperatorLibrary, symbol: str, where: str, address: int) -> _Record:
     """Return the record at an address: the fields common to all headers, and its operator if that is valid."""
     native = provider()
-    content = _bytes_at(at, COMMON_BYTES)
-    if content is None or at % _BY_ADDRESS:
+    content = _bytes_at(address, COMMON_BYTES)
+    if content is None or address % _BY_ADDRESS:
         raise InvalidArgumentError(
             what=f"{where} returned what is no address of a record",
-            found=hex(at),
+            found=hex(address),
             wanted="a TfLiteRegistration*, or a TfLiteOperator* of TfLiteOperatorCreate",
             do="does it return a pointer, and take no arguments?",
         )
     record = CRegistration.from_buffer_copy(content.ljust(C.sizeof(CRegistration), b"\0"))
     base = library.base(symbol)
-    extent = library.file.extent(at - base) if library.file is not None and base is not None else None
+    extent = library.file.extent(address - base) if library.file is not None and base is not None else None
     bare = not any(getattr(record, m) for m in METHODS)
     if (extent or 0) >= COMMON_BYTES + _BY_ADDRESS or (extent is None and bare):
-        more = _bytes_at(at + COMMON_BYTES, _BY_ADDRESS)
+        more = _bytes_at(address + COMMON_BYTES, _BY_ADDRESS)
         operator = int.from_bytes(more or b"", sys.byteorder)
         if operator and native.ow_is_operator(operator):
             record.registration_external = operator
     return _Record(record, record.registration_external, None)
 
 
-def _bytes_at(at: int, size: int) -> bytes | None:
+def _bytes_at(address: int, size: int) -> bytes | None:
     """Return bytes of this process's memory; None for an invalid address."""
     try:
         with open("/proc/self/mem", "rb", 0) as memory:
-            memory.seek(at)
-            found = memory.read(size)
-            return found if len(found) == size else None
+            memory.seek(address)
+            content = memory.read(size)
+            return content if len(content) == size else None
     except (FileNotFoundError, PermissionError):
-        return C.string_at(at, size)
+        return C.string_at(address, size)
     except (OSError, ValueError, OverflowError):
         return None
 
@@ -304,15 +306,15 @@ def _check_functions(record: Any, where: str, ending: str = "") -> None:
     code = _code_ranges()
     for method in METHODS:
         for field in dict.fromkeys((method, method + ending)):
-            at = getattr(record, field)
-            if at and code and not any(start <= at < end for start, end in code):
-                raise _wrong(where, field, at)
+            address = getattr(record, field)
+            if address and code and not any(start <= address < end for start, end in code):
+                raise _wrong(where, field, address)
 
 
-def _wrong(where: str, field: str, at: int) -> InvalidArgumentError:
+def _wrong(where: str, field: str, address: int) -> InvalidArgumentError:
     return InvalidArgumentError(
         what=f"{where} gives a record of another layout: its {field} is nothing that was made for that",
-        found=hex(at),
+        found=hex(address),
         wanted="a TfLiteRegistration: init, free, prepare, invoke, profiling_string, builtin_code, custom_name, "
         "version, registration_external, ...",
         do="compile it against the headers in lite.include_dir()",
@@ -324,17 +326,17 @@ def _code_ranges() -> list[tuple[int, int]]:
     ranges = []
     with contextlib.suppress(OSError), open("/proc/self/maps") as maps:
         for line in maps:
-            places, rights = line.split(maxsplit=2)[:2]
+            addresses, rights = line.split(maxsplit=2)[:2]
             if "x" in rights:
-                start, end = places.split("-")
+                start, end = addresses.split("-")
                 ranges.append((int(start, 16), int(end, 16)))
     return ranges
 
 
-def _given(found: _Record) -> str:
-    named = [m for m in METHODS if getattr(found.record, m)]
-    if found.operator is not None:
-        operator = COperator.from_address(found.operator)
+def _given(record: _Record) -> str:
+    named = [m for m in METHODS if getattr(record.record, m)]
+    if record.operator is not None:
+        operator = COperator.from_address(record.operator)
         named += [
             f"{m} of its operator" for m in METHODS if getattr(operator, m) or getattr(operator, f"{m}_with_data")
         ]

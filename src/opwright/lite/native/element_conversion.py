@@ -1,9 +1,9 @@
-"""Elements whose form in C is another than here: strings, and types of less than a byte.
+"""Conversion of elements whose encoding in C differs: strings, and types below a byte.
 
 Lives here: `is_converted`, both directions.  Not here: the bytes of a string tensor (format/strings.py).
 
-Here a string tensor is an array of bytes objects, and an int4 takes a byte. In C a string tensor is one buffer with
-offsets, and two int4 share a byte, the first in the lower half.
+In Python a string tensor is an array of bytes objects, and an int4 takes a byte. In C a string tensor is one buffer
+with offsets, and two int4 share a byte, the first in the lower half.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def to_c(t: Tensor) -> np.ndarray:
         return np.frombuffer(bytearray(pack_strings(array.reshape(-1).tolist())), np.uint8)
     bits = PACKED[t.type.name]
     values = array.reshape(-1).astype(np.int8).view(np.uint8) & ((1 << bits) - 1)
-    each = 8 // bits
-    whole = np.zeros(-(-values.size // each) * each, np.uint8)
-    whole[: values.size] = values
-    shifted = whole.reshape(-1, each) << np.arange(0, 8, bits, dtype=np.uint8)
+    per_byte = 8 // bits
+    padded = np.zeros(-(-values.size // per_byte) * per_byte, np.uint8)
+    padded[: values.size] = values
+    shifted = padded.reshape(-1, per_byte) << np.arange(0, 8, bits, dtype=np.uint8)
     return np.bitwise_or.reduce(shifted, axis=1)
 
 

@@ -1,11 +1,11 @@
-"""Reading a shared library's file: what machine it is for, what it defines, what it lacks.
+"""ELF reader for shared libraries: target machine, exported and imported symbols.
 
-Lives here: `read_library` for ELF, and in words what a file is that is no library for this machine.
-Not here: loading one (library.py), object files of kernels (compiler/native/linking.py).
+Lives here: `read_library`; `file_kind`, a description of files of other formats.
+Not here: loading a library (library.py), object files of kernels (compiler/native/linking.py).
 
 Source: the System V gABI, chapters 4 (header, sections, symbols) and 5 (segments, dynamic section). Only 64-bit
-little-endian files are read further than their header: others do not load here. Names and sizes come from the file and
-are not trusted: what lies outside it is an error.
+little-endian files are read beyond their header: others do not load here. Names and sizes in the file are untrusted:
+a reference outside it is an error.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def read_library(path: str, content: bytes) -> LibraryFile | None:
 
 def file_kind(content: bytes) -> str:
     """Describe a file that does not start with ELF's magic bytes."""
-    known = (
+    formats = (
         (b"\xcf\xfa\xed\xfe", "a Mach-O library, for macOS"),
         (b"\xca\xfe\xba\xbe", "a Mach-O library, for macOS"),
         (b"MZ", "a Windows DLL"),
@@ -125,7 +125,7 @@ def file_kind(content: bytes) -> str:
         return "an empty file"
     if content[4:8] == b"TFL3":
         return "a .tflite model"
-    for magic, what in known:
+    for magic, what in formats:
         if content.startswith(magic):
             return what
     if content[:4096].isascii():
@@ -155,11 +155,11 @@ def _read(path: str, content: bytes) -> LibraryFile:
         )
     header = _HEADER.unpack_from(content)
     segments_at, sections_at, _, _, segment_size, segments, section_size, sections, _ = header[5:]
-    found, dynamic = LibraryFile(), b""
+    library, dynamic = LibraryFile(), b""
     for i in range(segments):
-        what, _, offset, at, _, file_size, size, _ = _SEGMENT.unpack_from(content, segments_at + i * segment_size)
+        what, _, offset, address, _, file_size, size, _ = _SEGMENT.unpack_from(content, segments_at + i * segment_size)
         if what == _LOAD:
-            found.segments.append(Segment(at, size, offset))
+            library.segments.append(Segment(address, size, offset))
         elif what == _DYNAMIC_SEGMENT:
             dynamic = _bytes(content, offset, file_size)
     rows = [_SECTION.unpack_from(content, sections_at + i * section_size) for i in range(sections)]
@@ -168,49 +168,49 @@ def _read(path: str, content: bytes) -> LibraryFile:
         if kind in (_DYNSYM, _SYMTAB, _DYNAMIC):
             names = _bytes(content, rows[link][4], rows[link][5])
             if kind == _DYNAMIC:
-                _read_needed(_bytes(content, offset, size), names, found)
+                _read_needed(_bytes(content, offset, size), names, library)
             else:
-                _read_symbols(_bytes(content, offset, size), names, found, kind == _DYNSYM)
+                _read_symbols(_bytes(content, offset, size), names, library, kind == _DYNSYM)
     if dynamic and not any(row[1] == _DYNSYM for row in rows):
-        _read_dynamic(content, dynamic, found)
-    return found
+        _read_dynamic(content, dynamic, library)
+    return library
 
 
-def _read_dynamic(content: bytes, dynamic: bytes, found: LibraryFile) -> None:
+def _read_dynamic(content: bytes, dynamic: bytes, library: LibraryFile) -> None:
     """Read a file without section headers by its dynamic section, as the system's loader does."""
     usable = len(dynamic) // 16 * 16
     rows = [(tag, value) for tag, value in struct.iter_unpack("<QQ", dynamic[:usable])]
     tags = dict(rows[: next((i for i, row in enumerate(rows) if row[0] == 0), len(rows))])
     if _SYMBOLS not in tags or _NAMES not in tags:
         return
-    names = _bytes(content, _offset(found, tags[_NAMES]), tags.get(_NAMES_SIZE, 0))
-    _read_needed(dynamic, names, found)
-    size = _count_of_symbols(content, found, tags) * _SYMBOL.size
-    _read_symbols(_bytes(content, _offset(found, tags[_SYMBOLS]), size), names, found, True)
+    names = _bytes(content, _offset(library, tags[_NAMES]), tags.get(_NAMES_SIZE, 0))
+    _read_needed(dynamic, names, library)
+    size = _count_of_symbols(content, library, tags) * _SYMBOL.size
+    _read_symbols(_bytes(content, _offset(library, tags[_SYMBOLS]), size), names, library, True)
 
 
-def _count_of_symbols(content: bytes, found: LibraryFile, tags: dict[int, int]) -> int:
+def _count_of_symbols(content: bytes, library: LibraryFile, tags: dict[int, int]) -> int:
     """Return the number of symbols from the hash tables, as the dynamic section does not contain it."""
     if _HASH in tags:
-        (count,) = struct.unpack_from("<I", content, _offset(found, tags[_HASH]) + 4)
+        (count,) = struct.unpack_from("<I", content, _offset(library, tags[_HASH]) + 4)
         return int(count)
     if _GNU_HASH not in tags:
         return 0
-    start = _offset(found, tags[_GNU_HASH])
+    start = _offset(library, tags[_GNU_HASH])
     buckets, first, bloom, _ = struct.unpack_from("<IIII", content, start)
-    at = start + 16 + 8 * bloom
-    last = max(struct.unpack_from(f"<{buckets}I", _bytes(content, at, 4 * buckets)), default=0)
+    bucket_start = start + 16 + 8 * bloom
+    last = max(struct.unpack_from(f"<{buckets}I", _bytes(content, bucket_start, 4 * buckets)), default=0)
     if last < first:
         return int(first)
-    chains = at + 4 * buckets
+    chains = bucket_start + 4 * buckets
     while not struct.unpack_from("<I", content, chains + 4 * (last - first))[0] & 1:  # the last of its chain is odd
         last += 1
     return int(last + 1)
 
 
-def _offset(found: LibraryFile, address: int) -> int:
+def _offset(library: LibraryFile, address: int) -> int:
     """Return the file offset of an address. Raises IndexError for an address outside all segments."""
-    for segment in found.segments:
+    for segment in library.segments:
         if segment.start <= address < segment.start + segment.size:
             return segment.offset + address - segment.start
     raise IndexError(f"address {address:#x} is in no segment")
@@ -222,28 +222,28 @@ def _bytes(content: bytes, offset: int, size: int) -> bytes:
     return content[offset : offset + size]
 
 
-def _name(names: bytes, at: int) -> str:
-    return names[at : names.index(b"\0", at)].decode() if at < len(names) else ""
+def _name(names: bytes, offset: int) -> str:
+    return names[offset : names.index(b"\0", offset)].decode() if offset < len(names) else ""
 
 
-def _read_needed(content: bytes, names: bytes, found: LibraryFile) -> None:
+def _read_needed(content: bytes, names: bytes, library: LibraryFile) -> None:
     usable = len(content) // 16 * 16
-    found.needed += [
+    library.needed += [
         _name(names, value) for tag, value in struct.iter_unpack("<QQ", content[:usable]) if tag == _NEEDED
     ]
 
 
-def _read_symbols(content: bytes, names: bytes, found: LibraryFile, dynamic: bool) -> None:
+def _read_symbols(content: bytes, names: bytes, library: LibraryFile, dynamic: bool) -> None:
     for name_at, address, size, kind, binding, section in _symbols(content):
         if size and kind == _OBJECT:
-            found.objects.append(Symbol(address, size, False))
+            library.objects.append(Symbol(address, size, False))
         if not dynamic or binding == _LOCAL or not name_at:
             continue
         name = _name(names, name_at)
         if section != 0:
-            found.defined[name] = Symbol(address, size, kind in (_FUNCTION, _IFUNC))
+            library.defined[name] = Symbol(address, size, kind in (_FUNCTION, _IFUNC))
         elif binding != _WEAK:
-            found.undefined.append(name)
+            library.undefined.append(name)
 
 
 def _symbols(content: bytes) -> Iterator[tuple[int, int, int, int, int, int]]:

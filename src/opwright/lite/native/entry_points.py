@@ -1,10 +1,10 @@
-"""Names of entry points: C++'s mangled ones, and what an operator is called after its function.
+"""Names of entry points: C++ name demangling, and operators' names from their functions.
 
 Lives here: `demangled` (namespace and name of a mangled function), `find_entry`, `find_entries`, `operator_name`.
-Not here: which functions a library has (elf.py), calling them (custom_ops.py).
+Not here: a library's symbols (elf.py), calls (custom_ops.py).
 
 Source: the Itanium C++ ABI, section 5.1: `_Z`, then a name as its length and letters, or several between N and E;
-then the parameters' types, of which a lone v says that there are none.
+then the parameters' types, of which a single v means none.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ def demangled(symbol: str) -> tuple[str, str] | None:
     names (templates, operators, constructors)."""
     if not symbol.startswith("_Z"):
         return None
-    rest = symbol[2:]
-    nested = rest.startswith("N")
-    rest = rest[1:] if nested else rest.removeprefix("L")
+    remaining = symbol[2:]
+    nested = remaining.startswith("N")
+    remaining = remaining[1:] if nested else remaining.removeprefix("L")
     parts: list[str] = []
-    while rest[:1].isdigit() and (nested or not parts):
-        digits = re.match(r"\d+", rest)
+    while remaining[:1].isdigit() and (nested or not parts):
+        digits = re.match(r"\d+", remaining)
         assert digits is not None
-        size = int(digits[0]) if len(digits[0]) < 6 else len(rest) + 1
-        rest = rest[digits.end() :]
-        if size > len(rest):
+        size = int(digits[0]) if len(digits[0]) < 6 else len(remaining) + 1
+        remaining = remaining[digits.end() :]
+        if size > len(remaining):
             return None
-        parts.append(rest[:size])
-        rest = re.sub(r"^(B\d+cxx11)+", "", rest[size:])
+        parts.append(remaining[:size])
+        remaining = re.sub(r"^(B\d+cxx11)+", "", remaining[size:])
     if nested:
-        if not rest.startswith("E"):
+        if not remaining.startswith("E"):
             return None
-        rest = rest[1:]
-    if not parts or (rest[:1] == "I"):
+        remaining = remaining[1:]
+    if not parts or (remaining[:1] == "I"):
         return None
-    return "::".join(parts), rest
+    return "::".join(parts), remaining
 
 
 def may_register(letters: str) -> bool:
@@ -55,27 +55,27 @@ def may_register(letters: str) -> bool:
 
 def display_name(symbol: str) -> str:
     """Return a function's name as in source code."""
-    found = demangled(symbol)
-    return symbol if found is None else found[0]
+    parsed = demangled(symbol)
+    return symbol if parsed is None else parsed[0]
 
 
-def find_entry(wanted: str, functions: Iterable[str], library: str) -> str:
+def find_entry(name: str, functions: Iterable[str], library: str) -> str:
     """Return the symbol for a function's name: itself, or a C++ name with or without its namespaces.
 
     raises NotFoundError with the nearest names, InvalidArgumentError if several C++ functions match
     """
     functions = list(functions)
-    if wanted in functions:
-        return wanted
-    spelled = wanted.removesuffix("()").removeprefix("::")
+    if name in functions:
+        return name
+    spelled = name.removesuffix("()").removeprefix("::")
     candidates = {f: q for f in functions if (q := demangled(f)) is not None and may_register(q[1])}
-    exact = [f for f, (name, _) in candidates.items() if name == spelled]
-    loose = exact or [f for f, (name, _) in candidates.items() if name.endswith(f"::{spelled}")]
+    exact = [f for f, (qualified_name, _) in candidates.items() if qualified_name == spelled]
+    loose = exact or [f for f, (qualified_name, _) in candidates.items() if qualified_name.endswith(f"::{spelled}")]
     if len(loose) == 1:
         return loose[0]
     if loose:
         raise InvalidArgumentError(
-            what=f"{library}: several functions are called {wanted}",
+            what=f"{library}: several functions are called {name}",
             found=", ".join(sorted(candidates[f][0] for f in loose)),
             wanted="one, with its namespaces",
         )
@@ -91,14 +91,14 @@ def find_entry(wanted: str, functions: Iterable[str], library: str) -> str:
     ]
     if with_parameters:
         raise InvalidArgumentError(
-            what=f"{library}: {wanted} takes arguments, so it gives no registration",
+            what=f"{library}: {name} takes arguments, so it gives no registration",
             found=with_parameters[0],
             wanted="a function without parameters",
         )
-    sure = [display_name(f) for f in functions if looks_like_entry(f)]
+    likely = [display_name(f) for f in functions if looks_like_entry(f)]
     raise NotFoundError(
-        what=f"{library} has no function {wanted}",
-        found=", ".join(near or sure[:8] or names[:8]) or "no functions",
+        what=f"{library} has no function {name}",
+        found=", ".join(near or likely[:8] or names[:8]) or "no functions",
         wanted="the name of a function that returns a registration, exported by the library",
         do=f"{near[0]!r}"
         if near
@@ -110,15 +110,15 @@ def find_entries(functions: Iterable[str]) -> list[str]:
     """Return the functions whose names mark them as entry points; if there are none, C++ functions named Register...
     without parameters, as in some projects."""
     functions = list(functions)
-    sure = [f for f in functions if looks_like_entry(f)]
-    return sure or [f for f in functions if _REGISTER.match(_base_name(f)) and (demangled(f) or ("", ""))[1] == "v"]
+    likely = [f for f in functions if looks_like_entry(f)]
+    return likely or [f for f in functions if _REGISTER.match(_base_name(f)) and (demangled(f) or ("", ""))[1] == "v"]
 
 
 def looks_like_entry(symbol: str) -> bool:
     """Return whether a function is an entry point by its name, or in C++ by taking a resolver."""
-    found = demangled(symbol)
-    if symbol.startswith("_Z") and (found is None or found[1] != "v"):
-        return found is not None and may_register(found[1])
+    parsed = demangled(symbol)
+    if symbol.startswith("_Z") and (parsed is None or parsed[1] != "v"):
+        return parsed is not None and may_register(parsed[1])
     name = _base_name(symbol)
     if name.startswith(("TfLite", "Ow", "ow_")):
         return False

@@ -1,7 +1,7 @@
-"""The folder of headers, with forwarding headers under the paths that people include.
+"""The folder of headers for operators in C, with forwarding headers under the paths that programs include.
 
-Lives here: the table of paths, the text of each header, `include_folder`, which writes them where compilers find them.
-Not here: the headers themselves (include/opwright/). Paths are those that public custom operators include.
+Lives here: the table of paths, the text of each header, `include_folder`, which writes them for compilers.
+Not here: the headers themselves (include/opwright/). Public custom operators include these paths.
 """
 
 from __future__ import annotations
@@ -105,9 +105,9 @@ def include_folder() -> Path:
     files.update({path.relative_to(INCLUDE).as_posix(): path.read_text("utf-8") for path in INCLUDE.rglob("*.h")})
     digest = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:16]
     failure: OSError | None = None
-    for place in (cache_folder(flags.cache_dir, "headers"), build_cache.own_folder()):
+    for cache in (cache_folder(flags.cache_dir, "headers"), build_cache.own_folder()):
         try:
-            root = place.real(make=True)
+            root = cache.real(make=True)
             if root is not None:
                 return _written(Path(root) / f"include-{digest}", files)
         except OSError as error:

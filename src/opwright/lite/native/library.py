@@ -1,10 +1,10 @@
-"""Shared libraries of operators: opening one, and saying well why that cannot be.
+"""Shared libraries of operators: loading, and diagnosis of failures.
 
 Lives here: `open_library`, `OperatorLibrary`.
-Not here: reading its file (elf.py), its registrations (custom_ops.py), the functions it takes from us (provider/).
+Not here: reading its file (elf.py), its registrations (custom_ops.py), the functions it imports (provider/).
 
-A library stays loaded until the process ends: operators' functions may be called as long. The system's loader keeps a
-library by its path; one that was built again in the meantime is therefore loaded from a copy.
+A library stays loaded until the process ends, because operators' functions may be called until then. The system's
+loader caches libraries by path; therefore a library that was rebuilt in the meantime is loaded from a copy.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class OperatorLibrary(NamedTuple):
 
     def address(self, symbol: str) -> int:
         """Return the address of a function. Raises AttributeError if there is none."""
-        found = ctypes.cast(getattr(self.code, symbol), ctypes.c_void_p).value
-        assert found is not None
-        return found
+        address = ctypes.cast(getattr(self.code, symbol), ctypes.c_void_p).value
+        assert address is not None
+        return address
 
     def base(self, symbol: str) -> int | None:
         """Return the load address, computed from one of its symbols."""
@@ -65,11 +65,11 @@ def open_library(path: str | os.PathLike[str], provide: Callable[[], Any]) -> Op
     real = os.path.realpath(name)
     stat = os.stat(real)
     state = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
-    known = _loaded.get(real)
-    if known is not None and known[0] == state:
-        return OperatorLibrary(name, file, known[1])
+    loaded = _loaded.get(real)
+    if loaded is not None and loaded[0] == state:
+        return OperatorLibrary(name, file, loaded[1])
     try:
-        code = ctypes.CDLL(real) if known is None else _load_copy(real)
+        code = ctypes.CDLL(real) if loaded is None else _load_copy(real)
     except OSError as error:
         raise _refused(name, file, str(error)) from error
     _loaded[real] = state, code
@@ -112,7 +112,7 @@ def _load_copy(path: str) -> Any:
         return ctypes.CDLL(str(copy))
 
 
-def _refused(path: str, file: LibraryFile | None, said: str) -> Exception:
+def _refused(path: str, file: LibraryFile | None, message: str) -> Exception:
     """Return the error for a library that the system's loader refuses."""
     missing = [] if file is None else missing_symbols(file)
     if missing:
@@ -132,22 +132,24 @@ def _refused(path: str, file: LibraryFile | None, said: str) -> Exception:
             f"{', '.join(file.needed) if file and file.needed else 'none'}",
             do=do,
         )
-    absent = re.match(r"(\S+): cannot open shared object file", said)
+    absent = re.match(r"(\S+): cannot open shared object file", message)
     if absent is not None and os.path.basename(absent[1]) != os.path.basename(path):
         return NotFoundError(
             what=f"{path} needs the library {absent[1]}, which is not there",
-            found=said,
+            found=message,
             do="install it, or name its folder in LD_LIBRARY_PATH before Python starts",
         )
-    return InvalidArgumentError(what=f"{path} cannot be loaded", found=said, wanted="a shared library for this machine")
+    return InvalidArgumentError(
+        what=f"{path} cannot be loaded", found=message, wanted="a shared library for this machine"
+    )
 
 
 def missing_symbols(file: LibraryFile) -> list[str]:
     """Return the symbols that neither this process nor the needed libraries define."""
-    places = [ctypes.CDLL(None)]
+    libraries = [ctypes.CDLL(None)]
     for name in file.needed:
         try:
-            places.append(ctypes.CDLL(name))
+            libraries.append(ctypes.CDLL(name))
         except OSError:
             continue
-    return [name for name in file.undefined if not any(hasattr(place, name) for place in places)]
+    return [name for name in file.undefined if not any(hasattr(library, name) for library in libraries)]

@@ -1,6 +1,7 @@
-"""A node as C sees it: its record, the tensors that it touches, its run.
+"""A node as C sees it: its record, the tensors that it uses, its run.
 
-Lives here: `NativeNode`, `NativeCall`.  Not here: when its methods run (registration.py), the tensors (c_context.py).
+Lives here: `NativeNode`, `NativeCall`.
+Not here: calls of its methods (registration.py), the tensors (c_context.py).
 """
 
 from __future__ import annotations
@@ -37,28 +38,28 @@ class NativeNode:
         self._lists = c.inputs, c.outputs
         mirror.nodes[self.address] = self
 
-    def set_options(self, at: int | None, size: int) -> None:
+    def set_options(self, address: int | None, size: int) -> None:
         """Set a custom operator's options for prepare and invoke."""
-        self.record.custom_initial_data, self.record.custom_initial_data_size = at, size
+        self.record.custom_initial_data, self.record.custom_initial_data_size = address, size
 
     def touched(self) -> list[int]:
         """Return the distinct indices of all its tensors."""
-        found = dict.fromkeys((*self.inputs, *self.outputs, *self.intermediates, *self.temporaries, *self.added))
-        found.pop(-1, None)
-        return list(found)
+        indices = dict.fromkeys((*self.inputs, *self.outputs, *self.intermediates, *self.temporaries, *self.added))
+        indices.pop(-1, None)
+        return list(indices)
 
     def ends(self) -> list[int]:
         """Return the distinct indices of its inputs and outputs."""
-        found = dict.fromkeys((*self.inputs, *self.outputs))
-        found.pop(-1, None)
-        return list(found)
+        indices = dict.fromkeys((*self.inputs, *self.outputs))
+        indices.pop(-1, None)
+        return list(indices)
 
     def written(self) -> list[int]:
         """Return the indices of the tensors that it may write: outputs, variables, temporaries."""
         variables = [i for i in self.inputs if i >= 0 and self.mirror.tensors[i].is_variable]
-        found = dict.fromkeys((*self.outputs, *variables, *self.intermediates, *self.added))
-        found.pop(-1, None)
-        return list(found)
+        indices = dict.fromkeys((*self.outputs, *variables, *self.intermediates, *self.added))
+        indices.pop(-1, None)
+        return list(indices)
 
     def may_resize(self, i: int) -> bool:
         """Return whether this node determines a tensor's shape."""
@@ -83,19 +84,19 @@ class NativeNode:
         """Update the list of temporaries from C. Raises InvalidArgumentError for an index that is not one of its
         tensors."""
         mirror = self.mirror
-        found = records.read_int_array(self.record.temporaries, len(mirror.tensors))
+        temporaries = records.read_int_array(self.record.temporaries, len(mirror.tensors))
         added = range(mirror.subgraph.file_tensors, len(mirror.tensors))
-        if found is None or any(i not in added for i in found):
+        if temporaries is None or any(i not in added for i in temporaries):
             size = C.c_int32.from_address(self.record.temporaries).value
             raise InvalidArgumentError(
                 what="the node's temporaries are no tensors that were added",
-                found=f"{size} of them" if found is None else found,
+                found=f"{size} of them" if temporaries is None else temporaries,
                 wanted=f"indices {added.start} to {added.stop - 1}"
                 if added
                 else "indices from TfLiteContext.AddTensors, of which there are none",
             )
-        self.temporaries = found
-        ready = [i for i in found if i in mirror.sized and mirror.tensors[i].type is not None]
+        self.temporaries = temporaries
+        ready = [i for i in temporaries if i in mirror.sized and mirror.tensors[i].type is not None]
         self.node.temporaries = [TensorView(mirror.tensors[i], True) for i in ready]
 
     def as_call(self, registration: int) -> CCall:
@@ -111,8 +112,8 @@ class NativeNode:
     def release(self) -> None:
         """Free its arrays."""
         c = self.record  # where C has put another list it has freed ours
-        for at in (c.inputs, c.outputs, c.intermediates, c.temporaries):
-            self.mirror.arrays.free(at)
+        for address in (c.inputs, c.outputs, c.intermediates, c.temporaries):
+            self.mirror.arrays.free(address)
         c.inputs = c.outputs = c.intermediates = c.temporaries = None
         self.mirror.nodes.pop(self.address, None)
 

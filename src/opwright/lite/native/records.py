@@ -1,10 +1,10 @@
-"""The records of the TensorFlow Lite C API as ctypes structures, and the numbers in them.
+"""The structs of the TensorFlow Lite C API as ctypes structures, and its constants.
 
-Lives here: layouts (64-bit), element types, kinds of memory, status words, arrays of numbers.
-Not here: who fills them (c_context.py, nodes.py), what an operator's record means (custom_ops.py).
+Lives here: layouts (64-bit), element types, kinds of memory, statuses, arrays of numbers.
+Not here: filling them (c_context.py, nodes.py), interpreting an operator's record (custom_ops.py).
 
-The opaque types of the API are these structures under other names. Fields were only ever appended: a record made by an
-older compiler is the beginning of a newer one.
+The opaque types of the API are these structures under other names. Fields were only ever appended: a record from an
+older compiler is a prefix of a newer one.
 """
 
 from __future__ import annotations
@@ -311,29 +311,29 @@ class Arrays:
         """Return the address of a new array. Raises MemoryError."""
         return _fill(C.c_float, self._provider.TfLiteFloatArrayCreate(len(values)), values)
 
-    def free(self, at: int | None) -> None:
+    def free(self, address: int | None) -> None:
         """Free an array of integers."""
-        if at:
-            self._provider.TfLiteIntArrayFree(at)
+        if address:
+            self._provider.TfLiteIntArrayFree(address)
 
-    def free_floats(self, at: int | None) -> None:
+    def free_floats(self, address: int | None) -> None:
         """Free an array of floats."""
-        if at:
-            self._provider.TfLiteFloatArrayFree(at)
+        if address:
+            self._provider.TfLiteFloatArrayFree(address)
 
 
-def _fill(element: Any, at: int | None, values: Sequence[Any]) -> int:
-    if at is None:
+def _fill(element: Any, address: int | None, values: Sequence[Any]) -> int:
+    if address is None:
         raise MemoryError(f"no memory for {len(values)} elements")
-    (element * len(values)).from_address(at + 4)[:] = values
-    return at
+    (element * len(values)).from_address(address + 4)[:] = values
+    return address
 
 
-def read_int_array(at: int | None, most: int) -> list[int] | None:
+def read_int_array(address: int | None, most: int) -> list[int] | None:
     """Return the elements of a TfLiteIntArray; empty for a null pointer, None for a size outside 0 to `most`."""
-    if not at:
+    if not address:
         return []
-    size = C.c_int32.from_address(at).value
+    size = C.c_int32.from_address(address).value
     if not 0 <= size <= most:
         return None
-    return list((C.c_int32 * size).from_address(at + 4))
+    return list((C.c_int32 * size).from_address(address + 4))

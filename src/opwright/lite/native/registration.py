@@ -1,11 +1,11 @@
-"""Registrations of operators in C: init, prepare, invoke and free go to the library's functions.
+"""Registrations of operators in C: init, prepare, invoke and free call the library's functions.
 
-Lives here: `NativeRegistration`.  Not here: finding registrations in a library (custom_ops.py), a node's record in C
-(nodes.py), tensors (c_context.py), what C calls back (callbacks.py).
+Lives here: `NativeRegistration`.
+Not here: entry points of a library (custom_ops.py), a node's record in C (nodes.py), tensors (c_context.py), callbacks
+(callbacks.py).
 
-A run of a node whose tensors all lie where they were planned is one foreign call, without Python on the way and
-without the interpreter lock. Tensors that C may put elsewhere, and those whose form in C is another, are handed over
-and taken back around it.
+A run of a node whose tensors are all at their planned addresses is one foreign call, without Python and without the
+interpreter lock. Tensors that C may move, and those with another encoding in C, are copied before and after it.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ class JoinedRun:
 
 def foreign_call(function: Any, argument: int) -> tuple[Callable[[], int], Any]:
     """Return a function that calls `int function(void *)` of a C library, and the object that it depends on."""
-    found = builtins()
-    if found is None:
+    functions = builtins()
+    if functions is None:
         return functools.partial(function, argument), None
     words = (C.c_void_p * 2)(C.cast(function, C.c_void_p).value, argument)
-    return bound(found.foreign, C.addressof(words)), words
+    return bound(functions.foreign, C.addressof(words)), words
 
 
 class NativeRegistration(Registration):
@@ -91,13 +91,13 @@ class NativeRegistration(Registration):
 
     def _init(self, context: Context, options: Any) -> NativeNode:
         node = context.node
-        at, size = self._options(node, options)
+        address, size = self._options(node, options)
         mirror = native_context_of(node.subgraph, self._provider)
         native = NativeNode(mirror, node)
         mirror.starting = native
-        state = self._provider.ow_init(self._address, mirror.address, at, size)
+        state = self._provider.ow_init(self._address, mirror.address, address, size)
         native.record.user_data = state
-        native.set_options(at, size)
+        native.set_options(address, size)
         if state == records.INIT_FAILED or mirror.host.misuse:
             native.record.user_data = None if state == records.INIT_FAILED else state
             try:
@@ -207,13 +207,13 @@ class NativeRegistration(Registration):
             mirror.push(i, *EVERY)
         self._check_inputs(node)
         status = self._provider.ow_invoke(self._address, mirror.address, native.address)
-        written = native.written()
+        writable = native.written()
         if status != records.OK or mirror.failure is not None:
-            for i in written:
+            for i in writable:
                 mirror.discard(i)
             raise self._error(context, native, "invoke", self._words(status), status)
         try:
-            for i in written:
+            for i in writable:
                 sync_from_c(mirror, i)
             for t in node.tensors_out:
                 if t.array is None:

@@ -1,8 +1,7 @@
-"""Building shared libraries of operators and of the provider, by the C or C++ compiler of this machine.
+"""Compilers of this machine: shared libraries of operators, and of the provider, from C and C++.
 
 Lives here: `Compiler`, `find_compiler`; `build_library`, `provider`, `include_dir`.
-Not here: libraries kept between processes (build_cache.py), loading operators (custom_ops.py), both in one call
-(custom_ops.py).
+Not here: the cache of libraries (build_cache.py), loading operators (custom_ops.py).
 
 `CC` and `CXX` take precedence, then compilers on the PATH, then the compiler of the extra `c` (`pip install
 opwright[c]`).
@@ -61,7 +60,9 @@ class Compiler(NamedTuple):
         """
         command = [*self.command, *arguments]
         try:
-            done = subprocess.run(command, capture_output=True, timeout=_SECONDS, stdin=subprocess.DEVNULL, check=False)
+            process = subprocess.run(
+                command, capture_output=True, timeout=_SECONDS, stdin=subprocess.DEVNULL, check=False
+            )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise UnavailableError(
                 op=what,
@@ -69,10 +70,10 @@ class Compiler(NamedTuple):
                 found=shlex.join(self.command),
                 do="set CC and CXX to compilers that work",
             ) from error
-        said = (done.stderr + done.stdout).decode(errors="replace").strip()
-        if done.returncode == 0:
-            return said
-        lines = said.splitlines() or [f"exit status {done.returncode} and not a word"]
+        output = (process.stderr + process.stdout).decode(errors="replace").strip()
+        if process.returncode == 0:
+            return output
+        lines = output.splitlines() or [f"exit status {process.returncode} and not a word"]
         if len(lines) > MOST_LINES:
             lines[MOST_LINES:] = [f"... and {len(lines) - MOST_LINES} lines more"]
         raise InvalidArgumentError(
@@ -197,13 +198,13 @@ def _build(paths: Sequence[Path], arguments: Sequence[str], link: Sequence[str],
     name: part of the file name, for readability
     """
     languages = [LANGUAGES[path.suffix] for path in paths]
-    found = {language: find_compiler(language) for language in sorted(set(languages))}
+    compilers = {language: find_compiler(language) for language in sorted(set(languages))}
     key = hashlib.sha256(
         repr(
             (
                 FORMAT,
                 sys.platform,
-                [c.identity for c in found.values()],
+                [c.identity for c in compilers.values()],
                 list(arguments),
                 list(link),
                 [(os.fspath(p), hashlib.sha256(p.read_bytes()).hexdigest()) for p in paths],
@@ -216,19 +217,19 @@ def _build(paths: Sequence[Path], arguments: Sequence[str], link: Sequence[str],
             return library
         with tempfile.TemporaryDirectory(prefix="opwright-build-") as folder:
             parts = [
-                _CompileJob(path, found[language], language, os.path.join(folder, str(i)), arguments)
+                _CompileJob(path, compilers[language], language, os.path.join(folder, str(i)), arguments)
                 for i, (path, language) in enumerate(zip(paths, languages))
             ]
             with ThreadPoolExecutor(os.cpu_count()) as threads:
-                said = list(threads.map(_CompileJob.compile, parts))
+                messages = list(threads.map(_CompileJob.compile, parts))
             objects = [f"{part.stem}.o" for part in parts]
             headers = set(paths).union(*(_dependencies_in(f"{part.stem}.d") for part in parts))
-            linker = found.get("c++") or found["c"]
-            made = os.path.join(folder, f"operators{SUFFIX}")
-            said.append(linker.run([*linker.extra, *_LINK, *objects, "-o", made, *link], paths[0].name))
-            if any(said):
-                warnings.warn("\n".join(filter(None, said)), RuntimeWarning, stacklevel=4)
-            return build_cache.store(key, f"lib{name}{SUFFIX}", Path(made).read_bytes(), sorted(headers))
+            linker = compilers.get("c++") or compilers["c"]
+            target = os.path.join(folder, f"operators{SUFFIX}")
+            messages.append(linker.run([*linker.extra, *_LINK, *objects, "-o", target, *link], paths[0].name))
+            if any(messages):
+                warnings.warn("\n".join(filter(None, messages)), RuntimeWarning, stacklevel=4)
+            return build_cache.store(key, f"lib{name}{SUFFIX}", Path(target).read_bytes(), sorted(headers))
 
 
 class _CompileJob(NamedTuple):
