@@ -50,7 +50,7 @@ def custom_op_version(name: str, options: Mapping[str, Any], code_version: int) 
     if type(version) is not int or version < 1:
         raise InvalidArgumentError(
             op=name,
-            what="the version in the node's options is none",
+            what="the version in the node's options is invalid",
             found=repr(version),
             wanted="an integer of at least 1",
             do="convert the model again",
@@ -117,7 +117,7 @@ def _says_a_type(name: str, value: Any) -> bool:
     return number and re.fullmatch(r"T[A-Za-z0-9]*", name) is not None
 
 
-# ---- values whose Python type a file does not keep; each gives what is no such value as it is ------------------------
+# ---- values whose Python type a file does not preserve; other values are returned unchanged --------------------------
 
 
 def _truth(value: Any) -> Any:
@@ -153,7 +153,9 @@ def group_inputs(operator: Operator, flat: Sequence[Any], node: SerializedNode) 
     """
     declared, n = operator.inputs, len(flat)
     newer = any(i.since > 1 for i in declared)
-    if newer and any(i.repeated for i in declared):  # how many are the list's depends on which others the file knows
+    if newer and any(
+        i.repeated for i in declared
+    ):  # the length of the list depends on the inputs that the file's version has
         version = _version_of(node)
         declared = tuple(i for i in declared if i.since <= version)
     if operator.profile.simple and n == len(declared):

@@ -119,7 +119,7 @@ DYNAMIC_TENSORS = {
     "split": DelegateFlags.ALLOW_DYNAMIC_TENSORS | DelegateFlags.REQUIRE_PROPAGATED_SHAPES,
     "allow": DelegateFlags.ALLOW_DYNAMIC_TENSORS,
 }
-"""Of SimpleDelegate(dynamic_tensors=...): the flags that each means."""
+"""The flags for each value of SimpleDelegate(dynamic_tensors=...)."""
 
 
 class SimpleDelegate(Delegate):
@@ -164,7 +164,7 @@ class SimpleDelegate(Delegate):
         """Return whether a kernel can run this node; by default, whether `supported` has its version."""
         name = registration.name
         if registration.custom_name is not None and name in schema.BuiltinOperator.__members__:
-            return False  # a custom operator that bears a builtin's name; the table means the builtin
+            return False  # a custom operator with a builtin's name; the table refers to the builtin
         return registration.version <= self.supported.get(name, 0)
 
     def create_delegate_kernel(self) -> Any:

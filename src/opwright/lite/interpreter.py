@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .format import model as formats
     from .runtime import delegation, introspection, model_loading, profiling, resolution
     from .runtime.subgraph import Subgraph
-else:  # what a model that was planned before runs without: 60 ms of a process's start
+else:  # not needed by a model with a cached plan: 60 ms of a process's start
     resolver, formats = later(".resolver", __package__), later(".format.model", __package__)
     ahead, engine = later(".compiled.ahead", __package__), later(".compiled.engine", __package__)
     children = later("..core.children", __package__)
@@ -128,16 +128,16 @@ class Interpreter:
         self._preserve_all = bool(experimental_preserve_all_tensors)
         self._threads = num_threads or flags.get("num_threads") or _cores()
         self._exported_views: ExportedViews = {}
-        self._delegate_services: Any = None  # what delegates are given; made for the first of them
-        self._engine: engine.Engine | ahead.Ahead | None = None  # the compiled one, once applied, or what it waits for
+        self._delegate_services: Any = None  # created for the first delegate
+        self._engine: engine.Engine | ahead.Ahead | None = None  # the applied compiled engine, or its pending plan
         compiling = experimental_op_resolver_type in (OpResolverType.AUTO, OpResolverType.BUILTIN)
         self._compiled = flags.compiled and compiling and not self._preserve_all
-        self._waiting = False  # for kernels that are being compiled
+        self._waiting = False  # for kernels under compilation
         self._source = model_path
         is_bytes = model_content is not None and not isinstance(model_content, formats.Model)
         self._content = model_content if is_bytes else None
         self._file: _File | None = None
-        self._fast_path: FastPath | None = None  # to a model planned before, until more of the file is asked for
+        self._fast_path: FastPath | None = None  # for a model with a cached plan, until more of the file is needed
         if self._compiled and model_path and model_content is None and self._custom_resolver is None:
             self._fast_path = self._find_fast_path()
         if self._fast_path is None:
@@ -190,7 +190,7 @@ class Interpreter:
     def _leave_fast_path(self) -> None:
         """Open the file, and reproduce the state of the fast path."""
         fast_path = self._fast_path
-        if fast_path is None:  # another thread has left it, while this one waited
+        if fast_path is None:  # another thread left it while this one waited
             return
         try:
             self._open(None, fast_path.mapping)
@@ -200,8 +200,8 @@ class Interpreter:
                 fast_path.go_on(self._subgraphs[0].resources)
                 for index, t in fast_path.tensors.items():
                     np.copyto(elements(self._subgraphs[0].tensors[index]), elements(t))
-            self._fast_path = None  # last: others look at details meanwhile, here or there
-        except BaseException:  # a KeyboardInterrupt, or no memory: it stays what it was
+            self._fast_path = None  # last: other threads may read details meanwhile
+        except BaseException:  # a KeyboardInterrupt, or no memory: restore the state
             self._engine, self._waiting, self._file = None, False, None
             raise
 
@@ -223,7 +223,7 @@ class Interpreter:
         ownership = self._ownership
         while ownership.thread:
             ownership.wait("invoked")
-        ownership.thread = UNKNOWN_THREAD  # as `exclusive` does, without the time of its call
+        ownership.thread = UNKNOWN_THREAD  # as `exclusive` does, without the cost of a call
         try:
             direct = ownership.direct
             if direct is None or flags.check_inputs:
@@ -271,7 +271,7 @@ class Interpreter:
             self._update_direct()
         else:
             self._fast_path.check(status)
-            self._invoke(0)  # by the file's own nodes
+            self._invoke(0)  # by the file's nodes
 
     @exclusive("profiled")
     def profile(self, runs: int = 20, *, memory: bool = False) -> profiling.Profile:
@@ -316,7 +316,7 @@ class Interpreter:
 
     def __del__(self) -> None:
         if self.__dict__.get("_file") is not None and not self._ownership.torn:
-            self.close()  # Python shows an error that is raised here, and goes on
+            self.close()  # Python reports an exception raised here, and continues
 
     # ---- tensors --------------------------------------------------------------------------------------------------
 
@@ -324,7 +324,7 @@ class Interpreter:
         """Copy a value, of exactly its dtype and shape, into a tensor. Raises ValueError."""
         ownership = self._ownership
         put = ownership.writable.get(tensor_index) if type(tensor_index) is int else None
-        if put is None or ownership.thread or not put(value):  # no other thread comes between these two
+        if put is None or ownership.thread or not put(value):  # atomic: no thread switch between these two
             self._set_any(tensor_index, value)
 
     @brief("written")
@@ -340,7 +340,7 @@ class Interpreter:
         copy = ownership.readable.get(tensor_index) if type(tensor_index) is int and subgraph_index == 0 else None
         if copy is None or ownership.thread:
             return self._get_any(tensor_index, subgraph_index)
-        return copy()  # no other thread comes in between
+        return copy()  # atomic: no thread switch in between
 
     @brief("read")
     def _get_any(self, tensor_index: int, subgraph_index: int) -> Any:
@@ -353,7 +353,7 @@ class Interpreter:
         allocation that would move the elements raise RuntimeError. Runs are allowed; after one, a dynamic tensor may
         have moved.
         """
-        if self._fast_path is not None:  # views are of what stays
+        if self._fast_path is not None:  # views require fixed memory
             self._leave_fast_path()
         return lambda: self._lend(tensor_index)
 
@@ -528,7 +528,7 @@ class Interpreter:
     def _delegate(self, delegate: Any, strict: bool) -> None:
         self._ownership.check_idle("changed")
         if self._delegate_services is None:
-            me = weakref.ref(self)  # it is to be freed without waiting for the collector of cycles
+            me = weakref.ref(self)  # avoids a reference cycle, to free it without the collector
             self._delegate_services = delegation.DelegateServices(
                 lambda name: _alive(me)._metadata(name), lambda subgraph: _alive(me)._check_resolved(subgraph), {}
             )
@@ -548,7 +548,9 @@ class Interpreter:
         if subgraph.ready:
             return
         check_exported_views(self._exported_views, subgraph_index)
-        if subgraph.closed and self._engine is not None:  # its plans are freed: what runs after all has kernels of ours
+        if (
+            subgraph.closed and self._engine is not None
+        ):  # its plans are freed: later runs use the interpreter's kernels
             self._withdraw()
             self._compiled = False
         if self._compiled and self._engine is None:

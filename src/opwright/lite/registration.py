@@ -47,8 +47,8 @@ class Registration:
 
     __slots__ = ("free", "init", "invoke", "prepare", "version")
 
-    early = False  # whether init runs when an interpreter is made, as in the official run time, or when it is allocated
-    follows_shapes = False  # whether what `bind` gives looks itself at shapes of inputs, which may be others each run
+    early = False  # init runs when the interpreter is created, as in the official run time, not in allocation
+    follows_shapes = False  # whether the step from `bind` handles inputs whose shapes change between runs
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Registration:
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
         """Return one call of invoke as a function without arguments, bound when the node's tensors have memory."""
-        invoke: Any = self.invoke  # there is one: a node without is refused in prepare
+        invoke: Any = self.invoke  # not None: prepare refuses a node without it
         own = type(self) is Registration and type(node.options) is bytes
         dynamic = [t for t in node.tensors_out if t.kind == DYNAMIC] if own else []
 
@@ -125,7 +125,7 @@ class OperatorRegistration(Registration):
         dtype_of = real_dtype if node.kernel is not None else _raw_dtype
         for i, spec in enumerate(self.operator.infer(call, self.group(node, operands))):
             if len(specs) == len(node.tensors_out) and all(o.since > 1 for o in outputs[i:]):
-                break  # an older file has no place for what later versions keep for the gradient
+                break  # an older file lacks outputs that later versions added for the gradient
             specs.extend(spec) if isinstance(spec, list) else specs.append(spec)
         if len(specs) != len(node.tensors_out):
             raise InvalidArgumentError(
@@ -153,7 +153,7 @@ class OperatorRegistration(Registration):
             for t in node.tensors_out:
                 t.set_kind(OWN)
         resume = getattr(call, "resume", None)
-        if resume is not None:  # what the node goes on with from run to run is the interpreter's
+        if resume is not None:  # state that persists between runs belongs to the interpreter
             resume(node)
         node.kernel = self.quantized_rule(node) if is_quantized(self.operator, node) else None
 
@@ -381,7 +381,7 @@ def _fitting(result: Any, out: np.ndarray, operator: Operator) -> np.ndarray:
 
 
 _NAMED_OUT = (np.maximum, np.minimum)
-"""Ufuncs of which NumPy deprecates a result given by position."""
+"""Ufuncs for which NumPy deprecates a positional `out`."""
 
 
 def direct_ufunc(operator: Operator, call: Call, dtype: DType | None) -> np.ufunc | None:

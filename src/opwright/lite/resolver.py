@@ -152,7 +152,7 @@ class BuiltinOpResolver(MutableOpResolver):
             shipped = customs.find(name, version)
             registration = None if shipped is None else registration_of(shipped)
         if registration is None and name.startswith("Flex") and version == 1:
-            from .flex import flex_registration  # with it comes the catalogue, which other models do without
+            from .flex import flex_registration  # imports the catalogue, which other models do not need
 
             registration = flex_registration(name)
         if registration is None:
@@ -271,7 +271,7 @@ def _flat(custom_ops: CustomOps) -> Iterator[OpResolver | tuple[str, Any]]:
 
 
 _NO_OPERATORS = ("CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES")
-MAX_VERSION = 2**31 - 1  # what a file can hold
+MAX_VERSION = 2**31 - 1  # limit of the file format
 
 
 def _code(op: Any, finding: bool = False) -> int:

@@ -257,7 +257,7 @@ def alike(x: kl.Array(kl.f32, "n"), y: kl.Array(kl.f32, "n")):
         ({"kernel": vectors}, "the kernel works on vectors, which C has none of"),
         (
             {"kernel": other_size, "infer": lambda op: ow.TensorSpec([math.ceil(op.x.shape[0] / 2)], ow.float32)},
-            r"its shape rule does not become C(.|\n)*-\(-n // s\)",
+            r"its shape rule cannot be translated to C(.|\n)*-\(-n // s\)",
         ),
         ({"kernel": constant, "times": ow.Attr(int, default=2)}, "attribute 'times' is a constant of its kernel"),
         ({"kernel": alike, "infer": lambda op: ow.TensorSpec([3], ow.float32)}, "not what its annotation says"),

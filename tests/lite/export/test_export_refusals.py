@@ -109,7 +109,7 @@ OPTIONS = [
     (Clip, {"alpha": True}, "'alpha' has the wrong type"),
     (Clip, {"alpha": None}, "'alpha' has the wrong type"),
     (Clip, {"beta": 1.0}, "options that it does not know: beta; known: alpha, limit"),
-    (Clip, {"_version": 0}, "the version in the node's options is none"),
+    (Clip, {"_version": 0}, "the version in the node's options is invalid"),
     (Escape, {"limit": 1001}, "'limit' is out of its range: between 0 and 1000"),
     (Escape, {"limit": 2.5}, "'limit' has the wrong type: it is int"),
     (Pair, {}, "'which' is missing"),

@@ -238,13 +238,13 @@ def test_a_rule_means_what_python_means_by_it(steps, n, k):
     paths = _Paths()
 
     def explore(wanted):
-        paths.wanted, paths.given = wanted, []
+        paths.prescribed, paths.outcomes = wanted, []
         try:
             value = rule(SymbolicSize.of(37, "n", paths), SymbolicSize.of(41, "k", paths))
             leaf = {"y": value.expression if isinstance(value, SymbolicSize) else value}
         except ZeroDivisionError:
             leaf = None
-        given, paths.given = paths.given, None
+        given, paths.outcomes = paths.outcomes, None
         for i in reversed(range(len(wanted), len(given))):
             leaf = Branch(given[i][0], leaf, explore([a for _, a in given[:i]] + [False]))
         return leaf
@@ -281,9 +281,9 @@ def of(size):
 @pytest.mark.parametrize(
     ("size", "words"),
     [
-        (lambda n, by: int(n / by), "does not become C"),
-        (lambda n, by: len(range(0, n, max(by, 1))), "does not become C"),
-        (lambda n, by: n >> 1, "does not become C"),
+        (lambda n, by: int(n / by), "cannot be translated to C"),
+        (lambda n, by: len(range(0, n, max(by, 1))), "cannot be translated to C"),
+        (lambda n, by: n >> 1, "cannot be translated to C"),
         (lambda n, by: sum(n > 3 * i for i in range(300)), f"at most {MOST_PATHS} ways"),
     ],
     ids=["division", "range", "shift", "too many ways"],

@@ -19,7 +19,7 @@ PROGRAM = """
     from lite_kit import Build
     import opwright as ow
     from opwright import lite
-    from opwright.lite.litert import running
+    from opwright.lite.litert import invocation
 
     @ow.operator(name="LitertSlow")
     class Slow:
@@ -31,7 +31,7 @@ PROGRAM = """
             time.sleep(SECONDS)
             return x + x
 
-    running._PATIENCE = 0.5
+    invocation._PATIENCE = 0.5
     started = threading.Event()
     content = Build().tensor("x", (2, 3)).tensor("h", (2, 3)).tensor("y", (2, 3)).custom("LitertSlow", "x", "h").op(
         "NEG", "h", "y").done("x", "y")

@@ -393,7 +393,7 @@ def test_a_builtin_operator_with_options_is_refused(p):
     resolver = lite.BuiltinOpResolver()
     resolver.add_builtin("SOFTMAX", p.ops["PROBE"])
     b = Build().op("SOFTMAX", "x", "y", beta=1.0)
-    with pytest.raises(ValueError, match="a builtin operator's options are not given to kernels in C"):
+    with pytest.raises(ValueError, match="kernels in C do not receive the options of builtin operators"):
         lite.Interpreter(model_content=b.done(), op_resolver=resolver)
 
 

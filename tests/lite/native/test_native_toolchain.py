@@ -278,8 +278,8 @@ import os
 os.environ["PATH"] = "/nowhere"
 os.environ.pop("CC", None), os.environ.pop("CXX", None)
 from opwright import lite
-from opwright.lite.native import building
-assert building.find_compiler("c").zig and building.find_compiler("c++").zig
+from opwright.lite.native import toolchain
+assert toolchain.find_compiler("c").zig and toolchain.find_compiler("c++").zig
 for source, name in (("atan_opaque.c", "ATAN"), ("atan_opaque.cc", "ATAN"), ("normalize_struct.cc", "NORMALIZE")):
     print(sorted(lite.build_custom_ops([{str(EXAMPLES)!r} + "/" + source])))
 """

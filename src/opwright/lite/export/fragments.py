@@ -40,7 +40,7 @@ LITE_TYPES = {
 
 def loop(export: OperatorExport, case: KernelVariant) -> str:
     """Return the loop of one function over n elements."""
-    names = [f"in{k}" for k, _ in case.given]
+    names = [f"in{k}" for k, _ in case.present]
     later = [
         o
         for o in export.options
@@ -50,7 +50,7 @@ def loop(export: OperatorExport, case: KernelVariant) -> str:
         f"static void {case.source.name}_loop(const void *const *inputs, const int64_t *steps,",
         f"{' ' * len(f'static void {case.source.name}_loop(')}void *output, int64_t n, const ow_state *state) {{",
     ]
-    for name, (k, dtype) in zip(names, case.given):
+    for name, (k, dtype) in zip(names, case.present):
         lines.append(
             f"  const {ELEMENTS[dtype]} *{name} = (const {ELEMENTS[dtype]} *)inputs[{k}]; /* {export.parameters[k]} */"
         )
@@ -64,19 +64,19 @@ def loop(export: OperatorExport, case: KernelVariant) -> str:
         return "\n".join([*lines, "}", ""])
     tests = []
     for still in (None, *range(len(names))):
-        test = " && ".join(f"steps[{k}] == {0 if i == still else 1}" for i, (k, _) in enumerate(case.given))
-        load = [] if still is None else [f"    const {ELEMENTS[case.given[still][1]]} one = {names[still]}[0];"]
+        test = " && ".join(f"steps[{k}] == {0 if i == still else 1}" for i, (k, _) in enumerate(case.present))
+        load = [] if still is None else [f"    const {ELEMENTS[case.present[still][1]]} one = {names[still]}[0];"]
         elements = ["one" if k == still else f"{name}[i]" for k, name in enumerate(names)]
         tests.append((test, [*load, *_loop_body(case, elements, passed, "    ")]))
     text = ""
     for test, body in tests:
         text += f"{'  ' if not text else ' else '}if ({test}) {{\n" + "\n".join(body) + "\n  }"
-    general = _loop_body(case, [f"{name}[i * steps[{k}]]" for name, (k, _) in zip(names, case.given)], passed, "    ")
+    general = _loop_body(case, [f"{name}[i * steps[{k}]]" for name, (k, _) in zip(names, case.present)], passed, "    ")
     return "\n".join([*lines, text + " else {", *general, "  }", "}", ""])
 
 
 def _loop_body(case: KernelVariant, elements: list[str], passed: list[str], indent: str) -> list[str]:
-    arguments = [f"{e} != 0" if d.is_bool else e for e, (_, d) in zip(elements, case.given)]
+    arguments = [f"{e} != 0" if d.is_bool else e for e, (_, d) in zip(elements, case.present)]
     call = f"{case.source.name}({', '.join([*arguments, *passed])})"
     return [f"{indent}for (int64_t i = 0; i < n; ++i) out[i] = {_stored(call, case.source.dtype)};"]
 

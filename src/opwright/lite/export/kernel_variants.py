@@ -64,7 +64,7 @@ class KernelVariant:
     source: ScalarSource
 
     @property
-    def given(self) -> list[tuple[int, DType]]:
+    def present(self) -> list[tuple[int, DType]]:
         """The inputs that are present, with their positions."""
         return [(k, d) for k, d in enumerate(self.inputs) if d is not None]
 
@@ -95,7 +95,7 @@ class OperatorExport:
 
     def words(self) -> str:
         """Describe the dtypes of the inputs."""
-        each = dict.fromkeys(" and ".join(d.name for _, d in c.given) for c in self.cases)
+        each = dict.fromkeys(" and ".join(d.name for _, d in c.present) for c in self.cases)
         return ", or ".join(each)
 
 
@@ -140,7 +140,7 @@ def scalar_export_of(op: Operator, attrs: Mapping[str, Any]) -> OperatorExport:
             name = error.attribute
             raise UnimplementedError(
                 op=op.name,
-                what=f"its kernel asks Python for the value of attribute {name!r}, which C code gets from each node",
+                what=f"its kernel asks Python for the value of attribute {name!r}, which C code reads from each node",
                 do=f"export it for known values: attrs={{{name!r}: [...]}}",
             ) from error
         except (UnimplementedError, SignatureError, TypeError, ValueError) as error:
@@ -193,7 +193,7 @@ def _cases(
         if gives is not None and gives is not source.dtype:
             raise SignatureError(
                 op=op.name,
-                what=f"its kernel gives another dtype than output {declared.name!r} has",
+                what=f"its kernel returns another dtype than output {declared.name!r} has",
                 found=source.dtype.name,
                 wanted=gives.name,
             )
@@ -214,7 +214,7 @@ def check_names(op: Operator, attrs: Mapping[str, Any]) -> None:
         )
 
 
-# ---- what may be exported ---------------------------------------------------------------------------------------
+# ---- restrictions -----------------------------------------------------------------------------------------------
 
 
 def _kernel_of(op: Operator) -> tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]:
@@ -232,7 +232,7 @@ def _kernel_of(op: Operator) -> tuple[Callable[..., Any], tuple[str, ...], tuple
         )
     raise UnimplementedError(
         op=op.name,
-        what="its kernel is none that C code can be made of",
+        what="its kernel cannot be translated to C",
         found=repr(kernel)[:80],
         do="give the class `@ow.kernel def kernel(...)`",
     )

@@ -82,7 +82,7 @@ def reading(export: OperatorExport) -> str:
       const ow_found how = ow_read_int(options, v, &version);
       if (how == OW_DAMAGED) goto damaged;
       if (how != OW_FINE || version < 1) {{
-        snprintf(state->error, sizeof state->error, "the version in the node's options is none");
+        snprintf(state->error, sizeof state->error, "the version in the node's options is invalid");
         return;
       }}
       if (version > {export.op.version}) {{

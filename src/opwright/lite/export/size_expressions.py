@@ -49,7 +49,7 @@ COMPARISONS: dict[str, Callable[[int, int], bool]] = {
 
 
 _OF_SIZES = (("<", 0), (">=", 0))
-"""What is known of an input's sizes: none is below 0."""
+"""Comparisons with a known outcome: an input's sizes are not negative."""
 
 
 class SymbolicSize(int):
@@ -65,7 +65,7 @@ class SymbolicSize(int):
         return size
 
     def __index__(self) -> int:
-        return self  # a shape asks for it, and keeps what it gets
+        return self  # shapes call it, and store the result
 
     def __neg__(self) -> Any:
         return 0 - self
@@ -128,18 +128,18 @@ class _Paths:
     conditions."""
 
     def __init__(self) -> None:
-        self.wanted: list[bool] = []
-        self.given: list[tuple[Expression, bool]] | None = None  # None while nothing is being recorded
+        self.prescribed: list[bool] = []
+        self.outcomes: list[tuple[Expression, bool]] | None = None  # None while nothing is being recorded
 
     def holds(self, question: Expression, here: bool) -> bool:
         """Return the outcome: True at first, unless this run is prescribed another."""
-        if self.given is None:
+        if self.outcomes is None:
             return here
-        for recorded, answer in self.given:
+        for recorded, answer in self.outcomes:
             if recorded == question:
                 return answer
-        answer = self.wanted[len(self.given)] if len(self.given) < len(self.wanted) else True
-        self.given.append((question, answer))
+        answer = self.prescribed[len(self.outcomes)] if len(self.outcomes) < len(self.prescribed) else True
+        self.outcomes.append((question, answer))
         return answer
 
 
@@ -226,11 +226,11 @@ class _Rule:
                     what="its shape rule decides too much to become C",
                     wanted=f"at most {MOST_PATHS} ways through it",
                 )
-            paths.wanted, paths.given = answers, []
+            paths.prescribed, paths.outcomes = answers, []
             try:
                 leaf = self._leaf(call, specs)
             finally:
-                recorded, paths.given = paths.given, None
+                recorded, paths.outcomes = paths.outcomes, None
             tree: Tree = leaf
             for i in reversed(range(len(answers), len(recorded))):
                 tree = Branch(recorded[i][0], tree, explore([answer for _, answer in recorded[:i]] + [False]))
@@ -329,7 +329,7 @@ class _Rule:
             if (expected is None) != refused or (not refused and expected != ours):
                 raise UnimplementedError(
                     op=self.op.name,
-                    what="its shape rule does not become C: at some sizes it says something else",
+                    what="its shape rule cannot be translated to C: the results differ at some sizes",
                     found=f"infer {expected or 'refuses'}, C {'refuses' if refused else ours} for {sizes} {numbers}",
                     wanted="sums, products, // and % of sizes and of attributes that are integers, and comparisons of "
                     "these",

@@ -306,7 +306,9 @@ static TfLiteStatus ow_invoke(ow_context *context, ow_node *node) {{
 
 
 def _type_names(export: OperatorExport) -> str:
-    used: dict[DType, None] = dict.fromkeys(d for c in export.cases for d in (*(d for _, d in c.given), c.source.dtype))
+    used: dict[DType, None] = dict.fromkeys(
+        d for c in export.cases for d in (*(d for _, d in c.present), c.source.dtype)
+    )
     return ", ".join(f"{d.name} is {LITE_TYPES[d]}" for d in used)
 
 

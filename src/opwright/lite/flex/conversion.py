@@ -25,7 +25,7 @@ from ..format.flexbuffers import encode_strings
 from . import nodedef
 from .declarations import ConstantInput, OpDeclaration, OpMapping, declaration, mappings_of
 
-# Attributes of nodes that only we read: the mark, the names of those that are None, the lengths of repeated inputs.
+# Attributes private to Opwright: the mark, names of attributes that are None, lengths of repeated inputs.
 OURS, NONES, COUNTS = "_opwright", "_none", "_counts"
 
 
@@ -162,7 +162,7 @@ def _attributes(node: Node, form: OpMapping, declared: OpDeclaration, inferred: 
             raise _NotExpressible
     defaults = node.op.attr_defs
     if any(value != defaults[name].default for name, value in ours.items()):
-        raise _NotExpressible  # an attribute that TensorFlow's operator lacks has another value than usual
+        raise _NotExpressible  # an attribute that TensorFlow's operator lacks differs from its default
     return attrs
 
 

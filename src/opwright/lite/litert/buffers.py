@@ -17,7 +17,7 @@ from ..ops import types
 from ..runtime.tensor import Tensor
 from .library import HANDLE, MOST_AXES, RankedTensorType, check, element_type, library
 
-_BEHIND = 128  # bytes that its kernels may read after the last element
+_BEHIND = 128  # bytes that its kernels may read past the last element
 
 
 class TensorBuffer:

@@ -36,8 +36,8 @@ from .library import HANDLE, INT, LAYOUTS, MOST_AXES, SIZE, CustomOpKernel, desc
 from .node_replacement import ReplacedNode
 
 _PYTHON = ctypes.CFUNCTYPE(INT, HANDLE, INT, ctypes.POINTER(HANDLE))
-_FAILED = 3  # the status that is given; the run time ignores it
-_STRANGE = -1  # another number of tensors, as callbacks.ll says it
+_FAILED = 3  # the returned status; the run time ignores it
+_STRANGE = -1  # status of callbacks.ll for a wrong number of tensors
 _MOST_SWITCHES = 8
 _RECORD, _PATCH = 10, 3  # words
 _INPUTS, _OUTPUTS, _LOCK, _UNLOCK, _ADDRESSES, _EXECUTE, _PLAN, _PATCHES, _FIRST_PATCH, _TO_PYTHON = range(_RECORD)
@@ -61,10 +61,10 @@ class CustomOpNode:
         subgraph = self._interpreter._subgraphs[0]
         self._inputs = [subgraph.tensors[i] for i in subgraph.inputs]
         self._outputs = [subgraph.tensors[i] for i in subgraph.outputs]
-        self._executor: Any = None  # of the plan, kept as long as its address is in the record
-        self._planned: Node | None = None  # the node that the plan stands in
-        self._foreign: np.ndarray | None = None  # of an operator in C, what runs it
-        self.unshaped: BaseException | None = None  # why it has no shapes; the run time goes on all the same
+        self._executor: Any = None  # of the plan, alive while its address is in the record
+        self._planned: Node | None = None  # the node that owns the plan
+        self._foreign: np.ndarray | None = None  # the call of an operator in C
+        self.shape_error: BaseException | None = None  # why it has no shapes; the run time continues nevertheless
         passed, outputs = len(carried.passed), len(self._outputs)
         self._addresses = np.zeros(max(passed + outputs, 1), np.int64)
         self._patches: np.ndarray = np.zeros(0, np.int64)
@@ -99,7 +99,7 @@ class CustomOpNode:
             if t.shape != sizes:
                 interpreter.resize_tensor_input(t.index, sizes)
         interpreter.allocate_tensors()
-        for _ in range(_MOST_SWITCHES):  # until its kernels are compiled; each switch may find more to compile
+        for _ in range(_MOST_SWITCHES):  # until all kernels are compiled; each switch may start more compilations
             if not interpreter._waiting or interpreter._engine is None:
                 break
             interpreter._engine.wait()
@@ -163,21 +163,21 @@ class CustomOpNode:
 
     def compute(self, status: int) -> None:
         """Run the node between locked buffers, by the interpreter's own kernels."""
-        raise_pending()  # what ended machine code
+        raise_pending()  # the interrupt that stopped machine code
         if status:
             if status == _STRANGE:
                 raise self._strange("others")
             raise InternalError(
                 op=self.carried.name,
                 at=self.carried.place,
-                what="the official run time gives no memory of a tensor",
+                what="the official run time provides no memory for a tensor",
                 found=describe_status(status),
             )
         for which, index in enumerate(self.carried.passed):
             _copy(self._inputs[index], self._addresses[which], False)
         if self._planned is not None:
             if self._executor is not None:
-                self.record[_PLAN] = self._executor.address  # a fork may have taken its threads
+                self.record[_PLAN] = self._executor.address  # its threads may have been lost in a fork
             one_by_one(self._planned)
         elif self._foreign is not None:
             self._invoke_in_c()
@@ -224,7 +224,7 @@ class CustomOpNode:
             wanted=len(self.carried.passed),
         )
 
-    def keep(self) -> None:
+    def keep_alive(self) -> None:
         """Prevent the operator's state from being freed at exit, as the node is still running."""
         self._interpreter._ownership.running = True
 
@@ -258,7 +258,7 @@ def _layouts(record: int, count: int, inputs: Any, outputs_count: int, outputs: 
     node = _nodes.get(record)
     if node is None:
         return _FAILED
-    node.unshaped = None
+    node.shape_error = None
     try:
         shapes = node.shape([inputs[i].shape for i in range(count)])
         if len(shapes) != outputs_count:
@@ -266,8 +266,8 @@ def _layouts(record: int, count: int, inputs: Any, outputs_count: int, outputs: 
         for i, sizes in enumerate(shapes):
             outputs[i].shape = sizes
         return 0
-    except BaseException as error:  # nothing may leave a callback
-        node.unshaped = node.fail(error)
+    except BaseException as error:  # exceptions must not leave a callback
+        node.shape_error = node.fail(error)
         for i in range(outputs_count):
             outputs[i].shape = ()
         return _FAILED
@@ -280,8 +280,8 @@ def _compute(record: int, status: int, outputs: Any) -> int:
     if node is None:
         return _FAILED
     try:
-        if node.unshaped is not None:
-            raise node.unshaped
+        if node.shape_error is not None:
+            raise node.shape_error
         node.compute(status)
         return 0
     except BaseException as error:

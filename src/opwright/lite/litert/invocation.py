@@ -30,12 +30,12 @@ class ExclusiveRun:
 
     def __init__(self, finalizer: Any, loaded: LoadedModel) -> None:
         self._lock, self._runner = threading.Lock(), 0
-        self._torn = False  # its run was in a thread that a fork left behind
+        self._torn = False  # a fork interrupted its run in another thread
         self._finalizer, self._loaded = finalizer, loaded
-        finalizer.atexit = False  # which would not ask who runs it
+        finalizer.atexit = False  # which would ignore a running thread
         _all.add(self)
         atexit.unregister(_at_exit)
-        atexit.register(_at_exit)  # before what frees the state of operators in C (native/callbacks.py)
+        atexit.register(_at_exit)  # before the handler that frees operators in C (native/callbacks.py)
 
     def __enter__(self) -> None:
         me = threading.get_ident()
@@ -62,7 +62,7 @@ class ExclusiveRun:
             self._finalizer()
         else:
             for node in self._loaded.nodes:
-                node.keep()
+                node.keep_alive()
 
     def after_fork(self) -> None:
         """Disable in the child process a model that another thread was running."""
@@ -70,7 +70,7 @@ class ExclusiveRun:
             self._lock, self._runner, self._torn = threading.Lock(), 0, True
             self._finalizer.detach()
             for node in self._loaded.nodes:
-                node.keep()
+                node.keep_alive()
 
 
 _all: weakref.WeakSet[ExclusiveRun] = weakref.WeakSet()
@@ -104,7 +104,7 @@ class BufferBinding:
 
 def is_named(inputs: Any) -> bool:
     """Return whether values are passed by name."""
-    return not isinstance(inputs, list | tuple | np.ndarray) and isinstance(inputs, Mapping)  # of the last asked rarely
+    return not isinstance(inputs, list | tuple | np.ndarray) and isinstance(inputs, Mapping)  # the last test is slow
 
 
 def ordered_values(signature: ModelSignature, inputs: Any) -> list[Any]:

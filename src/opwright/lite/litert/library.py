@@ -202,7 +202,7 @@ def library() -> LiteRtLibrary:
     folder = next(iter(spec.submodule_search_locations))
     version = _version()
     if _numbers(version) < _numbers(MINIMUM):
-        raise _unusable("is too old to be given operators", version)
+        raise _unusable("is too old for custom operators", version)
     path = os.path.join(folder, _FILE)
     if not os.path.exists(path):
         raise _unusable(f"has no {_FILE}", version)

@@ -43,7 +43,7 @@ class StderrCapture(contextlib.AbstractContextManager["StderrCapture"]):
     def __init__(self, whole: bool = False) -> None:
         self.text, self._whole = "", whole
         self._redirected = False
-        self._stderr: int | None = None  # the descriptor it was, None where it is closed
+        self._stderr: int | None = None  # the original descriptor, None if closed
 
     def __enter__(self) -> StderrCapture:
         self._catches = _lock.acquire(blocking=False)
@@ -54,7 +54,7 @@ class StderrCapture(contextlib.AbstractContextManager["StderrCapture"]):
                 with contextlib.suppress(OSError, ValueError):
                     sys.stderr.flush()
             self._file = tempfile.TemporaryFile()
-            with contextlib.suppress(OSError):  # no descriptor to spare: nothing is caught
+            with contextlib.suppress(OSError):  # no free descriptor: capture nothing
                 self._stderr = _duplicate(2)
                 os.dup2(self._file.fileno(), 2)
                 self._redirected = True
@@ -110,7 +110,7 @@ def _split_lines(output: bytes) -> tuple[bytes, bytes]:
 
 
 OP = "lite.litert.CompiledModel"
-_TO_STDERR, _KEPT = 1, 2  # its modes of telling errors
+_TO_STDERR, _KEPT = 1, 2  # its modes of reporting errors
 
 
 class LoadedModel:
@@ -121,18 +121,18 @@ class LoadedModel:
 
     def __init__(self) -> None:
         self._options, self.model, self.compiled = HANDLE(), HANDLE(), HANDLE()
-        self._content: Any = None  # the file's bytes, where the run time reads from them
+        self._content: Any = None  # the file's bytes, if the run time reads from memory
         self.nodes: list[CustomOpNode] = []
         self.errors: list[BaseException] = []
 
-    def make(self, file: Model, original: Any, threads: int) -> None:
-        """Load and compile. given: the path or bytes if the model is unchanged, else None.
+    def load(self, file: Model, original: Any, threads: int) -> None:
+        """Load and compile. original: the path or bytes if the model is unchanged, else None.
 
         raises RuntimeErrors that are OpErrors, with the run time's messages
         """
         with StderrCapture() as captured:
             status = self._load(file, original) or self._compile(threads, _KEPT)
-        if status and self.model.value:  # what was kept is gone with what it did not make: once more, to hear it
+        if status and self.model.value:  # the stored messages are lost with the object: repeat, with messages on stderr
             with StderrCapture(whole=True) as captured:
                 self._compile(threads, _TO_STDERR)
         if status:
@@ -174,7 +174,7 @@ class LoadedModel:
         check(its.CreateOpaqueOptions(group.encode(), memory, free, ctypes.byref(opaque)), "making options")
         check(its.AddOpaqueOptions(self._options, opaque), "adding options")
 
-    # ---- what went wrong --------------------------------------------------------------------------------------------
+    # ---- errors -----------------------------------------------------------------------------------------------------
 
     def raise_errors(self) -> None:
         """Raise the first error of a callback, if there is one."""

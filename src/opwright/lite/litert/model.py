@@ -65,12 +65,12 @@ class CompiledModel:
             not isinstance(num_threads, int) or isinstance(num_threads, bool) or num_threads < 1
         ):
             raise InvalidArgumentError(op=OP, what="num_threads is an integer of at least 1", found=repr(num_threads))
-        library()  # what is wrong with it comes first
+        library()  # report its problems first
         path = os.fspath(model) if isinstance(model, str | os.PathLike) else None
         if path is None and not isinstance(model, Model) and not hasattr(model, "__len__"):
             raise TypeError(f"model is a path, a file's bytes or a lite.Model, found {type(model).__name__}")
         file = open_model(path, None if path is not None else model)
-        file.verify()  # its delegate computes wrong what is written twice
+        file.verify()  # its delegate computes wrong results if a tensor is written twice
         refuse_external(file)
         self._threads = num_threads or flags.get("num_threads") or os.cpu_count() or 1
         self._loaded = loaded = LoadedModel()
@@ -79,14 +79,12 @@ class CompiledModel:
         try:
             carriage = replace_custom_nodes(file, custom_ops)
             loaded.nodes = [CustomOpNode(c, carriage.resolver, self._threads, loaded.errors) for c in carriage.nodes]
-            self._alone = ExclusiveRun(
-                self._finalizer, loaded
-            )  # after the nodes: at exit the last that came ends first
-            kernel()  # compiled before anything is caught of stderr
-            loaded.make(carriage.model, None if carriage.changed else model, self._threads)
+            self._alone = ExclusiveRun(self._finalizer, loaded)  # after the nodes: exit handlers run in reverse order
+            kernel()  # compiled before stderr is captured
+            loaded.load(carriage.model, None if carriage.changed else model, self._threads)
             self._signatures = signatures_of(loaded.model.value or 0, carriage.model)
             for number, signature in enumerate(self._signatures):
-                if not any(p.is_dynamic for p in signature.inputs):  # else for the shapes of the first run
+                if not any(p.is_dynamic for p in signature.inputs):  # otherwise in the first run, for its shapes
                     with self._alone:
                         self._allocate(number, signature)
         except BaseException:
@@ -103,7 +101,7 @@ class CompiledModel:
         """Return the model in bytes; options as for the constructor."""
         return cls(model_data, custom_ops, **options)
 
-    # ---- what it takes and gives ------------------------------------------------------------------------------------
+    # ---- signatures -------------------------------------------------------------------------------------------------
 
     def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
         """Return the names of inputs and outputs by signature, in the run time's order; {} without signatures."""
@@ -216,7 +214,7 @@ class CompiledModel:
         """Propagate shapes. Raises the errors of operators' shape rules."""
         outputs = signature.outputs
         layouts = (TensorLayout * max(len(outputs), 1))()
-        signature.told = False
+        signature.has_run = False
         with StderrCapture() as captured:
             status = library().GetCompiledModelOutputTensorLayouts(
                 self._loaded.compiled, number, len(outputs), layouts, True
@@ -311,8 +309,8 @@ class CompiledModel:
 
     def _run(self, number: int, signature: ModelSignature, bound: BufferBinding) -> None:
         compiled, logged = self._loaded.compiled, ""
-        signature.held = bound
-        if signature.told:
+        signature.last_buffers = bound
+        if signature.has_run:
             status = self._invoke(compiled, number, *bound.arguments)
         else:
             with StderrCapture() as captured:
@@ -321,7 +319,7 @@ class CompiledModel:
         self._loaded.raise_errors()
         if status:
             raise self._loaded.failure(status, "failed to run the model", logged)
-        signature.told = True
+        signature.has_run = True
 
     # ---- the end ----------------------------------------------------------------------------------------------------
 
@@ -330,7 +328,7 @@ class CompiledModel:
         if self._finalizer.alive:
             with self._alone:
                 for signature in self._signatures:
-                    signature.buffers = signature.held = None
+                    signature.buffers = signature.last_buffers = None
                 self._finalizer()
 
     def __enter__(self) -> CompiledModel:
@@ -342,7 +340,7 @@ class CompiledModel:
     def __repr__(self) -> str:
         if not self._finalizer.alive:
             return "<CompiledModel, closed>"
-        return f"<CompiledModel of {len(self._signatures)} signatures, {len(self._loaded.nodes)} nodes given to it>"
+        return f"<CompiledModel of {len(self._signatures)} signatures, {len(self._loaded.nodes)} custom nodes>"
 
 
 def _names(signature: ModelSignature) -> dict[str, list[str]]:

@@ -29,7 +29,7 @@ from ..runtime.resolution import Missing, Resolved, node_location, resolve, unre
 from .library import element_type
 
 _STUBS = frozenset({"Convolution2DTransposeBias", "MaxPoolingWithArgmax2D", "MaxUnpooling2D", "Resampler"})
-"""Names that it puts stubs of its own under, whatever it is given, for accelerators to find."""
+"""Names for which it always registers its own stubs, for accelerators."""
 _ELSEWHERE = "lite.Interpreter runs the model"
 _CUSTOM = int(schema.BuiltinOperator.CUSTOM)
 
@@ -219,7 +219,7 @@ def _check_kept(t: Any, name: str, where: str) -> None:
             at=where,
             what=f"tensor {t.name!r} {why}",
             do=_ELSEWHERE,
-            wanted="a tensor that can be given to the official run time's operators",
+            wanted="a tensor that the official run time passes to operators",
         )
 
 
@@ -231,7 +231,6 @@ def _check_passed(t: Any, name: str, where: str) -> None:
         raise UnimplementedError(
             op=name,
             at=where,
-            what=f"tensor {t.name!r} is of type {kind}, which the official run "
-            "time passes to no operator that it is given",
+            what=f"tensor {t.name!r} is of type {kind}, which the official run time does not pass to custom operators",
             do=_ELSEWHERE,
         )

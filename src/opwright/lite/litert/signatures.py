@@ -61,9 +61,9 @@ class ModelSignature:
 
     def __init__(self, key: str | None, inputs: list[SignatureTensor], outputs: list[SignatureTensor]) -> None:
         self.key, self.inputs, self.outputs = key, inputs, outputs
-        self.allocated = self.told = False
+        self.allocated = self.has_run = False
         self.buffers: Any = None  # of inputs and outputs, for `run`
-        self.held: Any = None  # the buffers of the last run: the run time knows their memory
+        self.last_buffers: Any = None  # the buffers of the last run: the run time knows their memory
 
     def input(self, which: int | str) -> int:
         """Return the index of an input, by index or name. Raises InvalidArgumentError."""

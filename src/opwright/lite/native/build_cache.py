@@ -26,8 +26,8 @@ from ...core.errors import UnavailableError
 from ...core.files import remove_leftovers
 from ...core.private_files import PrivateFolder, cache_folder
 
-MOST_BYTES = 256 << 20  # then the libraries that were not used for longest go
-MOST_LIBRARY, MOST_NOTE = 1 << 31, 1 << 24  # bytes of one that is read
+MOST_BYTES = 256 << 20  # the least recently used libraries beyond this are removed
+MOST_LIBRARY, MOST_NOTE = 1 << 31, 1 << 24  # maximum bytes of a file
 _NOTE = ".note"
 _LIBRARIES = (".so", ".dylib", ".dll")
 
@@ -120,7 +120,9 @@ def _folder() -> PrivateFolder:
     return cache_folder(flags.cache_dir, "operators")
 
 
-_temporary: tempfile.TemporaryDirectory[str] | None = None  # once something is kept that the cache folder did not take
+_temporary: tempfile.TemporaryDirectory[str] | None = (
+    None  # created for the first library that the cache folder refused
+)
 _lock = forks.lock()
 
 

@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from .nodes import NativeNode
 
 ROOM = 16
-"""So many tensors may be added in one call without the array moving, as the official run time promises."""
+"""Number of tensors that one call may add without moving the array, as the official run time guarantees."""
 MOST_ADDED = 1 << 16
 MOST_DIMENSIONS = 64
 REPORT_BYTES = 1 << 14
 OLDER_SIZES = 80, 96, 104
-"""Bytes of a TfLiteTensor in the headers of TensorFlow 1 to 2.1. Nothing in a library says which it was compiled by."""
+"""Bytes of a TfLiteTensor in the headers of TensorFlow 1 to 2.1. A library does not record which it was compiled
+with."""
 OLD_HEADERS = (
     "compile it against the headers of TensorFlow 2.2 or later, or of lite.include_dir(): before 2.2 "
     "tensors were smaller, and it finds others than it means"
@@ -50,15 +51,15 @@ class NativeContext:
     def __init__(self, subgraph: Subgraph, provider: Any) -> None:
         self.subgraph, self.provider, self.arrays = subgraph, provider, Arrays(provider)
         self.tensors: list[Tensor] = subgraph.tensors[: subgraph.file_tensors]
-        self.nodes: dict[int, NativeNode] = {}  # by the address of their records
-        self.starting: NativeNode | None = None  # the node whose init runs
+        self.nodes: dict[int, NativeNode] = {}  # by address of the record
+        self.initializing: NativeNode | None = None  # the node whose init runs
         self.failure: BaseException | None = None
         self.context, self.host = CContext(), CHost()
         self._report = C.create_string_buffer(REPORT_BYTES)
-        self._moved: list[Any] = []  # arrays of tensors that were too small: C may still point to them
-        self._kept: list[Any] = []  # texts and lists that C points to
-        self.sized: set[int] = set()  # indices of added tensors that were given a shape
-        self._buffers: dict[int, Any] = {}  # by index, what `data` points to where that is no array of the run time
+        self._moved: list[Any] = []  # earlier, smaller arrays of tensors: C may still point to them
+        self._keepalive: list[Any] = []  # texts and lists referenced from C
+        self.sized_tensors: set[int] = set()  # indices of added tensors with a shape
+        self._buffers: dict[int, Any] = {}  # by index: buffers behind `data` that are not arrays of the run time
         self.array: Any = (CTensor * 0)()
         self.address = C.addressof(self.context)
         self.grow(len(self.tensors) + 2 * ROOM)
@@ -112,12 +113,12 @@ class NativeContext:
         """Add tensors without type and shape; return the index of the first."""
         if count < 0:
             raise InvalidArgumentError(
-                what="AddTensors was asked for a number of tensors that is none", found=count, wanted="0 or more"
+                what="AddTensors was called with a negative number of tensors", found=count, wanted="0 or more"
             )
         if count > MOST_ADDED or len(self.tensors) + count > self.subgraph.file_tensors + MOST_ADDED:
             raise ResourceExhaustedError(
                 what="tensors are added without end",
-                found=f"{count} beside {len(self.tensors)}",
+                found=f"{count} more than {len(self.tensors)}",
                 wanted="at most 65536 in a subgraph",
                 do="add a node's tensors once, in init or the first prepare",
             )
@@ -141,14 +142,14 @@ class NativeContext:
         variables = [t.index for t in self.tensors if t.is_variable]
         for field, indices in (("inputs", s.inputs), ("outputs", s.outputs), ("variables", variables)):
             listed = (C.c_int32 * len(indices))(*indices)
-            self._kept.append(listed)
+            self._keepalive.append(listed)
             setattr(host, field, C.addressof(listed))
             setattr(host, f"{field}_size", len(indices))
 
     def text(self, content: bytes) -> int:
         """Return the address of a zero-terminated copy of bytes that lives as long as this object."""
         buffer = C.create_string_buffer(content)
-        self._kept.append(buffer)
+        self._keepalive.append(buffer)
         return C.addressof(buffer)
 
     def _describe(self, i: int) -> None:
@@ -158,7 +159,7 @@ class NativeContext:
         c.dims = self.arrays.ints(t.shape)
         c.dims_signature = None if t.kind == CONSTANT else self.arrays.ints(t.signature or ())
         self._describe_quantization(t, c)
-        self.push(i, elements=not is_converted(t))  # a vocabulary is packed for who reads it
+        self.push(i, elements=not is_converted(t))  # large string constants are converted only for nodes that read them
 
     def _describe_quantization(self, t: Tensor, c: CTensor) -> None:
         q = t.quantization
@@ -182,7 +183,7 @@ class NativeContext:
                 self.arrays.floats(scales), self.arrays.ints(zeros[: len(scales)]), int(q.quantized_dimension)
             )
             c.quantization.type = records.AFFINE
-        self._kept.append(record)
+        self._keepalive.append(record)
         c.quantization.params = C.addressof(record)
 
     def push(self, i: int, *kinds: str, elements: bool = True) -> None:
@@ -196,7 +197,7 @@ class NativeContext:
             c.allocation_type = self._memory(t, c)
         self.push_shape(i)
         here = t.array is not None and (t.constant is not None or t.kind in kinds)
-        if here and elements and not (added and i not in self.sized):
+        if here and elements and not (added and i not in self.sized_tensors):
             self._point(i, t, c)
         else:
             c.data = c.allocation = None
@@ -227,7 +228,7 @@ class NativeContext:
         else:
             self.arrays.free(address)
             c.dims = self.arrays.ints(t.shape)
-        has_shape = t._dtype is not None and not (i >= self.subgraph.file_tensors and i not in self.sized)
+        has_shape = t._dtype is not None and not (i >= self.subgraph.file_tensors and i not in self.sized_tensors)
         c.bytes = bytes_in_c(t) if has_shape and not t.is_object else 0
 
     def has_shape(self, shape: int) -> bool:
@@ -272,7 +273,7 @@ class NativeContext:
     @property
     def current(self) -> NativeNode | None:
         """The node whose method runs; None for free."""
-        return self.starting if self.host.step == records.INIT else self.nodes.get(self.host.node or 0)
+        return self.initializing if self.host.step == records.INIT else self.nodes.get(self.host.node or 0)
 
     def metadata(self, name: bytes) -> tuple[int, int] | None:
         """Return address and size of a metadata entry of the model."""

@@ -77,62 +77,62 @@ def provider() -> Any:
     return library
 
 
-_contexts: weakref.WeakValueDictionary[int, NativeContext] = weakref.WeakValueDictionary()  # by the context's address
+_contexts: weakref.WeakValueDictionary[int, NativeContext] = weakref.WeakValueDictionary()  # by address of the context
 
 
 def native_context_of(subgraph: Subgraph, provider: Any) -> NativeContext:
     """Return the C view of a subgraph, created for its first operator in C."""
     if subgraph.native is None:
-        mirror = NativeContext(subgraph, provider)
-        host = mirror.host
+        c_context = NativeContext(subgraph, provider)
+        host = c_context.host
         host.resize, host.add_tensors, host.get_metadata = (C.cast(f, C.c_void_p).value for f in _FUNCTIONS)
         if not _contexts:
             atexit.unregister(_free_all)
             atexit.register(_free_all)
-        _contexts[mirror.address] = mirror
-        subgraph.native = mirror
+        _contexts[c_context.address] = c_context
+        subgraph.native = c_context
     return subgraph.native
 
 
 def _free_all() -> None:
     """Free the state of all nodes of live interpreters when the process exits."""
-    for mirror in list(_contexts.values()):
-        ownership = mirror.subgraph.ownership
-        if not (ownership.running or ownership.thread):  # else in a thread that nobody waits for
-            mirror.subgraph.close()
+    for c_context in list(_contexts.values()):
+        ownership = c_context.subgraph.ownership
+        if not (ownership.running or ownership.thread):  # otherwise a daemon thread may be using it
+            c_context.subgraph.close()
 
 
 def _status_of(context: int, function: Callable[[NativeContext], None]) -> int:
     """Return the status of a callback; its exception is stored for the caller of the method."""
-    mirror = _contexts.get(context)
-    if mirror is None:
+    c_context = _contexts.get(context)
+    if c_context is None:
         return records.ERROR
     try:
-        function(mirror)
+        function(c_context)
     except BaseException as error:
-        mirror.failure = mirror.failure or error
-        mirror.host.misuse += 1
+        c_context.failure = c_context.failure or error
+        c_context.host.misuse += 1
         return records.ERROR
     return records.OK
 
 
 def _resize(context: int, tensor: int | None, shape: int | None) -> int:
-    mirror = _contexts.get(context)
-    if mirror is None:
+    c_context = _contexts.get(context)
+    if c_context is None:
         return records.ERROR
-    own: list[int] = []  # the shape, once the tensor has it
-    status = _status_of(context, lambda mirror: own.append(resize(mirror, mirror.index_of(tensor), shape)))
-    if not own and shape and not mirror.has_shape(shape):
-        mirror.arrays.free(shape)
+    own: list[int] = []  # the shape, once the tensor owns it
+    status = _status_of(context, lambda c_context: own.append(resize(c_context, c_context.index_of(tensor), shape)))
+    if not own and shape and not c_context.has_shape(shape):
+        c_context.arrays.free(shape)
     return status
 
 
 def _add_tensors(context: int, count: int, first: Any) -> int:
-    def add(mirror: NativeContext) -> None:
-        native = mirror.current
-        if mirror.host.step not in (records.INIT, records.PREPARE, records.INVOKE) or native is None:
+    def add(c_context: NativeContext) -> None:
+        native = c_context.current
+        if c_context.host.step not in (records.INIT, records.PREPARE, records.INVOKE) or native is None:
             raise FailedPreconditionError(what="tensors are added outside of init, prepare and invoke")
-        start = mirror.add(count)
+        start = c_context.add(count)
         native.added += range(start, start + count)
         if first:
             first[0] = start
@@ -141,10 +141,10 @@ def _add_tensors(context: int, count: int, first: Any) -> int:
 
 
 def _metadata(context: int, name: bytes | None, address: Any, size: Any) -> int:
-    mirror = _contexts.get(context)
-    entry = None if mirror is None or not name else mirror.metadata(name)
+    c_context = _contexts.get(context)
+    entry = None if c_context is None or not name else c_context.metadata(name)
     if entry is None:
-        return records.ERROR  # which is no failure: an operator may ask for what is not there
+        return records.ERROR  # not a failure: operators may query optional metadata
     if address:
         address[0] = entry[0]
     if size:
@@ -155,49 +155,49 @@ def _metadata(context: int, name: bytes | None, address: Any, size: Any) -> int:
 _FUNCTIONS: Any = (records.Resize(_resize), records.AddTensors(_add_tensors), records.Metadata(_metadata))
 
 
-def resize(mirror: NativeContext, i: int, shape: int | None) -> int:
+def resize(c_context: NativeContext, i: int, shape: int | None) -> int:
     """Set the shape of a tensor to a TfLiteIntArray, which becomes its `dims`, as C may continue to read it; return the
     array.
 
     raises InvalidArgumentError, FailedPreconditionError, ResourceExhaustedError; the caller then still owns the array
     """
-    t, subgraph, native = mirror.tensors[i], mirror.subgraph, mirror.current
-    phase, file = mirror.host.step, i < subgraph.file_tensors
+    t, subgraph, native = c_context.tensors[i], c_context.subgraph, c_context.current
+    phase, file = c_context.host.step, i < subgraph.file_tensors
     if phase not in (records.PREPARE, records.INVOKE) or native is None:
         raise FailedPreconditionError(what=f"tensor {t.name!r} is resized outside of prepare and invoke")
     if not shape:
         raise InvalidArgumentError(
-            what=f"tensor {t.name!r} was given no sizes",
+            what=f"tensor {t.name!r} was resized without sizes",
             found="a null pointer",
             wanted="a TfLiteIntArray from TfLiteIntArrayCreate",
         )
     sizes = records.read_int_array(shape, MOST_DIMENSIONS)
     if sizes is None:
         raise InvalidArgumentError(
-            what=f"tensor {t.name!r} was given a number of dimensions that is none",
+            what=f"tensor {t.name!r} was resized to an invalid number of dimensions",
             found=C.c_int32.from_address(shape).value,
             wanted=f"0 to {MOST_DIMENSIONS}",
         )
-    if any(mirror.array[other].dims == shape for other in native.touched() if other != i):
+    if any(c_context.array[other].dims == shape for other in native.touched() if other != i):
         raise InvalidArgumentError(
-            what=f"tensor {t.name!r} was given another tensor's sizes: both would free them",
+            what=f"tensor {t.name!r} was resized to another tensor's sizes: both would free them",
             wanted="an array of its own",
             do="TfLiteIntArrayCopy(sizes)",
         )
     if t.kind != CONSTANT:
         if not native.may_resize(i):
             raise InvalidArgumentError(
-                what=f"tensor {i} {t.name!r} is none that this node may resize",
+                what=f"tensor {i} {t.name!r} must not be resized by this node",
                 found=repr(t),
                 wanted="an output, or a tensor that it added",
                 do=f"ResizeTensor of these alone; if it means to, {OLD_HEADERS}",
             )
-        sync_type_from_c(mirror, i)
+        sync_type_from_c(c_context, i)
         if t.type is None:
             raise InvalidArgumentError(
                 what=f"tensor {i} was added and has no type yet", do="set its type before its shape"
             )
-        if phase == records.INVOKE and file and tuple(sizes) != t.shape and not mirror.is_dynamic(t):
+        if phase == records.INVOKE and file and tuple(sizes) != t.shape and not c_context.is_dynamic(t):
             raise FailedPreconditionError(
                 what=f"tensor {t.name!r} got another shape in invoke",
                 found=sizes,
@@ -206,10 +206,10 @@ def resize(mirror: NativeContext, i: int, shape: int | None) -> int:
                 "SetTensorToDynamic, allocation_type = kTfLiteDynamic",
             )
     subgraph.context.resize(t, sizes)
-    mirror.sized.add(i)
-    native.given.add(i)
+    c_context.sized_tensors.add(i)
+    native.resized.add(i)
     if t.kind == DYNAMIC and t.array is None:
         subgraph.allocate_own(t)
-    mirror.push(i, *(EVERY if subgraph.running else (*READABLE, DYNAMIC)))
-    mirror.adopt_shape(i, shape)
+    c_context.push(i, *(EVERY if subgraph.running else (*READABLE, DYNAMIC)))
+    c_context.adopt_shape(i, shape)
     return shape

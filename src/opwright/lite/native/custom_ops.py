@@ -31,7 +31,7 @@ from .registration import NativeRegistration
 from .toolchain import build_library
 
 _BUFFER = 256
-_THROWN = 2  # what ow_call_by_value says of a function that threw
+_THROWN = 2  # result of ow_call_by_value for a function that threw
 _BY_ADDRESS = C.sizeof(C.c_void_p)
 
 
@@ -121,7 +121,7 @@ class _Record(NamedTuple):
 
     record: CRegistration
     operator: int | None
-    kept: Any
+    dependencies: Any
     name: str | None = None
     version: int | None = None
 
@@ -149,19 +149,19 @@ def _registration(
 ) -> NativeRegistration:
     native = provider()
     _check_functions(entry.record, where)
-    own, version = None, max(entry.record.version, 1)  # of a classic record: 0 where nothing is said
+    own, version = None, max(entry.record.version, 1)  # of a classic record: 0 if unspecified
     if entry.operator is not None:
         operator = COperator.from_address(entry.operator)
         own = operator.custom_name.decode(errors="replace") if operator.custom_name else None
         version = operator.version
         if version < 1:
             raise InvalidArgumentError(
-                what=f"{where} gives an operator of a version that is none", found=version, wanted="1 or more"
+                what=f"{where} returns an operator with an invalid version", found=version, wanted="1 or more"
             )
         _check_functions(operator, where, "_with_data")
     if not native.ow_has_invoke(C.addressof(entry.record)):
         raise InvalidArgumentError(
-            what=f"{where} gives a record without invoke", found=_given(entry), wanted="at least an invoke function"
+            what=f"{where} returns a record without invoke", found=_given(entry), wanted="at least an invoke function"
         )
     called = name or entry.name or own or operator_name(symbol)
     return NativeRegistration(
@@ -171,7 +171,7 @@ def _registration(
         entry.version or version,
         library.path,
         display_name(symbol),
-        (library, entry.kept),
+        (library, entry.dependencies),
     )
 
 
@@ -181,7 +181,7 @@ def _records_of(library: OperatorLibrary, symbol: str, where: str) -> list[_Reco
     mangled = demangled(symbol)
     if mangled is not None and not may_register(mangled[1]):
         raise InvalidArgumentError(
-            what=f"{where} takes arguments, so it gives no registration",
+            what=f"{where} has parameters, so it returns no registration",
             wanted="a function without parameters, or of a MutableOpResolver*",
         )
     try:
@@ -203,8 +203,7 @@ def _records_of(library: OperatorLibrary, symbol: str, where: str) -> list[_Reco
         return added
     if mangled is not None and mangled[1] != "v":
         raise InvalidArgumentError(
-            what=f"{where} adds no operators to the resolver that it takes",
-            wanted="resolver->AddCustom(name, registration)",
+            what=f"{where} adds no operators to its resolver", wanted="resolver->AddCustom(name, registration)"
         )
     return [_returned(library, symbol, where, buffer if by_value else None, result.value)]
 
@@ -249,7 +248,7 @@ def _returned(library: OperatorLibrary, symbol: str, where: str, buffer: Any, ad
         record = CRegistration.from_buffer_copy(buffer.raw)
         if any(buffer.raw[C.sizeof(CRegistration) :]):
             raise InvalidArgumentError(
-                what=f"{where} gives a record that is larger than any TfLiteRegistration",
+                what=f"{where} returns a record larger than any TfLiteRegistration",
                 found=f"{len(buffer.raw.rstrip(bytes(1)))} bytes",
                 wanted=f"{COMMON_BYTES} to {C.sizeof(CRegistration)}",
             )
@@ -271,7 +270,7 @@ def _by_address(library: OperatorLibrary, symbol: str, where: str, address: int)
     content = _bytes_at(address, COMMON_BYTES)
     if content is None or address % _BY_ADDRESS:
         raise InvalidArgumentError(
-            what=f"{where} returned what is no address of a record",
+            what=f"{where} returned an invalid address of a record",
             found=hex(address),
             wanted="a TfLiteRegistration*, or a TfLiteOperator* of TfLiteOperatorCreate",
             do="does it return a pointer, and take no arguments?",
@@ -313,7 +312,7 @@ def _check_functions(record: Any, where: str, ending: str = "") -> None:
 
 def _wrong(where: str, field: str, address: int) -> InvalidArgumentError:
     return InvalidArgumentError(
-        what=f"{where} gives a record of another layout: its {field} is nothing that was made for that",
+        what=f"{where} returns a record of another layout: its {field} is not a valid address",
         found=hex(address),
         wanted="a TfLiteRegistration: init, free, prepare, invoke, profiling_string, builtin_code, custom_name, "
         "version, registration_external, ...",

@@ -95,7 +95,7 @@ def read_library(path: str, content: bytes) -> LibraryFile | None:
     """
     if content[:4] != b"\x7fELF":
         if sys.platform != "linux" and file_kind(content).startswith(("a Mach-O", "a Windows")):
-            return None  # the system's own loader reads those
+            return None  # for the system's own loader
         raise InvalidArgumentError(
             what=f"{path} is no shared library",
             found=file_kind(content),

@@ -91,7 +91,7 @@ def find_entry(name: str, functions: Iterable[str], library: str) -> str:
     ]
     if with_parameters:
         raise InvalidArgumentError(
-            what=f"{library}: {name} takes arguments, so it gives no registration",
+            what=f"{library}: {name} has parameters, so it returns no registration",
             found=with_parameters[0],
             wanted="a function without parameters",
         )

@@ -20,7 +20,7 @@ INCLUDE = Path(__file__).parent / "include"
 """The headers that are not generated."""
 
 ROOTS = ("tensorflow/lite", "tflite", "third_party/tensorflow/lite")
-"""What stands in front: TensorFlow's tree, LiteRT's, and what documents print of their own trees."""
+"""Path prefixes: TensorFlow's tree, LiteRT's, and those in documents of their own trees."""
 
 CORE_AND_C = {  # under c/ and core/c/
     "builtin_op_data.h": ("builtin_op_data.h",),
@@ -69,7 +69,7 @@ TAILS = {
     "type_to_tflitetype.h": ("type_of.h",),
     "util.h": ("int_arrays.h",),
 }
-"""Path -> which of ours it means."""
+"""Path -> our headers that it includes."""
 
 FLEXBUFFERS = """/* FlatBuffers' own header where it is installed, which also builds; else ours, which reads. */
 #pragma GCC system_header

@@ -48,7 +48,7 @@ class OperatorLibrary(NamedTuple):
         return self.address(symbol) - self.file.defined[symbol].address
 
 
-_loaded: dict[str, tuple[tuple[int, ...], Any]] = {}  # by real path: the state of the file, and what was loaded of it
+_loaded: dict[str, tuple[tuple[int, ...], Any]] = {}  # by real path: state of the file, and its handle
 
 
 def open_library(path: str | os.PathLike[str], provide: Callable[[], Any]) -> OperatorLibrary:
@@ -84,7 +84,7 @@ def _read(path: str) -> bytes:
                 what=f"{path} is a folder" if path else "the path of the library is empty",
                 wanted="the file of a shared library",
             )
-        if file.exists() and not file.is_file():  # a pipe would be waited for, a device has no end
+        if file.exists() and not file.is_file():  # reading a pipe would block, a device has no end
             raise InvalidArgumentError(
                 what=f"{path} is no file", found="a pipe, a socket or a device", wanted="the file of a shared library"
             )
@@ -126,9 +126,9 @@ def _refused(path: str, file: LibraryFile | None, message: str) -> Exception:
         elif lite:
             do = "compile it against the headers in lite.include_dir(), which declare what is provided"
         return NotFoundError(
-            what=f"{path} needs functions that nobody provides",
+            what=f"{path} requires undefined functions",
             found=", ".join(names[:_MOST_NAMES]) + more,
-            wanted="those of the TensorFlow Lite C API for operators, and of the libraries it names: "
+            wanted="functions of the TensorFlow Lite C API for operators, and of the libraries it names: "
             f"{', '.join(file.needed) if file and file.needed else 'none'}",
             do=do,
         )

@@ -18,25 +18,25 @@ from .records import CCall, CNode, CTensorState
 
 
 class NativeNode:
-    """A node in C. added: indices of the tensors that it added. given: indices of tensors that the running method
+    """A node in C. added: indices of the tensors that it added. resized: indices of tensors that the running method
     resized."""
 
-    def __init__(self, mirror: NativeContext, node: Node) -> None:
-        self.mirror, self.node = mirror, node
+    def __init__(self, c_context: NativeContext, node: Node) -> None:
+        self.c_context, self.node = c_context, node
         self.inputs = [-1 if t is None else t.index for t in node.tensors_in]
         self.outputs = [t.index for t in node.tensors_out]
         self.intermediates = [-1 if v is None else v.tensor.index for v in node.intermediates]
         self.temporaries: list[int] = []
         self.added: list[int] = []
-        self.given: set[int] = set()
+        self.resized: set[int] = set()
         self.call: CCall | None = None
-        self._kept: Any = None  # what the call points to
+        self._keepalive: Any = None  # objects that the call points to
         self.record = c = CNode()
         lists = (self.inputs, self.outputs, self.intermediates, ())
-        c.inputs, c.outputs, c.intermediates, c.temporaries = map(mirror.arrays.ints, lists)
+        c.inputs, c.outputs, c.intermediates, c.temporaries = map(c_context.arrays.ints, lists)
         self.address = C.addressof(c)
         self._lists = c.inputs, c.outputs
-        mirror.nodes[self.address] = self
+        c_context.nodes[self.address] = self
 
     def set_options(self, address: int | None, size: int) -> None:
         """Set a custom operator's options for prepare and invoke."""
@@ -54,9 +54,9 @@ class NativeNode:
         indices.pop(-1, None)
         return list(indices)
 
-    def written(self) -> list[int]:
+    def writable(self) -> list[int]:
         """Return the indices of the tensors that it may write: outputs, variables, temporaries."""
-        variables = [i for i in self.inputs if i >= 0 and self.mirror.tensors[i].is_variable]
+        variables = [i for i in self.inputs if i >= 0 and self.c_context.tensors[i].is_variable]
         indices = dict.fromkeys((*self.outputs, *variables, *self.intermediates, *self.added))
         indices.pop(-1, None)
         return list(indices)
@@ -68,54 +68,54 @@ class NativeNode:
     def keep_sizes(self) -> None:
         """Allocate tensors that an earlier prepare resized and this one did not."""
         for i in self.added:
-            t = self.mirror.tensors[i]
-            if i in self.mirror.sized and t.kind in (DYNAMIC, OWN) and t.array is None:
-                self.mirror.subgraph.allocate_own(t)
+            t = self.c_context.tensors[i]
+            if i in self.c_context.sized_tensors and t.kind in (DYNAMIC, OWN) and t.array is None:
+                self.c_context.subgraph.allocate_own(t)
 
     def check_lists(self) -> None:
         """Raise InvalidArgumentError if C replaced the lists of inputs or outputs."""
         if (self.record.inputs, self.record.outputs) != self._lists:
             raise InvalidArgumentError(
                 what="prepare replaced the node's list of inputs or outputs",
-                wanted="the lists that it was given; temporaries alone are its own",
+                wanted="the original lists; only the temporaries are its own",
             )
 
     def read_temporaries(self) -> None:
         """Update the list of temporaries from C. Raises InvalidArgumentError for an index that is not one of its
         tensors."""
-        mirror = self.mirror
-        temporaries = records.read_int_array(self.record.temporaries, len(mirror.tensors))
-        added = range(mirror.subgraph.file_tensors, len(mirror.tensors))
+        c_context = self.c_context
+        temporaries = records.read_int_array(self.record.temporaries, len(c_context.tensors))
+        added = range(c_context.subgraph.file_tensors, len(c_context.tensors))
         if temporaries is None or any(i not in added for i in temporaries):
             size = C.c_int32.from_address(self.record.temporaries).value
             raise InvalidArgumentError(
-                what="the node's temporaries are no tensors that were added",
+                what="the node's temporaries are not among its added tensors",
                 found=f"{size} of them" if temporaries is None else temporaries,
                 wanted=f"indices {added.start} to {added.stop - 1}"
                 if added
                 else "indices from TfLiteContext.AddTensors, of which there are none",
             )
         self.temporaries = temporaries
-        ready = [i for i in temporaries if i in mirror.sized and mirror.tensors[i].type is not None]
-        self.node.temporaries = [TensorView(mirror.tensors[i], True) for i in ready]
+        ready = [i for i in temporaries if i in c_context.sized_tensors and c_context.tensors[i].type is not None]
+        self.node.temporaries = [TensorView(c_context.tensors[i], True) for i in ready]
 
     def as_call(self, registration: int) -> CCall:
         """Return its run as a call, for tensors at their planned addresses; other nodes see its inputs and outputs."""
-        array, ends = self.mirror.array, self.ends()
-        sizes = [(C.c_int32 * len(t.shape))(*t.shape) for t in (self.mirror.tensors[i] for i in ends)]
+        array, ends = self.c_context.array, self.ends()
+        sizes = [(C.c_int32 * len(t.shape))(*t.shape) for t in (self.c_context.tensors[i] for i in ends)]
         places = (CTensorState * len(ends))(
             *(CTensorState(i, array[i].type, array[i].bytes, len(s), C.addressof(s)) for i, s in zip(ends, sizes))
         )
-        self._kept = sizes, places
-        return CCall(registration, self.mirror.address, self.address, C.addressof(places), len(places))
+        self._keepalive = sizes, places
+        return CCall(registration, self.c_context.address, self.address, C.addressof(places), len(places))
 
     def release(self) -> None:
         """Free its arrays."""
-        c = self.record  # where C has put another list it has freed ours
+        c = self.record  # where C has set another list it has freed ours
         for address in (c.inputs, c.outputs, c.intermediates, c.temporaries):
-            self.mirror.arrays.free(address)
+            self.c_context.arrays.free(address)
         c.inputs = c.outputs = c.intermediates = c.temporaries = None
-        self.mirror.nodes.pop(self.address, None)
+        self.c_context.nodes.pop(self.address, None)
 
 
 class NativeCall(NamedTuple):

@@ -52,7 +52,7 @@ TYPES = {
     "FLOAT8_E4M3FN": 22,
     "FLOAT8_E5M2": 23,
 }
-"""By the schema's name of an element type, its number in C, which is not the schema's."""
+"""Numbers of element types in C, which differ from the schema's, by the schema's names."""
 TYPE_NAMES = {number: name for name, number in TYPES.items()}
 
 MEM_NONE, MMAP_RO, ARENA_RW, ARENA_RW_PERSISTENT, MEM_DYNAMIC, PERSISTENT_RO, MEM_CUSTOM, VARIANT_OBJECT, NON_CPU = (
@@ -66,7 +66,7 @@ CUSTOM_CODE = 32
 """The builtin code of custom operators."""
 
 INIT_FAILED = 2**64 - 1
-"""The state by which an init says that it failed, (void*)-1."""
+"""The state that a failed init returns, (void*)-1."""
 
 
 class CQuantizationParams(C.Structure):
@@ -189,7 +189,7 @@ class CRegistration(C.Structure):
 
 
 COMMON_BYTES = CRegistration.registration_external.offset
-"""Bytes of a registration that every generation of the headers has."""
+"""Bytes of a registration that are common to all versions of the headers."""
 
 
 class COperator(C.Structure):
@@ -260,7 +260,7 @@ class CHost(C.Structure):
 
 
 INIT, PREPARE, INVOKE, FREE = 1, 2, 3, 4
-"""Which method runs: CHost.step."""
+"""Values of CHost.step: the running method."""
 
 Resize = C.CFUNCTYPE(C.c_int, C.c_void_p, C.c_void_p, C.c_void_p)
 AddTensors = C.CFUNCTYPE(C.c_int, C.c_void_p, C.c_int, C.POINTER(C.c_int))

@@ -33,7 +33,7 @@ from .records import CCall, CCalls, CContext, CRegistration, CTensor
 class JoinedRun:
     """A run of consecutive nodes by one foreign call. failed: the index of the node that raised last."""
 
-    __slots__ = ("_context", "_kept", "_record", "_run", "failed", "nodes")
+    __slots__ = ("_context", "_keepalive", "_record", "_run", "failed", "nodes")
 
     def __init__(self, context: Context, nodes: Sequence[Node]) -> None:
         self.nodes, self.failed, self._context = nodes, 0, context
@@ -41,7 +41,7 @@ class JoinedRun:
         addresses = (C.c_void_p * len(calls))(*map(C.addressof, calls))
         self._record = CCalls(C.addressof(addresses), len(calls), 0)
         self._run, call = foreign_call(provider().ow_run_all, C.addressof(self._record))
-        self._kept = addresses, calls, call
+        self._keepalive = addresses, calls, call
 
     def __call__(self) -> None:
         status = self._run()
@@ -76,7 +76,7 @@ class NativeRegistration(Registration):
     kept: objects that must live as long (the library, an operator's record).
     """
 
-    __slots__ = ("_address", "_provider", "entry", "kept", "library", "name", "record")
+    __slots__ = ("_address", "_provider", "dependencies", "entry", "library", "name", "record")
 
     early = True
 
@@ -85,20 +85,20 @@ class NativeRegistration(Registration):
     ) -> None:
         super().__init__(self._init, self._free, self._prepare, self._invoke, version)
         self._provider, self.record, self._address = provider, record, C.addressof(record)
-        self.name, self.library, self.entry, self.kept = name, library, entry, kept
+        self.name, self.library, self.entry, self.dependencies = name, library, entry, kept
 
     # ---- the four methods -------------------------------------------------------------------------------------------
 
     def _init(self, context: Context, options: Any) -> NativeNode:
         node = context.node
         address, size = self._options(node, options)
-        mirror = native_context_of(node.subgraph, self._provider)
-        native = NativeNode(mirror, node)
-        mirror.starting = native
-        state = self._provider.ow_init(self._address, mirror.address, address, size)
+        c_context = native_context_of(node.subgraph, self._provider)
+        native = NativeNode(c_context, node)
+        c_context.initializing = native
+        state = self._provider.ow_init(self._address, c_context.address, address, size)
         native.record.user_data = state
         native.set_options(address, size)
-        if state == records.INIT_FAILED or mirror.host.misuse:
+        if state == records.INIT_FAILED or c_context.host.misuse:
             native.record.user_data = None if state == records.INIT_FAILED else state
             try:
                 raise self._error(context, native, "init", "said that it failed, by the state (void*)-1")
@@ -113,48 +113,50 @@ class NativeRegistration(Registration):
         if not isinstance(options, bytes):
             raise UnimplementedError(
                 op=node.name,
-                what="a builtin operator's options are not given to kernels in C",
+                what="kernels in C do not receive the options of builtin operators",
                 found=f"{type(options).__name__} for {self.where}",
                 wanted="a custom operator, or a builtin one without options",
             )
-        return C.cast(C.c_char_p(options), C.c_void_p).value, len(options)  # the node keeps them
+        return C.cast(C.c_char_p(options), C.c_void_p).value, len(options)  # the node keeps them alive
 
     def _prepare(self, context: Context, node: Node) -> None:
         native: NativeNode = node.user_data
-        mirror, subgraph = native.mirror, node.subgraph
-        native.given.clear()
-        mirror.reserve()
+        c_context, subgraph = native.c_context, node.subgraph
+        native.resized.clear()
+        c_context.reserve()
         for t in node.tensors_out:
-            if t.is_object and not mirror.is_dynamic(t):  # as officially: how many strings there are, invoke may say
+            if t.is_object and not c_context.is_dynamic(
+                t
+            ):  # as in the official run time: invoke may determine the number of strings
                 subgraph._dynamic.add(t.index) if t.kind == DYNAMIC else subgraph.make_dynamic(t)
         for i in native.touched():
-            mirror.push(i, *(EVERY if subgraph.running else READABLE))
-        status = self._provider.ow_prepare(self._address, mirror.address, native.address)
-        if status not in (records.OK, records.SHAPE_NOT_KNOWN) or mirror.failure is not None:
+            c_context.push(i, *(EVERY if subgraph.running else READABLE))
+        status = self._provider.ow_prepare(self._address, c_context.address, native.address)
+        if status not in (records.OK, records.SHAPE_NOT_KNOWN) or c_context.failure is not None:
             raise self._error(context, native, "prepare", self._words(status), status)
         try:
             native.check_lists()
-            for i in native.written():
-                sync_type_from_c(mirror, i)
-                sync_from_c(mirror, i) if mirror.is_elsewhere(i) else check_shape(mirror, i)
+            for i in native.writable():
+                sync_type_from_c(c_context, i)
+                sync_from_c(c_context, i) if c_context.is_elsewhere(i) else check_shape(c_context, i)
             native.keep_sizes()
             native.read_temporaries()
             if status == records.SHAPE_NOT_KNOWN:
                 for i in native.outputs:
-                    if i not in native.given and not mirror.is_dynamic(mirror.tensors[i]):
-                        subgraph.make_dynamic(mirror.tensors[i])
+                    if i not in native.resized and not c_context.is_dynamic(c_context.tensors[i]):
+                        subgraph.make_dynamic(c_context.tensors[i])
         except OpError as error:
-            mirror.failure = error
+            c_context.failure = error
             raise self._error(context, native, "prepare", "") from error
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
         native: NativeNode = node.user_data
-        mirror = native.mirror
-        mirror.reserve()
+        c_context = native.c_context
+        c_context.reserve()
         for i in native.touched():
-            mirror.push(i, *EVERY)
+            c_context.push(i, *EVERY)
         self._check_inputs(node)
-        if any(self._is_handed_over(mirror.tensors[i]) for i in native.touched()):
+        if any(self._is_handed_over(c_context.tensors[i]) for i in native.touched()):
             native.call = None
             return super().bind(context, node)
         native.call = native.as_call(self._address)
@@ -164,8 +166,8 @@ class NativeRegistration(Registration):
         """Return the error of a run with this status, after restoring the node's tensors in C."""
         native: NativeNode = node.user_data
         context.begin(node)
-        for i in native.touched():  # whatever C made of them
-            native.mirror.push(i, *EVERY)
+        for i in native.touched():  # which C may have modified
+            native.c_context.push(i, *EVERY)
         return self._error(context, native, "invoke", self._words(status), status)
 
     @staticmethod
@@ -178,12 +180,14 @@ class NativeRegistration(Registration):
     def words(self, node: Node) -> NativeCall | None:
         """Return a bound node's run for callers without Python (see NativeCall), None if its tensors are copied."""
         native: NativeNode = node.user_data
-        if native.call is None or any(self._is_handed_over(native.mirror.tensors[i]) for i in native.touched()):
+        if native.call is None or any(self._is_handed_over(native.c_context.tensors[i]) for i in native.touched()):
             return None
-        start, step = C.addressof(native.mirror.array), C.sizeof(CTensor)
+        start, step = C.addressof(native.c_context.array), C.sizeof(CTensor)
         fields = CTensor.data.offset, CTensor.allocation.offset
-        places = [(native.mirror.tensors[i], [start + i * step + offset for offset in fields]) for i in native.ends()]
-        where = C.addressof(native.mirror.context) + CContext.tensors.offset
+        places = [
+            (native.c_context.tensors[i], [start + i * step + offset for offset in fields]) for i in native.ends()
+        ]
+        where = C.addressof(native.c_context.context) + CContext.tensors.offset
         run = C.cast(self._provider.ow_run, C.c_void_p).value or 0
         return NativeCall(run, C.addressof(native.call), places, where, start)
 
@@ -200,21 +204,21 @@ class NativeRegistration(Registration):
 
     def _invoke(self, context: Context, node: Node) -> None:
         native: NativeNode = node.user_data
-        mirror = native.mirror
-        native.given.clear()
-        mirror.reserve()
+        c_context = native.c_context
+        native.resized.clear()
+        c_context.reserve()
         for i in native.touched():
-            mirror.push(i, *EVERY)
+            c_context.push(i, *EVERY)
         self._check_inputs(node)
-        status = self._provider.ow_invoke(self._address, mirror.address, native.address)
-        writable = native.written()
-        if status != records.OK or mirror.failure is not None:
+        status = self._provider.ow_invoke(self._address, c_context.address, native.address)
+        writable = native.writable()
+        if status != records.OK or c_context.failure is not None:
             for i in writable:
-                mirror.discard(i)
+                c_context.discard(i)
             raise self._error(context, native, "invoke", self._words(status), status)
         try:
             for i in writable:
-                sync_from_c(mirror, i)
+                sync_from_c(c_context, i)
             for t in node.tensors_out:
                 if t.array is None:
                     raise InvalidArgumentError(
@@ -223,18 +227,18 @@ class NativeRegistration(Registration):
                         wanted="ResizeTensor in invoke, for what is dynamic",
                     )
         except OpError as error:
-            mirror.failure = error
+            c_context.failure = error
             raise self._error(context, native, "invoke", "") from error
 
     def _free(self, context: Context, native: NativeNode) -> None:
-        mirror, state = native.mirror, native.record.user_data
+        c_context, state = native.c_context, native.record.user_data
         if state:
-            self._provider.ow_free(self._address, mirror.address, state)
+            self._provider.ow_free(self._address, c_context.address, state)
         native.release()
-        if state and mirror.host.misuse:
+        if state and c_context.host.misuse:
             raise self._error(context, native, "free", "failed")
 
-    # ---- words ------------------------------------------------------------------------------------------------------
+    # ---- messages ---------------------------------------------------------------------------------------------------
 
     @property
     def where(self) -> str:
@@ -246,13 +250,13 @@ class NativeRegistration(Registration):
 
     def _error(self, context: Context, native: NativeNode, phase: str, words: str, status: int = 1) -> OpError:
         """Return the error of a failed method, with its messages; or the error of a callback that caused it."""
-        mirror = native.mirror
-        failure, mirror.failure = mirror.failure, None
-        for line in mirror.reported():
+        c_context = native.c_context
+        failure, c_context.failure = c_context.failure, None
+        for line in c_context.reported():
             context.report_error(line)
-        if mirror.host.misuse and failure is None:
-            words = "threw a C++ exception" if mirror.host.thrown else "misused the interface"
-        mirror.host.report_used = mirror.host.misuse = mirror.host.thrown = 0
+        if c_context.host.misuse and failure is None:
+            words = "threw a C++ exception" if c_context.host.thrown else "misused the interface"
+        c_context.host.report_used = c_context.host.misuse = c_context.host.thrown = 0
         cls = CancelledError if status == records.CANCELLED else FailedPreconditionError
         error = failure or cls(op=native.node.name, what=f"{phase} {words}")
         if not isinstance(error, OpError):

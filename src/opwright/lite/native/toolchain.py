@@ -31,7 +31,7 @@ from ...core.forks import once
 from . import build_cache
 from .headers import include_folder
 
-MOST_LINES = 60  # of what a compiler says, in an error
+MOST_LINES = 60  # of a compiler's output, in an error
 _SECONDS = 600
 _VARIABLES = {"c": "CC", "c++": "CXX"}
 _NAMES = {"c": ("cc", "gcc", "clang"), "c++": ("c++", "g++", "clang++")}
@@ -73,14 +73,14 @@ class Compiler(NamedTuple):
         output = (process.stderr + process.stdout).decode(errors="replace").strip()
         if process.returncode == 0:
             return output
-        lines = output.splitlines() or [f"exit status {process.returncode} and not a word"]
+        lines = output.splitlines() or [f"exit status {process.returncode} without output"]
         if len(lines) > MOST_LINES:
             lines[MOST_LINES:] = [f"... and {len(lines) - MOST_LINES} lines more"]
         raise InvalidArgumentError(
             op=what,
             what="it does not compile",
             found="\n".join(["", *lines]),
-            do=f"mend it; it was run as: {shlex.join(command)}",
+            do=f"correct it; the command was: {shlex.join(command)}",
         )
 
 
@@ -98,7 +98,7 @@ def _select_compiler(language: str, chosen: str, path: str) -> Compiler:
         if program is None:
             raise UnavailableError(
                 op=_VARIABLES[language],
-                what="the compiler that it names is not there",
+                what="the compiler does not exist",
                 found=chosen,
                 do=f"unset {_VARIABLES[language]}, or name another",
             )
@@ -133,7 +133,7 @@ def _identity(program: str, words: Sequence[str]) -> str:
 HERE = Path(__file__).parent
 PROVIDER = HERE / "provider"
 LANGUAGES = {".c": "c", ".cc": "c++", ".cpp": "c++", ".cxx": "c++", ".c++": "c++", ".C": "c++"}
-FORMAT = 1  # of what is kept: raised where the same sources would be built in another way
+FORMAT = 1  # of cache entries: incremented when the same sources are built in another way
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 _LINK = ("-shared", "-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-shared",)
 _lock = forks.lock()
