@@ -32,7 +32,7 @@ def with_n(x, *, n):
 CASES = [
     (lambda: operator(), {}, "it has no kernel"),
     (lambda: operator(x=ow.Input(ow.string), kernel=on_scalars), {}, "no form in C for any of its dtypes"),
-    (lambda: operator(kernel=ow.kernel(lambda x: ow.cast(x, ow.int32))), {}, "gives another dtype"),
+    (lambda: operator(kernel=ow.kernel(lambda x: ow.cast(x, ow.int32))), {}, "returns another dtype"),
     (lambda: operator(kernel=ow.kernel(lambda x: ow.reduce_sum(x))), {}, "kernels have no such operator"),
     (
         lambda: operator(n=ow.Attr([float], default=[1.0]), kernel=ow.kernel(lambda x, *, n: x * n[0])),

@@ -88,14 +88,14 @@ def test_a_version_serves_those_before_it(forms):
 
 NONE = {
     "GivesNull": "returned null",
-    "GivesNothing": "gives a record without invoke",
-    "GivesNothingByValue": "gives a record without invoke",
-    "GivesBareOperator": "gives a record without invoke",
-    "GivesVersionZero": "of a version that is none",
-    "GivesNonsense": "returned what is no address of a record",
-    "GivesOdd": "returned what is no address of a record",
-    "GivesText": "gives a record of another layout: its init",
-    "GivesShifted": "gives a record of another layout: its init",
+    "GivesNothing": "returns a record without invoke",
+    "GivesNothingByValue": "returns a record without invoke",
+    "GivesBareOperator": "returns a record without invoke",
+    "GivesVersionZero": "an invalid version",
+    "GivesNonsense": "returned an invalid address of a record",
+    "GivesOdd": "returned an invalid address of a record",
+    "GivesText": "returns a record of another layout: its init",
+    "GivesShifted": "returns a record of another layout: its init",
     "GivesLarge": "larger than any TfLiteRegistration",
 }
 
@@ -127,7 +127,7 @@ def test_names_of_cpp(mangled):
     with pytest.raises(ow.errors.InvalidArgumentError, match="several functions are called Shared") as caught:
         lite.load_custom_ops(mangled, ["Shared"])
     assert "first::ops::Shared, second::Shared" in str(caught.value)
-    with pytest.raises(ow.errors.InvalidArgumentError, match="takes arguments"):
+    with pytest.raises(ow.errors.InvalidArgumentError, match="has parameters"):
         lite.load_custom_ops(mangled, ["second::Register_WITH"])
 
 
@@ -369,7 +369,7 @@ def test_functions_that_nobody_provides_are_named(tmp_path):
         void* Register_X(void) { nor_this(); _ZN6tflite12RuntimeShapeEi(nobody_has_this()); return 0; }
     """,
     )
-    with pytest.raises(ow.errors.NotFoundError, match="needs functions that nobody provides") as caught:
+    with pytest.raises(ow.errors.NotFoundError, match="requires undefined functions") as caught:
         lite.load_custom_ops(path)
     text = str(caught.value)
     for name in ("nobody_has_this", "nor_this", "tflite::RuntimeShape"):
@@ -382,7 +382,7 @@ def test_a_library_that_another_is_missing_for(tmp_path):
         tmp_path, "int f(void); void* Register_X(void) { return f() ? 0 : &f; }", "-L", str(tmp_path), "-lother"
     )
     other.unlink()
-    with pytest.raises(ow.errors.NotFoundError, match=r"needs functions that nobody provides|libother\.so"):
+    with pytest.raises(ow.errors.NotFoundError, match=r"requires undefined functions|libother\.so"):
         lite.load_custom_ops(path)
 
 

@@ -173,7 +173,7 @@ def test_c_functions_and_names(path):
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ("AddNothing", "adds no operators to the resolver"),
+        ("AddNothing", "adds no operators to its resolver"),
         ("AddBuiltin", "adds a kernel of a builtin operator"),
         ("AddNameless", "without a name"),
     ],
