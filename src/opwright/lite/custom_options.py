@@ -2,7 +2,7 @@
 
 Lives here: a custom operator's version and attributes from its FlexBuffers options, a node's inputs by declared input.
 Not here: FlexBuffers (format/flexbuffers.py), options of builtin operators (ops/definition.py), writing options
-(convert/custom.py).
+(convert/custom_operators.py).
 
 An older file lacks additions of later versions: attributes get their default, which reproduces the older version, and
 inputs are absent. A version newer than the definition's is an error, whether in the operator code or in the options.

@@ -2,7 +2,7 @@
 ours.
 
 Lives here: `to_flex`.
-Not here: when it is called (lite/convert/legalize.py), the inverse (registration.py).
+Not here: when it is called (lite/convert/passes.py), the inverse (registration.py).
 
 A node that TensorFlow declares in the same way runs in its Flex delegate, too. Any other keeps the catalogue's name and
 attributes and has the attribute `_opwright`, which TensorFlow's parser accepts; TensorFlow then lacks the operator.
