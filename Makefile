@@ -13,7 +13,7 @@
 #   make operator-table  the table operator x type against the official kernels, into docs/ (MODELS=30 a row)
 #   make record     what this tree computes: bits, loop graphs, code, files, into OUT (build/baseline); KINDS=bits,loops
 #   make compare    the same again, and every difference from the record (docs/baseline.md)
-#   make families   the tables of which module defines which operator, after operators came or went
+#   make families   the tables of which module defines which operator or makes which form, after some came or went
 #   make snapshot   the operator catalogue of this version for tests/compat; refuses what would break users
 #   make docs       the pages and the API reference as a site in build/site
 #   make clean      remove what was built and cached; .venv stays

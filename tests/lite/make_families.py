@@ -1,6 +1,6 @@
-"""Write the tables that say which module defines which operator: `make families`.
+"""Write the tables that say which module defines which operator, or makes which form: `make families`.
 
-Lives here: finding the operators of the two packages, and the tables' text in their modules families.py.
+Lives here: finding the operators and makers of the packages, and the tables' text in modules of theirs.
 Not here: the test that the tables are current (lite/ops/test_families.py).
 
 Modules are imported when one of their operators is asked for, so their names have to stand where no import is needed.
@@ -14,8 +14,11 @@ import sys
 import textwrap
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-PACKAGES = ("opwright.lite.ops", "opwright.lite.customs")
+KERNELS = "opwright.compiler.kernels"
+PACKAGES = {"opwright.lite.ops": "families", "opwright.lite.customs": "families", KERNELS: "makers"}
+"""Packages, and the module of each that has the table."""
 HEAD, TAIL = "FAMILIES: dict[str, str] = {\n", "}\n"
 WIDTH = 120
 
@@ -24,6 +27,8 @@ def families(package: str) -> dict[str, list[str]]:
     """Return the operators that each module of a package defines; imports them all."""
     for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
         importlib.import_module(module.name)
+    if package == KERNELS:
+        return makers()
     found: dict[str, list[str]] = {}
     for name, defined in sorted(_table(package).defined.items()):
         for operator in defined if isinstance(defined, list) else [defined]:
@@ -32,8 +37,22 @@ def families(package: str) -> dict[str, list[str]]:
     return dict(sorted(found.items()))
 
 
+def makers() -> dict[str, list[str]]:
+    """Return the forms that each module of kernels makes, in the order in which the modules are asked."""
+    kernels: Any = importlib.import_module(KERNELS)
+    found: dict[str, list[str]] = {}
+    for form, modules in kernels.MAKERS.items():
+        for module in modules:
+            found.setdefault(module, []).append(form.__name__)
+
+    def place(module: str) -> tuple[str, str]:
+        return (kernels.BEFORE[module], "") if module in kernels.BEFORE else (module, module)
+
+    return {module: sorted(found[module]) for module in sorted(found, key=place)}
+
+
 def _table(package: str) -> ModuleType:
-    return importlib.import_module(f"{package}.families")
+    return importlib.import_module(f"{package}.{PACKAGES[package]}")
 
 
 def rows(found: dict[str, list[str]]) -> str:

@@ -1,7 +1,8 @@
 """The kernels that Opwright ships, and for each form of the loop graph what makes steps of it.
 
 Lives here: the table of makers: `maker`, `MAKERS`, `MODULES`, `make`, `Unmade`.
-Not here: families of kernels and their makers (one module each), what a maker is given (../loops/planning.py).
+Not here: which module makes which form (makers.py, generated), families of kernels and their makers (a module each),
+what a maker is given (../loops/planning.py).
 
 A maker is a function of a form and a `Builder`:
 
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ...core import flags
 from ...core.importing import is_abandoned, load, note_origin
 from ..loops import forms
+from .makers import FAMILIES
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder
@@ -38,78 +40,31 @@ class Unmade(Exception):
     forms: Mapping[forms.Form, str] = MappingProxyType({})
 
 
-MODULES: dict[str, tuple[str, ...]] = {
-    "Banded": ("row_band_fusion",),
-    "Pool": ("pooling",),
-    "Resize": ("resize",),
-    "TransposedContract": ("transposed",),
-    "Depthwise": ("depthwise",),
-    "Contract": ("contractions_f32", "contractions_winograd", "contractions_int8", "int4"),
-    "FixedProduct": ("fixed_point",),
-    "Fourier": ("fourier",),
-    "MatMul": ("matmul", "matmul_integer"),
-    "BasicLstm": ("rnn",),
-    "Gru": ("rnn",),
-    "Lstm": ("lstm",),
-    "LstmInt8": ("lstm_int8",),
-    "Map": ("maps",),
-    "AffineImage": ("warping",),
-    "AffinePoints": ("warping",),
-    "ArgReduce": ("argreduce",),
-    "Advanced": ("random_numbers",),
-    "Checked": ("value_checks",),
-    "Classes": ("random_numbers",),
-    "NormalPairs": ("random_numbers",),
-    "PixelsAt": ("warping",),
-    "Projection": ("lsh_projection",),
-    "RandomWords": ("random_numbers",),
-    "CropMatrix": ("warping",),
-    "Attention": ("attention",),
-    "Gather": ("gather",),
-    "GatherNd": ("gather",),
-    "GatherSlices": ("slices",),
-    "UpdateSlice": ("gather",),
-    "KeyPlaces": ("sorting",),
-    "MaxPlaces": ("pooling",),
-    "Move": ("moves",),
-    "BroadcastSizes": ("sized",),
-    "Counted": ("sized",),
-    "Distinct": ("sized",),
-    "Expected": ("sized",),
-    "Numbers": ("sized",),
-    "Places": ("sized",),
-    "Ordered": ("sorting",),
-    "PutEntries": ("scatter",),
-    "PutInWindows": ("pooling",),
-    "Reduce": ("reductions",),
-    "Rnn": ("rnn",),
-    "ReduceWindow": ("pooling",),
-    "RowPass": ("rows",),
-    "Scan": ("cumulative",),
-    "ScatterNd": ("scatter",),
-    "ScatterSlices": ("slices",),
-    "ReverseStart": ("gather",),
-    "Segments": ("scatter",),
-    "SliceAt": ("gather",),
-    "Svdf": ("svdf",),
-    "TabledSoftmax": ("tabled_softmax",),
-    "Detection": ("ssd_postprocess",),
-    "Part": ("result_slots",),
-    "Suppression": ("nms",),
-    "Written": ("user_kernels",),
-}
+MODULES: dict[str, tuple[str, ...]] = {}
 """By name of a form, the modules of this package with its makers, in the order they are asked; loaded on demand."""
+
+for _module, _forms in FAMILIES.items():
+    for _form in _forms.split():
+        MODULES[_form] = (*MODULES.get(_form, ()), _module)
+
+BEFORE: dict[str, str] = {}
+"""By a module of makers, the module before which it is asked; others are asked in the order of their names."""
 
 MAKERS: dict[type[forms.Form], dict[str, list[Maker]]] = {}
 """By form and name of the module, the makers of the modules loaded so far."""
 
 
-def maker(form: type[forms.Form]) -> Callable[[M], M]:
-    """Decorator: this function makes forms of that class. Its module stands in MODULES under the form's name."""
+def maker(form: type[forms.Form], before: str | None = None) -> Callable[[M], M]:
+    """Decorator: this function makes forms of that class. before: the module whose makers are asked after this one's.
+
+    Its module stands in makers.py under the form's name: `make families` writes it.
+    """
 
     def register(function: M) -> M:
         module = function.__module__.removeprefix(f"{__name__}.")
         note_origin(function)
+        if before is not None:
+            BEFORE[module] = before
         makers = MAKERS.setdefault(form, {})
         makers[module] = [*(one for one in makers.get(module, ()) if not is_abandoned(one)), function]
         return function

@@ -76,7 +76,7 @@ def patch_of(form: Contract, target: Target, possible: Sequence[int] | None = No
     return next((m for m in fitting if m == 4 or not target.vnni_lanes), 0)
 
 
-@maker(Contract)
+@maker(Contract, before="contractions_int8")
 def make_winograd_int8(form: Contract, build: Builder) -> None:
     """Steps of a convolution of int8 by a constant filter of 3x3 windows, one pixel apart."""
     possible = form.rounding == "" and form.scales is None

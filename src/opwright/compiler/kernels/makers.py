@@ -1,0 +1,46 @@
+"""Which module makes which forms: a table that `make families` writes (tests/lite/make_families.py).
+
+Lives here: the table, in the order in which modules are asked.
+Not here: looking a form's makers up (__init__.py).
+"""
+
+FAMILIES: dict[str, str] = {
+    "argreduce": "ArgReduce",
+    "attention": "Attention",
+    "contractions_f32": "Contract",
+    "contractions_winograd": "Contract",
+    "contractions_int8": "Contract",
+    "cumulative": "Scan",
+    "depthwise": "Depthwise",
+    "fixed_point": "FixedProduct",
+    "fourier": "Fourier",
+    "gather": "Gather GatherNd ReverseStart SliceAt UpdateSlice",
+    "int4": "Contract",
+    "lsh_projection": "Projection",
+    "lstm": "Lstm",
+    "lstm_int8": "LstmInt8",
+    "maps": "Map",
+    "matmul": "MatMul",
+    "matmul_integer": "MatMul",
+    "moves": "Move",
+    "nms": "Suppression",
+    "pooling": "MaxPlaces Pool PutInWindows ReduceWindow",
+    "random_numbers": "Advanced Classes NormalPairs RandomWords",
+    "reductions": "Reduce",
+    "resize": "Resize",
+    "result_slots": "Part",
+    "rnn": "BasicLstm Gru Rnn",
+    "row_band_fusion": "Banded",
+    "rows": "RowPass",
+    "scatter": "PutEntries ScatterNd Segments",
+    "sized": "BroadcastSizes Counted Distinct Expected Numbers Places",
+    "slices": "GatherSlices ScatterSlices",
+    "sorting": "KeyPlaces Ordered",
+    "ssd_postprocess": "Detection",
+    "svdf": "Svdf",
+    "tabled_softmax": "TabledSoftmax",
+    "transposed": "TransposedContract",
+    "user_kernels": "Written",
+    "value_checks": "Checked",
+    "warping": "AffineImage AffinePoints CropMatrix PixelsAt",
+}
