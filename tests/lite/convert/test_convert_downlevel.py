@@ -196,7 +196,7 @@ def test_what_has_no_older_form_is_named_with_its_line():
         return x + x
 
     settings = {"target_spec": ow.lite.TargetSpec(runtime="2.5")}
-    with pytest.raises(ConverterError, match=r"ADD version 4 needs 2\.6\.0: 'add.*test_convert_older"):
+    with pytest.raises(ConverterError, match=r"ADD version 4 needs 2\.6\.0: 'add.*test_convert_downlevel"):
         converter(add.get_concrete_function(), **settings).convert()
 
 
