@@ -91,9 +91,9 @@ class Template:
         while todo:
             node = todo.pop()
             near = [v for v in (*node.operands, *node.outputs) if v.constant is None]
-            found = {n for v in near for n in (v.node, *readers.get(v, ())) if n is not None}
-            todo += found - seen
-            seen |= found
+            neighbours = {n for v in near for n in (v.node, *readers.get(v, ())) if n is not None}
+            todo += neighbours - seen
+            seen |= neighbours
         return seen
 
 
@@ -122,11 +122,11 @@ Readers = Mapping[Value, Sequence[Node]]
 
 def readers_of(graph: Graph) -> dict[Value, list[Node]]:
     """Return the nodes that read each value, in program order."""
-    found: dict[Value, list[Node]] = {}
+    readers: dict[Value, list[Node]] = {}
     for node in graph.nodes:
         for value in dict.fromkeys(node.operands):
-            found.setdefault(value, []).append(node)
-    return found
+            readers.setdefault(value, []).append(node)
+    return readers
 
 
 class Finder:
@@ -171,125 +171,127 @@ class Finder:
 
     def step(self, match: Match, pairs: list[tuple[Any, Any]]) -> Iterator[tuple[Match, list[tuple[Any, Any]]]]:
         """Return the continuations of a pair that has to match."""
-        wanted, found = pairs[-1]
+        pattern, subject = pairs[-1]
         rest = pairs[:-1]
-        if isinstance(wanted, Node):
-            yield from self.nodes(match, rest, wanted, found)
+        if isinstance(pattern, Node):
+            yield from self.nodes(match, rest, pattern, subject)
             return
-        if wanted.constant is not None:  # by what it holds, each time
-            captured = self.constant(match, wanted, found)
-            yield Match(match.nodes, {**match.values, wanted: found}, captured), rest
+        if pattern.constant is not None:  # by what it holds, each time
+            captured = self.constant(match, pattern, subject)
+            yield Match(match.nodes, {**match.values, pattern: subject}, captured), rest
             return
-        before = match.values.get(wanted)
+        before = match.values.get(pattern)
         if before is not None:
-            if before is not found and not _equal_constants(before, found):
-                raise _Declined(f"{found.name} is not {before.name}, which stands for the same input or result")
+            if before is not subject and not _equal_constants(before, subject):
+                raise _Declined(f"{subject.name} is not {before.name}, which stands for the same input or result")
             yield match, rest
             return
-        if wanted in self.inputs:
-            if found.dtype is not wanted.dtype or not found.shape.is_subtype_of(wanted.shape):
+        if pattern in self.inputs:
+            if subject.dtype is not pattern.dtype or not subject.shape.is_subtype_of(pattern.shape):
                 raise _Declined(
-                    f"{found.name} is {found.spec.short()}, the pattern's {wanted.name} {wanted.spec.short()}"
+                    f"{subject.name} is {subject.spec.short()}, the pattern's {pattern.name} {pattern.spec.short()}"
                 )
-            yield Match(match.nodes, {**match.values, wanted: found}, match.captured), rest
-        elif found.node is None or found.constant is not None:
-            what = "a constant" if found.node is not None else "an input of the graph"
-            raise _Declined(f"{found.name} is {what}, the pattern has {wanted.node.op.name} there")
-        elif wanted.index != found.index:
-            raise _Declined(f"{found.name} is another output of {found.node.op.name}")
+            yield Match(match.nodes, {**match.values, pattern: subject}, match.captured), rest
+        elif subject.node is None or subject.constant is not None:
+            what = "a constant" if subject.node is not None else "an input of the graph"
+            raise _Declined(f"{subject.name} is {what}, the pattern has {pattern.node.op.name} there")
+        elif pattern.index != subject.index:
+            raise _Declined(f"{subject.name} is another output of {subject.node.op.name}")
         else:
-            yield match, [*rest, (wanted.node, found.node)]
+            yield match, [*rest, (pattern.node, subject.node)]
 
-    def nodes(self, match: Match, rest: list[Any], wanted: Node, found: Node) -> Iterator[tuple[Match, list[Any]]]:
+    def nodes(self, match: Match, rest: list[Any], pattern: Node, subject: Node) -> Iterator[tuple[Match, list[Any]]]:
         """Return the continuations of two nodes: one for each order of operands."""
-        if wanted in match.nodes:
-            if match.nodes[wanted] is not found:
-                raise _Declined(f"{found.name} is not {match.nodes[wanted].name}, which is in its place")
+        if pattern in match.nodes:
+            if match.nodes[pattern] is not subject:
+                raise _Declined(f"{subject.name} is not {match.nodes[pattern].name}, which is in its place")
             yield match, rest
             return
-        if found.op is not wanted.op:
-            raise _Declined(f"{found.name} is {found.op.name}, the pattern has {wanted.op.name} there")
-        if found in self.taken:
-            raise _Declined(f"{found.name} is part of another match")
+        if subject.op is not pattern.op:
+            raise _Declined(f"{subject.name} is {subject.op.name}, the pattern has {pattern.op.name} there")
+        if subject in self.taken:
+            raise _Declined(f"{subject.name} is part of another match")
         captured = match.captured
-        for name, value in wanted.attrs.items():
-            captured = self.attribute(captured, wanted, found, name, value)
+        for name, value in pattern.attrs.items():
+            captured = self.attribute(captured, pattern, subject, name, value)
         grown = Match(
-            {**match.nodes, wanted: found}, {**match.values, **dict(zip(wanted.outputs, found.outputs))}, captured
+            {**match.nodes, pattern: subject}, {**match.values, **dict(zip(pattern.outputs, subject.outputs))}, captured
         )
-        orders = _orders(found)
-        for inputs in [o for o in orders if _may_stand(self.likely, wanted.inputs, o)] or orders[:1]:
-            pairs = [pair for w, f in zip(wanted.inputs, inputs) for pair in _operand_pairs(found, w, f)]
+        orders = _orders(subject)
+        for inputs in [o for o in orders if _may_stand(self.likely, pattern.inputs, o)] or orders[:1]:
+            pairs = [pair for w, f in zip(pattern.inputs, inputs) for pair in _operand_pairs(subject, w, f)]
             yield grown, [*rest, *reversed(pairs)]
 
-    def attribute(self, captured: dict[str, Any], wanted: Node, found: Node, name: str, value: Any) -> dict[str, Any]:
+    def attribute(
+        self, captured: dict[str, Any], pattern: Node, subject: Node, name: str, value: Any
+    ) -> dict[str, Any]:
         """Return the captures, with an attribute of the node."""
-        there = found.attrs[name]
-        key = self.template.attrs.get((wanted, name))
+        actual = subject.attrs[name]
+        key = self.template.attrs.get((pattern, name))
         if key is None:
-            if not (same_attr(value, there) or _same_axes(found, name, value, there)):
-                raise _Declined(f"{found.name} has {name} {there!r}, the pattern {value!r}")
+            if not (same_attr(value, actual) or _same_axes(subject, name, value, actual)):
+                raise _Declined(f"{subject.name} has {name} {actual!r}, the pattern {value!r}")
             return captured
-        if key not in self.template.several and isinstance(there, tuple):
-            if len(there) != 1:
-                raise _Declined(f"{found.name} has {name} {there!r}, the pattern one number")
-            (there,) = there
-        return _with_captured(captured, key, there, found)
+        if key not in self.template.several and isinstance(actual, tuple):
+            if len(actual) != 1:
+                raise _Declined(f"{subject.name} has {name} {actual!r}, the pattern one number")
+            (actual,) = actual
+        return _with_captured(captured, key, actual, subject)
 
-    def constant(self, match: Match, wanted: Value, found: Value) -> dict[str, Any]:
+    def constant(self, match: Match, pattern: Value, subject: Value) -> dict[str, Any]:
         """Return the captures, with a constant of the graph."""
-        value, there = wanted.constant, found.constant
+        value, actual = pattern.constant, subject.constant
         assert value is not None
-        if there is None:
-            raise _Declined(f"{found.name} is computed, the pattern has a constant there")
-        if found.dtype is not wanted.dtype:
-            raise _Declined(f"{found.name} is {found.spec.short()}, the pattern has {wanted.spec.short()} there")
-        key = self.template.constants.get(wanted)
+        if actual is None:
+            raise _Declined(f"{subject.name} is computed, the pattern has a constant there")
+        if subject.dtype is not pattern.dtype:
+            raise _Declined(f"{subject.name} is {subject.spec.short()}, the pattern has {pattern.spec.short()} there")
+        key = self.template.constants.get(pattern)
         if key is None:
-            if not same_attr(value, there) and not (
-                value.size == there.size == 1 and value.item() == there.item() and there.ndim <= value.ndim
+            if not same_attr(value, actual) and not (
+                value.size == actual.size == 1 and value.item() == actual.item() and actual.ndim <= value.ndim
             ):
                 raise _Declined(
-                    f"{found.name} is another constant than the pattern's: {_brief(there)}, not {_brief(value)}"
+                    f"{subject.name} is another constant than the pattern's: {_brief(actual)}, not {_brief(value)}"
                 )
             return match.captured
         if key in self.template.several:
-            if there.ndim != 1:
-                raise _Declined(f"{found.name} is {found.spec.short()}, the pattern has a list there")
-            return _with_captured(match.captured, key, tuple(there.tolist()), found)
-        if there.size != 1 or there.ndim > value.ndim:
-            raise _Declined(f"{found.name} is {found.spec.short()}, the pattern has one number there")
-        return _with_captured(match.captured, key, _number(there), found)
+            if actual.ndim != 1:
+                raise _Declined(f"{subject.name} is {subject.spec.short()}, the pattern has a list there")
+            return _with_captured(match.captured, key, tuple(actual.tolist()), subject)
+        if actual.size != 1 or actual.ndim > value.ndim:
+            raise _Declined(f"{subject.name} is {subject.spec.short()}, the pattern has one number there")
+        return _with_captured(match.captured, key, _number(actual), subject)
 
     def onward(self, match: Match) -> Iterator[tuple[Match, list[tuple[Any, Any]]]]:
         """Return the continuations at a reader of matched nodes, for a result that operands do not reach."""
-        for wanted in self.template.graph.nodes:
-            if wanted in match.nodes or wanted.op.name == "Const":
+        for pattern in self.template.graph.nodes:
+            if pattern in match.nodes or pattern.op.name == "Const":
                 continue
-            for value in wanted.operands:
-                known = match.values.get(value)
-                if known is not None and value.constant is None:
-                    found = [n for n in self.readers.get(known, ()) if n.op is wanted.op]
-                    if not found:
-                        raise _Declined(f"{known.name} is not read by a {wanted.op.name}")
-                    yield from ((match, [(wanted, node)]) for node in found)
+            for value in pattern.operands:
+                matched = match.values.get(value)
+                if matched is not None and value.constant is None:
+                    readers = [n for n in self.readers.get(matched, ()) if n.op is pattern.op]
+                    if not readers:
+                        raise _Declined(f"{matched.name} is not read by a {pattern.op.name}")
+                    yield from ((match, [(pattern, node)]) for node in readers)
                     return
 
     def check(self, match: Match) -> None:
         """Check the conditions on a whole match. Raises _Declined."""
-        found = set(match.nodes.values())
+        matched = set(match.nodes.values())
         kept = {match.values[v] for v in self.results}
         for node in match.nodes.values():
             for value in node.outputs:
                 if value in kept:
                     continue
-                outside = [n.name for n in self.readers.get(value, ()) if n not in found]
+                outside = [n.name for n in self.readers.get(value, ()) if n not in matched]
                 if outside or value in self.graph_results:
                     who = f"read by {outside[0]}" if outside else "a result of the graph"
                     raise _Declined(f"{value.name}, which is inside of the pattern, is also {who}")
-        for wanted in self.template.graph.inputs:
-            if match.values[wanted].node in found:
-                raise _Declined(f"{match.values[wanted].name} would be given to the operator that it is part of")
+        for pattern in self.template.graph.inputs:
+            if match.values[pattern].node in matched:
+                raise _Declined(f"{match.values[pattern].name} would be given to the operator that it is part of")
 
 
 def _orders(node: Node) -> list[tuple[Operand, ...]]:
@@ -305,46 +307,46 @@ def _likely(template: Template, graph: Graph) -> dict[Node, Set[Node]]:
     by_operator: dict[Any, list[Node]] = {}
     for node in graph.nodes:
         by_operator.setdefault(node.op, []).append(node)
-    found: dict[Node, Set[Node]] = {}
-    for wanted in template.graph.nodes:
-        found[wanted] = {
+    candidates: dict[Node, Set[Node]] = {}
+    for pattern in template.graph.nodes:
+        candidates[pattern] = {
             n
-            for n in by_operator.get(wanted.op, ())
-            if any(_may_stand(found, wanted.inputs, order) for order in _orders(n))
+            for n in by_operator.get(pattern.op, ())
+            if any(_may_stand(candidates, pattern.inputs, order) for order in _orders(n))
         }
-    return found
+    return candidates
 
 
-def _may_stand(likely: Mapping[Node, Set[Node]], wanted: Sequence[Operand], there: Sequence[Operand]) -> bool:
-    a, b = flat(wanted), flat(there)
+def _may_stand(likely: Mapping[Node, Set[Node]], pattern: Sequence[Operand], actual: Sequence[Operand]) -> bool:
+    a, b = flat(pattern), flat(actual)
     return len(a) == len(b) and all(
         y is x if x is None or y is None else x.node is None or x.constant is not None or y.node in likely[x.node]
         for x, y in zip(a, b)
     )
 
 
-def _operand_pairs(found: Node, wanted: Operand, there: Operand) -> list[tuple[Value, Value]]:
-    if wanted is None and there is None:
+def _operand_pairs(subject: Node, pattern: Operand, actual: Operand) -> list[tuple[Value, Value]]:
+    if pattern is None and actual is None:
         return []
-    if isinstance(wanted, tuple) and isinstance(there, tuple) and len(wanted) == len(there):
-        return list(zip(wanted, there))
-    if isinstance(wanted, Value) and isinstance(there, Value):
-        return [(wanted, there)]
-    raise _Declined(f"{found.name} has another number of operands")
+    if isinstance(pattern, tuple) and isinstance(actual, tuple) and len(pattern) == len(actual):
+        return list(zip(pattern, actual))
+    if isinstance(pattern, Value) and isinstance(actual, Value):
+        return [(pattern, actual)]
+    raise _Declined(f"{subject.name} has another number of operands")
 
 
-def _with_captured(captured: dict[str, Any], key: str, value: Any, found: Any) -> dict[str, Any]:
+def _with_captured(captured: dict[str, Any], key: str, value: Any, subject: Any) -> dict[str, Any]:
     if key in captured and not same_attr(captured[key], value):
-        raise _Declined(f"{key} is {captured[key]!r} in one place and {value!r} at {found.name}")
+        raise _Declined(f"{key} is {captured[key]!r} in one place and {value!r} at {subject.name}")
     return {**captured, key: value}
 
 
-def _same_axes(node: Node, name: str, wanted: Any, there: Any) -> bool:
+def _same_axes(node: Node, name: str, pattern: Any, actual: Any) -> bool:
     """Return whether two attributes `axis` are equal, counted from the front."""
     if name != "axis" or node.op.name not in AXES_OF_FIRST:
         return False
     rank = next(node.operands).shape.rank
-    lists = [v if isinstance(v, tuple) else (v,) for v in (wanted, there)]
+    lists = [v if isinstance(v, tuple) else (v,) for v in (pattern, actual)]
     if not rank or len(lists[0]) != len(lists[1]) or not all(type(i) is int for axes in lists for i in axes):
         return False
     return [i % rank for i in lists[0]] == [i % rank for i in lists[1]]

@@ -79,17 +79,17 @@ class _Parser:
             self.i += 1
         return self.tokens[self.i][:2]
 
-    def next(self, wanted: str | None = None, kind: str | None = None) -> str:
+    def next(self, expected: str | None = None, kind: str | None = None) -> str:
         got_kind, got = self.peek()
-        if (wanted is not None and got != wanted) or (kind is not None and got_kind != kind):
-            self.fail(repr(wanted) if wanted else f"a {kind}", repr(got), self.tokens[self.i][2])
+        if (expected is not None and got != expected) or (kind is not None and got_kind != kind):
+            self.fail(repr(expected) if expected else f"a {kind}", repr(got), self.tokens[self.i][2])
         if got_kind == "end" and kind is None:
             self.fail("more text", repr(got), self.tokens[self.i][2])
         self.i += 1
         return got
 
-    def accept(self, wanted: str) -> bool:
-        if self.peek()[1] == wanted and self.peek()[0] != "string":
+    def accept(self, expected: str) -> bool:
+        if self.peek()[1] == expected and self.peek()[0] != "string":
             self.i += 1
             return True
         return False
@@ -285,9 +285,9 @@ class _Parser:
         if self.stored_arrays is None or not isinstance(name, str):
             self.fail("a value in the text itself", f"stored({spec.short()}, {name!r})", at)
         array = self.stored_arrays(name)
-        found = TensorSpec(array.shape, dtypes.of_stored(array.dtype)).short()
-        if found != spec.short():
-            self.fail(spec.short(), f"{found} under the name {name!r}", at)
+        stored_type = TensorSpec(array.shape, dtypes.of_stored(array.dtype)).short()
+        if stored_type != spec.short():
+            self.fail(spec.short(), f"{stored_type} under the name {name!r}", at)
         array.setflags(write=False)
         return array
 
@@ -296,7 +296,7 @@ class _Parser:
         self.next(",")
         elements = self.attr()
         self.next(")")
-        np_dtype, wanted = spec.dtype.np, _element_type(spec.dtype)
+        np_dtype, element_type = spec.dtype.np, _element_type(spec.dtype)
         array: np.ndarray
         try:
             shape: Any = tuple(spec.shape.as_list())
@@ -304,8 +304,8 @@ class _Parser:
                 raise TypeError("handles have no text")
             if isinstance(elements, str):
                 array = np.frombuffer(base64.b64decode(elements, validate=True), np_dtype).reshape(shape).copy()
-            elif not isinstance(elements, tuple) or not all(isinstance(e, wanted) for e in elements):
-                raise TypeError(f"wanted a list of {wanted.__name__}")
+            elif not isinstance(elements, tuple) or not all(isinstance(e, element_type) for e in elements):
+                raise TypeError(f"wanted a list of {element_type.__name__}")
             elif spec.dtype is dtypes.string:
                 array = np.empty(len(elements), object)
                 array[:] = elements
@@ -365,8 +365,8 @@ def parse_all(
     """Read the graphs of a text with several, one after the other; most: how many there may be. See `parse`."""
     parser = _Parser(source, operators, stored, detailed)
     graphs: list[Graph] = []
-    while (found := parser.peek())[0] != "end" or (most and not graphs):
+    while (token := parser.peek())[0] != "end" or (most and not graphs):
         if len(graphs) == most:
-            parser.fail("the end", repr(found[1]), parser.tokens[parser.i][2])
+            parser.fail("the end", repr(token[1]), parser.tokens[parser.i][2])
         graphs.append(parser.graph())
     return graphs

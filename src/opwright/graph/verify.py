@@ -23,22 +23,22 @@ def _names(graph: Graph) -> Iterator[str]:
 
 
 def _order(graph: Graph) -> Iterator[str]:
-    known = set(graph.inputs)
+    available = set(graph.inputs)
     for node in graph.nodes:
         for value in node.operands:
-            if value not in known:
+            if value not in available:
                 yield f"node {node.name!r} ({node.op.name}) reads {value.name!r} before it is made"
-        known.update(node.outputs)
+        available.update(node.outputs)
     for value in graph.outputs:
-        if value not in known:
+        if value not in available:
             yield f"output {value.name!r} is not made in the graph"
 
 
 def _arity(graph: Graph) -> Iterator[str]:
     for node in graph.nodes:
-        wanted = len(getattr(node.op, "inputs", node.inputs))
-        if len(node.inputs) != wanted:
-            yield f"node {node.name!r} ({node.op.name}) has {len(node.inputs)} inputs, wanted {wanted}"
+        expected = len(getattr(node.op, "inputs", node.inputs))
+        if len(node.inputs) != expected:
+            yield f"node {node.name!r} ({node.op.name}) has {len(node.inputs)} inputs, wanted {expected}"
 
 
 VALID: tuple[tuple[str, Callable[[Graph], Iterator[str]]], ...] = (

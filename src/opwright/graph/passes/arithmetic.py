@@ -37,9 +37,9 @@ def _number(value: Value, of: str) -> float | None:
     return bool(first) if kind == "b" else int(first) if kind == "i" else float(first)
 
 
-def _is(number: Any, wanted: Any) -> bool:
+def _is(number: Any, expected: Any) -> bool:
     """Return whether numbers are equal and of one sign: 0.0 is not -0.0."""
-    return number is not None and number == wanted and math.copysign(1.0, number) == math.copysign(1.0, wanted)
+    return number is not None and number == expected and math.copysign(1.0, number) == math.copysign(1.0, expected)
 
 
 def _beside(node: Node, accept: Callable[[Value], bool], right_only: bool = False) -> Answer:

@@ -72,14 +72,14 @@ def same_either_way(node: Node, rewriter: PatternRewriter) -> Answer:
     """Replace a branch node without effects by operands that all its branches return."""
     if not node.outputs or node.effect is not None:
         return None
-    operands, found = control_operands(node), []
+    operands, replacements = control_operands(node), []
     for outputs in zip(*(g.outputs for g in node.subgraphs)):
         places = {g.inputs.index(v) if v in g.inputs else None for g, v in zip(node.subgraphs, outputs)}
         place = places.pop()
         if places or place is None:
             return None
-        found.append(operands[place])
-    return found
+        replacements.append(operands[place])
+    return replacements
 
 
 BRANCHES: Sequence[RewriteRule] = (

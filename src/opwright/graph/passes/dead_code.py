@@ -61,13 +61,13 @@ def prune(graph: Graph) -> tuple[Graph, list[str]]:
 
 def _readable(nodes: Sequence[Node], inputs: Iterable[Value]) -> list[Node]:
     """Return the nodes whose operands exist: dead nodes may read outputs that were removed."""
-    known = set(inputs)
-    found = []
+    available = set(inputs)
+    readable = []
     for node in nodes:
-        if all(v in known for v in node.operands):
-            found.append(node)
-            known.update(node.outputs)
-    return found
+        if all(v in available for v in node.operands):
+            readable.append(node)
+            available.update(node.outputs)
+    return readable
 
 
 def _narrower(node: Node, inputs: Sequence[object], attrs: Mapping[str, object], kept: Sequence[int]) -> Node:

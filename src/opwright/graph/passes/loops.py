@@ -137,9 +137,9 @@ class _InvariantHoister:
 
     def read_inside(self) -> list[Value]:
         """Return the outputs of hoisted nodes that remaining nodes read."""
-        made = {v for node in self.moved for v in node.outputs}
+        hoisted = {v for node in self.moved for v in node.outputs}
         stays = [v for node in self.graph.nodes if node not in self.moved for v in node.operands]
-        return [v for v in dict.fromkeys((*stays, *self.graph.outputs)) if v in made]
+        return [v for v in dict.fromkeys((*stays, *self.graph.outputs)) if v in hoisted]
 
 
 def _move_out(loop: Node, rewriter: PatternRewriter) -> Sequence[Value]:
@@ -165,12 +165,12 @@ def _move_out(loop: Node, rewriter: PatternRewriter) -> Sequence[Value]:
 
 def _with_inputs(movers: Sequence[_InvariantHoister]) -> tuple[list[Graph], list[Value]]:
     """Add an input to both graphs of a loop for each hoisted value that they read; return the graphs and the values."""
-    wanted = [(m, v) for m in movers for v in m.read_inside()]
+    hoisted = [(m, v) for m in movers for v in m.read_inside()]
     graphs = []
     for mover in movers:
         taken = {v.name for v in mover.graph.values()}
         inputs, mapping = list(mover.graph.inputs), {}
-        for owner, value in wanted:
+        for owner, value in hoisted:
             name = value.name
             while name in taken and not (owner is mover and name == value.name):
                 name += "_"
@@ -179,7 +179,7 @@ def _with_inputs(movers: Sequence[_InvariantHoister]) -> tuple[list[Graph], list
             if owner is mover:
                 mapping[value] = inputs[-1]
         graphs.append(_without(mover, inputs, mapping))
-    return graphs, [owner.outer[value] for owner, value in wanted]
+    return graphs, [owner.outer[value] for owner, value in hoisted]
 
 
 def _without(mover: _InvariantHoister, inputs: list[Value], mapping: dict[Value, Value]) -> Graph:

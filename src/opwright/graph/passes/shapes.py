@@ -117,14 +117,14 @@ def no_axes(node: Node, rewriter: PatternRewriter) -> Answer:
     return (_first(node),) if axes is not None and len(axes) == 0 else None
 
 
-def all_constant(wanted: int, position: int) -> Callable[[Node, PatternRewriter], Answer]:
-    """Return the rule for operators that are the identity if all elements of an operand are `wanted`."""
+def all_constant(neutral: int, position: int) -> Callable[[Node, PatternRewriter], Answer]:
+    """Return the rule for operators that are the identity if all elements of an operand are `neutral`."""
 
     def rule(node: Node, rewriter: PatternRewriter) -> Answer:
         value = node.inputs[position]
         assert isinstance(value, Value)
-        found = value.constant
-        return (_first(node),) if found is not None and (found == wanted).all() else None
+        constant = value.constant
+        return (_first(node),) if constant is not None and (constant == neutral).all() else None
 
     return rule
 
@@ -144,12 +144,12 @@ def unpack_of_pack(node: Node, rewriter: PatternRewriter) -> Answer:
 def known_shape(node: Node, rewriter: PatternRewriter) -> Answer:
     """Replace shape, size and rank by constants, where they are static."""
     (x,), (out,) = tuple(node.operands), node.outputs
-    known: Any = x.shape.rank if node.op.name == "Rank" else _static(x)
-    if known is None:
+    result: Any = x.shape.rank if node.op.name == "Rank" else _static(x)
+    if result is None:
         return None
     if node.op.name == "Size":
-        known = int(np.prod(known, dtype=np.int64))
-    return (replacement_constant(rewriter, node, out, known),)
+        result = int(np.prod(result, dtype=np.int64))
+    return (replacement_constant(rewriter, node, out, result),)
 
 
 SHAPES: Sequence[RewriteRule] = (

@@ -85,9 +85,9 @@ def _softmax(node: Node, low: LiteRewriter) -> RuleResult:
 
 def _along_last(node: Node, x: Value) -> bool:
     """Return whether a node reduces `x` along its last axis, keeping it."""
-    found, axes = node.operands
+    operand, axes = node.operands
     rank = x.spec.shape.rank
-    if found is not x or rank is None or axes.constant is None or not node.attrs["keep_dims"]:
+    if operand is not x or rank is None or axes.constant is None or not node.attrs["keep_dims"]:
         return False
     return axes.constant.reshape(-1).tolist() in ([rank - 1], [-1])
 
@@ -115,16 +115,16 @@ def find_gelu(graph: Graph) -> tuple[Graph, list[str]]:
 
 def _factors(value: Value) -> list[Value]:
     """Return the factors of a product, constants and divisions by constants included."""
-    found: list[Value] = []
+    factors: list[Value] = []
     rest = [value]
-    while rest and len(found) < 8:
+    while rest and len(factors) < 8:
         v = rest.pop()
         node = v.node
         if node is not None and node.op.name == "Mul" and v.constant is None:
             rest += list(node.operands)
         else:
-            found.append(v)
-    return found + rest
+            factors.append(v)
+    return factors + rest
 
 
 def _number(value: Value) -> float | None:
@@ -211,8 +211,8 @@ def _power_of(value: Value, x: Value) -> float:
         return 2
     if node is not None and node.op.name == "Pow":
         base, exponent = node.operands
-        found = _number(exponent)
-        return found if base is x and found is not None else math.nan
+        power = _number(exponent)
+        return power if base is x and power is not None else math.nan
     return math.nan
 
 

@@ -150,9 +150,9 @@ class TFLiteConverter:
             if key not in loaded.signatures:
                 valid = ",".join(loaded.signatures)
                 raise ValueError(f"Invalid signature key '{key}' found. Valid keys are '{valid}'.")
-        made = cls([loaded.signatures[key] for key in keys], loaded)
-        made.signature_keys = keys
-        return made
+        converter = cls([loaded.signatures[key] for key in keys], loaded)
+        converter.signature_keys = keys
+        return converter
 
     @classmethod
     def from_keras_model(cls, model: Any) -> TFLiteConverter:
@@ -265,9 +265,9 @@ def keys_of(functions: list[Any]) -> list[str]:
         return [DEFAULT_KEY]
     keys: list[str] = []
     for function in functions:
-        wanted, count = function.name, 0
-        while wanted in keys:
+        key, count = function.name, 0
+        while key in keys:
             count += 1
-            wanted = f"{function.name}_{count}"
-        keys.append(wanted)
+            key = f"{function.name}_{count}"
+        keys.append(key)
     return keys

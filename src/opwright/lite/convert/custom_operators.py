@@ -105,12 +105,12 @@ def fuse(graph: Graph, allow_custom_ops: bool) -> Graph:
     """Replace marked calls in a graph and its subgraphs by fused operators, and remove the marks."""
 
     def results(node: Node, rewriter: PatternRewriter) -> Sequence[Value] | Node:
-        wanted = read_implements(node.attrs["implements"])
-        given, taken = (operand if isinstance(operand, tuple) else () for operand in node.inputs)
-        if not (wanted.always or allow_custom_ops):
-            return given
-        attrs = external_attrs(encode_options(wanted.options))
-        return Node(ExternalOp(wanted.name), taken, attrs, [v.spec for v in node.outputs], node.name, node.at)
+        implements = read_implements(node.attrs["implements"])
+        inputs, operands = (operand if isinstance(operand, tuple) else () for operand in node.inputs)
+        if not (implements.always or allow_custom_ops):
+            return inputs
+        attrs = external_attrs(encode_options(implements.options))
+        return Node(ExternalOp(implements.name), operands, attrs, [v.spec for v in node.outputs], node.name, node.at)
 
     if not any(True for _ in _marks(graph)):
         return graph
@@ -193,7 +193,7 @@ class _TextFormatParser:
         return self.tokens.pop()
 
     def fields(self, end: str = "") -> list[tuple[str, Any]]:
-        found = []
+        entries = []
         while self.tokens and self.tokens[-1] != end:
             name = self.next()
             if name in (",", ";"):
@@ -203,16 +203,16 @@ class _TextFormatParser:
                 mark = self.next()
             if mark in "{<":
                 close = "}" if mark == "{" else ">"
-                found.append((name, self.fields(close)))
+                entries.append((name, self.fields(close)))
                 if self.next() != close:
                     raise self.wrong(f"{name} {mark} is not closed")
             elif mark == ":":
-                found.append((name, self.scalar(self.next())))
+                entries.append((name, self.scalar(self.next())))
             else:
                 raise self.wrong(f"{mark!r} after {name!r}")
         if end and not self.tokens:
             raise self.wrong(f"{end!r} is missing")
-        return found
+        return entries
 
     def scalar(self, token: str) -> Any:
         if token[0] in "\"'":

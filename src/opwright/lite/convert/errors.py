@@ -40,14 +40,14 @@ def report(unsupported: Sequence[UnsupportedNode]) -> ConverterError:
         by_name.setdefault(node.node.op.name, []).append(node)
     first = unsupported[0].node
     lines = [f"{_count(len(by_name), 'operator')} cannot be written to the file"]
-    for name, found in by_name.items():
+    for name, items in by_name.items():
         lines.append(f"error: 'tf.{name}' op is neither a custom op nor a flex op")
-        nodes = [o.node for o in found]
+        nodes = [o.node for o in items]
         lines.append(
             f"    {_count(len(nodes), 'node')}: {', '.join(map(_place, nodes[:PLACES_SHOWN]))}"
             + (f" and {len(nodes) - PLACES_SHOWN} more" if len(nodes) > PLACES_SHOWN else "")
         )
-        lines += [f"    why: {reason}" for reason in dict.fromkeys(r for o in found for r in o.reasons)]
+        lines += [f"    why: {reason}" for reason in dict.fromkeys(r for o in items for r in o.reasons)]
     names = ", ".join(by_name)
     lines.append(
         "Some ops are not supported by the native TFLite runtime. "

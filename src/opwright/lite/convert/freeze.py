@@ -177,11 +177,11 @@ class _FreezingRewriter(CatalogueRewriter):
 
     def _value_of(self, variable: Variable, node: Node) -> Value:
         """Return the constant that replaces a variable, one for each graph."""
-        found = self._read.get(id(variable))
-        if found is None:
+        constant = self._read.get(id(variable))
+        if constant is None:
             name = node.inputs[0].name  # type: ignore[union-attr]
-            found = self._read[id(variable)] = self.constant(variable.read_array(), variable.dtype, name, node.at)
-        return found
+            constant = self._read[id(variable)] = self.constant(variable.read_array(), variable.dtype, name, node.at)
+        return constant
 
     def _control(self, node: Node) -> None:
         """Copy a node that passes variables into its graphs, without those that are constants."""
@@ -189,12 +189,12 @@ class _FreezingRewriter(CatalogueRewriter):
         lists: Any = node.inputs[at:]
         handed = flat(lists)
         dropped = {i for i, v in enumerate(handed) if v in self.handles and id(self.handles[v]) not in self.kept}
-        made: dict[Graph, Graph] = {}
+        frozen: dict[Graph, Graph] = {}
         for graph, handles in _inside(node, self.handles):
             walk = _FreezingRewriter(graph, self.kept)
             walk.handles = handles
-            made[graph] = walk.run([v for i, v in enumerate(graph.inputs) if i not in dropped])
-        attrs = subgraphs_mapped(node.attrs, made.__getitem__)
+            frozen[graph] = walk.run([v for i, v in enumerate(graph.inputs) if i not in dropped])
+        attrs = subgraphs_mapped(node.attrs, frozen.__getitem__)
         carried = [i for i in dropped if node.op.name == "While" and i < len(lists[0])]
         if carried:
             raise ConverterError(
@@ -223,13 +223,13 @@ def kept_variables(variables: Iterable[Variable]) -> dict[int, FileVariable]:
 
     raises ConverterError for strings, which the official run time's variables do not hold
     """
-    found: dict[int, FileVariable] = {}
+    variables_by_id: dict[int, FileVariable] = {}
     names: set[str] = set()
     for variable in variables:
-        wanted = name = variable.name.removesuffix(":0")
+        base = name = variable.name.removesuffix(":0")
         if variable.dtype is string:
             raise ConverterError(
-                what=f"the function changes the variable {wanted}, which holds strings",
+                what=f"the function changes the variable {base}, which holds strings",
                 wanted="numbers or truth values, as in the official run time",
                 do="return the new value as an output, pass the old one as an argument",
                 explain="OW202",
@@ -237,10 +237,10 @@ def kept_variables(variables: Iterable[Variable]) -> dict[int, FileVariable]:
         count = 0
         while name in names:
             count += 1
-            name = f"{wanted}_{count}"
+            name = f"{base}_{count}"
         names.add(name)
-        found[id(variable)] = FileVariable(variable, name)
-    return found
+        variables_by_id[id(variable)] = FileVariable(variable, name)
+    return variables_by_id
 
 
 def initialized(graphs: Sequence[Graph], variables: Sequence[FileVariable]) -> list[Graph]:

@@ -66,13 +66,13 @@ def _fold(node: Node, low: LiteRewriter) -> RuleResult:
 
 def _same_shape(x: Value, node: Node) -> bool:
     """Return whether the result has the shape of `x`, as known or because no other operand can change it."""
-    found, wanted = x.spec.shape.dims, node.outputs[0].spec.shape.dims
-    if found is None or wanted is None or x.dtype is not node.outputs[0].dtype:
+    dims, result = x.spec.shape.dims, node.outputs[0].spec.shape.dims
+    if dims is None or result is None or x.dtype is not node.outputs[0].dtype:
         return False
     others = [v.spec.shape.dims for v in node.operands if v is not x]
-    if any(o is None or len(o) > len(found) for o in others):
+    if any(o is None or len(o) > len(dims) for o in others):
         return False
-    return all(d in (1, f) and d is not None for o in others for d, f in zip(reversed(o or ()), reversed(found)))
+    return all(d in (1, f) and d is not None for o in others for d, f in zip(reversed(o or ()), reversed(dims)))
 
 
 def _neutral(number: float, commutes: bool) -> Any:

@@ -77,8 +77,8 @@ def _transpose(node: Node, low: LiteRewriter) -> RuleResult:
 def _reshape(node: Node, low: LiteRewriter) -> RuleResult:
     """Drop a reshape before another one, or to the shape that its operand has."""
     x, shape = node.operands
-    found, wanted = x.spec.shape, node.outputs[0].spec.shape
-    if found.is_fully_defined() and found == wanted:
+    found, result = x.spec.shape, node.outputs[0].spec.shape
+    if found.is_fully_defined() and found == result:
         return x
     if x.node is not None and x.node.op.name in ("RESHAPE", "EXPAND_DIMS", "SQUEEZE") and shape.constant is not None:
         return low.emit("RESHAPE", next(x.node.operands), shape, like=node.outputs[0].spec)
@@ -88,10 +88,10 @@ def _reshape(node: Node, low: LiteRewriter) -> RuleResult:
 def _put_in(node: Node, low: LiteRewriter) -> RuleResult:
     """Merge EXPAND_DIMS or SQUEEZE with a neighbouring reshape."""
     inner = low.producer(next(node.operands), "RESHAPE")
-    wanted = node.outputs[0].spec.shape.dims
-    if inner is None or wanted is None or wanted.count(None) > 1:
+    result = node.outputs[0].spec.shape.dims
+    if inner is None or result is None or result.count(None) > 1:
         return NO
-    shape = low.int32([-1 if d is None else d for d in wanted])
+    shape = low.int32([-1 if d is None else d for d in result])
     return low.emit("RESHAPE", next(inner.operands), shape, like=node.outputs[0].spec)
 
 
@@ -121,14 +121,14 @@ def _sink_unary(node: Node, low: LiteRewriter) -> RuleResult:
 def _sink_binary(node: Node, low: LiteRewriter) -> RuleResult:
     """Sink a transpose of both operands, or of one with a constant, which is transposed inversely."""
     operands = list(node.operands)
-    found = [low.producer(v, "TRANSPOSE") for v in operands]
-    orders = [order_of(n) for n in found]
+    transposes = [low.producer(v, "TRANSPOSE") for v in operands]
+    orders = [order_of(n) for n in transposes]
     perm = next((p for p in orders if p is not None), None)
     rank = node.outputs[0].spec.shape.rank
     if perm is None or rank != len(perm):
         return NO
     sources: list[Value] = []
-    for value, inner, order in zip(operands, found, orders):
+    for value, inner, order in zip(operands, transposes, orders):
         constant = value.constant
         if inner is not None and order == perm:
             sources.append(next(inner.operands))

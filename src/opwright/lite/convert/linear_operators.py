@@ -63,25 +63,25 @@ def _around(node: Node, low: LiteRewriter) -> RuleResult:
     if product is None:
         return NO
     flat, rows = product.inputs[:2]
-    made = flat.node if isinstance(flat, Value) else None
-    if made is None or made.op.name != "RESHAPE" or not isinstance(rows, Value):
+    reshape = flat.node if isinstance(flat, Value) else None
+    if reshape is None or reshape.op.name != "RESHAPE" or not isinstance(rows, Value):
         return NO
-    x, wanted = next(made.operands), node.outputs[0].spec.shape.dims
-    found, (n, k) = x.spec.shape.dims, rows.spec.shape.dims or (None, None)
-    if found is None or wanted is None or k is None or n is None or len(wanted) < 2:
+    x, result = next(reshape.operands), node.outputs[0].spec.shape.dims
+    dims, (n, k) = x.spec.shape.dims, rows.spec.shape.dims or (None, None)
+    if dims is None or result is None or k is None or n is None or len(result) < 2:
         return NO
     like = node.outputs[0].spec
-    if len(found) >= 2 and found[-1] == k and (found[:-1], wanted[-1]) == (wanted[:-1], n) and found.count(None) < 2:
-        return low.recreate(product, x, *product.inputs[1:], keep_num_dims=len(found) > 2, like=like)
-    if wanted[-1] == n and len(wanted) > 2 and wanted.count(None) < 2:
-        inner = [*wanted[:-1], k]
+    if len(dims) >= 2 and dims[-1] == k and (dims[:-1], result[-1]) == (result[:-1], n) and dims.count(None) < 2:
+        return low.recreate(product, x, *product.inputs[1:], keep_num_dims=len(dims) > 2, like=like)
+    if result[-1] == n and len(result) > 2 and result.count(None) < 2:
+        inner = [*result[:-1], k]
         rows_apart = low.emit(
             "RESHAPE", x, low.int32([-1 if d is None else d for d in inner]), like=x.spec.with_shape(inner)
         )
         return low.recreate(product, rows_apart, *product.inputs[1:], keep_num_dims=True, like=like)
-    if len(found) > 2 and found[-1] == k and not product.attrs["keep_num_dims"]:
+    if len(dims) > 2 and dims[-1] == k and not product.attrs["keep_num_dims"]:
         whole = low.recreate(
-            product, x, *product.inputs[1:], keep_num_dims=True, like=x.spec.with_shape([*found[:-1], n])
+            product, x, *product.inputs[1:], keep_num_dims=True, like=x.spec.with_shape([*dims[:-1], n])
         )
         return low.recreate(node, whole, *node.inputs[1:])
     return NO
@@ -91,10 +91,10 @@ def _rows_first(node: Node, low: LiteRewriter) -> RuleResult:
     """Drop a reshape that merges rows before a product of rows."""
     x = node.inputs[0]
     assert isinstance(x, Value)
-    made = x.node
-    if node.attrs["keep_num_dims"] or made is None or made.op.name != "RESHAPE" or x.spec.shape.rank != 2:
+    reshape = x.node
+    if node.attrs["keep_num_dims"] or reshape is None or reshape.op.name != "RESHAPE" or x.spec.shape.rank != 2:
         return NO
-    source = next(made.operands)
+    source = next(reshape.operands)
     dims, k = source.spec.shape.dims, (x.spec.shape.dims or (None, None))[1]
     if k is None or dims is None or len(dims) != 2 or dims[1] != k:
         return NO
@@ -179,16 +179,16 @@ def _before(node: Node, low: LiteRewriter, *op_names: str) -> tuple[Node, Value,
     x, weights = node.inputs[:2]
     assert isinstance(x, Value)
     assert isinstance(weights, Value)
-    made, filter = low.producer(x, *op_names), weights.constant
-    if made is None or filter is None or x.dtype is not float32 or fused_activation(made) != "NONE":
+    arithmetic, filter = low.producer(x, *op_names), weights.constant
+    if arithmetic is None or filter is None or x.dtype is not float32 or fused_activation(arithmetic) != "NONE":
         return None
     if node.op.name == "FULLY_CONNECTED" and not node.attrs["keep_num_dims"] and x.spec.shape.rank != 2:
         return None
     axis = INPUT_AXIS[node.op.name]
     multiplier = node.attrs.get("depth_multiplier", 1) if node.op.name == "DEPTHWISE_CONV_2D" else 1
     n = filter.shape[axis] // max(multiplier, 1)
-    operands = tuple(made.operands)
-    for y, c in (operands, operands[::-1]) if made.op.name in ("MUL", "ADD") else (operands,):
+    operands = tuple(arithmetic.operands)
+    for y, c in (operands, operands[::-1]) if arithmetic.op.name in ("MUL", "ADD") else (operands,):
         constant = c.constant
         if constant is None or y.constant is not None or y.spec.shape != x.spec.shape:
             continue
@@ -196,19 +196,19 @@ def _before(node: Node, low: LiteRewriter, *op_names: str) -> tuple[Node, Value,
             return None  # groups
         if constant.size == 1 or (constant.size == n and constant.shape[-1] == n):
             vector = np.broadcast_to(constant.reshape(-1), (n,))
-            return made, y, np.repeat(vector, multiplier), filter
+            return arithmetic, y, np.repeat(vector, multiplier), filter
     return None
 
 
 def _scale_before(node: Node, low: LiteRewriter) -> RuleResult:
-    found = _before(node, low, "MUL", "DIV")
-    if found is None:
+    match = _before(node, low, "MUL", "DIV")
+    if match is None:
         return NO
-    made, y, vector, filter = found
+    arithmetic, y, vector, filter = match
     weights = node.inputs[1]
     if isinstance(weights, Value) and low.uses.get(weights, 0) > 1:
         return NO  # shared weights would be in the file twice
-    factor = vector if made.op.name == "MUL" else np.float32(1) / vector
+    factor = vector if arithmetic.op.name == "MUL" else np.float32(1) / vector
     if not np.isfinite(factor).all():
         return NO
     axis = INPUT_AXIS[node.op.name]
@@ -217,12 +217,12 @@ def _scale_before(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _offset_before(node: Node, low: LiteRewriter) -> RuleResult:
-    found = _before(node, low, "ADD", "SUB")
+    match = _before(node, low, "ADD", "SUB")
     bias = bias_of(node)
-    if found is None or bias is None or (node.attrs.get("padding", "VALID") != "VALID" and not _is_point(node)):
+    if match is None or bias is None or (node.attrs.get("padding", "VALID") != "VALID" and not _is_point(node)):
         return NO
-    made, y, vector, filter = found
-    offset = vector if made.op.name == "ADD" else -vector
+    arithmetic, y, vector, filter = match
+    offset = vector if arithmetic.op.name == "ADD" else -vector
     _, bias_at, out_axis = LINEAR[node.op.name]
     axis = INPUT_AXIS[node.op.name]
     product = filter * offset.reshape([-1 if i == axis else 1 for i in range(filter.ndim)])

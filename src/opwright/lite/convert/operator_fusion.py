@@ -100,10 +100,10 @@ def _with(node: Node, low: LiteRewriter, producer: Node, operands: dict[int, Val
 
 
 def _bias(node: Node, low: LiteRewriter) -> RuleResult:
-    found = _linear_and_vector(node, low, commutes=node.op.name == "ADD")
-    if found is None:
+    match = _linear_and_vector(node, low, commutes=node.op.name == "ADD")
+    if match is None:
         return NO
-    producer, vector, _ = found
+    producer, vector, _ = match
     bias = bias_of(producer)
     if bias is None:
         return NO
@@ -114,10 +114,10 @@ def _bias(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _scale(node: Node, low: LiteRewriter) -> RuleResult:
-    found = _linear_and_vector(node, low, commutes=node.op.name == "MUL")
-    if found is None:
+    match = _linear_and_vector(node, low, commutes=node.op.name == "MUL")
+    if match is None:
         return NO
-    producer, vector, _ = found
+    producer, vector, _ = match
     at, bias_at, axis = LINEAR[producer.op.name]
     filter, bias = producer.inputs[at], bias_of(producer)
     if not isinstance(filter, Value) or filter.constant is None or bias is None or low.uses.get(filter, 0) > 1:
@@ -164,10 +164,10 @@ def _shifted_relu6(value: Value) -> Value | None:
     if node is not None and node.op.name == "RELU6":
         (value,) = node.operands
         node = value.node
-        wanted = "NONE"
+        activation = "NONE"
     else:
-        wanted = "RELU6"
-    if node is None or node.op.name != "ADD" or node.attrs["fused_activation_function"] != wanted:
+        activation = "RELU6"
+    if node is None or node.op.name != "ADD" or node.attrs["fused_activation_function"] != activation:
         return None
     return with_number(node, 3.0)
 

@@ -99,22 +99,22 @@ def check(settings: Any) -> None:
             found=repr(settings.custom_version_in),
             wanted="one of " + ", ".join(map(repr, CUSTOM_VERSION_PLACES)),
         )
-    for name, found in (
+    for name, setting in (
         ("target_spec.supported_ops", target.supported_ops),
         ("target_spec.supported_types", target.supported_types),
         ("optimizations", settings.optimizations),
     ):
-        if found is not None and not isinstance(found, list | tuple | set | frozenset):
-            raise InvalidArgumentError(what=f"converter.{name} is no list", found=repr(found), do=f"[{found}]")
+        if setting is not None and not isinstance(setting, list | tuple | set | frozenset):
+            raise InvalidArgumentError(what=f"converter.{name} is no list", found=repr(setting), do=f"[{setting}]")
     types = list(map(as_type, target.supported_types or ()))
-    for name, found, allowed, kind in (
+    for name, setting, allowed, kind in (
         ("target_spec.supported_ops", target.supported_ops, None, OpsSet),
         ("optimizations", settings.optimizations, None, Optimize),
         ("target_spec.supported_types", types, (float32, float16, int8), DType),
         ("inference_input_type", [as_type(settings.inference_input_type)], None, DType),
         ("inference_output_type", [as_type(settings.inference_output_type)], None, DType),
     ):
-        for item in found or ():
+        for item in setting or ():
             if not isinstance(item, kind):
                 raise InvalidArgumentError(what=f"converter.{name} holds what is no {kind.__name__}", found=repr(item))
             if allowed is not None and item not in allowed:

@@ -32,8 +32,8 @@ def single_operator(operator: Any, operands: Sequence[Operand], attrs: Mapping[s
             named.append((declared.name, operand))
     specs = [TensorSpec(o.shape, o.dtype, name) for name, o in named if isinstance(o, TensorSpec)]
 
-    def call(*given: Any) -> Any:
-        rest = iter(given)
+    def call(*arguments: Any) -> Any:
+        rest = iter(arguments)
         values = iter([next(rest) if isinstance(o, TensorSpec) else o for _, o in named])
         inputs = [tuple(next(values) for _ in o) if isinstance(o, tuple) else next(values) for o in operands]
         taken = {d.name: x for d, x in zip(operator.inputs, inputs) if x is not None}

@@ -95,9 +95,9 @@ def _from_another(graph: Graph, place: int) -> bool:
     return other != place and graph.outputs[other] is not value
 
 
-def _with_copies(graph: Graph, low: LiteRewriter, wanted: Callable[[Graph, int], bool]) -> Graph:
+def _with_copies(graph: Graph, low: LiteRewriter, needs_copy: Callable[[Graph, int], bool]) -> Graph:
     """Return a graph with a copy for each output that needs one."""
-    places = [i for i in range(len(graph.outputs)) if wanted(graph, i)]
+    places = [i for i in range(len(graph.outputs)) if needs_copy(graph, i)]
     if not places:
         return graph
     inner = LiteRewriter(graph)

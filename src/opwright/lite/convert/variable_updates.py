@@ -119,12 +119,12 @@ class _SymbolicArray(np.lib.mixins.NDArrayOperatorsMixin):
         if method != "__call__" or op_name is None:
             raise UnimplementedError(op=ufunc.__name__, what="no operator on tensors stands for it")
         dtype = self.value.dtype
-        made = self.to.emit(
+        result = self.to.emit(
             op_name, *(x.value if isinstance(x, _SymbolicArray) else self.to.number(x, dtype.np) for x in inputs)
         )
         if out is None:
-            return _SymbolicArray(self.to, made)
-        out[0].value = made
+            return _SymbolicArray(self.to, result)
+        out[0].value = result
         return out[0]
 
 
@@ -154,13 +154,13 @@ def _step_by_rows(to: CatalogueRewriter, node: Node, variables: Sequence[Variabl
     sizes = shape.as_list()
     places = to.emit("ExpandDims", indices, axis=-1)
     gradient = to.emit("ScatterNd", places, values, to.number(sizes, np.int32))
-    given = None
+    mask = None
     if node.attrs["lazy"] and not RULES[node.attrs["rule"]].still:
         ones = to.emit("BroadcastTo", to.number(1, np.int32), to.emit("Shape", indices))
         counts = to.emit("ScatterNd", places, ones, to.number(sizes[:1], np.int32))
-        given = to.emit("Greater", counts, to.number(0, np.int32))
-        given = to.emit("Reshape", given, to.number([sizes[0], *[1] * (len(sizes) - 1)], np.int32))
-    _formula(to, node, variables, (handle, *state), gradient, scalars, given)  # type: ignore[misc]
+        mask = to.emit("Greater", counts, to.number(0, np.int32))
+        mask = to.emit("Reshape", mask, to.number([sizes[0], *[1] * (len(sizes) - 1)], np.int32))
+    _formula(to, node, variables, (handle, *state), gradient, scalars, mask)  # type: ignore[misc]
 
 
 def _formula(
@@ -170,14 +170,14 @@ def _formula(
     handles: Sequence[Any],
     gradient: Any,
     scalars: Any,
-    given: Value | None,
+    mask: Value | None,
 ) -> None:
     before = [to.read(handle, variable) for handle, variable in zip(handles, variables)]
     w, *state = [_SymbolicArray(to, value) for value in before]
     RULES[node.attrs["rule"]].update(_SymbolicArray(to, gradient), w, state, [_SymbolicArray(to, s) for s in scalars])
     for handle, old, new in zip(handles, before, (w, *state)):
         if new.value is not old:
-            value = new.value if given is None else to.emit("Select", given, new.value, old)
+            value = new.value if mask is None else to.emit("Select", mask, new.value, old)
             to.add("AssignVariable", handle, value)
 
 

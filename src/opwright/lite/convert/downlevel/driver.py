@@ -39,8 +39,8 @@ def downlevel(graph: Graph, runtime: str) -> Graph:
     """
 
     def rules(node: Node) -> Sequence[RewriteRule]:
-        found = DOWNLEVEL_RULES.get(node.op.name)
-        return found if found and too_new(node, runtime) else ()
+        candidates = DOWNLEVEL_RULES.get(node.op.name)
+        return candidates if candidates and too_new(node, runtime) else ()
 
     return rewrite_greedily(graph, rules)
 
@@ -76,10 +76,10 @@ def check_runtime(graphs: Iterable[Graph], runtime: str) -> None:
             where = f" at {node.at}" if node.at else ""
             late.append(f"{node.op.name} version {version} needs {since}: {node.name!r}{where}")
     if late:
-        found = "\n          ".join(dict.fromkeys(late))  # signatures set up the same variables, each for itself
+        listing = "\n          ".join(dict.fromkeys(late))  # signatures set up the same variables, each for itself
         raise ConverterError(
             what=f"the model does not run on run time {runtime}",
-            found=found,
+            found=listing,
             wanted=f"operators that {runtime} has",
             do="a later target_spec.runtime, or other operators at the lines named",
         )

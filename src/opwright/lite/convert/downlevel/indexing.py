@@ -111,8 +111,8 @@ def _target(node: Node) -> tuple[Value, list[tuple[int, int]]]:
     x, size = node.operands
     out = constant_of(size, "the size").reshape(-1).tolist()
     dims = x.spec.shape.dims
-    found = [1, 1] if dims is None else [d or 0 for d in dims[1:3]]
-    return x, list(zip(found, out))
+    sizes_in = [1, 1] if dims is None else [d or 0 for d in dims[1:3]]
+    return x, list(zip(sizes_in, out))
 
 
 def _nearest(node: Node, low: LiteRewriter) -> RuleResult:

@@ -90,8 +90,8 @@ def _widened(node: Node, low: LiteRewriter, places: tuple[int, ...] | None, wide
             return value
         old = value.dtype
         constant = value.constant
-        wanted = wider[old]
-        return low.cast(value, wanted) if constant is None else low.constant(constant.astype(wanted.np), wanted)
+        wide = wider[old]
+        return low.cast(value, wide) if constant is None else low.constant(constant.astype(wide.np), wide)
 
     inputs: list[Any] = []
     for i, operand in enumerate(node.inputs):

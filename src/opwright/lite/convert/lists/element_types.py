@@ -76,11 +76,11 @@ def _said(node: Node) -> Iterator[tuple[DType | None, TensorShape, Value | None,
         yield None, UNKNOWN if stacked.rank is None else stacked[1:], None, 0
     elif name == "ListSplit":
         pieces, lengths = operands
-        known = set() if lengths.constant is None else set(lengths.constant.tolist())
-        if len(known) != 1:
+        distinct = set() if lengths.constant is None else set(lengths.constant.tolist())
+        if len(distinct) != 1:
             raise UnlowerableList(node, "its pieces have lengths that differ, or that are not known")
         rest = [None] if pieces.shape.rank is None else pieces.shape[1:].dims
-        yield pieces.dtype, TensorShape([known.pop(), *rest]) if pieces.shape.rank else UNKNOWN, None, 0
+        yield pieces.dtype, TensorShape([distinct.pop(), *rest]) if pieces.shape.rank else UNKNOWN, None, 0
 
 
 class ListTypes:
@@ -123,19 +123,19 @@ class ListTypes:
                 self._elements[a].items += gone.items
 
     def _learn(self, node: Node, value: Value, dtype: DType | None, shape: TensorShape) -> None:
-        known = self.of(value)
+        elements = self.of(value)
         if dtype is variant:
             raise UnlowerableList(node, "a list of lists has no lite form")
-        if dtype is not None and known.dtype is not None and dtype is not known.dtype:
+        if dtype is not None and elements.dtype is not None and dtype is not elements.dtype:
             raise UnlowerableList(
-                node, f"elements of one list have different types, {known.dtype.name} and {dtype.name}"
+                node, f"elements of one list have different types, {elements.dtype.name} and {dtype.name}"
             )
-        known.dtype = known.dtype or dtype
+        elements.dtype = elements.dtype or dtype
         try:
-            known.shape = known.shape.merge_with(shape)
+            elements.shape = elements.shape.merge_with(shape)
         except ValueError:
             raise UnlowerableList(
-                node, f"elements of one list have different shapes, {known.shape} and {shape}"
+                node, f"elements of one list have different shapes, {elements.shape} and {shape}"
             ) from None
 
     def _walk(self, graph: Graph, frames: Frames) -> None:

@@ -52,13 +52,13 @@ def counter_of(loop: Node) -> LoopCounter | None:
         if counted.dtype is not int32 or counted.shape.rank != 0 or counted not in cond.inputs[: len(variables)]:
             continue
         place = cond.inputs.index(counted)
-        known: int | Value | None = None
+        bound: int | Value | None = None
         if limit.constant is not None:
-            known = int(limit.constant)
+            bound = int(limit.constant)
         elif limit in cond.inputs and cond.inputs.index(limit) >= len(variables):
-            known = operands[cond.inputs.index(limit)]
-        if known is not None and _goes_up(body, place):
-            return LoopCounter(place, known, answer.node is node)
+            bound = operands[cond.inputs.index(limit)]
+        if bound is not None and _goes_up(body, place):
+            return LoopCounter(place, bound, answer.node is node)
     return None
 
 
@@ -77,7 +77,7 @@ def appends_of(loop: Node, counter: LoopCounter | None) -> dict[int, Node]:
     A ListSet that may grow the list and writes at the counter is one, too, if the list has as many elements at first as
     the counter has counted.
     """
-    body, found = loop.attrs["body"], {}
+    body, appends = loop.attrs["body"], {}
     uses: dict[Value, int] = {}
     for graph in (loop.attrs["cond"], body):
         for node in graph.nodes:
@@ -86,34 +86,38 @@ def appends_of(loop: Node, counter: LoopCounter | None) -> dict[int, Node]:
     for value in body.outputs:
         uses[value] = uses.get(value, 0) + 1
     n = len(loop.inputs[0])  # type: ignore[arg-type]
-    for i, (taken, given) in enumerate(zip(body.inputs[:n], body.outputs)):
-        node = given.node
-        if taken.dtype is not variant or node is None or not node.inputs or node.inputs[0] is not taken:
+    for i, (before, after) in enumerate(zip(body.inputs[:n], body.outputs)):
+        node = after.node
+        if before.dtype is not variant or node is None or not node.inputs or node.inputs[0] is not before:
             continue
         writes = counter is not None and node.op.name == "ListSet" and node.attrs["grow"]
         if node.op.name != "ListPush" and not (writes and node.inputs[1] is body.inputs[counter.place]):  # type: ignore[union-attr]
             continue
-        if uses[taken] == 1 == uses[given] and uses.get(loop.attrs["cond"].inputs[i], 0) == 0:
-            found[i] = node
-    return found
+        if uses[before] == 1 == uses[after] and uses.get(loop.attrs["cond"].inputs[i], 0) == 0:
+            appends[i] = node
+    return appends
 
 
 Dim = tuple[Value, int]
 DEPTH = 200  # steps back through a program; more is no use of a batch size
 
 
-def source(value: Value, dim: int, frames: Frames, outside: Frames, known: Callable[[Value], bool]) -> Dim | int | None:
+def source(
+    value: Value, dim: int, frames: Frames, outside: Frames, available: Callable[[Value], bool]
+) -> Dim | int | None:
     """Return where the size `dim` of a value of the graph at `frames` comes from.
 
     The result is a number, or a value of the graph at `outside` with the dimension that has this size before the loops
     between them begin; None if there is none.
 
-    known: whether a value of the graph at `outside` is there already
+    available: returns whether a value of the graph at `outside` exists already
     """
-    return _source(value, dim, frames, outside, known, [DEPTH])
+    return _source(value, dim, frames, outside, available, [DEPTH])
 
 
-def _source(value: Value, dim: int, frames: Frames, outside: Frames, known: Any, left: list[int]) -> Dim | int | None:
+def _source(
+    value: Value, dim: int, frames: Frames, outside: Frames, available: Any, left: list[int]
+) -> Dim | int | None:
     left[0] -= 1
     if left[0] < 0:
         return None
@@ -123,21 +127,21 @@ def _source(value: Value, dim: int, frames: Frames, outside: Frames, known: Any,
             return None
         if value.shape[dim] is not None:
             return int(value.shape[dim])
-    if len(frames) == len(outside) and known(value):
+    if len(frames) == len(outside) and available(value):
         return value, dim
     if frames and value in (graph := frames[-1][0]).inputs:
         if len(frames) == len(outside):
             return None
         operand = control_operands(frames[-1][1])[graph.inputs.index(value)]
-        return _source(operand, dim, frames[:-1], outside, known, left)
+        return _source(operand, dim, frames[:-1], outside, available, left)
     node = value.node
     if node is None:
         return None
     rule = _SOURCES.get(node.op.name, _elementwise if getattr(node.op, "elementwise", False) else None)
     for operand, place in () if rule is None else rule(node, value, dim):
-        found = _source(operand, place, frames, outside, known, left)
-        if found is not None:
-            return found
+        origin = _source(operand, place, frames, outside, available, left)
+        if origin is not None:
+            return origin
     return None
 
 

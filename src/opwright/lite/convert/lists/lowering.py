@@ -117,9 +117,9 @@ class ListRewriter(GraphRewriter):
 
     def dim(self, value: Value, axis: int) -> Size:
         """Return one size of a tensor."""
-        known = value.shape[axis]
-        if known is not None:
-            return int(known)
+        size = value.shape[axis]
+        if size is not None:
+            return int(size)
         shape = self.make("Shape", value)
         return self.make(
             "StridedSlice",
@@ -140,14 +140,14 @@ class ListRewriter(GraphRewriter):
         if dtype.np.kind == "O":
             zero = np.empty((), object)
             zero[()] = b""
-        known = TensorSpec([s if isinstance(s, int) else None for s in sizes], dtype)
-        return self.make("Fill", self.vector(sizes), self.constant(zero, dtype), like=known)
+        spec = TensorSpec([s if isinstance(s, int) else None for s in sizes], dtype)
+        return self.make("Fill", self.vector(sizes), self.constant(zero, dtype), like=spec)
 
     def value(self, old: Any) -> Value:
         """Return the replacement of a value that is no list."""
-        found = self.mapping[old]
-        assert isinstance(found, Value)
-        return found
+        replacement = self.mapping[old]
+        assert isinstance(replacement, Value)
+        return replacement
 
     def reserved(self, node: Node, count: Size) -> _ReservedList:
         """Return a list of `count` elements, to be created at its first use."""
@@ -155,28 +155,28 @@ class ListRewriter(GraphRewriter):
 
     def is_empty(self, old: Any) -> bool:
         """Return whether a list is known to have no elements, and has no tensor yet."""
-        found = self.mapping[old]
-        return isinstance(found, _ReservedList) and found.count == 0 and isinstance(found.count, int)
+        replacement = self.mapping[old]
+        return isinstance(replacement, _ReservedList) and replacement.count == 0 and isinstance(replacement.count, int)
 
     def length_of(self, old: Value) -> Size:
         """Return the number of elements of a list."""
-        found = self.mapping[old]
-        return found.count if isinstance(found, _ReservedList) else self.length(found)
+        replacement = self.mapping[old]
+        return replacement.count if isinstance(replacement, _ReservedList) else self.length(replacement)
 
     def rows(self, old: Any) -> Value:
         """Return the tensor that replaces a list."""
-        found = self.mapping[old]
-        if isinstance(found, _ReservedList):
-            sizes = [found.count, *self.sizes(old, found.node)]
-            found = self.mapping[old] = self.zeros(sizes, self.dtype(old, found.node))
-        return found
+        replacement = self.mapping[old]
+        if isinstance(replacement, _ReservedList):
+            sizes = [replacement.count, *self.sizes(old, replacement.node)]
+            replacement = self.mapping[old] = self.zeros(sizes, self.dtype(old, replacement.node))
+        return replacement
 
     def dtype(self, old: Value, node: Node) -> DType:
         """Return the dtype of a list's elements."""
-        found = self.kinds.of(old).dtype
-        if found is None:
+        element = self.kinds.of(old).dtype
+        if element is None:
             raise UnlowerableList(node, "nothing tells what its elements are")
-        return found
+        return element
 
     def sizes(self, old: Value, node: Node) -> list[Size]:
         """Return the sizes of an element at this point. Raises UnlowerableList if one is unknown before the list is
@@ -190,11 +190,11 @@ class ListRewriter(GraphRewriter):
     def _unknown(self, elements: Any, axis: int, node: Node) -> Size:
         for item in elements.items:
             if item.frames[: len(self.frames)] == self.frames:
-                found = source(item.value, item.first + axis, item.frames, self.frames, self._there)
-                if isinstance(found, int):
-                    return found
-                if found is not None:
-                    value, place = found
+                origin = source(item.value, item.first + axis, item.frames, self.frames, self._there)
+                if isinstance(origin, int):
+                    return origin
+                if origin is not None:
+                    value, place = origin
                     return self.dim(self.mapping[value], place)  # type: ignore[arg-type]
         raise UnlowerableList(node, f"size {axis} of its elements is not known before they are written")
 
@@ -209,12 +209,12 @@ class ListRewriter(GraphRewriter):
             self.begin(node)
             lists = any(v.dtype is variant for v in (*node.operands, *node.outputs))
             if node.op.name in ("If", "Case", "While") and (lists or any(map(holds_lists, node.subgraphs))):
-                made: Sequence[Any] = self._while(node) if node.op.name == "While" else self._branches(node)
+                values: Sequence[Any] = self._while(node) if node.op.name == "While" else self._branches(node)
             elif lists:
-                made = OPERATORS[node.op.name](self, node)
+                values = OPERATORS[node.op.name](self, node)
             else:
-                made = self.insert(self.remap(node)).outputs
-            self.mapping.update(zip(node.outputs, made))
+                values = self.insert(self.remap(node)).outputs
+            self.mapping.update(zip(node.outputs, values))
         return self.build(self._handed(self.source.outputs))
 
     def _handed(self, values: Any) -> list[Value]:
@@ -273,21 +273,21 @@ class ListRewriter(GraphRewriter):
         specs = [v.spec for v in (*first, *captured)]
         while True:
             new_body = graph_of(body, specs)
-            found = [v.spec for v in new_body.outputs]
+            returned = [v.spec for v in new_body.outputs]
             wider = [
                 s if old.dtype is not variant else s.with_shape(s.shape.most_specific_common_supertype([f.shape]))
-                for old, s, f in zip(variables, specs, found)
+                for old, s, f in zip(variables, specs, returned)
             ]
             if all(a.shape == b.shape for a, b in zip(wider, specs)):
                 break
             specs = [*wider, *specs[len(wider) :]]
         outs = [s if old.dtype is variant else old.spec for old, s in zip(node.outputs, specs)]
         inputs = (tuple(first), (*captured, *(o for _, o in offsets)))
-        made = list(self._emit(node, inputs, {"cond": graph_of(cond, specs), "body": new_body}, outs))
+        results = list(self._emit(node, inputs, {"cond": graph_of(cond, specs), "body": new_body}, outs))
         for i, (_, offset, exact) in ahead.items():
             if not exact and counter is not None:
-                made[i] = part(self, made[i], 0, self.add(made[counter.place], offset))
-        return made
+                results[i] = part(self, results[i], 0, self.add(results[counter.place], offset))
+        return results
 
     def _set_aside(self, node: Node) -> dict[int, tuple[Value, Size, bool]]:
         """Return, by variable, the preallocated tensor of each list that a counting loop appends to.
@@ -301,7 +301,7 @@ class ListRewriter(GraphRewriter):
         begin = self.value(variables[counter.place])
         start: Size = begin if begin.constant is None else int(begin.constant)
         limit: Size = counter.limit if isinstance(counter.limit, int) else self.value(counter.limit)
-        found: dict[int, tuple[Value, Size, bool]] = {}
+        preallocated: dict[int, tuple[Value, Size, bool]] = {}
         for i, push in appends_of(node, counter).items():
             old = variables[i]
             if push.op.name == "ListSet" and not (isinstance(start, int) and self.length_of(old) == start):
@@ -309,15 +309,15 @@ class ListRewriter(GraphRewriter):
             sizes = self._sizes_if_known(old, push)
             if sizes is None:
                 continue
-            known = isinstance(start, int) and isinstance(limit, int)
-            turns: Size = max(limit - start, 0) if known else 0  # type: ignore[operator]
+            static = isinstance(start, int) and isinstance(limit, int)
+            turns: Size = max(limit - start, 0) if static else 0  # type: ignore[operator]
             if not counter.exact:
                 dtype, room = self.dtype(old, push), [turns, *sizes]
-                if not known or any(isinstance(s, Value) for s in room):
+                if not static or any(isinstance(s, Value) for s in room):
                     continue
                 if math.prod(room) * (dtype.size or 8) > AHEAD_BYTES:  # type: ignore[arg-type]
                     continue
-            if not known:
+            if not static:
                 difference = (
                     limit
                     if start == 0 and isinstance(start, int)
@@ -329,8 +329,8 @@ class ListRewriter(GraphRewriter):
             if not self.is_empty(old):
                 rows = self.make("Concat", (self.rows(old), rows), axis=0)
             minus: Size = -start if isinstance(start, int) else self.make("Neg", start)
-            found[i] = rows, self.add(length, minus), counter.exact
-        return found
+            preallocated[i] = rows, self.add(length, minus), counter.exact
+        return preallocated
 
     def _sizes_if_known(self, old: Value, node: Node) -> list[Size] | None:
         try:

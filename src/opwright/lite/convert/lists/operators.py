@@ -57,8 +57,8 @@ def _at_least(scope: ListRewriter, rows: Value, length: Value) -> Value:
 
 def _reserve(scope: ListRewriter, node: Node) -> Sequence[Any]:
     (count,) = node.operands
-    known = count.constant
-    return [scope.reserved(node, int(known) if known is not None else scope.value(count))]
+    constant = count.constant
+    return [scope.reserved(node, int(constant) if constant is not None else scope.value(count))]
 
 
 def _undefined(scope: ListRewriter, node: Node) -> Sequence[Any]:
@@ -82,11 +82,11 @@ def _resize(scope: ListRewriter, node: Node) -> Sequence[Value]:
     rows, size = scope.rows(node.inputs[0]), scope.value(node.inputs[1])
     length = scope.length(rows)
     if size.constant is not None and isinstance(length, int):
-        wanted = int(size.constant)
-        if wanted == length:
+        target = int(size.constant)
+        if target == length:
             return [rows]
-        if wanted < length:
-            return [part(scope, rows, 0, wanted)]
+        if target < length:
+            return [part(scope, rows, 0, target)]
     kept = part(scope, rows, 0, scope.make("Minimum", size, scope.value_of(length)))
     return [_at_least(scope, kept, size)]
 
@@ -125,9 +125,9 @@ def _set(scope: ListRewriter, node: Node) -> Sequence[Value]:
         return [_append(scope, node)]
     rows, index, item = scope.rows(node.inputs[0]), scope.value(node.inputs[1]), scope.value(node.inputs[2])
     if node.attrs["grow"]:
-        known, length = index.constant, scope.length(rows)
-        if known is None or not isinstance(length, int) or int(known) >= length:
-            if known is not None and length == int(known):
+        position, length = index.constant, scope.length(rows)
+        if position is None or not isinstance(length, int) or int(position) >= length:
+            if position is not None and length == int(position):
                 return [scope.make("Concat", (rows, scope.make("ExpandDims", item, axis=0)), axis=0)]
             rows = _at_least(scope, rows, scope.value_of(scope.add(index, 1)))
     return [update(scope, rows, index if index.constant is None else int(index.constant), item)]
@@ -170,15 +170,19 @@ def _gather(scope: ListRewriter, node: Node) -> Sequence[Value]:
 def _scatter(scope: ListRewriter, node: Node) -> Sequence[Value]:
     """Select the last row written to each position: 1 + the greatest k whose index it is, 0 if none."""
     indices, tensor = scope.value(node.inputs[1]), scope.value(node.inputs[2])
-    known = indices.constant
-    if node.attrs["grow"] and known is None:
+    positions = indices.constant
+    if node.attrs["grow"] and positions is None:
         greatest = scope.make("Max", scope.make("Concat", (indices, scope.constant([-1])), axis=0), axis=[0])
         rows = _at_least(scope, scope.rows(node.inputs[0]), scope.value_of(scope.add(greatest, 1)))
-    elif node.attrs["grow"] and known is not None and known.size:
-        rows = _at_least(scope, scope.rows(node.inputs[0]), scope.constant(int(known.max()) + 1))
+    elif node.attrs["grow"] and positions is not None and positions.size:
+        rows = _at_least(scope, scope.rows(node.inputs[0]), scope.constant(int(positions.max()) + 1))
     else:
         rows = scope.rows(node.inputs[0])
-    if known is not None and np.array_equal(known, np.arange(len(known))) and scope.length(rows) == len(known):
+    if (
+        positions is not None
+        and np.array_equal(positions, np.arange(len(positions)))
+        and scope.length(rows) == len(positions)
+    ):
         return [tensor]
     count = scope.value_of(scope.length(tensor))
     numbers = scope.make("Range", scope.constant(1), scope.value_of(scope.add(count, 1)), scope.constant(1))
@@ -209,11 +213,11 @@ def _concat(scope: ListRewriter, node: Node) -> Sequence[Value]:
     rows = scope.rows(node.inputs[0])
     rank = rows.shape.rank or 2
     sizes = [scope.dim(rows, i) for i in range(2, rank)]
-    wanted = scope.vector([-1, *sizes])
+    shape = scope.vector([-1, *sizes])
     lengths = scope.make(
         "Fill", scope.vector([scope.length(rows)]), scope.make("Cast", scope.value_of(scope.dim(rows, 1)), dtype=int64)
     )
-    return [scope.make("Reshape", rows, wanted, like=node.outputs[0].spec), lengths]
+    return [scope.make("Reshape", rows, shape, like=node.outputs[0].spec), lengths]
 
 
 def _split(scope: ListRewriter, node: Node) -> Sequence[Value]:

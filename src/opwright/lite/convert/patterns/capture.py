@@ -169,12 +169,12 @@ class _Comparison:
         """Return the error for a number that is computed from a capture."""
         what = "its value" if node.op.name == "Const" else key
         other = next(i for i, place in enumerate(places) if not same_attr(places[0], place))
-        given = [", ".join(f"{k}={v!r}" for k, v in self.traces[i].values.items()) for i in (0, other)]
+        samples = [", ".join(f"{k}={v!r}" for k, v in self.traces[i].values.items()) for i in (0, other)]
         return InvalidArgumentError(
             op=self.name,
             at=node.at,
             what=f"{node.op.name} {node.name!r} depends on a value without having it as it is",
-            found=f"{what} {_brief(places[0])} for {given[0]}; {_brief(places[other])} for {given[1]}",
+            found=f"{what} {_brief(places[0])} for {samples[0]}; {_brief(places[other])} for {samples[1]}",
             wanted="attributes of the fused operator that stand in the pattern as they are given",
             do="compute with it inside of the fused operator and capture what the pattern holds; or trace with values "
             "in the form that the operators have: pattern(..., samples={NAME: (one value, another)})",
@@ -245,18 +245,18 @@ def _check_nodes(pattern: Pattern, graph: Graph) -> None:
 
 
 def _check_results(pattern: Pattern, graph: Graph, attrs: dict[str, Any]) -> None:
-    wanted = [v.spec for v in graph.outputs]
+    expected = [v.spec for v in graph.outputs]
     try:
-        found = pattern.specs_of(attrs, dict(zip(pattern.parameters, graph.inputs)))
+        specs = pattern.specs_of(attrs, dict(zip(pattern.parameters, graph.inputs)))
     except InferFailed:
         if all(v.shape.is_fully_defined() for v in graph.inputs):
             raise
         return  # the shapes that it asks for are those of a model, where it is asked again
-    if len(found) != len(wanted) or not all(
-        f.dtype is w.dtype and f.shape.is_compatible_with(w.shape) for f, w in zip(found, wanted)
+    if len(specs) != len(expected) or not all(
+        f.dtype is w.dtype and f.shape.is_compatible_with(w.shape) for f, w in zip(specs, expected)
     ):
         raise pattern.wrong(
             "the operator does not give what the function gives",
-            found=", ".join(s.short() for s in found),
-            wanted=", ".join(s.short() for s in wanted),
+            found=", ".join(s.short() for s in specs),
+            wanted=", ".join(s.short() for s in expected),
         )

@@ -138,8 +138,8 @@ def _one(graph: Graph, pattern: Pattern, template: Template, account: FusionAcco
             continue
         if not declared and node.outputs[0].dtype is not template.anchor.outputs[0].dtype:
             continue
-        found = finder.find(node, taken)
-        answer = found if isinstance(found, Miss) else _replacement(pattern, template, found, node)
+        match = finder.find(node, taken)
+        answer = match if isinstance(match, Miss) else _replacement(pattern, template, match, node)
         if isinstance(answer, Miss):
             account.missed(pattern, answer)
             continue
@@ -154,9 +154,9 @@ def _one(graph: Graph, pattern: Pattern, template: Template, account: FusionAcco
         account.missed(pattern, Miss(len(template.graph.nodes), why, replacements[number].node))
 
     graph = splice(graph, replacements, refuse)
-    for number, made in enumerate(replacements):
+    for number, replacement in enumerate(replacements):
         if number not in refused:
-            account.fused(pattern, made)
+            account.fused(pattern, replacement)
     return dead_code(graph)[0]
 
 
@@ -181,10 +181,10 @@ def _replacement(pattern: Pattern, template: Template, match: Match, anchor: Nod
     else:
         operator = pattern.operator
         try:
-            given = pattern.specs_of(attrs, values)
+            specs_of_operator = pattern.specs_of(attrs, values)
         except InvalidArgumentError as error:
             return Miss(depth, " ".join(error.message.split()), anchor)
-        _check_results(pattern, given, old, anchor)
+        _check_results(pattern, specs_of_operator, old, anchor)
         bound = operator.bind(attrs)
         op, attributes = operator, bound.attrs
         inputs = [values.get(i.name) for i in operator.inputs]
@@ -201,16 +201,16 @@ def _replacement(pattern: Pattern, template: Template, match: Match, anchor: Nod
 
 def _as_declared(pattern: Pattern, captured: dict[str, Any]) -> dict[str, Any]:
     """Convert numbers to the types of their attributes: a captured 3.0 to 3. Values without such a form stay."""
-    found = dict(captured)
+    converted = dict(captured)
     for c in pattern.captures:
-        value = found[c.name]
+        value = converted[c.name]
         if (c.type, type(value)) in ((int, float), (float, int)) and c.type(value) == value:
-            found[c.name] = c.type(value)
-    return found
+            converted[c.name] = c.type(value)
+    return converted
 
 
-def _check_results(pattern: Pattern, given: Sequence[Any], old: Sequence[Value], anchor: Node) -> None:
-    for spec, value in zip(given, old):
+def _check_results(pattern: Pattern, specs: Sequence[Any], old: Sequence[Value], anchor: Node) -> None:
+    for spec, value in zip(specs, old):
         if spec.dtype is not value.dtype or not spec.shape.is_compatible_with(value.shape):
             raise InvalidArgumentError(
                 op=pattern.name,

@@ -144,17 +144,17 @@ class Pattern:
 
     def templates(self, stage: Stage, dtypes: Set[DType]) -> Iterator[tuple[Template, bool]]:
         """Yield the templates to match in a graph with these dtypes, and whether each has the declared dtypes."""
-        for form, made in zip(self.forms, self._templates):
-            declared = made[None]
+        for form, by_dtype in zip(self.forms, self._templates):
+            declared = by_dtype[None]
             assert declared is not None
             yield declared[stage], True
             parameters = None
             for dtype in sorted(dtypes, key=lambda d: d.name):
-                if dtype not in made:
+                if dtype not in by_dtype:
                     parameters = parameters or self._declared(form)[0]
-                    made[dtype] = self._in_dtype(form, parameters, dtype)
-                if (found := made[dtype]) is not None:
-                    yield found[stage], False
+                    by_dtype[dtype] = self._in_dtype(form, parameters, dtype)
+                if (in_dtype := by_dtype[dtype]) is not None:
+                    yield in_dtype[stage], False
 
     # ---- reading a function --------------------------------------------------------------------------------------
 
@@ -165,18 +165,18 @@ class Pattern:
     def _declared(self, function: Form) -> tuple[dict[str, TensorSpec], list[Capture]]:
         """Return the declarations of a function's parameters: tensors with their types, and attributes."""
         try:
-            found = inspect.signature(function, eval_str=True).parameters.values()
+            parameters = inspect.signature(function, eval_str=True).parameters.values()
         except NameError as error:
             raise self.wrong(
                 f"an annotation cannot be read: {error}", do="annotate with what the module has"
             ) from error
-        odd = [p for p in found if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        odd = [p for p in parameters if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
         if odd:
             raise self.wrong(f"{odd[0]} stands for any number of parameters", wanted="a parameter for each tensor")
-        tensors = [p for p in found if p.kind is not p.KEYWORD_ONLY]
+        tensors = [p for p in parameters if p.kind is not p.KEYWORD_ONLY]
         if not tensors:
             raise self.wrong("the function takes no tensor", do="(x, ..., *, attribute)")
-        captures = [self._capture(p) for p in found if p.kind is p.KEYWORD_ONLY]
+        captures = [self._capture(p) for p in parameters if p.kind is p.KEYWORD_ONLY]
         twice = [c.name for c in captures if c.name in self.attrs]
         if twice:
             raise self.wrong(f"{twice[0]} is given by attrs and by the function's parameter", wanted="one of them")
@@ -185,12 +185,12 @@ class Pattern:
     def _spec(self, parameter: inspect.Parameter) -> TensorSpec:
         declared = None
         if self.operator is not None:
-            known = {i.name: i for i in self.operator.inputs if not i.repeated}
-            declared = known.get(parameter.name)
+            single = {i.name: i for i in self.operator.inputs if not i.repeated}
+            declared = single.get(parameter.name)
             if declared is None:
                 raise self.wrong(
                     f"the operator has no input {parameter.name!r} of one tensor",
-                    wanted=f"parameters among {', '.join(known) or 'none'}",
+                    wanted=f"parameters among {', '.join(single) or 'none'}",
                 )
         annotated = parameter.annotation
         if isinstance(annotated, TensorSpec):
@@ -214,11 +214,11 @@ class Pattern:
                     wanted=f"keyword-only parameters among {', '.join(self.operator.attr_defs) or 'none'}",
                 )
             kind, check = attr.type, attr.check
-        given = self._samples.get(name)
-        if given is not None and (not isinstance(given, list | tuple) or len(given) < 2):
-            raise self.wrong(f"samples of {name} are not two values or more", found=repr(given))
+        samples = self._samples.get(name)
+        if samples is not None and (not isinstance(samples, list | tuple) or len(samples) < 2):
+            raise self.wrong(f"samples of {name} are not two values or more", found=repr(samples))
         form = check.form if check is not None else ()
-        choices = [tuple(v) if isinstance(v, list) else v for v in given or ()] or (
+        choices = [tuple(v) if isinstance(v, list) else v for v in samples or ()] or (
             form[1:] if form[:1] == ("one_of",) else ()
         )
         values = stand_ins(kind, check.holds if check is not None else lambda _: True, choices)

@@ -88,7 +88,7 @@ CHOICES = ("SELECT", "SELECT_V2")
 
 def narrowed(graph: CalibratedGraph) -> dict[Value, Range]:
     """Return the ranges of values that only SOFTMAX reads, and of constants added to them."""
-    found: dict[Value, Range] = {}
+    ranges_by_value: dict[Value, Range] = {}
     added: dict[Value, list[Range]] = {}
     for node in graph.operators:
         if node.op.name != "SOFTMAX":
@@ -99,13 +99,13 @@ def narrowed(graph: CalibratedGraph) -> dict[Value, Range]:
             if source.op.name not in MOVERS:
                 beta = float(node.attrs["beta"] or 1.0)
                 kept = _masked(graph, source, NEGLIGIBLE / max(beta, 1e-3), added)
-                found |= {} if kept is None else dict.fromkeys(moved, kept)
+                ranges_by_value |= {} if kept is None else dict.fromkeys(moved, kept)
                 break
             value = operand(source, 0)
     for mask, ranges in added.items():
         if graph.readers[mask] == len(ranges):  # nobody else wants it as it is
-            found[mask] = min(low for low, _ in ranges), max(high for _, high in ranges)
-    return found
+            ranges_by_value[mask] = min(low for low, _ in ranges), max(high for _, high in ranges)
+    return ranges_by_value
 
 
 def _masked(graph: CalibratedGraph, node: Node, enough: float, added: dict[Value, list[Range]]) -> Range | None:

@@ -176,7 +176,7 @@ def trained(graph: Graph, inside: Callable[[Graph], Graph], ranges: dict[Value, 
 
     One between an input and an output of the graph stays. inside: of graphs that nodes hold.
     """
-    found: dict[Value, Range] = {}
+    learned: dict[Value, Range] = {}
     outer = set(graph.outputs)
     instead: dict[Value, Value] = {}  # removed values and their replacements
     gone = set()
@@ -186,13 +186,13 @@ def trained(graph: Graph, inside: Callable[[Graph], Graph], ranges: dict[Value, 
         (x,), (y,) = node.operands, node.outputs
         x = instead.get(x, x)
         if y in outer:
-            if x in outer or producer(x) is None or x in found:
+            if x in outer or producer(x) is None or x in learned:
                 continue
             instead = {v: y if by is x else by for v, by in instead.items()} | {x: y}
         else:
             instead[y] = x
         gone.add(node)
-        found[y if y in outer else x] = _with_zero(float(node.attrs["min"]), float(node.attrs["max"]))
+        learned[y if y in outer else x] = _with_zero(float(node.attrs["min"]), float(node.attrs["max"]))
     removed: dict[Value, list[Value]] = {}
     for value, replacement in instead.items():
         removed.setdefault(replacement, []).append(value)
@@ -208,7 +208,7 @@ def trained(graph: Graph, inside: Callable[[Graph], Graph], ranges: dict[Value, 
             node = Node(old.op, node.inputs, node.attrs, [v.spec for v in kept], names[0], old.at, names)
         for value, new in zip(kept, rewriter.insert(node).outputs):
             rewriter.mapping.update(dict.fromkeys((value, *removed.get(value, ())), new))
-    ranges |= {rewriter.mapping.get(v, v): r for v, r in found.items()}
+    ranges |= {rewriter.mapping.get(v, v): r for v, r in learned.items()}
     return rewriter.finish()
 
 
@@ -229,9 +229,9 @@ def carried(graph: CalibratedGraph) -> None:
         if rule.results is SAME:
             same = [*activations(node, rule)[:1], *filter(is_float, node.outputs)]
             ranges = [graph.range_of(v) for v in same]
-            known = next((r for r in ranges if r is not None), None)
-            if known is not None:
-                graph.ranges |= {v: known for v, r in zip(same, ranges) if r is None}
+            known_range = next((r for r in ranges if r is not None), None)
+            if known_range is not None:
+                graph.ranges |= {v: known_range for v, r in zip(same, ranges) if r is None}
         elif not isinstance(rule.results, str) and "int8" in rule.results:
             scale, zero = rule.results["int8"]
             graph.ranges.setdefault(node.outputs[0], (scale * (-128 - zero), scale * (127 - zero)))

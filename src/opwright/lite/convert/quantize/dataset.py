@@ -88,7 +88,7 @@ def _sample(sample: Any, signatures: dict[str, Any], model: Model, number: int) 
     if isinstance(sample, dict):
         inputs = {m.name: int(m.tensor_index) for m in definition.inputs} if definition is not None else {}
         _same_names(sample, inputs, number)
-        given = [(inputs[name], sample[name]) for name in inputs]
+        pairs = [(inputs[name], sample[name]) for name in inputs]
     elif isinstance(sample, (list, tuple)):
         places = np.asarray(subgraph.inputs).tolist()
         if len(sample) != len(places):
@@ -97,7 +97,7 @@ def _sample(sample: Any, signatures: dict[str, Any], model: Model, number: int) 
                 found=f"{len(sample)} arrays",
                 wanted=str(len(places)),
             )
-        given = list(zip(places, sample))
+        pairs = list(zip(places, sample))
     else:
         raise InvalidArgumentError(
             what=f"You need to provide either {FORMS} in the representative_dataset function. Unsupported value from "
@@ -105,7 +105,7 @@ def _sample(sample: Any, signatures: dict[str, Any], model: Model, number: int) 
             found=f"sample {number}: {type(sample).__name__}",
             do="yield [array]",
         )
-    return Sample(index, [(t, _array(value, subgraph.tensors[t])) for t, value in given])
+    return Sample(index, [(t, _array(value, subgraph.tensors[t])) for t, value in pairs])
 
 
 def _same_names(sample: dict[str, Any], inputs: dict[str, int], number: int) -> None:

@@ -81,16 +81,16 @@ def _integers(
 
 def _refuse_floats(plans: Iterable[QuantizationPlan]) -> None:
     """Raise ConverterError listing every operator that would compute on real numbers."""
-    found: dict[tuple[str, str], list[str]] = {}
+    by_reason: dict[tuple[str, str], list[str]] = {}
     for node, reason in (item for plan in plans for item in plan.kept.items()):
         if isinstance(node.op, LiteOperator) and node.op.name in PASSING:
             continue
         name = repr(name_of(node.outputs[0]) if node.outputs else node.name)
-        found.setdefault((node.op.name, reason), []).append(name + (f" at {node.at}" if node.at else ""))
-    if not found:
+        by_reason.setdefault((node.op.name, reason), []).append(name + (f" at {node.at}" if node.at else ""))
+    if not by_reason:
         return
     lines = []
-    for (name, reason), nodes in found.items():
+    for (name, reason), nodes in by_reason.items():
         more = f" and {len(nodes) - SHOWN} more" if len(nodes) > SHOWN else ""
         lines.append(
             f"    Quantization not yet supported for op: '{name}' ({reason}): {', '.join(nodes[:SHOWN])}{more}"

@@ -81,25 +81,25 @@ class GraphQuantizer(QuantizationRewriter):
         return self._free_name(name)
 
     def _free_name(self, name: str) -> str:
-        found, count = name, 1
-        while found and found in self.names:
+        candidate, count = name, 1
+        while candidate and candidate in self.names:
             count += 1
-            found = f"{name}_{count}"
-        self.names.add(found)
-        return found
+            candidate = f"{name}_{count}"
+        self.names.add(candidate)
+        return candidate
 
     def form(self, value: Value, form: Form) -> Value:
         """Return a value in a form; what makes it so is added if it is not there yet."""
-        found = self.forms.get((value, form))
-        if found is not None:
-            return found
+        existing = self.forms.get((value, form))
+        if existing is not None:
+            return existing
         if value not in self.born:  # no operator writes it: a constant, or state
             return self._constant(value, form)
         source = self.forms[value, self.born[value]]
         step = "DEQUANTIZE" if form is FLOAT else "QUANTIZE"
-        made = self.unary(step, source, self._spec(value, form), self._name(value, form))
-        self.forms[value, form] = made
-        return made
+        converted = self.unary(step, source, self._spec(value, form), self._name(value, form))
+        self.forms[value, form] = converted
+        return converted
 
     def _constant(self, value: Value, form: Form, narrow: bool = False) -> Value:
         node, array = value.node, constant(value)
@@ -108,9 +108,9 @@ class GraphQuantizer(QuantizationRewriter):
         attrs = dict(node.attrs)
         if form is not FLOAT and array is not None:
             attrs["value"] = quantized(array, form, narrow)
-        (made,) = self.add(node.op, (), attrs, [self._spec(value, form)], [self._name(value, form)]).outputs
-        self.forms[value, form] = made
-        return made
+        (fresh,) = self.add(node.op, (), attrs, [self._spec(value, form)], [self._name(value, form)]).outputs
+        self.forms[value, form] = fresh
+        return fresh
 
     # ---- operators ------------------------------------------------------------------------------------------------
 
@@ -139,8 +139,8 @@ class GraphQuantizer(QuantizationRewriter):
             self.born[value] = form = self.plan.produced[value] if integers else FLOAT
             specs.append(self._spec(value, form))
             names.append(self._name(value, form))
-        made = self.add(node.op, regrouped(node.inputs, places), attrs, specs, names, node)
-        self.forms |= {(old, self.born[old]): new for old, new in zip(node.outputs, made.outputs)}
+        fresh = self.add(node.op, regrouped(node.inputs, places), attrs, specs, names, node)
+        self.forms |= {(old, self.born[old]): new for old, new in zip(node.outputs, fresh.outputs)}
 
     def _linear(self, node: Node, linear: LinearOperands, attrs: dict[str, Any]) -> dict[int, Value]:
         """Return the weights and bias of an operator, by place among its inputs.
@@ -166,16 +166,18 @@ class GraphQuantizer(QuantizationRewriter):
         dense = node.op.name == "FULLY_CONNECTED"
         axis = linear.axis if (mode.per_channel_dense if dense else mode.per_channel) else None
         parameters = of_weights(weights, axis, floor if axis is not None else np.max(floor))
-        found = self.forms.get((source, parameters))
-        made = {linear.weights: self._constant(source, parameters, narrow=True) if found is None else found}
+        existing = self.forms.get((source, parameters))
+        replacements = {
+            linear.weights: self._constant(source, parameters, narrow=True) if existing is None else existing
+        }
         if bias is None and not linear.needs_bias:
-            return made
+            return replacements
         name = name_of(bias_of) if bias_of is not None else f"{name_of(node.outputs[0])}_bias"
         values = np.zeros(weights.shape[linear.axis], np.float32) if bias is None else bias.reshape(-1)
-        made[linear.bias] = self._bias(name, values, parameters, x, dtype)
+        replacements[linear.bias] = self._bias(name, values, parameters, x, dtype)
         if mode.kind == INT16 and mode.bias == "int32" and not wide:
             attrs["quantized_bias_type"] = "INT32"
-        return made
+        return replacements
 
     def _bias(self, name: str, values: np.ndarray, weights: QuantizationParameters, x: float, dtype: np.dtype) -> Value:
         scales = np.array(weights.scales, np.float64) * x

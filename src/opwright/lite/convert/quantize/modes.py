@@ -149,11 +149,11 @@ def _is_trained(settings: Any) -> bool:
 
 
 def _bias(settings: Any, kind: str) -> str:
-    given = settings._experimental_full_integer_quantization_bias_type
+    setting = settings._experimental_full_integer_quantization_bias_type
     usual = int64 if kind == INT16 else int32
-    if not given:
+    if not setting:
         return usual.name
-    bias = as_type(given)
+    bias = as_type(setting)
     if kind not in (INT8, INT16):
         raise InvalidArgumentError(
             what="`full_integer_quantization_bias_type` is only supported for full integer quantization."
@@ -179,9 +179,9 @@ def _check_ends(mode: Mode) -> None:
     names = [t.name for t in allowed]
     if mode.inputs in names and mode.outputs in names:
         return
-    wanted = "tf.float32" if len(names) == 1 else f"in {['tf.' + name for name in names]}"
+    expected = "tf.float32" if len(names) == 1 else f"in {['tf.' + name for name in names]}"
     raise InvalidArgumentError(
-        what=f"The inference_input_type and inference_output_type must be {wanted}.",
+        what=f"The inference_input_type and inference_output_type must be {expected}.",
         found={"inference_input_type": mode.inputs, "inference_output_type": mode.outputs},
         do=None if mode.calibrated else "optimizations and a representative_dataset: integers need their ranges",
     )

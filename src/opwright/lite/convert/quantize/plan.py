@@ -64,7 +64,7 @@ class QuantizationPlan:
 
 def plan(graph: CalibratedGraph, mode: Mode, late: Mapping[Node, str] = MappingProxyType({})) -> QuantizationPlan:
     """Return the plan of a graph for a mode with calibrated activations. late: nodes to leave float, and why."""
-    made = QuantizationPlan()
+    result = QuantizationPlan()
     graph.narrowed = graph.narrowed or narrowed(graph)
     for node in graph.operators:
         if not any(map(is_float, (*node.operands, *node.outputs))):
@@ -73,14 +73,14 @@ def plan(graph: CalibratedGraph, mode: Mode, late: Mapping[Node, str] = MappingP
         if reason is None:
             rule = graph.rule(node)
             assert rule is not None
-            made.rule[node] = rule
+            result.rule[node] = rule
         elif reason:
-            made.kept[node] = reason
+            result.kept[node] = reason
         else:
-            made.loose.add(node)
-    asked = _asked(graph, made, mode.activations)
-    _assign(graph, made, asked, mode.activations)
-    return made
+            result.loose.add(node)
+    asked = _asked(graph, result, mode.activations)
+    _assign(graph, result, asked, mode.activations)
+    return result
 
 
 def activations(node: Node, rule: QuantizationRule) -> list[Value]:
@@ -133,9 +133,9 @@ def _linear_declines(graph: CalibratedGraph, node: Node, linear: LinearOperands)
 
 
 def _natural(graph: CalibratedGraph, value: Value, dtype: str) -> QuantizationParameters:
-    found = graph.range_of(value)
-    assert found is not None
-    return of_range(*found, dtype)
+    measured = graph.range_of(value)
+    assert measured is not None
+    return of_range(*measured, dtype)
 
 
 def _fixed(rule: QuantizationRule, dtype: str) -> QuantizationParameters | None:
@@ -145,11 +145,11 @@ def _fixed(rule: QuantizationRule, dtype: str) -> QuantizationParameters | None:
     return QuantizationParameters(dtype, (scale,), zero)
 
 
-def _given(made: QuantizationPlan, value: Value, dtype: str) -> QuantizationParameters | None:
+def _given(graph_plan: QuantizationPlan, value: Value, dtype: str) -> QuantizationParameters | None:
     """Return the parameters that a value cannot help having: those fixed at its source."""
     while True:
         node = producer(value)
-        rule = made.rule.get(node) if node is not None else None
+        rule = graph_plan.rule.get(node) if node is not None else None
         if node is None or rule is None:
             return None
         if rule.results is not SAME:
@@ -157,49 +157,49 @@ def _given(made: QuantizationPlan, value: Value, dtype: str) -> QuantizationPara
         value = activations(node, rule)[0]
 
 
-def _asked(graph: CalibratedGraph, made: QuantizationPlan, dtype: str) -> dict[Value, QuantizationParameters]:
+def _asked(graph: CalibratedGraph, graph_plan: QuantizationPlan, dtype: str) -> dict[Value, QuantizationParameters]:
     """Return the parameters that readers demand of values; for JOIN, also the parameters they agree on."""
     asked: dict[Value, QuantizationParameters] = {}
 
     def ask(value: Value, parameters: QuantizationParameters) -> None:
         node = producer(value)
-        rule = made.rule.get(node) if node is not None else None
-        found = graph.range_of(value)
+        rule = graph_plan.rule.get(node) if node is not None else None
+        measured = graph.range_of(value)
         if value in asked or (rule is not None and _fixed(rule, dtype)):
             return
-        close = found is not None and parameters.covers(*found)
+        close = measured is not None and parameters.covers(*measured)
         if graph.readers[value] == 1 or (
-            close and found is not None and parameters.scale <= COARSER * of_range(*found, dtype).scale
+            close and measured is not None and parameters.scale <= COARSER * of_range(*measured, dtype).scale
         ):
             asked[value] = parameters
 
-    for node, rule in reversed(made.rule.items()):
+    for node, rule in reversed(graph_plan.rule.items()):
         outs = node.outputs
         read = activations(node, rule)
         if rule.results is SAME and is_float(outs[0]) and outs[0] in asked:
-            wanted = asked.pop(outs[0])  # what the operand gets it will have
-            if all(asked.pop(v, wanted) == wanted for v in outs[1:]):
-                found = graph.range_of(read[0])
-                if found is not None and wanted.covers(*found) and constant(read[0]) is None:
-                    ask(read[0], wanted)
+            target = asked.pop(outs[0])  # what the operand gets it will have
+            if all(asked.pop(v, target) == target for v in outs[1:]):
+                measured = graph.range_of(read[0])
+                if measured is not None and target.covers(*measured) and constant(read[0]) is None:
+                    ask(read[0], target)
         elif rule.results is JOIN:
             moving = [v for v in read if constant(v) is None]
-            given = {_given(made, v, dtype) for v in moving}
-            common = given.pop() if len(given) == 1 else None
-            wanted = asked.get(outs[0]) or _natural(graph, outs[0], dtype)
-            found = graph.range_of(outs[0])
-            if common is not None and found is not None and common.covers(*found):
-                wanted = common
-            made.joined[node] = wanted
+            fixed = {_given(graph_plan, v, dtype) for v in moving}
+            common = fixed.pop() if len(fixed) == 1 else None
+            target = asked.get(outs[0]) or _natural(graph, outs[0], dtype)
+            measured = graph.range_of(outs[0])
+            if common is not None and measured is not None and common.covers(*measured):
+                target = common
+            graph_plan.joined[node] = target
             for value in moving:
-                ask(value, wanted)
+                ask(value, target)
     return asked
 
 
 def _assign(
-    graph: CalibratedGraph, made: QuantizationPlan, asked: Mapping[Value, QuantizationParameters], dtype: str
+    graph: CalibratedGraph, graph_plan: QuantizationPlan, asked: Mapping[Value, QuantizationParameters], dtype: str
 ) -> None:
-    produced = made.produced
+    produced = graph_plan.produced
 
     def source(value: Value) -> QuantizationParameters:
         """Return those of a value that is born float, or is constant."""
@@ -207,7 +207,7 @@ def _assign(
             produced[value] = asked.get(value) or _natural(graph, value, dtype)
         return produced[value]
 
-    for node, rule in made.rule.items():
+    for node, rule in graph_plan.rule.items():
         read = activations(node, rule)
         if rule.results is not JOIN:
             for value in read:
@@ -218,7 +218,7 @@ def _assign(
             if rule.results is SAME:
                 produced[value] = produced[read[0]]
             elif rule.results is JOIN:
-                produced[value] = made.joined[node]
+                produced[value] = graph_plan.joined[node]
             elif rule.results is FREE:
                 produced[value] = asked.get(value) or _natural(graph, value, dtype)
                 produced[value] = _at_least(produced[value], _least_scale(node, rule, [produced[v] for v in read]))
@@ -253,11 +253,15 @@ def plan_for(graph: CalibratedGraph, mode: Mode) -> QuantizationPlan:
     """Return the plan of a graph in which every operator on integers is there in the run time asked for."""
     kept: dict[Node, str] = {}
     while True:
-        made = plan(graph, mode, kept)
-        found = {node: reason for node in made.rule if (reason := _late(made, mode, node))} if mode.runtime else {}
-        if not found:
-            return made
-        kept |= found
+        candidate = plan(graph, mode, kept)
+        too_new = (
+            {node: reason for node in candidate.rule if (reason := _late(candidate, mode, node))}
+            if mode.runtime
+            else {}
+        )
+        if not too_new:
+            return candidate
+        kept |= too_new
 
 
 def late(mode: Mode, node: Node, specs: Mapping[Value, TensorSpec], **attrs: Any) -> str:
@@ -269,13 +273,13 @@ def late(mode: Mode, node: Node, specs: Mapping[Value, TensorSpec], **attrs: Any
     return f"in this form it is version {version}, of run time {needed}" if mode.too_new(needed) else ""
 
 
-def _late(made: QuantizationPlan, mode: Mode, node: Node) -> str:
-    rule = made.rule[node]
-    specs = {v: made.wanted(node, v).of(v.spec) for v in activations(node, rule)}
+def _late(graph_plan: QuantizationPlan, mode: Mode, node: Node) -> str:
+    rule = graph_plan.rule[node]
+    specs = {v: graph_plan.wanted(node, v).of(v.spec) for v in activations(node, rule)}
     if rule.linear is not None:
         for place, dtype in ((rule.linear.weights, "int8"), (rule.linear.bias, mode.bias)):
             if (value := operand(node, place)) is not None:
                 specs[value] = LiteTensorSpec(value.shape, dtype, quantization=Quantization())
     if rule.results is not NONE:
-        specs |= {v: made.produced[v].of(v.spec) for v in node.outputs if is_float(v)}
+        specs |= {v: graph_plan.produced[v].of(v.spec) for v in node.outputs if is_float(v)}
     return late(mode, node, specs, **({"pot_scale_int16": False} if rule.sum and mode.kind == INT16 else {}))

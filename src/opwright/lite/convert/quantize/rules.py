@@ -120,7 +120,7 @@ def rules_of_users(module: LiteModule, custom_ops: Any, op_resolver: Any) -> dic
     custom_ops, op_resolver: as for the Interpreter.
     """
     resolver = with_customs(op_resolver or BuiltinOpResolver(), custom_ops)
-    found = {}
+    rules = {}
     for graph in module.all_graphs:
         for node in graph.nodes:
             if isinstance(node.op, LiteOperator) or is_source(node):
@@ -130,7 +130,7 @@ def rules_of_users(module: LiteModule, custom_ops: Any, op_resolver: Any) -> dic
             if isinstance(registration, OperatorRegistration) and registration.operator.says_quantized:
                 said = registration.operator.quantized_rule
                 if callable(said):
-                    found[node.op.name] = QuantizationRule(operands=ALL, types=INT8)
+                    rules[node.op.name] = QuantizationRule(operands=ALL, types=INT8)
                 elif said == "reals":
-                    found[node.op.name] = QuantizationRule(operands=ALL)
-    return found
+                    rules[node.op.name] = QuantizationRule(operands=ALL)
+    return rules

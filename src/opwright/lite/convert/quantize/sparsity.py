@@ -119,7 +119,7 @@ class _SparseRewriter(ConstantRewriter):
 
     def weights(self) -> list[Value]:
         """Return the constants that operators have as weights, also by way of a DEQUANTIZE."""
-        found = {}
+        constants = {}
         for node in self.source.nodes:
             value = operand(node, WEIGHTS[node.op.name]) if node.op.name in WEIGHTS else None
             if value is None:
@@ -128,8 +128,8 @@ class _SparseRewriter(ConstantRewriter):
             if source is not None and source.op.name == "DEQUANTIZE":
                 value = operand(source, 0)
             if value is not None and value.constant is not None and value not in self.source.outputs:
-                found[value] = True
-        return list(found)
+                constants[value] = True
+        return list(constants)
 
     def compress(self, value: Value) -> None:
         """Store a constant without its zeros, where the file gets smaller by it."""

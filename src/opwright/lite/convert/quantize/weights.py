@@ -142,10 +142,10 @@ def _form(node: Node, mode: Mode) -> WeightForm | None:
     array = constant(value)
     if row is None or value is None or array is None or array.size < LEAST_ELEMENTS or not np.isfinite(array).all():
         return None
-    wanted = mode.per_channel_dense if node.op.name == "FULLY_CONNECTED" else mode.per_channel
+    per_channel = mode.per_channel_dense if node.op.name == "FULLY_CONNECTED" else mode.per_channel
     if mode.sparse and node.op.name == "FULLY_CONNECTED" and in_blocks(array, SPARSE_BLOCKS["int8"]):
-        wanted = False  # the hybrid kernel of sparse weights takes one scale
-    axes = [row.axis] if row.needs_axis else [row.axis, None] if wanted and row.axis is not None else [None]
+        per_channel = False  # the hybrid kernel of sparse weights takes one scale
+    axes = [row.axis] if row.needs_axis else [row.axis, None] if per_channel and row.axis is not None else [None]
     for axis in axes:
         for asymmetric in (True, False) if row.asymmetric else (False,):
             parameters = of_weights(array, axis)

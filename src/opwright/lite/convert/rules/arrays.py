@@ -20,9 +20,9 @@ from .direct import front
 
 def _reshape(node: Node, low: LiteRewriter) -> RuleResult:
     x, shape = node.operands
-    wanted = node.outputs[0].spec.shape
-    if wanted.is_fully_defined():
-        sizes = low.int32([d or 0 for d in wanted.dims or ()])
+    result = node.outputs[0].spec.shape
+    if result.is_fully_defined():
+        sizes = low.int32([d or 0 for d in result.dims or ()])
     else:
         sizes = low.int32(shape)
     return low.emit("RESHAPE", x, sizes, like=node.outputs[0].spec)
@@ -47,10 +47,10 @@ def _broadcast_to(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _shape(node: Node, low: LiteRewriter) -> RuleResult:
-    (x,), wanted = node.operands, node.attrs["out_type"]
-    if wanted not in (int32, int64):
-        return low.cast(low.emit("SHAPE", x, out_type="INT32"), wanted)
-    return low.emit("SHAPE", x, out_type=wanted.name.upper(), like=node.outputs[0].spec)
+    (x,), dtype = node.operands, node.attrs["out_type"]
+    if dtype not in (int32, int64):
+        return low.cast(low.emit("SHAPE", x, out_type="INT32"), dtype)
+    return low.emit("SHAPE", x, out_type=dtype.name.upper(), like=node.outputs[0].spec)
 
 
 def _one_hot(node: Node, low: LiteRewriter) -> RuleResult:

@@ -196,9 +196,9 @@ def _norm(node: Node, low: LiteRewriter) -> RuleResult:
 
 
 def _size(node: Node, low: LiteRewriter) -> RuleResult:
-    (x,), wanted = node.operands, node.attrs["out_type"]
+    (x,), dtype = node.operands, node.attrs["out_type"]
     count = low.emit("REDUCE_PROD", low.emit("SHAPE", x, out_type="INT32"), low.int32([0]))
-    return count if wanted is int32 else low.cast(count, wanted)
+    return count if dtype is int32 else low.cast(count, dtype)
 
 
 def _square(node: Node, low: LiteRewriter) -> RuleResult:
@@ -208,16 +208,16 @@ def _square(node: Node, low: LiteRewriter) -> RuleResult:
 
 def _sum_to_like(node: Node, low: LiteRewriter) -> RuleResult:
     x, like = node.operands
-    found, wanted = x.spec.shape.dims, like.spec.shape.dims
-    if found is None or wanted is None:
+    dims, target = x.spec.shape.dims, like.spec.shape.dims
+    if dims is None or target is None:
         return NoMatch("SumToLike needs a known rank")
-    if None in wanted:
+    if None in target:
         return _sum_where_sizes_differ(node, low)
-    new = len(found) - len(wanted)
-    axes = [*range(new), *(i + new for i, d in enumerate(wanted) if d == 1 and found[i + new] != 1)]
+    new = len(dims) - len(target)
+    axes = [*range(new), *(i + new for i, d in enumerate(target) if d == 1 and dims[i + new] != 1)]
     if axes:
         x = low.emit("SUM", x, low.int32(axes), keep_dims=True)
-    return low.emit("RESHAPE", x, low.int32([d or 0 for d in wanted]), like=node.outputs[0].spec)
+    return low.emit("RESHAPE", x, low.int32([d or 0 for d in target]), like=node.outputs[0].spec)
 
 
 def _sum_where_sizes_differ(node: Node, low: LiteRewriter) -> RuleResult:

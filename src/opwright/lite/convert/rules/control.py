@@ -39,12 +39,12 @@ def _case(node: Node, low: LiteRewriter) -> RuleResult:
     if len(branches) == 1:
         branches *= 2
     last = len(branches) - 1
-    known = low.emit(
+    clamped = low.emit(
         "LOGICAL_AND",
         low.emit("GREATER_EQUAL", index, low.constant(0, int32)),
         low.emit("LESS", index, low.constant(last, int32)),
     )
-    index = low.emit("SELECT", known, index, low.constant(last, int32))
+    index = low.emit("SELECT", clamped, index, low.constant(last, int32))
     return _tree(low, index, operands, branches, 0, [v.spec for v in node.outputs])
 
 
@@ -85,10 +85,10 @@ def _while(node: Node, low: LiteRewriter) -> RuleResult:
     assert isinstance(captured, tuple)
     cond, body = low.graph_of(node.attrs["cond"]), low.graph_of(node.attrs["body"])
     body = Graph(body.name, body.inputs, body.nodes, (*body.outputs, *body.inputs[len(variables) :]))
-    made = low.emit_many(
+    outputs = low.emit_many(
         "WHILE", (*variables, *captured), cond=cond, body=body, likes=[v.spec for v in (*node.outputs, *captured)]
     )
-    return made[: len(variables)]
+    return outputs[: len(variables)]
 
 
 def _undefined(node: Node, low: LiteRewriter) -> RuleResult:

@@ -157,8 +157,8 @@ def _conv2d_transpose(node: Node, low: LiteRewriter) -> RuleResult:
         stride_w=image.stride_w,
     )
     if any(more):
-        wanted = [-1, *out[1:3], -1] if None not in out[1:] else _image_sizes(low, image, sizes, out, (0,) * 4)
-        y = low.emit("SLICE", y, low.int32(begin), low.int32(wanted), like=image.out)
+        target = [-1, *out[1:3], -1] if None not in out[1:] else _image_sizes(low, image, sizes, out, (0,) * 4)
+        y = low.emit("SLICE", y, low.int32(begin), low.int32(target), like=image.out)
     return image.back(y)
 
 

@@ -168,12 +168,12 @@ def type_option(attribute: str) -> Callable[[Node], str]:
 
 
 def _cast(node: Node, low: LiteRewriter) -> RuleResult:
-    (x,), wanted = node.operands, node.attrs["dtype"]
-    if x.dtype is wanted:
+    (x,), dtype = node.operands, node.attrs["dtype"]
+    if x.dtype is dtype:
         return x
-    if x.dtype.is_complex != wanted.is_complex:
-        return NoMatch(f"CAST from {x.dtype.name} to {wanted.name} means another thing in the lite dialect")
-    return low.cast(x, wanted)
+    if x.dtype.is_complex != dtype.is_complex:
+        return NoMatch(f"CAST from {x.dtype.name} to {dtype.name} means another thing in the lite dialect")
+    return low.cast(x, dtype)
 
 
 def _truncate_div(node: Node, low: LiteRewriter) -> RuleResult:

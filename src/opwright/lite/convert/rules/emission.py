@@ -84,8 +84,8 @@ def sliced(low: LiteRewriter, x: Value, begin: Sequence[int], size: Sequence[int
     if all(b == 0 for b in begin) and all(s in (-1, d) for s, d in zip(size, x.spec.shape.dims or ())):
         return x
     dims = x.spec.shape.dims or (None,) * len(begin)
-    found = [s if s >= 0 else None if d is None else d - b for b, s, d in zip(begin, size, dims)]
-    return low.emit("SLICE", x, low.int32(begin), low.int32(size), like=x.spec.with_shape(found))
+    result = [s if s >= 0 else None if d is None else d - b for b, s, d in zip(begin, size, dims)]
+    return low.emit("SLICE", x, low.int32(begin), low.int32(size), like=x.spec.with_shape(result))
 
 
 def padded(low: LiteRewriter, x: Value, pads: Sequence[tuple[int, int]], value: float | None = None) -> Value:

@@ -38,8 +38,8 @@ def _resize_bilinear(node: Node, low: LiteRewriter) -> RuleResult:
 
 def _nearest_by_gathers(node: Node, low: LiteRewriter) -> RuleResult:
     x, size = node.operands
-    wanted = constant_of(size, "the size").tolist()
-    for axis, (old, new) in enumerate(zip(sizes_inside(x)[:2], wanted), 1):
+    target = constant_of(size, "the size").tolist()
+    for axis, (old, new) in enumerate(zip(sizes_inside(x)[:2], target), 1):
         column = np.arange(old, dtype=np.int32).reshape(1, -1, 1, 1)
         places = run(node, column, np.array([new, 1], np.int32)).reshape(-1)
         x = low.emit("GATHER", x, low.int32(places.tolist()), axis=axis)
@@ -55,8 +55,8 @@ def _by_matrices(node: Node, low: LiteRewriter, x: Value, columns: Callable[...,
         if matrix.size > MOST_ELEMENTS:
             sizes(x, f"a matrix of {matrix.size} elements")
         x = along(low, x, matrix, axis + 1)
-    wanted = node.outputs[0].dtype
-    return x if wanted is float32 else low.cast(x, wanted)
+    dtype = node.outputs[0].dtype
+    return x if dtype is float32 else low.cast(x, dtype)
 
 
 def _resize_linear(node: Node, low: LiteRewriter) -> RuleResult:

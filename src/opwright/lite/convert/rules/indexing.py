@@ -131,11 +131,11 @@ def _last_of(low: LiteRewriter, places: Value, count: Value) -> Value:
 
 def _rows(low: LiteRewriter, updates: Value, last: Value, otherwise: Value, rest: list[int]) -> Value:
     """Return the row of `updates` [n, *rest] that each position takes, or that of `otherwise`."""
-    found = low.emit("GATHER", updates, low.emit("MAXIMUM", last, low.constant(0, int32)), axis=0)
+    rows = low.emit("GATHER", updates, low.emit("MAXIMUM", last, low.constant(0, int32)), axis=0)
     taken = low.emit("GREATER_EQUAL", last, low.constant(0, int32))
     if rest:
         taken = low.emit("RESHAPE", taken, low.int32([-1, *[1] * len(rest)]))
-    return low.emit("SELECT_V2", taken, found, otherwise)
+    return low.emit("SELECT_V2", taken, rows, otherwise)
 
 
 def _parts(node: Node) -> tuple[Value, Value, Value, list[int], list[int]]:
@@ -219,9 +219,9 @@ def _joined(low: LiteRewriter, parts: list[Value]) -> Value:
 
 def _partition(node: Node, low: LiteRewriter) -> RuleResult:
     data, partitions = node.operands
-    rank, known = rank_of(partitions), data.spec.shape.dims
+    rank, dims = rank_of(partitions), data.spec.shape.dims
     if rank > 1:
-        rest = (known or ())[rank:]
+        rest = (dims or ())[rank:]
         if None in rest:
             return NoMatch("the sizes of the slices are not known")
         data = low.emit("RESHAPE", data, low.int32([-1, *(int(d) for d in rest if d is not None)]))
@@ -229,9 +229,9 @@ def _partition(node: Node, low: LiteRewriter) -> RuleResult:
     elif rank == 0:
         return NoMatch("a single partition number")
     outputs = []
-    for i, wanted in enumerate(node.outputs):
+    for i, output in enumerate(node.outputs):
         here = low.emit("WHERE", low.emit("EQUAL", partitions, low.constant(i, int32)))
-        outputs.append(low.emit("GATHER_ND", data, here, like=wanted.spec))
+        outputs.append(low.emit("GATHER_ND", data, here, like=output.spec))
     return tuple(outputs)
 
 
@@ -274,15 +274,15 @@ def _invert_permutation(node: Node, low: LiteRewriter) -> RuleResult:
 def _embedding_rows(node: Node, low: LiteRewriter) -> RuleResult:
     rows, ids = node.operands
     padding = node.attrs["padding_idx"]
-    known = rows.spec.shape.dims
-    if known is None or None in known:
+    dims = rows.spec.shape.dims
+    if dims is None or None in dims:
         sizes(rows)
     is_padding = low.emit("EQUAL", ids, number(low, padding, ids))
     inside = low.emit("SELECT_V2", is_padding, number(low, 0, ids), ids)
-    found = low.emit("GATHER", rows, inside, axis=0)
+    gathered = low.emit("GATHER", rows, inside, axis=0)
     for _ in range(rank_of(rows) - 1):
         is_padding = low.emit("EXPAND_DIMS", is_padding, low.int32([-1]))
-    return low.emit("SELECT_V2", is_padding, number(low, 0, rows), found, like=node.outputs[0].spec)
+    return low.emit("SELECT_V2", is_padding, number(low, 0, rows), gathered, like=node.outputs[0].spec)
 
 
 SCATTERING = rule_table(

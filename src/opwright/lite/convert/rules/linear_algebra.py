@@ -59,9 +59,9 @@ def _diag_part(node: Node, low: LiteRewriter) -> RuleResult:
 def _set_by_gather(node: Node, low: LiteRewriter) -> RuleResult:
     x, diagonal = node.operands
     inner = _inner(x, 2)
-    given = _inner(diagonal, 1 if node.attrs["k"][0] == node.attrs["k"][1] else 2)
-    places = run(node, np.zeros(inner, np.int32), numbered(given)) - 1
-    return picked(low, diagonal, given, places, x)
+    sizes_of_diagonals = _inner(diagonal, 1 if node.attrs["k"][0] == node.attrs["k"][1] else 2)
+    places = run(node, np.zeros(inner, np.int32), numbered(sizes_of_diagonals)) - 1
+    return picked(low, diagonal, sizes_of_diagonals, places, x)
 
 
 def _band(node: Node, low: LiteRewriter) -> RuleResult:
@@ -94,8 +94,8 @@ def _bucketize(node: Node, low: LiteRewriter) -> RuleResult:
     if len(bounds) != 1 or rows.dtype is not float32 or not (np.diff(bounds[0]) >= 0).all():
         return NoMatch("BUCKETIZE takes one sorted row of float32")
     y = low.emit("BUCKETIZE", values, boundaries=tuple(map(float, bounds[0])))
-    wanted = node.attrs["out_type"]
-    return y if wanted is int32 else low.cast(y, wanted)
+    dtype = node.attrs["out_type"]
+    return y if dtype is int32 else low.cast(y, dtype)
 
 
 def _bound(lite: str) -> Any:
@@ -109,8 +109,8 @@ def _bound(lite: str) -> Any:
         column = low.emit("EXPAND_DIMS", values, low.int32([2]))
         below = low.cast(low.emit(lite, row, column), int32)
         y = low.emit("SUM", below, low.int32([2]))
-        wanted = node.attrs["out_type"]
-        return y if wanted is int32 else low.cast(y, wanted)
+        dtype = node.attrs["out_type"]
+        return y if dtype is int32 else low.cast(y, dtype)
 
     return lower
 

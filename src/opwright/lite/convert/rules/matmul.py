@@ -95,39 +95,39 @@ def _ordered(low: LiteRewriter, factor: Factor, order: Sequence[str]) -> Factor:
     return Factor(transposed(low, factor.x, [factor.term.index(c) for c in term]), term)
 
 
-def _one(low: LiteRewriter, factor: Factor, wanted: str, others: str = "") -> Factor:
+def _one(low: LiteRewriter, factor: Factor, order: str, others: str = "") -> Factor:
     """Sum a factor over the labels that occur nowhere else; permute it to the wanted order if there are no others."""
-    alone = [i for i, c in enumerate(factor.term) if c not in wanted and c not in others]
+    alone = [i for i, c in enumerate(factor.term) if c not in order and c not in others]
     x = low.emit("SUM", factor.x, low.int32(alone)) if alone else factor.x
-    left = Factor(x, "".join(c for c in factor.term if c in wanted or c in others))
-    return left if others else _ordered(low, left, wanted)
+    left = Factor(x, "".join(c for c in factor.term if c in order or c in others))
+    return left if others else _ordered(low, left, order)
 
 
-def _two(low: LiteRewriter, a: Factor, b: Factor, wanted: str, stretched: set[str]) -> Factor:
+def _two(low: LiteRewriter, a: Factor, b: Factor, order: str, stretched: set[str]) -> Factor:
     """Return the product of two factors, with these labels."""
     whole = a.term, b.term
-    a, b = _one(low, a, wanted, whole[1] or " "), _one(low, b, wanted, whole[0] or " ")
-    summed = [c for c in a.term if c in b.term and c not in wanted]
+    a, b = _one(low, a, order, whole[1] or " "), _one(low, b, order, whole[0] or " ")
+    summed = [c for c in a.term if c in b.term and c not in order]
     if stretched.intersection(summed):
         raise UnmatchedNode("a dimension that is summed over is broadcast")
-    if _prefers_swap(a, b, wanted):
+    if _prefers_swap(a, b, order):
         a, b = b, a
-    batch = [c for c in wanted if c in a.term and c in b.term]
-    rows, columns = ([c for c in wanted if c in f.term and c not in batch] for f in (a, b))
+    batch = [c for c in order if c in a.term and c in b.term]
+    rows, columns = ([c for c in order if c in f.term and c not in batch] for f in (a, b))
     if not summed:
-        return _ordered(low, _outer(low, a, b, batch, rows, columns), wanted)
+        return _ordered(low, _outer(low, a, b, batch, rows, columns), order)
     if b.x.constant is not None and not batch and rows and a.x.dtype is float32:
         y = _by_weights(low, a, b, rows, summed, columns)
     else:
         y = _by_matrices(low, a, b, batch, rows, summed, columns)
-    return _ordered(low, Factor(y, "".join([*batch, *rows, *columns])), wanted)
+    return _ordered(low, Factor(y, "".join([*batch, *rows, *columns])), order)
 
 
-def _prefers_swap(a: Factor, b: Factor, wanted: str) -> bool:
+def _prefers_swap(a: Factor, b: Factor, order: str) -> bool:
     """Return whether to swap the factors: constants go right, and the result should have the wanted order."""
     if (a.x.constant is None) != (b.x.constant is None):
         return a.x.constant is not None
-    first = [c for c in wanted if (c in a.term) != (c in b.term)]
+    first = [c for c in order if (c in a.term) != (c in b.term)]
     return bool(first) and first[0] in b.term and all(c in b.term or c in a.term for c in first)
 
 

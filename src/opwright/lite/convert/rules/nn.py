@@ -48,8 +48,8 @@ def per_channel(low: LiteRewriter, vector: Value, rank: int, axis: int) -> Value
     if vector.constant is not None:
         return low.constant(vector.constant.reshape(shape), vector.dtype)
     dims = vector.spec.shape.dims
-    known = [None if dims is None else dims[0], *shape[1:]]
-    return low.emit("RESHAPE", vector, low.int32(shape), like=vector.spec.with_shape(known))
+    shape_of_vector = [None if dims is None else dims[0], *shape[1:]]
+    return low.emit("RESHAPE", vector, low.int32(shape), like=vector.spec.with_shape(shape_of_vector))
 
 
 def _bias_add(node: Node, low: LiteRewriter) -> RuleResult:
@@ -236,9 +236,9 @@ def _strided_slice_update(node: Node, low: LiteRewriter) -> RuleResult:
     shrunk = [bool(node.attrs["shrink_axis_mask"] >> i & 1) for i in range(len(counts))]
     if node.attrs["ellipsis_mask"] and any(shrunk):
         return NoMatch("an ellipsis beside single elements")
-    given = sizes(value)
+    value_sizes = sizes(value)
     kept = [c for c, s in zip(counts, shrunk) if not s]
-    if given != kept:
+    if value_sizes != kept:
         value = low.emit("BROADCAST_TO", value, low.int32(kept))
     part = reshaped(low, value, counts)
     starts = low.int32([p[0] if len(p) else 0 for p in places])

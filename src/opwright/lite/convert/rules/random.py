@@ -58,14 +58,14 @@ def _uniform_int(node: Node, low: LiteRewriter) -> RuleResult:
 def _multinomial(node: Node, low: LiteRewriter) -> RuleResult:
     logits, count = node.operands
     only(logits, float32)
-    wanted = node.attrs["output_dtype"]
-    if wanted not in (int32, int64):
+    dtype = node.attrs["output_dtype"]
+    if dtype not in (int32, int64):
         return NoMatch("MULTINOMIAL gives int32 or int64")
     return low.emit(
         "MULTINOMIAL",
         logits,
         low.int32(count),
-        output_type=wanted.name.upper(),
+        output_type=dtype.name.upper(),
         **_seeds(node),
         like=node.outputs[0].spec,
     )

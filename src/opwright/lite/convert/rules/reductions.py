@@ -46,11 +46,11 @@ def reduction(op: str, lite: str) -> RewriteRule:
 
 def _arg(op: str, lite: str) -> RewriteRule:
     def lower(node: Node, low: LiteRewriter) -> RuleResult:
-        (x,), wanted = node.operands, node.attrs["output_type"]
+        (x,), dtype = node.operands, node.attrs["output_type"]
         axis = low.constant(front(node.attrs["axis"], x.spec.shape.rank), int32)
-        if wanted in (int32, int64):
-            return low.emit(lite, x, axis, output_type=wanted.name.upper(), like=node.outputs[0].spec)
-        return low.cast(low.emit(lite, x, axis, output_type="INT32"), wanted)
+        if dtype in (int32, int64):
+            return low.emit(lite, x, axis, output_type=dtype.name.upper(), like=node.outputs[0].spec)
+        return low.cast(low.emit(lite, x, axis, output_type="INT32"), dtype)
 
     return RewriteRule(lite.lower(), op, lower)
 
@@ -60,8 +60,8 @@ def _top_k(node: Node, low: LiteRewriter) -> RuleResult:
     values, indices = low.emit_many(
         "TOPK_V2", x, low.int32(k) if k.dtype in (int16, int64) else k, likes=[node.outputs[0].spec]
     )
-    wanted = node.outputs[1].dtype
-    return values, indices if wanted is int32 else low.cast(indices, wanted)
+    dtype = node.outputs[1].dtype
+    return values, indices if dtype is int32 else low.cast(indices, dtype)
 
 
 WIDER = {**dict.fromkeys((int8, uint8, int16, uint16), int32), uint32: int64, float16: float32, bfloat16: float32}
@@ -128,8 +128,8 @@ def _members(low: LiteRewriter, ids: Value, count: Value, x: Value) -> Value:
 
 def _compact(ids: Value) -> bool:
     """Return whether the ids are known to be 0, 1, 2 ... without gaps, as SEGMENT_SUM requires."""
-    found = ids.constant
-    return found is not None and found.size > 0 and found[0] == 0 and bool((np.diff(found) <= 1).all())
+    constant = ids.constant
+    return constant is not None and constant.size > 0 and constant[0] == 0 and bool((np.diff(constant) <= 1).all())
 
 
 def _segment(op: str) -> Any:
@@ -186,8 +186,8 @@ def _histogram(node: Node, low: LiteRewriter) -> RuleResult:
     flat = low.emit("RESHAPE", low.cast(at, int32), low.int32([-1]))
     ones = low.emit("FILL", low.emit("SHAPE", flat, out_type="INT32"), low.constant(1, int32))
     y = low.emit("UNSORTED_SEGMENT_SUM", ones, flat, count, like=node.outputs[0].spec.with_dtype(int32))
-    wanted = node.outputs[0].dtype
-    return y if wanted is int32 else low.cast(y, wanted)
+    dtype = node.outputs[0].dtype
+    return y if dtype is int32 else low.cast(y, dtype)
 
 
 def _confusion(node: Node, low: LiteRewriter) -> RuleResult:

@@ -18,11 +18,11 @@ from .emission import constant_of, number, numbered, only, padded, picked, rank_
 
 
 def _sequence_mask(node: Node, low: LiteRewriter) -> RuleResult:
-    lengths, *given = node.operands
+    lengths, *maximum = node.operands
     only(lengths, int32, int64)
     limit: Value
-    if given:
-        limit = low.emit("RESHAPE", low.int32(given[0]), low.int32([]))
+    if maximum:
+        limit = low.emit("RESHAPE", low.int32(maximum[0]), low.int32([]))
     elif node.attrs["maxlen"] > 0:
         limit = low.constant(node.attrs["maxlen"], int32)
     else:
@@ -33,8 +33,8 @@ def _sequence_mask(node: Node, low: LiteRewriter) -> RuleResult:
         steps = low.emit("RANGE", low.constant(0, int32), limit, low.constant(1, int32))
     column = low.emit("EXPAND_DIMS", low.int32(lengths), low.int32([rank_of(lengths)]))
     inside = low.emit("LESS", steps, column)
-    wanted = node.attrs["out_dtype"]
-    return inside if wanted is bool_ else low.cast(inside, wanted)
+    dtype = node.attrs["out_dtype"]
+    return inside if dtype is bool_ else low.cast(inside, dtype)
 
 
 def _frame(node: Node, low: LiteRewriter) -> RuleResult:
@@ -135,8 +135,8 @@ def _in_top_k(node: Node, low: LiteRewriter) -> RuleResult:
     )
     safe = low.emit("SELECT_V2", inside, ids, low.constant(0, int32))
     column = low.emit("EXPAND_DIMS", safe, low.int32([1]))
-    wanted = low.emit("GATHER", predictions, column, axis=1, batch_dims=1)
-    better = low.cast(low.emit("GREATER", predictions, wanted), int32)
+    target = low.emit("GATHER", predictions, column, axis=1, batch_dims=1)
+    better = low.cast(low.emit("GREATER", predictions, target), int32)
     count = low.emit("SUM", better, low.int32([1]))
     finite = low.emit("LESS", low.emit("ABS", predictions), number(low, np.inf, predictions))
     all_finite = low.emit("REDUCE_ALL", finite, low.int32([1]))
@@ -146,11 +146,11 @@ def _in_top_k(node: Node, low: LiteRewriter) -> RuleResult:
 
 def _unravel(node: Node, low: LiteRewriter) -> RuleResult:
     places, dims = node.operands
-    found = constant_of(dims, "the shape").tolist()
+    shape = constant_of(dims, "the shape").tolist()
     x = low.int32(places)
     parts = []
-    for i, d in enumerate(found):
-        stride = int(np.prod(found[i + 1 :], dtype=np.int64))
+    for i, d in enumerate(shape):
+        stride = int(np.prod(shape[i + 1 :], dtype=np.int64))
         whole = low.emit("FLOOR_DIV", x, low.constant(stride, int32)) if stride > 1 else x
         parts.append(low.emit("FLOOR_MOD", whole, low.constant(d, int32)))
     y = low.emit("PACK", tuple(parts), values_count=len(parts), axis=0)

@@ -222,9 +222,9 @@ def _batch_norm(node: Node, low: LiteRewriter) -> RuleResult:
     only(x, float32)
     rank = x.spec.shape.rank or 4
     axis = 1 if node.attrs["data_format"].startswith("NC") else rank - 1
-    given = [v for v in (mean, variance) if isinstance(v, Value) and v.spec.shape.dims != (0,)]
+    statistics = [v for v in (mean, variance) if isinstance(v, Value) and v.spec.shape.dims != (0,)]
     if not node.attrs["is_training"]:
-        m, v = given
+        m, v = statistics
         return _normalised(node, low, x, scale, offset, m, v, rank, axis), m, v
     axes = [i for i in range(rank) if i != axis]
     m = low.emit("MEAN", x, low.int32(axes))
@@ -241,7 +241,7 @@ def _batch_norm(node: Node, low: LiteRewriter) -> RuleResult:
         low.emit(
             "ADD", low.emit("MUL", old, number(low, 1 - factor, old)), low.emit("MUL", new, number(low, factor, new))
         )
-        for old, new in zip(given, (m, unbiased))
+        for old, new in zip(statistics, (m, unbiased))
     ]
     return y, *mixed
 

@@ -66,8 +66,11 @@ class Volume:
 def _conv3d(node: Node, low: LiteRewriter) -> RuleResult:
     x, filters = node.operands
     volume = Volume(node, low, x)
-    found, wanted = (volume.x.spec.shape.dims or (None,) * 5)[4], (filters.spec.shape.dims or (None,) * 5)[3]
-    if found is None or found != wanted:
+    channels, filter_channels = (
+        (volume.x.spec.shape.dims or (None,) * 5)[4],
+        (filters.spec.shape.dims or (None,) * 5)[3],
+    )
+    if channels is None or channels != filter_channels:
         return NoMatch("CONV_3D has no groups")
     padding = volume.pad()
     return volume.back(low.emit("CONV_3D", volume.x, filters, None, padding=padding, **volume.steps()))
