@@ -1,6 +1,6 @@
 """Import: a `format.Model` becomes graphs of the lite dialect, the inverse of `convert.export`.
 
-Lives here: `import_model`, `import_graph`, `operator_of`; `LoadedModelImporter`, for models that an interpreter runs.
+Lives here: `import_model`, `import_graph`, `operator_of`; `Importer`, which they use.
 Not here: reading and checking bytes (format/), tables of tensors (ops/tensor_tables.py), shapes of other sizes
 (shape_inference.py).
 
@@ -52,7 +52,7 @@ def import_model(model: Model, definitions: Definitions | None = None) -> LiteMo
     raises InvalidArgumentError for what `Model.verify` refuses, for options that are not the operator's and for other
     numbers of operands; UnimplementedError for weights in other files and for operators that nothing computes
     """
-    importer = _Importer(_verified(model), definitions)
+    importer = Importer(_verified(model), definitions)
     graphs = [importer.graph(i) for i in range(len(model.subgraphs))]
     metadata = [(entry.name or "", _contents(model.buffers[entry.buffer])) for entry in model.metadata]
     signatures = [_signature(model, definition) for definition in model.signature_defs]
@@ -61,7 +61,7 @@ def import_model(model: Model, definitions: Definitions | None = None) -> LiteMo
 
 def import_graph(model: Model, index: int = 0, definitions: Definitions | None = None) -> Graph:
     """Read one subgraph and the subgraphs that its nodes run. Arguments and errors as for `import_model`."""
-    return _Importer(_verified(model), definitions).graph(index)
+    return Importer(_verified(model), definitions).graph(index)
 
 
 def operator_of(node: Node) -> tuple[int, int] | None:
@@ -126,8 +126,8 @@ class ImportedSubgraph(NamedTuple):
     tensors: Mapping[Value, int]
 
 
-class _Importer:
-    """A verified model and its graphs so far."""
+class Importer:
+    """A verified model and its graphs so far. Subclasses read models that an interpreter has loaded."""
 
     def __init__(self, model: Model, definitions: Definitions | None) -> None:
         self.model, self.definitions = model, definitions
@@ -163,49 +163,10 @@ class _Importer:
         raise error
 
 
-class _FileConstant:
-    """Const in graphs that are lowered alone: importing the catalogue's takes 60 ms."""
-
-    __slots__ = ()
-    name, effect, catalogue = "Const", None, False
-    inputs: tuple[Any, ...] = ()
-
-
-FILE_CONSTANT = _FileConstant()
-
-
-class LoadedModelImporter(_Importer):
-    """Imports subgraphs of a model that an interpreter has loaded, whose tensors serve.
-
-    An interpreter refuses less than `import_model`: a node fails when it is prepared, and only if its own kernel runs
-    it. So nodes that are not their operator's become external operators, tensors that are not understood handles, and a
-    tensor may be an input twice, or be written by no node or several.
-    """
-
-    def __init__(
-        self, model: Model, definition: Callable[[int, int], Operator | None], tensors: Sequence[Sequence[Tensor]]
-    ) -> None:
-        """definition: of a custom operator, by subgraph and number. tensors: by subgraph."""
-        super().__init__(model, None)
-        self._definition, self._tensors = definition, tensors
-        self.const = FILE_CONSTANT
-
-    def definition(self, subgraph: int, number: int, name: str, version: int) -> Operator | None:
-        """Return the definition that serves the operator."""
-        return self._definition(subgraph, number)
-
-    def tensors(self, index: int) -> list[Tensor]:
-        """Return a subgraph's tensors as the interpreter has them."""
-        return [*self._tensors[index]]
-
-    def unreadable(self, error: OpError) -> None:
-        """Pass over the error: the interpreter reports it, if the node runs."""
-
-
 class _Subgraph:
     """One subgraph on its way to a graph."""
 
-    def __init__(self, importer: _Importer, index: int) -> None:
+    def __init__(self, importer: Importer, index: int) -> None:
         self.importer, self.index = importer, index
         self.source = importer.model.subgraphs[index]
         self.tensors = importer.tensors(index)

@@ -27,7 +27,7 @@ from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import ARENA, CONSTANT, FOLDED
 from .eligibility import ineligible, is_user_operator, served_elsewhere
 from .plan_registration import CachedPlanRegistration
-from .uses import Use
+from .variables import Use
 
 if TYPE_CHECKING:
     from ..runtime.delegate_context import DelegateContext

@@ -29,7 +29,7 @@ from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import DYNAMIC, Tensor
 from .cached_partitions import Codes
 from .eligibility import TensorOrder, ineligible
-from .nodes import ImportedModel, NodeGraph
+from .nodes import LoadedModel, NodeGraph
 
 Refusals = dict[tuple[int, int], str]
 """By subgraph and node, why a node stays with the interpreter."""
@@ -77,7 +77,7 @@ class SubgraphResources:
 
 
 def prepare_and_claim(
-    subgraph: Subgraph, model: ImportedModel, refused: Refusals
+    subgraph: Subgraph, model: LoadedModel, refused: Refusals
 ) -> tuple[dict[int, ClaimedNode], TensorBuffers] | None:
     """Prepare every node by its operator, except nodes that update rows of lists, and claim them.
 
@@ -110,7 +110,7 @@ def prepare_and_claim(
     return claim(subgraph.execution_plan, buffers, None, refused, updates), buffers
 
 
-def _row_updates(subgraph: Subgraph, model: ImportedModel, numbers: Sequence[int]) -> list[tuple[int, int, int]]:
+def _row_updates(subgraph: Subgraph, model: LoadedModel, numbers: Sequence[int]) -> list[tuple[int, int, int]]:
     """Return the updates of rows of lists by the numbers of their nodes, where there can be any."""
     if not any(node.name == "SLICE" for node in subgraph.execution_plan):
         return []

@@ -14,7 +14,7 @@ than the file says, the interpreter works out all shapes first. Either way each 
 it is claimed: so what an operator refuses is refused whichever engine would have run it.
 
 Nodes whose sizes are known only as the model runs are left open. After a run they are claimed for plans for the sizes
-that they had then (run_time_sizes.py).
+that they had then (partition_plans.py, specialised.py).
 """
 
 from __future__ import annotations
@@ -35,9 +35,8 @@ from ..runtime.shape_constant_folding import is_folded
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import DYNAMIC
 from .cached_partitions import PartitionCache
-from .eligibility import COUNTED, only_initialises
+from .eligibility import COUNTED, Seen, has_run, only_initialises, open_nodes, seen_by
 from .plan_registration import PlanRegistration
-from .run_time_sizes import Seen, has_run, open_nodes, seen_by
 
 if TYPE_CHECKING:
     from ...compiler.loops.plans import Plan

@@ -1,13 +1,17 @@
 """What makes a node eligible for the compiled engine: whose kernel serves it, and who else writes its tensors.
 
-Lives here: `ineligible`, `TensorOrder`, `is_user_operator`, `served_elsewhere`, `only_initialises`; kinds of builtins.
-Not here: rules and lowering, which a model planned before does without (claims.py).
+Lives here: `ineligible`, `TensorOrder`, `is_user_operator`, `served_elsewhere`, `only_initialises`; kinds of builtins;
+`open_nodes`, whose sizes a run decides, and the elements that these follow from (`seen_by`).
+Not here: rules and lowering, which a model planned before does without (claims.py), plans for the sizes of a run
+(partition_plans.py, specialised.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from ...core.errors import OpError
 from ..customs.definition import defined as defined_customs
@@ -16,9 +20,10 @@ from ..ops.definition import LiteOperator
 from ..ops.families import defined
 from ..registration import OperatorRegistration, registration_of
 from ..runtime.delegate_context import has_effects
+from ..runtime.dynamic_shapes import MOST_READ
 from ..runtime.node import Node
 from ..runtime.subgraph import Subgraph
-from ..runtime.tensor import CONSTANT
+from ..runtime.tensor import CONSTANT, DYNAMIC
 
 STATEFUL = frozenset(
     {
@@ -131,3 +136,43 @@ def only_initialises(subgraph: Subgraph) -> bool:
         if any(i == subgraph.index for _, i in called_subgraphs(op))
     }
     return callers == {"CALL_ONCE"}
+
+
+# ---- sizes that a run decides ----------------------------------------------------------------------------------------
+
+Seen = Mapping[int, np.ndarray]
+"""By tensor, elements of a run."""
+
+
+def open_nodes(subgraph: Subgraph) -> list[Node]:
+    """The nodes whose sizes, or those of what they read, are known only as the model runs; also those whose shape rules
+    ask for elements that are there only then. None that has effects: a plan that stops is to have had none."""
+    return [
+        node
+        for node in subgraph.execution_plan
+        if node.delegate is None
+        and node.name not in ON_RESOURCES | STATEFUL
+        and not _has_effects(node)
+        and (node.asks or any(t is not None and t.kind == DYNAMIC for t in (*node.tensors_in, *node.tensors_out)))
+    ]
+
+
+def _has_effects(node: Node) -> bool:
+    """Whether an operator does more than give results: to the world, or to what it keeps from run to run."""
+    operator = getattr(node.registration, "operator", None)
+    return getattr(operator, "effect", None) is not None or hasattr(node.user_data, "restart")
+
+
+def seen_by(nodes: Iterable[Node]) -> dict[int, np.ndarray]:
+    """Of nodes that have just run, the elements of what they read that is small."""
+    return {
+        t.index: t.array.copy()
+        for node in nodes
+        for t in node.tensors_in
+        if t is not None and t.constant is None and t.array is not None and not t.is_object and t.nbytes <= MOST_READ
+    }
+
+
+def has_run(node: Node) -> bool:
+    """Whether there are elements, and so sizes, of all that a node reads and writes."""
+    return all(t is None or t.kind != DYNAMIC or t.array is not None for t in (*node.tensors_in, *node.tensors_out))

@@ -31,7 +31,7 @@ from ..runtime.direct_invocation import DirectTensors
 from ..runtime.errors import also
 from ..runtime.memory import check_bytes
 from ..runtime.tensor import ARENA, Tensor
-from .uses import Use
+from .variables import Use
 
 if TYPE_CHECKING:
     from ..ops import bit_generators

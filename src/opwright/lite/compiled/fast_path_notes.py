@@ -18,7 +18,7 @@ from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import ARENA, Tensor
 from .eligibility import is_user_operator, served_elsewhere
 from .fast_path import address_of, digest_of
-from .uses import Use
+from .variables import Use
 from .weight_eviction import mapping_of
 
 

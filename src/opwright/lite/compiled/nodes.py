@@ -1,6 +1,6 @@
 """Nodes of the lite dialect as the lowering context reads them, with the types that an interpreter's tensors have.
 
-Lives here: `LiteNode`; `NodeGraph`, nodes of a subgraph as a graph; `ImportedModel`, the file's graphs.
+Lives here: `LiteNode`; `NodeGraph`, nodes of a subgraph as a graph; `LoadedModel`, the file's graphs.
 Not here: reading files (lite/importer.py), nodes in general (compiler/lowering/nodes.py), which nodes are lowered
 (claims.py).
 """
@@ -23,7 +23,7 @@ from ...graph.ir import Operand as GraphOperand
 from ...graph.ir import flat
 from ...ops.definition import Operator
 from ..customs.definition import CustomOperator
-from ..importer import FILE_CONSTANT, INTERMEDIATES, ImportedSubgraph, LoadedModelImporter, operator_of
+from ..importer import INTERMEDIATES, ImportedSubgraph, Importer, operator_of
 from ..ops.definition import LiteOperator
 from ..ops.external import ExternalOp
 from ..ops.specs import with_changes
@@ -35,27 +35,48 @@ from ..runtime.tensor import CONSTANT, Tensor
 from ..shape_inference import RuleNode
 
 
-class ImportedModel:
-    """The graphs of the model that an interpreter runs, imported when the first of its plans is made."""
+class _FileConstant:
+    """Const in graphs that are lowered alone: importing the catalogue's takes 60 ms."""
 
-    def __init__(self) -> None:
-        self._importer: LoadedModelImporter | None = None
+    __slots__ = ()
+    name, effect, catalogue = "Const", None, False
+    inputs: tuple[Any, ...] = ()
+
+
+FILE_CONSTANT = _FileConstant()
+
+
+class LoadedModel(Importer):
+    """The graphs of a model that an interpreter runs, each imported when the first plan of its subgraph is made.
+
+    An interpreter refuses less than `import_model`: a node fails when it is prepared, and only if its own kernel runs
+    it. So nodes that are not their operator's become external operators, tensors that are not understood handles, and a
+    tensor may be an input twice, or be written by no node or several. family: all subgraphs, whose tensors serve.
+    """
+
+    def __init__(self, family: Sequence[Subgraph]) -> None:
+        super().__init__(family[0].model, None)
+        self._family = family
+        self.const = FILE_CONSTANT
 
     def nodes(self, subgraph: Subgraph, numbers: Iterable[int]) -> NodeGraph:
         """Return nodes of a subgraph with the types and constants that its tensors have now."""
-        if self._importer is None:
-            family = subgraph.family
+        return NodeGraph(self.subgraph(subgraph.index), subgraph, numbers)
 
-            def definition(index: int, number: int) -> Operator | None:
-                registration = family[index].nodes[number].registration
-                if not isinstance(registration, OperatorRegistration):
-                    return None
-                reads_options = type(registration) is OperatorRegistration  # others read them in their own way
-                operator = registration.operator
-                return operator if reads_options or isinstance(operator, LiteOperator) else None
+    def definition(self, subgraph: int, number: int, name: str, version: int) -> Operator | None:
+        """Return the definition that serves a custom operator, None if it reads its options in its own way."""
+        registration = self._family[subgraph].nodes[number].registration
+        if not isinstance(registration, OperatorRegistration):
+            return None
+        operator = registration.operator
+        return operator if isinstance(operator, LiteOperator) or type(registration) is OperatorRegistration else None
 
-            self._importer = LoadedModelImporter(subgraph.model, definition, [s.tensors for s in family])
-        return NodeGraph(self._importer.subgraph(subgraph.index), subgraph, numbers)
+    def tensors(self, index: int) -> list[Tensor]:
+        """Return a subgraph's tensors as the interpreter has them."""
+        return [*self._family[index].tensors]
+
+    def unreadable(self, error: OpError) -> None:
+        """Pass over the error: the interpreter reports it, if the node runs."""
 
 
 class NodeGraph:

@@ -34,9 +34,9 @@ from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import Tensor
 from .cached_partitions import Codes
 from .claims import ClaimedNode, Refusals, TensorBuffers, claim, codes_of, prepare_and_claim
-from .nodes import ImportedModel
-from .run_time_sizes import Seen
-from .uses import Use
+from .eligibility import Seen
+from .nodes import LoadedModel
+from .variables import Use
 
 
 class PendingCompilation(NamedTuple):
@@ -60,23 +60,28 @@ class PartitionPlanner:
         self.refused: Refusals = {}
         self.pending: list[PendingCompilation] = []
         self.measured: dict[int, bool] = {}
-        self._model = ImportedModel()
+        self._model: LoadedModel | None = None
+
+    def _loaded(self, subgraph: Subgraph) -> LoadedModel:
+        if self._model is None:
+            self._model = LoadedModel(subgraph.family)
+        return self._model
 
     def prepare_and_claim(self, subgraph: Subgraph) -> tuple[dict[int, ClaimedNode], TensorBuffers] | None:
         """Prepare and claim every node; see `claims.prepare_and_claim`."""
-        return prepare_and_claim(subgraph, self._model, self.refused)
+        return prepare_and_claim(subgraph, self._loaded(subgraph), self.refused)
 
     def claim(
         self, subgraph: Subgraph, nodes: Sequence[Node], known: Callable[[Tensor], bool], seen: Seen | None = None
     ) -> tuple[dict[int, ClaimedNode], TensorBuffers]:
         """Claim prepared nodes. known: whether a tensor's shape is what it has; seen: elements of a run, to assume."""
         numbers = [node.number for node in nodes if node.delegate is None]
-        buffers = TensorBuffers(self._model.nodes(subgraph, numbers), subgraph, seen)
+        buffers = TensorBuffers(self._loaded(subgraph).nodes(subgraph, numbers), subgraph, seen)
         return claim(nodes, buffers, known, self.refused), buffers
 
     def codes(self, subgraph: Subgraph, numbers: Sequence[int]) -> Codes:
         """Return the users' code of these nodes; see `claims.codes_of`."""
-        return codes_of(TensorBuffers(self._model.nodes(subgraph, numbers), subgraph), numbers)
+        return codes_of(TensorBuffers(self._loaded(subgraph).nodes(subgraph, numbers), subgraph), numbers)
 
     def plan(
         self, subgraph: Subgraph, params: DelegateParams, claimed: dict[int, ClaimedNode], buffers: TensorBuffers

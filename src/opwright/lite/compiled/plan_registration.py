@@ -25,8 +25,7 @@ from ..runtime.errors import node_error
 from ..runtime.memory import check_bytes
 from ..runtime.node import Context, Node
 from ..runtime.tensor import ARENA, DYNAMIC, Tensor
-from .uses import Use
-from .variables import Variables
+from .variables import Use, Variables
 from .weight_eviction import pack_and_release
 
 

@@ -1,7 +1,7 @@
 """Execute nodes with run-time shapes by plans specialised for the shapes of earlier runs.
 
 Lives here: `SpecialisedRegistration`, its step, and `Specialisation`, a plan for the sizes of one run.
-Not here: which nodes, and the plans' graphs (delegate.py, run_time_sizes.py), plans for sizes that are known
+Not here: which nodes (eligibility.py), the plans' graphs (partition_plans.py), plans for sizes that are known
 (plan_registration.py).
 
 A specialisation is a plan for the sizes that there were at a run. Guards among its steps compare what those sizes
@@ -29,8 +29,8 @@ from ..runtime.direct_invocation import DirectInvocation
 from ..runtime.memory import check_bytes
 from ..runtime.node import Context, Node
 from ..runtime.tensor import DYNAMIC, Tensor
+from .eligibility import Seen, seen_by
 from .plan_registration import address, one_by_one, profile
-from .run_time_sizes import Seen, seen_by
 from .weight_eviction import pack_and_release
 
 Shapes = tuple[tuple[int, ...], ...]

@@ -1,21 +1,68 @@
-"""Variables of a plan as a node runs it: their memory is the resource's own, which steps read and write in place.
+"""Variables of plans, states of random numbers among them: which a plan reads and writes, and where they are.
 
-Lives here: `Variables`.
-Not here: which of them a plan has (uses.py), rules of nodes that read and assign them (compiler/lowering/variables.py),
-resources (lite/runtime/resources.py).
+Lives here: `Use`, kept with a plan; `Variables`, those of a plan as a node runs it.
+Not here: rules of nodes that read and assign them (compiler/lowering/variables.py), variables of a whole model
+(fast_path.py), resources (lite/runtime/resources.py).
 
-A plan is made for variables of one dtype and shape. Where a variable has no value, or another one, the nodes run one by
-one, by their own kernels: they raise the error, or leave variables that fit the next time.
+The memory of a variable is the resource's own, which steps read and write in place. A plan is made for variables of one
+dtype and shape. Where a variable has no value, or another one, the nodes run one by one, by their own kernels: they
+raise the error, or leave variables that fit the next time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ...core import dtypes
+from ...core.named_tuples import NamedTuple
 from ..runtime.errors import node_error
-from ..runtime.node import Context, Node
-from ..runtime.resources import RandomSequence, Resources
-from .uses import Use
+
+if TYPE_CHECKING:
+    from ..runtime.node import Context, Node
+    from ..runtime.resources import Resources, ResourceVariable
+
+
+class Use(NamedTuple):
+    """A variable of a plan. handle: index of a handle's tensor, by which the plan knows it; shape: of values that the
+    plan assigns, None where it only reads; size: number of elements. seeds: of a sequence of random numbers, whose
+    container and name are the numbers of its subgraph and node."""
+
+    handle: int
+    container: str
+    shared_name: str
+    dtype: str
+    shape: tuple[int, ...] | None
+    size: int
+    seeds: tuple[int, int] | None = None
+
+    @classmethod
+    def of_note(cls, row: Sequence[Any]) -> Use:
+        """What JSON has made a list of."""
+        handle, container, name, dtype, shape, size, seeds = row
+        return cls(
+            handle,
+            container,
+            name,
+            dtype,
+            None if shape is None else tuple(shape),
+            size,
+            None if seeds is None else tuple(seeds),
+        )
+
+    def among(self, resources: Resources) -> ResourceVariable:
+        """The variable that it is of."""
+        if self.seeds is not None:
+            return resources.sequence(int(self.container), int(self.shared_name), self.seeds)
+        return resources.variable(self.container, self.shared_name)
+
+    def fits(self, value: np.ndarray | None) -> bool:
+        """Whether the plan may read and write the memory of a variable that has this value."""
+        if value is None or value.dtype != dtypes.as_dtype(self.dtype).np:
+            return False
+        return value.size == self.size if self.shape is None else value.shape == self.shape
 
 
 class Variables:
@@ -48,9 +95,9 @@ class Variables:
                 inner.registration.invoke(context, inner)  # type: ignore[union-attr, misc]
             except Exception as error:
                 raise node_error(error, inner, "invoke", context.reported) from error
-        for _, variable in self._used:
-            if isinstance(variable, RandomSequence):
-                _ = variable.state  # which begins with the first run
+        for use, variable in self._used:
+            if use.seeds is not None:
+                _ = variable.state  # type: ignore[attr-defined]  # a RandomSequence, which begins with the first run
         if not all(use.fits(variable.value) for use, variable in self._used):
             return None
         self.seen = self.resources.changes
