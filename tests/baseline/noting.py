@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ import pytest
 _noted: list[tuple[str, bytes]] = []
 _counts: Counter[str] = Counter()
 _now = "collection"
+RELEASE = re.compile(rb"Opwright \d+\.\d+\.\d+ Converted\.")
+"""A file's description; a release is no difference. It is as long as the record's, so that nothing else moves."""
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -26,7 +29,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
     def noted(self: Any) -> bytes:
         content: bytes = convert(self)
-        _noted.append((f"{_now}/{_counts[_now]}", content))
+        _noted.append((f"{_now}/{_counts[_now]}", RELEASE.sub(b"Opwright 0.1.0 Converted.", content)))
         _counts[_now] += 1
         return content
 

@@ -3,4 +3,4 @@
 Lives here: the number.  Not here: versions of operators (ops/versioning.py) and of files.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

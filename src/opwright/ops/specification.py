@@ -5,7 +5,7 @@ Not here: what changed from one specification to another (changes.py), how value
 
 What an operator computes, its words, kernels and formulas are no part of it. A file is a document
 
-    {"format": 1, "opwright": "0.1.0", "operators": {name: {...}}}
+    {"format": 1, "opwright": "0.2.0", "operators": {name: {...}}}
 
 whose format number rises when a field changes its meaning; fields that are added have defaults, so that older files
 are read as they were meant.
