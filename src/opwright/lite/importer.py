@@ -34,8 +34,7 @@ from .format.flexbuffers import custom_version
 from .format.model import refuse_external
 from .ops import get
 from .ops.definition import LiteOperator
-from .ops.external import VARIABLE, ExternalOp, external_attrs
-from .ops.module import LiteModule, Signature
+from .ops.module import VARIABLE, ExternalOp, LiteModule, Signature, external_attrs
 from .ops.specs import LiteTensorSpec
 from .ops.tensor_tables import spec_of, tensors_of_scales
 from .runtime.constants import tensor_from_file

@@ -25,7 +25,7 @@ from ..graph.builder import constant_node, subgraphs_mapped
 from ..graph.ir import Operand, flat
 from ..ops import registry
 from .ops.definition import LiteOperator
-from .ops.external import VARIABLE, ExternalOp
+from .ops.module import VARIABLE, ExternalOp
 from .ops.specs import with_changes
 from .quantized_registration import as_real, is_quantized
 from .runtime.shape_constant_folding import MOST

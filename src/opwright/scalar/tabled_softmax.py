@@ -1,7 +1,7 @@
 """Softmax of int16 by tables of exp and of 1 / (1 + x), over a namespace.
 
 Lives here: `SoftmaxOfInt16`: what each element and each row's sum become; `tables_of`.
-Not here: going over rows (lite/ops/quantized/softmax.py, compiler/kernels/tabled_softmax.py).
+Not here: going over rows (lite/ops/quantized/normalization.py, compiler/kernels/tabled_softmax.py).
 
 Differences to a row's greatest are brought to steps of 10 / 65535 and looked up; the sum's reciprocal comes from the
 other table, at what the sum is beyond its greatest power of two.

@@ -20,7 +20,7 @@ from opwright.graph.verify import verify
 from opwright.lite.convert.export import export
 from opwright.lite.format import Model, objects, versions
 from opwright.lite.importer import import_graph, import_model, operator_of
-from opwright.lite.ops.external import ExternalOp, parse_graph
+from opwright.lite.ops.module import ExternalOp, parse_graph
 
 sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("ops", "interpreter", "importer")]
 from canonical import canonical

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opwright.lite.ops import parts, sliding
+from opwright.lite.ops import parts
+from opwright.lite.ops import windows as lite_windows
 from opwright.ops import conv_arrays
 from opwright.ops.windows import Window, window
 
@@ -63,7 +64,7 @@ def _pairs(windows: list[Window]) -> Any:
 
 @pytest.mark.parametrize("geometry", _geometries(), ids=str)
 def test_bands_of_a_convolution_and_its_adjoint(geometry: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sliding, "SCRATCH", 600)
+    monkeypatch.setattr(lite_windows, "SCRATCH", 600)
     n, size, kernel, *steps, padding = geometry
     windows = [window(s, k, stride, dilation, padding) for s, k, stride, dilation in zip(size, kernel, *steps)]
     random = np.random.RandomState(0)
@@ -76,11 +77,11 @@ def test_bands_of_a_convolution_and_its_adjoint(geometry: Any, monkeypatch: pyte
         y[(slice(None), *position)] += x[(slice(None), *pixel)] @ w[tap]
         dx[(slice(None), *pixel)] += dy[(slice(None), *position)] @ w[tap].T
     for cost in (1, 40, 200):
-        bands = list(sliding.bands(n, windows, cost))
+        bands = list(lite_windows.bands(n, windows, cost))
         found = ((b.y, conv_arrays.convolve(None, x[b.x], w, b.windows)) for b in bands)
         assert np.array_equal(parts.whole(found, y.shape, np.float32), y)
         assert all(_size(b) * cost <= 600 or _size(b) == 1 for b in bands)
-        spread = list(sliding.bands(n, windows, cost, sliding.spread))
+        spread = list(lite_windows.bands(n, windows, cost, lite_windows.spread))
         back = ((b.y, conv_arrays.by_input(dy[b.x], w, (len(dy[b.x]), 0, 0, 2), b.windows)) for b in spread)
         assert np.array_equal(parts.whole(back, x.shape, np.float32), dx)
         for many in (bands, spread):  # each pixel of the result in one band
@@ -88,5 +89,5 @@ def test_bands_of_a_convolution_and_its_adjoint(geometry: Any, monkeypatch: pyte
             assert len({tuple(itertools.chain(*((s.start, s.stop) for s in b.y))) for b in many}) == len(many)
 
 
-def _size(band: sliding.Band) -> int:
+def _size(band: lite_windows.Band) -> int:
     return int(np.prod([s.stop - s.start for s in band.y]))

@@ -1,7 +1,8 @@
 """Softmax of int16 by tables of exp and of the reciprocal, bit for bit as the reference computes it.
 
 Lives here: the maker of TabledSoftmax, its family.
-Not here: the arithmetic (opwright/scalar), the tables (lite/ops/quantized/softmax.py), softmax of reals (rows.py).
+Not here: the arithmetic (opwright/scalar), the tables (lite/ops/quantized/normalization.py), softmax of reals
+(rows.py).
 """
 
 from __future__ import annotations

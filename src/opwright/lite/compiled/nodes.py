@@ -25,7 +25,7 @@ from ...ops.definition import Operator
 from ..customs.definition import CustomOperator
 from ..importer import INTERMEDIATES, ImportedSubgraph, Importer, operator_of
 from ..ops.definition import LiteOperator
-from ..ops.external import ExternalOp
+from ..ops.module import ExternalOp
 from ..ops.specs import with_changes
 from ..quantized_registration import as_real, is_quantized, kernel_of, real_dtype, rule_of, run_quantized
 from ..registration import OperatorRegistration

@@ -17,8 +17,7 @@ from ...graph import Graph
 from ...graph.verify import verify
 from ...tracing.concrete import ConcreteFunction
 from ..ops.definition import LiteOperator
-from ..ops.external import ExternalOp, is_source
-from ..ops.module import LiteModule, Signature
+from ..ops.module import ExternalOp, LiteModule, Signature, is_source
 from . import options
 from .custom_operators import fuse
 from .errors import UnsupportedNode, report

@@ -32,7 +32,7 @@ from ...graph.passes import PatternRewriter, RewriteRule, rewrite
 from ...ops.versioning import least_version
 from ..format import schema
 from ..format.flexbuffers import VERSION_KEY, encode_options
-from ..ops.external import ExternalOp, external_attrs
+from ..ops.module import ExternalOp, external_attrs
 
 
 class CustomNode(NamedTuple):

@@ -23,8 +23,7 @@ from ...graph.ir import Operand, flat
 from ..format import Model, objects, schema, versions
 from ..format.flexbuffers import encode_options
 from ..ops.definition import LiteOperator
-from ..ops.external import ExternalOp, is_source
-from ..ops.module import LiteModule, Signature
+from ..ops.module import ExternalOp, LiteModule, Signature, is_source
 from ..ops.specs import Blocks, LiteTensorSpec, name_of, with_changes
 from ..ops.tensor_tables import blocks_table, contents_of, tensor_of
 from ..runtime.constants import stored_elements

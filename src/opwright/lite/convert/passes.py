@@ -19,7 +19,7 @@ from ...graph.builder import GraphTransform, has_subgraphs, map_subgraphs
 from ...graph.passes import BRANCHES, COMMON, FOLD, Pass, RewriteRule, dead_code, prune, rewrite, run_passes
 from ..flex import to_flex
 from ..ops.definition import LiteOperator
-from ..ops.external import ExternalOp, external_attrs
+from ..ops.module import ExternalOp, external_attrs
 from .activations import ACTIVATIONS, find_gelu
 from .constant_sinking import sink
 from .errors import UnsupportedNode

@@ -24,7 +24,7 @@ from ..ops import types
 from ..ops.definition import EnumAttr
 from ..ops.fusing import fuse
 from ..ops.shapes import bounded, refuse, spec, text
-from ..ops.sliding import places
+from ..ops.windows import places
 from .definition import custom_operator
 
 _F = (float32,)

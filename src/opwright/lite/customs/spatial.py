@@ -21,7 +21,7 @@ from ...ops.windows import Window, out_size, window
 from ..ops.quantized.fixed_point import rounded_quotient
 from ..ops.quantized.operand import Operand, check_same, check_scaled, check_symmetric, check_types
 from ..ops.shapes import bounded, refuse, same, spec, text
-from ..ops.sliding import along, counts
+from ..ops.windows import along, counts
 from .definition import custom_operator
 from .pooling import check_pool, check_positive, padding_of
 

@@ -100,7 +100,7 @@ class Softmax:
 
     x = Input((float32, float16))
     y = Output(like="x")
-    quantized = "softmax.softmax"
+    quantized = "normalization.softmax"
     by_row = True
     infer = _has_rank
 
@@ -119,7 +119,7 @@ class LogSoftmax:
 
     x = Input((float32,))
     y = Output(like="x")
-    quantized = "softmax.log_softmax"
+    quantized = "normalization.log_softmax"
     by_row = True
 
     def infer(op: Any) -> TensorSpec:

@@ -1,8 +1,8 @@
 """Convolutions and pools over images [n, h, w, c]: CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, the pools.
 
 Lives here: these operators' shapes and checks.
-Not here: what windows see (sliding.py), convolutions on arrays, which the catalogue has (ops/nn/), and on integers
-(quantized/convolution.py, quantized/pooling.py).
+Not here: what windows see (windows.py), convolutions on arrays, which the catalogue has (ops/nn/), and on integers
+(quantized/images.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .definition import lite_operator
 from .fusing import fuse
 from .parts import Part, whole
 from .shapes import bounded, ints, product, refuse, same, spec, text
-from .sliding import along, bands, counts, out_size, pool_windows, pooled, spread, windows_of
+from .windows import along, bands, counts, out_size, pool_windows, pooled, spread, windows_of
 
 _F = (float32,)
 
@@ -80,7 +80,7 @@ class Conv2D:
     filter = Input(_F, like="x", rank=4)
     bias = Input(_F, like="x", optional=True)
     y = Output(like="x")
-    quantized = "convolution.conv_2d"
+    quantized = "images.conv_2d"
     hybrid = "hybrid.conv_2d"
 
     def infer(op: Any) -> TensorSpec:
@@ -122,7 +122,7 @@ class DepthwiseConv2D:
     filter = Input(_F, like="x", rank=4)
     bias = Input(_F, like="x", optional=True)
     y = Output(like="x")
-    quantized = "convolution.depthwise_conv_2d"
+    quantized = "images.depthwise_conv_2d"
     hybrid = "hybrid.depthwise_conv_2d"
 
     def infer(op: Any) -> TensorSpec:
@@ -165,7 +165,7 @@ class TransposeConv:
     x = Input(_F, like="filter", rank=4)
     bias = Input(_F, like="filter", optional=True)
     y = Output(like="x")
-    quantized = "convolution.transpose_conv"
+    quantized = "images.transpose_conv"
     hybrid = "hybrid.transpose_conv"
 
     def infer(op: Any) -> TensorSpec:
@@ -239,7 +239,7 @@ class AveragePool2D:
 
     x = Input((float32, float16), rank=4)
     y = Output(like="x")
-    quantized = "pooling.average"
+    quantized = "images.average"
     infer = _pooled_spec
     compute = _pool
 
@@ -256,7 +256,7 @@ class MaxPool2D:
 
     x = Input(_F, rank=4)
     y = Output(like="x")
-    quantized = "pooling.maximum"
+    quantized = "images.maximum"
     infer = _pooled_spec
     compute = _pool
 

@@ -1,7 +1,7 @@
 """Results in parts: kernels that work through a tensor piece by piece, so that what they need beside it is bounded.
 
 Lives here: `tiles` of a shape, `elements` and `rows`: kernels run in parts, parts put together.
-Not here: pieces of what windows slide over (sliding.py), who calls kernels (registration.py).
+Not here: pieces of what windows slide over (windows.py), who calls kernels (registration.py).
 
 A kernel gives its result whole, or yields parts of it: (where, part), `where` being an index into the result.
 """

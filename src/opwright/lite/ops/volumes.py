@@ -15,7 +15,7 @@ from ...ops.windows import Window
 from .definition import lite_operator
 from .fusing import fuse
 from .shapes import bounded, ints, product, refuse, same, spec, text
-from .sliding import out_size, window
+from .windows import out_size, window
 
 _F = (float32,)
 _STEPS = ("stride_d", "stride_h", "stride_w", "dilation_d_factor", "dilation_h_factor", "dilation_w_factor")

@@ -26,7 +26,7 @@ from ....graph.matching import Finder, Match, Miss, Template
 from ....graph.passes import dead_code
 from ....graph.splicing import NodeReplacement, splice
 from ...format.flexbuffers import encode_options
-from ...ops.external import ExternalOp, external_attrs
+from ...ops.module import ExternalOp, external_attrs
 from .pattern import STAGES, Pattern, Stage
 
 

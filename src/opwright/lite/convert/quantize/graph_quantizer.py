@@ -18,7 +18,7 @@ from ....core.specs import TensorSpec
 from ....graph import Graph, Node, Value
 from ....graph.builder import subgraphs_mapped
 from ....graph.ir import flat
-from ...ops.external import is_source
+from ...ops.module import is_source
 from ...ops.specs import name_of
 from .calibrated_graph import CalibratedGraph, constant, is_float, operand
 from .modes import INT16, Mode

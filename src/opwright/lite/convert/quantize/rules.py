@@ -23,8 +23,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ...ops.definition import LiteOperator
-from ...ops.external import ExternalOp, is_source
-from ...ops.module import LiteModule
+from ...ops.module import ExternalOp, LiteModule, is_source
 from ...registration import OperatorRegistration
 from ...resolver import BuiltinOpResolver, with_customs
 

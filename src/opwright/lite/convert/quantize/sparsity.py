@@ -19,7 +19,7 @@ import numpy as np
 from ....graph import Graph, Node, Value
 from ....graph.ir import flat
 from ...format import versions
-from ...ops.external import is_source
+from ...ops.module import is_source
 from ...ops.specs import Sparsity, name_of, with_changes
 from .calibrated_graph import operand, producer
 from .modes import Mode

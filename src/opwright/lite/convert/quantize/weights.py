@@ -18,7 +18,7 @@ import numpy as np
 from ....graph import Graph, Node, Value
 from ....graph.ir import flat
 from ...ops.definition import LiteOperator
-from ...ops.external import is_source
+from ...ops.module import is_source
 from ...ops.specs import name_of, with_changes
 from .calibrated_graph import constant, operand
 from .modes import Mode

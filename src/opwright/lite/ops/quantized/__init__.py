@@ -2,7 +2,7 @@
 
 Lives here: nothing but modules: fixed_point.py and tables.py (arithmetic that all share), operand.py (what a rule sees
 of a tensor), one module a family of rules.
-Not here: the operators, which name their rules in the class body (`quantized = "pooling.average"`: module, function),
+Not here: the operators, which name their rules in the class body (`quantized = "images.average"`: module, function),
 how a node gets its kernel (lite/quantized_registration.py).
 
 A rule takes the call's attributes and an Operand for each declared input and output, and checks types and parameters.

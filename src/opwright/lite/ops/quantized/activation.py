@@ -1,6 +1,6 @@
 """Integer rules of activations: the RELUs, LEAKY_RELU, PRELU, HARD_SWISH, and by table ELU, GELU, LOGISTIC, TANH.
 
-Lives here: these rules.  Not here: LOGISTIC and TANH of 16 bits (sigmoid.py), SOFTMAX (softmax.py).
+Lives here: these rules.  Not here: LOGISTIC and TANH of 16 bits (sigmoid.py), SOFTMAX (normalization.py).
 """
 
 from __future__ import annotations

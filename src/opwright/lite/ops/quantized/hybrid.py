@@ -1,7 +1,7 @@
 """Rules of float activations with integer weights: CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED,
 BATCH_MATMUL, EMBEDDING_LOOKUP.
 
-Lives here: these rules.  Not here: integer activations (convolution.py, matmul.py).
+Lives here: these rules.  Not here: integer activations (images.py, matmul.py).
 
 Activations are quantised to int8 while the model runs, a row (FULLY_CONNECTED, BATCH_MATMUL) or an image (convolutions)
 at a time; sums are exact integers; the result is a float, to which bias and activation are applied.

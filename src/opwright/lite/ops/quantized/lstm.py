@@ -1,7 +1,7 @@
 """LSTMs on integers: int8 activations with int16 cells, and the older uint8 LSTM of kernel_type BASIC.
 
 Lives here: these two rules.
-Not here: float activations (ops/lstm.py), gates of int8 (lstm_narrow.py), products of rows (lstm_products.py), what
+Not here: float activations (ops/lstm.py), gates of int8 (lstm_narrow.py), products of rows (lstm_narrow.py), what
 sums of gates become (opwright/scalar).
 
 Of int8: gates are int16 with 12 bits behind the point (with layer normalisation: of the scales of the node's
@@ -20,8 +20,7 @@ from ....scalar import numpy_namespace
 from ....scalar.integer_lstm import GATE, IntegerCells, LayerNormalization, least_variance, normalization_factor
 from ....scalar.multipliers import multiplier
 from .fixed_point import INT16, INT32
-from .lstm_narrow import narrow_lstm
-from .lstm_products import GATES, Product, clip_of
+from .lstm_narrow import GATES, Product, clip_of, narrow_lstm
 from .operand import Operand, check_scaled, check_types, present
 
 NORMALIZATION = LayerNormalization(numpy_namespace)

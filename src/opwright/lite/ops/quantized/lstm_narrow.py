@@ -1,6 +1,8 @@
-"""LSTM on integers whose gates are int8: the node's twelve intermediate tensors say the scales of their sums.
+"""LSTM on integers whose gates are int8, and what all LSTMs on integers share.
 
-Lives here: this rule.  Not here: the LSTM with five of them, whose gates are int16 (lstm.py), and what both share.
+Lives here: `Product` (rows by weights), `GATES`, `clip_of`, and the rule of an LSTM whose twelve intermediate tensors
+specify the scales of its sums.
+Not here: the LSTM with five of them, whose gates are int16 (lstm.py).
 
 For each gate of input, forget, cell and output there are three: of both sums together, of the input's W x, of the
 state's R h. Normalisation, logistic and tanh are float32. There is no input gate (1 - f stands for it) and no peephole;
@@ -18,9 +20,47 @@ from ....scalar import numpy_namespace
 from ....scalar.integer_lstm import IntegerCells
 from ....scalar.multipliers import multiplier
 from ....scalar.rounding import array_round_away as round_away
-from .fixed_point import INT16, INT32
-from .lstm_products import GATES, Product, clip_of
-from .operand import Operand, check_scaled, present
+from .fixed_point import INT16, INT32, exact_float
+from .operand import Operand, check_scaled, check_symmetric, check_types, present
+
+GATES = ("input", "forget", "cell", "output")
+
+
+class Product:
+    """Rows of int8 times weights, brought to another scale: x W^T m 2^e, with a bias of int32 before that."""
+
+    def __init__(self, name: str, weights: Operand, x: Operand, out_scale: float, bias: str = "") -> None:
+        check_types(_Named(name), ("INT8",), weights)
+        check_scaled(weights, x)
+        check_symmetric(weights)
+        self.name, self.bias, self.zero_point = name, bias, x.zero_point
+        self.m, self.e = multiplier(float(weights.scale * x.scale / np.float32(out_scale)))  # as float32 has it
+
+    def ready(self, arrays: Mapping[str, Any]) -> tuple[Any, Any]:
+        """The matrix, and the bias with what the zero point adds."""
+        w = arrays[self.name]
+        exact = exact_float(w.shape[1] * 128 * 128)
+        offset = -self.zero_point * w.sum(1, dtype=np.int64)
+        if self.bias and arrays[self.bias] is not None:
+            offset += arrays[self.bias]
+        return w.astype(exact).T, offset
+
+    def times(self, x: Any, ready: tuple[Any, Any]) -> Any:
+        sums = np.matmul(x.astype(ready[0].dtype), ready[0]).astype(np.int64)
+        return INT32.rescale(sums + ready[1], self.m, self.e)
+
+
+class _Named:
+    """What errors about types call the operator."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.operator = name, self
+
+
+def clip_of(most: float, o: Operand, high: int) -> int:
+    """An option of a clip as an integer of o's scale, which is float32's arithmetic."""
+    return int(np.minimum(np.float32(most) / o.scale, high))
+
 
 _f = np.float32
 CELLS = IntegerCells(numpy_namespace, -15)

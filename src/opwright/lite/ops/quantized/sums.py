@@ -1,7 +1,7 @@
 """Exact sums of products of integers: what convolutions and FULLY_CONNECTED of quantised tensors add up.
 
 Lives here: weights as floats, sums over windows and rows.
-Not here: what becomes of the sums (convolution.py, matmul.py, hybrid.py), products of floats (ops/conv_arrays.py).
+Not here: what becomes of the sums (images.py, matmul.py, hybrid.py), products of floats (ops/conv_arrays.py).
 
 The sums are integers, and floats hold them exactly if their mantissa holds the greatest that the weights allow; so
 products of matrices of floats give them. Images become floats a band at a time and weights a block of outputs at a
@@ -18,7 +18,7 @@ import numpy as np
 
 from ....ops import conv_arrays
 from ..parts import SCRATCH, Part, tiles
-from ..sliding import bands, spread, windows_of
+from ..windows import bands, spread, windows_of
 from .fixed_point import exact_float
 from .operand import Operand
 

@@ -1,6 +1,6 @@
 """Lookup tables of quantised functions: 8-bit, and 16-bit with interpolation.
 
-Lives here: making and reading tables.  Not here: which operator uses which function (activation.py, softmax.py).
+Lives here: making and reading tables.  Not here: which operator uses which function (activation.py, normalization.py).
 """
 
 from __future__ import annotations
