@@ -192,7 +192,7 @@ ROWS: list[tuple[str, str, Callable[[], tuple[Model, list[Any]]], str | None]] =
         "CVE-2021-29593",
         "blocks of 0 from the batch",
         lambda: broken("BATCH_TO_SPACE_ND", f32(4, 2, 2, 1), const(0, 2), Const([[0, 0], [0, 0]])),
-        "block_shape must be",
+        "block_shape values must be",
     ),
     (
         "CVE-2021-29594",
@@ -216,7 +216,7 @@ ROWS: list[tuple[str, str, Callable[[], tuple[Model, list[Any]]], str | None]] =
         "CVE-2021-29597",
         "blocks of 0 to the batch",
         lambda: broken("SPACE_TO_BATCH_ND", f32(1, 2, 2, 1), const(2, 0), Const([[0, 0], [0, 0]])),
-        "block_shape must be",
+        "block_shape values must be",
     ),
     (
         "CVE-2021-29598",
