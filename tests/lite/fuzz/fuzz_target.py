@@ -33,15 +33,9 @@ from opwright.graph.verify import verify
 from opwright.lite.convert.export import export
 from opwright.lite.format import Model, findings
 from opwright.lite.importer import import_model
-<<<<<<< HEAD
-from opwright.lite.ops.external import parse_graph
+from opwright.lite.ops.module import parse_graph
 from opwright.tools.compatibility import check_model
 from opwright.tools.inspection import inspect_model
-=======
-from opwright.lite.ops.module import parse_graph
-from opwright.tools.checking import check_model
-from opwright.tools.inspecting import inspect_model
->>>>>>> f3540524 (Lite dialect: small siblings join the module of their subject (images, windows, random numbers, whole models; integer rules of images, products, normalisation and LSTMs))
 from opwright.tools.report import BadFile
 
 SECONDS = 5.0  # of the processor, of which a busy machine may give little

@@ -21,7 +21,7 @@ from ...ops.definition import Input, Output
 from ..registration import Registration
 from . import types
 from .definition import lite_operator
-from .external import is_source
+from .module import is_source
 from .shapes import bounded, refuse, text
 from .stablehlo import distinct
 from .windows import reduce_windows, windows_over

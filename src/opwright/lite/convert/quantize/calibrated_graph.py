@@ -20,12 +20,8 @@ from ....core.dtypes import float32
 from ....graph import Graph, Node, Value
 from ....graph.ir import flat
 from ...ops.definition import LiteOperator
-<<<<<<< HEAD
-from ...ops.external import is_source
-from ..rewriter import fused_activation
-=======
 from ...ops.module import is_source
->>>>>>> f3540524 (Lite dialect: small siblings join the module of their subject (images, windows, random numbers, whole models; integer rules of images, products, normalisation and LSTMs))
+from ..rewriter import fused_activation
 from .rules import RULES, QuantizationRule
 
 Range = tuple[float, float]
