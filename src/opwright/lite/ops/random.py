@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import float32, int32, int64, uint32, uint64
+from ...core.dtypes import float32, int32, int64, uint64
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
 from ...ops.call import Call
 from ...ops.definition import Input, Output
+from ...scalar.counter_generators import BIT_TYPES, BLOCK_WORDS
 from ..registration import OperatorRegistration
 from . import types
 from .bit_generators import Philox, begun, blocks, doubles, normal, threefry_blocks, uniform
@@ -150,7 +151,6 @@ class Multinomial:
         return classes_of(logits, numbers).astype(types.dtype_of(op.output_type).np)
 
 
-BITS = (int32, int64, uint32, uint64)
 _WRAP = (1 << 64) - 1
 
 
@@ -167,9 +167,9 @@ def _by_threefry(state: list[int], count: int) -> np.ndarray:
 
 # algorithm -> sizes of the state, words a block, blocks(state, count)
 ALGORITHMS: dict[str, tuple[tuple[int, ...], int, Callable[[list[int], int], np.ndarray]]] = {
-    "DEFAULT": ((2, 3), 4, _by_philox),
-    "PHILOX": ((2, 3), 4, _by_philox),
-    "THREEFRY": ((2,), 2, _by_threefry),
+    "DEFAULT": ((2, 3), BLOCK_WORDS["philox"], _by_philox),
+    "PHILOX": ((2, 3), BLOCK_WORDS["philox"], _by_philox),
+    "THREEFRY": ((2,), BLOCK_WORDS["threefry"], _by_threefry),
 }
 
 
@@ -192,16 +192,20 @@ class RngBitGenerator:
     shape = Attr([int], default=())
     dtype = EnumAttr("TensorType", 15)
 
+    def state_sizes(op: Any) -> tuple[int, ...]:
+        """Return the sizes that the algorithm's state may have."""
+        return ALGORITHMS[op.algorithm][0]
+
     def infer(op: Any) -> Any:
         (size,), dtype = op.state.spec.shape.dims or (None,), types.dtype_of(op.dtype)
-        sizes = ALGORITHMS[op.algorithm][0]
+        sizes = op.state_sizes()
         if size not in (None, *sizes):
             raise refuse(
                 f"the state does not fit the algorithm {op.algorithm}",
                 found=text((size,)),
                 wanted=" or ".join(f"[{n}]" for n in sizes),
             )
-        if dtype not in BITS:
+        if dtype not in BIT_TYPES:
             raise refuse(
                 "the output is no type of random bits", found=op.dtype, wanted="INT32, UINT32, INT64 or UINT64"
             )
