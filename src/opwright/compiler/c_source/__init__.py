@@ -6,8 +6,7 @@
     blocks.py          basic blocks: order, dominators, loops
     functions.py       a function: statements, variables, control flow
     numbers.py         attributes known only when the code runs, while a kernel is staged
-    scalar_kernels.py  `@ow.kernel` functions on scalars, staged for C
-    array_kernels.py   those on arrays
+    kernels.py         `@ow.kernel` functions on scalars and on arrays, staged for C
 
 Lives here: kernels as C functions on numbers and pointers.
 Not here: operators of run times, their tensors and registrations (lite/export).

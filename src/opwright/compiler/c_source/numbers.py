@@ -1,7 +1,7 @@
 """Attributes that are known only when the code runs, while a kernel is staged for C.
 
 Lives here: `AttributeValue`, `AttributeNeeded`.
-Not here: staging (scalar_kernels.py), which attributes are known before (lite/export).
+Not here: staging (kernels.py), which attributes are known before (lite/export).
 
 Compiled here, a kernel has its attributes as Python numbers: arithmetic among them is Python's, in float64, and
 beside a scalar one takes its dtype. An `AttributeValue` does the same later: it holds a float64 (or int64), computes

@@ -20,7 +20,7 @@ from ...core import dtypes
 from ...core.dtypes import DType, of_numpy
 from ..target import Target, host
 from . import masks  # noqa: F401  registers what control flow on scalars means
-from .kinds import I64, KIND, POINTER, typed
+from .kinds import I64, KIND, POINTER, stored, typed
 from .scalars import ElementTrace, KernelScalar
 from .trace import current, define
 from .values import Value
@@ -56,8 +56,8 @@ def emit_elements(
         trace.polls = polls
         elements = [(_load(b, p, i, d, count, arg_name), d) for p, d, arg_name in zip(pointers, kinds, names)]
         y = stage_elements(trace, function, elements, attrs)
-        stored = b.zext(y.x, typed(dtypes.uint8, count)) if y.dtype.is_bool else y.x
-        b.store(stored, b.gep(out, [i], source_etype=_stored(y.dtype), name="out.i.ptr"), align=y.dtype.size)
+        element = b.zext(y.x, typed(dtypes.uint8, count)) if y.dtype.is_bool else y.x
+        b.store(element, b.gep(out, [i], source_etype=KIND[stored(y.dtype)], name="out.i.ptr"), align=y.dtype.size)
         return y.dtype
 
     width = (target or host()).vector_bytes // 4
@@ -86,12 +86,8 @@ def _loop(
     return result
 
 
-def _stored(dtype: DType) -> ir.Type:
-    return KIND[dtypes.uint8 if dtype.is_bool else dtype]
-
-
 def _load(b: ir.IRBuilder, pointer: ir.Value, i: ir.Value, dtype: DType, count: int, name: str) -> ir.Value:
-    kind = _stored(dtype)
+    kind = KIND[stored(dtype)]
     at = b.gep(pointer, [i], source_etype=kind, name=f"{name}.i.ptr")
     x = b.load(at, f"{name}.i", align=dtype.size, typ=ir.VectorType(kind, count) if count else kind)
     return b.trunc(x, typed(dtype, count)) if dtype.is_bool else x

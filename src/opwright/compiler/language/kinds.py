@@ -86,3 +86,8 @@ def is_number(x: ir.Value) -> bool:
     """Whether it is a constant without a NaN."""
     lanes = constants(x)
     return lanes is not None and all(lane == lane for lane in lanes)
+
+
+def stored(dtype: DType) -> DType:
+    """Return the dtype of an element in memory: a bool is a byte."""
+    return dtypes.uint8 if dtype.is_bool else dtype

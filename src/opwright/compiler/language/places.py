@@ -11,7 +11,7 @@ from llvmlite import ir
 
 from ...core import dtypes
 from ...core.dtypes import DType
-from .kinds import I1, I32, I64, KIND, number, suffix, typed
+from .kinds import I1, I32, I64, KIND, number, stored, suffix, typed
 from .trace import current, intrinsic
 from .values import Value, value
 
@@ -41,11 +41,10 @@ class Pointer:
     def _at(self, i: Any) -> ir.Value:
         if isinstance(i, int) and i == 0:
             return self.x
-        stored = ir.IntType(8) if self.dtype.is_bool else KIND[self.dtype]
         index = value(i)
         if index.dtype.size < 8:
             index = index.to(dtypes.int64)
-        return current().builder.gep(self.x, [index.x], source_etype=stored)
+        return current().builder.gep(self.x, [index.x], source_etype=KIND[stored(self.dtype)])
 
     def __eq__(self, o: Any) -> Value:  # type: ignore[override]
         return Value(current().builder.icmp_unsigned("==", self.x, o.x), dtypes.bool)
@@ -71,8 +70,7 @@ class Pointer:
     def load(self, i: Any = 0, count: int = 0, mask: Value | None = None, *, temporal: bool = True) -> Value:
         """Load count elements from i on; count 0: one, as a number. mask: lanes that are read; others are 0."""
         b, at = current().builder, self._at(i)
-        stored = dtypes.uint8 if self.dtype.is_bool else self.dtype
-        kind = typed(stored, count)
+        kind = typed(stored(self.dtype), count)
         if mask is None:
             x = b.load(at, align=self._alignment(i), typ=kind)
             if not temporal:
@@ -86,7 +84,7 @@ class Pointer:
                 mask.x,
                 ir.Constant(kind, None),
             )
-        found = Value(x, stored)
+        found = Value(x, stored(self.dtype))
         return found != 0 if self.dtype.is_bool else found
 
     def store(self, v: Any, i: Any = 0, mask: Value | None = None, *, temporal: bool = True) -> None:

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...compiler.c_source.array_kernels import ArraySource, array_source
 from ...compiler.c_source.expressions import c_type
+from ...compiler.c_source.kernels import ArraySource, array_source
 from ...compiler.language.kinds import KIND
 from ...compiler.language.parameters import REST, Array, number_word
 from ...compiler.operator_kernels import ATTR, INPUT, OperatorKernel

@@ -18,8 +18,8 @@ from typing import Any
 
 from ...compiler.c_source.expressions import c_type
 from ...compiler.c_source.functions import KEYWORDS
+from ...compiler.c_source.kernels import SYMBOLIC, ScalarSource, scalar_source
 from ...compiler.c_source.numbers import AttributeNeeded
-from ...compiler.c_source.scalar_kernels import SYMBOLIC, ScalarSource, scalar_source
 from ...compiler.kernel import Kernel
 from ...compiler.language.kinds import ELEMENT_DTYPES, KIND
 from ...compiler.language.operators import LOWER

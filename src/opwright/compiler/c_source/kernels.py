@@ -1,11 +1,15 @@
-"""Kernels on scalars as C: one function of numbers for each choice of dtypes and of known attributes.
+"""Kernels as C: one function of numbers, or of pointers, sizes and numbers, for each choice of what is known before.
 
-Lives here: `scalar_source`, `ScalarSource`, the staging.
-Not here: loops over elements, tensors (lite/export), from instructions to text (functions.py).
+Lives here: `scalar_source`, `ScalarSource`; `array_source`, `ArraySource`; the stagings.
+Not here: loops over elements, tensors, whose inputs arrays are (lite/export), from instructions to text (functions.py).
 
-The kernel is staged as it is for machine code, with one lane. The mathematical functions it calls become functions of
-their own, made of what scalar/numerics has, so that they give here and there the same bits; those of float64 are
-the C library's, here and there.
+Kernels are staged as for machine code, those on scalars with one lane. The mathematical functions that they call become
+functions of their own, made of what scalar/numerics has, so that they give here and there the same bits; those of
+float64 are the C library's, here and there.
+
+Arrays lie in memory without gaps, as tensors of run times do. The function is given the work items of its parallel
+loop, where it has one; a second function counts them, as for machine code. Guards stay: the function returns 0 or the
+number of the guard that failed. Vectors have no form in C: such kernels are refused.
 """
 
 from __future__ import annotations
@@ -24,10 +28,15 @@ from ...core import dtypes, flags
 from ...core.dtypes import DType
 from ...ops.arguments import tensors
 from ...scalar.table import OF_OPERATOR, ScalarFunction, chosen
+from ..language.array_kernels import ArrayKernel
+from ..language.arrays import ArrayTrace
 from ..language.elements import stage_elements
-from ..language.kinds import F32, KIND
+from ..language.entry_points import stage_arrays, word_type
+from ..language.guards import Guards
+from ..language.kinds import F32, I64, KIND, stored
 from ..language.operators import evaluate
-from ..language.scalars import ElementTrace
+from ..language.parameters import Array, call_words
+from ..language.scalars import PORTABLE, ElementTrace
 from ..language.trace import define
 from ..language.values import Value
 from .expressions import c_type
@@ -125,18 +134,17 @@ def scalar_source(
     later = {n: SYMBOLIC[v] for n, v in attrs.items() if v in (float, int) and isinstance(v, type)}
     kinds = [KIND[d] for d in (*inputs, *later.values())]
     narrow: set[str] = set()
-    dtype, made = _staged(module, function, op, name, kinds, [*names, *later], inputs, attrs, narrow)
+    dtype, made = _staged_scalars(module, function, op, name, kinds, [*names, *later], inputs, attrs, narrow)
     *helpers, entry = made
     functions = []
     for f in helpers:
-        functions += [write_function(g, bounded=True) for g in callees(f)]
+        functions += [write_function(g, bounded=True) for g in _callees(f)]
         functions.append(write_function(f, bounded=True, comment=f"/* {_says(f.name)} */\n"))
-    functions.append(write_function(entry, comment=f"/* {where_defined(function)} */\n"))
-    tables = tuple(table_text(v) for v in module.global_values if isinstance(v, ir.GlobalVariable))
-    return ScalarSource(name, tuple({f.name: f for f in functions}.values()), tables, dtype, frozenset(narrow))
+    functions.append(write_function(entry, comment=f"/* {_where_defined(function)} */\n"))
+    return ScalarSource(name, _unique(functions), _tables(module), dtype, frozenset(narrow))
 
 
-def _staged(
+def _staged_scalars(
     module: ir.Module,
     function: Callable[..., Any],
     op: str,
@@ -168,13 +176,105 @@ def _staged(
     return result.dtype, [*functions.values(), entry]
 
 
-def callees(function: ir.Function) -> list[ir.Function]:
+# ---- kernels on arrays -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ArraySource:
+    """A kernel on arrays in C.
+
+    name: of its function, whose parameters are, for each of the kernel's, a pointer and its sizes, or a number; then
+    begin and end of the work items. items: the name of the function that counts them; None where there is one item.
+    functions, tables: as `ScalarSource`. guards: what each guard is about. written: parameters that it writes.
+    """
+
+    name: str
+    items: str | None
+    functions: tuple[CFunction, ...]
+    tables: tuple[str, ...]
+    guards: tuple[str, ...]
+    written: frozenset[str]
+
+
+def array_source(kernel: ArrayKernel, name: str, constants: Mapping[str, Any]) -> ArraySource:
+    """The C of a kernel on arrays with these constants. Raises what staging raises, and UnimplementedError."""
+    module = ir.Module(name)
+    guards, written = Guards(kernel.checked), set[str]()
+    counts = _staged_arrays(kernel, module, f"{name}_items", constants, Guards(False), set(), counting=True)
+    entry = _staged_arrays(kernel, module, name, constants, guards, written, counting=False)
+    assert entry is not None
+    functions: list[CFunction] = []
+    for function in (counts, entry):
+        if function is None:
+            continue
+        functions += [write_function(f, bounded=True) for f in _callees(function)]
+        elements = {
+            p: f"{'' if p in written else 'const '}{c_type(KIND[stored(k.dtype)])}"
+            for p, k in kernel.parameters.items()
+            if isinstance(k, Array)
+        }
+        functions.append(
+            write_function(function, comment=f"/* {_where_defined(kernel.function)} */\n", elements=elements)
+        )
+    items = None if counts is None else counts.name
+    return ArraySource(name, items, _unique(functions), _tables(module), tuple(guards.places), frozenset(written))
+
+
+class _ArrayTrace(ArrayTrace):
+    """Staging for C, whose divisions (helpers.py) may have any divisor. Lines are noted."""
+
+    division = None
+    has_extremes = False
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.lines = True
+
+
+def _staged_arrays(
+    kernel: ArrayKernel,
+    module: ir.Module,
+    name: str,
+    constants: Mapping[str, Any],
+    guards: Guards,
+    written: set[str],
+    counting: bool,
+) -> ir.Function | None:
+    """The function of one kernel, or that which counts its items; None where it has no parallel loop to count."""
+    words: list[tuple[str, ir.Type]] = []
+    for parameter, what, kind, axis in call_words(kernel.parameters):
+        if what != "stride":
+            words.append((f"{parameter}_{axis}" if what == "size" else parameter, word_type(kind)))
+    b = define(module, name, I64, words if counting else [*words, ("begin", I64), ("end", I64)])
+    function = b.function
+    items = None if counting else function.args[-2:]
+    trace = _ArrayTrace(b, kernel.name, PORTABLE, guards, items)
+    if not stage_arrays(trace, kernel, constants, lambda: function.args, None, written):
+        return function
+    if counting:
+        return None
+    b.ret(ir.Constant(I64, 0))
+    return function
+
+
+# ---- text ------------------------------------------------------------------------------------------------------------
+
+
+def _unique(functions: Sequence[CFunction]) -> tuple[CFunction, ...]:
+    return tuple({f.name: f for f in functions}.values())
+
+
+def _tables(module: ir.Module) -> tuple[str, ...]:
+    return tuple(_table_text(v) for v in module.global_values if isinstance(v, ir.GlobalVariable))
+
+
+def _callees(function: ir.Function) -> list[ir.Function]:
     """The functions of the module that it calls."""
     found = {x.callee for block in function.blocks for x in block.instructions if hasattr(x, "callee")}
     return sorted((f for f in found if f.blocks), key=lambda f: f.name)
 
 
-def table_text(table: ir.GlobalVariable) -> str:
+def _table_text(table: ir.GlobalVariable) -> str:
     """A table of numbers of the module."""
     kind = table.initializer.type
     numbers = ", ".join(
@@ -188,7 +288,7 @@ def _says(name: str) -> str:
     return f"{stem} of float, within one unit in the last place."
 
 
-def where_defined(function: Callable[..., Any]) -> str:
+def _where_defined(function: Callable[..., Any]) -> str:
     """A function's name, and where its Python stands."""
     code = getattr(function, "__code__", None)
     if code is None:
