@@ -67,9 +67,9 @@ def test_a_training_run_gives_the_same_bits_in_every_process(tmp_path: Any) -> N
     assert list(tmp_path.glob("tuning*")) == []  # nothing was timed
 
 
-@pytest.mark.skipif(not cpu.switches(), reason="this BLAS has no switch for its threads")
+@pytest.mark.skipif(not cpu.thread_settings(), reason="this BLAS has no switch for its threads")
 def test_blas_is_pinned_while_the_switch_is_on_and_gets_its_threads_back() -> None:
-    put = [p for _, p in cpu.switches()]
+    put = [set_threads for _, set_threads in cpu.thread_settings()]
     before = cpu.num_threads()
     for p in put:
         p(2)
