@@ -3,8 +3,8 @@
     converter = lite.TFLiteConverter.from_concrete_functions([f.get_concrete_function()], f)
     interpreter = lite.Interpreter(model_content=converter.convert())
 
-Lives here: the public names, each loaded when first used, so that `import opwright` stays quick.
-Not here: anything itself. format/ the file; ops/ the operators; runtime/ what runs them; convert/ the converter.
+Lives here: the public names, each loaded on first use, so that `import opwright` stays fast.
+Not here: code. format/ has the file format; ops/ the operators; runtime/ the interpreter; convert/ the converter.
 """
 
 from ..core.importing import lazily

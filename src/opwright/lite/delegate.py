@@ -90,13 +90,13 @@ class Delegate:
     """Claims nodes of a model and replaces sets of them by its kernels. Subclasses define `prepare`.
 
     name: for errors, warnings and profiles; by default the class's. flags: DelegateFlags, by default NONE. A delegate
-    may serve several interpreters; prepare is called once for each subgraph of each. anew: whether it is applied again
-    after a resize even though it supports dynamic tensors. gathers: whether one kernel may run nodes that no tensor
-    connects.
+    may serve several interpreters; prepare is called once for each subgraph of each. replan_on_resize: whether it is
+    applied again after a resize even though it supports dynamic tensors. merges_disconnected: whether one kernel may
+    run nodes that no tensor connects.
     """
 
     flags: DelegateFlags = DelegateFlags.NONE
-    anew = gathers = False
+    replan_on_resize = merges_disconnected = False
 
     @property
     def name(self) -> str:

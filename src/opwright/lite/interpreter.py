@@ -669,8 +669,8 @@ def _plan_ahead(path: Any, content: Any, identity: str, shapes: ahead.Shapes) ->
 def _plan_apart(path: Any, content: Any, identity: str, shapes: ahead.Shapes) -> None:
     """Call `_plan_ahead` in a child process if possible: planning and LLVM take 150 MB, and Python's lock from
     concurrent runs."""
-    told = [None if path is None else os.path.abspath(os.fsdecode(path)), identity, shapes]
-    if not children.call_apart(f"{__name__}:_plan_in_child", told, content, background=False):
+    arguments = [None if path is None else os.path.abspath(os.fsdecode(path)), identity, shapes]
+    if not children.call_apart(f"{__name__}:_plan_in_child", arguments, content, background=False):
         _plan_ahead(path, content, identity, shapes)
 
 

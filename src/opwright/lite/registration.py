@@ -47,7 +47,9 @@ class Registration:
 
     __slots__ = ("free", "init", "invoke", "prepare", "version")
 
-    early = False  # init runs when the interpreter is created, as in the official run time, not in allocation
+    init_at_creation = (
+        False  # init runs when the interpreter is created, as in the official run time, not in allocation
+    )
     follows_shapes = False  # whether the step from `bind` handles inputs whose shapes change between runs
 
     def __init__(
@@ -165,7 +167,7 @@ class OperatorRegistration(Registration):
         else:
             operands = [None if t is None else operand_of(t) for t in node.tensors_in]
         specs = self.infer(call, node, operands)
-        node.asks = was_read[0]
+        node.needs_values = was_read[0]
         if node.kernel is not None:
             node.kernel = self.quantized_kernel(call, node)
         for spec, t in zip(specs, node.tensors_out):
@@ -190,7 +192,7 @@ class OperatorRegistration(Registration):
             quietly(self._step(context, node))
             return nothing
         step = self._step(context, node)
-        if node.asks and all(t.kind != DYNAMIC for t in node.tensors_out):
+        if node.needs_values and all(t.kind != DYNAMIC for t in node.tensors_out):
             return functools.partial(self._run_asked, node, step)
         return step
 
@@ -257,7 +259,7 @@ class OperatorRegistration(Registration):
 
         An output whose shape `infer` still cannot determine gets that of the result.
         """
-        if node.repeat is not None and node.repeat.is_right:
+        if node.repeat is not None and node.repeat.is_valid:
             node.repeat.step()
             return
         read: list[Tensor] = []

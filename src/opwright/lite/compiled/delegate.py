@@ -60,7 +60,7 @@ class CompiledDelegate(Delegate):
     """
 
     flags = DelegateFlags.ALLOW_DYNAMIC_TENSORS | DelegateFlags.PER_OPERATOR_PROFILING
-    anew = gathers = True
+    replan_on_resize = merges_disconnected = True
 
     def __init__(self, key: str = "", identity: str | None = None, background: bool = False) -> None:
         self._key, self._background = key, background

@@ -145,7 +145,7 @@ class Specialisation:
             self._used.append((t, array))
         for count in self._counts.values():  # last, so that an interrupt leaves nothing that is half known
             count[1] = count[0]
-        self._node.subgraph.moved(moved)
+        self._node.subgraph.update_addresses(moved)
 
     @property
     def executor(self) -> Executor:
@@ -320,7 +320,7 @@ class SpecialisedStep:
         registration, node = self._registration, self._node
         found: list[Seen] = []
         one_by_one(node, lambda: found.append(seen_by(node.replaced)))
-        node.subgraph.moved(node.tensors_out)
+        node.subgraph.update_addresses(node.tensors_out)
         registration.missed(self._context, node, found[0])
 
     def _become(self, one: Specialisation | None) -> None:

@@ -126,7 +126,7 @@ _HELPERS = {
 }
 """,
 }
-"""Arithmetic on sizes that does not overflow: options are the model's, which nobody vouches for."""
+"""Arithmetic on sizes without overflow: options come from the model, which is untrusted."""
 _CALLED = {"+": "ow_sum", "-": "ow_difference", "*": "ow_product", "//": "ow_quotient", "%": "ow_remainder"}
 
 

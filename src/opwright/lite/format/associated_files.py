@@ -59,5 +59,5 @@ def relocated(archive: bytes, by: int) -> bytes:
             struct.pack_into("<L", out, entry + OFFSET_AT, offset + by)
             entry += ENTRY_SIZE + sum(struct.unpack_from("<3H", archive, entry + LENGTHS_AT))
     except struct.error:
-        raise ValueError("the files behind the model would lie beyond 4 GB") from None
+        raise ValueError("the associated files would extend beyond 4 GB") from None
     return bytes(out)

@@ -161,7 +161,7 @@ def versions_of_model(model: Any) -> list[int]:
 
 
 def stamp_model(model: Any) -> None:
-    """Set the version of each OperatorCode to that of `versions_of_model`."""
+    """Set the version of each OperatorCode to its entry in `versions_of_model`."""
     for code, version in zip(model.operator_codes, versions_of_model(model)):
         code.version = version
 

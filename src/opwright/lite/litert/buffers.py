@@ -121,7 +121,7 @@ class TensorBuffer:
         if not 0 <= num_elements <= self.array.size:
             raise InvalidArgumentError(
                 op="lite.litert",
-                what=f"{self._what} has not so many elements",
+                what=f"{self._what} has fewer elements",
                 found=num_elements,
                 wanted=f"at most {self.array.size}",
             )

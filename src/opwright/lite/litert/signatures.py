@@ -56,7 +56,7 @@ class SignatureTensor:
 class ModelSignature:
     """A signature: its key, None if the model has none, and its inputs and outputs in order.
 
-    allocated: whether the run time is prepared for the inputs' shapes. told: whether it has run with them
+    allocated: whether the run time is prepared for the inputs' shapes. has_run: whether it has run with them
     """
 
     def __init__(self, key: str | None, inputs: list[SignatureTensor], outputs: list[SignatureTensor]) -> None:

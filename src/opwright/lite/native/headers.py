@@ -98,7 +98,7 @@ def forwarding_headers() -> dict[str, str]:
 def include_folder() -> Path:
     """Write all headers to a folder and return it; the folder of the same headers is found again.
 
-    It lies in the cache, or in a folder of this process's own where that cannot be.
+    The folder is in the cache, or belongs to this process if the cache is not writable.
     raises UnavailableError where neither can be written
     """
     files = forwarding_headers()

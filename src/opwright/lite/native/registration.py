@@ -78,7 +78,7 @@ class NativeRegistration(Registration):
 
     __slots__ = ("_address", "_provider", "dependencies", "entry", "library", "name", "record")
 
-    early = True
+    init_at_creation = True
 
     def __init__(
         self, provider: Any, record: CRegistration, name: str, version: int, library: str, entry: str, kept: Any

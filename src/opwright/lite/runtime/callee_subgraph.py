@@ -43,7 +43,7 @@ class CallableSubgraph:
     _plan: Callable[..., None]
     _bind_steps: Callable[[], None]
     _run: Callable[[], None]
-    blame: Callable[..., None]
+    raise_node_error: Callable[..., None]
 
     def accept(
         self,
@@ -107,7 +107,7 @@ class CallableSubgraph:
         try:
             chain.resume()
         except Exception as error:
-            self.blame(error, [chain], chain)
+            self.raise_node_error(error, [chain], chain)
         finally:
             self.running = was
 

@@ -278,7 +278,7 @@ def reads_in(plan: Sequence[Node], claimed: set[int], delegate: Delegate) -> lis
     """
     flags = DelegateFlags(delegate.flags)
     fixed_shapes = (
-        delegate.anew
+        delegate.replan_on_resize
         or not flags & DelegateFlags.ALLOW_DYNAMIC_TENSORS
         or flags & DelegateFlags.REQUIRE_PROPAGATED_SHAPES
     )
@@ -315,7 +315,7 @@ def partitions_of(subgraph: Subgraph, delegate: Delegate, claimed: set[int]) -> 
     """Return the partitions of claimed positions of the plan, in the order of their first nodes."""
     plan = subgraph.execution_plan
     reads = reads_in(plan, claimed, delegate)
-    groups = partition(dependencies_in(reads, plan), claimed, not delegate.gathers)
+    groups = partition(dependencies_in(reads, plan), claimed, not delegate.merges_disconnected)
     readers: dict[int, set[int]] = {}
     for position, read in enumerate(reads):
         for i in read:

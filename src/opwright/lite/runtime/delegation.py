@@ -236,7 +236,7 @@ class Delegation:
                 raise node_error(error, node, "init", subgraph.context.reported) from error
             finally:
                 node.added_tensors = subgraph.tensors[before:]
-            node.inited = True
+            node.initialized = True
         if arrange is not None:
             subgraph.execution_plan = arrange(new_nodes)
         elif new_nodes:
@@ -318,7 +318,10 @@ class Delegation:
 
     def resized(self) -> None:
         """Undo delegates without support for dynamic tensors, or that replan, as an input gets another shape."""
-        if any(d.anew or not DelegateFlags(d.flags) & DelegateFlags.ALLOW_DYNAMIC_TENSORS for d, _ in self.applied):
+        if any(
+            d.replan_on_resize or not DelegateFlags(d.flags) & DelegateFlags.ALLOW_DYNAMIC_TENSORS
+            for d, _ in self.applied
+        ):
             self.undo()
 
     def plan(self, once: Callable[[], None]) -> None:

@@ -77,7 +77,7 @@ class ReusableStep:
         return cls(node, read, step) if small else None
 
     @property
-    def is_right(self) -> bool:
+    def is_valid(self) -> bool:
         """Whether the step is valid for the present inputs."""
         for t, array in self._tensors:
             if t.array is not array:

@@ -72,7 +72,7 @@ def open_subgraphs(
     try:
         for i in range(len(model.subgraphs)):
             subgraphs.append(Subgraph(model, i, codes, threads, subgraphs, ownership))
-        if any(c.has_early() for c in codes):
+        if any(c.has_init_at_creation() for c in codes):
             for subgraph in subgraphs:
                 subgraph.init_early()
     except OpError:

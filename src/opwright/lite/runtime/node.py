@@ -1,4 +1,4 @@
-"""Nodes and the context: what a kernel's methods get.
+"""Nodes and the context: the arguments of a kernel's methods.
 
 Lives here: `Node`, `Context`, `check_status`.  Not here: when methods are called (subgraph.py).
 """
@@ -38,13 +38,13 @@ class Node:
 
     __slots__ = (
         "added",
-        "asks",
         "has_options",
-        "inited",
+        "initialized",
         "inputs",
         "intermediates",
         "kernel",
         "name",
+        "needs_values",
         "number",
         "options",
         "outputs",
@@ -83,9 +83,9 @@ class Node:
         self.temporaries: Sequence[TensorView] = []
         self.user_data: Any = None
         self.kernel: Any = None  # on raw integers, set by prepare if tensors are quantized
-        self.asks = False  # whether shape rules read values that are computed during a run
+        self.needs_values = False  # whether shape rules read values that are computed during a run
         self.has_options = True
-        self.inited = False
+        self.initialized = False
         self.added: list[Tensor] = []  # by the last prepare
         self.prepared_for: Any = None  # the inputs' shapes at the last prepare
         self.repeat: ReusableStep | None = None  # the last run's step, if its outputs are dynamic
@@ -182,7 +182,7 @@ class Context:
         if tensor.kind == OWN:
             self._subgraph.allocate_own(tensor)
         self._subgraph.tensors.append(tensor)
-        if self._node is not None and self._node.inited:
+        if self._node is not None and self._node.initialized:
             self._node.added.append(tensor)
         return TensorView(tensor, True)
 

@@ -42,10 +42,10 @@ class Resolved(NamedTuple):
     registration: Registration | None
     carried: Mapping[int, Resolved] = MappingProxyType({})
 
-    def has_early(self) -> bool:
+    def has_init_at_creation(self) -> bool:
         """Return whether nodes of this code are initialized when the interpreter is created."""
         every = (self, *self.carried.values())
-        return any(r.registration is not None and r.registration.early for r in every)
+        return any(r.registration is not None and r.registration.init_at_creation for r in every)
 
     def of(self, options: bytes) -> Resolved:
         """Return the entry for a custom node with these options."""

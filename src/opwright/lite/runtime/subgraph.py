@@ -177,7 +177,7 @@ class Subgraph(CallableSubgraph):
             for step in self.joined:
                 step()
         except Exception as error:
-            self.blame(error, self.joined, step)
+            self.raise_node_error(error, self.joined, step)
         return 0
 
     @property
@@ -192,7 +192,7 @@ class Subgraph(CallableSubgraph):
             self._reach = DirectTensors.of(map(of, self.inputs), map(of, self.outputs), alone)
         return self._reach
 
-    def moved(self, tensors: Iterable[Tensor]) -> None:
+    def update_addresses(self, tensors: Iterable[Tensor]) -> None:
         """Update outputs that a whole-model step moved to other memory; other steps need not report it."""
         if self._reach is not None:
             self._reach.move(t for t in tensors if t.index in self.outputs)
@@ -304,22 +304,22 @@ class Subgraph(CallableSubgraph):
             read = [t for t in node.tensors_in if t is not None and id(t) in used]
             if node.number in deferred:  # it may run at any later step
                 permanent += read
-            elif node.asks or any(t.kind == DYNAMIC for t in node.tensors_out):  # shapes depend on values,
+            elif node.needs_values or any(t.kind == DYNAMIC for t in node.tensors_out):  # shapes depend on values,
                 permanent += [t for t in read if t.nbytes <= MOST_READ]  # which a delegate may read after the run
         self.memory_usage.set_arena(memory.plan_memory(static, permanent, [self.tensors[i] for i in self.outputs]))
 
     def init_early(self) -> None:
         """Call init of nodes whose kernels are initialized when the interpreter is created."""
         for node in self.nodes:
-            if node.registration is not None and node.registration.early:
+            if node.registration is not None and node.registration.init_at_creation:
                 self.init(node)
 
     def init(self, node: Node) -> None:
         """Call init of a node once."""
         registration = node.registration
-        if node.inited or registration is None:
+        if node.initialized or registration is None:
             return
-        if self.closed and registration.early:
+        if self.closed and registration.init_at_creation:
             raise node_error(
                 FailedPreconditionError(op=node.name, what="the interpreter is closed", do="create another one"),
                 node,
@@ -335,7 +335,7 @@ class Subgraph(CallableSubgraph):
                 node.user_data = registration.init(self.context, node.options)
             except Exception as error:
                 raise node_error(error, node, "init", self.context.reported) from error
-        node.inited = True
+        node.initialized = True
 
     def _refuse_output(self, node: Node, t: Tensor) -> None:
         """Raise InvalidArgumentError for an output that must not be written; custom operators may write an input."""
@@ -496,7 +496,7 @@ class Subgraph(CallableSubgraph):
             try:
                 direct.recover(status)
             except Exception as error:
-                self.blame(error, self.joined, step)
+                self.raise_node_error(error, self.joined, step)
 
         ownership = self.ownership
         self.running = ownership.running = True
@@ -515,7 +515,7 @@ class Subgraph(CallableSubgraph):
             for step in steps:
                 step()
         except Exception as error:
-            self.blame(error, steps, step)
+            self.raise_node_error(error, steps, step)
 
     def runnable(self) -> list[Callable[[], Any]]:
         """Return the bound kernels in order, one for each node, instrumented as the present flags require."""
@@ -524,7 +524,7 @@ class Subgraph(CallableSubgraph):
             return [functools.partial(run_watched, node, step) for node, step in pairs]
         return self.steps
 
-    def blame(self, error: Exception, steps: list[Callable[[], Any]], step: Any) -> None:
+    def raise_node_error(self, error: Exception, steps: list[Callable[[], Any]], step: Any) -> None:
         """Raise the error for an exception from a step, naming its node."""
         if hasattr(step, "failed"):
             node = step.nodes[step.failed]
@@ -589,9 +589,9 @@ class Subgraph(CallableSubgraph):
         errors: list[Exception] = []
         for node in nodes:
             registration = node.registration
-            if not node.inited or registration is None:
+            if not node.initialized or registration is None:
                 continue
-            node.inited = False
+            node.initialized = False
             if registration.free is not None:
                 self.context.begin(node)
                 try:

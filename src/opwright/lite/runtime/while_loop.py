@@ -229,7 +229,7 @@ class LoopState:
             ran = cond if steps is condition_steps else body
             if error is self.refused or not any(s is step for s in steps[: len(ran.execution_plan)]):
                 raise  # not raised by an inner node
-            ran.blame(error, steps, step)
+            ran.raise_node_error(error, steps, step)
             raise
 
     def iteration_steps(self) -> list[Callable[[], Any]]:
