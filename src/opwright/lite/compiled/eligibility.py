@@ -153,7 +153,9 @@ def open_nodes(subgraph: Subgraph) -> list[Node]:
         if node.delegate is None
         and node.name not in ON_RESOURCES | STATEFUL
         and not _has_effects(node)
-        and (node.asks or any(t is not None and t.kind == DYNAMIC for t in (*node.tensors_in, *node.tensors_out)))
+        and (
+            node.needs_values or any(t is not None and t.kind == DYNAMIC for t in (*node.tensors_in, *node.tensors_out))
+        )
     ]
 
 
