@@ -32,7 +32,7 @@ def _costs() -> dict[str, Any]:
     used = selective_build.used_by([model])
     return {
         cost.resolver: cost
-        for cost in selective_build_stats.measured(selective_build.module_text(["network"], used), used)
+        for cost in selective_build_stats.measure_costs(selective_build.module_text(["network"], used), used)
     }
 
 

@@ -1,4 +1,4 @@
-"""Optimizers and learning rate schedules: how variables change by gradients.
+"""Optimizers and learning rate schedules: rules that update variables by gradients.
 
 Lives here: the public names.  Not here: gradients (eager/tape.py), models that train (nn/).
 """

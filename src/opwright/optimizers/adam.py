@@ -1,13 +1,13 @@
 """Optimizers by moments of the gradient.
 
-Lives here: Adam, AdamW, Adamax, Nadam.  Not here: second moments without the first (rules.py, rules.py).
+Lives here: Adam, AdamW, Adamax, Nadam.  Not here: second moments without the first (rules.py).
 
-In all: m and v are running means of g and g^2, t counts steps from 1, eta is the learning rate. What depends on t alone
-is computed once a step for each dtype.
+In all: m and v are running means of g and g^2, t counts steps from 1, eta is the learning rate. Factors that depend on
+t alone are computed once per step and dtype.
 
-lazy_mode, in all: by a gradient of sparse rows (IndexedSlices) change only the rows it names, with their moments and
-their weight decay; otherwise rows without gradient move on by their moments, as the dense gradient makes them. t counts
-every step, with or without rows. Dense gradients know no laziness.
+lazy_mode, in all: a gradient of sparse rows (IndexedSlices) changes only its own rows, with their moments and weight
+decay; otherwise rows without gradient still move by their moments, as with the dense gradient. t counts every step,
+with or without rows. Dense gradients are unaffected.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from typing import Any, Unpack
 from ..core.dtypes import DType
 from ..eager.variable import Variable
 from ..ops import array, math
-from .base import Common, Optimizer
+from .base import CommonArguments, Optimizer
 from .gradients import scalar, working_dtype
 
 
 class _Moments(Optimizer):
-    """What optimizers by moments share: steps by rows."""
+    """Base of optimizers by moments: updates by rows."""
 
     def takes_slices(self) -> bool:
-        """Rows without gradient move on by their moments, or stay as they are in lazy mode."""
+        """Rows without gradient move by their moments, or are unchanged in lazy mode."""
         return True
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments; lazy_mode where it is on, since others know no such argument."""
+        """Return the constructor's arguments; lazy_mode only if it is on, as other classes lack that argument."""
         return {**super().get_config(), **({"lazy_mode": True} if self.lazy_mode else {})}
 
 
@@ -55,7 +55,7 @@ class Adam(_Moments):
         epsilon: float = 1e-7,
         amsgrad: bool = False,
         lazy_mode: bool = False,
-        **common: Unpack[Common],
+        **common: Unpack[CommonArguments],
     ) -> None:
         super().__init__(learning_rate, **common)
         self.lazy_mode = lazy_mode
@@ -81,7 +81,7 @@ class Adam(_Moments):
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
         """See the class."""
         i = self._get_variable_index(variable)
-        (rate,) = self._once(variable.dtype, self._terms, learning_rate)
+        (rate,) = self._per_dtype(variable.dtype, self._terms, learning_rate)
         rule, state = "adam", [self._momentums[i], self._velocities[i]]
         if self.amsgrad:
             rule = "amsgrad"
@@ -133,7 +133,7 @@ class Adamax(_Moments):
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
         lazy_mode: bool = False,
-        **common: Unpack[Common],
+        **common: Unpack[CommonArguments],
     ) -> None:
         super().__init__(learning_rate, **common)
         self.lazy_mode = lazy_mode
@@ -155,7 +155,7 @@ class Adamax(_Moments):
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
         """See the class."""
         i = self._get_variable_index(variable)
-        rate, correction = self._once(variable.dtype, self._terms, learning_rate)
+        rate, correction = self._per_dtype(variable.dtype, self._terms, learning_rate)
         self.update_by(
             "adamax",
             gradient,
@@ -184,7 +184,7 @@ class Nadam(_Moments):
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
         lazy_mode: bool = False,
-        **common: Unpack[Common],
+        **common: Unpack[CommonArguments],
     ) -> None:
         super().__init__(learning_rate, **common)
         self.lazy_mode = lazy_mode
@@ -228,5 +228,5 @@ class Nadam(_Moments):
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
         """See the class."""
         i = self._get_variable_index(variable)
-        terms = self._once(variable.dtype, self._terms, learning_rate)
+        terms = self._per_dtype(variable.dtype, self._terms, learning_rate)
         self.update_by("nadam", gradient, variable, (self._momentums[i], self._velocities[i]), (*terms, self.epsilon))

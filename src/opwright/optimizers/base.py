@@ -1,10 +1,10 @@
-"""Optimizer: what all optimizers share, from gradients to changed variables.
+"""`Optimizer`: the base of all optimizers, from gradients to updated variables.
 
-Lives here: learning rate, step count, slot variables, weight decay, accumulation, averages, configuration.
-Not here: the update rules (rules.py, adam.py ...), clipping, sparse gradients (gradients.py), rates (schedules.py).
+Lives here: learning rate, step count, slot variables, weight decay, accumulation, averages, configuration. Not here:
+the update rules (rules.py, adam.py ...), clipping, sparse gradients (gradients.py), rates (schedules.py).
 
-One step, in this order: gradients are unscaled, accumulated, clipped; variables decay; `update_step` runs for each;
-averages are kept; constraints are applied; the step count goes up by one. All state is in variables, so a step can be
+The order of one step: unscale, accumulate and clip the gradients; decay the weights; run `update_step` for each
+variable; update the averages; apply constraints; increment the step count. All state is in variables, so a step can be
 traced.
 """
 
@@ -34,7 +34,7 @@ from .schedules import LearningRateSchedule
 _used_names: Counter[str] = Counter()
 
 
-class Common(TypedDict, total=False):
+class CommonArguments(TypedDict, total=False):
     """The keyword arguments that every optimizer takes; see `Optimizer`."""
 
     weight_decay: float | None
@@ -52,21 +52,20 @@ class Common(TypedDict, total=False):
 class Optimizer:
     """Base of all optimizers.
 
-    learning_rate: a float (kept in a variable, so that it can be set later), a Variable, a LearningRateSchedule, or a
+    learning_rate: a float (stored in a variable, so that it can be set later), a Variable, a LearningRateSchedule, or a
     function of no arguments. weight_decay: w -= w * weight_decay * learning_rate before each update (decoupled).
-    clipnorm: each gradient is scaled down to this L2 norm; global_clipnorm: all together are; clipvalue: elements are
-    limited to +-clipvalue; at most one of the three. use_ema: keep averages of the variables,
-    a = ema_momentum * a + (1 - ema_momentum) * w, and set the variables to them every ema_overwrite_frequency steps
-    (None: only by `finalize_variable_values`). loss_scale_factor: gradients are divided by it, see `scale_loss`.
-    gradient_accumulation_steps: variables change once in so many steps, by the mean of the gradients.
+    clipnorm: scale each gradient down to this L2 norm; global_clipnorm: scale all gradients down to this joint L2 norm;
+    clipvalue: clip elements to +-clipvalue; at most one of the three. use_ema: maintain averages of the variables, a =
+    ema_momentum * a + (1 - ema_momentum) * w, and set the variables to them every ema_overwrite_frequency steps (None:
+    only by `finalize_variable_values`). loss_scale_factor: divide gradients by it, see `scale_loss`.
+    gradient_accumulation_steps: update the variables once every this many steps, by the mean of the gradients.
 
-    To write one: create state in `build` with `add_optimizer_variables`, change a variable in `update_step`, and name
-    the constructor's own arguments in `hyperparameters`.
-    raises ValueError for arguments out of range
+    To write one: create state in `build` with `add_optimizer_variables`, update a variable in `update_step`, and list
+    the constructor's own arguments in `hyperparameters`. raises ValueError for arguments out of range
     """
 
     hyperparameters: ClassVar[tuple[str, ...]] = ()  # attributes that get_config adds to the common ones
-    lazy_mode = False  # whether sparse rows leave the rows that they do not name alone, where the optimizer knows it
+    lazy_mode = False  # sparse rows leave all other rows unchanged, in optimizers that support it
 
     def __init__(
         self,
@@ -104,7 +103,7 @@ class Optimizer:
                 "Only one of `clipnorm`, `clipvalue` and `global_clipnorm` can be set. Received: "
                 f"clipnorm={clipnorm}, clipvalue={clipvalue}, global_clipnorm={global_clipnorm}"
             )
-        self.name = name or _fresh_name(type(self).__name__)
+        self.name = name or _unique_name(type(self).__name__)
         self.weight_decay = weight_decay
         self.clipnorm, self.clipvalue, self.global_clipnorm = clipnorm, clipvalue, global_clipnorm
         self.use_ema, self.ema_momentum = use_ema, ema_momentum
@@ -114,18 +113,18 @@ class Optimizer:
         self.built = False
         self._variables: list[Variable] = []
         self._trainable_variables: list[Variable] = []
-        self._index: dict[int, int] = {}  # of a trainable variable by its id; the list above keeps the ids alive
+        self._index: dict[int, int] = {}  # index of a trainable variable by its id; the list above keeps the ids valid
         self._averages: list[Variable] = []
         self._accumulated: list[Variable] = []
         self._undecayed: set[int] = set()
         self._undecayed_names: re.Pattern[str] | None = None
         self._scalars: dict[DType, Any] | None = None
         self._iterations: Any = self.add_variable((), dtype="int64", name="iteration")
-        self._learning_rate: Any = self._adopt(learning_rate)
+        self._learning_rate: Any = self._rate_variable(learning_rate)
 
     # ---- learning rate and step count -------------------------------------------------------------------------------
 
-    def _adopt(self, learning_rate: Any) -> Any:
+    def _rate_variable(self, learning_rate: Any) -> Any:
         if isinstance(learning_rate, Variable):
             self._variables.append(learning_rate)
             return learning_rate
@@ -141,9 +140,9 @@ class Optimizer:
 
     @property
     def learning_rate(self) -> Any:
-        """The variable, or what the schedule or function gives for the current step. Set it to a float or a schedule.
+        """The learning rate of the current step: the variable, or the value of the schedule or function.
 
-        Setting raises TypeError for a float where a schedule or function decides.
+        Set it to a float or a schedule; setting a float raises TypeError if there is a schedule or function.
         """
         rate = self._learning_rate
         if isinstance(rate, LearningRateSchedule):
@@ -168,7 +167,7 @@ class Optimizer:
 
     @property
     def iterations(self) -> Any:
-        """How many updates were made: an int64 variable, or a tensor where gradients accumulate over several steps."""
+        """The number of updates: an int64 variable, or a tensor if gradients accumulate over several steps."""
         if self.gradient_accumulation_steps:
             return self._iterations // self.gradient_accumulation_steps
         return self._iterations
@@ -177,11 +176,11 @@ class Optimizer:
 
     @property
     def variables(self) -> list[Variable]:
-        """All state: step count, learning rate, then slots in the order they were made."""
+        """All state: step count, learning rate, then slots in order of creation."""
         return list(self._variables)
 
     def build(self, variables: Sequence[Variable]) -> None:
-        """Create the state for `variables`; the first `apply` does it otherwise. Extend it to add slots."""
+        """Create the state for `variables`; otherwise the first `apply` does. Extend it to add slots."""
         self._trainable_variables = list(variables)
         self._index = {v.identity(): i for i, v in enumerate(self._trainable_variables)}
         if self.use_ema:
@@ -193,17 +192,17 @@ class Optimizer:
     def add_variable(
         self, shape: Sequence[int], initializer: Any = "zeros", dtype: Any = "float32", name: str | None = None
     ) -> Variable:
-        """A new variable of the optimizer's state.
+        """Return a new variable of the optimizer's state.
 
-        initializer: "zeros", "ones", a number, or a function of shape and dtype; called outside any trace.
-        raises ValueError inside a function that was traced before
+        initializer: "zeros", "ones", a number, or a function of shape and dtype; called outside any trace. raises
+        ValueError inside a function that was traced before
         """
         dtype = as_dtype(dtype)
         fill = {"zeros": 0, "ones": 1}.get(initializer, initializer) if isinstance(initializer, str) else initializer
         with init_scope():
-            # of a number no array is made: the variable copies what it is given, and tables are large
+            # a number is broadcast, not filled: the variable copies its argument, and tables are large
             value = fill(shape, dtype) if callable(fill) else np.broadcast_to(np.asarray(fill, dtype.np), tuple(shape))
-        # Not in init_scope: a trace has to know, since only its first call may make variables.
+        # Not in init_scope: only the first call of a trace may create variables.
         variable = Variable(value, trainable=False, dtype=dtype, name=f"{self.name}/{name or 'variable'}")
         self._variables.append(variable)
         return variable
@@ -211,7 +210,7 @@ class Optimizer:
     def add_variable_from_reference(
         self, reference_variable: Variable, name: str | None = None, initializer: Any = "zeros"
     ) -> Variable:
-        """A new variable with the dtype and shape of a trainable one."""
+        """Return a new variable with the dtype and shape of a trainable one."""
         path = getattr(reference_variable, "path", None) or reference_variable.name.partition(":")[0]
         return self.add_variable(
             reference_variable.read_array().shape,
@@ -223,7 +222,7 @@ class Optimizer:
     def add_optimizer_variables(
         self, trainable_variables: Iterable[Variable], name: Any, initializer: Any = "zeros"
     ) -> Any:
-        """A slot for each variable: a list; or as many lists as `name` has names, with one initializer or one each."""
+        """Return a slot for each variable: a list; or a list per name, with one initializer or one each."""
         names = [name] if isinstance(name, str) else list(name)
         fills = list(initializer) if isinstance(initializer, (list, tuple)) else [initializer] * len(names)
         if len(names) != len(fills):
@@ -243,16 +242,15 @@ class Optimizer:
     # ---- a step -----------------------------------------------------------------------------------------------------
 
     def minimize(self, loss: Any, var_list: Any, tape: GradientTape | None = None) -> Any:
-        """Compute the gradients of `loss` and apply them. Gives `iterations`.
+        """Compute the gradients of `loss` and apply them. Returns `iterations`.
 
-        loss: a function of no arguments, or a tensor with the tape it was computed under.
-        var_list: variables, or a function that gives them.
-        raises ValueError for a tensor without a tape
+        loss: a function of no arguments, or a tensor with the tape it was computed under. var_list: variables, or a
+        function that returns them. raises ValueError for a tensor without a tape
         """
         return self.apply_gradients(self.compute_gradients(loss, var_list, tape))
 
     def compute_gradients(self, loss: Any, var_list: Any, tape: GradientTape | None = None) -> list[tuple[Any, Any]]:
-        """Pairs (gradient, variable). See `minimize`."""
+        """Return pairs (gradient, variable). See `minimize`."""
         if not callable(loss) and tape is None:
             raise ValueError(f"`tape` is required when a `Tensor` loss is passed. Received: loss={loss!r}, tape=None.")
         tape = GradientTape() if tape is None else tape
@@ -265,22 +263,22 @@ class Optimizer:
         return list(zip(tape.gradient(loss, variables), variables))
 
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> Any:
-        """`apply`, of pairs (gradient, variable). Gives the step count."""
+        """Apply pairs (gradient, variable). Returns the step count."""
         pairs = list(grads_and_vars)
         self.apply([g for g, _ in pairs], [v for _, v in pairs])
         return self._iterations
 
     def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Variable] | None = None) -> None:
-        """Make one step. Without variables: those it was built with, in their order.
+        """Run one step. Without variables: on those it was built with, in their order.
 
-        grads: tensors, IndexedSlices (rows given more than once add up), or None, which leaves a variable as it is.
-        raises ValueError for a variable the optimizer was not built with, and where all gradients are None
+        grads: tensors, IndexedSlices (repeated rows add up), or None, which leaves a variable unchanged. raises
+        ValueError for a variable that the optimizer was not built with, and if all gradients are None
         """
         grads = list(grads)
         if not grads:
             return
         if trainable_variables is None:
-            variables = self._known(len(grads))
+            variables = self._built_variables(len(grads))
         else:
             variables = list(trainable_variables)
             if not self.built:
@@ -292,7 +290,7 @@ class Optimizer:
                         "built with. When working with a new set of variables, you should recreate a new optimizer "
                         "instance."
                     )
-        grads, variables = self._present(grads, variables)
+        grads, variables = self._with_gradients(grads, variables)
         if self.loss_scale_factor is not None:
             grads = [gradients.on_values(lambda x: x / self.loss_scale_factor, g) for g in grads]
         if self.gradient_accumulation_steps:
@@ -300,21 +298,21 @@ class Optimizer:
         else:
             self._update(grads, variables)
         if self.use_ema:
-            self._average()
+            self._update_averages()
         for v in variables:
             if v.constraint is not None:
                 v.assign(v.constraint(v))
         self._iterations.assign_add(1)
 
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
-        """Change one variable by its gradient. Every optimizer defines it."""
+        """Update one variable by its gradient. Every optimizer defines it."""
         raise NotImplementedError(f"{type(self).__name__} has no update_step(gradient, variable, learning_rate)")
 
     def takes_slices(self) -> bool:
-        """Whether `update_step` takes IndexedSlices (each row once): where it does what the dense gradient would do."""
+        """Return whether `update_step` takes IndexedSlices (each row once), equivalent to the dense gradient."""
         return False
 
-    def _known(self, count: int) -> list[Variable]:
+    def _built_variables(self, count: int) -> list[Variable]:
         if not self.built:
             raise ValueError(
                 "When passing `grads` without `variables`, the optimizer must already be built on a list of variables. "
@@ -328,14 +326,14 @@ class Optimizer:
             )
         return self._trainable_variables
 
-    def _present(self, grads: Sequence[Any], variables: Sequence[Variable]) -> tuple[list[Any], list[Variable]]:
-        """Without variables that have no gradient; gradients as tensors, dense where `update_step` wants them so."""
+    def _with_gradients(self, grads: Sequence[Any], variables: Sequence[Variable]) -> tuple[list[Any], list[Variable]]:
+        """Return the pairs without missing gradients; as tensors, dense if `update_step` requires it."""
         if len(grads) != len(variables):
             raise ValueError(f"`grads` and `trainable_variables` differ in length: {len(grads)} and {len(variables)}")
         slices = self.takes_slices() or bool(self.gradient_accumulation_steps)
-        found = [(gradients.prepare(g, v, slices), v) for g, v in zip(grads, variables) if g is not None]
+        prepared = [(gradients.prepare(g, v, slices), v) for g, v in zip(grads, variables) if g is not None]
         missing = [v.name for g, v in zip(grads, variables) if g is None]
-        if not found:
+        if not prepared:
             raise ValueError(f"No gradients provided for any variable: {missing}.")
         if missing:
             warnings.warn(
@@ -343,7 +341,7 @@ class Optimizer:
                 "`model.compile()`, did you forget to provide a `loss` argument?",
                 stacklevel=4,
             )
-        return [g for g, _ in found], [v for _, v in found]
+        return [g for g, _ in prepared], [v for _, v in prepared]
 
     def _update(self, grads: list[Any], variables: list[Variable]) -> None:
         if self.clipnorm and self.clipnorm > 0:
@@ -368,19 +366,21 @@ class Optimizer:
             self._scalars = None
 
     def begin_update(self) -> None:
-        """Runs once before the `update_step`s of a step: what they share and keep in variables."""
+        """Prepare a step, before its `update_step`s: compute shared values that are stored in variables."""
 
-    def _once(self, dtype: DType, compute: Callable[[DType, Any], Sequence[Any]], learning_rate: Any) -> Sequence[Any]:
-        """What `compute` gives for a dtype and learning rate, in that dtype: once for all variables of a step."""
-        known = {} if self._scalars is None else self._scalars
-        if dtype not in known:
-            known[dtype] = [array.cast(x, dtype) for x in compute(working_dtype(dtype), learning_rate)]
-        return known[dtype]
+    def _per_dtype(
+        self, dtype: DType, compute: Callable[[DType, Any], Sequence[Any]], learning_rate: Any
+    ) -> Sequence[Any]:
+        """Return the values of `compute` for a learning rate, cast to a dtype: once for all variables of a step."""
+        cached = {} if self._scalars is None else self._scalars
+        if dtype not in cached:
+            cached[dtype] = [array.cast(x, dtype) for x in compute(working_dtype(dtype), learning_rate)]
+        return cached[dtype]
 
     def update_by(
         self, rule: str, gradient: Any, variable: Variable, state: Sequence[Variable], scalars: Sequence[Any]
     ) -> None:
-        """One step of a rule of ops/optimizer_rules.py, by a tensor or by sparse rows; both do the same."""
+        """Run one step of a rule of ops/optimizer_rules.py, by a tensor or, equivalently, by sparse rows."""
         dtype, state = variable.dtype, list(state)
         scalars = [scalar(c, dtype) for c in scalars]
         if isinstance(gradient, IndexedSlices):
@@ -398,7 +398,7 @@ class Optimizer:
         if dispatch.state.trace is not None or flags.check_inputs:
             update_variable(variable, state, g, scalars, rule=rule)
             return
-        # A network has many small variables: this goes past the interpreter, which takes 20 us for such lists.
+        # A network has many small variables: skip the interpreter, which takes 20 us for such lists.
         op = update_variable
         kernel = op.kernel(op.bind({"rule": rule}))
         dispatch.quietly(kernel, variable, state, g._array, [c._array for c in scalars])
@@ -406,31 +406,31 @@ class Optimizer:
     def _accumulate(self, grads: list[Any], variables: list[Variable]) -> None:
         count: Any = self.gradient_accumulation_steps
         last = (self._iterations + 1) % count == 0
-        held = [self._accumulated[self._get_variable_index(v)] for v in variables]
-        for g, total in zip(grads, held):
+        totals = [self._accumulated[self._get_variable_index(v)] for v in variables]
+        for g, total in zip(grads, totals):
             self.assign_add(total, g)
 
         def update() -> None:
-            self._update([self._mean(total, g, count) for total, g in zip(held, grads)], variables)
+            self._update([self._mean(total, g, count) for total, g in zip(totals, grads)], variables)
             for total in self._accumulated:
                 total.assign(array.zeros_like(total))
 
         cond(last, update, lambda: None)
 
     def _mean(self, total: Variable, gradient: Any, count: int) -> Any:
-        """The mean of what was accumulated; in lazy mode the rows of it that are not zero, where gradients are rows."""
+        """Return the mean of the accumulated gradients; in lazy mode, for sparse gradients, its nonzero rows."""
         mean = total.value() / count
         if not (self.lazy_mode and isinstance(gradient, IndexedSlices)):
             return mean
         axes = list(range(1, mean.shape.rank or 1))
-        some = math.reduce_any(math.not_equal(mean, array.zeros_like(mean)), axis=axes)
-        rows = array.reshape(array.where(some), [-1])
+        nonzero = math.reduce_any(math.not_equal(mean, array.zeros_like(mean)), axis=axes)
+        rows = array.reshape(array.where(nonzero), [-1])
         return IndexedSlices(array.gather(mean, rows), rows, array.shape(mean))
 
     # ---- assignments ------------------------------------------------------------------------------------------------
 
     def assign(self, variable: Variable, value: Any) -> None:
-        """Set a variable, or some of its rows where `value` is IndexedSlices."""
+        """Set a variable, or some of its rows if `value` is IndexedSlices."""
         self._write(variable, value, Variable.assign, Variable.scatter_update)
 
     def assign_add(self, variable: Variable, value: Any) -> None:
@@ -452,7 +452,7 @@ class Optimizer:
     def exclude_from_weight_decay(
         self, var_list: Iterable[Variable] | None = None, var_names: Iterable[str] | None = None
     ) -> None:
-        """Variables that do not decay: those in `var_list`, and those whose name has one of `var_names` in it.
+        """Exclude variables from weight decay: those in `var_list`, and those whose name matches one of `var_names`.
 
         raises ValueError once the optimizer is built
         """
@@ -469,7 +469,7 @@ class Optimizer:
 
     # ---- averages and scaling ---------------------------------------------------------------------------------------
 
-    def _average(self) -> None:
+    def _update_averages(self) -> None:
         step = self.iterations
         for v, average in zip(self._trainable_variables, self._averages):
             momentum = array.cast(step != 0, v.dtype) * self.ema_momentum  # the first average is the variable
@@ -480,7 +480,7 @@ class Optimizer:
                 v.assign(array.where(due, average.value(), v.value()))
 
     def finalize_variable_values(self, var_list: Sequence[Variable]) -> None:
-        """Set the variables to their averages, where `use_ema` keeps them; call it when training is over."""
+        """Set the variables to their averages, if `use_ema` is on; call it after training."""
         if not self.use_ema:
             return
         if len(var_list) != len(self._averages):
@@ -493,20 +493,20 @@ class Optimizer:
             v.assign(average)
 
     def scale_loss(self, loss: Any) -> Any:
-        """The loss times loss_scale_factor: what to differentiate, so that small gradients do not vanish."""
+        """Return the loss times loss_scale_factor, to differentiate without underflow of small gradients."""
         return loss if self.loss_scale_factor is None else loss * self.loss_scale_factor
 
     # ---- configuration ----------------------------------------------------------------------------------------------
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments as plain values; a function as learning rate stays itself."""
+        """Return the constructor's arguments as plain values; a function as learning rate is returned as is."""
         rate = self._learning_rate
         if isinstance(rate, LearningRateSchedule):
             rate = schedules.serialize(rate)
         elif isinstance(rate, Variable):
             rate = float(rate.numpy())
         config = {"name": self.name, "learning_rate": rate}
-        for key in Common.__annotations__:
+        for key in CommonArguments.__annotations__:
             config[key] = getattr(self, key)
         for key in self.hyperparameters:
             config[key] = getattr(self, key)
@@ -514,15 +514,15 @@ class Optimizer:
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Optimizer:
-        """A new optimizer, without state. custom_objects: schedule classes of yours by name."""
+        """Return a new optimizer, without state. custom_objects: user-defined schedule classes by name."""
         config = dict(config)
         if isinstance(config.get("learning_rate"), dict):
             config["learning_rate"] = schedules.deserialize(config["learning_rate"], custom_objects)
         return cls(**config)
 
 
-def _fresh_name(class_name: str) -> str:
-    """sgd, sgd_1, ...: the class's name in snake case, numbered from the second on."""
+def _unique_name(class_name: str) -> str:
+    """Return sgd, sgd_1, ...: the class's name in snake case, numbered from the second on."""
     spaced = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", class_name)
     base = re.sub(r"([a-z])([A-Z])", r"\1_\2", spaced).lower()
     count = _used_names[base]

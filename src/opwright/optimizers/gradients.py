@@ -1,9 +1,9 @@
-"""Gradients and hyperparameters on their way to an update.
+"""Prepare gradients and hyperparameters for an update.
 
 Lives here: `prepare` and the three ways to clip; `scalar`, a hyperparameter as a tensor, and the dtype of such scalars.
 Not here: the step itself (base.py).
 
-A gradient by rows (IndexedSlices) is merged first, so clipping sees what the dense gradient would show it.
+A gradient by rows (IndexedSlices) is merged first, so clipping is equivalent to that of the dense gradient.
 """
 
 from __future__ import annotations
@@ -21,18 +21,20 @@ from ..ops.lod_tensor import rows_of
 
 
 def scalar(value: Any, dtype: DType) -> Any:
-    """`value` in `dtype`: a tensor or variable by a cast, a Python number without a detour through float32."""
+    """Return `value` in `dtype`: tensors and variables are cast, Python numbers converted without an intermediate
+    float32.
+    """
     return array.cast(value, dtype) if hasattr(value, "dtype") else dispatch.to_tensor(value, dtype)
 
 
 def working_dtype(dtype: Any) -> DType:
-    """float32 for dtypes of 16 bits: in bfloat16 0.999 is 1, and step counts end at 256. Others: themselves."""
+    """Return float32 for 16-bit dtypes: in bfloat16 0.999 is 1, and step counts end at 256. Others unchanged."""
     dtype = as_dtype(dtype)
     return float32 if dtype.size < 4 else dtype
 
 
 def prepare(gradient: Any, variable: Variable, slices: bool) -> Any:
-    """Return a gradient as a tensor; or, if `slices`, IndexedSlices as such with each row once.
+    """Return a gradient as a tensor; or, if `slices`, IndexedSlices unchanged but with unique rows.
 
     raises InvalidArgumentError for sparse rows of a dense shape that is not the variable's
     """
@@ -54,7 +56,7 @@ def prepare(gradient: Any, variable: Variable, slices: bool) -> Any:
 
 
 def on_values(function: Callable[[Any], Any], gradient: Any) -> Any:
-    """function(gradient), or of the rows that are there; for functions that leave zeros zero."""
+    """Return function(gradient), applied to the present rows only; for functions that map zero to zero."""
     if isinstance(gradient, IndexedSlices):
         return IndexedSlices(function(gradient.values), gradient.indices, gradient.dense_shape)
     return function(gradient)
@@ -65,21 +67,27 @@ def _values(gradient: Any) -> Any:
 
 
 def clip_norm(gradient: Any, limit: float) -> Any:
-    """g * limit / max(|g|, limit), with the L2 norm."""
+    """Return g * limit / max(|g|, limit), with the L2 norm."""
     norm = math.sqrt(math.reduce_sum(math.square(_values(gradient))))
     return on_values(lambda g: g * limit / math.maximum(norm, limit), gradient)
 
 
 def clip_global_norm(grads: Sequence[Any], limit: float) -> list[Any]:
-    """g * limit / max(n, limit) for each, n the L2 norm of all together; NaN for all if n is not finite."""
+    """Return g * limit / max(n, limit) for each, n the L2 norm of all together; NaN for all if n is not finite."""
     squares = [math.reduce_sum(math.square(_values(g))) for g in grads]
-    found = {s.dtype for s in squares}
-    wide = squares[0].dtype if len(found) == 1 else dtypes.float64 if dtypes.float64 in found else dtypes.float32
+    dtypes_of_squares = {s.dtype for s in squares}
+    wide = (
+        squares[0].dtype
+        if len(dtypes_of_squares) == 1
+        else dtypes.float64
+        if dtypes.float64 in dtypes_of_squares
+        else dtypes.float32
+    )
     norm = math.sqrt(math.add_n([array.cast(s, wide) for s in squares]))
     scale = limit * math.minimum(1.0 / norm, 1.0 / limit) + (norm - norm)
     return [on_values(lambda x: x * array.cast(scale, x.dtype), g) for g in grads]
 
 
 def clip_value(gradient: Any, limit: float) -> Any:
-    """min(max(g, -limit), limit)."""
+    """Return min(max(g, -limit), limit)."""
     return on_values(lambda g: math.minimum(math.maximum(g, -limit), limit), gradient)

@@ -12,7 +12,7 @@ from typing import Any, Unpack
 
 from ..core.dtypes import DType
 from ..eager.variable import Variable
-from .base import Common, Optimizer
+from .base import CommonArguments, Optimizer
 from .gradients import scalar
 
 
@@ -31,7 +31,11 @@ class SGD(Optimizer):
     hyperparameters = ("momentum", "nesterov")
 
     def __init__(
-        self, learning_rate: Any = 0.01, momentum: float = 0.0, nesterov: bool = False, **common: Unpack[Common]
+        self,
+        learning_rate: Any = 0.01,
+        momentum: float = 0.0,
+        nesterov: bool = False,
+        **common: Unpack[CommonArguments],
     ) -> None:
         super().__init__(learning_rate, **common)
         if not isinstance(momentum, float) or not 0 <= momentum <= 1:
@@ -48,7 +52,7 @@ class SGD(Optimizer):
             self.momentums = self.add_optimizer_variables(variables, "momentum")
 
     def takes_slices(self) -> bool:
-        """Rows are updated by rows; with momentum, those without gradient move on by theirs."""
+        """Rows are updated individually; with momentum, rows without gradient still move by theirs."""
         return True
 
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
@@ -76,7 +80,7 @@ class Lion(Optimizer):
     hyperparameters = ("beta_1", "beta_2")
 
     def __init__(
-        self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.99, **common: Unpack[Common]
+        self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.99, **common: Unpack[CommonArguments]
     ) -> None:
         super().__init__(learning_rate, **common)
         if not 0 < beta_1 <= 1:
@@ -99,13 +103,13 @@ class Lion(Optimizer):
         return scalar(learning_rate, dtype), beta_1, 1.0 - beta_1, beta_2, 1.0 - beta_2
 
     def takes_slices(self) -> bool:
-        """Rows without gradient move on by their momentum."""
+        """Rows without gradient still move by their momentum."""
         return True
 
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
         """See the class."""
         slot = self._momentums[self._get_variable_index(variable)]
-        self.update_by("lion", gradient, variable, (slot,), self._once(variable.dtype, self._terms, learning_rate))
+        self.update_by("lion", gradient, variable, (slot,), self._per_dtype(variable.dtype, self._terms, learning_rate))
 
 
 class RMSprop(Optimizer):
@@ -128,7 +132,7 @@ class RMSprop(Optimizer):
         momentum: float = 0.0,
         epsilon: float = 1e-7,
         centered: bool = False,
-        **common: Unpack[Common],
+        **common: Unpack[CommonArguments],
     ) -> None:
         super().__init__(learning_rate, **common)
         self.rho, self.momentum, self.epsilon, self.centered = rho, momentum, epsilon, centered
@@ -148,7 +152,7 @@ class RMSprop(Optimizer):
             self._average_gradients = self.add_optimizer_variables(variables, "average_gradient")
 
     def takes_slices(self) -> bool:
-        """Of rows without gradient the means decay; only momentum moves them."""
+        """The means of rows without gradient decay; only momentum moves such rows."""
         return True
 
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
@@ -179,7 +183,7 @@ class Adadelta(Optimizer):
     hyperparameters = ("rho", "epsilon")
 
     def __init__(
-        self, learning_rate: Any = 0.001, rho: float = 0.95, epsilon: float = 1e-7, **common: Unpack[Common]
+        self, learning_rate: Any = 0.001, rho: float = 0.95, epsilon: float = 1e-7, **common: Unpack[CommonArguments]
     ) -> None:
         super().__init__(learning_rate, **common)
         self.rho, self.epsilon = rho, epsilon
@@ -196,7 +200,7 @@ class Adadelta(Optimizer):
         )
 
     def takes_slices(self) -> bool:
-        """Of rows without gradient the means decay; only momentum moves them."""
+        """The means of rows without gradient decay; only momentum moves such rows."""
         return True
 
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
@@ -226,7 +230,7 @@ class Adagrad(Optimizer):
         learning_rate: Any = 0.001,
         initial_accumulator_value: float = 0.1,
         epsilon: float = 1e-7,
-        **common: Unpack[Common],
+        **common: Unpack[CommonArguments],
     ) -> None:
         super().__init__(learning_rate, **common)
         self.initial_accumulator_value, self.epsilon = initial_accumulator_value, epsilon
@@ -240,7 +244,7 @@ class Adagrad(Optimizer):
         self._accumulators = self.add_optimizer_variables(variables, "accumulator", self.initial_accumulator_value)
 
     def takes_slices(self) -> bool:
-        """A row without gradient keeps its sum and its value."""
+        """A row without gradient is unchanged, and so is its sum."""
         return True
 
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
@@ -282,7 +286,7 @@ class Ftrl(Optimizer):
         l2_regularization_strength: float = 0.0,
         l2_shrinkage_regularization_strength: float = 0.0,
         beta: float = 0.0,
-        **common: Unpack[Common],
+        **common: Unpack[CommonArguments],
     ) -> None:
         super().__init__(learning_rate, **common)
         if learning_rate_power > 0:
@@ -312,7 +316,7 @@ class Ftrl(Optimizer):
         )
 
     def takes_slices(self) -> bool:
-        """Rows without gradient are set from their z and n, as the dense gradient sets them."""
+        """Rows without gradient are recomputed from their z and n, as by the dense gradient."""
         return True
 
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:

@@ -17,18 +17,18 @@ from .gradients import scalar
 
 
 class LearningRateSchedule:
-    """Base of all schedules: define `__call__(step)`, and name the constructor's arguments in `arguments`."""
+    """Base of all schedules: define `__call__(step)`, and list the constructor's arguments in `arguments`."""
 
     arguments: ClassVar[tuple[str, ...]] = ()
 
     def __call__(self, step: Any) -> Any:
-        """The learning rate at a step."""
+        """Return the learning rate at a step."""
         raise NotImplementedError(
             f"Learning rate schedule '{type(self).__name__}' must override `__call__(self, step)`."
         )
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         if not self.arguments:
             raise NotImplementedError(
                 f"Learning rate schedule '{type(self).__name__}' must override `get_config()` in "
@@ -38,11 +38,11 @@ class LearningRateSchedule:
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> LearningRateSchedule:
-        """The schedule that `get_config` describes."""
+        """Return the schedule described by `get_config`."""
         return cls(**config)
 
     def _start(self, step: Any) -> tuple[Any, Any]:
-        """The initial learning rate, and the step in its dtype."""
+        """Return the initial learning rate, and the step in its dtype."""
         first = dispatch.to_tensor(self.initial_learning_rate)  # type: ignore[attr-defined]
         return first, scalar(step, first.dtype)
 
@@ -269,17 +269,17 @@ SCHEDULES: dict[str, type[LearningRateSchedule]] = {
 
 
 def serialize(learning_rate_schedule: LearningRateSchedule) -> dict[str, Any]:
-    """A schedule as a dictionary of its class's name and its configuration, ready for JSON."""
+    """Return a schedule as a dictionary of its class name and its configuration, ready for JSON."""
     return {"class_name": type(learning_rate_schedule).__name__, "config": learning_rate_schedule.get_config()}
 
 
 def deserialize(config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Any:
-    """The schedule that `serialize` described. custom_objects: classes of yours by name.
+    """Return the schedule described by `serialize`. custom_objects: user-defined classes by name.
 
-    raises ValueError for a class that is not known
+    raises ValueError for an unknown class
     """
-    known = {**SCHEDULES, **(custom_objects or {})}
+    classes = {**SCHEDULES, **(custom_objects or {})}
     name = config.get("class_name")
-    if name not in known:
-        raise ValueError(f"Unknown schedule {name!r}; known are {', '.join(known)}. Give others in `custom_objects`")
-    return known[name].from_config(config.get("config", {}))
+    if name not in classes:
+        raise ValueError(f"Unknown schedule {name!r}; known are {', '.join(classes)}. Pass others in `custom_objects`")
+    return classes[name].from_config(config.get("config", {}))

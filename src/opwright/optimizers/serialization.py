@@ -1,6 +1,6 @@
 """Optimizers by name and from dictionaries.
 
-Lives here: `get`, `serialize`, `deserialize`.  Not here: what is in a configuration (base.py).
+Lives here: `get`, `serialize`, `deserialize`.  Not here: the contents of a configuration (base.py).
 """
 
 from __future__ import annotations
@@ -17,27 +17,28 @@ OPTIMIZERS: dict[str, type[Optimizer]] = {
 
 
 def serialize(optimizer: Optimizer) -> dict[str, Any]:
-    """An optimizer as a dictionary of its class's name and its configuration."""
+    """Return an optimizer as a dictionary of its class name and its configuration."""
     return {"class_name": type(optimizer).__name__, "config": optimizer.get_config()}
 
 
 def deserialize(config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Optimizer:
-    """The optimizer that `serialize` described; names in any case. custom_objects: classes of yours by name.
+    """Return the optimizer described by `serialize`'s result; names in any case. custom_objects: user-defined classes
+    by name.
 
-    raises ValueError for a class that is not known
+    raises ValueError for an unknown class
     """
-    known = {**OPTIMIZERS, **{name.lower(): c for name, c in (custom_objects or {}).items()}}
+    classes = {**OPTIMIZERS, **{name.lower(): c for name, c in (custom_objects or {}).items()}}
     name = config["class_name"]
-    if name.lower() not in known:
+    if name.lower() not in classes:
         raise ValueError(
-            f"Unknown optimizer {name!r}; known are {', '.join(c.__name__ for c in known.values())}. "
-            "Give others in `custom_objects`"
+            f"Unknown optimizer {name!r}; known are {', '.join(c.__name__ for c in classes.values())}. "
+            "Pass others in `custom_objects`"
         )
-    return known[name.lower()].from_config(config.get("config", {}), custom_objects)
+    return classes[name.lower()].from_config(config.get("config", {}), custom_objects)
 
 
 def get(identifier: Any) -> Optimizer | None:
-    """An optimizer for a name, a dictionary, an optimizer (itself) or None (None)."""
+    """Return an optimizer for a name, a dictionary, an optimizer (itself) or None (None)."""
     if identifier is None or isinstance(identifier, Optimizer):
         return identifier
     if isinstance(identifier, dict):

@@ -1,9 +1,9 @@
-"""Other interpreters that `opwright bench --vs` times on the same inputs, in processes of their own.
+"""Time other interpreters for `opwright bench --vs`, on the same inputs, in separate processes.
 
-Lives here: running them, the words for what they cannot run.  Not here: our own figures, tables (benchmark.py).
+Lives here: running them, errors for models that they cannot run.  Not here: our own figures, tables (benchmark.py).
 
-The official interpreter comes first. It takes no custom operators but its own from Python; where it lacks one the run
-time's CompiledModel is tried, which is given the kernels that run here (lite/litert).
+The official interpreter is tried first. From Python it accepts only its own custom operators; if it lacks one, the run
+time's CompiledModel is tried, with the kernels that run here registered (lite/litert).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import numpy as np
 from ..lite.format.runtime_requirements import requirements
 from .report import BadFile
 
-RIVALS = {"litert": "ai_edge_litert.interpreter"}
-"""The modules of other interpreters, which a process of its own imports where they are installed."""
+BASELINES = {"litert": "ai_edge_litert.interpreter"}
+"""The modules of other interpreters, imported in a separate process if installed."""
 
 _INTERPRETER = """
 import importlib, json, sys, time
@@ -87,8 +87,8 @@ print(json.dumps(seconds | {"native": model.native_nodes}))
 
 
 @dataclass(frozen=True)
-class Timed:
-    """What a rival took: seconds of each load, allocation and run; how: by which of its interfaces."""
+class BaselineTimes:
+    """A baseline's times: seconds of each load, allocation and run; how: the interface used."""
 
     load: Sequence[float]
     allocate: Sequence[float]
@@ -96,8 +96,8 @@ class Timed:
     how: str
 
 
-def timed(
-    rival: str,
+def time_baseline(
+    baseline: str,
     path: str,
     model: Any,
     interpreter: Any,
@@ -107,18 +107,18 @@ def timed(
     runs: int,
     loads: int,
     customs: Sequence[str],
-) -> Timed:
-    """Time a rival on the inputs that our interpreter has. customs: as `custom_operators` takes them.
+) -> BaselineTimes:
+    """Time a baseline on the inputs that our interpreter has. customs: as for `custom_operators`.
 
-    raises BadFile where it is not installed or cannot run the model, with the operators that it lacks
+    raises BadFile if it is not installed or cannot run the model, with the operators that it lacks
     """
     with tempfile.TemporaryDirectory() as folder:
         files = []
         for i, detail in enumerate(interpreter.get_input_details()):
             files.append(str(Path(folder) / f"{i}.npy"))
             np.save(files[-1], interpreter.get_tensor(detail["index"]))
-        asked = {
-            "module": RIVALS[rival],
+        request = {
+            "module": BASELINES[baseline],
             "model": path,
             "threads": threads,
             "warmups": warmups,
@@ -128,20 +128,20 @@ def timed(
             "customs": list(customs),
             "signature": _signature(model),
         }
-        found, said = _one(_INTERPRETER, asked)
-        lacks = [n.operator for n in requirements(model) if n.custom and n.operator in said]
-        if found is None and lacks:
-            names = ", ".join(dict.fromkeys(lacks))
-            found, said = _one(_COMPILED_MODEL, asked)
-            if found is None:
-                raise BadFile(f"{path}: {rival} has no custom operator {names}, and cannot be given it: {said}")
-            given = found["native"]
-            how = f"CompiledModel, given {names}: {sum(given.values())} of {len(given)} nodes as native code"
-            return Timed(found["load"], found["allocate"], found["runs"], how)
-    if found is None:
-        advice = "; pip install ai-edge-litert" if "ModuleNotFoundError" in said else ""
-        raise BadFile(f"{path}: {rival} cannot run it: {said}{advice}")
-    return Timed(found["load"], found["allocate"], found["runs"], "Interpreter")
+        times, message = _run_script(_INTERPRETER, request)
+        missing = [n.operator for n in requirements(model) if n.custom and n.operator in message]
+        if times is None and missing:
+            names = ", ".join(dict.fromkeys(missing))
+            times, message = _run_script(_COMPILED_MODEL, request)
+            if times is None:
+                raise BadFile(f"{path}: {baseline} has no custom operator {names}, and cannot be given it: {message}")
+            is_native = times["native"].values()
+            how = f"CompiledModel, given {names}: {sum(is_native)} of {len(is_native)} nodes as native code"
+            return BaselineTimes(times["load"], times["allocate"], times["runs"], how)
+    if times is None:
+        advice = "; pip install ai-edge-litert" if "ModuleNotFoundError" in message else ""
+        raise BadFile(f"{path}: {baseline} cannot run it: {message}{advice}")
+    return BaselineTimes(times["load"], times["allocate"], times["runs"], "Interpreter")
 
 
 def _signature(model: Any) -> str | None:
@@ -149,17 +149,17 @@ def _signature(model: Any) -> str | None:
     return keys[0] if keys else None
 
 
-def _one(script: str, asked: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
-    """What a process found; None and its last word where it failed."""
-    command = [sys.executable, "-c", script, json.dumps(asked)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        return None, _last_word(done.stderr) or f"it ended with status {done.returncode}"
-    return json.loads(done.stdout.strip().splitlines()[-1]), ""
+def _run_script(script: str, request: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
+    """Return the result of a script; None and its error message if it failed."""
+    command = [sys.executable, "-c", script, json.dumps(request)]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode:
+        return None, _last_error(process.stderr) or f"it ended with status {process.returncode}"
+    return json.loads(process.stdout.strip().splitlines()[-1]), ""
 
 
-def _last_word(stderr: str) -> str:
-    """The error that a traceback ends with, on one line."""
+def _last_error(stderr: str) -> str:
+    """Return the error at the end of a traceback, on one line."""
     lines = stderr.strip().splitlines()
-    begins = [i for i, line in enumerate(lines) if line and not line[0].isspace() and "Error" in line.split(":")[0]]
-    return " ".join(" ".join(lines[begins[-1] if begins else -1 :]).split())
+    starts = [i for i, line in enumerate(lines) if line and not line[0].isspace() and "Error" in line.split(":")[0]]
+    return " ".join(" ".join(lines[starts[-1] if starts else -1 :]).split())

@@ -17,7 +17,7 @@ from rich.progress import track
 from rich.table import Table
 
 from .. import lite
-from .baselines import timed
+from .baselines import time_baseline
 from .custom_arguments import operators_for
 from .inspection import read_model
 from .model_runner import feed
@@ -25,19 +25,20 @@ from .profiles import html_page, print_profile
 from .report import notes, out, print_json, write_file
 
 LOADS = 5
-COMPILATIONS = 8  # at most so many waits: what cannot be compiled is planned anew without it
+MAX_COMPILATION_WAITS = 8  # a partition that cannot be compiled is planned again, so waits are bounded
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a person asked for. inputs, shapes: as `feed` takes them; rival: whose interpreter runs it, too; customs: as
-    `custom_operators` takes them."""
+    """The options of the command. inputs, shapes: as for `feed`; baseline: another interpreter to time; customs: as for
+    `custom_operators`.
+    """
 
     runs: int = 200
     warmup: int | None = None
     threads: int = 1
     by_operator: bool = False
-    rival: str | None = None
+    baseline: str | None = None
     page: str | None = None
     inputs: Sequence[str] = ()
     shapes: Sequence[str] = ()
@@ -46,13 +47,13 @@ class Settings:
 
     @property
     def warmups(self) -> int:
-        """Runs before those that are timed: by default a twentieth of them, at least 3."""
+        """The number of runs before the timed ones: by default a twentieth of them, at least 3."""
         return max(3, self.runs // 20) if self.warmup is None else self.warmup
 
 
 def bench_model(path: str, settings: Settings, as_json: bool) -> None:
-    """Time loading, allocation and runs; print it, and write the page where one is asked for. Raises BadFile."""
-    model = read_model(path)  # a bad file is told of as such
+    """Time loading, allocation and runs; print the figures, and write the page if requested. Raises BadFile."""
+    model = read_model(path)  # reports an invalid file
     custom_ops = operators_for(model, settings.customs)
     loads, allocations = [], []
     for _ in range(LOADS):
@@ -63,31 +64,30 @@ def bench_model(path: str, settings: Settings, as_json: bool) -> None:
         loads.append(middle - start)
         allocations.append(time.perf_counter() - middle)
     feed(interpreter, model, settings.inputs, settings.seed, settings.shapes)
-    _settle(interpreter)
+    _wait_for_compilation(interpreter)
     for _ in range(settings.warmups):
         interpreter.invoke()
-    times = _timed(interpreter.invoke, settings.runs)
+    times = _measure(interpreter.invoke, settings.runs)
     figures = {"load": float(np.median(loads)), "allocate": float(np.median(allocations)), **_figures(times)}
-    wanted = settings.by_operator or settings.page is not None
-    profile = interpreter.profile(max(10, settings.runs // 10), memory=True) if wanted else None
-    rival, how = _rival(path, model, interpreter, settings) if settings.rival else (None, "")
+    needs_profile = settings.by_operator or settings.page is not None
+    profile = interpreter.profile(max(10, settings.runs // 10), memory=True) if needs_profile else None
+    baseline, how = _baseline_figures(path, model, interpreter, settings) if settings.baseline else (None, "")
     if settings.page is not None and profile is not None:
         write_file(settings.page, html_page(path, figures, profile).encode())
         notes().print(f"page: {settings.page}")
     if as_json:
-        print_json(_document(path, settings, figures, profile, rival, how))
+        print_json(_document(path, settings, figures, profile, baseline, how))
         return
-    out().print(_table(path, figures, rival, settings.rival))
+    out().print(_table(path, figures, baseline, settings.baseline))
     if how:
-        notes().print(f"{settings.rival}: {how}")
+        notes().print(f"{settings.baseline}: {how}")
     if profile is not None and settings.by_operator:
         print_profile(profile, [s.name or "" for s in model.subgraphs])
 
 
-def _settle(interpreter: lite.Interpreter) -> None:
-    """Run it until nothing is compiled for it in the background any more: what is timed is a model in use, and not how
-    far the compiler happened to be."""
-    for _ in range(COMPILATIONS):
+def _wait_for_compilation(interpreter: lite.Interpreter) -> None:
+    """Run until background compilation has finished, to time the steady state."""
+    for _ in range(MAX_COMPILATION_WAITS):
         interpreter.invoke()
         compiling = [t for t in threading.enumerate() if t.name == "opwright-compiler"]
         if not compiling:
@@ -96,7 +96,7 @@ def _settle(interpreter: lite.Interpreter) -> None:
             thread.join()
 
 
-def _timed(invoke: Callable[[], Any], runs: int) -> list[float]:
+def _measure(invoke: Callable[[], Any], runs: int) -> list[float]:
     times = []
     for _ in track(range(runs), "running", console=notes(), transient=True, disable=not notes().is_terminal):
         start = time.perf_counter()
@@ -106,7 +106,7 @@ def _timed(invoke: Callable[[], Any], runs: int) -> list[float]:
 
 
 def _figures(times: Sequence[float]) -> dict[str, float]:
-    """Seconds of runs, in the order they were taken."""
+    """Return statistics of the runs' seconds, in the order of the runs."""
     return {
         "invoke_first": times[0],
         "invoke_median": float(np.median(times)),
@@ -118,10 +118,12 @@ def _figures(times: Sequence[float]) -> dict[str, float]:
     }
 
 
-def _rival(path: str, model: Any, interpreter: lite.Interpreter, settings: Settings) -> tuple[dict[str, float], str]:
-    """The same figures of another interpreter, on the same inputs, and by which interface of it. Raises BadFile."""
-    found = timed(
-        settings.rival or "",
+def _baseline_figures(
+    path: str, model: Any, interpreter: lite.Interpreter, settings: Settings
+) -> tuple[dict[str, float], str]:
+    """Return the same figures of another interpreter on the same inputs, and its interface. Raises BadFile."""
+    times = time_baseline(
+        settings.baseline or "",
         path,
         model,
         interpreter,
@@ -132,18 +134,18 @@ def _rival(path: str, model: Any, interpreter: lite.Interpreter, settings: Setti
         customs=settings.customs,
     )
     figures = {
-        "load": float(np.median(found.load)),
-        "allocate": float(np.median(found.allocate)),
-        **_figures(found.runs),
+        "load": float(np.median(times.load)),
+        "allocate": float(np.median(times.allocate)),
+        **_figures(times.runs),
     }
-    return figures, found.how
+    return figures, times.how
 
 
 def _document(
-    path: str, settings: Settings, figures: dict[str, float], profile: Any, rival: Any, how: str
+    path: str, settings: Settings, figures: dict[str, float], profile: Any, baseline: Any, how: str
 ) -> dict[str, Any]:
-    """As one JSON document."""
-    found = {
+    """Return the figures as one JSON document."""
+    document = {
         "file": path,
         "runs": settings.runs,
         "threads": settings.threads,
@@ -154,19 +156,19 @@ def _document(
         "subgraphs": {},
     }
     if profile is not None:
-        found |= {"bytes": profile.footprint._asdict(), "nodes": list(profile), "operators": profile.operators()}
-        found["subgraphs"] = {
+        document |= {"bytes": profile.footprint._asdict(), "nodes": list(profile), "operators": profile.operators()}
+        document["subgraphs"] = {
             i: {"nodes": rows, "operators": profile.operators(i)} for i, rows in profile.called.items()
         }
-    if rival is not None:
-        found[settings.rival or ""] = rival
-        found["vs"] = {"name": settings.rival, "by": how}
-    return found
+    if baseline is not None:
+        document[settings.baseline or ""] = baseline
+        document["vs"] = {"name": settings.baseline, "by": how}
+    return document
 
 
-def _table(path: str, figures: dict[str, float], rival: dict[str, float] | None, name: str | None) -> Table:
-    table = Table("", "time", *([str(name), f"{name} / ours"] if rival else []), title=path)
+def _table(path: str, figures: dict[str, float], baseline: dict[str, float] | None, name: str | None) -> Table:
+    table = Table("", "time", *([str(name), f"{name} / ours"] if baseline else []), title=path)
     for label, seconds in figures.items():
-        cells = [] if rival is None else [f"{rival[label] * 1e6:.1f} us", f"{rival[label] / seconds:.2f}"]
+        cells = [] if baseline is None else [f"{baseline[label] * 1e6:.1f} us", f"{baseline[label] / seconds:.2f}"]
         table.add_row(label.replace("_", " "), f"{seconds * 1e6:.1f} us", *cells)
     return table

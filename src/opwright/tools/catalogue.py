@@ -1,13 +1,14 @@
-"""`opwright op ...`: the operators, for people and for programs: the catalogue and the builtins of `.tflite` files.
+"""`opwright op ...`: reports on operators: the catalogue and the builtins of `.tflite` files.
 
-Lives here: the reports.
-Not here: the catalogue (ops/), the comparison (ops/specification.py), rules of versions (lite/format/versions.py).
+Lives here: the reports. Not here: the catalogue (ops/), the comparison (ops/specification.py), rules of versions
+(lite/format/versions.py).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,12 @@ from .report import BadFile, notes, out, print_json
 
 
 def is_builtin(name: str) -> bool:
-    """Whether the format has a builtin operator of that name."""
+    """Return whether the format has a builtin operator of that name."""
     return name in schema.BuiltinOperator.__members__ and "special" not in versions.facts(name)
 
 
 def show_builtin(name: str, as_json: bool) -> None:
-    """Print all of one builtin operator, whether it is implemented here or not."""
+    """Print the details of one builtin operator, implemented here or not."""
     facts = _builtin_facts(name)
     if as_json:
         print_json({name: facts})
@@ -69,7 +70,7 @@ def _builtin_facts(name: str) -> dict[str, Any]:
     when: dict[int, list[str]] = {row.get("default", 1): ["otherwise"]}
     for version, condition in reversed(row.get("rules", ())):
         when.setdefault(version, []).insert(0, conditions.describe(condition))
-    known = sorted({*map(int, row.get("min_runtime", {})), *when})
+    known_versions = sorted({*map(int, row.get("min_runtime", {})), *when})
     return {
         "code": row["code"],
         "here": lite_ops.get(name).versions if name in lite_ops.list_names() else None,
@@ -84,7 +85,8 @@ def _builtin_facts(name: str) -> dict[str, Any]:
             for f in fields
         ],
         "versions": [
-            {"version": v, "min_runtime": versions.min_runtime(name, v), "when": when.get(v, [])} for v in known
+            {"version": v, "min_runtime": versions.min_runtime(name, v), "when": when.get(v, [])}
+            for v in known_versions
         ],
     }
 
@@ -95,44 +97,44 @@ def _default(field: schema.SchemaField) -> Any:
     return field.default
 
 
-LONGEST_FORMULA = 70
+MAX_FORMULA_LENGTH = 70
 
 
 def list_operators(pattern: str, as_json: bool) -> None:
-    """Names, versions and formulas: of the catalogue, and of what installed packages add."""
-    found = {n: s for n, s in ops.spec().items() if pattern.lower() in n.lower()}
-    found |= _from_packages(pattern, found)
+    """Print names, versions and formulas: of the catalogue and of installed packages."""
+    specs = {n: s for n, s in ops.spec().items() if pattern.lower() in n.lower()}
+    specs |= _from_packages(pattern, specs)
     if as_json:
-        print_json(found)
+        print_json(specs)
         return
     table = Table("operator", "version", "inputs", "attributes", "formula")
-    for name, spec in found.items():
+    for name, spec in specs.items():
         formula = " ".join(ops.get(name).formula.split())
-        if len(formula) > LONGEST_FORMULA:
-            formula = formula[: LONGEST_FORMULA - 3] + "..."
+        if len(formula) > MAX_FORMULA_LENGTH:
+            formula = formula[: MAX_FORMULA_LENGTH - 3] + "..."
         inputs, attributes = (", ".join(part["name"] for part in spec[key]) for key in ("inputs", "attrs"))
         table.add_row(name, str(spec["version"]), inputs, attributes, formula)
     out().print(table)
-    notes().print(f"{len(found)} operators")
+    notes().print(f"{len(specs)} operators")
 
 
-def _from_packages(pattern: str, known: Any) -> dict[str, Any]:
-    """The specifications of operators that installed packages add; of what is no operator, or is none now, a note."""
-    found: dict[str, Any] = {}
+def _from_packages(pattern: str, catalogue: Any) -> dict[str, Any]:
+    """Return the specifications of operators that installed packages add; report entries that are not operators."""
+    specs: dict[str, Any] = {}
     for name in installed.entries():
-        if pattern.lower() not in name.lower() or name in known:
+        if pattern.lower() not in name.lower() or name in catalogue:
             continue
         op = registry.from_package(name)
         if hasattr(op, "attr_defs"):
-            (found[name],) = ops.spec([op]).values()
+            (specs[name],) = ops.spec([op]).values()
         elif op is not None:
             package = installed.load(name)[0].entry.package
             notes().print(f"{name} of {package} is a registration, which runs in lite.Interpreter alone")
-    return found
+    return specs
 
 
 def show_operator(name: str, as_json: bool) -> bool:
-    """All of one operator. False if there is none of that name."""
+    """Print the details of one operator. False if there is none of that name."""
     try:
         op = ops.get(name)
     except KeyError as error:
@@ -161,11 +163,11 @@ def show_operator(name: str, as_json: bool) -> bool:
         dtype = f"dtype like {o.like}" if o.like else o.dtype.name if o.dtype else "dtype by inference"
         table.add_row("output", o.name, dtype)
     console.print(table)
-    console.print("; ".join(_facts(op)))
+    console.print("; ".join(_properties(op)))
     return True
 
 
-def _facts(op: Any) -> list[str]:
+def _properties(op: Any) -> list[str]:
     if op.gradient_rule:
         gradient = "has a gradient"
     else:
@@ -176,60 +178,58 @@ def _facts(op: Any) -> list[str]:
 
 
 def print_spec(names: tuple[str, ...], files: tuple[str, ...]) -> None:
-    """A specification as JSON, with the number of its format: of the catalogue, of some operators, or of users'."""
-    made = [op for path in files for op in operators_in(path)]
+    """Print a specification as JSON, with its format number: of the catalogue, of some operators, or of users'."""
+    defined = [op for path in files for op in operators_in(path)]
     try:
-        chosen = [*names, *made] if names or made else None
-        found = specification.document(ops.spec(chosen))
+        selected = [*names, *defined] if names or defined else None
+        document = specification.document(ops.spec(selected))
     except KeyError as error:
         raise BadFile(str(error.args[0])) from None
-    click.echo(json.dumps(found, indent=1, allow_nan=False))
+    click.echo(json.dumps(document, indent=1, allow_nan=False))
 
 
 def operators_in(path: str) -> list[Any]:
-    """The operators that a Python file defines, in order. Raises BadFile where it has none or cannot be run."""
+    """Return the operators that a Python file defines, in order. Raises BadFile if it has none or fails."""
     before = registry.users()
     names_in(path)
-    found = [op for name, op in registry.users().items() if before.get(name) is not op]
-    if not found:
+    operators = [op for name, op in registry.users().items() if before.get(name) is not op]
+    if not operators:
         raise BadFile(f"{path} defines no operator with @ow.operator")
-    return found
+    return operators
 
 
 def names_in(path: str) -> dict[str, Any]:
-    """What a Python file defines, by name. Raises BadFile where it cannot be run."""
-    import runpy
-
+    """Return the names that a Python file defines. Raises BadFile if it fails."""
     if not Path(path).is_file():
         raise BadFile(f"{path}: no such file")
     try:
         return runpy.run_path(path)
-    except (Exception, SystemExit) as error:  # it is the user's program: whatever it does
+    except (Exception, SystemExit) as error:  # the user's program may raise any error
         raise BadFile(f"{path} cannot be run: {type(error).__name__}: {error}") from error
 
 
-def _no_constant(word: str) -> Any:
+def _reject_constant(word: str) -> Any:
     raise ValueError(f"{word} is no JSON")
 
 
-def _read(path: str) -> Any:
-    """The operators of a specification's file. Raises BadFile whatever is wrong with it."""
+def _read_specification(path: str) -> Any:
+    """Return the operators of a specification file. Raises BadFile for an invalid file."""
     try:
-        found = json.loads(Path(path).read_text("utf-8"), parse_constant=_no_constant)
-        return specification.operators_of(found, path)
+        document = json.loads(Path(path).read_text("utf-8"), parse_constant=_reject_constant)
+        return specification.operators_of(document, path)
     except OSError as error:
         raise BadFile(f"{path}: {error.strerror}") from error
     except OpError as error:
         raise BadFile(f"{error}\nnot a catalogue as `opwright op spec` writes it") from error
-    except (ValueError, RecursionError, MemoryError) as error:  # JSON's and UTF-8's errors are ValueErrors
+    except (ValueError, RecursionError, MemoryError) as error:  # errors of JSON and UTF-8 are ValueErrors
         raise BadFile(f"{path}: not a catalogue as `opwright op spec` writes it: {error}") from error
 
 
 def print_compatibility(old: str, new: str | None, strict: bool, as_json: bool) -> bool:
-    """Each change, by operator and part; True if all are allowed. strict: if there is none."""
-    before = _read(old)
+    """Print each change, by operator and part; True if all are allowed. strict: if there is none."""
+    before = _read_specification(old)
     try:
-        changes = ops.compatibility(before, _installed(before) if new is None else _read(new))
+        changes = ops.compatibility(before, _installed(before) if new is None else _read_specification(new))
     except RecursionError:
         raise BadFile(f"{old}: values nested too deeply") from None
     if as_json:
@@ -251,6 +251,6 @@ def print_compatibility(old: str, new: str | None, strict: bool, as_json: bool) 
 
 
 def _installed(before: Any) -> Any:
-    """The catalogue of this installation; of the old file's operators alone, where it has none of the catalogue's."""
+    """Return the installed catalogue; or users' operators, if the old file has none of the catalogue's."""
     catalogue = ops.spec()
     return catalogue if not before or before.keys() & catalogue.keys() else ops.spec(users=True)

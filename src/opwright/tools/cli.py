@@ -1,8 +1,8 @@
 """The command line: `opwright COMMAND`.
 
-Lives here: commands, their options, exit codes.  Not here: what they do (the other modules, imported when called).
+Lives here: commands, their options, exit codes.  Not here: their work (the other modules, imported when called).
 
-Exit codes: 0 all well; 1 a check failed or a model does not run; 2 wrong usage; 3 a file cannot be read or written.
+Exit codes: 0 success; 1 a check failed or a model does not run; 2 wrong usage; 3 a file cannot be read or written.
 Results go to stdout, notes and progress to stderr.
 """
 
@@ -39,13 +39,13 @@ class _Group(click.Group):
         except OSError as error:
             if error.errno != errno.ENOSPC or error.filename is not None:
                 raise
-            click.echo(f"opwright: what was found cannot be written: {error.strerror}", err=True)
-            sys.stdout = None  # what it still holds cannot be written at the end either
+            click.echo(f"opwright: the result cannot be written: {error.strerror}", err=True)
+            sys.stdout = None  # its buffer cannot be flushed at exit either
             ctx.exit(EXIT_BAD_FILE)
 
 
 def _examples(*lines: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Two examples at the end of a command's help."""
+    """Append examples to a command's help."""
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         text = cleandoc(command.__doc__ or "")
@@ -87,7 +87,7 @@ def demo(out: str, steps: int, as_json: bool) -> None:
 @cli.command()
 @_model
 @_json
-@click.option("--short", is_flag=True, help="Of a .tflite file's tensors show inputs and outputs alone.")
+@click.option("--short", is_flag=True, help="Show only inputs and outputs of a .tflite file's tensors.")
 @click.option(
     "--width",
     type=click.IntRange(min=0),
@@ -97,9 +97,9 @@ def demo(out: str, steps: int, as_json: bool) -> None:
 )
 @_examples("opwright inspect model.tflite --short", "opwright inspect saved_model_folder --json")
 def inspect(model: str, as_json: bool, short: bool, width: int | None) -> None:
-    """What is in a file: .tflite (signatures, operators with versions, tensors, metadata), saved model, checkpoint.
+    """Show the contents of a file: .tflite (signatures, operators, tensors, metadata), saved model, checkpoint.
 
-    A saved model is a folder; of it signatures, functions and variables are shown.
+    For a saved model, which is a folder, signatures, functions and variables are shown.
     """
     from .inspection import inspect_saved, is_saved
 
@@ -156,7 +156,7 @@ def convert(saved: str, output: str, quantize: str | None, data: str | None, **s
     \b
     Exit codes:
       0  written
-      1  the model cannot be converted so: each operator in the way is named, with its lines
+      1  the model cannot be converted: each unsupported operator is named, with its lines
       2  wrong usage
       3  a file cannot be read or written
     """
@@ -186,19 +186,19 @@ _custom = click.option(
 @_json
 @_examples("opwright check model.tflite --runtime 2.8", "opwright check model.tflite --custom my_operators.py --json")
 def check(model: str, runtime: str | None, customs: tuple[str, ...], strict: bool, as_json: bool) -> None:
-    """Verify a .tflite file and say which operators and versions it needs and who has them.
+    """Verify a .tflite file and report the operators and versions that it needs, and which run times have them.
 
-    For --runtime every node that this run time does not have is named, a line a cause, by what the node needs and not
-    by the version in the file alone. Warnings are about versions in the file that are not those its nodes need, and
-    about its metadata.
+    With --runtime every unsupported node is named, one line per cause, by the node's needs and not only by the version
+    in the file. Warnings are about versions in the file that differ from the needs of its nodes, and about its
+    metadata.
 
     \b
     Exit codes:
-      0  it runs here, and on the run time that is asked about
-      1  a builtin operator or version is missing here or there; with --runtime, a custom operator that this run time
-         does not have and --custom does not bring; with --custom, one that it does not bring
+      0  it runs here, and on the run time of --runtime
+      1  a builtin operator or version is missing here or there; with --runtime, a custom operator that neither this
+         run time nor --custom has; with --custom, one that it does not have
       2  wrong usage
-      3  the file cannot be read or is damaged; or that of --custom
+      3  the file, or that of --custom, cannot be read or is damaged
     """
     from .compatibility import check_model
 
@@ -208,14 +208,14 @@ def check(model: str, runtime: str | None, customs: tuple[str, ...], strict: boo
 @cli.command()
 @click.argument("models", nargs=-1, required=True, type=click.Path())
 @click.option("-o", "--output", type=click.Path(), help="The module to write, replaced if it is there; else stdout.")
-@click.option("--measure", is_flag=True, help="Also what it takes, beside a resolver of all operators.")
+@click.option("--measure", is_flag=True, help="Also measure its costs, and those of a resolver with all operators.")
 @_json
 @_examples("opwright resolver a.tflite b.tflite -o my_resolver.py", "opwright resolver model.tflite --measure --json")
 def resolver(models: tuple[str, ...], output: str | None, measure: bool, as_json: bool) -> None:
     """Write a Python module whose Resolver holds only the operators that MODELS use, in their versions.
 
-    Given to lite.Interpreter as op_resolver it imports only those kernels, and serves nothing else. Custom operators
-    are arguments of Resolver; those of installed packages are found.
+    Passed to lite.Interpreter as op_resolver it imports only those kernels, and resolves no other operators. Custom
+    operators are arguments of Resolver; those of installed packages are looked up.
 
     \b
     Exit codes:
@@ -248,7 +248,7 @@ def resolver(models: tuple[str, ...], output: str | None, measure: bool, as_json
 def run(
     model: str, inputs: tuple[str, ...], outputs: str | None, seed: int, customs: tuple[str, ...], as_json: bool
 ) -> None:
-    """Run a .tflite file once and show its outputs."""
+    """Run a .tflite file once and print its outputs."""
     from .model_runner import run_model
 
     run_model(model, inputs, outputs, seed, customs, as_json)
@@ -260,7 +260,7 @@ def run(
 @click.option("--warmup", type=click.IntRange(min=0), help="Runs before them; by default a twentieth, at least 3.")
 @click.option("--threads", default=1, show_default=True, type=_at_least_1, help="Threads to use.")
 @click.option("--ops", "by_operator", is_flag=True, help="Also time and memory of each node and operator.")
-@click.option("--vs", "rival", type=click.Choice(["litert"]), help="Another interpreter to time on the same inputs.")
+@click.option("--vs", "baseline", type=click.Choice(["litert"]), help="Another interpreter to time on the same inputs.")
 @click.option("--html", "page", type=click.Path(dir_okay=False), help="Write the figures of each node as a page.")
 @click.option("--input", "inputs", multiple=True, metavar="[NAME=]FILE.npy", help="An input; random where left out.")
 @click.option("--shape", "shapes", multiple=True, metavar="[NAME=]SIZES", help="Another shape: x=1,224,224,3.")
@@ -269,7 +269,7 @@ def run(
 @_json
 @_examples("opwright bench model.tflite --ops", "opwright bench model.tflite --vs litert --shape x=8,224,224,3")
 def bench(model: str, as_json: bool, **settings: Any) -> None:
-    """Time a .tflite file: load, allocate, invoke; and where the time goes."""
+    """Time a .tflite file: load, allocate, invoke; and its nodes and operators."""
     from .benchmark import Settings, bench_model
 
     bench_model(model, Settings(**settings), as_json)
@@ -288,9 +288,9 @@ def op() -> None:
 def op_new(name: str, folder: str | None, as_json: bool) -> None:
     """Write a package with the operator NAME: definition, kernel, gradient, tests, README.
 
-    It works as it is written: `pip install -e .` and every model with a custom operator NAME runs. Then it is yours.
+    It works as generated: after `pip install -e .` every model with a custom operator NAME runs. Then adapt it.
 
-    Exit codes: 0 written; 2 a name that cannot be; 3 the folder is there already, or cannot be written.
+    Exit codes: 0 written; 2 an invalid name; 3 the folder exists already, or cannot be written.
     """
     from .operator_package import new_package
 
@@ -321,7 +321,7 @@ def op_export(
 
     NAME has a kernel (`@ow.kernel`), or is one of the catalogue's element-wise operators.
 
-    Exit codes: 0 written; 1 it has no form in C, and why; 2 wrong usage; 3 there is no such operator or file, or the
+    Exit codes: 0 written; 1 it cannot be expressed in C; 2 wrong usage; 3 there is no such operator or file, or the
     folder cannot be written.
     """
     from .conversion import export_operator
@@ -334,7 +334,7 @@ def op_export(
 @_json
 @_examples("opwright op list", "opwright op list Pool")
 def op_list(pattern: str, as_json: bool) -> None:
-    """Operators whose name contains PATTERN, with their formula."""
+    """List the operators whose name contains PATTERN, with their formula."""
     from .catalogue import list_operators
 
     list_operators(pattern, as_json)
@@ -345,9 +345,9 @@ def op_list(pattern: str, as_json: bool) -> None:
 @_json
 @_examples("opwright op show Atan", "opwright op show CONV_2D --json")
 def op_show(name: str, as_json: bool) -> None:
-    """One operator: signature, dtypes, attributes, formula, gradient.
+    """Show one operator: signature, dtypes, attributes, formula, gradient.
 
-    Or a builtin operator of .tflite files, such as CONV_2D: options, versions, and what each version is for.
+    Or a builtin operator of .tflite files, such as CONV_2D: options, versions, and the purpose of each version.
     """
     from .catalogue import is_builtin, show_builtin, show_operator
 
@@ -380,7 +380,7 @@ def op_show(name: str, as_json: bool) -> None:
     "-o conv.tflite",
 )
 def op_model(name: str, output: str, as_json: bool, **settings: Any) -> None:
-    """Write a model of the one operator NAME, which `opwright bench` times and `opwright check` looks at.
+    """Write a model with the single operator NAME, for `opwright bench` and `opwright check`.
 
     NAME: of the catalogue (Conv2D), of a .tflite file (CONV_2D), of an installed package or of --custom.
 
@@ -397,9 +397,9 @@ def op_model(name: str, output: str, as_json: bool, **settings: Any) -> None:
 @click.option("--file", "files", multiple=True, type=click.Path(), help="A Python file that defines operators.")
 @_examples("opwright op spec > catalogue.json", "opwright op spec --file my_operators.py > mine.json")
 def op_spec(names: tuple[str, ...], files: tuple[str, ...]) -> None:
-    """The catalogue as JSON, for `op compat`; or only the operators NAMES, or those of your own files.
+    """Print the catalogue as JSON, for `op compat`; or only the operators NAMES, or those of your own files.
 
-    Exit code 3 if a file cannot be run or there is no operator of a name.
+    Exit code 3 if a file fails or there is no operator of a name.
     """
     from .catalogue import print_spec
 
@@ -413,12 +413,12 @@ def op_spec(names: tuple[str, ...], files: tuple[str, ...]) -> None:
 @_json
 @_examples("opwright op compat catalogue.json", "opwright op compat old.json new.json --strict")
 def op_compat(old: str, new: str | None, strict: bool, as_json: bool) -> None:
-    """What changed from OLD to NEW (by default this installation), both written by `op spec`.
+    """Report the changes from OLD to NEW (by default this installation), both written by `op spec`.
 
-    By operator, then inputs, outputs, attributes; `!` marks what breaks programs or files made for OLD.
+    By operator, then inputs, outputs, attributes; `!` marks changes that break programs or files of OLD.
 
     Exit codes: 0 nothing changed or every change is allowed; 1 a change is not allowed; 2 wrong usage; 3 a file is
-    not there, is no JSON or no specification.
+    missing, or is not a specification in JSON.
     """
     from .catalogue import print_compatibility
 
@@ -432,12 +432,12 @@ def op_compat(old: str, new: str | None, strict: bool, as_json: bool) -> None:
 def op_test(targets: tuple[str, ...], as_json: bool) -> None:
     """Check operators: the catalogue's by name, or all that a Python file defines.
 
-    The words (`ow.ops.lint`), then on small inputs made up for it all of `ow.testing.CHECKS`: that inference says what
-    compute gives, in each dtype, that the kernel agrees with compute and the gradient with differences, eagerly and on
-    graphs, that inputs stay as they were, that it gives the same on scopes at each place, in memory used again and with
-    LoDs, that it can be pickled, traced and printed. What cannot be tried for want of inputs is said.
+    The lint (`ow.ops.lint`), then all of `ow.testing.CHECKS` on small generated inputs: inference agrees with compute
+    in each dtype, the kernel with compute, the gradient with differences, eagerly and on graphs; inputs are unchanged;
+    results are the same on scopes on each place, in reused memory and with LoDs; it can be pickled, traced and printed.
+    Checks without suitable inputs are reported as not tried.
 
-    Exit codes: 0 all well; 1 a check failed; 2 wrong usage; 3 no such file or operator.
+    Exit codes: 0 success; 1 a check failed; 2 wrong usage; 3 no such file or operator.
     """
     from .operator_package import test_operators
 
@@ -448,9 +448,9 @@ def op_test(targets: tuple[str, ...], as_json: bool) -> None:
 @_json
 @_examples("opwright doctor", "opwright doctor --json")
 def doctor(as_json: bool) -> None:
-    """What this installation has: versions, processor, compiler, switches.
+    """Report the installation: versions, processor, compiler, switches.
 
-    Exit code 1 if something needed is missing.
+    Exit code 1 if a requirement is missing.
     """
     from .doctor import run_doctor
 
@@ -462,12 +462,12 @@ def doctor(as_json: bool) -> None:
 @_json
 @_examples("opwright explain OW101", "opwright explain")
 def explain(code: str | None, as_json: bool) -> None:
-    """What an error's code means, why it happens, and the ways out. Without CODE: the list."""
+    """Explain an error's code: its meaning, causes and remedies. Without CODE: list all codes."""
     from .explain import print_explanation
 
     sys.exit(0 if print_explanation(code, as_json) else EXIT_FAILED)
 
 
 def main() -> None:
-    """The entry point."""
+    """Run the command line."""
     cli(prog_name="opwright")

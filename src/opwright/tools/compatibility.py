@@ -1,8 +1,7 @@
-"""`opwright check`: which operators and versions a model needs, who has them, and where it stops.
+"""`opwright check`: the operators and versions that a model needs, where they are available, and where it fails.
 
-Lives here: the report.
-Not here: what nodes need (lite/format/runtime_requirements.py), what is in a file (inspection.py), custom operators
-named on the command line (custom_arguments.py).
+Lives here: the report. Not here: requirements of nodes (lite/format/runtime_requirements.py), a file's contents
+(inspection.py), custom operators named on the command line (custom_arguments.py).
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ YES, NO, BRING = "yes", "no", "needs your definition"
 
 
 def check_model(path: str, runtime: str | None, customs: Sequence[str], strict: bool, as_json: bool) -> bool:
-    """Print what the model needs; True if it runs here and on `runtime` where that is given.
+    """Print the model's requirements; True if it runs here and on `runtime`, if specified.
 
-    customs: what `custom_operators` takes; with them, custom operators count. strict: warnings count, too.
-    raises BadFile for a model or a file of operators that is no use
+    customs: as for `custom_operators`; with them, missing custom operators count. strict: warnings count too. raises
+    BadFile for an invalid model or file of operators
     """
     resolver = with_customs(lite.BuiltinOpResolver(), custom_operators(customs))
     try:
@@ -47,23 +46,23 @@ def check_model(path: str, runtime: str | None, customs: Sequence[str], strict: 
         if as_json:
             print_json({"file": path, "verified": False, "problems": [str(error)], "ok": False})
         raise
-    found = requirements(model)
-    users: dict[tuple[int, int], list[Requirement]] = {}  # by operator code, and version where options carry it
-    for n in found:
+    needs = requirements(model)
+    users: dict[tuple[int, int], list[Requirement]] = {}  # by operator code, and version if the options have it
+    for n in needs:
         users.setdefault((n.code, n.version), []).append(n)
     rows = [_row(model, code, users[code, version], resolver) for code, version in sorted(users)]
-    stops = [] if runtime is None else unsupported_by(found, runtime)
+    stops = [] if runtime is None else unsupported_by(needs, runtime)
     absent = [
         n
-        for n in user_custom_ops(found)
+        for n in user_custom_ops(needs)
         if runtime is not None and not (customs and resolver.find_custom(n.operator, n.version))
     ]
     problems = [text for row in rows for text in _missing(row, resolver)]
-    warnings = _warnings(model, found)
+    warnings = _warnings(model, needs)
     unresolved = [row for row in rows if row["here"] == NO or (row["custom"] and customs and row["here"] != YES)]
     ok = not stops and not absent and not unresolved and not (strict and warnings)
-    minimum, unknown = least_runtime(found), any(not n.custom and not n.runtime for n in found)
-    lines = [*_stops(stops, minimum, runtime or "", unknown), *_absent(absent, runtime or "")]
+    minimum, unknown = least_runtime(needs), any(not n.custom and not n.runtime for n in needs)
+    lines = [*_unsupported_lines(stops, minimum, runtime or "", unknown), *_absent_lines(absent, runtime or "")]
     if as_json:
         print_json(
             {
@@ -73,8 +72,8 @@ def check_model(path: str, runtime: str | None, customs: Sequence[str], strict: 
                 "min_runtime": minimum,
                 "stored_runtime": stored_runtime(model),
                 "runtime": runtime,
-                "stops": [*map(_stop, stops)],
-                "absent": [*map(_stop, absent)],
+                "stops": [*map(_requirement_entry, stops)],
+                "absent": [*map(_requirement_entry, absent)],
                 "problems": problems + lines,
                 "warnings": warnings,
                 "ok": ok,
@@ -98,7 +97,7 @@ def check_model(path: str, runtime: str | None, customs: Sequence[str], strict: 
 
 
 def _row(model: Any, index: int, users: Sequence[Requirement], resolver: Any) -> dict[str, Any]:
-    """One operator code: who has it. `needed` is the least version that expresses all its nodes."""
+    """Return the row of one operator code. `needed` is the least version that expresses all its nodes."""
     first = users[0]
     nodes = [n for n in users if n.node is not None]
     version, name = first.version, first.operator
@@ -134,7 +133,7 @@ def _known(name: str) -> str:
 
 
 def _missing(row: dict[str, Any], resolver: Any) -> list[str]:
-    """What has to be brought along, or is missing here."""
+    """Return what is missing here, or must be supplied."""
     name, version = row["operator"], row["version"]
     if row["here"] == YES:
         return []
@@ -147,41 +146,41 @@ def _missing(row: dict[str, Any], resolver: Any) -> list[str]:
             f"custom operator {name} version {version}: the definition given has version {format_ranges(others)}; "
             "get a newer one"
         ]
-    known = f" ({row['known']})" if row["known"] else ""
-    return [f"custom operator {name}: pass it as custom_ops=[{name}]{known}"]
+    hint = f" ({row['known']})" if row["known"] else ""
+    return [f"custom operator {name}: pass it as custom_ops=[{name}]{hint}"]
 
 
-def _stops(stops: Sequence[Requirement], minimum: str, runtime: str, unknown: bool) -> list[str]:
-    """First what the whole model needs, and the first node that the run time does not have; then a line a cause."""
+def _unsupported_lines(stops: Sequence[Requirement], minimum: str, runtime: str, unknown: bool) -> list[str]:
+    """Describe the model's requirement and the first unsupported node; then one line for each other cause."""
     if not stops:
         return []
-    whole = "a run time newer than is known here" if unknown else _short(minimum)
+    requirement = "a run time newer than is known here" if unknown else _short(minimum)
     n = stops[0]
     lines = [
-        f"needs {whole}; {runtime} stops at {_versioned(n)}, {n.where}"
+        f"needs {requirement}; {runtime} stops at {_versioned(n)}, {n.where}"
         + ("" if n.runtime else ": no run time is known to have it")
     ]
     for users in _by_cause(stops[1:]):
         n = users[0]
         needs_it = f"which needs {_short(n.runtime)}" if n.runtime else "which no run time is known to have"
-        lines.append(f"{runtime} also stops at {_versioned(n)}, {_places(users)}, {needs_it}")
+        lines.append(f"{runtime} also stops at {_versioned(n)}, {_node_list(users)}, {needs_it}")
     return lines
 
 
-def _absent(absent: Sequence[Requirement], runtime: str) -> list[str]:
-    """A line for each custom operator that the run time lacks, with its nodes."""
+def _absent_lines(absent: Sequence[Requirement], runtime: str) -> list[str]:
+    """Return a line for each custom operator that the run time lacks, with its nodes."""
     lines = []
     for users in _by_cause(absent):
         n = users[0]
         do = "TensorFlow's Flex delegate runs it" if n.operator.startswith("Flex") else "it has to be registered there"
-        lines.append(f"{runtime} has no custom operator {n.operator}, {_places(users)}: {do}")
+        lines.append(f"{runtime} has no custom operator {n.operator}, {_node_list(users)}: {do}")
     return lines
 
 
-def _by_cause(found: Sequence[Requirement]) -> list[list[Requirement]]:
-    """The nodes that the same operator in the same version stops at."""
+def _by_cause(needs: Sequence[Requirement]) -> list[list[Requirement]]:
+    """Group nodes that require the same operator in the same version."""
     groups: dict[Any, list[Requirement]] = {}
-    for n in found:
+    for n in needs:
         groups.setdefault((n.operator, n.version, n.least), []).append(n)
     return list(groups.values())
 
@@ -191,8 +190,8 @@ def _versioned(n: Requirement) -> str:
     return f"{n.operator} version {n.least}{stamped}"
 
 
-def _places(users: Sequence[Requirement]) -> str:
-    """Nodes in words: node 3; 4 nodes: 3, 5..7; 2 nodes: 1; 1 of subgraph 1."""
+def _node_list(users: Sequence[Requirement]) -> str:
+    """Format nodes: node 3; 4 nodes: 3, 5..7; 2 nodes: 1; 1 of subgraph 1."""
     if len(users) == 1:
         return users[0].where
     parts = []
@@ -208,7 +207,7 @@ def _places(users: Sequence[Requirement]) -> str:
     return f"{len(users)} nodes: {'; '.join(parts)}"
 
 
-def _stop(n: Requirement) -> dict[str, Any]:
+def _requirement_entry(n: Requirement) -> dict[str, Any]:
     return {
         "subgraph": n.subgraph,
         "node": n.node,
@@ -220,15 +219,15 @@ def _stop(n: Requirement) -> dict[str, Any]:
 
 
 def _short(runtime: str) -> str:
-    """2.11 for 2.11.0, as people say."""
+    """Return 2.11 for 2.11.0."""
     return runtime.removesuffix(".0") if runtime.count(".") == 2 else runtime
 
 
-def _warnings(model: Any, found: Sequence[Requirement]) -> list[str]:
-    """Stamps that are not what the nodes need, and a stored run time that is not what the operators need."""
+def _warnings(model: Any, needs: Sequence[Requirement]) -> list[str]:
+    """Return stamps that differ from the nodes' needs, and a stored run time that differs from the operators'."""
     lines = []
-    for index in dict.fromkeys(n.code for n in found):
-        nodes = [n for n in found if n.code == index and n.node is not None]
+    for index in dict.fromkeys(n.code for n in needs):
+        nodes = [n for n in needs if n.code == index and n.node is not None]
         if not nodes or nodes[0].custom:
             continue
         most = max(nodes, key=lambda n: n.needed)
@@ -244,8 +243,8 @@ def _warnings(model: Any, found: Sequence[Requirement]) -> list[str]:
                 f"{name} is stamped version {version}, though version {most.needed} expresses its nodes"
                 + (f" (run time {would})" if would else "")
             )
-    stored, computed = stored_runtime(model), least_runtime(found)
-    unknown = any(n.node is not None and not n.custom and not n.runtime for n in found)
+    stored, computed = stored_runtime(model), least_runtime(needs)
+    unknown = any(n.node is not None and not n.custom and not n.runtime for n in needs)
     words = "one newer than is known here" if unknown else computed or "any"
     if stored == "?":
         lines.append(f"the metadata {versions.METADATA_NAME} is malformed; the operators need {words}")

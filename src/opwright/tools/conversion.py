@@ -1,7 +1,7 @@
-"""`opwright convert`: a saved model becomes a .tflite file; `opwright op export`: an operator becomes C source.
+"""`opwright convert`: convert a saved model to a .tflite file; `opwright op export`: write an operator as C source.
 
-Lives here: the settings from the command line, samples from a file, values of attributes from words, what is printed.
-Not here: the converter (lite/convert), the C (lite/export), operators named on the command line (custom_arguments.py).
+Lives here: settings from the command line, samples from a file, parsing of attribute values, the report. Not here: the
+converter (lite/convert), the C (lite/export), operators named on the command line (custom_arguments.py).
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from .report import BadFile, notes, out, print_json, write_file
 def export_operator(
     name: str, folder: str, customs: Sequence[str], api: str, attrs: Sequence[str], as_json: bool
 ) -> None:
-    """Write the files and name them. Raises BadFile for an operator or file that is no use, and OpError as export_c."""
-    operator = _named(name, customs)
+    """Write the files, print their names. Raises BadFile for an invalid operator or file, OpError as export_c."""
+    operator = _find_operator(name, customs)
     try:
         files = export_c(operator, folder, api=api, attrs=_values(attrs))
     except OSError as error:
@@ -45,13 +45,13 @@ def export_operator(
     notes().print(f"{operator.name} version {operator.version} as C; README.md says how to build and register it")
 
 
-def _named(name: str, customs: Sequence[str]) -> Any:
-    given = [op for op in custom_operators(customs) if isinstance(op, Operator)]
-    found = [op for op in given if op.name == name]
-    if found:
-        return found[-1]
+def _find_operator(name: str, customs: Sequence[str]) -> Any:
+    operators = [op for op in custom_operators(customs) if isinstance(op, Operator)]
+    matches = [op for op in operators if op.name == name]
+    if matches:
+        return matches[-1]
     if customs and name not in registry.users():
-        there = ", ".join(op.name for op in given) or "none"
+        there = ", ".join(op.name for op in operators) or "none"
         raise BadFile(f"no operator {name!r} in {', '.join(customs)}; there are {there}")
     try:
         return registry.get(name)
@@ -60,17 +60,17 @@ def _named(name: str, customs: Sequence[str]) -> Any:
 
 
 def _values(texts: Sequence[str]) -> dict[str, Any]:
-    """`name=value` as Python writes values; a word that is no Python value is text. Several of a name are a list."""
-    found: dict[str, list[Any]] = {}
+    """Parse `name=value` with Python literals; other words are text. Repeated names form a list."""
+    result: dict[str, list[Any]] = {}
     for text in texts:
         name, sign, value = text.partition("=")
         if not sign or not name:
             raise click.BadParameter(f"wanted NAME=VALUE, found {text!r}", param_hint="--attr")
         try:
-            found.setdefault(name, []).append(introspection.literal(value))
+            result.setdefault(name, []).append(introspection.literal(value))
         except (ValueError, SyntaxError, MemoryError, RecursionError):
-            found.setdefault(name, []).append(value)
-    return dict(found)
+            result.setdefault(name, []).append(value)
+    return dict(result)
 
 
 _INT8 = lite.OpsSet.TFLITE_BUILTINS_INT8
@@ -100,14 +100,14 @@ def convert_saved(
     io: str,
     as_json: bool,
 ) -> None:
-    """Write the file and say what is in it. Raises BadFile for files that are no use, OpError from the converter."""
+    """Write the file and print its contents. Raises BadFile for invalid files, OpError from the converter."""
     if is_model(folder):
         raise BadFile(
             f"{folder} is a .tflite file already\n  wanted  the folder of a saved model\n  try     "
             "opwright inspect, check, run or bench for this file; to quantise it, convert its saved model "
             "again with --quantize"
         )
-    chosen = patterns_of(patterns)  # first: the saved model may have operators that their file defines
+    chosen = patterns_of(patterns)  # first: the file may define operators of the saved model
     try:
         converter = lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(signatures) or None)
     except (OSError, OpError) as error:
@@ -129,17 +129,17 @@ def convert_saved(
     if flex:
         converter.target_spec.supported_ops.append(lite.OpsSet.SELECT_TF_OPS)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "pattern .* was not found", RuntimeWarning)  # told below
+        warnings.filterwarnings("ignore", "pattern .* was not found", RuntimeWarning)  # reported below
         content = converter.convert()
     write_file(output, content)
     report_file(output, content, as_json, converter.patterns_found)
 
 
 def _samples(path: str, converter: Any) -> list[dict[str, np.ndarray]]:
-    """Inputs by name, one dict a sample, from a .npz file of an array for each input.
+    """Return inputs by name, one dict per sample, from a .npz file with an array for each input.
 
-    An array has the input's own rank, and is cut along its first axis; or one more, and is a list of inputs.
-    raises BadFile, InvalidArgumentError where the model has several signatures
+    An array of the input's own rank is split along its first axis; one of rank + 1 is a list of inputs. raises BadFile,
+    InvalidArgumentError if the model has several signatures
     """
     if len(converter.functions) != 1:
         raise InvalidArgumentError(
@@ -148,8 +148,8 @@ def _samples(path: str, converter: Any) -> list[dict[str, np.ndarray]]:
             do="choose one by --signature",
         )
     try:
-        with np.load(path, allow_pickle=False) as kept:
-            arrays = {name: kept[name] for name in kept.files}
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
     except (OSError, ValueError, AttributeError) as error:
         raise BadFile(f"{path}: no .npz file of samples: {error}") from error
     (function,) = converter.functions
@@ -158,14 +158,14 @@ def _samples(path: str, converter: Any) -> list[dict[str, np.ndarray]]:
         raise BadFile(
             f"{path}: found arrays {', '.join(arrays) or 'none'}; wanted one for each input: {', '.join(shapes)}"
         )
-    parts = {name: _cut(array, shapes[name], f"{path}: {name}") for name, array in arrays.items()}
+    parts = {name: _split_samples(array, shapes[name], f"{path}: {name}") for name, array in arrays.items()}
     if len({len(items) for items in parts.values()}) != 1 or not all(parts.values()):
         counts = ", ".join(f"{name} {len(items)}" for name, items in parts.items())
         raise BadFile(f"{path}: wanted as many samples of each input, one at least; found {counts}")
     return [dict(zip(parts, sample)) for sample in zip(*parts.values())]
 
 
-def _cut(array: np.ndarray, shape: Any, what: str) -> list[np.ndarray]:
+def _split_samples(array: np.ndarray, shape: Any, what: str) -> list[np.ndarray]:
     if shape.rank is None or array.ndim == shape.rank + 1:
         return list(array)
     if array.ndim != shape.rank or not array.ndim:
@@ -175,7 +175,7 @@ def _cut(array: np.ndarray, shape: Any, what: str) -> list[np.ndarray]:
 
 
 def report_file(path: str, content: bytes, as_json: bool, patterns: Sequence[Any] = ()) -> None:
-    """Print what is in a file that was written. patterns: what was found of each."""
+    """Print the contents of a written file. patterns: the matches of each."""
     model = lite.Model.read(content)
     counts: dict[tuple[str, int], int] = {}
     for need in requirements(model):
@@ -184,13 +184,13 @@ def report_file(path: str, content: bytes, as_json: bool, patterns: Sequence[Any
     keys = [s.signature_key for s in model.signature_defs]
     if as_json:
         rows = [{"operator": name, "version": version, "nodes": n} for (name, version), n in counts.items()]
-        told = {"file": path, "bytes": len(content), "signatures": keys, "min_runtime": minimum, "operators": rows}
-        print_json({**told, "patterns": [dataclasses.asdict(p) for p in patterns]} if patterns else told)
+        document = {"file": path, "bytes": len(content), "signatures": keys, "min_runtime": minimum, "operators": rows}
+        print_json({**document, "patterns": [dataclasses.asdict(p) for p in patterns]} if patterns else document)
         return
     table = Table("operator", "version", "nodes")
     for (name, version), count in counts.items():
         table.add_row(name, str(version), str(count))
     out().print(table)
-    for found in patterns:
-        notes().print(f"pattern {found}", markup=False)
+    for match in patterns:
+        notes().print(f"pattern {match}", markup=False)
     notes().print(f"{path}: {len(content)} bytes, signatures {', '.join(keys)}; needs run time {minimum or 'any'}")

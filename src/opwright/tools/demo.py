@@ -29,7 +29,7 @@ TARGETS = {
 
 @dataclass
 class Row:
-    """One step of the closing table."""
+    """One step of the summary table."""
 
     step: str
     checked: str
@@ -38,7 +38,7 @@ class Row:
 
 
 class CheckFailed(Exception):
-    """A step did not do what it must; the text says what came."""
+    """A step failed; the message has the result."""
 
 
 def require(condition: bool, text: str) -> None:
@@ -48,7 +48,7 @@ def require(condition: bool, text: str) -> None:
 
 
 def train(name: str, steps: int) -> tuple[Any, Any]:
-    """Fit y = op(x + offset); gives the traced function and the variable."""
+    """Fit y = op(x + offset); return the traced function and the variable."""
     operator = getattr(ow, name)
     offset = ow.Variable(0.0)
     y = TARGETS[name]

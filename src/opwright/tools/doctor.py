@@ -1,6 +1,6 @@
-"""`opwright doctor`: is everything here that is needed, and what else is there.
+"""`opwright doctor`: check the installation's requirements and optional parts.
 
-Lives here: the table of checks.  Not here: mending anything.
+Lives here: the table of checks.  Not here: repairs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..core.private_files import fault_of_folder
 from ..ops import installed
 from .report import out, print_json
 
-Finding = tuple[str, str, bool]  # what, found, whether it is as it must be
+Finding = tuple[str, str, bool]  # subject, value, whether it is as required
 
 RUN_TIME = ("numpy", "llvmlite", "flatbuffers", "ml_dtypes", "safetensors", "click", "rich")
 OPTIONAL = ("ai-edge-litert", "ziglang")
@@ -50,9 +50,9 @@ def _processor() -> Iterator[Finding]:
         from llvmlite import binding as llvm
 
         features = llvm.get_host_cpu_features()
-        wanted = ("avx2", "fma", "avx512f", "avx512vnni", "neon", "dotprod", "i8mm")
+        reported = ("avx2", "fma", "avx512f", "avx512vnni", "neon", "dotprod", "i8mm")
         yield "processor", llvm.get_host_cpu_name(), True
-        yield "vector features", ", ".join(f for f in wanted if features.get(f)) or "none known", True
+        yield "vector features", ", ".join(f for f in reported if features.get(f)) or "none known", True
     except Exception as error:
         yield "LLVM", f"does not load: {error}", False
     yield "cores", str(os.cpu_count()), True
@@ -66,15 +66,15 @@ def _kernel() -> Iterator[Finding]:
 
         x = np.arange(5, dtype=np.float32)
         y = compile_elementwise(lambda v: v * v + 1.0, "doctor", [x.dtype], {}).over(x.shape, [x])
-        right = bool((y == x * x + 1).all())
-        yield "compiling a kernel", "works" if right else f"gives {y.tolist()}", right
+        is_correct = bool((y == x * x + 1).all())
+        yield "compiling a kernel", "works" if is_correct else f"gives {y.tolist()}", is_correct
     except Exception as error:
         yield "compiling a kernel", f"{type(error).__name__}: {error}", False
 
 
 def _compilers() -> Iterator[Finding]:
-    found = shutil.which("cc") or shutil.which("clang")
-    yield "C compiler (optional)", found or "none; pip install 'opwright[c]' brings one", True
+    compiler = shutil.which("cc") or shutil.which("clang")
+    yield "C compiler (optional)", compiler or "none; pip install 'opwright[c]' brings one", True
 
 
 def _devices() -> Iterator[Finding]:
@@ -108,15 +108,15 @@ def _switches() -> Iterator[Finding]:
 
 
 def _operators() -> Iterator[Finding]:
-    """What installed packages add; each is imported to see whether it can be."""
+    """Yield the operators of installed packages; each is imported as a check."""
     for name in installed.entries():
-        found = installed.load(name)
-        places = ", ".join(f"{f.entry.package} ({f.entry.value})" for f in found)
-        yield f"operator {name}", installed.troubles(name) or places, not installed.troubles(name)
+        loaded = installed.load(name)
+        sources = ", ".join(f"{f.entry.package} ({f.entry.value})" for f in loaded)
+        yield f"operator {name}", installed.troubles(name) or sources, not installed.troubles(name)
 
 
 def _numbers() -> Iterator[Finding]:
-    """What the switches of numbers change, each in force or not."""
+    """Yield the effects of the switches that change numbers, in force or not."""
     for change in numerics.CHANGES:
         value = change.on if flags.get(change.flag) else f"{change.off}; with the switch: {change.on}"
         yield f"{change.flag}: {change.what}", value, True
@@ -137,13 +137,13 @@ CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
 
 
 def run_doctor(as_json: bool) -> bool:
-    """Print every finding; True if nothing needed is missing."""
+    """Print every finding; True if all requirements are met."""
     findings = [f for check in CHECKS for f in check()]
     if as_json:
         print_json([{"what": w, "found": f, "ok": ok} for w, f, ok in findings])
     else:
         table = Table("", "found", "")
-        for what, found, ok in findings:
-            table.add_row(what, found, Text("ok", "green") if ok else Text("not as it must be", "red"))
+        for subject, value, ok in findings:
+            table.add_row(subject, value, Text("ok", "green") if ok else Text("not as it must be", "red"))
         out().print(table)
     return all(ok for _, _, ok in findings)

@@ -1,7 +1,7 @@
 """`opwright inspect`: the contents of a model file, a saved model or a checkpoint.
 
-Lives here: the reports, `read_model`.
-Not here: reading (lite/format, saved/), where a model runs (compatibility.py), running it (model_runner.py).
+Lives here: the reports, `read_model`. Not here: reading (lite/format, saved/), where a model runs (compatibility.py),
+running it (model_runner.py).
 """
 
 from __future__ import annotations
@@ -19,41 +19,45 @@ from ..core.specs import TensorSpec
 from ..lite.format import schema, versions
 from ..saved import manifest
 from ..saved.checkpoint_files import SUFFIX, CheckpointReader
+from ..saved.files import read_json
 from ..saved.loaded_objects import LoadedFunction
 from ..saved.loader import load
+from ..saved.object_graph import FUNCTIONS, children
 from .report import BadFile, out, print_json
 
 
 def is_saved(path: str) -> bool:
-    """Whether `path` is the folder of a saved model, or a checkpoint's name or index file."""
+    """Return whether `path` is the folder of a saved model, or a checkpoint's name or index file."""
     return os.path.isdir(path) or path.endswith(SUFFIX) or os.path.isfile(path + SUFFIX)
 
 
 def inspect_saved(path: str, as_json: bool) -> None:
-    """Print what is there. Raises BadFile."""
+    """Print the contents of a saved model or checkpoint. Raises BadFile."""
     try:
-        found = _saved_model(path) if os.path.isdir(path) else _checkpoint(path.removesuffix(SUFFIX))
+        contents = _saved_model(path) if os.path.isdir(path) else _checkpoint(path.removesuffix(SUFFIX))
     except (OSError, OpError) as error:
         raise BadFile(f"{path}: {error}") from error
     if as_json:
-        print_json(found)
+        print_json(contents)
         return
     console = out()
-    console.print(f"{path}: {found['kind']}, format version {found['version']}, by opwright {found['producer']}")
-    for s in found.get("signatures", []):
+    console.print(
+        f"{path}: {contents['kind']}, format version {contents['version']}, by opwright {contents['producer']}"
+    )
+    for s in contents.get("signatures", []):
         console.print(f"signature {s['key']}: {_pairs(s['inputs'])} -> {_pairs(s['outputs'])}")
-    if found.get("functions"):
+    if contents.get("functions"):
         table = Table("function", "trace")
-        for f in found["functions"]:
+        for f in contents["functions"]:
             for i, trace in enumerate(f["traces"] or ["(no traces)"]):
                 table.add_row("" if i else f["name"], trace)
         console.print(table)
-    table = Table("variable", "type", "trainable") if "functions" in found else Table("value", "type")
-    for v in found["variables"]:
+    table = Table("variable", "type", "trainable") if "functions" in contents else Table("value", "type")
+    for v in contents["variables"]:
         table.add_row(*[str(x) for x in v.values()])
     console.print(table)
-    if found.get("operators"):
-        console.print("operators: " + ", ".join(f"{k} x{n}" if n > 1 else k for k, n in found["operators"].items()))
+    if contents.get("operators"):
+        console.print("operators: " + ", ".join(f"{k} x{n}" if n > 1 else k for k, n in contents["operators"].items()))
 
 
 def _pairs(types: dict[str, str]) -> str:
@@ -74,24 +78,28 @@ def _saved_model(path: str) -> dict[str, Any]:
     operators: dict[str, int] = {}
     seen: set[int] = set()
     waiting = [("", loaded)]
-    for name, one in waiting:
-        for key, child in _children(one):
+    for name, current in waiting:
+        for key, child in _children(current):
             if id(child) in seen:
                 continue
             seen.add(id(child))
-            below = f"{name}.{key}" if name else key
+            path_of_child = f"{name}.{key}" if name else key
             if isinstance(child, LoadedFunction):
                 traces = [_trace_text(t) for t in child.concrete_functions]
-                functions.append({"name": below, "traces": traces})
+                functions.append({"name": path_of_child, "traces": traces})
                 for trace in child.concrete_functions:
                     for node in manifest.every_node(trace.optimized_graph):
                         operators[node.op.name] = operators.get(node.op.name, 0) + 1
             elif hasattr(child, "read_array"):
                 variables.append(
-                    {"name": below, "type": TensorSpec(child.shape, child.dtype).short(), "trainable": child.trainable}
+                    {
+                        "name": path_of_child,
+                        "type": TensorSpec(child.shape, child.dtype).short(),
+                        "trainable": child.trainable,
+                    }
                 )
             else:
-                waiting.append((below, child))
+                waiting.append((path_of_child, child))
     return {
         "path": path,
         "kind": "saved model",
@@ -106,21 +114,17 @@ def _saved_model(path: str) -> dict[str, Any]:
 
 def _trace_text(trace: Any) -> str:
     args, kwargs = trace.structured_input_signature
-    given = [*zip(trace._names, args), *kwargs.items()]
+    arguments = [*zip(trace._names, args), *kwargs.items()]
     results = [t.spec.short() for t in trace.outputs]
-    shown = ", ".join(f"{n}: {v.short()}" if isinstance(v, TensorSpec) else f"{n}={v!r}" for n, v in given)
+    shown = ", ".join(f"{n}: {v.short()}" if isinstance(v, TensorSpec) else f"{n}={v!r}" for n, v in arguments)
     return f"({shown}) -> {', '.join(results) or 'nothing'}"
 
 
 def _children(value: Any) -> list[tuple[str, Any]]:
-    from ..saved.object_graph import FUNCTIONS, children
-
     return [(k, v) for k, v in children(value, FUNCTIONS).items() if k != "signatures"]
 
 
 def _checkpoint(prefix: str) -> dict[str, Any]:
-    from ..saved.files import read_json
-
     content = read_json(prefix + SUFFIX, "a checkpoint's index")
     reader = CheckpointReader(prefix)
     values = [{"name": n, "type": reader.spec(n).short()} for n in sorted(reader.get_variable_to_shape_map())]
@@ -133,11 +137,11 @@ def _checkpoint(prefix: str) -> dict[str, Any]:
     }
 
 
-LEAST_NAME = 16  # columns
+MIN_NAME_WIDTH = 16  # columns
 
 
 def is_model(path: str) -> bool:
-    """Whether a path is that of a .tflite file, by its identifier."""
+    """Return whether a path is a .tflite file, by its identifier."""
     try:
         with open(path, "rb") as file:
             return file.read(8)[schema.FILE_IDENTIFIER_AT :] == schema.FILE_IDENTIFIER
@@ -146,7 +150,7 @@ def is_model(path: str) -> bool:
 
 
 def _print_tensors(g: dict[str, Any], short: bool, width: int) -> None:
-    """The table of a subgraph's tensors, or of its inputs and outputs, in lines of at most `width` columns."""
+    """Print the table of a subgraph's tensors, or of its inputs and outputs, in lines of at most `width` columns."""
     ends = {*g["inputs"], *g["outputs"]}
     rows = []
     for t in g["tensors"]:
@@ -155,18 +159,18 @@ def _print_tensors(g: dict[str, Any], short: bool, width: int) -> None:
             rows.append((f"{t['index']}{mark}", t["name"], t["type"], str(t["shape"]), str(t["bytes"] or "")))
     columns = ("tensor", "name", "type", "shape", "constant bytes")
     others = sum(max(len(row[i]) for row in (columns, *rows)) for i in (0, 2, 3, 4))
-    room = max(LEAST_NAME, width - others - 3 * len(columns) - 1) if width else 0
+    room = max(MIN_NAME_WIDTH, width - others - 3 * len(columns) - 1) if width else 0
     constants = sum(t["bytes"] for t in g["tensors"])
     about = f": {g['operators']} nodes, {len(g['tensors'])} tensors, {constants} bytes of constants" if short else ""
     table = Table(*columns, title=f"subgraph {g['name']}".strip() + about)
-    for index, name, *rest in rows:
-        table.add_row(index, cut(name, room), *rest)
+    for index, name, *cells in rows:
+        table.add_row(index, shorten(name, room), *cells)
     console = out()
     console.print(table, width=max(width, others + room + 3 * len(columns) + 1) if width else None, crop=False)
 
 
-def cut(name: str, room: int) -> str:
-    """A name in at most `room` characters, its middle left out; 0 for the whole of it."""
+def shorten(name: str, room: int) -> str:
+    """Shorten a name to `room` characters by omitting its middle; 0 returns it unchanged."""
     if not room or len(name) <= room:
         return name
     tail = (room - 3) // 2
@@ -174,7 +178,7 @@ def cut(name: str, room: int) -> str:
 
 
 def read_model(path: str) -> Any:
-    """The verified model of a file. Raises BadFile."""
+    """Return the verified model of a file. Raises BadFile."""
     try:
         model = lite.Model.read(path)
         model.verify()
@@ -186,16 +190,16 @@ def read_model(path: str) -> Any:
 
 
 def _operators(model: Any) -> list[dict[str, Any]]:
-    """One entry for each operator code: name, version, nodes, range of the official resolver, minimum run time."""
+    """Return an entry for each operator code: name, version, nodes, official versions, minimum run time."""
     counts: Counter[int] = Counter(op.opcode_index for g in model.subgraphs for op in g.operators)
     rows = []
     for i, code in enumerate(model.operator_codes):
         name, custom = versions.op_name(code), code.custom_code
-        found = {"operator": custom or name, "custom": bool(custom), "version": int(code.version), "nodes": counts[i]}
+        row = {"operator": custom or name, "custom": bool(custom), "version": int(code.version), "nodes": counts[i]}
         if not custom:
-            found["official"] = versions.resolver_range(name)
-            found["min_runtime"] = versions.min_runtime(name, code.version)
-        rows.append(found)
+            row["official"] = versions.resolver_range(name)
+            row["min_runtime"] = versions.min_runtime(name, code.version)
+        rows.append(row)
     return rows
 
 
@@ -226,8 +230,8 @@ def _subgraph(model: Any, g: Any) -> dict[str, Any]:
 def inspect_model(path: str, as_json: bool, short: bool = False, width: int | None = None) -> None:
     """Print signatures, operators, tensors, metadata.
 
-    short: of the tensors only inputs and outputs. width: columns of a line in tables of tensors, whose names are cut in
-    the middle to fit; None for those of the terminal, 0 for whole names. JSON always has everything. Raises BadFile.
+    short: only inputs and outputs among the tensors. width: columns of a line in tables of tensors, whose names are
+    shortened to fit; None for the terminal's, 0 for full names. JSON always has everything. Raises BadFile.
     """
     model = read_model(path)
     operators, subgraphs = _operators(model), [_subgraph(model, g) for g in model.subgraphs]

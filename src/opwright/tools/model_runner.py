@@ -1,6 +1,6 @@
-"""`opwright run`: what a model file gives; and the inputs that `opwright bench` takes, too.
+"""`opwright run`: run a model file and print its outputs; inputs for `opwright bench` too.
 
-Lives here: the report, inputs from files and random ones.  Not here: running itself (lite/interpreter).
+Lives here: the report, inputs from files and random ones.  Not here: the interpreter (lite/interpreter).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Detail = dict[str, Any]
 
 
 def random_input(detail: Detail, rng: np.random.Generator) -> np.ndarray:
-    """Normal numbers; bytes over their range; wider integers 0 or 1, which are indices almost everywhere."""
+    """Return normal numbers; bytes over their range; wider integers 0 or 1, valid as indices almost everywhere."""
     dtype: Any = np.dtype(detail["dtype"])
     shape = tuple(detail["shape"])
     if dtype.kind in "OS":
@@ -37,23 +37,23 @@ def random_input(detail: Detail, rng: np.random.Generator) -> np.ndarray:
 
 
 def _load(file: str) -> np.ndarray:
-    """The array of an .npy file. Raises BadFile."""
+    """Return the array of an .npy file. Raises BadFile."""
     try:
         array = np.load(file, allow_pickle=False)
     except (OSError, MemoryError) as error:
         raise BadFile(f"{file}: {error}") from error
-    except (EOFError, ValueError, zipfile.BadZipFile) as error:  # NumPy would advise to trust it as a pickle
+    except (EOFError, ValueError, zipfile.BadZipFile) as error:  # NumPy's message would suggest to allow pickles
         raise BadFile(f"{file}: no .npy file as np.save writes it") from error
     if not isinstance(array, np.ndarray):
         raise BadFile(f"{file}: several arrays in one file; wanted an .npy file as np.save writes it")
     return array
 
 
-def _matched(texts: Sequence[str], details: Sequence[Detail], model: Any) -> dict[int, str]:
-    """What is given for inputs, by tensor index: NAME=WHAT by name, others in order. Raises click.UsageError."""
+def _match_inputs(texts: Sequence[str], details: Sequence[Detail], model: Any) -> dict[int, str]:
+    """Map tensor indices to inputs: NAME=WHAT by name, others in order. Raises click.UsageError."""
     by_name = {d["name"]: d["index"] for d in details}
     by_name |= {m.name: m.tensor_index for s in model.signature_defs or [] if not s.subgraph_index for m in s.inputs}
-    found: dict[int, str] = {}
+    by_index: dict[int, str] = {}
     in_order = []
     for text in texts:
         name, equals, what = text.partition("=")
@@ -61,14 +61,14 @@ def _matched(texts: Sequence[str], details: Sequence[Detail], model: Any) -> dic
             in_order.append(text)
         elif name not in by_name:
             raise click.UsageError(f"the model has no input {name!r}; its inputs: {', '.join(by_name) or 'none'}")
-        elif by_name[name] in found:
+        elif by_name[name] in by_index:
             raise click.UsageError(f"input {name!r} is given twice")
         else:
-            found[by_name[name]] = what
-    left = [d["index"] for d in details if d["index"] not in found]
+            by_index[by_name[name]] = what
+    left = [d["index"] for d in details if d["index"] not in by_index]
     if len(in_order) > len(left):
         raise click.UsageError(f"{len(texts)} inputs are given, and the model has {len(details)}")
-    return found | dict(zip(left, in_order))
+    return by_index | dict(zip(left, in_order))
 
 
 def feed(
@@ -80,8 +80,8 @@ def feed(
     raises BadFile, click.UsageError
     """
     details = interpreter.get_input_details()
-    given = {index: _load(file) for index, file in _matched(inputs, details, model).items()}
-    sizes = {index: sizes_of(text) for index, text in _matched(shapes, details, model).items()}
+    given = {index: _load(file) for index, file in _match_inputs(inputs, details, model).items()}
+    sizes = {index: sizes_of(text) for index, text in _match_inputs(shapes, details, model).items()}
     for detail in details:
         array, shape = given.get(detail["index"]), np.asarray(detail["shape"]).tolist()
         wanted = sizes.get(detail["index"], shape) if array is None else list(array.shape)
@@ -99,7 +99,7 @@ def feed(
 
 
 def sizes_of(text: str) -> list[int]:
-    """1,224,224,3; nothing for a scalar. Raises click.UsageError."""
+    """Parse 1,224,224,3; the empty text is a scalar. Raises click.UsageError."""
     try:
         sizes = [int(size) for size in text.split(",")] if text else []
         if any(size < 0 for size in sizes):
@@ -112,7 +112,7 @@ def sizes_of(text: str) -> list[int]:
 def run_model(
     path: str, inputs: Sequence[str], folder: str | None, seed: int, customs: Sequence[str], as_json: bool
 ) -> None:
-    """Run once, print the outputs, save them where asked."""
+    """Run once, print the outputs, save them if requested."""
     model = read_model(path)
     interpreter = lite.Interpreter(model_content=model, custom_ops=operators_for(model, customs))
     feed(interpreter, model, inputs, seed)
@@ -140,7 +140,7 @@ def _save(results: Sequence[tuple[str, np.ndarray]], folder: Path) -> None:
 
 
 def _storable(array: np.ndarray) -> np.ndarray:
-    """As .npy files can hold it: strings as fixed-width bytes, bfloat16 as float32, int4 as int8."""
+    """Convert to a dtype of .npy files: strings to fixed-width bytes, bfloat16 to float32, int4 to int8."""
     if array.dtype.kind == "O":
         return array.astype(bytes)
     if array.dtype.isbuiltin == 1:

@@ -1,7 +1,7 @@
-"""`opwright op model`: a .tflite file of one operator, to be timed, checked and looked at.
+"""`opwright op model`: write a .tflite file of one operator, for timing, checks and inspection.
 
-Lives here: which operator a name means, shapes, types, attributes and constants from the command line.
-Not here: making the file (lite/convert/single_operator.py), timing it (benchmark.py).
+Lives here: resolving the operator's name; shapes, types, attributes and constants from the command line. Not here:
+creating the file (lite/convert/single.py), timing it (benchmark.py).
 """
 
 from __future__ import annotations
@@ -40,33 +40,33 @@ def write_model(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Write the file and say what is in it.
+    """Write the file and print its contents.
 
-    raises BadFile for files that are no use and a name that is none, click.UsageError for what the operator does not
+    raises BadFile for invalid files and an unknown name, click.UsageError for arguments that the operator does not
     take, OpError as its call does
     """
     operator = _operator(name, customs)
     dtypes = _dtypes(operator, types)
-    given = _Given(operator, dtypes.get(""), {k: v for k, v in dtypes.items() if k})
+    inputs = _InputArguments(operator, dtypes.get(""), {k: v for k, v in dtypes.items() if k})
     rng = np.random.default_rng(seed)
-    given.take(shapes, lambda declared, text: TensorSpec(sizes_of(text), given.dtype(declared)))
-    given.take(
+    inputs.take(shapes, lambda declared, text: TensorSpec(sizes_of(text), inputs.dtype(declared)))
+    inputs.take(
         constants,
-        lambda declared, text: random_input({"dtype": given.dtype(declared).np, "shape": sizes_of(text)}, rng),
+        lambda declared, text: random_input({"dtype": inputs.dtype(declared).np, "shape": sizes_of(text)}, rng),
     )
-    given.take(values, given.value)
-    content = single_operator(operator, given.operands(), _attributes(operator, attrs))
+    inputs.take(values, inputs.value)
+    content = single_operator(operator, inputs.operands(), _attributes(operator, attrs))
     write_file(output, content)
     report_file(output, content, as_json)
     notes().print(f"opwright bench {output} --ops" + "".join(f" --custom {c}" for c in customs))
 
 
 def _operator(name: str, customs: Sequence[str]) -> Any:
-    """Those of --custom first; the dialect's; the catalogue's and installed packages'. Raises BadFile."""
-    made = [op for op in custom_operators(customs) if isinstance(op, Operator)]
-    found = next((op for op in made if op.name == name), None)
-    if found is not None:
-        return found
+    """Find an operator: --custom first, then the dialect's, the catalogue's and installed packages'. Raises BadFile."""
+    custom = [op for op in custom_operators(customs) if isinstance(op, Operator)]
+    match = next((op for op in custom if op.name == name), None)
+    if match is not None:
+        return match
     if name in dialect.list_names():
         return dialect.get(name)
     try:
@@ -74,12 +74,12 @@ def _operator(name: str, customs: Sequence[str]) -> Any:
     except KeyError as error:
         if name in shipped.list_names():
             raise BadFile(f"{name} is read from files of other converters and never written") from None
-        there = f"; --custom has {', '.join(op.name for op in made)}" if made else ""
+        there = f"; --custom has {', '.join(op.name for op in custom)}" if custom else ""
         raise BadFile(f"{error}{there}") from None
 
 
-class _Given:
-    """What is said of each declared input, in the order of the command line where no name is."""
+class _InputArguments:
+    """The command line arguments of each declared input, in order if they have no name."""
 
     def __init__(self, operator: Any, dtype: DType | None, dtypes: dict[str, DType]) -> None:
         self.operator, self.all, self.dtypes = operator, dtype, dtypes
@@ -89,16 +89,16 @@ class _Given:
             raise click.UsageError(f"{operator.name} has no input that takes {dtype.name}; {takes}")
 
     def dtype(self, declared: Any) -> DType:
-        """As said for it, for all, else float32, else the first that it takes; one that is `like` another follows."""
+        """Return the input's dtype: its own, the common one, float32, or the first supported; `like` inputs follow."""
         if declared.name in self.dtypes:
             return self.dtypes[declared.name]
         if declared.like in self.dtypes:
             return self.dtypes[declared.like]
-        wanted = [d for d in (self.all, float32) if d is not None and d in declared.dtypes]
-        return wanted[0] if wanted else next(iter(declared.dtypes))
+        preferred = [d for d in (self.all, float32) if d is not None and d in declared.dtypes]
+        return preferred[0] if preferred else next(iter(declared.dtypes))
 
     def take(self, texts: Sequence[str], read: Callable[[Any, str], Any]) -> None:
-        """[NAME=]WHAT, by name or for the next input that has nothing yet (the last again where it is repeated)."""
+        """Parse [NAME=]WHAT, by name or for the next input without one (the last again if it is repeated)."""
         for text in texts:
             name, equals, what = text.partition("=")
             if not equals:
@@ -113,21 +113,21 @@ class _Given:
             self.found[name].append(read(declared, what))
 
     def value(self, declared: Any, text: str) -> np.ndarray:
-        """A constant: whole numbers are int32 where the input takes that and follows no other. Raises UsageError."""
+        """Return a constant: integers are int32 if the input takes that and follows no other. Raises UsageError."""
         dtype = self.dtype(declared)
         try:
-            found = np.array(json.loads(text))
+            parsed = np.array(json.loads(text))
             free = declared.like is None and self.all is None and declared.name not in self.dtypes
-            if free and found.dtype.kind == "i" and int32 in declared.dtypes:
+            if free and parsed.dtype.kind == "i" and int32 in declared.dtypes:
                 dtype = int32
-            return found.astype(dtype.np)
+            return parsed.astype(dtype.np)
         except (ValueError, TypeError, OverflowError):
             raise click.UsageError(
                 f"{text!r} is no value of input {declared.name!r}; wanted {dtype.name} such as [1, 2] or 3"
             ) from None
 
     def operands(self) -> list[Any]:
-        """One for each declared input. Raises click.UsageError for one that is missing."""
+        """Return an operand for each declared input. Raises click.UsageError for a missing one."""
         missing = [i.name for i in self.operator.inputs if not self.found[i.name] and not i.optional]
         if missing:
             raise click.UsageError(
@@ -140,33 +140,33 @@ class _Given:
 
 
 def _dtypes(operator: Any, texts: Sequence[str]) -> dict[str, DType]:
-    """[NAME=]DTYPE by the name of an input, "" for all. Raises click.UsageError."""
-    found = {}
+    """Parse [NAME=]DTYPE by input name, "" for all inputs. Raises click.UsageError."""
+    result = {}
     for text in texts:
         name, _, what = text.rpartition("=")
         if name and name not in operator.input_names:
             raise click.UsageError(f"{operator.name} has no input {name!r}: {operator.signature()}")
         try:
-            found[name] = as_dtype(what)
+            result[name] = as_dtype(what)
         except TypeError:
             raise click.UsageError(f"{what!r} is no dtype such as int8") from None
-    return found
+    return result
 
 
 def _attributes(operator: Any, texts: Sequence[str]) -> dict[str, Any]:
-    """NAME=VALUE, read as the attribute's type says."""
-    found = {}
+    """Parse NAME=VALUE by the attribute's type."""
+    result = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or name not in operator.attr_defs:
             there = ", ".join(f"{k}: {a.type_name()}" for k, a in operator.attr_defs.items())
             raise click.UsageError(f"{text!r} is no attribute of {operator.name}; it has {there or 'none'}")
         try:
-            found[name] = read_value(operator.attr_defs[name].type, value)
+            result[name] = read_value(operator.attr_defs[name].type, value)
         except (ValueError, TypeError):
-            wanted = operator.attr_defs[name].type_name()
-            raise click.UsageError(f"{value!r} is no value of attribute {name!r}; wanted {wanted}") from None
-    return found
+            type_name = operator.attr_defs[name].type_name()
+            raise click.UsageError(f"{value!r} is no value of attribute {name!r}; wanted {type_name}") from None
+    return result
 
 
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -183,7 +183,7 @@ _READ: dict[Any, Callable[[str], Any]] = {
 
 
 def read_value(kind: Any, text: str) -> Any:
-    """An attribute of that type, from text: 3, 0.5, true, SAME, int8, 1,2,3. Raises ValueError, TypeError."""
+    """Parse an attribute of that type: 3, 0.5, true, SAME, int8, 1,2,3. Raises ValueError, TypeError."""
     if kind is bool:
         if text.lower() not in _TRUTH:
             raise ValueError(text)

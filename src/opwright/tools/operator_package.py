@@ -1,9 +1,9 @@
-"""`opwright op new` and `op test`: a package with an operator of one's own, and its checks.
+"""`opwright op new` and `op test`: a package with a user's operator, and its checks.
 
-Lives here: which names may be, filling in the template (package_template/), writing it whole or not at all; the report
-of `opwright.testing` on operators by name or by file.
-Not here: how installed packages are found (ops/installed.py), the checks and their made-up inputs (testing/), the rules
-of words and names (ops/linting.py), finding operators in a file (catalogue.py).
+Lives here: valid names, filling in the template (package_template/), writing it atomically; the report of
+`opwright.testing` on operators by name or by file. Not here: discovery of installed packages (ops/installed.py), the
+checks and their generated inputs (testing/), the rules of names and docstrings (ops/linting.py), operators in a file
+(catalogue.py).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ RULES: tuple[tuple[Callable[[str], object], str], ...] = (  # what refuses a nam
 
 
 def module_of(name: str) -> str:
-    """leaky_clip of LeakyClip."""
+    """Return leaky_clip for LeakyClip."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
@@ -59,11 +59,11 @@ def _is_module(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):
-        return True  # there is something, and it cannot be imported
+        return True  # it exists, but cannot be imported
 
 
-def _checked(name: str) -> str:
-    """The name. Raises click.UsageError saying why it cannot be one."""
+def _check_name(name: str) -> str:
+    """Return the name. Raises click.UsageError with the reason if it is invalid."""
     for refuses, why in RULES:
         if refuses(name):
             parts = re.findall(r"[A-Za-z][A-Za-z0-9]*", name)
@@ -75,11 +75,11 @@ def _checked(name: str) -> str:
 
 
 def new_package(name: str, folder: str | None, as_json: bool) -> None:
-    """Write the package and say what to do with it. folder: by default the distribution's name, in this one.
+    """Write the package and print the next steps. folder: by default the distribution's name, in the current one.
 
-    raises click.UsageError for a name that cannot be, BadFile for a folder that is there or cannot be written
+    raises click.UsageError for an invalid name, BadFile for a folder that exists or cannot be written
     """
-    module = module_of(_checked(name))
+    module = module_of(_check_name(name))
     distribution = module.replace("_", "-")
     target = Path(folder or distribution)
     try:
@@ -104,7 +104,7 @@ def new_package(name: str, folder: str | None, as_json: bool) -> None:
 
 
 def _write(target: Path, files: dict[str, str]) -> None:
-    """All files, or none: they are written beside the folder, which then gets its name."""
+    """Write all files or none: into a temporary folder, which is then renamed."""
     try:
         with replacing_folder(target) as inside:
             for path, text in files.items():
@@ -115,25 +115,25 @@ def _write(target: Path, files: dict[str, str]) -> None:
 
 
 def test_operators(targets: tuple[str, ...], as_json: bool) -> bool:
-    """Check operators by name or by file, and print what was found; True if nothing failed."""
-    chosen: list[Any] = []
+    """Check operators by name or by file, and print the outcomes; True if nothing failed."""
+    operators: list[Any] = []
     for target in targets:
         if target.endswith(".py"):
-            chosen += operators_in(target)
+            operators += operators_in(target)
             continue
         try:
-            chosen.append(registry.get(target))
+            operators.append(registry.get(target))
         except KeyError as error:
             raise BadFile(str(error.args[0])) from None
-    found = [outcome for op in chosen for outcome in outcomes(op)]
+    results = [outcome for op in operators for outcome in outcomes(op)]
     if as_json:
-        print_json([o._asdict() for o in found])
+        print_json([o._asdict() for o in results])
     else:
         table = Table("operator", "check", "", "detail")
-        for o in found:
+        for o in results:
             style = {"failed": "red", "not tried": "yellow"}.get(o.state, "")
             table.add_row(o.operator, o.check, Text(o.state, style), Text(o.detail))
         out().print(table)
-    failed = sum(o.state == "failed" for o in found)
-    notes().print(f"{len(chosen)} operators, {len(found)} checks, {failed} failed")
+    failed = sum(o.state == "failed" for o in results)
+    notes().print(f"{len(operators)} operators, {len(results)} checks, {failed} failed")
     return not failed

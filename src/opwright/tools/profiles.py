@@ -1,4 +1,4 @@
-"""A profile of a model as people read it: tables in the manner of TensorFlow Lite's benchmark tool, and a page.
+"""Print a model's profile: tables in the manner of TensorFlow Lite's benchmark tool, and a page.
 
 Lives here: `print_profile`, `html_page`.  Not here: timing (lite/runtime/profiling.py), other figures (benchmark.py).
 """
@@ -14,11 +14,11 @@ from ..lite.runtime.profiling import Profile, Row
 from .report import out
 
 SLOWEST = 10
-NAME = 60  # columns; the converter's names of fused nodes may have hundreds
+NAME = 60  # columns; the converter's names of fused nodes can have hundreds
 
 
 def print_profile(profile: Profile, names: Sequence[str]) -> None:
-    """Of each subgraph that ran: nodes in the order they run, the slowest of them, and operators.
+    """Print for each subgraph that ran: nodes in execution order, the slowest of them, and operators.
 
     names: of the model's subgraphs. Times are for one run of the model.
     """
@@ -40,12 +40,12 @@ def print_profile(profile: Profile, names: Sequence[str]) -> None:
 
 
 def _with_running_sum(rows: Sequence[Row]) -> list[Row]:
-    """The rows in this order, `cumulative` as the sum of the shares so far."""
-    so_far, found = 0.0, []
+    """Return the rows in this order, with `cumulative` as the sum of the shares so far."""
+    so_far, result = 0.0, []
     for row in rows:
         so_far += row["share"]
-        found.append(row | {"cumulative": so_far})
-    return found
+        result.append(row | {"cumulative": so_far})
+    return result
 
 
 _NODE = (
@@ -83,12 +83,12 @@ def _node_cells(row: Row) -> tuple[str, ...]:
 
 
 def _kind(row: Row) -> str:
-    """The operator; of a custom one that it is one, and in which version."""
+    """Return the operator; for a custom one also its version."""
     return f"{row['operator']} v{row['version']} (custom)" if row["custom"] else str(row["operator"])
 
 
 def _average(row: Row) -> str:
-    """A delegate's kernels may do a node's work within another's: then it takes no time of its own."""
+    """Return the average time; "fused" for a node that a delegate computes within another's kernel."""
     return "fused" if row["average"] == 0.0 and "delegate" in row else _us(row["average"])
 
 
@@ -146,7 +146,7 @@ td.bar i{display:block;height:.8em;background:#4a7ebb}"""
 
 
 def html_page(path: str, figures: dict[str, float], profile: Profile) -> str:
-    """A page of its own, without scripts or anything from elsewhere: the figures, operators, and nodes with bars."""
+    """Return a self-contained page without scripts: the figures, operators, and nodes with bars."""
     parts = [
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{html.escape(path)}</title>"
         f"<style>{_STYLE}</style><h1>{html.escape(path)}</h1>"

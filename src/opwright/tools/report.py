@@ -1,4 +1,4 @@
-"""What reports share: where they print, JSON, and the error for files that are no use.
+"""Output shared by the reports: consoles, JSON, and the error for invalid files.
 
 Lives here: the two consoles, `prose`, `print_json`, `BadFile`, `write_file`.  Not here: any report.
 """
@@ -25,11 +25,11 @@ PLAIN = {"markup": False, "highlight": False, "emoji": False}  # what is printed
 
 
 class BadFile(Exception):
-    """A file that cannot be read or written; the command line ends with an exit code of its own."""
+    """A file that cannot be read or written; the command line exits with a separate code."""
 
 
 def write_file(path: str, content: bytes) -> None:
-    """Replace a file whole or not at all. Raises BadFile."""
+    """Replace a file atomically. Raises BadFile."""
     try:
         with replacing(path) as file:
             file.write(content)
@@ -38,9 +38,9 @@ def write_file(path: str, content: bytes) -> None:
 
 
 def out() -> Console:
-    """Results: stdout. Honours NO_COLOR; where it is no terminal, plain text with lines as long as they are.
+    """Return the console of results: stdout. Honours NO_COLOR; plain text with unlimited lines if it is no terminal.
 
-    Names in files may be bytes that are no text, or text that the stream has no characters for: these are escaped.
+    Names in files may be bytes that are not text, or characters that the stream cannot encode: these are escaped.
     """
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -48,14 +48,14 @@ def out() -> Console:
 
 
 class _Stdout(Console):
-    """A console for which a pipe that nobody reads any more is no error."""
+    """A console that ignores a closed pipe."""
 
     def on_broken_pipe(self) -> None:
-        _nobody_reads()
+        _discard_stdout()
 
 
-def _nobody_reads() -> None:
-    """From here on stdout goes nowhere: the exit code is to be the command's, and not that of `opwright ... | head`."""
+def _discard_stdout() -> None:
+    """Redirect stdout to null, so that the exit code is the command's in `opwright ... | head`."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
@@ -69,29 +69,29 @@ def _stdout() -> Console:
 
 @functools.cache
 def notes() -> Console:
-    """Progress and notes: stderr."""
+    """Return the console of progress and notes: stderr."""
     return Console(stderr=True, soft_wrap=True, **PLAIN)  # type: ignore[arg-type]
 
 
 def prose(text: str, indent: str = "") -> None:
-    """A paragraph on stdout in lines that read well. indent: of every line but the first."""
+    """Print a paragraph on stdout with wrapped lines. indent: of every line but the first."""
     width = min(out().width, PROSE_COLUMNS)
     out().print(textwrap.fill(text, width, subsequent_indent=indent, break_on_hyphens=False))
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout.
+    """Print one JSON document on stdout.
 
-    What JSON has no words for is text: bytes as UTF-8, "nan", "inf" and "-inf", anything else as `str` gives it.
+    Values without a JSON form become text: bytes as UTF-8, "nan", "inf" and "-inf", others by `str`.
     """
     try:
         click.echo(json.dumps(plain(value), indent=1, allow_nan=False))
     except BrokenPipeError:
-        _nobody_reads()
+        _discard_stdout()
 
 
 def plain(value: Any) -> Any:
-    """`value` in the types JSON has."""
+    """Return `value` in JSON's types."""
     if isinstance(value, dict):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, np.ndarray | np.generic):

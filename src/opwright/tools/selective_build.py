@@ -1,7 +1,7 @@
-"""`opwright resolver`: a Python module with a resolver that holds what some models use, and imports no more.
+"""`opwright resolver`: write a Python module with a resolver that imports only the operators that some models use.
 
-Lives here: finding what they use, the text of the module, writing it.  Not here: resolvers (lite/resolver.py), what
-such a module saves (selective_build_stats.py).
+Lives here: finding them, the text of the module, writing it.  Not here: resolvers (lite/resolver.py), measuring the
+savings (selective_build_stats.py).
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from . import selective_build_stats
 from .inspection import read_model
 from .report import notes, print_json, write_file
 
-LONGEST_LINE = 100
+MAX_LINE_LENGTH = 100
 
 Range = tuple[int, int]
 
 
-class Used(NamedTuple):
-    """What some models use: the least and the greatest version of each operator, sorted by name.
+class UsedOperators(NamedTuple):
+    """The operators that some models use: the least and the greatest version of each, sorted by name.
 
-    shipped: custom operators that are here (lite/customs); flex: TensorFlow's operators that the framework's own
-    kernels run; customs: the others, which have to be given, or are of an installed package.
+    shipped: custom operators that are available here (lite/customs); flex: TensorFlow's operators that the catalogue's
+    kernels run; customs: the others, which must be passed, or belong to an installed package.
     """
 
     builtins: Mapping[str, Range]
@@ -49,11 +49,9 @@ class Used(NamedTuple):
 
 
 def write_resolver(paths: Sequence[str], output: str | None, measure: bool, as_json: bool) -> bool:
-    """Write the module to `output`, or to stdout; False if a model uses what is not here.
+    """Write the module to `output`, or to stdout; False if a model uses an operator that is not available.
 
-    measure: say what it saves, too.
-
-    raises BadFile for a model that is no use or a file that cannot be written
+    measure: report what it saves, too. raises BadFile for an invalid model or a file that cannot be written
     """
     models = [read_model(path) for path in paths]
     resolver = lite.BuiltinOpResolver()
@@ -65,7 +63,7 @@ def write_resolver(paths: Sequence[str], output: str | None, measure: bool, as_j
     ]
     used = used_by(models)
     text = module_text([os.path.basename(path) for path in paths], used)
-    saved = selective_build_stats.measured(text, used) if measure and not missing else []
+    saved = selective_build_stats.measure_costs(text, used) if measure and not missing else []
     if missing:
         for line in missing:
             notes().print(f"opwright: not in this installation: {line}")
@@ -104,14 +102,14 @@ def write_resolver(paths: Sequence[str], output: str | None, measure: bool, as_j
     return not missing
 
 
-def used_by(models: Sequence[object]) -> Used:
-    """The operators of some models, those of their subgraphs and those no node uses, too."""
-    found: tuple[dict[str, Range], dict[str, Range]] = ({}, {})
+def used_by(models: Sequence[object]) -> UsedOperators:
+    """Return the operators of some models, including those of their subgraphs and unused ones."""
+    by_kind: tuple[dict[str, Range], dict[str, Range]] = ({}, {})
     for n in (n for model in models for n in requirements(model)):
-        ranges = found[n.custom]
+        ranges = by_kind[n.custom]
         least, most = ranges.get(n.operator, (n.version, n.version))
         ranges[n.operator] = (min(least, n.version), max(most, n.version))
-    builtins, customs = (dict(sorted(ranges.items())) for ranges in found)
+    builtins, customs = (dict(sorted(ranges.items())) for ranges in by_kind)
     here = lite.BuiltinOpResolver()
     shipped = {
         name: (least, most)
@@ -125,22 +123,22 @@ def used_by(models: Sequence[object]) -> Used:
         if name.startswith("Flex") and versions == (1, 1) and name not in shipped and here.find_custom(name) is not None
     ]
     others = {name: r for name, r in customs.items() if name not in flex and name not in shipped}
-    return Used(builtins, others, flex, shipped)
+    return UsedOperators(builtins, others, flex, shipped)
 
 
 def _families(builtins: Mapping[str, Range]) -> list[str]:
     return sorted({family_of(name) for name in builtins})
 
 
-def module_text(names: Sequence[str], used: Used) -> str:
-    """The module. The same models, by name and contents, give the same text."""
-    given = _parameters(used.customs)
+def module_text(names: Sequence[str], used: UsedOperators) -> str:
+    """Return the text of the module. It only depends on the models' names and contents."""
+    parameters = _parameters(used.customs)
     lines = [
         '"""A resolver with the operators of some models, and no others; only their kernels are imported.',
         "",
         "Written by `opwright resolver`; the models are MODELS. To use it:",
         "",
-        *_wrapped("    resolver = Resolver(", [f"{p}={p}" for p in given], ")"),
+        *_wrapped("    resolver = Resolver(", [f"{p}={p}" for p in parameters], ")"),
         "    interpreter = lite.Interpreter(model_path, op_resolver=resolver)",
         '"""',
         "",
@@ -148,12 +146,12 @@ def module_text(names: Sequence[str], used: Used) -> str:
         "",
         "from typing import Any",
         "",
-        *(["from opwright.core.errors import InvalidArgumentError"] if given else []),
+        *(["from opwright.core.errors import InvalidArgumentError"] if parameters else []),
         "from opwright.lite import MutableOpResolver",
         *(["from opwright.lite.customs import get as get_custom"] if used.shipped else []),
         *(["from opwright.lite.flex import flex_registration"] if used.flex else []),
         *(["from opwright.lite.ops import get"] if used.builtins else []),
-        *(["from opwright.ops.registry import from_package"] if given else []),
+        *(["from opwright.ops.registry import from_package"] if parameters else []),
         "",
         "MODELS = (",
         *(f"    {_literal(name)}," for name in names),
@@ -172,7 +170,7 @@ def module_text(names: Sequence[str], used: Used) -> str:
     if used.flex:
         lines += ["# TensorFlow's operators, run by the framework's own kernels", "FLEX = ("]
         lines += [*(f"    {_literal(name)}," for name in used.flex), ")", ""]
-    lines += _class_lines(used, given)
+    lines += _class_lines(used, parameters)
     return "\n".join(lines) + "\n"
 
 
@@ -185,14 +183,16 @@ CUSTOMS_DOC = (
 )
 
 
-def _class_lines(used: Used, given: Mapping[str, str]) -> list[str]:
+def _class_lines(used: UsedOperators, parameters: Mapping[str, str]) -> list[str]:
     lines = [
         "",
         "class Resolver(MutableOpResolver):",
-        *(CUSTOMS_DOC if given else ['    """Serves MODELS."""']),
+        *(CUSTOMS_DOC if parameters else ['    """Serves MODELS."""']),
         "",
         *_wrapped(
-            "    def __init__(", ["self", *(["*"] if given else []), *(f"{p}: Any = None" for p in given)], ") -> None:"
+            "    def __init__(",
+            ["self", *(["*"] if parameters else []), *(f"{p}: Any = None" for p in parameters)],
+            ") -> None:",
         ),
         "        super().__init__()",
     ]
@@ -209,10 +209,10 @@ def _class_lines(used: Used, given: Mapping[str, str]) -> list[str]:
         ]
     if used.flex:
         lines += ["        for name in FLEX:", "            self.add_custom(name, flex_registration(name))"]
-    if given:
+    if parameters:
         lines += [
             "        given = {",
-            *(f"            {_literal(name)}: {p}," for p, name in given.items()),
+            *(f"            {_literal(name)}: {p}," for p, name in parameters.items()),
             "        }",
             "        for name in CUSTOMS:",
             "            if given[name] is None:",
@@ -237,30 +237,30 @@ def _class_lines(used: Used, given: Mapping[str, str]) -> list[str]:
 
 
 def _literal(text: str) -> str:
-    """A string literal, in double quotes where that takes no escapes."""
-    found = ascii(text)
-    return f'"{text}"' if found == f"'{text}'" and '"' not in text else found
+    """Return a string literal, in double quotes if that needs no escapes."""
+    literal = ascii(text)
+    return f'"{text}"' if literal == f"'{text}'" and '"' not in text else literal
 
 
 def _wrapped(before: str, items: Sequence[str], after: str) -> list[str]:
-    """Items on one line, or each on its own where that would be long."""
+    """Format items on one line, or one per line if that would be too long."""
     line = before + ", ".join(items) + after
-    if len(line) <= LONGEST_LINE:
+    if len(line) <= MAX_LINE_LENGTH:
         return [line]
     indent = " " * (len(before) - len(before.lstrip()))
     return [before, *(f"{indent}    {item}," for item in items), indent + after.lstrip()]
 
 
 def _parameters(customs: Mapping[str, Range]) -> dict[str, str]:
-    """A parameter's name for each custom operator: its own, where Python allows it."""
-    found: dict[str, str] = {}
+    """Return a parameter name for each custom operator: its own, if it is a valid identifier."""
+    names: dict[str, str] = {}
     for name in customs:
         base = re.sub(r"[^0-9A-Za-z_]", "_", name)
         if not base.isidentifier() or keyword.iskeyword(base) or base in ("self", "super", "get", "getattr"):
             base = f"op_{base}"
         parameter, count = base, 1
-        while parameter in found:
+        while parameter in names:
             count += 1
             parameter = f"{base}_{count}"
-        found[parameter] = name
-    return found
+        names[parameter] = name
+    return names

@@ -1,10 +1,10 @@
-"""What a resolver for some models saves: time, memory and modules, each kind of resolver in processes of its own.
+"""Measure what a resolver for some models saves: time, memory and modules, per kind of resolver, in separate processes.
 
 Lives here: measuring, the table.  Not here: the resolver's text (selective_build.py), resolvers (lite/resolver.py).
 
-Three are compared: the one that was written; the default one, which imports a kernel when a model has the operator; and
-one that holds every kernel, as run times do whose operators are linked. The time is that of making the resolver and
-finding each operator of the models, the memory what the process grows by, after `opwright.lite` was imported.
+Three are compared: the generated one; the default one, which imports a kernel when a model has the operator; and one
+with every kernel, like run times that link all operators. The time is that of creating the resolver and looking up each
+operator of the models, the memory the growth of the process after importing `opwright.lite`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ print(json.dumps([time.perf_counter() - start, memory() - bytes_before, len(sys.
 
 
 class Cost(NamedTuple):
-    """What a kind of resolver takes: seconds, bytes (0 where the system does not say), modules imported."""
+    """The cost of a kind of resolver: seconds, bytes (0 if the system does not report them), modules imported."""
 
     resolver: str
     seconds: float
@@ -64,27 +64,29 @@ class Cost(NamedTuple):
     modules: int
 
 
-def measured(text: str, used: Any) -> list[Cost]:
-    """The costs of each kind, as medians of some processes. text: of the module; used: what the models use.
+def measure_costs(text: str, used: Any) -> list[Cost]:
+    """Return the costs of each kind, as medians over processes. text: of the module; used: the operators of the models.
 
-    raises BadFile where a process fails
+    raises BadFile if a process fails
     """
-    found: dict[str, list[list[float]]] = {kind: [] for kind in KINDS}
+    runs_by_kind: dict[str, list[list[float]]] = {kind: [] for kind in KINDS}
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "written_resolver.py").write_text(text, "utf-8")
-        for _ in range(PROCESSES + 1):  # in turn, so that a slow second touches all
+        for _ in range(PROCESSES + 1):  # interleaved, so that noise affects all kinds
             for kind in KINDS:
-                found[kind].append(_one(kind, folder, used.builtins, used.parameters))
-    return [Cost(kind, *_medians(runs[1:])) for kind, runs in found.items()]  # the first filled the file cache
+                runs_by_kind[kind].append(_run_process(kind, folder, used.builtins, used.parameters))
+    return [
+        Cost(kind, *_medians(runs[1:])) for kind, runs in runs_by_kind.items()
+    ]  # the first run fills the file cache
 
 
-def _one(kind: str, folder: str, builtins: Mapping[str, Any], customs: Sequence[str]) -> list[float]:
-    asked = json.dumps([kind, folder, dict(builtins), list(customs)])
-    done = subprocess.run([sys.executable, "-c", _SCRIPT, asked], capture_output=True, text=True, check=False)
-    if done.returncode:
-        said = done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"]
-        raise BadFile(f"the resolver cannot be measured: {said[-1]}")
-    answer: list[float] = json.loads(done.stdout.splitlines()[-1])
+def _run_process(kind: str, folder: str, builtins: Mapping[str, Any], customs: Sequence[str]) -> list[float]:
+    request = json.dumps([kind, folder, dict(builtins), list(customs)])
+    process = subprocess.run([sys.executable, "-c", _SCRIPT, request], capture_output=True, text=True, check=False)
+    if process.returncode:
+        lines = process.stderr.strip().splitlines() or [f"it ended with status {process.returncode}"]
+        raise BadFile(f"the resolver cannot be measured: {lines[-1]}")
+    answer: list[float] = json.loads(process.stdout.splitlines()[-1])
     return answer
 
 
@@ -94,8 +96,8 @@ def _medians(runs: Sequence[Sequence[float]]) -> tuple[float, int, int]:
 
 
 def table(costs: Sequence[Cost]) -> Table:
-    """The costs as people read them."""
-    made = Table("a resolver made, its kernels imported", "time", "memory", "modules")
+    """Return the costs as a table."""
+    costs_table = Table("a resolver made, its kernels imported", "time", "memory", "modules")
     for c in costs:
-        made.add_row(KINDS[c.resolver], f"{c.seconds * 1e3:.1f} ms", f"{c.bytes / 1024:.0f} KB", str(c.modules))
-    return made
+        costs_table.add_row(KINDS[c.resolver], f"{c.seconds * 1e3:.1f} ms", f"{c.bytes / 1024:.0f} KB", str(c.modules))
+    return costs_table
