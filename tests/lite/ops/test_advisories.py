@@ -134,7 +134,7 @@ ROWS: list[tuple[str, str, Callable[[], tuple[Model, list[Any]]], str | None]] =
         "CVE-2020-15210",
         "one tensor as input and output",
         lambda: changed("ABS", lambda m: setattr(m.subgraphs[0].operators[0], "outputs", [0])),
-        "is an input of the node",
+        "also an input of the node",
     ),
     (
         "CVE-2020-15211",

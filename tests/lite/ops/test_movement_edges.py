@@ -12,7 +12,9 @@ from drawn import feeds as drawn_feeds
 from drawn import model_of as drawn_model
 from one_operator import Const, bools, case, f32, feeds, model_of, official, ours, output_types
 
+import opwright as ow
 from opwright.core.errors import InvalidArgumentError, OpError
+from opwright.lite import ops as operators
 
 i64 = lambda *v: Const(list(v), np.int64)  # noqa: E731
 none = lambda *shape: Const(np.zeros(shape, np.int32))  # noqa: E731
@@ -119,3 +121,27 @@ def test_elements_that_would_stand_for_other_numbers_are_refused(name):
     drawn = OTHER_SCALES[name](Draw(3, "INT8"))
     with pytest.raises(InvalidArgumentError, match=r"tensor '[xy]0' \(INT8\) differs in scale or zero point"):
         ours(drawn_model(name, drawn), drawn_feeds(drawn))
+
+
+class _Operand:
+    """An operand as shape rules see it."""
+
+    def __init__(self, shape: list[int | None], dtype: str, constant: list[int] | None = None) -> None:
+        self.spec = ow.TensorSpec(shape, dtype)
+        self.constant = None if constant is None else np.array(constant, self.spec.dtype.np)
+
+
+def test_slices_of_unknown_sizes_have_no_known_size() -> None:
+    """x[0:5] of a dimension that may be shorter than 5; masks, single places and whole dimensions stay known."""
+    operator = operators.get("STRIDED_SLICE")
+    rows = (
+        ([None, 4], [0, 1], [5, 3], {}, [None, 2]),
+        ([None, 4], [-1, 0], [0, 4], {"end_mask": 1}, [None, 4]),
+        ([None, 4], [-1, 0], [0, 4], {"shrink_axis_mask": 1}, [4]),
+        ([3, None], [0, 0], [2, 0], {"end_mask": 2}, [2, None]),
+        ([3, None], [0, 0], [0, 2], {"new_axis_mask": 1, "offset": True}, [1, 2, None]),
+    )
+    for shape, begin, end, options, wanted in rows:
+        bounds = [_Operand([2], "int32", list(v)) for v in (begin, end, [1, 1])]
+        (spec,) = operator.infer(operator.bind(options), [_Operand(shape, "float32"), *bounds])
+        assert spec.shape.as_list() == wanted, (shape, begin, end, options)
