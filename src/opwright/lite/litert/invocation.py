@@ -18,7 +18,7 @@ import numpy as np
 from ...core.errors import FailedPreconditionError, InvalidArgumentError
 from .buffers import TensorBuffer
 from .library import HANDLE
-from .loaded_model import OP, LoadedModel
+from .loaded_model import OP, LiteRtModel
 from .signatures import ModelSignature, SignatureTensor
 
 
@@ -28,7 +28,7 @@ class ExclusiveRun:
     finalizer: of the model, dead once it is closed
     """
 
-    def __init__(self, finalizer: Any, loaded: LoadedModel) -> None:
+    def __init__(self, finalizer: Any, loaded: LiteRtModel) -> None:
         self._lock, self._runner = threading.Lock(), 0
         self._torn = False  # a fork interrupted its run in another thread
         self._finalizer, self._loaded = finalizer, loaded

@@ -1,6 +1,6 @@
 """The official run time's objects for one model, and the messages that it writes on failures.
 
-Lives here: `LoadedModel`; `StderrCapture`, which captures stderr while a model is prepared.
+Lives here: `LiteRtModel`; `StderrCapture`, which captures stderr while a model is prepared.
 Not here: the choice of replaced nodes (node_replacement.py), shapes and runs (model.py).
 
 The run time writes to file descriptor 2, which other threads of the process share. Output is therefore captured only
@@ -113,7 +113,7 @@ OP = "lite.litert.CompiledModel"
 _TO_STDERR, _KEPT = 1, 2  # its modes of reporting errors
 
 
-class LoadedModel:
+class LiteRtModel:
     """The run time's model and compiled model, with the objects that they refer to, which live until `close`.
 
     nodes: replaced nodes. errors: exceptions in their callbacks, whose status the run time ignores

@@ -25,7 +25,7 @@ from .buffers import TensorBuffer
 from .custom_op_nodes import CustomOpNode, kernel
 from .invocation import BufferBinding, ExclusiveRun, check_buffers, check_names, checked_array, is_named, ordered_values
 from .library import INT, TensorLayout, check, library
-from .loaded_model import OP, LoadedModel, StderrCapture, native_by_node
+from .loaded_model import OP, LiteRtModel, StderrCapture, native_by_node
 from .node_replacement import replace_custom_nodes
 from .signatures import ModelSignature, SignatureTensor, signatures_of
 
@@ -73,7 +73,7 @@ class CompiledModel:
         file.verify()  # its delegate computes wrong results if a tensor is written twice
         refuse_external(file)
         self._threads = num_threads or flags.get("num_threads") or os.cpu_count() or 1
-        self._loaded = loaded = LoadedModel()
+        self._loaded = loaded = LiteRtModel()
         self._finalizer = weakref.finalize(self, loaded.close)
         self._invoke = library().RunCompiledModel
         try:
