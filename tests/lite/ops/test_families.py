@@ -8,6 +8,7 @@ import make_families
 import pytest
 
 import opwright.lite.ops as dialect
+from opwright.compiler.kernels.makers import FAMILIES
 from opwright.core.errors import NotFoundError
 
 
@@ -61,3 +62,11 @@ def test_an_interpreter_imports_only_the_families_of_its_model():
     before, after = json.loads(ran.stdout)
     assert not set(before) & set(dialect.FAMILIES)
     assert set(after) & set(dialect.FAMILIES) == {"arithmetic", "unary"}
+
+
+def test_makers_load_no_llvm():
+    """A process that finds machine code in the cache stages nothing, so kernels are imported without the language."""
+    modules = [f"opwright.compiler.kernels.{module}" for module in FAMILIES]
+    code = f"import importlib, sys; [importlib.import_module(m) for m in {modules}]; print('llvmlite' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -29,7 +29,6 @@ import numpy as np
 from ...core.dtypes import int4
 from .. import language as kl
 from ..language import i8, i16, i32, u8
-from ..language.dots import saturating_dot2
 
 if TYPE_CHECKING:
     from ..language import Pointer, Registers, Value
@@ -165,7 +164,7 @@ def add_bounded(sums: Registers, p: Pointer, pitch: Any, quads: Any, q: Pointer,
             for r in range(rows):
                 x = kl.bitcast((p + r * pitch).cast(i32)[k].splat(lanes) ^ flip, u8)
                 for v in range(vectors):
-                    short[r, v] = short[r, v] + saturating_dot2(x, w[v])
+                    short[r, v] = short[r, v] + kl.saturating_dot2(x, w[v])
             q = q + vectors * lanes
         for r in range(rows):
             for v in range(vectors):

@@ -10,6 +10,7 @@ from .dots import dot4 as dot4
 from .dots import lookup as lookup
 from .dots import pair_dot as pair_dot
 from .dots import round_bytes as round_bytes
+from .dots import saturating_dot2 as saturating_dot2
 from .entry_points import Work as Work
 from .families import Family as Family
 from .families import FamilyCode as FamilyCode
