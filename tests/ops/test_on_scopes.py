@@ -17,7 +17,7 @@ import opwright as ow
 from opwright.core.errors import PermissionDeniedError
 from opwright.core.places import CPUPlace
 from opwright.testing import place_checks
-from opwright.testing.operator_call import OperatorCall
+from opwright.testing.operator_call import CheckedCall
 
 _FALLS_BACK = """
     BandedTriangularSolve CombinedNonMaxSuppression MatrixLogarithm MatrixSquareRoot MatrixTriangularSolve
@@ -33,7 +33,7 @@ solvers of the host. Their inputs are copied to the CPU. A kernel for a device (
 in NumPy's functions with its own arrays from ops/like_device.py, takes an operator off this list."""
 
 
-def _wanted(trial: OperatorCall, result: Any) -> Any:
+def _wanted(trial: CheckedCall, result: Any) -> Any:
     """What came out eagerly; where offsets are results, what the public call makes of them."""
     return None if any(o.lod_of for o in trial.op.outputs) else result
 
@@ -50,7 +50,7 @@ NOT_READ = {
 }
 
 
-def _on_the_cpu(trial: OperatorCall, result: Any) -> Any:
+def _on_the_cpu(trial: CheckedCall, result: Any) -> Any:
     wanted = _wanted(trial, result)
     try:
         return place_checks.on_scopes(trial, CPUPlace(), wanted, unused=True)
@@ -98,11 +98,11 @@ def test_a_run_that_differs_is_found() -> None:
         return x * 2
 
     for compute, words in ((lambda op, x: x + next(counted), "wanted"), (forced, "was written")):
-        trial = OperatorCall.of(defined(compute), {"x": np.array([1.0, 2.0])})
+        trial = CheckedCall.of(defined(compute), {"x": np.array([1.0, 2.0])})
         with pytest.raises(AssertionError, match=words):
             place_checks.on_scopes(trial)
     two = defined(lambda op, x, w: x + 1, w=ow.Input(like="x"))
-    trial = OperatorCall.of(two, {"x": np.array([1.0]), "w": np.array([2.0])})
+    trial = CheckedCall.of(two, {"x": np.array([1.0]), "w": np.array([2.0])})
     assert place_checks.on_scopes(trial).branch == "reference"
     with pytest.raises(PermissionDeniedError, match="'w' is never read"):
         place_checks.on_scopes(trial, unused=True)

@@ -14,7 +14,7 @@ import pytest
 import walking
 
 from opwright.testing import gradient_check, lod_checks, place_checks
-from opwright.testing.operator_call import NotApplicable, OperatorCall
+from opwright.testing.operator_call import CheckedCall, NotApplicable
 
 
 @pytest.mark.parametrize("every", walking.AMOUNTS)
@@ -44,7 +44,7 @@ def test_gradients_on_graphs_are_the_tapes(every: bool) -> None:
     assert sum(any(found) for found in given.values()) > 150
 
 
-def _reuse(trial: OperatorCall, _: Any) -> int:
+def _reuse(trial: CheckedCall, _: Any) -> int:
     with contextlib.suppress(NotApplicable):
         trial = gradient_check.widened(trial)
     return place_checks.reuse_changes_no_bits(trial.flat, trial.tensors())

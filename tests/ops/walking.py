@@ -18,7 +18,7 @@ import test_operators
 
 from opwright.eager.tensor import make
 from opwright.ops.outline import Outline
-from opwright.testing.operator_call import NotApplicable, OperatorCall
+from opwright.testing.operator_call import CheckedCall, NotApplicable
 
 FEW = 2  # kinds of calls of an operator that every run walks over; the slow one goes over all
 AMOUNTS = [pytest.param(False, id="kinds"), pytest.param(True, id="all", marks=pytest.mark.slow)]
@@ -41,13 +41,13 @@ SERIES = frozenset(_SERIES.split())
 
 
 @functools.cache
-def calls(every: bool = False) -> list[tuple[str, OperatorCall, Any]]:
+def calls(every: bool = False) -> list[tuple[str, CheckedCall, Any]]:
     """Calls of each operator that run in the tables, helpers too: the row's key, the call, its result.
 
     Of one operator a few that differ in the dtypes and ranks of inputs, or in whether they are empty; with `every` all
     that differ in these, in attributes or in shapes.
     """
-    found: dict[str, dict[Any, tuple[str, OperatorCall, Any]]] = collections.defaultdict(dict)
+    found: dict[str, dict[Any, tuple[str, CheckedCall, Any]]] = collections.defaultdict(dict)
     for key, rows in test_operators.TABLES.items():
         for row in rows:
             if row.raises:
@@ -60,7 +60,7 @@ def calls(every: bool = False) -> list[tuple[str, OperatorCall, Any]]:
             for op, bound, inputs, result in watched:
                 if not op.catalogue or op.control or op.effect in ("random", "write"):
                     continue
-                trial = OperatorCall(op, tuple(inputs), bound.attrs)
+                trial = CheckedCall(op, tuple(inputs), bound.attrs)
                 trial = trial.over([_whole(t) for t in trial.tensors()])
                 kind: Any = tuple((t.dtype.name, t.shape.rank, 0 in t.shape) for t in trial.tensors())
                 if every:
@@ -79,7 +79,7 @@ def _whole(t: Any) -> Any:
 
 
 def walk(
-    check: Callable[[OperatorCall, Any], Any], every: bool = False, leave: frozenset[str] = frozenset()
+    check: Callable[[CheckedCall, Any], Any], every: bool = False, leave: frozenset[str] = frozenset()
 ) -> tuple[dict[str, list[Any]], list[str]]:
     """Run a check on each of the calls: results by operator, and failures in words. leave: operators left out."""
     given: dict[str, list[Any]] = collections.defaultdict(list)

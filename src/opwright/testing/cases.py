@@ -12,7 +12,7 @@ from ..core import dtypes
 from ..core.specs import TensorSpec, spec_of_short
 from ..ops import registry
 from .checks import CheckError, Report, call_outcome, check_names, outcomes_of
-from .operator_call import OperatorCall, generate_call, numbers
+from .operator_call import CheckedCall, generate_call, numbers
 
 PARTS = ("inputs", "attrs", "expect", "rtol", "atol")
 
@@ -50,7 +50,7 @@ def check_operator(
     for number, case in enumerate(calls):
         inputs, options = _parts(operator, number, case)
         options = {"expect": expect, "rtol": rtol, "atol": atol} | options
-        call = generate_call(operator) if cases is None else OperatorCall.of(operator, inputs)
+        call = generate_call(operator) if cases is None else CheckedCall.of(operator, inputs)
         name = operator.name if len(calls) == 1 else f"{operator.name}, case {number} ({_summary(call)})"
         outcomes = [call_outcome(call)]
         if outcomes[0].state != "failed":  # else every check fails, with the same words
@@ -122,7 +122,7 @@ def _spec(text: str) -> TensorSpec | None:
         return None
 
 
-def _summary(call: OperatorCall) -> str:
+def _summary(call: CheckedCall) -> str:
     return ", ".join(
         [*(f"{name} {t.spec.short()}" for name, t in call.parts()), *(f"{k}={v!r}"[:40] for k, v in call.attrs.items())]
     )

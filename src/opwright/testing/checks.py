@@ -20,7 +20,7 @@ from ..ops.changes import compatibility
 from ..ops.linting import lint
 from ..ops.specification import spec as specification
 from . import external_runtimes, gradient_check, lod_checks, model_files, place_checks, value_checks
-from .operator_call import NotApplicable, OperatorCall, generate_call
+from .operator_call import CheckedCall, NotApplicable, generate_call
 
 
 class Outcome(NamedTuple):
@@ -58,19 +58,19 @@ def _line(operator: str, o: Outcome) -> str:
     return "  " + ": ".join(part for part in (case, o.check, o.detail) if part)
 
 
-def _on_each_place(call: OperatorCall) -> str:
+def _on_each_place(call: CheckedCall) -> str:
     """Runs on scopes on each place like the eager call, reads each input, and writes to none."""
     on_cpu = place_checks.on_scopes(call, "cpu", unused=True)
     on_simulated = place_checks.on_scopes(call, "sim:0")
     return f"cpu: {on_cpu.branch}, sim: {on_simulated.branch}"
 
 
-def _gradient_on_graph(call: OperatorCall) -> None:
+def _gradient_on_graph(call: CheckedCall) -> None:
     """`append_backward` computes the same bits as the tape."""
     gradient_check.backward_is_tape(*gradient_check.as_function(gradient_check.widened(call.plain())))
 
 
-def _in_place(call: OperatorCall) -> str:
+def _in_place(call: CheckedCall) -> str:
     """Reusing memory, forward and backward twice, changes no bit."""
     call = call.plain()
     with contextlib.suppress(NotApplicable):
@@ -80,17 +80,17 @@ def _in_place(call: OperatorCall) -> str:
     )
 
 
-def _gradient_reads(call: OperatorCall) -> str:
+def _gradient_reads(call: CheckedCall) -> str:
     """The gradient reads only the tensors that it keeps."""
     return f"{gradient_check.gradient_reads_no_more(call)} inputs and outputs need not be there"
 
 
-def _lods(call: OperatorCall) -> str:
+def _lods(call: CheckedCall) -> str:
     """LoD levels are as declared, traced and run, forward and backward."""
     return f"{lod_checks.lod_as_declared(call)} calls"
 
 
-def _empty_sequences(call: OperatorCall) -> str:
+def _empty_sequences(call: CheckedCall) -> str:
     """Sequences without rows work in any position, and so does a batch of one."""
     count = lod_checks.edge_cases(call)
     if not count:
@@ -98,7 +98,7 @@ def _empty_sequences(call: OperatorCall) -> str:
     return f"{count} layouts"
 
 
-CHECKS: dict[str, Callable[[OperatorCall], Any]] = {
+CHECKS: dict[str, Callable[[CheckedCall], Any]] = {
     "pickles": value_checks.pickles,
     "inference": value_checks.inference,
     "inputs stay": value_checks.inputs_stay,
@@ -165,7 +165,7 @@ def check(
     """
     operator = registry.get(op) if isinstance(op, str) else op
     excluded = check_names(without)
-    call = OperatorCall.of(operator, inputs) if inputs is not None else generate_call(operator)
+    call = CheckedCall.of(operator, inputs) if inputs is not None else generate_call(operator)
     report = Report(outcomes_of(call, excluded, expect, rtol, atol, against))
     if any(o.state == "failed" for o in report):
         raise CheckError(operator.name, report)
@@ -180,13 +180,13 @@ def check_names(names: Iterable[str]) -> set[str]:
     return set(names)
 
 
-def call_outcome(call: OperatorCall) -> Outcome:
+def call_outcome(call: CheckedCall) -> Outcome:
     """Return the outcome of the call itself."""
     return _outcome(call.op, "calls", call.call)
 
 
 def outcomes_of(
-    call: OperatorCall,
+    call: CheckedCall,
     without: Iterable[str] = (),
     expect: Any = None,
     rtol: float | None = None,
@@ -202,7 +202,7 @@ def outcomes_of(
     return results
 
 
-def run_checks(call: OperatorCall, without: Iterable[str] = ()) -> Iterator[Outcome]:
+def run_checks(call: CheckedCall, without: Iterable[str] = ()) -> Iterator[Outcome]:
     """Every check of CHECKS on one call."""
     left_out = set(without)
     for name, one in CHECKS.items():
@@ -210,7 +210,7 @@ def run_checks(call: OperatorCall, without: Iterable[str] = ()) -> Iterator[Outc
             yield _outcome(call.op, name, functools.partial(one, call))
 
 
-def _against_oracle(call: OperatorCall, expect: Any, rtol: float | None, atol: float | None) -> list[Outcome]:
+def _against_oracle(call: CheckedCall, expect: Any, rtol: float | None, atol: float | None) -> list[Outcome]:
     op = call.op
     found = [_outcome(op, "outputs", lambda: value_checks.matches_oracle(call, expect, rtol, atol))]
     given = {t.dtype.name for t in call.tensors() if t.dtype.is_floating}
@@ -225,7 +225,7 @@ def _against_oracle(call: OperatorCall, expect: Any, rtol: float | None, atol: f
     return found
 
 
-def _in_dtype(call: OperatorCall, name: str, expect: Any, rtol: float | None, atol: float | None) -> None:
+def _in_dtype(call: CheckedCall, name: str, expect: Any, rtol: float | None, atol: float | None) -> None:
     value_checks.matches_oracle(value_checks.converted_call(call, name), expect, rtol, atol)
 
 
@@ -262,7 +262,7 @@ def outcomes(op: Any) -> Iterator[Outcome]:
     try:
         call = generate_call(op)
     except NotApplicable as error:
-        yield _outcome(op, "pickles", lambda: value_checks.pickles(OperatorCall(op, (), {})))
+        yield _outcome(op, "pickles", lambda: value_checks.pickles(CheckedCall(op, (), {})))
         yield Outcome(op.name, "calls", "not tried", str(error))
         return
     shown = ", ".join(f"{name} {t.spec.short()}" for name, t in call.parts())

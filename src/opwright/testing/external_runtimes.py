@@ -13,17 +13,17 @@ from ..eager.tensor import make
 from ..lite.export.c_export import export_c
 from ..lite.native.custom_ops import build_custom_ops
 from .model_files import ModelFile, file_of, run
-from .operator_call import NotApplicable, OperatorCall, array, assert_same
+from .operator_call import CheckedCall, NotApplicable, array, assert_same
 
 
-def _with_custom(call: OperatorCall) -> ModelFile:
+def _with_custom(call: CheckedCall) -> ModelFile:
     file = file_of(call)
     if file.custom is None:
         raise NotApplicable("it is builtin operators in a file")
     return file
 
 
-def exported(call: OperatorCall) -> str:
+def exported(call: CheckedCall) -> str:
     """Exported as C source, compiled and loaded, it computes the same."""
     file = _with_custom(call)
     with tempfile.TemporaryDirectory(prefix="opwright-") as folder:
@@ -40,7 +40,7 @@ def exported(call: OperatorCall) -> str:
     return "as C"
 
 
-def official(call: OperatorCall) -> str:
+def official(call: CheckedCall) -> str:
     """The official run time, with the operator registered, computes the same."""
     file = _with_custom(call)
     from ..lite.litert import CompiledModel  # needs the official wheel

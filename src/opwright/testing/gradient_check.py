@@ -21,7 +21,7 @@ from ..ops import math as math_ops
 from ..ops.indexed_slices import IndexedSlices
 from ..scopes.backward import append_backward
 from ..tracing.function import function
-from .operator_call import NotApplicable, OperatorCall, array, assert_same, flows, lod_of, refs, replaced
+from .operator_call import CheckedCall, NotApplicable, array, assert_same, flows, lod_of, refs, replaced
 
 DELTA, LIMIT = 1e-5, 1e-5  # of central differences in float64
 COARSE_DELTA, COARSE_LIMIT = (4e-3, 4e-3)  # in float32: its rounding error's cube root; ten times the remaining error
@@ -33,7 +33,7 @@ Function = Callable[[list[Any]], list[Any]]
 """A function to differentiate, from a list of tensors to a list of tensors."""
 
 
-def widened(call: OperatorCall) -> OperatorCall:
+def widened(call: CheckedCall) -> CheckedCall:
     """Return the call with floating inputs in float64 and complex ones in complex128; in float32 and complex64 if it
     does not take these. Raises NotApplicable if it has none.
     """
@@ -52,7 +52,7 @@ def widened(call: OperatorCall) -> OperatorCall:
     return converted
 
 
-def _takes_wide(call: OperatorCall) -> bool:
+def _takes_wide(call: CheckedCall) -> bool:
     """Return whether each floating input may have 64 bits, and each complex one 128."""
     for declared, value in zip(call.op.inputs, call.inputs):
         for t in value if isinstance(value, tuple) else () if value is None else (value,):
@@ -61,7 +61,7 @@ def _takes_wide(call: OperatorCall) -> bool:
     return True
 
 
-def as_function(call: OperatorCall) -> tuple[Function, list[Any]]:
+def as_function(call: CheckedCall) -> tuple[Function, list[Any]]:
     """Return the call as a function of its floating tensors, and these."""
     tensors, positions = call.tensors(), call.floats()
 
@@ -118,7 +118,7 @@ def _bounded(y: np.ndarray) -> np.ndarray:
     return mask
 
 
-def gradient_is_slope(call: OperatorCall) -> str:
+def gradient_is_slope(call: CheckedCall) -> str:
     """The gradient equals central differences, in float64, or in float32 if nothing wider is accepted; a LoDTensor's
     has its LoD.
     """
@@ -129,7 +129,7 @@ def gradient_is_slope(call: OperatorCall) -> str:
     return f"{compare_slopes(run, values, names)} elements"
 
 
-def second_gradient_is_slope(call: OperatorCall) -> str:
+def second_gradient_is_slope(call: CheckedCall) -> str:
     """The derivative of the gradient, by the inputs and by the output gradients, equals central differences.
 
     Only in float64: the rounding error of a second difference in float32 is too large.
@@ -253,7 +253,7 @@ def backward_is_tape(run: Function, values: Sequence[Any], bits: bool = True) ->
     return len(by_name)
 
 
-def gradient_reads_no_more(call: OperatorCall) -> int:
+def gradient_reads_no_more(call: CheckedCall) -> int:
     """Check that inputs and outputs that the gradient does not need by value may be overwritten before it runs.
 
     Returns the number of overwritten tensors. raises AssertionError if the gradient changes, or keeps them
@@ -286,7 +286,7 @@ def gradient_reads_no_more(call: OperatorCall) -> int:
     return overwritten
 
 
-def _overwrite_unneeded(call: OperatorCall, results: Sequence[Any], needs: Any) -> int:
+def _overwrite_unneeded(call: CheckedCall, results: Sequence[Any], needs: Any) -> int:
     """Overwrite tensors that are not needed by value with NaN or the largest number; return their number."""
     op = call.op
     slots = [(op.inputs[i].name, x) for i, x in enumerate(call.inputs) if x is not None]

@@ -16,7 +16,7 @@ from ..ops import lod_calls
 from ..ops.dispatch import to_tensor as constant
 from ..ops.lod_tensor import LoDTensor, LoDTensorSpec
 from ..tracing.function import function
-from .operator_call import NotApplicable, OperatorCall, array, flat, flows, tensor
+from .operator_call import CheckedCall, NotApplicable, array, flat, flows, tensor
 
 # Accepted refusals of a call with a LoD: rows that broadcasting would move, and operands without sequences.
 REFUSALS = ("has not the rows", "differ in their LoD levels", "LoD levels", "no LoD")
@@ -29,7 +29,7 @@ def offsets(rows: int, levels: int) -> list[list[int]]:
     return [[0, 1, 1, 5], last] if levels == 2 else [last]
 
 
-def with_lods(original: OperatorCall) -> Iterator[OperatorCall]:
+def with_lods(original: CheckedCall) -> Iterator[CheckedCall]:
     """Yield the call with one and two levels on each input with rows, in turn; or with its own offsets as LoDs."""
     op = original.op
     if any(isinstance(t, LoDTensor) for t in original.tensors()):
@@ -48,7 +48,7 @@ def with_lods(original: OperatorCall) -> Iterator[OperatorCall]:
                 replaced_inputs[source] = tuple(LoDTensor(a, [array(b)]) for a, b in zip(x, levels))
             elif not isinstance(x, tuple) and _offsets_match(x, levels):
                 replaced_inputs[source] = LoDTensor(x, [array(levels)])
-        yield OperatorCall(op, tuple(replaced_inputs.values()), original.attrs)
+        yield CheckedCall(op, tuple(replaced_inputs.values()), original.attrs)
         return
     for k, x in enumerate(original.inputs):
         members = x if isinstance(x, tuple) else (x,)
@@ -57,7 +57,7 @@ def with_lods(original: OperatorCall) -> Iterator[OperatorCall]:
         for levels in (1, 2):
             packed = [LoDTensor(m, offsets(int(m.shape[0]), levels)) for m in members]
             value = tuple(packed) if isinstance(x, tuple) else packed[0]
-            yield OperatorCall(op, (*original.inputs[:k], value, *original.inputs[k + 1 :]), original.attrs)
+            yield CheckedCall(op, (*original.inputs[:k], value, *original.inputs[k + 1 :]), original.attrs)
 
 
 def _offsets_match(x: Any, levels: Any) -> bool:
@@ -68,7 +68,7 @@ def _has_rows(x: Any) -> bool:
     return not isinstance(x, LoDTensor) and not x.dtype.is_handle and bool(x.shape.rank)
 
 
-def lod_as_declared(original: OperatorCall, traced: bool = True) -> int:
+def lod_as_declared(original: CheckedCall, traced: bool = True) -> int:
     """Check in every call of `with_lods` that results have the LoD that the operator's `lod` declares, valid for their
     rows.
 
@@ -95,7 +95,7 @@ def lod_as_declared(original: OperatorCall, traced: bool = True) -> int:
     return count
 
 
-def _check_forward(call: OperatorCall, results: list[Any]) -> None:
+def _check_forward(call: CheckedCall, results: list[Any]) -> None:
     op, bound = call.op, call.op.bind(dict(call.attrs))
     inputs = list(call.inputs)
     carriers = lod_calls.carriers_of(op, inputs)
@@ -119,7 +119,7 @@ def _check_forward(call: OperatorCall, results: list[Any]) -> None:
             assert not output.rows or levels == source.lod_level - 1, f"{where} has {levels} LoD levels"
 
 
-def _check_traced_levels(call: OperatorCall, results: list[Any]) -> None:
+def _check_traced_levels(call: CheckedCall, results: list[Any]) -> None:
     """Check that the LoD levels known while tracing are the levels produced."""
     every = call.tensors()
     tensors = [t for t in every if isinstance(t, LoDTensor) or t.dtype.is_handle]
@@ -140,7 +140,7 @@ def _check_traced_levels(call: OperatorCall, results: list[Any]) -> None:
         assert getattr(spec, "lod", list)() == getattr(y, "lod", list)(), f"{call.op.name}: another LoD when traced"
 
 
-def _check_backward(call: OperatorCall) -> None:
+def _check_backward(call: CheckedCall) -> None:
     """Check that the gradient of a variable has its LoD."""
     if call.op.gradient_rule is None:
         return
@@ -165,7 +165,7 @@ EDGES: tuple[tuple[int, ...], ...] = ((0, 2, 1), (2, 0, 1), (1, 0, 0, 2), (2, 1,
 """Lengths of sequences that must work: empty first, in the middle once and twice, last, all; a batch of one."""
 
 
-def edge_cases(original: OperatorCall) -> int:
+def edge_cases(original: CheckedCall) -> int:
     """Run the call with its LoDTensor's rows laid out as each of EDGES, if all its LoDTensors can be: the results have
     a valid LoD, and the gradient has the LoD of its input. Returns the number of calls.
     """

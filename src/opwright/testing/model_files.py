@@ -28,7 +28,7 @@ from ..lite.format.flexbuffers import VERSION_KEY, decode_options, encode_option
 from ..lite.interpreter import Interpreter, OpResolverType
 from ..lite.resolver import default_resolver
 from . import value_checks
-from .operator_call import NotApplicable, OperatorCall, array, assert_same
+from .operator_call import CheckedCall, NotApplicable, array, assert_same
 
 UNKNOWN = "not_known_yet"  # an option in no definition
 
@@ -38,7 +38,7 @@ class ModelFile(NamedTuple):
     builtin operators represent it.
     """
 
-    call: OperatorCall
+    call: CheckedCall
     content: bytes
     expected: list[Any]
     custom: int | None
@@ -51,7 +51,7 @@ class ModelFile(NamedTuple):
         return f"custom operator, version {Model.read(self.content).operator_codes[self.custom].version}"
 
 
-def file_of(call: OperatorCall, unknown: bool = False) -> ModelFile:
+def file_of(call: CheckedCall, unknown: bool = False) -> ModelFile:
     """Return the model of one call, in float32 if possible. unknown: its inputs have unknown sizes.
 
     raises NotApplicable for features without a file format: effects, LoDs, sparse rows, handles
@@ -106,7 +106,7 @@ def run(
     return [make(interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()], interpreter
 
 
-def interpreted(call: OperatorCall) -> str:
+def interpreted(call: CheckedCall) -> str:
     """Converted and interpreted it computes the eager results, with sizes known and unknown."""
     static = file_of(call)
     assert_same(run(static)[0], static.expected, "converted and interpreted", bits=False)
@@ -115,7 +115,7 @@ def interpreted(call: OperatorCall) -> str:
     return static.what
 
 
-def compiled(call: OperatorCall) -> str:
+def compiled(call: CheckedCall) -> str:
     """Compiled to machine code the file computes the same."""
     file = file_of(call)
     with flags.override(compiled=True, background=False):
@@ -128,7 +128,7 @@ def compiled(call: OperatorCall) -> str:
     return f"as machine code, beside {', '.join(interpreted_nodes)}" if interpreted_nodes else "as machine code"
 
 
-def same_again(call: OperatorCall) -> None:
+def same_again(call: CheckedCall) -> None:
     """Repeated calls compute the same bits, eagerly and in a file."""
     if call.op.effect is not None:
         raise NotApplicable(f"it has an effect: {call.op.effect}")
@@ -145,7 +145,7 @@ def same_again(call: OperatorCall) -> None:
 # ---- options and versions --------------------------------------------------------------------------------------------
 
 
-def versions(call: OperatorCall) -> str:
+def versions(call: CheckedCall) -> str:
     """Attributes survive a file; older files use defaults; newer ones are refused by name.
 
     The node is stamped with a version that has everything it uses, and holds exactly the attributes of that version.
@@ -190,7 +190,7 @@ def _runs_as_older(file: ModelFile, options: Mapping[str, Any], version: int) ->
     if any(i.since > version and x is not None for i, x in zip(op.inputs, call.inputs)):
         return False
     older_attrs = {n: v for n, v in op.bind(dict(call.attrs)).attrs.items() if op.attr_defs[n].since <= version}
-    expected = OperatorCall(op, call.inputs, older_attrs).flat()
+    expected = CheckedCall(op, call.inputs, older_attrs).flat()
     content = _modified(file, version, {n: v for n, v in options.items() if op.attr_defs[n].since <= version})
     assert_same(run(file, content=content)[0], expected, f"a file of version {version}", bits=False)
     return True

@@ -1,6 +1,6 @@
 """One call of an operator, which checks run in many ways; generated inputs; comparisons and their tolerances.
 
-Lives here: `OperatorCall`, `NotApplicable`, `generate_call`, comparisons.  Not here: the checks.
+Lives here: `CheckedCall`, `NotApplicable`, `generate_call`, comparisons.  Not here: the checks.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def numbers(shape: tuple[int, ...], dtype: dtypes.DType, seed: int) -> np.ndarra
     return (np.arange(n) % 3 + seed % 2).reshape(shape).astype(dtype.np)
 
 
-def generate_call(op: Any) -> OperatorCall:
+def generate_call(op: Any) -> CheckedCall:
     """Return a valid call: the definition's `example`, or found by search. Raises NotApplicable with the last error."""
     if op.effect is not None or op.control:
         raise NotApplicable(f"it has an effect: {op.effect}" if op.effect else "control flow runs in graphs alone")
     example = vars(op._call_class).get("example")
     if example is not None:
-        return OperatorCall.of(op, example())
+        return CheckedCall.of(op, example())
     required = [a for a in op.attr_defs.values() if a.required]
     needed = [i for i in op.inputs if not i.optional]
     last: Exception | None = None
@@ -52,7 +52,7 @@ def generate_call(op: Any) -> OperatorCall:
         for values in itertools.islice(tries, MAX_ATTEMPTS if len(needed) < 3 else 4 * MAX_ATTEMPTS):
             arguments = {a.name: v for a, v in zip(required, attrs)} | {i.name: v for i, v in zip(needed, values)}
             try:
-                call = OperatorCall.of(op, arguments)
+                call = CheckedCall.of(op, arguments)
                 call.call()
             except Exception as error:  # rules may raise any error for unsuitable inputs
                 last = error
@@ -116,7 +116,7 @@ class NotApplicable(Exception):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class OperatorCall:
+class CheckedCall:
     """A call. inputs: one entry for each declared input: None, a tensor or LoDTensor, or a tuple of them."""
 
     op: Any
@@ -124,7 +124,7 @@ class OperatorCall:
     attrs: Mapping[str, Any]
 
     @classmethod
-    def of(cls, op: Any, arguments: Mapping[str, Any]) -> OperatorCall:
+    def of(cls, op: Any, arguments: Mapping[str, Any]) -> CheckedCall:
         """Create a call from inputs and attributes by name; inputs are arrays, nested lists, tensors, LoDTensors, lists
         of these.
 
@@ -155,7 +155,7 @@ class OperatorCall:
         """Return every tensor, in order."""
         return [t for _, t in self.parts()]
 
-    def over(self, tensors: Sequence[Any]) -> OperatorCall:
+    def over(self, tensors: Sequence[Any]) -> CheckedCall:
         """Return the same call on other tensors, in the order of `tensors()`."""
         return dataclasses.replace(self, inputs=tuple(self.operands(tensors)))
 
@@ -173,7 +173,7 @@ class OperatorCall:
         inputs = {i.name: x for i, x in zip(self.op.inputs, operands) if x is not None}
         return self.op(**inputs, **self.attrs)
 
-    def plain(self) -> OperatorCall:
+    def plain(self) -> CheckedCall:
         """Return the same call on ordinary tensors: LoDs split, offsets in the inputs that ask for them."""
         inputs = list(self.inputs)
         carriers = lod_calls.carriers_of(self.op, inputs)

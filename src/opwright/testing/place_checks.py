@@ -27,7 +27,7 @@ from ..scopes.instance import OpInstance
 from ..scopes.scope import Scope
 from ..tracing.function import function
 from .gradient_check import Function
-from .operator_call import NotApplicable, OperatorCall, array, assert_same, flows, refs
+from .operator_call import CheckedCall, NotApplicable, array, assert_same, flows, refs
 
 ORDERS = 2  # gradients of gradients
 
@@ -84,7 +84,7 @@ def reuse_changes_no_bits(run: Function, values: Sequence[Any]) -> int:
     return reused
 
 
-def on_scopes(call: OperatorCall, place: str | Place = "cpu", expected: Any = None, unused: bool = False) -> Any:
+def on_scopes(call: CheckedCall, place: str | Place = "cpu", expected: Any = None, unused: bool = False) -> Any:
     """Run the call on scopes at a place. Returns the Explanation of the selected kernel.
 
     expected: the eager call's results, by default computed here. unused: also check that every input is read, or in
@@ -121,7 +121,7 @@ def on_scopes(call: OperatorCall, place: str | Place = "cpu", expected: Any = No
     return explanation
 
 
-def _with_lods(call: OperatorCall, shown: list[Any], results: Any) -> tuple[list[Any], Any]:
+def _with_lods(call: CheckedCall, shown: list[Any], results: Any) -> tuple[list[Any], Any]:
     """Return outputs and results as variables have them: separate offsets become the LoD of their rows."""
     op, own = call.op, [o for o in shown if o.lod_of is None]
     listed = list(results) if isinstance(results, (tuple, list)) else [results]
@@ -135,7 +135,7 @@ def _with_lods(call: OperatorCall, shown: list[Any], results: Any) -> tuple[list
     return own, listed if len(own) > 1 else listed[0]
 
 
-def _variables_of(call: OperatorCall) -> tuple[dict[str, Any], dict[str, Any]]:
+def _variables_of(call: CheckedCall) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the names of variables by slot, and their values."""
     ins: dict[str, Any] = {}
     values: dict[str, Any] = {}

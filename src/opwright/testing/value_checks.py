@@ -19,8 +19,8 @@ from ..ops.lod_tensor import LoDTensor
 from ..tracing.function import function
 from .operator_call import (
     TOLERANCE,
+    CheckedCall,
     NotApplicable,
-    OperatorCall,
     array,
     assert_near,
     assert_same,
@@ -32,7 +32,7 @@ from .operator_call import (
 )
 
 
-def matches_oracle(call: OperatorCall, expect: Any, rtol: float | None = None, atol: float | None = None) -> None:
+def matches_oracle(call: CheckedCall, expect: Any, rtol: float | None = None, atol: float | None = None) -> None:
     """Check that the results are those of an independent formula.
 
     expect: called with the inputs as arrays, one argument for each declared input (None for an absent one, a list for a
@@ -65,7 +65,7 @@ def _exact(a: np.ndarray) -> np.ndarray:
     return a.astype(np.complex128) if a.dtype.kind == "c" else a
 
 
-def inference(call: OperatorCall) -> None:
+def inference(call: CheckedCall) -> None:
     """Inference agrees with the results for any knowledge of inputs: values, shapes, ranks, dtypes, single sizes."""
     op = call.op
     bound = op.bind(dict(call.attrs))
@@ -96,7 +96,7 @@ def inference(call: OperatorCall) -> None:
                 assert fits, f"{actual.short()} came out; inferred from {level}: {spec.short()}"
 
 
-def _reference_results(call: OperatorCall, bound: Any) -> Any:
+def _reference_results(call: CheckedCall, bound: Any) -> Any:
     """Return the results of the reference, including intermediate outputs."""
     reference = call.op.reference(bound)
     if reference is None:
@@ -105,7 +105,7 @@ def _reference_results(call: OperatorCall, bound: Any) -> Any:
     return dispatch.quietly(reference, *arrays)
 
 
-def inputs_stay(call: OperatorCall) -> None:
+def inputs_stay(call: CheckedCall) -> None:
     """An operator does not write to its inputs."""
     copies = [[a.copy() for a in refs(t)] for t in call.tensors()]
     call.call()
@@ -114,7 +114,7 @@ def inputs_stay(call: OperatorCall) -> None:
         assert same_bits, f"input {name!r} was written to"
 
 
-def every_dtype(call: OperatorCall) -> None:
+def every_dtype(call: CheckedCall) -> None:
     """Every declared dtype is computed, not only accepted."""
     op = call.op
     lead = next((i for i, x in zip(op.inputs, call.inputs) if x is not None and not isinstance(x, tuple)), None)
@@ -129,14 +129,14 @@ def every_dtype(call: OperatorCall) -> None:
             for k, (i, x) in enumerate(zip(op.inputs, call.inputs))
         ]
         try:
-            OperatorCall(op, tuple(inputs), call.attrs).call()
+            CheckedCall(op, tuple(inputs), call.attrs).call()
         except Exception as error:
             wrong.append(f"{dtype.name}: {str(error).splitlines()[0]}")
     if wrong:
         raise AssertionError("; ".join(wrong[:3]))
 
 
-def kernel_is_compute(call: OperatorCall) -> None:
+def kernel_is_compute(call: CheckedCall) -> None:
     """A kernel computes the same as `compute`, the definition."""
     op = call.op
     if not op.kernels or op.compute_rule is None:
@@ -150,7 +150,7 @@ def kernel_is_compute(call: OperatorCall) -> None:
         np.testing.assert_allclose(array(result), reference, rtol=1e-6, atol=1e-7, err_msg=f"result {i}")
 
 
-def traces(call: OperatorCall) -> None:
+def traces(call: CheckedCall) -> None:
     """Within a function it computes the same, with sizes known and unknown, and the graph prints and parses."""
     op, expected, tensors = call.op, call.flat(), call.tensors()
     unknown = [t if isinstance(t, LoDTensor) else TensorSpec([None] * t.shape.rank, t.dtype) for t in tensors]
@@ -165,14 +165,14 @@ def traces(call: OperatorCall) -> None:
             assert same(read, graph), f"{label}: its graph's text reads back as another graph"
 
 
-def pickles(call: OperatorCall) -> None:
+def pickles(call: CheckedCall) -> None:
     """It is found by its name, which identifies it in files and pickles."""
     op = call.op
     is_found = registry.get(op.name) is op
     assert is_found, f"ow.ops.get({op.name!r}) gives another operator: the catalogue's has this name"
 
 
-def converted_call(call: OperatorCall, name: str) -> OperatorCall:
+def converted_call(call: CheckedCall, name: str) -> CheckedCall:
     """Return the call with floating inputs in another dtype; integers are the rounded numbers, within its range.
 
     raises NotApplicable if there are no floating inputs, or one that does not take the dtype
@@ -201,7 +201,7 @@ def _converted_numbers(numbers: np.ndarray, dtype: DType) -> np.ndarray:
 
 
 def matches_formula(
-    call: OperatorCall, name: str, expect: Callable[..., Any], rtol: float | None, atol: float | None
+    call: CheckedCall, name: str, expect: Callable[..., Any], rtol: float | None, atol: float | None
 ) -> None:
     """Check that the results in a narrow floating dtype or in integers are those of the formula.
 

@@ -28,8 +28,8 @@ TARGETS = {
 
 
 @dataclass
-class Row:
-    """One step of the summary table."""
+class StepResult:
+    """The result of one step, a row of the summary table."""
 
     step: str
     checked: str
@@ -135,18 +135,18 @@ def _steps(folder: Path, steps: int, console: Console) -> list[tuple[str, Callab
     def training(name: str) -> Callable[[], str]:
         def step() -> str:
             models[name], offsets[name] = train(name, steps)
-            found = float(offsets[name].numpy())
+            trained = float(offsets[name].numpy())
             console.print(f"The actual offset is: 1.0\nThe predicted offset is: {offsets[name].numpy()}")
-            require(steps < 1000 or abs(found - 1.0) < 5e-6, f"offset {found}, wanted 1.0 to 5 digits")
-            return f"offset {found:.7f}, wanted 1.0"
+            require(steps < 1000 or abs(trained - 1.0) < 5e-6, f"offset {trained}, wanted 1.0 to 5 digits")
+            return f"offset {trained:.7f}, wanted 1.0"
 
         return step
 
     def refuse_conversion() -> str:
         text = refusal(lambda: convert(models["atan"], False))
-        wanted = "error: 'tf.Atan' op is neither a custom op nor a flex op"
-        require(wanted in text and "allow_custom_ops" in text, f"the error reads: {text}")
-        return f"refused: {wanted}"
+        message = "error: 'tf.Atan' op is neither a custom op nor a flex op"
+        require(message in text and "allow_custom_ops" in text, f"the error reads: {text}")
+        return f"refused: {message}"
 
     def conversion(name: str) -> Callable[[], str]:
         def step() -> str:
@@ -165,25 +165,25 @@ def _steps(folder: Path, steps: int, console: Console) -> list[tuple[str, Callab
 
     def refuse_running() -> str:
         text = refusal(lambda: ow.lite.Interpreter(model_content=files["atan"]).allocate_tensors())
-        wanted = "Encountered unresolved custom op: Atan."
-        require(wanted in text, f"the error reads: {text}")
-        return f"refused: {wanted}"
+        message = "Encountered unresolved custom op: Atan."
+        require(message in text, f"the error reads: {text}")
+        return f"refused: {message}"
 
     def running(name: str, how: Callable[[], dict[str, Any]]) -> Callable[[], str]:
         def step() -> str:
             got, seconds = interpret(files[name], **how())
-            wanted = expected[name](np.array(X) + float(offsets[name].numpy()))
-            error = float(np.abs(got - wanted).max())
+            reference = expected[name](np.array(X) + float(offsets[name].numpy()))
+            error = float(np.abs(got - reference).max())
             require(error < 1e-6 * max(1.0, float(np.abs(X).max()) / 10), f"largest error {error:.2g} against NumPy")
             return f"largest error {error:.1e} against NumPy in float64; {seconds * 1e6:.1f} us a call"
 
         return step
 
     def resolver() -> dict[str, Any]:
-        found = ow.lite.MutableOpResolver()
-        found.add_all(ow.lite.BuiltinOpResolver())
-        found.add_custom("Atan", atan_registration())
-        return {"op_resolver": found}
+        op_resolver = ow.lite.MutableOpResolver()
+        op_resolver.add_all(ow.lite.BuiltinOpResolver())
+        op_resolver.add_custom("Atan", atan_registration())
+        return {"op_resolver": op_resolver}
 
     def gradient() -> str:
         x = ow.constant(X)
@@ -215,14 +215,14 @@ def run_demo(folder_name: str, steps: int = 1000, as_json: bool = False) -> bool
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadFile(f"{folder}: {error.strerror}") from error
-    rows: list[Row] = []
+    rows: list[StepResult] = []
     for name, step in _steps(folder, steps, notes() if as_json else out()):
         start = time.perf_counter()
         try:
             checked, ok = step(), True
         except Exception as error:  # a failed step must not hide the others
             checked, ok = f"{type(error).__name__}: {error}", False
-        rows.append(Row(name, checked, ok, time.perf_counter() - start))
+        rows.append(StepResult(name, checked, ok, time.perf_counter() - start))
     if as_json:
         print_json([asdict(row) for row in rows])
     else:
