@@ -111,6 +111,9 @@ compare: $(DEV)
 families: $(DEV)
 	@$(BIN)/python tests/lite/make_families.py
 
+signatures: $(DEV)
+	@$(BIN)/python tests/ops/make_signatures.py
+
 snapshot: $(DEV)
 	@UNRELEASED=$(UNRELEASED) $(BIN)/python tests/compat/make_snapshot.py
 

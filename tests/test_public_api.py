@@ -259,37 +259,6 @@ def test_no_submodule_hides_a_late_name():
             assert isinstance(getattr(package, name), ModuleType), (package, name)
 
 
-USER_FILE = """
-import opwright as ow
-
-x: ow.Tensor = ow.constant([1.0])
-reveal_type(ow.add)
-ow.math.sqrt, ow.nn.relu, ow.nn.Module, ow.lite.Interpreter, ow.ops.get, ow.debugging
-from opwright import language as kl
-
-kl.f32, kl.exp, kl.maximum
-ow.nonsense
-ow.math.nonsense
-ow.nn.nonsense
-ow.lite.nonsense
-ow.ops.nonsense
-"""
-
-
-@pytest.mark.slow
-def test_a_type_checker_knows_the_public_names(tmp_path):
-    """On a user's file mypy accepts the names that there are and rejects others."""
-    file = tmp_path / "user.py"
-    file.write_text(USER_FILE, "utf-8")
-    command = [sys.executable, "-m", "mypy", "--config-file=", "--follow-imports=silent", f"--cache-dir={tmp_path}"]
-    environment = {**os.environ, "MYPYPATH": str(Path(ow.__file__).parents[1])}
-    run = subprocess.run([*command, file], capture_output=True, text=True, timeout=280, cwd=tmp_path, env=environment)
-    errors = [line for line in run.stdout.splitlines() if ": error:" in line]
-    wanted = [i for i, line in enumerate(USER_FILE.splitlines(), 1) if "nonsense" in line]
-    assert [int(line.split(":")[1]) for line in errors] == wanted, run.stdout + run.stderr
-    assert all('has no attribute "nonsense"' in line for line in errors), run.stdout
-
-
 def test_operators_run_whatever_was_imported_first():
     """Python's operators, and who runs a call, come with whichever module makes the first tensor."""
     firsts = {

@@ -142,9 +142,7 @@ from .ops.debugging import assert_equal as assert_equal
 from .ops.debugging import assert_greater as assert_greater
 from .ops.debugging import assert_less as assert_less
 from .ops.debugging import assert_rank as assert_rank
-from .ops.definition import Input as Input
 from .ops.definition import Operator as Operator
-from .ops.definition import Output as Output
 from .ops.definition import operator as operator
 from .ops.host import print as print
 from .ops.host import timestamp as timestamp
@@ -227,6 +225,9 @@ from .ops.signal import fftnd as fftnd
 from .ops.signal import ifftnd as ifftnd
 from .ops.signal import irfftnd as irfftnd
 from .ops.signal import rfftnd as rfftnd
+from .ops.slots import Input as Input
+from .ops.slots import OperatorDefinition as OperatorDefinition
+from .ops.slots import Output as Output
 from .ops.strings import as_string as as_string
 from .ops.tensor import Tensor as Tensor
 from .ops.tensor import get_static_value as get_static_value
@@ -268,7 +269,7 @@ from .tracing.ordering import name_scope as name_scope
 from .tracing.ordering import no_op as no_op
 from .tracing.ordering import tuple as tuple
 from .tracing.tensor_array import TensorArray as TensorArray
-from .tracing.tensor_array import TensorArraySpec as TensorArraySpec
+from .tracing.tensor_array_spec import TensorArraySpec as TensorArraySpec
 from .tracing.trace import executing_eagerly as executing_eagerly
 from .tracing.trace import init_scope as init_scope
 

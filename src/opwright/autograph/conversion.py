@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Protocol
 from ..core import introspection
 from ..core.forks import once
 from ..core.introspection import OURS, copy_annotations
-from . import module_rules, operators, source, statements
+from . import jumps, module_rules, operators, source, statements
 from .builtins import OVERRIDES, install_call
 from .handlers import NOT_RETURNED
 from .source import Unsupported
@@ -125,7 +125,7 @@ def _compile(function: types.FunctionType) -> Converted:
     arguments = ast.arguments([], [ast.arg(n, None) for n in free], None, [], [], None, [])
     factory = ast.FunctionDef("factory", arguments, [inner], [], None, type_comment=None)
     factory.type_params = []  # type: ignore[attr-defined]
-    statements.with_location(factory, node)
+    jumps.with_location(factory, node)
     module = ast.Module([factory], [])
     future = code.co_flags & 0x1FF0000  # the file's `from __future__` lines
     try:

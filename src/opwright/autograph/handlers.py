@@ -190,7 +190,7 @@ class ControlFlowHandler:
         """`not value`."""
         raise TypeError(f"`not` is not defined for a {type(value).__name__}")
 
-    def contains(self, container: Any, item: Any) -> Any:
+    def contains(self, container: Any, item: Any) -> bool:
         """`item in container`; at least one of them has this handler."""
         return item in container
 
@@ -202,7 +202,7 @@ class ControlFlowHandler:
         """Call Python's builtin `name`; return NotImplemented to fall back to Python's own."""
         return NotImplemented
 
-    def list_comp(self, items: Any, element: Callable[[Any], Any], condition: Callable[[Any], Any] | None) -> Any:
+    def list_comp(self, items: Any, element: Callable[[Any], Any], condition: Callable[[Any], Any] | None) -> list[Any]:
         """`[element(x) for x in items if condition(x)]`."""
         return [element(x) for x in items if condition is None or condition(x)]
 
@@ -239,7 +239,7 @@ def handler_of(value: Any) -> ControlFlowHandler | None:
 def first_handler(values: Any) -> ControlFlowHandler | None:
     """Return the handler of the first value that has one."""
     for value in values:
-        handler = HANDLERS[type(value)]
+        handler: ControlFlowHandler | None = HANDLERS[type(value)]
         if handler is not None and handler.claims(value):
             return handler
     return None

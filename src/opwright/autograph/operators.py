@@ -36,7 +36,7 @@ def items_of(text: str, container: Thunk) -> tuple[str, Thunk, Callable[[Any], N
     Any other object counts as unbound.
     """
 
-    def get() -> Any:
+    def get() -> dict[Any, Any] | list[Any]:
         value = container()
         if isinstance(value, (dict, list)):
             return dict(value) if isinstance(value, dict) else list(value)

@@ -140,7 +140,7 @@ class _Later:
         return getattr(module, name)
 
 
-def later(name: str, package: str) -> Any:
+def later(name: str, package: str) -> _Later:
     """Return what stands for a module that is imported when one of its names is first read.
 
     For modules that most processes never need; a name is read at the cost of two attributes.

@@ -91,7 +91,8 @@ def _convert(conversion: Callable[..., T], *arguments: Any) -> T:
 
 def parse(source: str) -> ast.Module:
     """Parse the text of a module. Raises SyntaxError or ValueError, as `ast.parse` does."""
-    return _convert(ast.parse, source)
+    result: ast.Module = _convert(ast.parse, source)
+    return result
 
 
 def compile_tree(tree: ast.Module, filename: str, flags: int = 0) -> types.CodeType:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 class _Fields(type):
     """Makes of a class body's annotations the fields of a tuple."""
 
-    def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> Any:
+    def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> _Fields:
         fields = tuple(body.get("__annotations__", ()))
         defaults = {field: body[field] for field in fields if field in body}
         body |= {field: property(operator.itemgetter(i)) for i, field in enumerate(fields)}

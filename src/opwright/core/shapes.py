@@ -211,7 +211,8 @@ def _as_dim(size: Any) -> int | None:
             raise TypeError(f"a dimension is an integer or None, found {size!r}") from None
     if size < 0:
         raise ValueError(f"Dimension {size} must be >= 0")
-    return size
+    result: int | None = size
+    return result
 
 
 def as_shape(shape: Any) -> TensorShape:

@@ -115,7 +115,7 @@ class TypeSpec(TraceType):
         raise TypeError(f"{type(self).__name__} must define _serialize()")
 
     @classmethod
-    def _deserialize(cls, serialization: tuple[Any, ...]) -> Any:
+    def _deserialize(cls, serialization: tuple[Any, ...]) -> TypeSpec:
         return cls(*serialization)
 
     # ---- comparing --------------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ class TypeSpec(TraceType):
         """The same class, with parts that are subtypes or equal."""
         return type(self) is type(other) and _agree(self._serialize(), other._serialize(), _subtype)
 
-    def most_specific_common_supertype(self, others: Sequence[Any]) -> Any:
+    def most_specific_common_supertype(self, others: Sequence[Any]) -> TypeSpec | None:
         """The nearest type above this and all of `others`; None for other classes or parts that have none."""
         if any(type(o) is not type(self) for o in others):
             return None
@@ -161,7 +161,7 @@ class TypeSpec(TraceType):
 
     # ---- as a trace type --------------------------------------------------------------------------------------
 
-    def __tf_tracing_type__(self, context: Any) -> Any:
+    def __tf_tracing_type__(self, context: Any) -> TypeSpec:
         """A spec given for an argument is its type."""
         return self
 

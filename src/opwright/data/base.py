@@ -105,7 +105,7 @@ class DatasetBase(CompositeTensor):
     def _cardinality(self) -> int:
         return UNKNOWN
 
-    def _make_state(self) -> Any:
+    def _make_state(self) -> IteratorState:
         return IteratorState(self, self._form)
 
     @property
@@ -156,7 +156,7 @@ class DatasetBase(CompositeTensor):
         rest = iter(values)
         return DatasetHandle(self.rebind(lambda: next(rest)))
 
-    def rebind(self, take: Callable[[], Any]) -> Any:
+    def rebind(self, take: Callable[[], Any]) -> DatasetBase:
         """A copy for one run of a graph, with values where symbolic tensors were. Made outside a trace: itself."""
         if not self._in_trace:
             return self
@@ -207,7 +207,7 @@ class DatasetSpec(TypeSpec):
         return (self._element_spec, self._dataset_shape)
 
     @property
-    def _component_specs(self) -> Any:
+    def _component_specs(self) -> TensorSpec:
         return TensorSpec(self._dataset_shape, dtypes.resource)
 
     def _to_components(self, value: Any) -> Any:
@@ -248,7 +248,8 @@ class NestedDatasets(CompositeTensor):
     @property
     def shape(self) -> TensorShape:
         """How many datasets there are, along each axis."""
-        return self._handles.shape
+        result: TensorShape = self._handles.shape
+        return result
 
     def handle(self) -> Any:
         """The tensor that stands for them."""
@@ -258,7 +259,7 @@ class NestedDatasets(CompositeTensor):
         return f"<datasets {self._spec!r}>"
 
 
-def int_operand(value: Any, what: str) -> Any:
+def int_operand(value: Any, what: str) -> int | SymbolicTensor:
     """A parameter that may be a tensor, as an int64 operand. Raises TypeError or ValueError for other things."""
     if type(value) is int:
         return value

@@ -40,7 +40,7 @@ def batched(spec: Any, size: int | None) -> Any:
     return batch(size)
 
 
-def stacked(items: Sequence[Flat], form: Form) -> Any:
+def stacked(items: Sequence[Flat], form: Form) -> Failure | tuple[Any, ...]:
     """Several flat elements as one, or the Failure that says why not."""
     columns: list[Any] = []
     n = len(items)

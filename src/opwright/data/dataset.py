@@ -7,7 +7,7 @@ Not here: its constructors (making.py) and transformations (transforming.py), wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from .optional import Recipe
 from .options import Options
 from .structure import Flat, Form
 from .transforming import Grouping, Transforming
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
 
 state = dispatch.state
 
@@ -67,7 +70,7 @@ class Dataset(Making, Transforming, Grouping):
     def __bool__(self) -> bool:
         return True
 
-    def cardinality(self, name: str | None = None) -> Any:
+    def cardinality(self, name: str | None = None) -> EagerTensor | Tensor:
         """How many elements there are, a scalar int64; INFINITE_CARDINALITY or UNKNOWN_CARDINALITY otherwise."""
         if state.trace is None:
             return EagerTensor(np.array(self._cardinality(), np.int64), dtypes.int64)
@@ -75,7 +78,7 @@ class Dataset(Making, Transforming, Grouping):
 
     def options(self) -> Any:
         """The options given to this dataset and those it is made of."""
-        found = Options()
+        found: Any = Options()
         for dataset in self._inputs:
             found = found.merge(dataset.options())
         return found if self._options is None else found.merge(self._options)

@@ -6,7 +6,7 @@ Lives here: functions for `Dataset.apply`, and aliases.  Not here: the transform
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtypes
 from ..core.errors import OutOfRangeError
@@ -25,6 +25,9 @@ from .options import (
     ThreadingOptions,
 )
 from .parallel import AUTOTUNE
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
 
 INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = INFINITE, UNKNOWN
 
@@ -54,7 +57,7 @@ class TFRecordWriter(files.TFRecordWriter):
 Apply = Callable[[Dataset], Dataset]
 
 
-def cardinality(dataset: Dataset) -> Any:
+def cardinality(dataset: Dataset) -> Tensor:
     """`dataset.cardinality()`."""
     return dataset.cardinality()
 
@@ -191,7 +194,8 @@ def get_single_element(dataset: Dataset) -> Any:
 
 def get_next_as_optional(iterator: Any) -> Optional:
     """`iterator.get_next_as_optional()`."""
-    return iterator.get_next_as_optional()
+    result: Optional = iterator.get_next_as_optional()
+    return result
 
 
 def get_structure(dataset_or_iterator: Any) -> Any:

@@ -56,7 +56,8 @@ class IteratorState:
             self.taken += 1
         if type(item) is Failure:
             raise item.error
-        return item
+        result: Flat = item
+        return result
 
     def peek(self) -> bool:
         """Whether `take` has something to give or to raise."""
@@ -198,7 +199,7 @@ class OwnedIterator(IteratorBase, CompositeTensor):
         tensors: Any = iteration.IteratorNext(here(self._handle), **self._form.attrs)
         return self._form.tensors_to_value(tensors)
 
-    def get_next_as_optional(self) -> Any:
+    def get_next_as_optional(self) -> Optional:
         """The next element as an Optional, which has no value at the end."""
         if state.trace is None:
             return Optional(EagerTensor(self._handle._array.take_optional(), dtypes.resource), self._form)
@@ -235,7 +236,7 @@ class IteratorSpec(HandleSpec):
         """OwnedIterator."""
         return OwnedIterator
 
-    def _from_components(self, components: Any) -> Any:
+    def _from_components(self, components: Any) -> OwnedIterator:
         return OwnedIterator(components=components, element_spec=self._element_spec)
 
 
@@ -274,7 +275,7 @@ def _numpy_packer(form: Form) -> Callable[[Flat], Any]:
     return pack
 
 
-def _numpy(array: np.ndarray) -> Any:
+def _numpy(array: np.ndarray) -> np.ndarray:
     if array.ndim == 0:
         return array[()]
     view = array.view()

@@ -8,7 +8,7 @@ Not here: iterators (iterator.py), the operators (ops/iteration.py).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from ..eager.tensor import EagerTensor
 from ..ops import dispatch, iteration
 from ..tracing.trace import FuncTrace
 from .structure import Form, form_of_value
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
 
 state = dispatch.state
 
@@ -82,7 +85,7 @@ class Optional(CompositeTensor):
             return Optional(EagerTensor(OptionalValue(None), dtypes.resource), form)
         return Optional(iteration.MakeOptional([], recipe=Recipe("empty", lambda _: OptionalValue(None))), form)
 
-    def has_value(self, name: str | None = None) -> Any:
+    def has_value(self, name: str | None = None) -> EagerTensor | Tensor:
         """Whether it holds a value: a scalar of dtype bool."""
         if state.trace is None:
             return EagerTensor(np.array(self._handle._array.components is not None), dtypes.bool)
@@ -121,7 +124,7 @@ class HandleSpec(TypeSpec):
         self._element_spec = element_spec
 
     @classmethod
-    def from_value(cls, value: Any) -> Any:
+    def from_value(cls, value: Any) -> HandleSpec:
         """The type of such a value."""
         return cls(value.element_spec)
 
@@ -129,7 +132,7 @@ class HandleSpec(TypeSpec):
         return (self._element_spec,)
 
     @property
-    def _component_specs(self) -> Any:
+    def _component_specs(self) -> TensorSpec:
         return TensorSpec((), dtypes.resource)
 
     def _to_components(self, value: Any) -> Any:
@@ -146,5 +149,5 @@ class OptionalSpec(HandleSpec):
         """Optional."""
         return Optional
 
-    def _from_components(self, components: Any) -> Any:
+    def _from_components(self, components: Any) -> Optional:
         return Optional(components, Form(self._element_spec))

@@ -45,7 +45,7 @@ class _Settings:
             raise AttributeError(f"Cannot set the property {name} on {type(self).__name__}.")
         object.__setattr__(self, name, value)
 
-    def merge(self, other: Any) -> Any:
+    def merge(self, other: Any) -> _Settings:
         """New settings: those of `other` where they are set, else these."""
         new = type(self)()
         for name in self._names:

@@ -158,7 +158,8 @@ class _ShardDataset(OrderingDataset):
         if n < 0 or not self._is_known():
             return n if n < 0 else UNKNOWN
         shards, index = map(int, self._operands)
-        return (n - index + shards - 1) // shards
+        result: int = (n - index + shards - 1) // shards
+        return result
 
 
 class _ShuffleDataset(OrderingDataset):

@@ -70,7 +70,7 @@ class _PaddedBatchDataset(Dataset):
         return batch_count(self, self._operands[0], self._drop)
 
 
-def _padded_dims(size: int | None, shape: Any) -> Any:
+def _padded_dims(size: int | None, shape: Any) -> list[int | None] | tuple[Any, ...] | None:
     """The sizes of a padded batch, as far as they are known."""
     if type(shape) is SymbolicTensor:
         rank = shape.shape[0] if shape.shape.rank else None
@@ -159,7 +159,9 @@ def _padding_values(given: Any, spec: Any) -> list[Any]:
     return found
 
 
-def _padded(items: Sequence[Flat], form: Form, shapes: Sequence[Any], values: Sequence[Any]) -> Any:
+def _padded(
+    items: Sequence[Flat], form: Form, shapes: Sequence[Any], values: Sequence[Any]
+) -> Failure | tuple[Any, ...]:
     columns: list[Any] = []
     for k, (spec, shape, value) in enumerate(zip(form.components, shapes, values)):
         arrays = [item[k] for item in items]

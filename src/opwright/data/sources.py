@@ -237,14 +237,15 @@ def raised_in(error: Exception, function: Any) -> Exception:
     )
     new = wanted(op="Dataset.from_generator", what=f"{type(error).__name__}: {error}, raised in {name_of(function)!r}")
     new.__cause__ = error
-    return new
+    result: Exception = new
+    return result
 
 
 def element_converter(form: Form, who: str) -> Callable[[Any], Any]:
     """What makes a flat element of a Python value. It raises InvalidArgumentError where the value does not fit."""
     single = form.components[0] if type(form.spec) is TensorSpec else None
 
-    def component(value: Any, spec: TensorSpec) -> Any:
+    def component(value: Any, spec: TensorSpec) -> np.ndarray:
         try:
             array = (
                 value._array

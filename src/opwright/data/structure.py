@@ -11,7 +11,7 @@ for each component.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,11 +22,14 @@ from ..eager.tensor import EagerTensor
 from ..ops import dispatch
 from ..tracing.symbolic import SymbolicTensor
 
+if TYPE_CHECKING:
+    from ..core.structures import Structure
+
 Flat = tuple[Any, ...]
 _LEAVES = ("list", "sequence", "view")  # structures elsewhere; a tuple is one here too
 
 
-def _row(value: Any) -> Any:
+def _row(value: Any) -> Structure | None:
     row = PLAIN[type(value)]
     return None if row is None or (row.name in _LEAVES and not isinstance(value, tuple)) else row
 
@@ -91,10 +94,10 @@ class NoneTensorSpec(TypeSpec):
         return ()
 
     @property
-    def _component_specs(self) -> Any:
+    def _component_specs(self) -> tuple[()]:
         return ()
 
-    def _to_components(self, value: Any) -> Any:
+    def _to_components(self, value: Any) -> tuple[()]:
         return ()
 
     def _from_components(self, components: Any) -> Any:
@@ -155,7 +158,8 @@ def tensors_of(value: Any, spec: Any) -> list[Any]:
     """The tensors of one leaf of a known type."""
     if type(spec) is TensorSpec:
         return [dispatch.to_tensor(value, spec.dtype)]
-    return spec.to_tensors(value)
+    result: list[Any] = spec.to_tensors(value)
+    return result
 
 
 def form_of_value(value: Any) -> tuple[Any, list[Any]]:

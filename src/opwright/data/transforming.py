@@ -7,7 +7,7 @@ Not here: the classes they make (elementwise.py, ordering.py, batching.py, windo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtypes
 from ..core.shapes import TensorShape
@@ -15,6 +15,9 @@ from ..ops import array as array_ops
 from ..ops import dispatch, math
 from .base import DatasetBase, kinds
 from .structure import is_structure, map_leaves
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
 
 
 class Transforming(DatasetBase):
@@ -77,7 +80,7 @@ class Transforming(DatasetBase):
         """The elements that could be made. log_warning: whether to warn of each that could not."""
         return kinds.IgnoreErrorsDataset(self, log_warning)
 
-    def apply(self, transformation_func: Callable[[Any], Any]) -> Any:
+    def apply(self, transformation_func: Callable[[Any], Any]) -> DatasetBase:
         """`transformation_func(self)`. Raises TypeError unless that is a dataset."""
         dataset = transformation_func(self)
         if not isinstance(dataset, DatasetBase):
@@ -254,10 +257,10 @@ class Grouping(DatasetBase):
                 "`len(bucket_batch_sizes)` must equal `len(bucket_boundaries) + 1` but got "
                 f"{len(sizes)} and {len(boundaries)}."
             )
-        bounds = dispatch.to_tensor(boundaries, dtypes.int64)._array if boundaries else None
+        bounds = dispatch.to_tensor(boundaries, dtypes.int64).constant if boundaries else None
         spec = self.element_spec
 
-        def key(*element: Any) -> Any:
+        def key(*element: Any) -> Tensor:
             length = array_ops.cast(element_length_func(*element), dtypes.int64)
             if bounds is None:
                 return dispatch.to_tensor(0, dtypes.int64)

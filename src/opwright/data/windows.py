@@ -159,7 +159,8 @@ class _GroupByWindowDataset(Dataset):
                 flow = handle.dataset.flow(context.input("made"))
             except Exception as error:
                 flow = iter((Failure(error),))
-            return flow
+            result: Iterator[Any] = flow
+            return result
 
         for item in self._inputs[0].flow(context.input()):
             if type(item) is Failure:

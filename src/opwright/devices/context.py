@@ -107,7 +107,9 @@ class DeviceContext(ABC):
         fn writes its results into its arguments; its return value is dropped. name: the name of the work in errors.
         """
 
-    def compute(self, fn: Callable[..., Any], specs: Iterable[Any], *args: Any, name: str | None = None) -> tuple:
+    def compute(
+        self, fn: Callable[..., Any], specs: Iterable[Any], *args: Any, name: str | None = None
+    ) -> tuple[Any, ...]:
         """Return arrays with the results of `fn(*args)`, whose specs are known; fn may run later.
 
         fn: returns an array, or a tuple with one for each spec; depends only on its arguments. specs: objects with a
@@ -169,7 +171,8 @@ def name_of(fn: Callable[..., Any]) -> str:
 
 def numpy_dtype(dtype: Any) -> np.dtype:
     """Return NumPy's dtype for a DType or for any argument that NumPy accepts as one."""
-    return dtype.np if hasattr(dtype, "as_numpy_dtype") else np.dtype(dtype)
+    result: np.dtype = dtype.np if hasattr(dtype, "as_numpy_dtype") else np.dtype(dtype)
+    return result
 
 
 def sizes(shape: Any) -> tuple[int, ...]:
@@ -179,7 +182,7 @@ def sizes(shape: Any) -> tuple[int, ...]:
     return tuple(int(n) for n in (shape.as_list() if hasattr(shape, "as_list") else shape))
 
 
-def as_tuple(results: Any) -> tuple:
+def as_tuple(results: Any) -> tuple[Any, ...]:
     """Return the results of `compute` as a tuple."""
     return tuple(results) if isinstance(results, tuple | list) else (results,)
 
@@ -188,7 +191,7 @@ def _shape(value: Any) -> tuple[int, ...]:
     return tuple(value.shape) if hasattr(value, "shape") else np.shape(value)
 
 
-def checked(results: Any, specs: list[Any], name: str) -> tuple:
+def checked(results: Any, specs: list[Any], name: str) -> tuple[Any, ...]:
     """Return the results as a tuple. Raises InvalidArgumentError if they do not match the specs."""
     arrays = as_tuple(results)
     expected = [(sizes(spec.shape), numpy_dtype(spec.dtype)) for spec in specs]

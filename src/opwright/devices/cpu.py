@@ -216,7 +216,8 @@ def aligned_empty(shape: Any, dtype: Any) -> np.ndarray:
     nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     raw = np.empty(nbytes + ALIGNMENT, np.uint8)
     begin = -raw.ctypes.data % ALIGNMENT
-    return raw[begin : begin + nbytes].view(dtype).reshape(shape)
+    array: np.ndarray = raw[begin : begin + nbytes].view(dtype).reshape(shape)
+    return array
 
 
 class CPUDeviceContext(DeviceContext):

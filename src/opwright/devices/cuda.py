@@ -218,7 +218,8 @@ class CUDADeviceContext(CuPyContext):
         with self.using():
             handle = self.cupy.cuda.get_cublas_handle()
             self.cupy.cuda.cublas.setStream(handle, self.stream.ptr)
-            return handle
+            result: int = handle
+            return result
 
     @property
     def cudnn_handle(self) -> int:
@@ -232,7 +233,8 @@ class CUDADeviceContext(CuPyContext):
                 cudnn = importlib.import_module("cupy.cudnn")
                 handle = cudnn.get_handle()
                 importlib.import_module("cupy_backends.cuda.libs.cudnn").setStream(handle, self.stream.ptr)
-                return handle
+                result: int = handle
+                return result
             except (ImportError, AttributeError):
                 pass
             try:
@@ -248,7 +250,8 @@ class CUDADeviceContext(CuPyContext):
             if handle is None:
                 handle = self._local.cudnn = cudnn.create_handle()
             cudnn.set_stream(handle=handle, stream=self.stream.ptr)
-            return handle
+            created: int = handle
+            return created
 
     def close(self) -> None:
         """Wait for all work, and return unused memory to the device."""

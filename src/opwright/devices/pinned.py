@@ -38,7 +38,8 @@ class Lease:
         """Return an array at the beginning of the memory, which references this lease."""
         shape, dtype = sizes(shape), numpy_dtype(dtype)
         nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        return np.asarray(self)[:nbytes].view(dtype).reshape(shape)
+        array: np.ndarray = np.asarray(self)[:nbytes].view(dtype).reshape(shape)
+        return array
 
     def raw(self, array: np.ndarray) -> np.ndarray:
         """Return the elements of one of this lease's arrays without a reference to the lease, as a device sees them."""

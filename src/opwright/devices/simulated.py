@@ -68,7 +68,7 @@ class SimulatedDeviceContext(DeviceContext):
         """Pause this thread's stream within a `with` statement; queued work runs afterwards."""
         return self.stream.held()
 
-    def _stream_key(self) -> Any:
+    def _stream_key(self) -> Stream:
         return self.stream
 
     def wait(self) -> None:

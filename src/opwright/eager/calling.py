@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from ..ops.indexed_slices import IndexedSlices
 from ..ops.outline import linked
 from .tape import GradientTape
 from .tensor import EagerTensor, convert_to_tensor
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
 
 state = dispatch.state
 
@@ -52,7 +55,8 @@ def _tensors(arrays: Sequence[Any]) -> list[EagerTensor]:
 
 
 def _is_float(tensor: Any) -> bool:
-    return tensor.dtype.is_floating or tensor.dtype.is_complex
+    result: bool = tensor.dtype.is_floating or tensor.dtype.is_complex
+    return result
 
 
 class Run:
@@ -81,7 +85,7 @@ class Run:
                     start[id(target)] = start[id(target)] + dy if id(target) in start else dy
                 found = backpropagate(self.records, start, {id(s) for s in self.sources})
                 maybe: list[Any] = [found.get(id(s)) for s in self.sources]
-                grads = [
+                grads: list[Any] = [
                     array.zeros_like(s) if g is None else g.to_dense() if isinstance(g, IndexedSlices) else g
                     for g, s in zip(maybe, self.sources)
                 ]
@@ -173,7 +177,9 @@ def _is_number_array(value: Any) -> bool:
 def _array(i: int, value: Any, dtype: DType, function: Callable[..., Any]) -> np.ndarray:
     """The i-th value of a function of arrays. Raises InvalidArgumentError for another dtype than was said."""
     if dtype is dtypes.string:
-        return convert_to_tensor(value, dtype)._array
+        strings: Any = convert_to_tensor(value, dtype)
+        array: np.ndarray = strings._array
+        return array
     if isinstance(value, EagerTensor):
         value = value._array
     made = np.asarray(value)
@@ -198,7 +204,7 @@ def _dtypes(Tout: Any) -> tuple[list[DType], list[Any], bool]:
         raise TypeError(f"Tout is a dtype, a TensorSpec, or a list of them; found {Tout!r}: {error}") from None
 
 
-def _handle(made: Any) -> Any:
+def _handle(made: Any) -> Tensor:
     return dispatch.to_tensor(EagerTensor(made, dtypes.resource))
 
 

@@ -10,7 +10,7 @@ import enum
 import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from ..ops.lod_tensor import LoDTensor, rows_of
 from ..ops.outline import identity_of, linked
 from ..ops.tensor import TensorLike
 from .variable import Variable
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
 
 
 def _warn(text: str, *values: Any) -> None:
@@ -276,7 +279,7 @@ class GradientTape:
         for i in range(int(np.prod(shape))):
             seed = _one_hot(shape, i, target.dtype)
             rows.append(self._gradients([target], [seed], flat_sources, unconnected))
-        result = []
+        result: list[Tensor | None] = []
         for k, source in enumerate(flat_sources):
             column = [_dense(row[k]) for row in rows]
             if not column:  # a target without elements
@@ -356,7 +359,7 @@ def _known_shape(tensor: Any, use: str) -> tuple[int, ...]:
     return tuple(tensor.shape)
 
 
-def _one_hot(shape: tuple[int, ...], i: int, dtype: DType) -> Any:
+def _one_hot(shape: tuple[int, ...], i: int, dtype: DType) -> Tensor:
     seed = np.zeros(int(np.prod(shape)), dtype.np)
     seed[i] = 1
     return dispatch.to_tensor(seed.reshape(shape), dtype, None)

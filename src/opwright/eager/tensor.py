@@ -58,14 +58,15 @@ class EagerTensor(Tensor):
     @property
     def constant(self) -> np.ndarray:
         """The value, not to be written to."""
-        return self._array
+        array: np.ndarray = self._array
+        return array
 
     @property
     def device(self) -> str:
         """Where the value lives."""
         return "/job:localhost/replica:0/task:0/device:CPU:0"
 
-    def numpy(self) -> Any:
+    def numpy(self) -> np.ndarray:
         """The value as a NumPy array of its own, or a NumPy scalar for shape ()."""
         if type(self._array) is not np.ndarray:
             raise self._no_array()
@@ -97,12 +98,14 @@ class EagerTensor(Tensor):
         return self._array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self._array.__dlpack_device__()
+        result: tuple[int, int] = self._array.__dlpack_device__()
+        return result
 
-    def _scalar(self, what: str) -> Any:
+    def _scalar(self, what: str) -> np.ndarray:
         if self._array.size != 1 or (self._array.ndim > 0 and what != "a truth value"):
             raise TypeError(f"only a tensor with one element has {what}; this one has shape {self.shape}")
-        return self._array.reshape(())[()]
+        array: np.ndarray = self._array.reshape(())[()]
+        return array
 
     def __bool__(self) -> bool:
         if self._array.size > 1:
@@ -192,7 +195,8 @@ def _numpy_text(array: np.ndarray, show: Any) -> str:
         value = array[()]
         return repr(array.tolist()) if show is repr or isinstance(value, bytes) else str(value)
     text = show(array)
-    return "\n" + text if "\n" in text else text
+    result: str = "\n" + text if "\n" in text else text
+    return result
 
 
 def _as_array(value: Any, dtype: DType) -> np.ndarray:
@@ -202,7 +206,8 @@ def _as_array(value: Any, dtype: DType) -> np.ndarray:
         array[()] = value
         return array
     if dtype.is_handle:
-        return value  # the object itself, which has a `shape` of ()
+        result: np.ndarray = value  # the object itself, which has a `shape` of ()
+        return result
     return np.asarray(value, dtype.np)
 
 
@@ -364,7 +369,7 @@ def _dtype_inside(value: Any) -> DType | None:
     return None
 
 
-def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Any:
+def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Tensor:
     """A tensor of a Python value, a nesting of them, or an array, copied.
 
     dtype: by default that of the value (float -> float32, int -> int32, an array's own). shape: the values are
@@ -395,7 +400,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None 
     return EagerTensor(made, found)
 
 
-def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Any:
+def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Tensor:
     """`value` as a tensor: tensors as they are, variables read, everything else as by `constant`.
 
     dtype: wanted, an error if it cannot be had. dtype_hint: taken where it can be had.

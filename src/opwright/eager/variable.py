@@ -6,7 +6,7 @@ Lives here: the type and its assignments, eager and traced alike.  Not here: the
 from __future__ import annotations
 
 import threading
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -26,6 +26,10 @@ from ..ops.tensor import Reference, TensorLike
 from . import waiting
 from .tensor import EagerTensor, to_array
 from .writing import Writing
+
+if TYPE_CHECKING:
+    from ..ops.call import Call
+    from ..ops.tensor import Tensor
 
 _count = threading.local()
 
@@ -91,7 +95,7 @@ class Variable(TensorLike):
                 f"The initial value's shape {array.shape} is not compatible with the explicitly supplied `shape` "
                 f"argument ({self.shape})."
             )
-        self.name = f"{'/'.join((*dispatch.state.names, name or 'Variable'))}:0"
+        self.name: str = f"{'/'.join((*dispatch.state.names, name or 'Variable'))}:0"
         self.trainable = True if trainable is None else bool(trainable)
         self.constraint = constraint
         self._lock = forks.lock()
@@ -108,7 +112,8 @@ class Variable(TensorLike):
         value = self._value
         if value is None:
             value = self._settled()
-        return value._array
+        array: np.ndarray = value._array
+        return array
 
     def _settled(self) -> EagerTensor:
         """The value at the first use: a waiting checkpoint's, else the initial one."""
@@ -167,7 +172,7 @@ class Variable(TensorLike):
 
     # ---- reading ------------------------------------------------------------------------------------------------
 
-    def value(self) -> Any:
+    def value(self) -> Tensor:
         """The value as a tensor; tapes see the read."""
         s = dispatch.state
         if s.trace is not None:
@@ -187,16 +192,15 @@ class Variable(TensorLike):
                         record = OpRecord.light(state_ops.ReadVariable, bound, (self,), (self,), (fresh,))
                     tape.keep(record)
             return fresh
-        if self._value is None:
-            self.read_array()
-        return self._value
+        value = self._value
+        return self._settled() if value is None else value
 
     read_value = value
 
-    def _as_tensor(self) -> Any:
+    def _as_tensor(self) -> Tensor:
         return self.value()
 
-    def numpy(self) -> Any:
+    def numpy(self) -> np.ndarray:
         """The value as a NumPy array of its own."""
         array = self.read_array()
         return array[()] if array.ndim == 0 else array.copy()
@@ -204,7 +208,7 @@ class Variable(TensorLike):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return EagerTensor(self.read_array(), self.dtype).__array__(dtype, copy)
 
-    def initialized_value(self) -> Any:
+    def initialized_value(self) -> Tensor:
         """Same as `value()`."""
         return self.value()
 
@@ -257,7 +261,7 @@ class Variable(TensorLike):
             op(self, indices, values)
         else:
             with self._lock:
-                op.kernel(op.bind({}))(self, indices._array, values._array)
+                op.kernel(op.bind({}))(self, indices.constant, values.constant)
         return self
 
     def scatter_update(
@@ -307,7 +311,7 @@ class Variable(TensorLike):
     ) -> Variable:
         """Set rows of each batch entry: self[b..., indices[b..., i]] = values[b..., i]. Gives itself."""
         indices = dispatch.to_tensor(sparse_delta.indices)
-        n = indices.shape.rank - 1
+        n = len(indices.shape) - 1
         grid = array_ops.meshgrid(*(array_ops.range(d) for d in indices.shape), indexing="ij")[:n]
         places = array_ops.stack([*(array_ops.cast(g, indices.dtype) for g in grid), indices], -1)
         return self.scatter_nd_update(places, sparse_delta.values, name)
@@ -336,7 +340,7 @@ class Variable(TensorLike):
         """The rows that `indices` name; see `gather`."""
         return array_ops.gather(self, indices, name=name)
 
-    def gather_nd(self, indices: Any, name: str | None = None) -> Any:
+    def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
         """The slices that `indices` name; see `gather_nd`."""
         return array_ops.gather_nd(self, indices, name=name)
 
@@ -442,5 +446,5 @@ def _restored(value: Any, trainable: bool, name: str, dtype: DType, shape: Tenso
 _HANDLE = TensorSpec(SCALAR, "resource")
 
 
-def _read_call(dtype: DType, shape: TensorShape) -> Any:
+def _read_call(dtype: DType, shape: TensorShape) -> Call:
     return state_ops.ReadVariable.bind({"dtype": dtype, "shape": shape})

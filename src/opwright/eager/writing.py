@@ -49,7 +49,8 @@ class Writing:
                 array.setflags(write=True)
             self.array: Any = array
             variable._initial = EagerTensor(array, variable.dtype)  # for who finds the write cut off: a fork's child
-            return array
+            result: np.ndarray = array
+            return result
         except BaseException:
             variable._guard.release()
             raise

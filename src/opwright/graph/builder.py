@@ -221,7 +221,8 @@ class GraphRewriter(GraphBuilder):
         mapping = self.mapping
         if isinstance(operand, tuple):
             return tuple([mapping.get(v, v) for v in operand])
-        return mapping.get(operand, operand)
+        replacement: Value = mapping.get(operand, operand)
+        return replacement
 
     def remap(self, node: Node) -> Node:
         """Return a node that reads the replacements of its operands: the node itself if it has none."""

@@ -176,7 +176,8 @@ class Node:
         strongest = self.op.effect if rule is None else rule(self.attrs)
         for graph in self.subgraphs:
             strongest = max(strongest, graph.effect, key=STRENGTH.index)
-        return strongest
+        result: Effect = strongest
+        return result
 
     @property
     def subgraphs(self) -> Iterator[Graph]:
@@ -244,7 +245,8 @@ class Graph:
         if self._effect is STRENGTH:
             strongest = max((n.effect for n in self.nodes), key=STRENGTH.index, default=None)
             object.__setattr__(self, "_effect", strongest)
-        return self._effect
+        result: Effect = self._effect
+        return result
 
     def values(self) -> Iterator[Value]:
         """Yield every value: the inputs, then each node's outputs."""

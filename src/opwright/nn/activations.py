@@ -7,12 +7,15 @@ Not here: the operators (ops/nn/activation.py, softmax.py), the layers (layers/a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.dtypes import float16, float32
 from ..ops import array, dispatch, math
 from ..ops import nn as ops_nn
 from .named import Family
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
 
 
 def linear(x: Any) -> Any:
@@ -32,13 +35,14 @@ def relu(x: Any, negative_slope: float = 0.0, max_value: float | None = None, th
     else:
         y = ops_nn.relu(x)
     if max_value is not None and (threshold != 0 or max_value != 6):
-        y = math.clip_by_value(y, *(dispatch.to_tensor(float(v), x.dtype) for v in (0.0, max_value)))
+        least, most = (dispatch.to_tensor(float(v), x.dtype) for v in (0.0, max_value))
+        y = math.clip_by_value(y, least, most)
     if negative_slope != 0:
         y = y - negative_slope * ops_nn.relu(threshold - x if threshold != 0 else -x)
     return y
 
 
-def relu6(x: Any) -> Any:
+def relu6(x: Any) -> Tensor:
     """min(max(x, 0), 6)."""
     return ops_nn.relu6(x)
 
@@ -48,46 +52,46 @@ def leaky_relu(x: Any, negative_slope: float = 0.2) -> Any:
     return ops_nn.leaky_relu(x, negative_slope)
 
 
-def elu(x: Any, alpha: float = 1.0) -> Any:
+def elu(x: Any, alpha: float = 1.0) -> Tensor:
     """x where it is positive, else alpha (exp(x) - 1)."""
     x = dispatch.to_tensor(x)
     y = ops_nn.elu(x)
     return y if alpha == 1 else array.where(x > 0, y, alpha * y)
 
 
-def celu(x: Any, alpha: float = 1.0) -> Any:
+def celu(x: Any, alpha: float = 1.0) -> Tensor:
     """max(x, 0) + alpha (exp(min(x, 0) / alpha) - 1)."""
     x = dispatch.to_tensor(x)
     return math.maximum(x, 0.0) + alpha * math.expm1(math.minimum(x, 0.0) / alpha)
 
 
-def selu(x: Any) -> Any:
+def selu(x: Any) -> Tensor:
     """1.0507 x where x is positive, else 1.0507 * 1.6733 (exp(x) - 1)."""
     return ops_nn.selu(x)
 
 
-def gelu(x: Any, approximate: bool = False) -> Any:
+def gelu(x: Any, approximate: bool = False) -> Tensor:
     """x times the normal distribution function of x; approximate: by tanh."""
     return ops_nn.gelu(x, approximate)
 
 
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: Any) -> Tensor:
     """1 / (1 + exp(-x))."""
     return math.sigmoid(x)
 
 
-def hard_sigmoid(x: Any) -> Any:
+def hard_sigmoid(x: Any) -> Tensor:
     """relu6(x + 3) / 6."""
     x = dispatch.to_tensor(x)
     return ops_nn.relu6(x + 3.0) / 6.0
 
 
-def log_sigmoid(x: Any) -> Any:
+def log_sigmoid(x: Any) -> Tensor:
     """log(sigmoid(x)), without overflow."""
     return math.log_sigmoid(x)
 
 
-def tanh(x: Any) -> Any:
+def tanh(x: Any) -> Tensor:
     """The hyperbolic tangent."""
     return math.tanh(x)
 
@@ -103,25 +107,25 @@ def tanh_shrink(x: Any) -> Any:
     return x - math.tanh(x)
 
 
-def hard_shrink(x: Any, threshold: float = 0.5) -> Any:
+def hard_shrink(x: Any, threshold: float = 0.5) -> Tensor:
     """x where |x| > threshold, else 0."""
     x = dispatch.to_tensor(x)
     return array.where(math.abs(x) > threshold, x, array.zeros_like(x))
 
 
-def soft_shrink(x: Any, threshold: float = 0.5) -> Any:
+def soft_shrink(x: Any, threshold: float = 0.5) -> Tensor:
     """x brought nearer to 0 by threshold, 0 where it is nearer already."""
     x = dispatch.to_tensor(x)
     return array.where(x > threshold, x - threshold, array.where(x < -threshold, x + threshold, array.zeros_like(x)))
 
 
-def threshold(x: Any, threshold: float, default_value: float) -> Any:
+def threshold(x: Any, threshold: float, default_value: float) -> Tensor:
     """x where it is above threshold, else default_value."""
     x = dispatch.to_tensor(x)
     return array.where(x > threshold, x, array.cast(default_value, x.dtype))
 
 
-def _axes_last(x: Any, axes: Sequence[int], use: Any) -> Any:
+def _axes_last(x: Any, axes: Sequence[int], use: Any) -> Tensor:
     """`use` on a tensor whose axes are folded into the last one."""
     axes = [a % x.shape.rank for a in axes]
     kept = [i for i in range(x.shape.rank) if i not in axes]
@@ -134,7 +138,7 @@ def _axes_last(x: Any, axes: Sequence[int], use: Any) -> Any:
     return array.ensure_shape(y, x.shape)
 
 
-def softmax(x: Any, axis: Any = -1) -> Any:
+def softmax(x: Any, axis: Any = -1) -> Tensor:
     """exp(x) over its sum along an axis, or several."""
     x = dispatch.to_tensor(x)
     if isinstance(axis, (list, tuple)):
@@ -144,7 +148,7 @@ def softmax(x: Any, axis: Any = -1) -> Any:
     return ops_nn.softmax(x, axis)
 
 
-def log_softmax(x: Any, axis: Any = -1) -> Any:
+def log_softmax(x: Any, axis: Any = -1) -> Tensor:
     """log(softmax(x)), without overflow."""
     x = dispatch.to_tensor(x)
     if isinstance(axis, (list, tuple)):
@@ -154,7 +158,7 @@ def log_softmax(x: Any, axis: Any = -1) -> Any:
     return ops_nn.log_softmax(x, axis)
 
 
-def sparsemax(x: Any, axis: int = -1) -> Any:
+def sparsemax(x: Any, axis: int = -1) -> Tensor:
     """The point of the probability simplex nearest to x (Martins and Astudillo 2016)."""
     x = dispatch.to_tensor(x)
     ordered = math.sort(x, axis=axis, direction="DESCENDING")
@@ -168,12 +172,12 @@ def sparsemax(x: Any, axis: int = -1) -> Any:
     return math.maximum(x - (top - 1.0) / count, 0.0)
 
 
-def softplus(x: Any) -> Any:
+def softplus(x: Any) -> Tensor:
     """log(exp(x) + 1)."""
     return math.softplus(x)
 
 
-def softsign(x: Any) -> Any:
+def softsign(x: Any) -> Tensor:
     """x / (|x| + 1)."""
     return math.softsign(x)
 
@@ -195,7 +199,7 @@ def hard_silu(x: Any) -> Any:
 hard_swish = hard_silu
 
 
-def exponential(x: Any) -> Any:
+def exponential(x: Any) -> Tensor:
     """exp(x)."""
     return math.exp(x)
 
@@ -206,19 +210,19 @@ def mish(x: Any) -> Any:
     return x * math.tanh(math.softplus(x))
 
 
-def glu(x: Any, axis: int = -1) -> Any:
+def glu(x: Any, axis: int = -1) -> Tensor:
     """One half of x, along an axis, times the sigmoid of the other."""
     first, second = array.split(dispatch.to_tensor(x), 2, axis=axis)
     return first * math.sigmoid(second)
 
 
-def sparse_plus(x: Any) -> Any:
+def sparse_plus(x: Any) -> Tensor:
     """0 up to -1, (x + 1)^2 / 4 up to 1, then x."""
     x = dispatch.to_tensor(x)
     return array.where(x <= -1.0, array.zeros_like(x), array.where(x < 1.0, 0.25 * math.square(x + 1.0), x))
 
 
-def sparse_sigmoid(x: Any) -> Any:
+def sparse_sigmoid(x: Any) -> Tensor:
     """(x + 1) / 2 limited to [0, 1]."""
     x = dispatch.to_tensor(x)
     return array.where(x <= -1.0, array.zeros_like(x), array.where(x >= 1.0, array.ones_like(x), 0.5 * (x + 1.0)))

@@ -8,10 +8,13 @@ A constraint is called with a weight and gives the value that the weight is set 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..ops import array, dispatch, math
 from .named import Configured, Family
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
 
 _EPSILON = 1e-7
 
@@ -24,7 +27,7 @@ class Constraint(Configured):
         return w
 
 
-def _norms(w: Any, axis: Any) -> Any:
+def _norms(w: Any, axis: Any) -> Tensor:
     return math.sqrt(math.reduce_sum(math.square(w), axis=axis, keepdims=True))
 
 

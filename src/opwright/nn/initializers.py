@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math as python_math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from ..core.dtypes import DType, as_dtype, float32
 from ..ops import array, dispatch, linalg, math, random
 from .named import Configured, Family
 from .seeds import SeedGenerator, default_seed
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
 
 _TRUNCATED = 0.87962566103423978  # the deviation of a standard normal cut at two deviations
 
@@ -39,7 +42,7 @@ class Initializer(Configured):
         """A tensor of this shape and dtype."""
         raise NotImplementedError(f"{type(self).__name__} has no __call__(shape, dtype=None)")
 
-    def clone(self) -> Any:
+    def clone(self) -> Configured:
         """Another one of the same configuration."""
         return self.from_config(self.get_config())
 
@@ -68,7 +71,7 @@ class Constant(Initializer):
     def __init__(self, value: Any = 0.0) -> None:
         self.value = value
 
-    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+    def __call__(self, shape: Any, dtype: Any = None) -> Tensor:
         """A tensor of the value."""
         return dispatch.to_tensor(np.broadcast_to(np.asarray(self.value), _shape(shape)).astype(_dtype(dtype).np))
 
@@ -110,7 +113,7 @@ class _Random(Initializer):
         self._init_seed = seed
         self.seed = default_seed() if seed is None else seed
 
-    def _seed(self) -> Any:
+    def _seed(self) -> Tensor | np.ndarray:
         if isinstance(self.seed, SeedGenerator):
             return self.seed.next()
         return np.array([self.seed, 0], np.int64)
@@ -297,7 +300,7 @@ class Orthogonal(_Random):
         self.gain = gain
         super().__init__(seed)
 
-    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+    def __call__(self, shape: Any, dtype: Any = None) -> Tensor:
         """The matrix."""
         shape = _shape(shape)
         if len(shape) < 2:

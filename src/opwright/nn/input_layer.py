@@ -89,4 +89,5 @@ def Input(
     TensorShape([None, 3])
     """
     layer = InputLayer(shape, batch_size, dtype, sparse, ragged, batch_shape, tensor, optional, name=name)
-    return layer.output
+    result: KerasTensor = layer.output
+    return result

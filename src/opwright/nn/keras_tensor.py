@@ -68,7 +68,8 @@ class KerasTensor(Overriding):
     def node(self) -> Node:
         """The call that makes it."""
         assert self.history is not None
-        return self.history[0].nodes[self.history[1]]
+        result: Node = self.history[0].nodes[self.history[1]]
+        return result
 
     def record(self, op: Any, inputs: Any, bound: Any, name: str | None) -> Any:
         """A call of an operator on KerasTensors: becomes an operation of the model."""

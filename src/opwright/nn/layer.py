@@ -463,7 +463,7 @@ def _shapes(value: Any) -> Any:
     if value is None:
         return None
 
-    def leaf(x: Any) -> Any:
+    def leaf(x: Any) -> Shape | None:
         shape = getattr(x, "shape", None)
         if shape is None:
             return Shape(()) if isinstance(x, (int, float)) else None

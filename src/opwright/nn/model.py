@@ -134,7 +134,7 @@ class Model(Trainer, Layer):
                 return layer
         raise ValueError(f"No such layer: {name}. Existing layers are: {[x.name for x in layers]}.")
 
-    def _of_network(self, what: str) -> Any:
+    def _of_network(self, what: str) -> Network:
         if self._network is None:
             raise AttributeError(
                 f"{type(self).__name__} {self.name!r} has no `{what}`: it is not made of KerasTensors "
@@ -220,7 +220,8 @@ class Model(Trainer, Layer):
         if "layers" in config and "input_layers" in config:
             from .model_config import network_of
 
-            return network_of(cls, config, custom_objects)
+            result: Self = network_of(cls, config, custom_objects)
+            return result
         return cls(**config)
 
     def to_json(self, **kwargs: Any) -> str:
@@ -299,7 +300,7 @@ class Model(Trainer, Layer):
     def _specs_of(self, batch: Any) -> Any:
         """KerasTensors like a batch of data, of any number of samples."""
 
-        def leaf(x: Any) -> Any:
+        def leaf(x: Any) -> KerasTensor:
             dims = x.shape.dims
             return KerasTensor(None if dims is None else (None, *dims[1:]) if dims else dims, x.dtype)
 

@@ -262,7 +262,7 @@ def network_of(cls: Any, config: dict[str, Any], custom_objects: dict[str, Any] 
             raise ValueError(f"The configuration of model {config.get('name')!r} is damaged: its nodes need each other")
         waiting = later
 
-    def at(place: Any) -> Any:
+    def at(place: Any) -> KerasTensor | dict[Any, Any] | list[Any]:
         if isinstance(place, (list, tuple)) and len(place) == 3 and isinstance(place[0], str):
             return tensors[place[0], place[1]][place[2]]
         if isinstance(place, dict):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..core import nest
@@ -104,17 +104,17 @@ class Module:
                 yield from module._flatten(predicate, True, seen)
 
     @property
-    def variables(self) -> Any:
+    def variables(self) -> Sequence[Any]:
         """Every variable of this module and those it holds."""
         return tuple(self._flatten(lambda leaf: isinstance(leaf, Variable)))
 
     @property
-    def trainable_variables(self) -> Any:
+    def trainable_variables(self) -> Sequence[Any]:
         """Those of them that are trainable."""
         return tuple(v for v in self.variables if v.trainable)
 
     @property
-    def non_trainable_variables(self) -> Any:
+    def non_trainable_variables(self) -> Sequence[Any]:
         """Those of them that are not."""
         return tuple(v for v in self.variables if not v.trainable)
 

@@ -149,6 +149,6 @@ class Configured:
         return {key: getattr(self, key) for key in self.arguments}
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Any:
+    def from_config(cls, config: dict[str, Any]) -> Configured:
         """The object that `get_config` describes."""
         return cls(**config)

@@ -8,12 +8,15 @@ seed: None for new numbers each time, an integer for the same numbers each time,
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.dtypes import as_dtype
 from ..ops import array, dispatch, random
 from . import backend
 from .seeds import SeedGenerator
+
+if TYPE_CHECKING:
+    from ..core.dtypes import DType
 
 __all__ = [
     "SeedGenerator",
@@ -35,7 +38,7 @@ def _drawn(seed: Any, stateful: Any, stateless: Any) -> Any:
     return stateless(seed.next() if isinstance(seed, SeedGenerator) else [int(seed), 0])
 
 
-def _dtype(dtype: Any) -> Any:
+def _dtype(dtype: Any) -> DType:
     return as_dtype(backend.floatx() if dtype is None else dtype)
 
 

@@ -9,10 +9,13 @@ A regularizer is called with a tensor and gives a scalar.
 from __future__ import annotations
 
 import math as python_math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..ops import array, dispatch, linalg, math
 from .named import Configured, Family
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
 
 
 class Regularizer(Configured):
@@ -27,7 +30,8 @@ def _factor(name: str, value: Any) -> float:
     bad = isinstance(value, bool) or not isinstance(value, (int, float)) or not python_math.isfinite(value) or value < 0
     if bad:
         raise ValueError(f"Invalid value for argument {name}: expected a non-negative float. Received: {name}={value}")
-    return value
+    result: float = value
+    return result
 
 
 class L1L2(Regularizer):
@@ -58,7 +62,7 @@ class L1(Regularizer):
     def __init__(self, l1: float | None = 0.01) -> None:
         self.l1 = _factor("l1", 0.01 if l1 is None else l1)
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Any) -> Tensor:
         """The penalty."""
         return self.l1 * math.reduce_sum(math.abs(dispatch.to_tensor(x)))
 
@@ -71,7 +75,7 @@ class L2(Regularizer):
     def __init__(self, l2: float | None = 0.01) -> None:
         self.l2 = _factor("l2", 0.01 if l2 is None else l2)
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Any) -> Tensor:
         """The penalty."""
         return self.l2 * math.reduce_sum(math.square(dispatch.to_tensor(x)))
 

@@ -10,7 +10,7 @@ which follow from `random.set_seed`.
 from __future__ import annotations
 
 import random as python_random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from ..eager.variable import Variable
 from ..ops import array, random
 from ..ops.random import state as random_state
 from ..tracing.trace import init_scope
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
 
 
 def default_seed() -> int:
@@ -58,7 +61,7 @@ class SeedGenerator:
                 )
         return self._state
 
-    def next(self, ordered: bool = True) -> Any:
+    def next(self, ordered: bool = True) -> Tensor:
         """The next seed, an int64 tensor [2] for the stateless operators."""
         seed = array.identity(self.state.value())
         self.state.assign_add(np.array([0, 1], np.int64))

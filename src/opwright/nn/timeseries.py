@@ -69,4 +69,5 @@ def timeseries_dataset_from_array(
         found = found.shuffle(1024 if batch_size is None else batch_size * 8, seed=seed)
     if batch_size is not None:
         found = found.batch(batch_size)
-    return found.prefetch(AUTOTUNE)
+    result: Dataset = found.prefetch(AUTOTUNE)
+    return result

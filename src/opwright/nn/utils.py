@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random as python_random
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from .timeseries import timeseries_dataset_from_array
 from .training.batches import pack as pack_x_y_sample_weight
 from .training.batches import unpack as unpack_x_y_sample_weight
 from .training.progress import Progbar
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
 
 __all__ = [
     "CustomObjectScope",
@@ -74,7 +77,7 @@ class PyDataset:
 Sequence = PyDataset
 
 
-def to_categorical(x: Any, num_classes: int | None = None) -> Any:
+def to_categorical(x: Any, num_classes: int | None = None) -> Tensor | np.ndarray:
     """Class numbers as rows with a single 1: [...] -> [..., num_classes], by default as many as the largest asks for.
 
     raises ValueError for a number that is out of range
@@ -102,7 +105,8 @@ def normalize(x: Any, axis: int = -1, order: int = 2) -> np.ndarray:
     a = np.atleast_1d(np.asarray(x))
     norms = np.atleast_1d(np.linalg.norm(a, order, axis))
     norms[norms == 0] = 1
-    return a / np.expand_dims(norms, axis)
+    array: np.ndarray = a / np.expand_dims(norms, axis)
+    return array
 
 
 def set_random_seed(seed: int) -> None:

@@ -95,7 +95,8 @@ def _checked(filepath: Any) -> str:
         )
     if not path.endswith(".safetensors"):
         raise ValueError(f"{path}: the name of a file of weights ends in .safetensors")
-    return path
+    result: str = path
+    return result
 
 
 def to_bytes(arrays: dict[str, np.ndarray], metadata: dict[str, str] = FORMAT) -> bytes:
@@ -258,7 +259,7 @@ def load_model(filepath: Any, custom_objects: dict[str, Any] | None = None, comp
     return model
 
 
-def _inputs(kept: Any) -> Any:
+def _inputs(kept: Any) -> list[Any] | KerasTensor | dict[Any, Any]:
     """KerasTensors of shapes and dtypes as `save_model` notes them."""
     if isinstance(kept, list):
         return [_inputs(k) for k in kept]

@@ -8,13 +8,16 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, get_args, overload
 
 import numpy as np
 
 from ..core.dtypes import DType, as_dtype
 from ..core.shapes import TensorShape, as_shape
 from ..graph import Graph
+
+T = TypeVar("T")
+V = TypeVar("V")
 
 
 class _Required:
@@ -160,7 +163,7 @@ _CONVERT: dict[Any, Callable[[Any], Any]] = {
 }
 
 
-class Attr:
+class Attr(Generic[T]):
     """An attribute of an operator: static, known when the operator is called.
 
     type: int, float, bool, str, bytes, DType, TensorShape, Graph, np.ndarray, object, or [T] for a list of T (kept as a
@@ -174,12 +177,52 @@ class Attr:
     __slots__ = ("check", "default", "default_error", "doc", "name", "since", "type")
     default_error: TypeError | ValueError | None  # why the default is not allowed; the operator's check raises it
 
+    @overload
+    def __init__(
+        self: Attr[tuple[V, ...] | None],
+        type: list[builtins.type[V]] | builtins.type[list[V]],
+        *,
+        default: None,
+        check: Check | None = None,
+        since: int = 1,
+        doc: str = "",
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Attr[tuple[V, ...]],
+        type: list[builtins.type[V]] | builtins.type[list[V]],
+        *,
+        default: Any = ...,
+        check: Check | None = None,
+        since: int = 1,
+        doc: str = "",
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Attr[V | None],
+        type: builtins.type[V],
+        *,
+        default: None,
+        check: Check | None = None,
+        since: int = 1,
+        doc: str = "",
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Attr[V],
+        type: builtins.type[V],
+        *,
+        default: Any = ...,
+        check: Check | None = None,
+        since: int = 1,
+        doc: str = "",
+    ) -> None: ...
     def __init__(
         self, type: Any, *, default: Any = REQUIRED, check: Check | None = None, since: int = 1, doc: str = ""
     ) -> None:
         item = type[0] if isinstance(type, list) and len(type) == 1 else type
         if isinstance(type, builtins.type(list[int])):  # list[int] is written too
-            item = type.__args__[0]
+            item = get_args(type)[0]
             type = [item]
         if isinstance(item, list) or item not in _CONVERT:
             known = ", ".join(t.__name__ for t in _CONVERT)
@@ -195,7 +238,11 @@ class Attr:
 
     if TYPE_CHECKING:  # in a rule `op.alpha` is not this declaration but the value
 
-        def __get__(self, instance: Any, owner: Any) -> Any: ...
+        @overload
+        def __get__(self, instance: None, owner: builtins.type) -> Self: ...
+        @overload
+        def __get__(self, instance: object, owner: builtins.type) -> T: ...
+        def __get__(self, instance: object, owner: builtins.type) -> Any: ...
 
     @property
     def required(self) -> bool:

@@ -190,7 +190,8 @@ class OpRecord:
         if op.profile.simple:
             if op.elementwise and len(op.inputs) > 1:
                 return [None if g is None else array.sum_to_shape_of(g, x) for g, x in zip(grads, self.inputs)]
-            return grads
+            result: Sequence[Any] = grads
+            return result
         flat: list[Any] = []
         for item, grad in zip(self.structure, grads):
             if type(item) is tuple:

@@ -15,6 +15,7 @@ import numpy as np
 from ..graph import Graph
 
 if TYPE_CHECKING:
+    from ..core.dtypes import DType
     from .definition import Operator
 
 
@@ -52,7 +53,7 @@ class Call:
             setattr(new, name, value)
         return new
 
-    def dtype_of(self, *slots: str, skip_empty: bool = False) -> Any:
+    def dtype_of(self, *slots: str, skip_empty: bool = False) -> DType:
         """In `expected_kernel_key`: the dtype of the tensors in the first of these inputs that has any, checked.
 
         skip_empty: pass over members of a list that are not initialised.
@@ -111,7 +112,8 @@ class CallProfile:
 
     def __init__(self, op: Operator) -> None:
         inputs, outputs = op.inputs, op.outputs
-        newer = sorted((*inputs, *op.attr_defs.values()), key=lambda part: part.since)
+        parts: tuple[Any, ...] = (*inputs, *op.attr_defs.values())
+        newer = sorted(parts, key=lambda part: part.since)
         self.positions = tuple(part.name for part in newer)
         self.plain_count = -1 if any(i.since > 1 for i in inputs) else len(inputs)
         self.simple = not any(i.repeated or i.optional for i in inputs)

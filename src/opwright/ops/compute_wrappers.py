@@ -44,8 +44,11 @@ def narrowed(op: Operator, reference: Callable[..., Any]) -> Callable[..., Any]:
     if all(i is None for i in likes):
         return reference
 
+    first = likes[0]
+
     def single(*arrays: Any, **out: Any) -> Any:
-        result, source = reference(*arrays, **out), arrays[likes[0]]
+        assert first is not None
+        result, source = reference(*arrays, **out), arrays[first]
         return result if getattr(result, "dtype", None) is source.dtype else _as_float_of(source, result)
 
     def several(*arrays: Any) -> Any:
@@ -264,7 +267,7 @@ def _copied(value: Any) -> Any:
 # ---- the switch check_inputs ----------------------------------------------------------------------------------------
 
 
-def fingerprint(value: Any) -> Any:
+def fingerprint(value: Any) -> tuple[Any, ...] | tuple[Any | np.dtype[Any], Any | tuple[()], Any] | None:
     """What tells whether an input was written: of arrays the dtype, the shape and a digest of the elements; of a list
     that of each. None for handles, which are there to be changed. A LoD's offsets are inputs of their own here."""
     if type(value) in (list, tuple):

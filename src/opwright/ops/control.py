@@ -9,7 +9,7 @@ same inputs in the same order, used or not.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,12 @@ from ..core.specs import TensorSpec
 from ..graph import Graph
 from . import kinds
 from .attributes import Attr
-from .definition import Input, Output, operator
+from .definition import operator
+from .slots import Input, OperatorDefinition, Output
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from .tensor_list import TensorList
 
 
 def _taken_by(graph: Graph, inputs: Any, role: str) -> None:
@@ -51,7 +56,7 @@ def merged_specs(graphs: Any, roles: Any) -> list[TensorSpec]:
 
 
 @operator
-class If:
+class If(OperatorDefinition[list[Tensor]]):
     """One of two graphs, chosen by a scalar when it runs.
 
     .. math:: outputs = \\begin{cases} then(inputs) & pred \\\\ else(inputs) & \\text{otherwise} \\end{cases}
@@ -65,18 +70,18 @@ class If:
     control = True
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> list[TensorSpec]:
         branches, roles = (op.then_branch, op.else_branch), ("then branch", "else branch")
         for branch, role in zip(branches, roles):
             _taken_by(branch, op.inputs, role)
         return merged_specs(branches, roles)
 
-    def infer_kinds(op) -> Any:
+    def infer_kinds(op) -> list[str]:
         return kinds.of_branches((op.then_branch, op.else_branch), op.inputs)
 
 
 @operator
-class Case:
+class Case(OperatorDefinition[list[Tensor]]):
     """One of several graphs, chosen by its number when it runs; a number that is none of theirs means the last.
 
     .. math:: outputs = branches_{index}(inputs)
@@ -89,18 +94,18 @@ class Case:
     control = True
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> list[TensorSpec]:
         roles = [f"branch {i}" for i in range(len(op.branches))]
         for branch, role in zip(op.branches, roles):
             _taken_by(branch, op.inputs, role)
         return merged_specs(op.branches, roles)
 
-    def infer_kinds(op) -> Any:
+    def infer_kinds(op) -> list[str]:
         return kinds.of_branches(op.branches, op.inputs)
 
 
 @operator
-class While:
+class While(OperatorDefinition[list[Tensor]]):
     """A graph run again and again, on its own results, while a condition on them holds.
 
     `variables` change from turn to turn, `captured` does not; condition and body take both, the body gives new
@@ -117,7 +122,7 @@ class While:
     control = True
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> list[Any]:
         inputs = (*op.variables, *op.captured)
         _taken_by(op.cond, inputs, "condition")
         _taken_by(op.body, inputs, "body")
@@ -125,12 +130,12 @@ class While:
             raise InvalidArgumentError(what="the condition does not give one bool", found=repr(op.cond.outputs))
         return [v.spec for v in op.body.inputs[: len(op.variables)]]
 
-    def infer_kinds(op) -> Any:
+    def infer_kinds(op) -> list[str]:
         return kinds.of_loop(op.body, op.variables, op.captured)
 
 
 @operator
-class Undefined:
+class Undefined(OperatorDefinition):
     """A value that is there for its type alone and is never read: zeros that take no memory.
 
     .. math:: y = 0
@@ -140,10 +145,10 @@ class Undefined:
     dtype = Attr(DType)
     shape = Attr(TensorShape)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return TensorSpec(op.shape, op.dtype)
 
-    def compute(op) -> Any:
+    def compute(op) -> TensorList | np.ndarray:
         if op.dtype is variant:
             from .tensor_list import TensorList
 

@@ -58,7 +58,8 @@ def convolve(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> np.ndar
     """y[n, p, o] = sum of x[n, p * stride + q * dilation - before, c] * w[q, c, o] over q and the group's c."""
     if not like_device.on_host(x):
         return _in_place(x, w, windows)
-    return CONVOLUTIONS[len(windows)](op, x, w, windows)
+    y: np.ndarray = CONVOLUTIONS[len(windows)](op, x, w, windows)
+    return y
 
 
 def _by_columns(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> np.ndarray:
@@ -79,7 +80,7 @@ def _by_columns(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> np.n
     return y.astype(dtype, copy=False)
 
 
-def _in_place(x: Any, w: Any, windows: Windows) -> Any:
+def _in_place(x: Any, w: Any, windows: Windows) -> np.ndarray:
     """On devices: a product for each element of the kernel and group, so that no pixel is copied."""
     dtype, filters, groups = x.dtype, w.shape[-1], _groups(x.shape[-1], w)
     y = like_device.zeros(x, (x.shape[0], *(v.out for v in windows), filters), wide(dtype))
@@ -89,10 +90,11 @@ def _in_place(x: Any, w: Any, windows: Windows) -> Any:
             tap = w[index].reshape(w.shape[-2], groups, filters // groups).transpose(1, 0, 2)
             product = np.matmul(_by_group(padded[(slice(None), *seen)], groups), tap)
             y += product.transpose(1, 0, 2).reshape(y.shape)
-    return y.astype(dtype, copy=False)
+    found: np.ndarray = y.astype(dtype, copy=False)
+    return found
 
 
-def _filter_in_place(x: Any, dy: Any, kernel: Sequence[int], depth: int, windows: Windows) -> Any:
+def _filter_in_place(x: Any, dy: Any, kernel: Sequence[int], depth: int, windows: Windows) -> np.ndarray:
     """`by_filter` on devices, as `_in_place`."""
     dtype, filters = x.dtype, dy.shape[-1]
     dw = like_device.zeros(x, (*kernel, depth, filters), wide(dtype))
@@ -115,7 +117,8 @@ def _by_taps(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> np.ndar
         part = np.matmul(flat, w[index]).reshape(*image.shape[:-1], -1)
         y = part if y is None else np.add(y, part, out=y)
     assert y is not None
-    return y.astype(dtype, copy=False)
+    array: np.ndarray = y.astype(dtype, copy=False)
+    return array
 
 
 def _one_group(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> bool:
@@ -164,7 +167,8 @@ CONVOLUTIONS = {n: _strategies(n) for n in (2, 3)}
 def by_filter(x: np.ndarray, dy: np.ndarray, kernel: Sequence[int], depth: int, windows: Windows) -> np.ndarray:
     """The adjoint of `convolve` by its filter, [*kernel, depth, filters]."""
     if not like_device.on_host(x):
-        return _filter_in_place(x, dy, kernel, depth, windows)
+        array: np.ndarray = _filter_in_place(x, dy, kernel, depth, windows)
+        return array
     dtype, filters = x.dtype, dy.shape[-1]
     groups = x.shape[-1] // depth if depth else 1
     total = np.zeros((groups, math.prod(kernel) * depth, filters // groups), wide(dtype))
@@ -216,7 +220,8 @@ def depthwise_by_filter(x: np.ndarray, dy: np.ndarray, shape: Sequence[int], win
     dw: Any = like_device.zeros(x, tuple(shape), wide(dtype))
     for index, seen in taps(windows):
         dw[index] = np.einsum("nhwc,nhwcm->cm", padded[(slice(None), *seen)], dy)
-    return dw.astype(dtype, copy=False)
+    array: np.ndarray = dw.astype(dtype, copy=False)
+    return array
 
 
 def depthwise_by_input(dy: np.ndarray, w: np.ndarray, shape: Sequence[int], windows: Windows) -> np.ndarray:

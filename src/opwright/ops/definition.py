@@ -11,7 +11,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, overload
+from typing import Any, Protocol, TypeVar, overload
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from .compute_wrappers import guarded, narrowed
 from .gradient_makers import GradientMaker, GradientNeeds, maker_of, needs_of
 from .publishing import public_function
 from .rule_errors import contract_violation, failure_cause, rule_failure
-from .slots import Input, Output
+from .slots import Input, OperatorDefinition, Output
 
 PACKAGE = f"{__name__.partition('.')[0]}."
 
@@ -62,7 +62,7 @@ class Operator:
             part.name = key
         self.inputs = tuple(p for p in parts.values() if isinstance(p, Input))
         self.outputs = tuple(p for p in parts.values() if isinstance(p, Output))
-        self.attr_defs: dict[str, Attr] = {k: p for k, p in parts.items() if isinstance(p, Attr)}
+        self.attr_defs: dict[str, Attr[Any]] = {k: p for k, p in parts.items() if isinstance(p, Attr)}
         body = {k: v for k, v in vars(cls).items() if k not in parts and not k.startswith("__")}
         self.inplace: Mapping[str, str | tuple[str, ...]] = body.pop("inplace", {})
         self.views: Mapping[str, str | tuple[str, ...]] = body.pop("views", {})
@@ -360,7 +360,7 @@ class Operator:
         if self.elementwise:
             shape = functools.reduce(broadcast, (s.shape for s in by_name.values()), SCALAR)
         return [
-            TensorSpec(by_name[o.like].shape if shape is None else shape, o.dtype or by_name[o.like].dtype)
+            TensorSpec(by_name[str(o.like)].shape if shape is None else shape, o.dtype or by_name[str(o.like)].dtype)
             for o in self.outputs
         ]
 
@@ -384,7 +384,8 @@ class Operator:
                 found=", ".join(map(str, self.kernels)) or "no kernels",
                 do="define compute(op, ...)",
             )
-        return bound.reference
+        result: Callable[..., Any] = bound.reference
+        return result
 
     def kernel(self, bound: Call, dtype: DType | None = None) -> Callable[..., Any]:
         """What computes a call whose first input has `dtype`: the best kernel registered, else the reference."""
@@ -454,11 +455,12 @@ class Operator:
 
     def const_operator(self) -> Operator:
         """The operator of constants, which folding makes."""
-        return registry.get("Const")
+        result: Operator = registry.get("Const")
+        return result
 
     # ---- showing -------------------------------------------------------------------------------------------------
 
-    def as_function(self, name: str) -> Callable[..., Any]:
+    def as_function(self, name: str) -> Any:
         """The public function of this operator: the inputs, the attributes with their defaults, and `name=None`."""
         return public_function(self, name)
 
@@ -524,10 +526,24 @@ def _as_spec(spec: Any) -> TensorSpec:
     return spec if isinstance(spec, TensorSpec) else spec.spec
 
 
+C = TypeVar("C", bound="type[OperatorDefinition[Any]]")
+
+
+class _Decorator(Protocol):
+    """`operator` with its options. A class with the base keeps its type, which calls follow."""
+
+    @overload
+    def __call__(self, cls: C, /) -> C: ...
+    @overload
+    def __call__(self, cls: type, /) -> Operator: ...
+
+
+@overload
+def operator(cls: C, /) -> C: ...
 @overload
 def operator(cls: type, /) -> Operator: ...
 @overload
-def operator(*, name: str | None = None, version: int = 1) -> Callable[[type], Operator]: ...
+def operator(*, name: str | None = None, version: int = 1) -> _Decorator: ...
 def operator(cls: type | None = None, /, *, name: str | None = None, version: int = 1) -> Any:
     """Make an operator of a class that declares it. Usable bare or with arguments.
 

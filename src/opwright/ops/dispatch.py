@@ -18,6 +18,7 @@ from ..core.importing import load
 if TYPE_CHECKING:
     from .call import Call
     from .definition import Operator
+    from .tensor import Tensor
 
 
 class Trace(Protocol):
@@ -26,12 +27,24 @@ class Trace(Protocol):
     def record(self, op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -> Any:
         """Add the call to the program being recorded; give tensors that stand for its outputs."""
 
-    def to_tensor(self, value: Any, dtype: Any, name: str | None) -> Any:
+    def to_tensor(self, value: Any, dtype: Any, name: str | None) -> Tensor:
         """A tensor of this trace that holds `value`."""
+
+    def lift_initial_value(self, variable: Any, value: Any) -> Any:
+        """Return the first value of a variable that is created while the trace records."""
+
+    @property
+    def opened(self) -> Any:
+        """The tapes opened while the trace records."""
 
 
 class Tape(Protocol):
     """Something that remembers calls for differentiation."""
+
+    persistent: bool
+
+    def watch_variable(self, variable: Any) -> None:
+        """Remember what is computed from a variable."""
 
     def record(self, record: Any) -> None:
         """Remember one call if it depends on what is watched."""
@@ -92,11 +105,12 @@ def call(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None = No
     return trace.record(op, inputs, bound, name)
 
 
-def to_tensor(value: Any, dtype: Any = None, name: str | None = None) -> Any:
+def to_tensor(value: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     """`value` as a tensor of whoever interprets now. dtype: a DType, or None to go by the value."""
     trace = state.trace
     if trace is None:
-        return _eager_tensor(value, dtype, name)
+        result: Tensor = _eager_tensor(value, dtype, name)
+        return result
     return trace.to_tensor(value, dtype, name)
 
 

@@ -17,11 +17,13 @@ from typing import Any
 from ..core.dtypes import anything
 from ..core.specs import TensorSpec
 from .attributes import Attr
-from .definition import Input, Output, operator
+from .definition import operator
+from .slots import Input, OperatorDefinition, Output
+from .tensor import Tensor
 
 
 @operator
-class FusionInputs:
+class FusionInputs(OperatorDefinition[list[Tensor]]):
     """What a fused operator is given.
 
     .. math:: outputs_i = inputs_i
@@ -32,18 +34,18 @@ class FusionInputs:
     implements = Attr(str, doc="the fused operator, as `function(experimental_implements=...)` was told")
     inplace = {"outputs": "inputs"}
 
-    def infer(op) -> Any:
+    def infer(op) -> list[Any]:
         return [TensorSpec(x.spec.shape, x.spec.dtype) for x in op.inputs]
 
-    def compute(op, inputs) -> Any:
+    def compute(op, inputs: Any) -> list[Any]:
         return list(inputs)
 
-    def gradient(op, doutputs) -> Any:
+    def gradient(op, doutputs: Any) -> Any:
         return doutputs
 
 
 @operator
-class FusionResults:
+class FusionResults(OperatorDefinition[list[Tensor]]):
     """What a fused operator gives.
 
     .. math:: outputs_i = results_i
@@ -57,11 +59,11 @@ class FusionResults:
     shape_only = ("inputs",)
     no_need_buffer = ("inputs",)
 
-    def infer(op) -> Any:
+    def infer(op) -> list[Any]:
         return [TensorSpec(x.spec.shape, x.spec.dtype) for x in op.results]
 
-    def compute(op, results, inputs) -> Any:
+    def compute(op, results: Any, inputs: Any) -> list[Any]:
         return list(results)
 
-    def gradient(op, doutputs) -> Any:
+    def gradient(op, doutputs: Any) -> tuple[Any, list[None]]:
         return doutputs, [None] * len(op.inputs)

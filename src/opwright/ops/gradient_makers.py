@@ -49,9 +49,12 @@ class GradientNeeds:
             kept = tuple(need == VALUE for need in getattr(self, name).values())
             object.__setattr__(self, f"kept_{name}", None if all(kept) else kept)
 
-    if TYPE_CHECKING:
-        kept_inputs: tuple[bool, ...] | None
-        kept_outputs: tuple[bool, ...] | None
+    if TYPE_CHECKING:  # no fields: they follow from the others
+
+        @property
+        def kept_inputs(self) -> tuple[bool, ...] | None: ...
+        @property
+        def kept_outputs(self) -> tuple[bool, ...] | None: ...
 
     def __str__(self) -> str:
         found = {**self.inputs, **self.outputs}
@@ -68,7 +71,7 @@ class GradientMaker:
 
     def rule(self, forward: Operator) -> Any:
         """The gradient as a rule, a function of the call and the gradients of its outputs; None without an own one."""
-        return None
+        return
 
     def __str__(self) -> str:
         return self.word
@@ -106,11 +109,12 @@ class _ByOperator(GradientMaker):
         else:
             found = registry.operator_of(name)
         self._check(forward, found)
-        return found
+        result: Operator = found
+        return result
 
     def expected(self, forward: Operator) -> dict[str, Any]:
         """What a gradient operator may take: the inputs, outputs and gradients of outputs, by name."""
-        slots: dict[str, Any] = {part.name: part for part in (*forward.inputs, *forward.outputs)}
+        slots: dict[str, Any] = {i.name: i for i in forward.inputs} | {o.name: o for o in forward.outputs}
         slots.update((output.name + SUFFIX, output) for output in forward.outputs)
         return slots
 

@@ -15,7 +15,7 @@ import logging
 import pprint
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,14 +25,19 @@ from ..core.shapes import UNKNOWN
 from ..core.specs import TensorSpec
 from . import dispatch
 from .attributes import Attr
-from .definition import Input, Output, operator
+from .definition import operator
 from .indexed_slices import IndexedSlices
+from .slots import Input, OperatorDefinition, Output
 from .strings.conversion import StringFormat
-from .tensor import TensorLike
+from .tensor import Tensor, TensorLike
+
+if TYPE_CHECKING:
+    from . import signatures
+    from .definition import Operator
 
 
 @operator
-class Timestamp:
+class Timestamp(OperatorDefinition):
     """Seconds since 1970, each time it runs.
 
     .. math:: ts = now
@@ -42,21 +47,21 @@ class Timestamp:
     effect = "random"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return TensorSpec((), dtypes.float64)
 
-    def compute(op) -> Any:
+    def compute(op) -> np.generic:
         return np.float64(time.time())
 
 
-timestamp = Timestamp.as_function("timestamp")
+timestamp: signatures.Timestamp = Timestamp.as_function("timestamp")
 
 
 _LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
 @operator
-class Print:
+class Print(OperatorDefinition[None]):
     """Write a string out, each time it runs.
 
     .. math:: stream \\leftarrow input + end
@@ -69,10 +74,10 @@ class Print:
     end = Attr(str, default="\n")
     effect = "write"
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[()]:
         return ()
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> tuple[()]:
         write_out(bytes(np.asarray(input)[()]), op.output_stream, op.end)
         return ()
 
@@ -169,7 +174,8 @@ def translated(error: Exception, op: str) -> errors.OpError:
     """The error of the operator `op` for an exception of the function that it called."""
     if isinstance(error, errors.OpError):
         kind: Any = type(error)
-        return kind(op=op, what=f"{type(error).__name__}: {error}")
+        result: errors.OpError = kind(op=op, what=f"{type(error).__name__}: {error}")
+        return result
     return errors.status_class(error)(op=op, what=f"{type(error).__name__}: {error}")
 
 
@@ -181,7 +187,7 @@ def _called(handle: Any, method: str, op: str, *args: Any) -> Any:
 
 
 @operator
-class EagerPyFunc:
+class EagerPyFunc(OperatorDefinition[list[Tensor]]):
     """A Python function of eager tensors, called each time the program runs; gradients go through what it did.
 
     .. math:: output = func(input)
@@ -200,13 +206,13 @@ class EagerPyFunc:
     no_need_buffer = ("input",)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[list[TensorSpec], TensorSpec]:
         return [TensorSpec(UNKNOWN, d) for d in op.out_dtypes], _HANDLE
 
-    def compute(op, func, input) -> Any:
+    def compute(op, func: Any, input: Any) -> Any:
         return _called(func, "call", "EagerPyFunc", input, op.out_dtypes)
 
-    def gradient(op, doutput, drun) -> Any:
+    def gradient(op, doutput: Any, drun: Any) -> tuple[None, list[Any | None]]:
         inputs = [x for x in op.input if x.dtype.is_floating or x.dtype.is_complex]
         flowing = [dy for dy in doutput if dy is not None]
         found: Any = EagerPyFuncGrad(op.run, inputs, flowing) if inputs and flowing else ()
@@ -215,7 +221,7 @@ class EagerPyFunc:
 
 
 @operator
-class EagerPyFuncGrad:
+class EagerPyFuncGrad(OperatorDefinition[list[Tensor]]):
     """Gradients of one run of a Python function for its floating inputs.
 
     .. math:: dinput = \\left(\\frac{\\partial run(input)}{\\partial input}\\right)^T doutput
@@ -232,20 +238,20 @@ class EagerPyFuncGrad:
     no_need_buffer = ("input",)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[list[TensorSpec], TensorSpec]:
         return [x.spec for x in op.input], _HANDLE
 
-    def compute(op, run, input, doutput) -> Any:
+    def compute(op, run: Any, input: Any, doutput: Any) -> Any:
         return _called(run, "backward", "EagerPyFuncGrad", doutput)
 
-    def gradient(op, ddinput, dthis_run) -> Any:
+    def gradient(op, ddinput: Any, dthis_run: Any) -> tuple[None, list[Tensor], list[Tensor]]:
         flowing = [dy for dy in ddinput if dy is not None]
         grads = EagerPyFuncGrad(op.this_run, [*op.input, *op.doutput], flowing)
         n = len(op.input)
         return None, list(grads[:n]), list(grads[n:])
 
 
-def _numpy_operator(name: str, effect_: str | None) -> Any:
+def _numpy_operator(name: str, effect_: str | None) -> Operator:
     class PyFunc:
         func = Input(resource)
         input = Input(any_dtype, repeated=True, mixed=True)
@@ -255,10 +261,10 @@ def _numpy_operator(name: str, effect_: str | None) -> Any:
         lod = "vanishes"
         gradient = None
 
-        def infer(op) -> Any:
+        def infer(op) -> list[Any]:
             return [TensorSpec(UNKNOWN, d) for d in op.out_dtypes]
 
-        def compute(op, func, input) -> Any:
+        def compute(op, func: Any, input: Any) -> Any:
             return _called(func, "call", name, input, op.out_dtypes)
 
     state = "It may have side effects." if effect_ else "It has no side effects: equal calls may become one, or none."

@@ -7,7 +7,7 @@ Not here: `gather`, merging itself (ops/array/rows.py), updates by sparse rows (
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from ..core.shapes import TensorShape, as_shape
 from ..core.specs import TensorSpec
 from ..core.type_spec import CompositeTensor, TypeSpec
 from . import array, dispatch, registry
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
 
 
 class IndexedSlicesSpec(TypeSpec):
@@ -54,18 +57,18 @@ class IndexedSlicesSpec(TypeSpec):
         return self._shape, self._dtype, self._indices_dtype, self._dense_shape_dtype, self._indices_shape
 
     @property
-    def _component_specs(self) -> Any:
+    def _component_specs(self) -> tuple[Any, ...]:
         values = self._indices_shape.concatenate(self._shape[1:] if self._shape.rank else None)
         specs = [TensorSpec(values, self._dtype), TensorSpec(self._indices_shape, self._indices_dtype)]
         if self._dense_shape_dtype is not None:
             specs.append(TensorSpec([self._shape.rank], self._dense_shape_dtype))
         return tuple(specs)
 
-    def _to_components(self, value: Any) -> Any:
+    def _to_components(self, value: Any) -> tuple[Any, ...]:
         shape = () if value.dense_shape is None else (value.dense_shape,)
         return (value.values, value.indices, *shape)
 
-    def _from_components(self, components: Any) -> Any:
+    def _from_components(self, components: Any) -> IndexedSlices:
         return IndexedSlices(*components)
 
 
@@ -99,7 +102,8 @@ class IndexedSlices(CompositeTensor):
     @property
     def dtype(self) -> DType:
         """Element type of the values."""
-        return self.values.dtype
+        result: DType = self.values.dtype
+        return result
 
     @property
     def shape(self) -> TensorShape:
@@ -122,7 +126,8 @@ class IndexedSlices(CompositeTensor):
     @property
     def height(self) -> int | None:
         """How many rows the dense tensor has, None where that is not known."""
-        return self.shape[0]
+        result: int | None = self.shape[0]
+        return result
 
     @property
     def _type_spec(self) -> IndexedSlicesSpec:
@@ -144,7 +149,7 @@ class IndexedSlices(CompositeTensor):
         rows, where = array.MergeRows(self.values, self.indices, self.dense_shape)
         return IndexedSlices(rows, where, self.dense_shape)
 
-    def lookup(self, ids: Any) -> Any:
+    def lookup(self, ids: Any) -> Tensor:
         """The rows that bear these indices, each the sum of its values: [*ids.shape, ...].
 
         raises InvalidArgumentError for an index that is not there, even if the dense tensor has such a row
@@ -153,7 +158,7 @@ class IndexedSlices(CompositeTensor):
         ids = array.cast(dispatch.to_tensor(ids), merged.indices.dtype)
         return array.RowsAt(merged.values, merged.indices, ids)
 
-    def to_dense(self) -> Any:
+    def to_dense(self) -> Tensor:
         """The dense tensor: zeros where no row is given.
 
         raises ValueError if the dense shape is not known
@@ -180,7 +185,7 @@ class IndexedSlices(CompositeTensor):
         """By a scalar."""
         return self._with(self.values / self._scalar(other))
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Any) -> IndexedSlices | Tensor:
         """With sparse rows: sparse rows, those of both, not merged. With a tensor: a tensor."""
         if isinstance(other, IndexedSlices):
             return concatenated([self, other])
@@ -194,7 +199,7 @@ class IndexedSlices(CompositeTensor):
     def __rsub__(self, other: Any) -> Any:
         return -self + other
 
-    def added_to(self, dense: Any) -> Any:
+    def added_to(self, dense: Any) -> Tensor:
         """A tensor with these rows added to its own; no dense tensor of them is made.
 
         raises InvalidArgumentError for rows that the tensor has not, or of another width

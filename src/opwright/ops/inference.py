@@ -43,7 +43,8 @@ def elements_of(operand: Any) -> list[int | None] | None:
     """The elements of a 1-D integer tensor, None where one is unknown; None where even their number is unknown."""
     constant = operand.constant
     if constant is not None:
-        return constant.reshape(-1).tolist()
+        result: list[int | None] | None = constant.reshape(-1).tolist()
+        return result
     partial = getattr(operand, "partial", None)
     if partial is not None:
         return list(partial)

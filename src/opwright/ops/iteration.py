@@ -18,7 +18,9 @@ from ..core.errors import InvalidArgumentError, OutOfRangeError
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
 from .attributes import Attr
-from .definition import Input, Output, operator
+from .definition import operator
+from .slots import Input, OperatorDefinition, Output
+from .tensor import Tensor
 
 _HANDLE = TensorSpec((), resource)
 
@@ -28,7 +30,7 @@ def _specs(op: Any) -> list[TensorSpec]:
 
 
 @operator
-class BuildDataset:
+class BuildDataset(OperatorDefinition):
     """A dataset whose parts were computed in this graph.
 
     .. math:: dataset = recipe(operands)
@@ -36,20 +38,20 @@ class BuildDataset:
 
     operands = Input(anything, repeated=True, mixed=True)
     dataset = Output(dtype=resource)
-    recipe = Attr(object)
+    recipe: Attr[Any] = Attr(object)
     effect = "random"  # each run gives a dataset of its own, with its own cache and order
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return _HANDLE
 
-    def compute(op, operands) -> Any:
+    def compute(op, operands: Any) -> Any:
         return op.recipe(operands)
 
 
 @operator
-class MakeIterator:
+class MakeIterator(OperatorDefinition):
     """A new iterator of a dataset, at its first element.
 
     .. math:: iterator = iter(dataset)
@@ -61,15 +63,15 @@ class MakeIterator:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return _HANDLE
 
-    def compute(op, dataset) -> Any:
+    def compute(op, dataset: Any) -> Any:
         return dataset.make_state()
 
 
 @operator
-class IteratorHasNext:
+class IteratorHasNext(OperatorDefinition):
     """Whether an iterator has one more element. It may fetch it; the next `IteratorNext` gives it.
 
     .. math:: y = iterator \\neq \\emptyset
@@ -81,15 +83,15 @@ class IteratorHasNext:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return TensorSpec((), "bool")
 
-    def compute(op, iterator) -> Any:
+    def compute(op, iterator: Any) -> np.ndarray:
         return np.array(iterator.peek())
 
 
 @operator
-class IteratorNext:
+class IteratorNext(OperatorDefinition[list[Tensor]]):
     """The next element of an iterator, flat. Raises OutOfRangeError at the end.
 
     .. math:: components = next(iterator)
@@ -103,10 +105,10 @@ class IteratorNext:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> list[TensorSpec]:
         return _specs(op)
 
-    def compute(op, iterator) -> Any:
+    def compute(op, iterator: Any) -> list[Any]:
         try:
             return list(iterator.take())
         except StopIteration:
@@ -114,7 +116,7 @@ class IteratorNext:
 
 
 @operator
-class IteratorNextAsOptional:
+class IteratorNextAsOptional(OperatorDefinition):
     """The next element of an iterator as an optional, which is empty at the end.
 
     .. math:: optional = next(iterator) \\text{ or } \\emptyset
@@ -126,15 +128,15 @@ class IteratorNextAsOptional:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return _HANDLE
 
-    def compute(op, iterator) -> Any:
+    def compute(op, iterator: Any) -> Any:
         return iterator.take_optional()
 
 
 @operator
-class MakeOptional:
+class MakeOptional(OperatorDefinition):
     """An optional that holds a value, or none where there are no components.
 
     .. math:: optional = components
@@ -142,20 +144,20 @@ class MakeOptional:
 
     components = Input(anything, repeated=True, mixed=True)
     optional = Output(dtype=resource)
-    recipe = Attr(object)
+    recipe: Attr[Any] = Attr(object)
     effect = "random"
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return _HANDLE
 
-    def compute(op, components) -> Any:
+    def compute(op, components: Any) -> Any:
         return op.recipe(components)
 
 
 @operator
-class OptionalHasValue:
+class OptionalHasValue(OperatorDefinition):
     """Whether an optional holds a value.
 
     .. math:: y = optional \\neq \\emptyset
@@ -167,15 +169,15 @@ class OptionalHasValue:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return TensorSpec((), "bool")
 
-    def compute(op, optional) -> Any:
+    def compute(op, optional: Any) -> np.ndarray:
         return np.array(optional.components is not None)
 
 
 @operator
-class OptionalGetValue:
+class OptionalGetValue(OperatorDefinition[list[Tensor]]):
     """What an optional holds, flat. Raises InvalidArgumentError where it is empty.
 
     .. math:: components = optional
@@ -189,10 +191,10 @@ class OptionalGetValue:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> list[TensorSpec]:
         return _specs(op)
 
-    def compute(op, optional) -> Any:
+    def compute(op, optional: Any) -> list[Any]:
         if optional.components is None:
             raise InvalidArgumentError(
                 what="The given optional does not have a value.", wanted="one for which has_value() is true"
@@ -201,7 +203,7 @@ class OptionalGetValue:
 
 
 @operator
-class DatasetCardinality:
+class DatasetCardinality(OperatorDefinition):
     """How many elements a dataset has: -1 infinitely many, -2 unknown.
 
     .. math:: y = |dataset|
@@ -213,15 +215,15 @@ class DatasetCardinality:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return TensorSpec((), "int64")
 
-    def compute(op, dataset) -> Any:
+    def compute(op, dataset: Any) -> np.ndarray:
         return np.array(dataset.count_elements(), np.int64)
 
 
 @operator
-class DatasetReduce:
+class DatasetReduce(OperatorDefinition[list[Tensor]]):
     """A whole dataset folded by a traced function.
 
     .. math:: state = f(... f(f(state_0, x_1), x_2) ..., x_n)
@@ -229,15 +231,15 @@ class DatasetReduce:
 
     operands = Input(anything, repeated=True, mixed=True, doc="the state at first")
     state = Output(repeated=True, kind="of dtypes")
-    recipe = Attr(object)
+    recipe: Attr[Any] = Attr(object)
     dtypes = Attr([DType])
     shapes = Attr([TensorShape])
     effect = "write"
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> list[TensorSpec]:
         return _specs(op)
 
-    def compute(op, operands) -> Any:
+    def compute(op, operands: Any) -> list[Any]:
         return list(op.recipe(operands))

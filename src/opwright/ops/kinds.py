@@ -12,7 +12,7 @@ Not here: the declarations (slots.py), dtypes and shapes (each operator's `infer
 An Input takes dense and lod, lists only where its dtypes have variant, objects where they have resource, rows only
 where it says so: Input(kinds=...), and then the operator has a rule `on_rows`. An Output is a list or an object by its
 dtype, or by that of the input it is `like`; else lod if the operator's `lod` keeps or makes one, else dense. Where its
-dtype follows from an attribute or it can be rows it says so: Output(kind="as x"), Output(kind="of dtype"), or the
+dtype follows from an attribute or it can be rows it says so: Output[Any](kind="as x"), Output(kind="of dtype"), or the
 operator has a rule infer_kinds(op), which sees kinds in place of inputs and gives one for each output.
 """
 
@@ -59,7 +59,7 @@ def of_value(value: Any) -> str:
     return of_dtype(value.spec.dtype)
 
 
-def accepted(declared: Input) -> tuple[str, ...]:
+def accepted(declared: Input[Any]) -> tuple[str, ...]:
     """The kinds that an input takes, as it says or by its dtypes."""
     if declared.kinds is not None:
         return declared.kinds
@@ -123,7 +123,9 @@ def infer(
     return [_of_output(op, o, by_name, word, attrs or {}) for o in op.outputs]
 
 
-def _of_output(op: Operator, output: Output, by_name: Mapping[str, Any], word: str, attrs: Mapping[str, Any]) -> Any:
+def _of_output(
+    op: Operator, output: Output[Any], by_name: Mapping[str, Any], word: str, attrs: Mapping[str, Any]
+) -> Any:
     said = output.kind
     if said is not None and said.startswith("as "):
         return by_name[said[3:]]
@@ -144,7 +146,7 @@ def _of_output(op: Operator, output: Output, by_name: Mapping[str, Any], word: s
     return _with_lod(output, by_name, word, any(o.lod_of == output.name for o in op.outputs))
 
 
-def _with_lod(output: Output, by_name: Mapping[str, Any], word: str, spoken_of: bool = False) -> str:
+def _with_lod(output: Output[Any], by_name: Mapping[str, Any], word: str, spoken_of: bool = False) -> str:
     """Whether an output that is a tensor has a LoD."""
     if word == "changed":
         return "lod" if spoken_of else "dense"
@@ -187,7 +189,7 @@ def of_graph(graph: Graph, given: Mapping[str, str] | None = None) -> dict[str, 
     return {value.name: kind for value, kind in kinds.items()}
 
 
-def of_branches(graphs: Sequence[Graph], taken: Sequence[str]) -> list[str]:
+def of_branches(graphs: Sequence[Graph], taken: Sequence[Any]) -> list[str]:
     """The kinds of what branches give for values of these kinds. Raises InvalidArgumentError where they differ."""
     columns = []
     for graph in graphs:
@@ -202,7 +204,7 @@ def of_branches(graphs: Sequence[Graph], taken: Sequence[str]) -> list[str]:
     return merged
 
 
-def of_loop(body: Graph, variables: Sequence[str], captured: Sequence[str]) -> list[str]:
+def of_loop(body: Graph, variables: Sequence[Any], captured: Sequence[Any]) -> list[str]:
     """The kinds of a loop's variables: as they enter and as each turn leaves them.
 
     raises InvalidArgumentError where a turn makes another kind of one

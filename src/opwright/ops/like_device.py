@@ -19,22 +19,22 @@ def on_host(x: Any) -> bool:
     return isinstance(x, np.ndarray) or not hasattr(x, "__array_function__")
 
 
-def zeros(x: Any, shape: Any, dtype: Any) -> Any:
+def zeros(x: Any, shape: Any, dtype: Any) -> np.ndarray:
     """As np.zeros, beside x."""
     return np.zeros(shape, dtype) if type(x) is np.ndarray or on_host(x) else np.zeros(shape, dtype, like=x)
 
 
-def empty(x: Any, shape: Any, dtype: Any) -> Any:
+def empty(x: Any, shape: Any, dtype: Any) -> np.ndarray:
     """As np.empty, beside x."""
     return np.empty(shape, dtype) if type(x) is np.ndarray or on_host(x) else np.empty(shape, dtype, like=x)
 
 
-def full(x: Any, shape: Any, value: Any, dtype: Any) -> Any:
+def full(x: Any, shape: Any, value: Any, dtype: Any) -> np.ndarray:
     """As np.full, beside x."""
     return np.full(shape, value, dtype) if type(x) is np.ndarray or on_host(x) else np.full(shape, value, dtype, like=x)
 
 
-def arange(x: Any, stop: int, dtype: Any = None) -> Any:
+def arange(x: Any, stop: int, dtype: Any = None) -> np.ndarray:
     """As np.arange from 0 on, beside x."""
     return np.arange(stop, dtype=dtype) if type(x) is np.ndarray or on_host(x) else np.arange(stop, dtype=dtype, like=x)
 

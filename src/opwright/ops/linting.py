@@ -162,7 +162,8 @@ def lint(op: Any) -> list[str]:
 
 # ---- the texts of errors --------------------------------------------------------------------------------------------
 
-ERRORS = {cls.__name__ for cls in (OpError, *OpError.__subclasses__())} | {"SignatureError"}
+_CLASSES: tuple[type[OpError], ...] = (OpError, *OpError.__subclasses__())
+ERRORS = {cls.__name__ for cls in _CLASSES} | {"SignatureError"}
 SAYING = {"found", "wanted", "do"}
 SIGNALS = {"OutOfRangeError"}  # the end of a sequence refuses nothing
 

@@ -16,7 +16,7 @@ from ..core.specs import TensorSpec
 from . import array
 from .attributes import Attr, at_least
 from .autodiff import is_trainable
-from .definition import Input, Output, operator
+from .definition import operator
 from .inference import shape_from
 from .lists import (
     LIST,
@@ -31,6 +31,8 @@ from .lists import (
     sizes,
     sizes_of,
 )
+from .slots import Input, OperatorDefinition, Output
+from .tensor import Tensor
 from .tensor_list import TensorList, added, fail, merged, shape_text
 
 
@@ -56,7 +58,7 @@ def _count(shape: TensorShape) -> int | None:
 
 
 @operator
-class ListStack:
+class ListStack(OperatorDefinition):
     """The elements of a list as one tensor, along a new first dimension; unset ones are zeros.
 
     .. math:: tensor_i = list_i
@@ -74,21 +76,21 @@ class ListStack:
     num = Attr(int, default=-1, check=at_least(-1))
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return _rows(None if op.num < 0 else op.num, element_spec(op).shape, op.element_dtype)
 
-    def compute(op, list, shape) -> Any:
+    def compute(op, list: Any, shape: Any) -> Any:
         list.check_dtype(op.element_dtype)
         if op.num not in (-1, list.length):
             raise fail(f"Operation expected a list with {op.num} elements but got a list with {list.length} elements.")
         return list.stack(shape_said(op, shape))
 
-    def gradient(op, dtensor) -> Any:
+    def gradient(op, dtensor: Any) -> tuple[Tensor, None]:
         return ListFromTensor(dtensor), None
 
 
 @operator
-class ListFromTensor:
+class ListFromTensor(OperatorDefinition):
     """The rows of a tensor as a list.
 
     .. math:: output_i = tensor_i
@@ -102,7 +104,7 @@ class ListFromTensor:
     no_need_buffer = ("tensor",)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         rest = _rest(op.tensor)
         if not op.element_shape.is_compatible_with(rest):
             raise fail(
@@ -111,12 +113,12 @@ class ListFromTensor:
             )
         return LIST
 
-    def compute(op, tensor) -> Any:
+    def compute(op, tensor: Any) -> TensorList:
         shape = merged(op.element_shape, TensorShape(tensor.shape[1:]))
         elements = {i: row(tensor, i) for i in range(len(tensor))}
         return TensorList(len(tensor), dtypes.of_numpy(tensor.dtype), shape, elements)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Tensor:
         x = op.tensor
         n = _count(x.shape)
         return ListStack(
@@ -125,7 +127,7 @@ class ListFromTensor:
 
 
 @operator
-class ListGather:
+class ListGather(OperatorDefinition):
     """Elements of a list by index, as one tensor; unset ones are zeros.
 
     .. math:: tensor_i = list_{indices_i}
@@ -142,14 +144,14 @@ class ListGather:
     element_shape = Attr(TensorShape, default=UNKNOWN)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return _rows(_count(op.indices.spec.shape), element_spec(op).shape, op.element_dtype)
 
-    def compute(op, list, indices, shape) -> Any:
+    def compute(op, list: Any, indices: Any, shape: Any) -> Any:
         list.check_dtype(op.element_dtype)
         return list.stack(shape_said(op, shape), indices.tolist())
 
-    def gradient(op, dtensor) -> Any:
+    def gradient(op, dtensor: Any) -> tuple[Tensor, None, None]:
         return ListScatterAdd(ListZerosLike(op.list), op.indices, dtensor), None, None
 
 
@@ -173,7 +175,7 @@ def _places(list: Any, indices: np.ndarray, tensor: np.ndarray, grow: bool = Fal
 
 
 @operator
-class ListScatter:
+class ListScatter(OperatorDefinition):
     """The list with the rows of a tensor at some indices; where an index comes twice its last row counts.
 
     .. math:: output_{indices_i} = tensor_i
@@ -190,16 +192,16 @@ class ListScatter:
     no_need_buffer = ("tensor",)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         _check_rows(op.tensor, op.indices)
         return LIST
 
-    def compute(op, list, indices, tensor) -> Any:
+    def compute(op, list: Any, indices: Any, tensor: Any) -> Any:
         for k, i in enumerate(_places(list, indices, tensor, op.grow)):
             list = list.set(i, row(tensor, k), op.grow)
         return list
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, None, None] | tuple[Any, None, Any]:
         x = op.tensor
         dlist: Any = ListUnset(doutput, op.indices)
         if op.grow:
@@ -210,7 +212,7 @@ class ListScatter:
         return dlist, None, _last_of_each(rows, op.indices, ListLength(doutput))
 
 
-def _last_of_each(rows: Any, indices: Any, length: Any) -> Any:
+def _last_of_each(rows: Any, indices: Any, length: Any) -> Tensor:
     """The rows; zeros for those whose index comes again later: they were overwritten."""
     numbers = array.range(array.shape(indices)[0])
     lasts = ListScatter(ListReserve(length, element_dtype=SIZE), indices, numbers)
@@ -220,7 +222,7 @@ def _last_of_each(rows: Any, indices: Any, length: Any) -> Any:
 
 
 @operator
-class ListScatterAdd:
+class ListScatterAdd(OperatorDefinition):
     """The list with the rows of a tensor added to its elements; an unset one counts as zeros.
 
     .. math:: output_j = list_j + \\sum_{i: indices_i = j} tensor_i
@@ -236,17 +238,17 @@ class ListScatterAdd:
     no_need_buffer = ("tensor",)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         _check_rows(op.tensor, op.indices)
         return LIST
 
-    def compute(op, list, indices, tensor) -> Any:
+    def compute(op, list: Any, indices: Any, tensor: Any) -> Any:
         for k, i in enumerate(_places(list, indices, tensor)):
             before = list._get(i)
             list = list.set(i, row(tensor, k) if before is None else added(before, row(tensor, k)))
         return list
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, None, Tensor | None]:
         x = op.tensor
         dtensor = None
         if is_trainable(x.dtype):
@@ -255,7 +257,7 @@ class ListScatterAdd:
 
 
 @operator
-class ListConcat:
+class ListConcat(OperatorDefinition[tuple[Tensor, Tensor]]):
     """The elements of a list one after the other along their first dimension, and how long each one is.
 
     .. math:: tensor = [list_0; list_1; \\ldots], \\quad lengths_i = |list_i|
@@ -274,7 +276,7 @@ class ListConcat:
     element_shape = Attr(TensorShape, default=UNKNOWN)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec]:
         if op.element_shape.rank == 0:
             raise fail("Concat saw a scalar shape at index 0 but requires at least vectors.")
         rest = op.element_shape[1:] if op.element_shape.rank else UNKNOWN
@@ -282,7 +284,7 @@ class ListConcat:
             rest = merged(rest, shape_from(op.shape))
         return _rows(None, rest, op.element_dtype), TensorSpec([None], dtypes.int64)
 
-    def compute(op, list, leading, shape) -> Any:
+    def compute(op, list: Any, leading: Any, shape: Any) -> tuple[np.ndarray, np.ndarray]:
         list.check_dtype(op.element_dtype)
         known = merged(op.element_shape, list.element_shape)
         if shape is not None:
@@ -308,16 +310,16 @@ class ListConcat:
         for i, x in enumerate(elements):
             if x is None:
                 length = first if leading is None else int(leading[i])
-                elements[i] = list.unset(TensorShape([length, *rest.dims]), "concat")
+                elements[i] = list.unset(TensorShape([length, *rest]), "concat")
         start: Any = np.empty((0, *rest.as_list()), list.dtype.np)
         return np.concatenate([start, *elements]), np.array([len(x) for x in elements], np.int64)
 
-    def gradient(op, dtensor, dlengths) -> Any:
+    def gradient(op, dtensor: Any, dlengths: Any) -> tuple[Tensor, None, None]:
         return ListSplit(dtensor, op.lengths), None, None
 
 
 @operator
-class ListSplit:
+class ListSplit(OperatorDefinition):
     """The rows of a tensor as a list of pieces, each with so many of them.
 
     .. math:: output_i = tensor_{s_i : s_i + lengths_i}, \\quad s_i = \\sum_{j < i} lengths_j
@@ -332,11 +334,11 @@ class ListSplit:
     no_need_buffer = ("tensor",)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         _rest(op.tensor)
         return LIST
 
-    def compute(op, tensor, lengths) -> Any:
+    def compute(op, tensor: Any, lengths: Any) -> TensorList:
         at, elements = 0, {}
         for i, n in enumerate(lengths.tolist()):
             if n < 0:
@@ -350,7 +352,7 @@ class ListSplit:
         shape = TensorShape([None, *tensor.shape[1:]])
         return TensorList(len(lengths), dtypes.of_numpy(tensor.dtype), shape, elements)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Tensor, None]:
         x = op.tensor
         shape = UNKNOWN if x.shape.rank is None else TensorShape([None, *x.shape[1:]])
         dtensor, _ = ListConcat(doutput, op.lengths, sizes_of(x, 1), element_dtype=x.dtype, element_shape=shape)

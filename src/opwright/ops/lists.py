@@ -21,8 +21,10 @@ from ..core.specs import TensorSpec
 from . import array
 from .attributes import Attr
 from .autodiff import is_trainable
-from .definition import Input, Output, operator
+from .definition import operator
 from .inference import shape_from
+from .slots import Input, OperatorDefinition, Output
+from .tensor import Tensor
 from .tensor_list import TensorList, fail, merged
 
 LIST = TensorSpec(SCALAR, variant)
@@ -60,7 +62,7 @@ def _at_least_0(what: str, n: Any) -> None:
 
 
 @operator
-class ListReserve:
+class ListReserve(OperatorDefinition):
     """A list of so many elements, none of them set.
 
     .. math:: output = (\\varnothing, \\ldots, \\varnothing)
@@ -76,18 +78,18 @@ class ListReserve:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         _at_least_0("The num_elements to reserve must be a non negative number, but got", op.num_elements.constant)
         return LIST
 
-    def compute(op, num_elements) -> Any:
+    def compute(op, num_elements: Any) -> TensorList:
         n = int(num_elements)
         _at_least_0("The num_elements to reserve must be a non negative number, but got", n)
         return TensorList(n, op.element_dtype, op.element_shape)
 
 
 @operator
-class ListLength:
+class ListLength(OperatorDefinition):
     """The number of elements, set or not.
 
     .. math:: output = |list|
@@ -98,15 +100,15 @@ class ListLength:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return TensorSpec(SCALAR, SIZE)
 
-    def compute(op, list) -> Any:
+    def compute(op, list: Any) -> np.generic:
         return np.int32(list.length)
 
 
 @operator
-class ListZerosLike:
+class ListZerosLike(OperatorDefinition):
     """A list of the same length in which nothing is set: the zero of its gradients.
 
     .. math:: output = (\\varnothing, \\ldots, \\varnothing)
@@ -117,15 +119,15 @@ class ListZerosLike:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return LIST
 
-    def compute(op, list) -> Any:
+    def compute(op, list: Any) -> Any:
         return list.zeros_like()
 
 
 @operator
-class ListAdd:
+class ListAdd(OperatorDefinition):
     """Sums, element by element; an element that is unset in one is that of the other.
 
     .. math:: output_i = x_i + y_i
@@ -139,18 +141,18 @@ class ListAdd:
     output = Output(dtype=variant)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return LIST
 
-    def compute(op, x, y) -> Any:
+    def compute(op, x: Any, y: Any) -> Any:
         return x.add(y)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, Any]:
         return doutput, doutput
 
 
 @operator
-class ListResize:
+class ListResize(OperatorDefinition):
     """The list with `size` elements: its first ones, or more at the end that are unset.
 
     .. math:: output_i = list_i \\text{ if } i < |list| \\text{ else } \\varnothing
@@ -163,19 +165,19 @@ class ListResize:
     output = Output(dtype=variant)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         _at_least_0("TensorListSlice expects size to be non-negative. Got:", op.size.constant)
         return LIST
 
-    def compute(op, list, size) -> Any:
+    def compute(op, list: Any, size: Any) -> Any:
         return list.resize(int(size))
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Tensor, None]:
         return ListResize(doutput, ListLength(op.list)), None
 
 
 @operator
-class ListPush:
+class ListPush(OperatorDefinition):
     """The list with one element more, at its end.
 
     .. math:: output = (list_0, \\ldots, list_{n-1}, item)
@@ -189,13 +191,13 @@ class ListPush:
     no_need_buffer = ("item",)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return LIST
 
-    def compute(op, list, item) -> Any:
+    def compute(op, list: Any, item: Any) -> Any:
         return list.push(item)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Tensor, Any]:
         item = op.item
         dlist, ditem = ListPop(doutput, sizes_of(item), element_dtype=item.dtype, element_shape=item.shape)
         return dlist, of_item(ditem, item)
@@ -209,7 +211,7 @@ def of_item(ditem: Any, item: Any) -> Any:
 
 
 @operator
-class ListPop:
+class ListPop(OperatorDefinition[tuple[Tensor, Tensor]]):
     """The list without its last element, and that element; zeros where it is unset.
 
     .. math:: output = (list_0, \\ldots, list_{n-2}), \\quad item = list_{n-1}
@@ -227,19 +229,19 @@ class ListPop:
     element_shape = Attr(TensorShape, default=UNKNOWN)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec]:
         return LIST, element_spec(op)
 
-    def compute(op, list, shape) -> Any:
+    def compute(op, list: Any, shape: Any) -> Any:
         list.check_dtype(op.element_dtype)
         return list.pop(shape_said(op, shape))
 
-    def gradient(op, doutput, ditem) -> Any:
+    def gradient(op, doutput: Any, ditem: Any) -> tuple[Tensor, None]:
         return (ListPush(doutput, ditem) if ditem is not None else ListResize(doutput, ListLength(op.list))), None
 
 
 @operator
-class ListGet:
+class ListGet(OperatorDefinition):
     """An element of a list; zeros where it is unset.
 
     .. math:: item = list_{index}
@@ -257,19 +259,19 @@ class ListGet:
     element_shape = Attr(TensorShape, default=UNKNOWN)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return element_spec(op)
 
-    def compute(op, list, index, shape) -> Any:
+    def compute(op, list: Any, index: Any, shape: Any) -> Any:
         list.check_dtype(op.element_dtype)
         return list.get(int(index), shape_said(op, shape))
 
-    def gradient(op, ditem) -> Any:
+    def gradient(op, ditem: Any) -> tuple[Tensor, None, None]:
         return ListSet(ListZerosLike(op.list), op.index, ditem), None, None
 
 
 @operator
-class ListSet:
+class ListSet(OperatorDefinition):
     """The list with another element at an index.
 
     .. math:: output_i = item \\text{ if } i = index \\text{ else } list_i
@@ -286,13 +288,13 @@ class ListSet:
     no_need_buffer = ("item",)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return LIST
 
-    def compute(op, list, index, item) -> Any:
+    def compute(op, list: Any, index: Any, item: Any) -> Any:
         return list.set(int(index), item, op.grow)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Tensor, None, Any | None]:
         item = op.item
         ditem = None
         if is_trainable(item.dtype):
@@ -304,7 +306,7 @@ class ListSet:
 
 
 @operator
-class ListUnset:
+class ListUnset(OperatorDefinition):
     """The list with the elements at some indices unset.
 
     .. math:: output_i = \\varnothing \\text{ if } i \\in indices \\text{ else } list_i
@@ -317,11 +319,11 @@ class ListUnset:
     output = Output(dtype=variant)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return LIST
 
-    def compute(op, list, indices) -> Any:
+    def compute(op, list: Any, indices: Any) -> Any:
         return list.unset_at(np.asarray(indices).reshape(-1).tolist())
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Tensor, None]:
         return ListUnset(doutput, op.indices), None

@@ -26,7 +26,8 @@ def _kept(rows_stay: bool, name: str) -> str:
 
 def _rank(op: Any, name: str) -> int | None:
     value = getattr(op, name)
-    return (value[0] if isinstance(value, (tuple, list)) else value).spec.shape.rank
+    result: int | None = (value[0] if isinstance(value, (tuple, list)) else value).spec.shape.rank
+    return result
 
 
 def along(axis: str, data: str, every: bool = True) -> Rule:

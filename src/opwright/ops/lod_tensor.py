@@ -50,13 +50,13 @@ class LoDTensorSpec(TypeSpec):
         return self._shape, self._dtype, self._level
 
     @property
-    def _component_specs(self) -> Any:
+    def _component_specs(self) -> tuple[TensorSpec, list[TensorSpec]]:
         return TensorSpec(self._shape, self._dtype), [_OFFSETS] * self._level
 
-    def _to_components(self, value: Any) -> Any:
+    def _to_components(self, value: Any) -> tuple[Any, list[Any]]:
         return value.values, list(value.levels)
 
-    def _from_components(self, components: Any) -> Any:
+    def _from_components(self, components: Any) -> LoDTensor:
         return LoDTensor.of(*components)
 
 
@@ -247,17 +247,20 @@ class LoDTensor(Overriding, CompositeTensor):
     @property
     def dtype(self) -> DType:
         """Element type of the rows."""
-        return self.values.dtype
+        result: DType = self.values.dtype
+        return result
 
     @property
     def shape(self) -> TensorShape:
         """Shape of the packed rows."""
-        return self.values.shape
+        result: TensorShape = self.values.shape
+        return result
 
     @property
     def spec(self) -> TensorSpec:
         """dtype and shape of the packed rows."""
-        return self.values.spec
+        result: TensorSpec = self.values.spec
+        return result
 
     @property
     def constant(self) -> Any:
@@ -273,7 +276,7 @@ class LoDTensor(Overriding, CompositeTensor):
         shape = self.shape
         return LoDTensorSpec([None, *shape[1:]] if self.levels and shape.rank else shape, self.dtype, self.lod_level)
 
-    def _with_components(self, components: Any) -> Any:
+    def _with_components(self, components: Any) -> LoDTensor | None:
         """Of other rows and levels; a gradient, which has no levels, gets those of what it is the gradient of."""
         values, levels = components
         if values is None:
@@ -293,7 +296,8 @@ class LoDTensor(Overriding, CompositeTensor):
         self.values.set_shape(shape)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return self.values.__array__(dtype, copy)
+        array: np.ndarray = self.values.__array__(dtype, copy)
+        return array
 
     def __len__(self) -> int:
         return len(self.values)

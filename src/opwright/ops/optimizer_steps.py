@@ -17,8 +17,9 @@ from ..core.errors import InvalidArgumentError
 from .array.row_arrays import merge, rows_in_block
 from .array.rows import check_pair
 from .attributes import Attr, one_of
-from .definition import Input, operator
+from .definition import operator
 from .optimizer_rules import RULES
+from .slots import Input, OperatorDefinition
 from .state import IN_PLACE, check_rows, writing
 
 # Bytes. A step of Adam on 256 MB takes 160 ms by 64 KiB, 140 by 128 and 256, and its terms are no new pages each time.
@@ -26,7 +27,7 @@ _BLOCK = 1 << 18
 
 
 @operator
-class UpdateVariable:
+class UpdateVariable(OperatorDefinition[None]):
     """One step of an optimizer's rule, by a dense gradient.
 
     .. math:: variable, state \\leftarrow rule(values, variable, state)
@@ -48,11 +49,11 @@ class UpdateVariable:
     effect = "write"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[()]:
         _check_counts(op)
         return ()
 
-    def compute(op, variable, state, values, scalars) -> Any:
+    def compute(op, variable: Any, state: Any, values: Any, scalars: Any) -> tuple[()]:
         rule, holders = RULES[op.rule], (variable, *state)
         whole = [x.read_array() for x in holders]
         _check_arrays(whole, values)
@@ -71,7 +72,7 @@ class UpdateVariable:
 
 
 @operator
-class UpdateRows:
+class UpdateRows(OperatorDefinition[None]):
     """One step of an optimizer's rule, by a gradient that is zero in all rows but those given.
 
     .. math:: variable_r, state_r \\leftarrow rule(g_r, variable_r, state_r), \\; g_r = \\sum_{i: indices_i=r} values_i
@@ -97,12 +98,12 @@ class UpdateRows:
     effect = "write"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[()]:
         _check_counts(op)
         check_pair(op.indices.spec.shape, op.values.spec.shape)
         return ()
 
-    def compute(op, variable, state, values, indices, scalars) -> Any:
+    def compute(op, variable: Any, state: Any, values: Any, indices: Any, scalars: Any) -> tuple[()]:
         rule = RULES[op.rule]
         with contextlib.ExitStack() as stack:
             whole = [stack.enter_context(writing(x)) for x in (variable, *state)]

@@ -49,6 +49,7 @@ class Outline(Tensor):
     """
 
     __slots__ = ("__weakref__", "_shape", "dtype", "source")
+    dtype: DType  # a slot in place of the property
 
     def __init__(self, dtype: DType, shape: Any, source: Any = None) -> None:
         self.dtype = dtype

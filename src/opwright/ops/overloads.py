@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +15,11 @@ from ..core.errors import InvalidArgumentError, SignatureError
 from . import array, dispatch, linalg, math
 from .tensor import TensorLike
 
+if TYPE_CHECKING:
+    from .tensor import Tensor
 
-def _matmul(x: Any, y: Any) -> Any:
+
+def _matmul(x: Any, y: Any) -> Tensor:
     return linalg.matmul(x, y)
 
 
@@ -32,7 +35,7 @@ def _bitwise_or_logical(bitwise: str, logical: Callable[..., Any]) -> Callable[.
     return apply
 
 
-def _invert(x: Any) -> Any:
+def _invert(x: Any) -> Tensor:
     if x.dtype.is_bool:
         return math.logical_not(x)
     from . import bitwise
@@ -40,7 +43,7 @@ def _invert(x: Any) -> Any:
     return bitwise.invert(x)
 
 
-BINARY: dict[str, Callable[[Any, Any], Any]] = {
+BINARY: dict[str, Callable[..., Any]] = {
     "add": math.add,
     "sub": math.subtract,
     "mul": math.multiply,
@@ -128,7 +131,7 @@ def _install() -> None:
         setattr(TensorLike, f"__{name}__", lambda self, f=unary: f(self))
     TensorLike.__eq__ = _equality(math.equal, False)  # type: ignore[method-assign]
     TensorLike.__ne__ = _equality(math.not_equal, True)  # type: ignore[method-assign]
-    TensorLike.__getitem__ = array.getitem
+    TensorLike.__getitem__ = array.getitem  # type: ignore[method-assign]
 
 
 _install()

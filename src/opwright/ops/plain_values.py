@@ -18,6 +18,7 @@ import base64
 import json
 import math
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -125,7 +126,7 @@ def _read_python(content: str) -> Any:
     return found
 
 
-_READ = {
+_READ: dict[str, Callable[[Any], Any]] = {
     "float": float,
     "complex": lambda parts: complex(float(parts[0]), float(parts[1])),
     "bytes": lambda content: base64.b64decode(content, validate=True),

@@ -26,7 +26,8 @@ def public_function(op: Operator, name: str) -> Callable[..., Any]:
     if may_lack:
         optional = [n for n in op.input_names if n in may_lack] + optional
         required = [k for k in required if k not in may_lack]
-        age = {p.name: p.since for p in (*op.inputs, *op.attr_defs.values())}
+        parts: tuple[Any, ...] = (*op.inputs, *op.attr_defs.values())
+        age = {p.name: p.since for p in parts}
         optional.sort(key=age.__getitem__)  # what later versions added stands behind what was there
     origin = f"{__file__}:{name}"  # traces take a frame of such a file name for ours, not the user's
     scope: dict[str, Any] = {"_op": op, "_call": dispatch.call, "_bound": None if op.attr_defs else op.bind({})}
@@ -40,4 +41,5 @@ def public_function(op: Operator, name: str) -> Callable[..., Any]:
     function = scope[name]
     function.__doc__, function.__module__, function.operator = op.__doc__, op.__module__, op
     registry.name_function(name, op)
-    return function
+    result: Callable[..., Any] = function
+    return result

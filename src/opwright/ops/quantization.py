@@ -14,7 +14,7 @@ above those of max.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,13 @@ from ..scalar.quantization import nudged
 from . import array, math
 from .attributes import Attr
 from .attributes import between as bounded
-from .definition import Input, Output, operator
+from .definition import operator
+from .slots import Input, OperatorDefinition, Output
+
+if TYPE_CHECKING:
+    from ..core.specs import TensorSpec
+    from . import signatures
+    from .tensor import Tensor
 
 SIZES = (float32, float64)
 
@@ -56,11 +62,11 @@ def _parts(x: Any, low: Any, high: Any, bits: Bits, dy: Any) -> tuple[Any, Any, 
     below = math.logical_and(x < least, math.logical_not(empty))
     above = math.logical_and(x > most, math.logical_not(empty))
     inside = math.logical_not(math.logical_or(below, above))
-    return tuple(array.where(where, dy, none) for where in (inside, below, above))
+    return array.where(inside, dy, none), array.where(below, dy, none), array.where(above, dy, none)
 
 
 @operator
-class FakeQuantWithMinMaxArgs:
+class FakeQuantWithMinMaxArgs(OperatorDefinition):
     """The numbers of `num_bits` bits between `min` and `max` that are nearest to those of `inputs`.
 
     .. math:: outputs = round((clip(inputs, low, high) - low) / s) s + low
@@ -76,16 +82,16 @@ class FakeQuantWithMinMaxArgs:
     num_bits = Attr(int, default=8, check=bounded(2, 16))
     narrow_range = Attr(bool, default=False)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         if not op.min < op.max:
             raise InvalidArgumentError(what="min has to be smaller than max", found={"min": op.min, "max": op.max})
         return op.inputs.spec
 
-    def compute(op, inputs) -> Any:
+    def compute(op, inputs: Any) -> np.ndarray:
         kind = inputs.dtype.type
         return _rounded(inputs, kind(op.min), kind(op.max), Bits(op.num_bits, op.narrow_range))
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> Tensor:
         kind = op.inputs.dtype.np.type
         bits = Bits(op.num_bits, op.narrow_range)
         _, least, most = nudged(kind(op.min), kind(op.max), *bits.ends)
@@ -93,11 +99,12 @@ class FakeQuantWithMinMaxArgs:
         return array.where(inside, dy, array.zeros_like(dy))
 
 
+fake_quant_with_min_max_args: signatures.FakeQuantWithMinMaxArgs
 fake_quant_with_min_max_args = FakeQuantWithMinMaxArgs.as_function("fake_quant_with_min_max_args")
 
 
 @operator
-class FakeQuantWithMinMaxVars:
+class FakeQuantWithMinMaxVars(OperatorDefinition):
     """As FakeQuantWithMinMaxArgs, between bounds that are tensors and may be learned. Both 0: everything becomes 0.
 
     .. math:: outputs = round((clip(inputs, low, high) - low) / s) s + low
@@ -112,22 +119,23 @@ class FakeQuantWithMinMaxVars:
     num_bits = Attr(int, default=8, check=bounded(2, 16))
     narrow_range = Attr(bool, default=False)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return op.inputs.spec
 
-    def compute(op, inputs, min, max) -> Any:
+    def compute(op, inputs: Any, min: Any, max: Any) -> np.ndarray:
         return _rounded(inputs, min, max, Bits(op.num_bits, op.narrow_range))
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> tuple[Any, Any, Any]:
         dx, below, above = _parts(op.inputs, op.min, op.max, Bits(op.num_bits, op.narrow_range), dy)
         return dx, math.reduce_sum(below), math.reduce_sum(above)
 
 
+fake_quant_with_min_max_vars: signatures.FakeQuantWithMinMaxVars
 fake_quant_with_min_max_vars = FakeQuantWithMinMaxVars.as_function("fake_quant_with_min_max_vars")
 
 
 @operator
-class FakeQuantWithMinMaxVarsPerChannel:
+class FakeQuantWithMinMaxVarsPerChannel(OperatorDefinition):
     """As FakeQuantWithMinMaxVars, with bounds for each slice of the last dimension.
 
     .. math:: outputs_{..c} = round((clip(inputs_{..c}, low_c, high_c) - low_c) / s_c) s_c + low_c
@@ -143,7 +151,7 @@ class FakeQuantWithMinMaxVarsPerChannel:
     num_bits = Attr(int, default=8, check=bounded(2, 16))
     narrow_range = Attr(bool, default=False)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         spec = op.inputs.spec
         last = spec.shape[-1:] if spec.shape.rank else spec.shape
         if spec.shape.rank == 0 or any(not v.spec.shape.is_compatible_with(last) for v in (op.min, op.max)):
@@ -153,17 +161,17 @@ class FakeQuantWithMinMaxVarsPerChannel:
             )
         return spec
 
-    def compute(op, inputs, min, max) -> Any:
+    def compute(op, inputs: Any, min: Any, max: Any) -> np.ndarray:
         return _rounded(inputs, min, max, Bits(op.num_bits, op.narrow_range))
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> tuple[Any, ...]:
         dx, below, above = _parts(op.inputs, op.min, op.max, Bits(op.num_bits, op.narrow_range), dy)
         rows = array.concat([[-1], array.shape(op.min)], 0)
         return dx, *(math.reduce_sum(array.reshape(part, rows), 0) for part in (below, above))
 
 
-fake_quant_with_min_max_vars_per_channel = FakeQuantWithMinMaxVarsPerChannel.as_function(
-    "fake_quant_with_min_max_vars_per_channel"
+fake_quant_with_min_max_vars_per_channel: signatures.FakeQuantWithMinMaxVarsPerChannel = (
+    FakeQuantWithMinMaxVarsPerChannel.as_function("fake_quant_with_min_max_vars_per_channel")
 )
 
 __all__ = ["fake_quant_with_min_max_args", "fake_quant_with_min_max_vars", "fake_quant_with_min_max_vars_per_channel"]

@@ -140,7 +140,8 @@ def _is_first_argument(steps: Sequence[tuple[Any, str, Any]], i: int, code: type
                         return False
                 reach = depth - (name == "CALL_KW")
                 if step.arg >= reach:
-                    return step.arg == reach and len(names) < step.arg
+                    result: bool = step.arg == reach and len(names) < step.arg
+                    return result
             if name == "CALL":
                 names = ()
             if name.startswith((*_VARIABLES, "STORE_FAST")):  # those of two variables are two steps

@@ -50,6 +50,7 @@ from .rule_errors import call_rule, contract_violation
 
 if TYPE_CHECKING:
     from . import cuda_kernels
+    from .tuning_file import Measured
 else:
     cuda_kernels = later(".cuda_kernels", __package__)
 
@@ -104,7 +105,8 @@ def _dtype_of_attributes(op: Any, call: Any) -> DType | None:
     for name, attr in op.attr_defs.items():
         value = getattr(call, name)
         if attr.type is DType and value is not None:
-            return value
+            result: DType | None = value
+            return result
         if attr.type is np.ndarray and value is not None:
             return dtypes.of_numpy(value.dtype)
     return next((o.dtype for o in op.outputs if o.dtype is not None), None)
@@ -321,7 +323,7 @@ def explained(
     )
 
 
-def fastest_first(found: list[Candidate], measured: tuning.Measured | None) -> list[Candidate]:
+def fastest_first(found: list[Candidate], measured: Measured | None) -> list[Candidate]:
     """Candidates with the one in front that the tuner found fastest, while it is on."""
     if measured is None or not tuning.active:
         return found

@@ -1,20 +1,35 @@
-"""Inputs and outputs of operators, as a definition declares them.
+"""Inputs and outputs of operators, as a definition declares them, and the base class of definitions.
 
-Lives here: `Input` and `Output`.  Not here: attributes (attributes.py), what a declaration implies (definition.py).
+Lives here: `Input`, `Output`, `OperatorDefinition`.  Not here: attributes (attributes.py), what a declaration implies
+(definition.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 
 import numpy as np
 
 from ..core import dtypes
 from ..core.dtypes import DType, as_dtype
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
 
-class Input:
+    from .definition import Operator
+    from .tensor import Tensor
+
+    Result = TypeVarWithDefault("Result", default=Tensor)
+
+    class _OperatorType(type, Operator):  # type: ignore[misc]  # both define __call__; calls follow __new__
+        """The type of a decorated class to a checker: an `Operator`."""
+
+
+T = TypeVar("T")
+
+
+class Input(Generic[T]):
     """An input tensor of an operator.
 
     dtypes: the dtypes taken, as a tuple such as `ow.floating`, or one dtype. like: another input whose dtype this one
@@ -43,6 +58,38 @@ class Input:
         "since",
     )
 
+    @overload
+    def __init__(
+        self: Input[Tensor],
+        dtypes: Any = ...,
+        *,
+        like: str | None = None,
+        optional: bool = False,
+        repeated: Literal[False] = False,
+        mixed: bool = False,
+        rank: int | Sequence[int] | None = None,
+        lod: int | Sequence[int] | None = None,
+        lod_of: str | None = None,
+        kinds: Sequence[str] | None = None,
+        since: int = 1,
+        doc: str = "",
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Input[list[Tensor]],
+        dtypes: Any = ...,
+        *,
+        like: str | None = None,
+        optional: bool = False,
+        repeated: Literal[True],
+        mixed: bool = False,
+        rank: int | Sequence[int] | None = None,
+        lod: int | Sequence[int] | None = None,
+        lod_of: str | None = None,
+        kinds: Sequence[str] | None = None,
+        since: int = 1,
+        doc: str = "",
+    ) -> None: ...
     def __init__(
         self,
         dtypes: Any = dtypes.any_dtype,
@@ -69,10 +116,14 @@ class Input:
 
     if TYPE_CHECKING:  # in a rule `op.x` is not this declaration but what the call has there
 
-        def __get__(self, instance: Any, owner: Any) -> Any: ...
+        @overload
+        def __get__(self, instance: None, owner: type) -> Self: ...
+        @overload
+        def __get__(self, instance: object, owner: type) -> T: ...
+        def __get__(self, instance: object, owner: type) -> Any: ...
 
 
-class Output:
+class Output(Generic[T]):
     """An output tensor of an operator.
 
     dtype: a fixed dtype. like: instead, an input whose dtype (and, where there is no `infer`, shape) this output has.
@@ -86,6 +137,34 @@ class Output:
 
     __slots__ = ("doc", "dtype", "intermediate", "kind", "like", "lod_of", "name", "repeated", "rows", "since")
 
+    @overload
+    def __init__(
+        self: Output[Tensor],
+        dtype: Any = None,
+        *,
+        like: str | None = None,
+        repeated: Literal[False] = False,
+        intermediate: bool = False,
+        rows: bool = True,
+        lod_of: str | None = None,
+        kind: str | None = None,
+        since: int = 1,
+        doc: str = "",
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Output[list[Tensor]],
+        dtype: Any = None,
+        *,
+        like: str | None = None,
+        repeated: Literal[True],
+        intermediate: bool = False,
+        rows: bool = True,
+        lod_of: str | None = None,
+        kind: str | None = None,
+        since: int = 1,
+        doc: str = "",
+    ) -> None: ...
     def __init__(
         self,
         dtype: Any = None,
@@ -106,4 +185,37 @@ class Output:
 
     if TYPE_CHECKING:
 
-        def __get__(self, instance: Any, owner: Any) -> Any: ...
+        @overload
+        def __get__(self, instance: None, owner: type) -> Self: ...
+        @overload
+        def __get__(self, instance: object, owner: type) -> T: ...
+        def __get__(self, instance: object, owner: type) -> Any: ...
+
+
+if TYPE_CHECKING:
+
+    class OperatorDefinition(Generic[Result], metaclass=_OperatorType):
+        """Base class of the classes under `@operator`, as checkers see it: `op` in rules; calls return Result."""
+
+        operator: Operator
+        attrs: dict[str, Any]
+
+        def __new__(cls, *args: Any, name: str | None = None, **kwargs: Any) -> Result: ...  # type: ignore[misc]
+        def dtype_of(self, *slots: str, skip_empty: bool = False) -> DType: ...
+
+else:
+
+    class OperatorDefinition:
+        """Base class for the classes under `@ow.operator`, for type checkers.
+
+        mypy does not follow decorators of classes: without the base it rejects calls of the operator. The base also
+        types `op` in rules: attributes have their declared types, inputs and outputs are tensors. Calls return a
+        Tensor, or the type in brackets. It has no effect at run time.
+
+        >>> @ow.operator
+        ... class Halves(ow.OperatorDefinition[tuple[ow.Tensor, ow.Tensor]]):
+        ...     ...
+        """
+
+        def __class_getitem__(cls, result: Any) -> type[OperatorDefinition]:
+            return cls

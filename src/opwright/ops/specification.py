@@ -107,7 +107,9 @@ ATTR = (
     Field("check", "text or none", None, lambda a: None if a.check is None else a.check.wanted),
     Field("condition", "condition", None, lambda a: None if a.check is None else plain(a.check.known_form)),
 )
-PARTS: tuple[tuple[str, tuple[Field, ...], Callable[[Operator], Iterable[Input | Output | Attr]]], ...] = (
+PARTS: tuple[
+    tuple[str, tuple[Field, ...], Callable[[Operator], Iterable[Input[Any] | Output[Any] | Attr[Any]]]], ...
+] = (
     ("inputs", INPUT, lambda op: op.inputs),
     ("outputs", OUTPUT, lambda op: op.outputs),
     ("attrs", ATTR, lambda op: op.attr_defs.values()),

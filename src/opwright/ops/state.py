@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,11 +19,15 @@ from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
 from .array.row_arrays import combine
 from .attributes import Attr
-from .definition import Input, Output, operator
+from .definition import operator
+from .slots import Input, OperatorDefinition, Output
+
+if TYPE_CHECKING:
+    from .definition import Operator
 
 
 @operator
-class ReadVariable:
+class ReadVariable(OperatorDefinition):
     """The value of a variable at this point of the program.
 
     .. math:: value = variable
@@ -36,18 +40,18 @@ class ReadVariable:
     effect = "read"
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return TensorSpec(op.shape, op.dtype)
 
-    def compute(op, handle) -> Any:
+    def compute(op, handle: Any) -> Any:
         return handle.read_array()
 
-    def gradient(op, dvalue) -> Any:
+    def gradient(op, dvalue: Any) -> Any:
         return dvalue
 
 
 @operator
-class AssignVariable:
+class AssignVariable(OperatorDefinition[None]):
     """Set a variable.
 
     .. math:: variable \\leftarrow value
@@ -59,10 +63,10 @@ class AssignVariable:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[()]:
         return ()
 
-    def compute(op, handle, value) -> Any:
+    def compute(op, handle: Any, value: Any) -> tuple[()]:
         handle.write_array(value)
         return ()
 
@@ -109,7 +113,7 @@ def _combine(ufunc: np.ufunc, variable: Any, value: np.ndarray) -> None:
 
 
 @operator
-class AssignAddVariable:
+class AssignAddVariable(OperatorDefinition[None]):
     """Add to a variable. The value has its shape.
 
     .. math:: variable \\leftarrow variable + value
@@ -121,16 +125,16 @@ class AssignAddVariable:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[()]:
         return ()
 
-    def compute(op, handle, value) -> Any:
+    def compute(op, handle: Any, value: Any) -> tuple[()]:
         _combine(np.add, handle, value)
         return ()
 
 
 @operator
-class AssignSubVariable:
+class AssignSubVariable(OperatorDefinition[None]):
     """Subtract from a variable. The value has its shape.
 
     .. math:: variable \\leftarrow variable - value
@@ -142,10 +146,10 @@ class AssignSubVariable:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[()]:
         return ()
 
-    def compute(op, handle, value) -> Any:
+    def compute(op, handle: Any, value: Any) -> tuple[()]:
         _combine(np.subtract, handle, value)
         return ()
 
@@ -164,7 +168,7 @@ def check_rows(op: str, array: np.ndarray, indices: np.ndarray, updates: np.ndar
         raise InvalidArgumentError(op=op, what=what, found=found, wanted=f"updates of shape {wanted}, or a scalar")
 
 
-def _scatter(name: str, verb: str, update: np.ufunc | None) -> Any:
+def _scatter(name: str, verb: str, update: np.ufunc | None) -> Operator:
     """The operator that combines rows with updates by `update`, one after the other; by None it sets them."""
 
     class Scatter:
@@ -175,10 +179,10 @@ def _scatter(name: str, verb: str, update: np.ufunc | None) -> Any:
         lod = "vanishes"
         gradient = None
 
-        def infer(op) -> Any:
+        def infer(op) -> tuple[()]:
             return ()
 
-        def compute(op, handle, indices, updates) -> Any:
+        def compute(op, handle: Any, indices: Any, updates: Any) -> tuple[()]:
             with writing(handle) as array:
                 check_rows(name, array, indices, updates)
                 if update is None:

@@ -126,13 +126,13 @@ def explained(call: Any, operands: Sequence[Any], values: Sequence[Any] | None =
     return ("plain", "nothing else pays") if chosen is None else (chosen.name, f"{chosen.why} (benchmark {chosen.row})")
 
 
-def _scalar(value: Any) -> Any:
+def _scalar(value: Any) -> np.ndarray | None:
     """The number that a value is: a count that strategies go by."""
     found = value if isinstance(value, (int, np.ndarray, np.generic)) else getattr(value, "constant", None)
     return np.asarray(found) if found is not None and np.ndim(found) == 0 else None
 
 
-def _stand_in(operand: Any) -> Any:
+def _stand_in(operand: Any) -> np.ndarray | None:
     """An array of the operand's shape and dtype without memory behind it."""
     spec = getattr(operand, "spec", None)
     if spec is None or spec.shape.dims is None or None in spec.shape.dims:

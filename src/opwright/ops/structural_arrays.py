@@ -28,10 +28,11 @@ def is_of_floats(x: np.ndarray) -> bool:
 # ---- borders and blocks ---------------------------------------------------------------------------------------------
 
 
-def padded(x: Any, pairs: Pairs, value: Any = 0) -> Any:
+def padded(x: Any, pairs: Pairs, value: Any = 0) -> np.ndarray:
     """Return x with (before, after) elements of one value around each dimension (np.pad costs 60 us, this 4)."""
     result = like_device.full(x, [a + n + b for n, (a, b) in zip(x.shape, pairs)], value, x.dtype)
-    result[(*(slice(a, a + n) for n, (a, _) in zip(x.shape, pairs)), ...)] = x
+    inside: Any = (*(slice(a, a + n) for n, (a, _) in zip(x.shape, pairs)), ...)
+    result[inside] = x
     return result
 
 

@@ -184,7 +184,7 @@ class TensorList:
         found = self._get(index)
         return self.unset(shape, "get") if found is None else found
 
-    def unset(self, shape: TensorShape, use: str) -> Any:
+    def unset(self, shape: TensorShape, use: str) -> TensorList | np.ndarray:
         """What stands for an element that is unset: zeros. Raises InvalidArgumentError where its shape is unknown."""
         if self.dtype is dtypes.variant:
             return TensorList.nothing(dtypes.variant)
@@ -367,6 +367,6 @@ def element(item: Any, dtype: DType) -> np.ndarray:
     return np.asarray(item, dtype.np)
 
 
-def added(a: Any, b: Any) -> Any:
+def added(a: Any, b: Any) -> TensorList | np.ndarray:
     """The sum of two elements: arrays, or lists themselves."""
     return a.add(b) if isinstance(a, TensorList) else element(a + b, dtypes.of_numpy(a.dtype))

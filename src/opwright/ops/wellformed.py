@@ -41,7 +41,7 @@ def _body(op: Operator, body: Mapping[str, Any]) -> None:
 
 
 def _names(op: Operator, body: Mapping[str, Any]) -> None:
-    declared = (*op.inputs, *op.outputs, *op.attr_defs.values())
+    declared: tuple[Any, ...] = (*op.inputs, *op.outputs, *op.attr_defs.values())
     for part in declared:
         if sum(other is part for other in declared) > 1:
             raise ValueError(f"operator {op.name}: one declaration has two names, {part.name!r} and another; write two")

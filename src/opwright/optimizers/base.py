@@ -14,7 +14,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar, TypedDict, overload
 
 import numpy as np
 
@@ -219,6 +219,14 @@ class Optimizer:
             f"{path.replace('/', '_')}_{name or 'var'}",
         )
 
+    @overload
+    def add_optimizer_variables(
+        self, trainable_variables: Iterable[Variable], name: str, initializer: Any = "zeros"
+    ) -> list[Variable]: ...
+    @overload
+    def add_optimizer_variables(
+        self, trainable_variables: Iterable[Variable], name: list[str], initializer: Any = "zeros"
+    ) -> tuple[list[Variable], ...]: ...
     def add_optimizer_variables(
         self, trainable_variables: Iterable[Variable], name: Any, initializer: Any = "zeros"
     ) -> Any:
@@ -375,7 +383,8 @@ class Optimizer:
         cached = {} if self._scalars is None else self._scalars
         if dtype not in cached:
             cached[dtype] = [array.cast(x, dtype) for x in compute(working_dtype(dtype), learning_rate)]
-        return cached[dtype]
+        result: Sequence[Any] = cached[dtype]
+        return result
 
     def update_by(
         self, rule: str, gradient: Any, variable: Variable, state: Sequence[Variable], scalars: Sequence[Any]

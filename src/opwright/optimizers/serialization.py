@@ -34,7 +34,8 @@ def deserialize(config: dict[str, Any], custom_objects: dict[str, Any] | None = 
             f"Unknown optimizer {name!r}; known are {', '.join(c.__name__ for c in classes.values())}. "
             "Pass others in `custom_objects`"
         )
-    return classes[name.lower()].from_config(config.get("config", {}), custom_objects)
+    result: Optimizer = classes[name.lower()].from_config(config.get("config", {}), custom_objects)
+    return result
 
 
 def get(identifier: Any) -> Optimizer | None:

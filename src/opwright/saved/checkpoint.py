@@ -56,9 +56,10 @@ class Checkpoint:
         if "save_counter" not in vars(self):
             with init_scope():
                 self.save_counter = Variable(0, trainable=False, dtype="int64", name="save_counter")
-        return self.save_counter
+        result: Variable = self.save_counter
+        return result
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Variable:
         if name == "save_counter":
             return self._counter()
         raise AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}")
@@ -70,7 +71,8 @@ class Checkpoint:
         prefix = os.fspath(file_prefix)
         with init_scope():
             checkpoint_files.write(prefix, self)
-        return prefix
+        result: str = prefix
+        return result
 
     def save(self, file_prefix: Any, options: Any = None) -> str:
         """Write a checkpoint named `file_prefix`-N, where N counts the calls, and record it as the folder's latest.

@@ -64,7 +64,8 @@ def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None
         content = files.read_json(path, "the state of a folder of checkpoints")
 
         def full_path(name: Any) -> str:
-            return os.path.join(folder, read.of(name, str, "a path"))
+            result: str = os.path.join(folder, read.of(name, str, "a path"))
+            return result
 
         paths = read.each(content, "all_model_checkpoint_paths", full_path)
         latest = full_path(read.get(content, "model_checkpoint_path", str))
@@ -171,7 +172,8 @@ class CheckpointManager:
     @property
     def directory(self) -> str:
         """The folder."""
-        return self._directory
+        result: str = self._directory
+        return result
 
     @property
     def checkpoint(self) -> Any:
@@ -212,7 +214,8 @@ class CheckpointManager:
         self._write_state(path)  # recorded before they are deleted
         for old in expired:
             checkpoint_files.remove(old)
-        return path
+        result: str | None = path
+        return result
 
     def _is_due(self) -> bool:
         if self._last_step is None or self._step_counter is None:

@@ -81,7 +81,8 @@ def plain_name(name: Any, where: str) -> str:
     fine = isinstance(name, str) and 0 < len(name) <= 255 and name.isprintable() and not name.startswith(".")
     if not fine or any(sign in name for sign in '/\\:*?"<>|'):
         raise DataLossError(what=f"{where}: {str(name)[:60]!r} is not the name of a file beside it")
-    return name
+    result: str = name
+    return result
 
 
 class JsonReader:

@@ -154,7 +154,7 @@ def _describe_gradient(
     captured = [(outer, p.value_in_graph) for outer, p in back.captures.values() if p.value_in_graph in read]
     reads: list[Value] = []
 
-    def refer(x: Any) -> Any:
+    def refer(x: Any) -> str | dict[str, Any]:
         if isinstance(x, SymbolicTensor):
             if x.trace is not trace:
                 raise InvalidArgumentError(what=f"it uses {x}, which is no tensor of this function")

@@ -195,7 +195,8 @@ class Decoder:
         cls = _imported_class(path, lambda c: issubclass(c, TypeSpec))
         if cls is None:
             raise _missing_class(path)
-        return cls._deserialize(tuple(self._items(form, "parts", depth)))
+        result: TypeSpec = cls._deserialize(tuple(self._items(form, "parts", depth)))
+        return result
 
     def _slice(self, form: Any, depth: int) -> slice:
         return slice(*self._items(form, "slice", depth))

@@ -12,9 +12,10 @@ from typing import Any
 from ..core.specs import TensorSpec
 from ..nn.module import Module
 from ..tracing.concrete import ConcreteFunction
+from ..tracing.container_type import Structure
 from ..tracing.function import Function
 from ..tracing.signature import CastContext
-from ..tracing.trace_type import SpecContext, Structure
+from ..tracing.trace_type import SpecContext
 
 
 class _OverridableProperty:
@@ -56,7 +57,7 @@ class LoadedCallable(LoadedObject):
         return vars(self)["__call__"](*args, **kwargs)
 
 
-class LoadedFunction(Function):
+class LoadedFunction(Function[..., Any]):
     """A function of a saved model: calls select one of its traces; it cannot be traced again.
 
     raises ValueError listing the traces for arguments that match none
@@ -107,7 +108,7 @@ class LoadedFunction(Function):
         new.adopt(self.concrete_functions)
         return new
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def __get__(self, instance: Any, owner: Any = None) -> LoadedFunction:
         return self
 
     def _options(self) -> str:

@@ -149,7 +149,7 @@ class _Loader:
             EagerTensor(array, dtype), self.read.get(node, "trainable", bool), name=name, dtype=dtype, shape=shape
         )
 
-    def _tensor(self, node: Any) -> Any:
+    def _tensor(self, node: Any) -> np.ndarray | EagerTensor:
         tensor = self.tensor(node.get("tensor"))
         return np.array(tensor._array) if node.get("numpy") is True else tensor
 

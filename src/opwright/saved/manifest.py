@@ -80,7 +80,8 @@ class SavedTensors:
             array, dtype = encoding.read(self._file, name, self._entries[name], self._path)
             array.setflags(write=False)
             self._loaded[name] = array, dtype
-        return self._loaded[name]
+        result: tuple[np.ndarray, dtypes.DType] = self._loaded[name]
+        return result
 
     def array(self, name: str) -> np.ndarray:
         """Return a tensor's array."""

@@ -231,7 +231,7 @@ class _Saver:
             node["class"] = vars(value).get("saved_class") if isinstance(value, LoadedObject) else type(value).__name__
         return node
 
-    def _function(self, function: Function) -> dict[str, Any]:
+    def _function(self, function: Function[..., Any]) -> dict[str, Any]:
         if signatures.has_one_trace(function) and signatures.has_or_makes_trace(function):
             function.get_concrete_function()
         traces = [

@@ -57,7 +57,7 @@ def input_specs(value: Layer) -> Any:
     return _specs(shapes, value.compute_dtype, "inputs")
 
 
-def _specs(shapes: Any, dtype: Any, name: str) -> Any:
+def _specs(shapes: Any, dtype: Any, name: str) -> dict[Any, Any] | TensorSpec | list[Any]:
     if isinstance(shapes, dict):
         return {k: _specs(v, dtype, str(k)) for k, v in shapes.items()}
     if all(size is None or isinstance(size, int) for size in shapes):
@@ -77,7 +77,7 @@ def trace_for(function: Any) -> ConcreteFunction | None:
     return None
 
 
-def has_one_trace(function: Function) -> bool:
+def has_one_trace(function: Function[..., Any]) -> bool:
     """Return whether one trace serves all calls: there is an input_signature, or there are no parameters."""
     return function.input_signature is not None or not function.signature.parameters
 

@@ -197,12 +197,12 @@ def selu(x: Any) -> Any:
 # ---- error functions ------------------------------------------------------------------------------------------------
 
 
-def erf(x: Any) -> Any:
+def erf(x: Any) -> np.ndarray:
     """The error function, rounded once from float64."""
     return error_arrays.erf(x.astype(np.float64, copy=False)).astype(x.dtype, copy=False)
 
 
-def erfc(x: Any) -> Any:
+def erfc(x: Any) -> np.ndarray:
     """Its complement, rounded once from float64."""
     return error_arrays.erfc(x.astype(np.float64, copy=False)).astype(x.dtype, copy=False)
 

@@ -89,13 +89,15 @@ _TAIL_BOTTOM = (
 def _erf_small(x: Array) -> Array:
     """erf for |x| <= 0.46875."""
     square = x * x
-    return x * polynomial(square, _ERF_TOP) / polynomial(square, _ERF_BOTTOM)
+    result: Array = x * polynomial(square, _ERF_TOP) / polynomial(square, _ERF_BOTTOM)
+    return result
 
 
 def _exp_minus_square(x: Array) -> Array:
     """exp(-x^2) without the rounding of x^2: x is split into a part with few bits and the rest."""
     high = np.trunc(x * 16) / 16
-    return np.exp(-high * high) * np.exp(-(x - high) * (x + high))
+    result: Array = np.exp(-high * high) * np.exp(-(x - high) * (x + high))
+    return result
 
 
 def _erfc_large(x: Array) -> Array:
@@ -106,7 +108,8 @@ def _erfc_large(x: Array) -> Array:
     near = np.minimum(x, 4.0)
     scaled = np.where(x <= 4.0, polynomial(near, _ERFC_TOP) / polynomial(near, _ERFC_BOTTOM), tail)
     bounded = np.minimum(x, 30.0)  # erfc(27) is below every float64
-    return _exp_minus_square(bounded) * scaled
+    result: Array = _exp_minus_square(bounded) * scaled
+    return result
 
 
 def erf(x: Array) -> Array:

@@ -144,4 +144,5 @@ def interpolation_table(
     middle = array_round_away(f(points + half) * factor)
     bias = array_round_away((array_round_away((there + here) / dtype(2)) - middle) / dtype(2))
     entries = np.append(here - bias, array_round_away(f(np.atleast_1d(b)) * factor))
-    return np.clip(entries, -32768, 32767).astype(np.int64)
+    array: np.ndarray = np.clip(entries, -32768, 32767).astype(np.int64)
+    return array

@@ -78,7 +78,8 @@ class Sampling(NamedTuple):
 
 def _pixels(steps: np.ndarray) -> np.ndarray:
     """Whole pixels, toward 0."""
-    return np.sign(steps) * (np.abs(steps) // ONE)
+    array: np.ndarray = np.sign(steps) * (np.abs(steps) // ONE)
+    return array
 
 
 class FixedMean(FixedPointInt32):

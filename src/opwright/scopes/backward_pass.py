@@ -202,7 +202,8 @@ class BackwardPass:
             tensor = array.identity(tensor)
         self.claimed.add(id(tensor.value_in_graph))
         self.keep.append(tensor)
-        return tensor
+        result: SymbolicTensor = tensor
+        return result
 
     def _gradient_name(self, key: int) -> str:
         return self.trace.builder.unique(grad_name(self.names[key]))

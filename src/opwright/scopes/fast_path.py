@@ -111,7 +111,8 @@ def run_cached(instance: OpInstance, call: Any, scope: Scope, plain: Plain) -> E
         for r, (dtype, shape, spec) in zip(flat, cached.results)
     ]
     store_results(instance, scope, op.pack_all(tensors), "any")
-    return cached.explanation
+    value: Explanation | None = cached.explanation
+    return value
 
 
 def _is_input(result: np.ndarray, arrays: Sequence[Any]) -> bool:

@@ -47,7 +47,7 @@ class _Links(Mapping[Any, Any]):
     def __init__(self, links: Mapping[str, Gradient], graphs: Sequence[Graph]) -> None:
         self._links, self._values_of_graphs = links, {v for g in graphs for v in g.values()}
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Any) -> Value | RowsGradient:
         if isinstance(key, str):
             return self._links[key]
         if key not in self._values_of_graphs:

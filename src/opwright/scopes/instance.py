@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..core.errors import SignatureError
 from ..core.introspection import users_line
@@ -17,6 +17,9 @@ from ..ops import dispatch, registry
 from ..ops.definition import Operator
 from .execution import explain, run
 from .variable import EMPTY, TEMP, unique
+
+if TYPE_CHECKING:
+    pass
 
 Slots = Mapping[str, tuple[str, ...]]
 

@@ -6,7 +6,7 @@ copies (devices/).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from ..eager.variable import Variable
 from ..ops.lod_tensor import LoDTensor
 from ..ops.operands import on_devices
 from ..ops.tensor import Tensor
+
+if TYPE_CHECKING:
+    pass
 
 CPU = CPUPlace()
 
@@ -101,7 +104,8 @@ def owner_of(array: Any, near: Place) -> Place | None:
         return CPU
     for context in (context_of(near), *DeviceContextPool.instance()):
         if context.place.kind != "cpu" and context.owns(array):
-            return context.place
+            result: Place | None = context.place
+            return result
     return None
 
 

@@ -14,7 +14,7 @@ Reserved names of variables:
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from ..ops.lod_tensor import LoDTensor
 from ..ops.tensor import Tensor, TensorLike
 from ..ops.tensor_list import TensorList
 from .scope_tensor import ScopeTensor
+
+if TYPE_CHECKING:
+    from ..core.dtypes import DType
 
 EMPTY = "@EMPTY@"
 TEMP = "@TEMP@"
@@ -90,7 +93,8 @@ class ScopeVariable:
                 wanted="dense",
                 do="var.value; .to_dense() converts rows",
             )
-        return self._contents
+        result: ScopeTensor = self._contents
+        return result
 
     @property
     def value(self) -> Any:
@@ -175,7 +179,8 @@ class ScopeVariable:
     def spec(self) -> TensorSpec:
         """dtype and shape of a dense tensor, of the table that rows belong to, or of a handle. Raises like `value`."""
         if self.kind == "dense" and self.is_initialized:
-            return self._contents.spec
+            result: TensorSpec = self._contents.spec
+            return result
         if self.kind == "rows":
             return TensorSpec(self._contents.shape, self._contents.dtype)
         contents = self._contents if self.kind else self.value
@@ -192,7 +197,7 @@ class ScopeVariable:
         return self._contents.layout if self.kind == "dense" else "any"
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> DType:
         """Element type. Raises like `value`."""
         return self.spec.dtype
 

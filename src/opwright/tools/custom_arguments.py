@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import lite
 from ..core.errors import OpError
@@ -22,6 +22,9 @@ from ..ops import registry
 from ..ops.definition import Operator
 from .catalogue import names_in, operators_in
 from .report import BadFile
+
+if TYPE_CHECKING:
+    pass
 
 LIBRARY = re.compile(r"(?P<path>.+?\.(so(\.[0-9]+)*|dylib|dll))(:(?P<names>.*))?")
 MAGIC = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"MZ")  # shared libraries on Linux, macOS and Windows

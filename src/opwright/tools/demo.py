@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
@@ -19,6 +19,9 @@ from rich.text import Text
 import opwright as ow
 
 from .report import BadFile, notes, out, print_json
+
+if TYPE_CHECKING:
+    from ..lite.registration import Registration
 
 X = [-8, 0.5, 2, 2.2, 201]
 TARGETS = {
@@ -83,7 +86,7 @@ def refusal(action: Callable[[], Any]) -> str:
 
 
 @ow.operator
-class Atan:
+class Atan(ow.OperatorDefinition):
     """Inverse tangent, element by element.
 
     .. math:: y = \\arctan(x)
@@ -92,14 +95,14 @@ class Atan:
     x = ow.Input(dtypes=ow.floating)
     y = ow.Output(like="x")
 
-    def compute(op, x) -> Any:
+    def compute(op, x: np.ndarray) -> Any:
         return np.arctan(x)
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: ow.Tensor) -> ow.Tensor:
         return dy / (1.0 + op.x * op.x)
 
 
-def atan_registration() -> Any:
+def atan_registration() -> Registration:
     """The same operator by the run time's own two methods."""
 
     def prepare(context: Any, node: Any) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
@@ -24,6 +24,9 @@ from ..saved.loaded_objects import LoadedFunction
 from ..saved.loader import load
 from ..saved.object_graph import FUNCTIONS, children
 from .report import BadFile, out, print_json
+
+if TYPE_CHECKING:
+    pass
 
 
 def is_saved(path: str) -> bool:

@@ -113,7 +113,7 @@ class _Cast(CastContext):
         self.function, self.head = function, head
         self.argument, self.number = "", 0
 
-    def tensor(self, value: Any, spec: TensorSpec) -> Any:
+    def tensor(self, value: Any, spec: TensorSpec) -> Tensor:
         """`value` as a tensor of this spec, or _Unfit."""
         try:
             tensor = value if isinstance(value, Tensor) else dispatch.to_tensor(value, spec.dtype)
@@ -127,13 +127,13 @@ class _Cast(CastContext):
             f"a {spec.dtype.name} tensor of shape {spec.shape} but is a {tensor.dtype.name} tensor of shape "
             f"{tensor.shape}"
         )
-        error = SignatureError(
+        unfit = SignatureError(
             what=what,
             found=TensorSpec(tensor.shape, tensor.dtype).short(),
             wanted=spec.short(),
             do="call the Function itself, which traces anew where it must",
         )
-        raise _Unfit(error, 4 if isinstance(value, Tensor) else 3)
+        raise _Unfit(unfit, 4 if isinstance(value, Tensor) else 3)
 
     def literal(self, value: Any, kind: Literal) -> None:
         """Nothing, or _Unfit where it is another value."""

@@ -101,7 +101,7 @@ class ConcreteFunction:
         return tuple(v for v in self.variables if v.trainable)
 
     @property
-    def structured_input_signature(self) -> Any:
+    def structured_input_signature(self) -> tuple[tuple[Any, ...], dict[Any, Any]]:
         """The arguments it was traced for, as (positional, by name): TensorSpecs for tensors, else the values."""
         context = SpecContext()
         positional, by_name = halves(self._named)
@@ -223,7 +223,7 @@ def _packer(packing: Any) -> Packer:
     if kind is dict and all(type(name) is str for name in packing):
         names, packers = list(packing), [(name, _packer(packing[name])) for name in sorted(packing)]
 
-        def pack(rest: Iterator[Any]) -> Any:
+        def pack(rest: Iterator[Any]) -> dict[Any, Any | None]:
             made = dict.fromkeys(names)
             for name, part in packers:
                 made[name] = part(rest)

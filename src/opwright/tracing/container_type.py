@@ -11,7 +11,7 @@ import dataclasses
 import inspect
 import types
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from ..core.specs import TensorSpec
 from ..core.structures import STRUCTURES, is_namedtuple
@@ -32,7 +32,7 @@ class Structure(TraceType):
         self.form, self.parts = form, tuple(parts)
         self._hash = hash((form, self.parts))
 
-    def _alike(self, other: Any) -> bool:
+    def _alike(self, other: object) -> TypeGuard[Structure]:
         return type(other) is Structure and self.form == other.form and len(self.parts) == len(other.parts)
 
     def is_subtype_of(self, other: TraceType) -> bool:
@@ -41,11 +41,12 @@ class Structure(TraceType):
 
     def most_specific_common_supertype(self, others: Sequence[TraceType]) -> TraceType | None:
         """The container of the parts' supertypes; None where one has none."""
-        if not all(self._alike(o) for o in others):
+        alike = [o for o in others if self._alike(o)]
+        if len(alike) < len(others):
             return None
         parts = []
         for i, part in enumerate(self.parts):
-            found = part.most_specific_common_supertype([o.parts[i] for o in others])
+            found = part.most_specific_common_supertype([o.parts[i] for o in alike])
             if found is None:
                 return None
             parts.append(found)
@@ -131,9 +132,8 @@ class Form:
             return [value[k] for k in self.names]
         if self.kind in ("Attrs", "Fields", "Slice"):
             return [getattr(value, n) for n in self.names]
-        if self.kind == "CustomNest":
-            return value.__tf_flatten__()[1]
-        return value
+        children: Sequence[Any] = value.__tf_flatten__()[1] if self.kind == "CustomNest" else value
+        return children
 
     def parts_of(self, value: Any, count: int) -> Sequence[Any] | None:
         """The children of a value given for this form, None if it has another one. Lists and tuples stand for each

@@ -61,7 +61,7 @@ def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
 
     @custom_gradient
     def passing(*args: Any, **kwargs: Any) -> Any:
-        def grad(*dys: Any, variables: Sequence[Any] | None = None) -> Any:
+        def grad(*dys: Any, variables: Sequence[Any] | None = None) -> tuple[Any, ...]:
             return dys if variables is None else (dys, [None] * len(variables))
 
         return f(*args, **kwargs), grad

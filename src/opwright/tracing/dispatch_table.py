@@ -16,12 +16,15 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import nest
 from ..core.specs import TensorSpec
 from ..core.type_spec import TraceType
 from .container_type import Structure
+
+if TYPE_CHECKING:
+    from .concrete import ConcreteFunction
 
 REMEMBERED = 1024
 
@@ -33,8 +36,8 @@ class DispatchTable:
     """
 
     def __init__(self, forgotten: Any) -> None:
-        self._traces: dict[TraceType, Any] = {}
-        self._answers: dict[TraceType, Any] = {}
+        self._traces: dict[TraceType, ConcreteFunction] = {}
+        self._answers: dict[TraceType, ConcreteFunction] = {}
         self._watchers: dict[TraceType, list[Any]] = {}
         self._forgotten = forgotten
 
@@ -44,11 +47,11 @@ class DispatchTable:
     def __iter__(self) -> Iterator[TraceType]:
         return iter(list(self._traces))
 
-    def values(self) -> list[Any]:
+    def values(self) -> list[ConcreteFunction]:
         """The traces, in the order they were made."""
         return list(self._traces.values())
 
-    def find(self, kind: TraceType) -> Any:
+    def find(self, kind: TraceType) -> ConcreteFunction | None:
         """The trace for arguments of this type: its own, else the most specific of those that serve it, else None."""
         found = self._traces.get(kind)
         if found is None:
@@ -155,7 +158,7 @@ def detector_of(function: Any) -> Detector:
     return found
 
 
-def _light(kind: Any) -> Any:
+def _light(kind: Any) -> dict[tuple[Any, ...], str]:
     """A type as texts by path, which keep no argument alive."""
     found: dict[tuple[Any, ...], str] = {}
     _collect(kind, (), found)

@@ -158,7 +158,7 @@ def _one_of(value: Any, wanted: Any, path: str, spec: bool) -> Any:
     raise TypeError(f"{path}: expected {wanted}, got {type(value).__name__!r}")
 
 
-def _tuple(value: Any, wanted: Any, path: str, spec: bool) -> Any:
+def _tuple(value: Any, wanted: Any, path: str, spec: bool) -> tuple[Any, ...]:
     if not isinstance(value, (list, tuple)):
         raise TypeError(f"{path}: expected tuple, got {type(value).__name__!r}")
     parts = typing.get_args(wanted)

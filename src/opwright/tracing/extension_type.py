@@ -11,11 +11,14 @@ import functools
 import inspect
 import sys
 import typing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.specs import TensorSpec
 from ..core.type_spec import CompositeTensor, TypeSpec
 from .extension_fields import check_annotation, convert, filled, parts_in, specs_in, to_spec
+
+if TYPE_CHECKING:
+    pass
 
 _RESERVED = ("self", "_type_spec", "Spec")
 _IN_CONSTRUCTOR = "_tf_extension_type_in_constructor"
@@ -46,7 +49,7 @@ class ExtensionTypeSpec(TypeSpec):
         return self._value_class()
 
     @classmethod
-    def from_value(cls, value: Any) -> Any:
+    def from_value(cls, value: Any) -> ExtensionTypeSpec:
         """The type of a value. Raises TypeError where it is none of this type."""
         if not isinstance(value, cls._value_class()):
             raise TypeError(f"{cls.__qualname__} describes {cls._value_class().__name__}, found {value!r}")
@@ -56,20 +59,20 @@ class ExtensionTypeSpec(TypeSpec):
         return tuple(getattr(self, n) for n in fields_of(self._value_class()))
 
     @classmethod
-    def _deserialize(cls, serialization: tuple[Any, ...]) -> Any:
+    def _deserialize(cls, serialization: tuple[Any, ...]) -> ExtensionTypeSpec:
         spec = object.__new__(cls)
         for name, value in zip(fields_of(cls._value_class()), serialization):
             object.__setattr__(spec, name, value)
         return spec
 
     @property
-    def _component_specs(self) -> Any:
+    def _component_specs(self) -> tuple[Any, ...]:
         found: list[Any] = []
         for value in self._serialize():
             specs_in(value, found)
         return tuple(found)
 
-    def _to_components(self, value: Any) -> Any:
+    def _to_components(self, value: Any) -> tuple[Any, ...]:
         found: list[Any] = []
         for name in fields_of(self._value_class()):
             parts_in(getattr(value, name), getattr(self, name), found)
@@ -123,6 +126,8 @@ class ExtensionType(CompositeTensor):
 
     Spec: Any = ExtensionTypeSpec
     _tf_extension_type_fields: Any = {}
+    if TYPE_CHECKING:
+        _tf_extension_type_own_init: Any
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -142,12 +147,13 @@ class ExtensionType(CompositeTensor):
         with contextlib.suppress(NameError):  # a class that is defined later: resolved when first needed
             fields_of(cls, dict(frame.f_locals))
         if "__init__" in cls.__dict__:
-            cls._tf_extension_type_own_init = _guarded(cls.__dict__["__init__"])
-            cls.__init__ = cls._tf_extension_type_own_init  # type: ignore[method-assign]
+            guarded: Any = _guarded(cls.__dict__["__init__"])
+            cls._tf_extension_type_own_init = guarded
+            cls.__init__ = guarded  # type: ignore[method-assign]
 
     @classmethod
     def _spec_base(cls) -> Any:
-        return next((b.Spec for b in cls.__mro__[1:] if "Spec" in b.__dict__), ExtensionTypeSpec)
+        return next((vars(b)["Spec"] for b in cls.__mro__[1:] if "Spec" in vars(b)), ExtensionTypeSpec)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         cls = type(self)
@@ -203,10 +209,10 @@ class ExtensionType(CompositeTensor):
         shown = ", ".join(f"{n}={getattr(self, n, None)!r}" for n in fields_of(type(self)))
         return f"{type(self).__qualname__}({shown})"
 
-    def __copy__(self) -> Any:
+    def __copy__(self) -> ExtensionType:
         return self
 
-    def __deepcopy__(self, memo: Any) -> Any:
+    def __deepcopy__(self, memo: Any) -> ExtensionType:
         return self  # tensors do not change, and neither does anything else in it
 
     def __reduce__(self) -> Any:
@@ -231,7 +237,7 @@ class BatchableExtensionTypeSpec(ExtensionTypeSpec):
         """The type of a row. Raises ValueError for a tensor without dimensions and for parts without rows."""
         return self._with_specs(_row)
 
-    def _with_specs(self, function: Any) -> Any:
+    def _with_specs(self, function: Any) -> ExtensionTypeSpec:
         parts = iter([function(spec) for spec in self._component_specs])
         return self._deserialize(tuple(filled(value, parts) for value in self._serialize()))
 
@@ -305,7 +311,8 @@ def fields_of(cls: Any, scope: dict[str, Any] | None = None) -> dict[str, Any]:
     """
     known = cls.__dict__.get("_tf_extension_type_fields")
     if known is not None:
-        return known
+        result: dict[str, Any] = known
+        return result
     scope = {**(scope or {}), cls.__name__: cls}
     hints = typing.get_type_hints(_own_hints(cls), vars(sys.modules[cls.__module__]), scope)
     fields: dict[str, Any] = {}

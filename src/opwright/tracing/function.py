@@ -13,7 +13,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
 from ..autograph.api import convert_if_enabled
 from ..core import flags
@@ -32,6 +32,11 @@ from .trace import TRACING
 from .trace_type import TracingContext
 from .variable_argument import IdentityAsked
 
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R", covariant=True)
+S = TypeVar("S")
+
 
 class _InProgress(threading.local):
     def __init__(self) -> None:
@@ -41,7 +46,7 @@ class _InProgress(threading.local):
 _in_progress = _InProgress()
 
 
-class Function:
+class Function(Generic[P, R]):
     """A Python function under `function`: calls pick a trace by the arguments' types, or make one.
 
     python_function: the original. Calls inside another trace are inlined into it.
@@ -49,7 +54,7 @@ class Function:
 
     def __init__(
         self,
-        python_function: Callable[..., Any],
+        python_function: Callable[P, R],
         input_signature: Any = None,
         autograph: bool = True,
         jit_compile: bool | None = None,
@@ -67,7 +72,7 @@ class Function:
         self._count = 0
         self._by_identity = False  # whether what it computes depends on which variables its arguments are
         self._own: set[int] = set()  # ids of variables that some trace captures, or is made for
-        self._bound: dict[int, tuple[Any, Function]] = {}
+        self._bound: dict[int, tuple[Any, Function[..., Any]]] = {}
         self._detector: Detector = detector_of(python_function)
         functools.update_wrapper(
             self, python_function, assigned=("__module__", "__name__", "__qualname__", "__doc__"), updated=()
@@ -76,7 +81,7 @@ class Function:
             self.__name__ = self.name
 
     @property
-    def input_signature(self) -> Any:
+    def input_signature(self) -> tuple[Any, ...] | None:
         """The TensorSpecs given to `function`, or None."""
         return self.signature.input_signature
 
@@ -115,7 +120,7 @@ class Function:
 
     # ---- calling ----------------------------------------------------------------------------------------------
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if flags.run_functions_eagerly:
             return self.python_function(*args, **kwargs)
         key: Any
@@ -127,9 +132,10 @@ class Function:
             key = way = None
         if way is not None and (not self._own or self._own.isdisjoint(map(id, met))):
             self._detector.calls += 1
-            return way.go(met)
+            value: R = way.go(met)
+            return value
         concrete, tensors = self._looked_up(args, kwargs)
-        result = concrete.call_flat(
+        result: R = concrete.call_flat(
             [
                 t
                 if isinstance(t, Tensor) or type(s) is not TensorSpec or s.dtype.is_handle
@@ -298,7 +304,7 @@ class Function:
 
     # ---- as an object -----------------------------------------------------------------------------------------
 
-    def _copy(self, python_function: Callable[..., Any]) -> Function:
+    def _copy(self, python_function: Callable[..., Any]) -> Function[..., Any]:
         return type(self)(
             python_function,
             self.signature.input_signature,
@@ -309,7 +315,13 @@ class Function:
             self.name,
         )
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+    @overload
+    def __get__(
+        self: Function[Concatenate[Any, Q], S], instance: object, owner: type | None = None
+    ) -> Function[Q, S]: ...
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """As a method: a Function for each instance, which does not keep the instance alive."""
         if instance is None:
             return self
@@ -338,13 +350,13 @@ class Function:
         parameters = list(signature_of(plain).parameters.values())
         if parameters and parameters[0].kind is not inspect.Parameter.VAR_POSITIONAL:
             parameters = parameters[1:]
-        method.__signature__ = inspect.Signature(parameters)
+        vars(method)["__signature__"] = inspect.Signature(parameters)
         bound = self._copy(method)
         bound._detector = Detector()
         self._bound[key] = (weak, bound)
         return bound
 
-    def __deepcopy__(self, memo: Any) -> Function:
+    def __deepcopy__(self, memo: Any) -> Function[..., Any]:
         """A Function of the same Python function, without traces."""
         return self._copy(self.python_function)
 
@@ -371,11 +383,47 @@ class Function:
         return f"<opwright function {self.name}{self.signature.python}, {len(self._table)} traces>"
 
 
-def _restored(*arguments: Any) -> Function:
+class _Decorator(Protocol):
+    """`function` with its options: the decorator of the Python function."""
+
+    def __call__(self, func: Callable[P, R], /) -> Function[P, R]: ...
+
+
+def _restored(*arguments: Any) -> Function[..., Any]:
     found = arguments[0]
     return found if isinstance(found, Function) else Function(*arguments)
 
 
+@overload
+def function(
+    func: Callable[P, R],
+    input_signature: Any = None,
+    autograph: bool = True,
+    jit_compile: bool | None = None,
+    reduce_retracing: bool = False,
+    experimental_implements: str | None = None,
+    experimental_autograph_options: Any = None,
+    experimental_attributes: Any = None,
+    experimental_relax_shapes: bool | None = None,
+    experimental_compile: bool | None = None,
+    experimental_follow_type_hints: bool | None = None,
+    name: str | None = None,
+) -> Function[P, R]: ...
+@overload
+def function(
+    func: None = None,
+    input_signature: Any = None,
+    autograph: bool = True,
+    jit_compile: bool | None = None,
+    reduce_retracing: bool = False,
+    experimental_implements: str | None = None,
+    experimental_autograph_options: Any = None,
+    experimental_attributes: Any = None,
+    experimental_relax_shapes: bool | None = None,
+    experimental_compile: bool | None = None,
+    experimental_follow_type_hints: bool | None = None,
+    name: str | None = None,
+) -> _Decorator: ...
 def function(
     func: Callable[..., Any] | None = None,
     input_signature: Any = None,

@@ -37,7 +37,7 @@ def inline(
 
     Its records are replayed to the active tapes, so that gradients of any order pass through.
     """
-    at: dict[Value, Any] = {}
+    at: dict[Any, Any] = {}
     for placeholder, argument in zip([*inner.inputs, *(p for _, p in inner.captures.values())], arguments):
         at[placeholder.value_in_graph] = argument
     for node in inner.builder.nodes:
@@ -66,7 +66,7 @@ def _flat(operands: Sequence[Any]) -> Iterator[Value]:
             yield from operand if type(operand) is tuple else (operand,)
 
 
-def _narrowed(node: Node, specs: list[TensorSpec], at: dict[Value, Any]) -> list[TensorSpec]:
+def _narrowed(node: Node, specs: list[TensorSpec], at: dict[Any, Any]) -> list[TensorSpec]:
     """The output specs of a node whose operands may be more specific here than where it was recorded."""
     if any(node.subgraphs):
         return specs  # those of branches and bodies are fixed
@@ -116,7 +116,8 @@ def _away_from_home(record: Any, inner: FuncTrace, at: dict[Value, Any], variabl
         before = trace.variables_here
         trace.variables_here = {**before, **variables}
         try:
-            return record.backward(dys)
+            result: Sequence[Any] = record.backward(dys)
+            return result
         finally:
             trace.variables_here = before
             if saved is None:

@@ -176,14 +176,14 @@ class Program:
         return results[:n]
 
 
-def _arrival(dy: Any) -> Any:
+def _arrival(dy: Any) -> tuple[Any, Any] | bool:
     """How a gradient arrives, as a backward program is made for it: False, True, or for sparse rows their dtypes."""
     if isinstance(dy, IndexedSlices) and dy.dense_shape is not None:
         return dy.indices.dtype, dispatch.to_tensor(dy.dense_shape).dtype
     return dy is not None
 
 
-def _arriving(trace: FuncTrace, y: SymbolicTensor, arrives: Any) -> Any:
+def _arriving(trace: FuncTrace, y: SymbolicTensor, arrives: Any) -> SymbolicTensor | IndexedSlices:
     """What stands in a backward program for the gradient that arrives at y."""
     name = f"d_{y.value_in_graph.name}"
     if arrives is True:

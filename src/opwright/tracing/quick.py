@@ -94,7 +94,7 @@ def _meet(value: Any, key: list[Any], tensors: list[Any]) -> None:
     elif kind is np.ndarray:
         key += kind, value.dtype, value.shape
         tensors.append(value)
-    elif kind in _BY_ID or (kind.__eq__ is object.__eq__ and _by_identity(kind)):
+    elif kind in _BY_ID or (kind.__eq__ is _EQ and _by_identity(kind)):
         key += kind, id(value)
     else:
         raise Slow
@@ -243,6 +243,9 @@ def _packed_rows(value: Any) -> Iterator[int]:
 
 
 _identity: dict[type, bool] = {}
+
+
+_EQ: Any = object.__eq__
 
 
 def _by_identity(kind: type) -> bool:

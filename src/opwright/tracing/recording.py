@@ -29,7 +29,7 @@ state = dispatch.state
 
 
 def record_trace(
-    function: Function, kind: Structure, named: Structure, may_create: bool, given: Any = None
+    function: Function[..., Any], kind: Structure, named: Structure, may_create: bool, given: Any = None
 ) -> tuple[ConcreteFunction, list[Any]]:
     """The trace of a Function for arguments of this type, and the variables that were created meanwhile.
 
@@ -111,7 +111,7 @@ def autograph(enabled: bool | None) -> Iterator[None]:
         yield
 
 
-def _output(function: Function, value: Any, flat: list[SymbolicTensor]) -> Any:
+def _output(function: Function[..., Any], value: Any, flat: list[Any]) -> Any:
     if value is None:
         return value
     if isinstance(value, CompositeTensor):

@@ -37,7 +37,7 @@ class CastContext:
     def __init__(self, allow_specs: bool = False) -> None:
         self.allow_specs = allow_specs
 
-    def tensor(self, value: Any, spec: TensorSpec) -> Any:
+    def tensor(self, value: Any, spec: TensorSpec) -> Tensor:
         """`value` as a tensor of this spec. Raises TypeError where it is none."""
         tensor = value if isinstance(value, Tensor) else dispatch.to_tensor(value, spec.dtype)
         if tensor.dtype is spec.dtype:

@@ -19,6 +19,7 @@ from ..ops.overloads import install_named
 from ..ops.tensor import Tensor
 
 if TYPE_CHECKING:
+    from ..graph.ir import Node
     from .trace import FuncTrace
 
 
@@ -83,13 +84,13 @@ class SymbolicTensor(Tensor):
         return f"{node}:{value.index}"
 
     @property
-    def op(self) -> Any:
+    def op(self) -> Placeholder | Node:
         """The node that makes it, with `name` and `type`; a Placeholder for an input of the graph."""
         value = self.value_in_graph
         return Placeholder(value.name, (value,)) if value.node is None else value.node
 
     @property
-    def graph(self) -> Any:
+    def graph(self) -> FuncTrace:
         """The recording it belongs to."""
         return self.trace
 

@@ -10,7 +10,7 @@ changes the array it is called on and gives that, as in TensorFlow; both are one
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from ..ops import array, dispatch, lists
 from ..ops import list_rows as rows
 from ..ops.tensor import TensorLike
 from .tensor_array_spec import TensorArraySpec
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
 
 state = dispatch.state
 
@@ -133,7 +136,7 @@ class TensorArray(CompositeTensor):
     def _type_spec(self) -> TensorArraySpec:
         return TensorArraySpec(self.element_shape, self._dtype, self._dynamic, self._infer_shape)
 
-    def size(self, name: str | None = None) -> Any:
+    def size(self, name: str | None = None) -> Tensor:
         """The number of elements, an int32 scalar."""
         if self._size is not None and state.trace is not None:
             return dispatch.to_tensor(self._size, dtypes.int32, name)
@@ -186,7 +189,7 @@ class TensorArray(CompositeTensor):
 
     # ---- checks ---------------------------------------------------------------------------------------------------
 
-    def _value(self, value: Any) -> Any:
+    def _value(self, value: Any) -> Tensor:
         """`value` as a tensor. Raises InvalidArgumentError where it is of another dtype."""
         tensor = convert_to_tensor(value, dtype_hint=self._dtype)
         if tensor.dtype is not self._dtype:
@@ -229,7 +232,7 @@ class TensorArray(CompositeTensor):
 
     # ---- one element ----------------------------------------------------------------------------------------------
 
-    def read(self, index: Any, name: str | None = None) -> Any:
+    def read(self, index: Any, name: str | None = None) -> Tensor:
         """The element at `index`, an int or int32 scalar.
 
         raises OutOfRangeError eagerly, InvalidArgumentError in a graph, for an index that is not there;
@@ -262,7 +265,7 @@ class TensorArray(CompositeTensor):
 
     # ---- many elements --------------------------------------------------------------------------------------------
 
-    def stack(self, name: str | None = None) -> Any:
+    def stack(self, name: str | None = None) -> Tensor:
         """All elements as one tensor [size, ...element_shape]; those never written are zeros.
 
         raises InvalidArgumentError where shapes differ or none is known
@@ -277,7 +280,7 @@ class TensorArray(CompositeTensor):
             name=name,
         )
 
-    def gather(self, indices: Any, name: str | None = None) -> Any:
+    def gather(self, indices: Any, name: str | None = None) -> Tensor:
         """The elements at `indices`, an int32 vector, as one tensor [len(indices), ...element_shape].
 
         raises InvalidArgumentError for an index that is not there, shapes that differ, or where none is known
@@ -286,7 +289,7 @@ class TensorArray(CompositeTensor):
             self._flow, indices, element_dtype=self._dtype, element_shape=self.element_shape, name=name
         )
 
-    def concat(self, name: str | None = None) -> Any:
+    def concat(self, name: str | None = None) -> Tensor:
         """All elements one after the other along their first dimension; they may differ in its size.
 
         raises InvalidArgumentError for scalar elements, for other dimensions that differ, or where none are known

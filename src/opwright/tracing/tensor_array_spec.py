@@ -63,10 +63,10 @@ class TensorArraySpec(TypeSpec):
         return self._element_shape, self._dtype, self._dynamic_size, self._infer_shape
 
     @property
-    def _component_specs(self) -> Any:
+    def _component_specs(self) -> list[Any]:
         return [TensorSpec((), dtypes.variant)]
 
-    def _to_components(self, value: Any) -> Any:
+    def _to_components(self, value: Any) -> list[Any]:
         return [value.flow]
 
     def _from_components(self, components: Sequence[Any]) -> Any:

@@ -85,6 +85,7 @@ class _Recorder:
     """The tape that every trace has: it keeps all records, for gradients of the finished function."""
 
     watches_variables = False
+    persistent = False
 
     def __init__(self) -> None:
         self.records: list[Any] = []
@@ -93,6 +94,9 @@ class _Recorder:
         self.records.append(record)
 
     keep = record
+
+    def watch_variable(self, variable: Any) -> None:
+        """Nothing: all records are kept."""
 
     def follows(self, keys: Sequence[int]) -> bool:
         return True
@@ -273,7 +277,8 @@ class FuncTrace:
         """The graph value of a tensor of this trace, or of the handle of a variable."""
         if isinstance(tensor, Variable):
             return self.capture(tensor).value_in_graph
-        return tensor.value_in_graph
+        result: Value = tensor.value_in_graph
+        return result
 
     def capture(self, outer: Any, copied: bool = True) -> SymbolicTensor:
         """The placeholder in this graph for something made outside it.
@@ -398,7 +403,7 @@ class FuncTrace:
                 arrays.append(
                     value.trace._lift(value)
                     if isinstance(value, SymbolicTensor)
-                    else dispatch.to_tensor(value, argument.dtype)._array
+                    else dispatch.to_tensor(value, argument.dtype).constant
                 )
         plan = Plan(Graph("initial_value", sources, nodes[::-1], [tensor.value_in_graph]))
         return np.array(dispatch.quietly(plan.run, *arrays)[0])

@@ -116,7 +116,7 @@ class SpecContext(PlaceholderContext):
     def __init__(self) -> None:
         super().__init__(lambda spec, name: spec)
 
-    def tensor(self, spec: TensorSpec) -> Any:
+    def tensor(self, spec: TensorSpec) -> TensorSpec:
         """The spec, with the argument's name."""
         return TensorSpec(spec.shape, spec.dtype, spec.name or "_".join((self.naming_scope, *self.path)))
 
@@ -261,7 +261,7 @@ class VariableType(TraceType):
         """The type of its handle, where it is met first."""
         return [_HANDLE] if self.first else []
 
-    def cast(self, value: Any, cast_context: Any) -> Any:
+    def cast(self, value: Any, cast_context: Any) -> Variable:
         """The variable. Raises TypeError for one of another type."""
         if not isinstance(value, Variable) or VariableType(value, self.number, self.first) != self:
             raise TypeError(f"Can not cast {value!r} to {self!r}")
@@ -299,15 +299,15 @@ class VariableReference(TraceType):
         """Itself, if all are the same variable."""
         return self if all(o == self for o in others) else None
 
-    def placeholder_value(self, placeholder_context: Any) -> Any:
+    def placeholder_value(self, placeholder_context: Any) -> Variable | None:
         """The variable: the trace captures it."""
         return self._reference()
 
-    def from_tensors(self, tensors: Iterator[Any]) -> Any:
+    def from_tensors(self, tensors: Iterator[Any]) -> Variable | None:
         """The variable."""
         return self._reference()
 
-    def cast(self, value: Any, cast_context: Any) -> Any:
+    def cast(self, value: Any, cast_context: Any) -> Variable | None:
         """The variable. Raises TypeError for any other."""
         if value is not self._reference():
             raise TypeError(f"Can not cast {value!r} to {self!r}: another variable")
@@ -433,7 +433,7 @@ def from_value(value: Any, context: TracingContext) -> Any:
     if _CUSTOM.has(kind):
         metadata, parts = value.__tf_flatten__()
         return Structure(Form("CustomNest", kind, (), metadata), [from_value(v, context) for v in parts])
-    if dataclasses.is_dataclass(kind) and kind.__dataclass_params__.eq:
+    if dataclasses.is_dataclass(kind) and kind.__dataclass_params__.eq:  # type: ignore[attr-defined]  # where dataclasses keep it
         names = tuple(f.name for f in dataclasses.fields(value))
         form = Form("Fields", kind, names, template=_hollow(value, names))
         return Structure(form, [from_value(getattr(value, n), context) for n in names])

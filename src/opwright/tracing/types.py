@@ -41,7 +41,7 @@ class Callable(Protocol):
 
 __all__ = ["experimental"]
 
-TensorLike = Tensor | int | float | bool | str | bytes | complex | tuple | list | np.ndarray | np.generic
+TensorLike: Any = Tensor | int | float | bool | str | bytes | complex | tuple | list | np.ndarray | np.generic
 
 experimental = SimpleNamespace(
     AtomicFunction=ConcreteFunction,

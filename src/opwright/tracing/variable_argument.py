@@ -10,7 +10,7 @@ asks for either, as optimizers do that keep state for each variable, is traced f
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..core import forks
 from ..core.dtypes import DType
@@ -21,6 +21,9 @@ from ..ops import array, dispatch
 from ..ops.autodiff import CustomRecord
 from ..ops.tensor import Reference
 
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
+
 
 class IdentityAsked(BaseException):
     """A trace depends on which variable an argument is. No Exception, as the user's code must not catch it.
@@ -28,7 +31,7 @@ class IdentityAsked(BaseException):
     owner: the Function whose argument it is.
     """
 
-    def __init__(self, owner: Any) -> None:
+    def __init__(self, owner: object) -> None:
         super().__init__("which variable an argument is")
         self.owner = owner
 
@@ -40,6 +43,7 @@ class VariableArgument(Variable):
     """
 
     __slots__ = ("_owner", "_trace")
+    name: str
 
     def __init__(
         self, owner: Any, trace: Any, name: str, dtype: DType, shape: TensorShape, trainable: bool, constraint: Any
@@ -74,7 +78,7 @@ class VariableArgument(Variable):
         """It is any variable of its type. Raises as `read_array`."""
         self._asked()
 
-    def value(self) -> Any:
+    def value(self) -> Tensor:
         """The value as a tensor, of the variable that it stands for here: gradients of a trace run in other ones.
 
         Gradients of what is read there flow to both.

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...core.dtypes import any_dtype, int32, int64
 from ...core.specs import TensorSpec
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ..ops.shapes import axis_in, ints, refuse, same, spec, text
 from .definition import custom_operator
 

@@ -15,7 +15,7 @@ from ...core.dtypes import float32, int32, int64
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ..ops.shapes import bounded, broadcast, refuse, same, spec, text
 from ..registration import OperatorRegistration
 from .definition import custom_operator

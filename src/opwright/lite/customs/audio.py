@@ -13,7 +13,7 @@ import numpy as np
 from ...core.dtypes import float32, float64, int32
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ..ops.shapes import bounded, refuse, same, spec, text
 from .definition import custom_operator
 

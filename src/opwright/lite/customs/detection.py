@@ -13,7 +13,7 @@ from ...core.dtypes import float32
 from ...core.errors import UnimplementedError
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ..ops.quantized.operand import Operand
 from ..ops.shapes import bounded, refuse, same, text
 from .arrays import falling

@@ -15,7 +15,7 @@ import numpy as np
 from ...core.dtypes import float32
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr, greater_than, length, one_of
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ..ops.shapes import refuse, same, text
 from .definition import custom_operator
 

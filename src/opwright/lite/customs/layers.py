@@ -15,7 +15,7 @@ import numpy as np
 from ...core.dtypes import float32
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr, at_least
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ..ops.shapes import refuse, same, spec, text
 from .definition import custom_operator
 

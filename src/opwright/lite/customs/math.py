@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.dtypes import complex64, complex128, float32, float64, int8, int16, int32
 from ...core.specs import TensorSpec
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ...scalar import numpy_namespace
 from ...scalar.fixed_point import FixedPoint
 from ..ops.shapes import bounded, broadcast, ints, refuse, same, spec, text

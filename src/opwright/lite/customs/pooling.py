@@ -18,7 +18,7 @@ from ...core.constants import FUSED_CLAMPS
 from ...core.dtypes import float32, int32, int64
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr, one_of
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ...ops.windows import Window, out_size, window
 from ..ops import types
 from ..ops.definition import EnumAttr

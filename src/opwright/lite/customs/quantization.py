@@ -15,7 +15,7 @@ from ...core.dtypes import float16, float32
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ..ops.quantized.operand import Operand, check_scaled
 from ..ops.shapes import refuse, text
 from .definition import custom_operator

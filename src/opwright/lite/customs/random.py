@@ -15,7 +15,7 @@ import numpy as np
 from ...core.dtypes import float32, float64, int8, int32, int64
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ..ops import types
 from ..ops.bit_generators import doubles
 from ..ops.definition import EnumAttr

@@ -16,7 +16,7 @@ import numpy as np
 from ...core.dtypes import float32
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ...ops.windows import Window, out_size, window
 from ..ops.quantized.fixed_point import rounded_quotient
 from ..ops.quantized.operand import Operand, check_same, check_scaled, check_symmetric, check_types

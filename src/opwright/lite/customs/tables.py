@@ -19,7 +19,7 @@ import numpy as np
 from ...core.dtypes import float32, int32, int64, resource, string
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ..ops.definition import EnumAttr
 from ..ops.shapes import check_one, refuse
 from ..ops.tables import check_pairs, checked_table

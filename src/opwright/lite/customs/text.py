@@ -16,7 +16,7 @@ import numpy as np
 from ...core.dtypes import int64, string
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ..ops.shapes import refuse, spec, text
 from .definition import custom_operator
 

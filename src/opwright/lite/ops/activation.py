@@ -14,7 +14,7 @@ import numpy as np
 from ...core.constants import GELU_CUBIC, GELU_SLOPE
 from ...core.dtypes import float16, float32
 from ...core.specs import TensorSpec
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ...scalar.table import FUNCTIONS
 from .definition import lite_operator
 from .shapes import broadcast, refuse, text

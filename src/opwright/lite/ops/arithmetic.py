@@ -29,7 +29,7 @@ from ...core.dtypes import (
 )
 from ...core.dtypes import bool as bool_
 from ...core.specs import TensorSpec
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ...scalar.table import FUNCTIONS
 from .definition import lite_operator
 from .elementwise import define

@@ -19,8 +19,8 @@ from ...graph import Graph
 from ...ops import kinds
 from ...ops.attributes import Attr
 from ...ops.control import merged_specs
-from ...ops.definition import Input, Output
 from ...ops.kinds import of_dtype
+from ...ops.slots import Input, Output
 from .definition import lite_operator
 from .shapes import check_one, refuse
 

@@ -16,7 +16,7 @@ import numpy as np
 from ...core.dtypes import DType, float16, float32, int32
 from ...core.specs import TensorSpec
 from ...ops import conv_arrays
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ...ops.windows import Window
 from .definition import lite_operator
 from .fusing import fuse

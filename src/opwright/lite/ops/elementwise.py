@@ -16,7 +16,7 @@ import numpy as np
 
 from ...core.dtypes import DType
 from ...core.specs import TensorSpec
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ...scalar.table import OF_BUILTIN
 from ..format import schema
 from .definition import LiteOperator, facts, lite_operator

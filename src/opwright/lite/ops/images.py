@@ -17,7 +17,7 @@ from ...core.dtypes import bfloat16, float16, float32, int8, int16, int32, int64
 from ...core.dtypes import bool as bool_
 from ...core.specs import TensorSpec
 from ...ops import structural_arrays
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ...ops.structural_shapes import batch_blocks_spec, depth_spec
 from ...scalar.resampling import Places, Sampling
 from .definition import lite_operator

@@ -13,7 +13,7 @@ import numpy as np
 from ...core.dtypes import float32, int32, string, uint8
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ...ops.strings.fingerprints import fingerprints64
 from ..format import pack_strings
 from . import types

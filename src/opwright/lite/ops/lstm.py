@@ -24,7 +24,7 @@ import numpy as np
 from ...core.dtypes import float32
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from .definition import lite_operator
 from .quantized.operand import Operand, present
 from .recurrent import (

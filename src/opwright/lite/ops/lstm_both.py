@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import float32
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from .definition import lite_operator
 from .lstm import Cell, Names, check_direction, needed, optional, steps_and_batch
 from .quantized.operand import Operand, present

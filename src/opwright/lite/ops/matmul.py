@@ -15,7 +15,7 @@ from ...core.dtypes import float16, float32, int8, int32
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.shapes import broadcast as broadcast_two
 from ...core.specs import TensorSpec
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ...ops.windows import wide
 from .definition import EnumAttr, lite_operator
 from .fusing import fuse

@@ -12,7 +12,7 @@ import numpy as np
 from ...core.dtypes import float16, float32
 from ...core.errors import UnimplementedError
 from ...core.specs import TensorSpec
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ...scalar.quantization import nudged
 from . import types
 from .definition import EnumAttr, lite_operator

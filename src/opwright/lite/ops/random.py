@@ -17,7 +17,7 @@ from ...core.dtypes import float32, int32, int64, uint64
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
 from ...ops.call import Call
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ...scalar.counter_generators import BIT_TYPES, BLOCK_WORDS
 from ..registration import OperatorRegistration
 from . import types

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.dtypes import float32
 from ...core.specs import TensorSpec
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from .definition import lite_operator
 from .lstm import steps_and_batch
 from .quantized.operand import Operand, present

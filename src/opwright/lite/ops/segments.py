@@ -13,7 +13,7 @@ import numpy as np
 from ...core.dtypes import float32, int32
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from .definition import LiteOperator, lite_operator
 from .shapes import check_one, ints, refuse, same, spec, text
 

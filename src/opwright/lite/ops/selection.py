@@ -14,7 +14,7 @@ from ...core.dtypes import ALL, float32, int8, int32, int64, uint8, uint32
 from ...core.dtypes import bool as bool_
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from .definition import lite_operator
 from .parts import Part, elements
 from .shapes import broadcast, refuse, spec, text

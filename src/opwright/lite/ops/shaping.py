@@ -15,7 +15,7 @@ from ...core.shapes import UNKNOWN, TensorShape
 from ...core.shapes import broadcast as broadcast_two
 from ...core.specs import TensorSpec
 from ...ops import structural_arrays
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ...ops.structural_shapes import bitcast_spec
 from . import types
 from .definition import EnumAttr, lite_operator

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core.dtypes import complex64, complex128, float32, float64, int32
 from ...core.specs import TensorSpec
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from .definition import LiteOperator, lite_operator
 from .shapes import bounded, ints, refuse, same, spec, text
 

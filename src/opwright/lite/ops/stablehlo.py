@@ -17,7 +17,7 @@ from ...core import dtypes
 from ...core.dtypes import int8, int16, int32, int64
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ...scalar.table import FUNCTIONS
 from . import types
 from .definition import LiteOperator, lite_operator

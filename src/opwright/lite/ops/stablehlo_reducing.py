@@ -17,7 +17,7 @@ from ...core.errors import UnimplementedError
 from ...core.specs import TensorSpec
 from ...graph import Graph
 from ...ops.attributes import Attr
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ..registration import Registration
 from . import types
 from .definition import lite_operator

@@ -20,7 +20,7 @@ from ...core.shapes import SCALAR, UNKNOWN
 from ...core.specs import TensorSpec
 from ...graph import Graph
 from ...ops.attributes import Attr
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from . import types
 from .definition import EnumAttr, lite_operator
 from .shapes import refuse, text

@@ -16,7 +16,7 @@ import numpy as np
 from ...core.dtypes import float32, int32
 from ...core.specs import TensorSpec
 from ...ops.box_suppression import Boxes, suppressed
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from .definition import lite_operator
 from .shapes import bounded, ints, refuse, same, spec, text
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...core.dtypes import int64, resource, string
 from ...core.specs import TensorSpec
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from .definition import lite_operator
 from .shapes import refuse, text
 from .state import handle_registration

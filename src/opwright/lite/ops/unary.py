@@ -16,7 +16,7 @@ from ...core.constants import CLAMPS
 from ...core.dtypes import bfloat16, float16, float32, float64, int8, int16, int32, int64
 from ...core.dtypes import bool as bool_
 from ...core.specs import TensorSpec
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ...scalar.table import FUNCTIONS
 from . import types
 from .definition import lite_operator

@@ -19,7 +19,7 @@ from ...core.dtypes import float32, float64, int8, int16, int32, int64, uint8, u
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops import windows as catalogue
-from ...ops.definition import Input, Output
+from ...ops.slots import Input, Output
 from ...ops.windows import Window
 from . import types
 from .definition import lite_operator

@@ -121,7 +121,7 @@ def exclusive(what: str) -> Callable[[Callable[Concatenate[Self, P], T]], Callab
 
     def decorate(method: Callable[Concatenate[Self, P], T]) -> Callable[Concatenate[Self, P], T]:
         @functools.wraps(method)
-        def call(self: Self, *arguments: P.args, **named: P.kwargs) -> T:
+        def call(self: Self, /, *arguments: P.args, **named: P.kwargs) -> T:
             ownership: Ownership = self._ownership  # type: ignore[attr-defined]
             me = get_ident()
             if ownership.thread == me:
@@ -151,7 +151,7 @@ def brief(what: str) -> Callable[[Callable[Concatenate[Self, P], T]], Callable[C
 
     def decorate(method: Callable[Concatenate[Self, P], T]) -> Callable[Concatenate[Self, P], T]:
         @functools.wraps(method)
-        def call(self: Self, *arguments: P.args, **named: P.kwargs) -> T:
+        def call(self: Self, /, *arguments: P.args, **named: P.kwargs) -> T:
             ownership: Ownership = self._ownership  # type: ignore[attr-defined]
             me = get_ident()
             if ownership.thread == me:

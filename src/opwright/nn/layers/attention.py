@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math as python_math
 from string import ascii_lowercase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...ops import array, linalg, math
 from ...ops import nn as ops_nn
@@ -17,8 +17,11 @@ from .base import Described
 from .core import EinsumDense
 from .regularization import Dropout
 
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
-def _places(x: Any, axis: int = 1) -> Any:
+
+def _places(x: Any, axis: int = 1) -> Tensor:
     """0, 1, ... along an axis of x."""
     size = x.shape[axis]
     return array.range(array.shape(x)[axis] if size is None else size)
@@ -84,7 +87,9 @@ class _Heads(Described):
             "dtype": self._dtype_name,
         }
 
-    def _projection(self, name: str, equation: str, output: Any, bias: str, shape: Any, activation: Any = None) -> Any:
+    def _projection(
+        self, name: str, equation: str, output: Any, bias: str, shape: Any, activation: Any = None
+    ) -> EinsumDense:
         layer = EinsumDense(equation, output, activation, bias if self.use_bias else None, name=name, **self._options())
         layer.build(tuple(shape))
         return layer
@@ -102,7 +107,7 @@ def _with_heads(mask: Any, scores: Any, depth: int) -> Any:
     return mask
 
 
-def _plain_softmax(scores: Any, mask: Any) -> Any:
+def _plain_softmax(scores: Any, mask: Any) -> Tensor:
     """Probabilities over the last axis; where nothing is in sight all places are alike."""
     if mask is not None:
         low = array.cast(0.7 * large_negative(scores.dtype), scores.dtype)
@@ -186,7 +191,7 @@ class MultiHeadAttention(_Heads):
                 f"value_shape={tuple(value_shape)} and key_shape={tuple(key_shape)}"
             )
 
-        def heads(name: str, shape: Any, size: int, activation: Any = None) -> Any:
+        def heads(name: str, shape: Any, size: int, activation: Any = None) -> EinsumDense:
             free = ascii_lowercase[: len(shape) - 1]
             x, n, h = list(ascii_lowercase[len(shape) - 1 : len(shape) + 2])
             between = [None] * (len(shape) - 2)
@@ -266,7 +271,7 @@ class MultiHeadAttention(_Heads):
         attention_mask: Any = None,
         training: Any = None,
         return_attention_scores: bool = False,
-    ) -> Any:
+    ) -> tuple[Any, Any]:
         """Values mixed by scores, and the scores, of projected tensors."""
         query = query * (1.0 / python_math.sqrt(float(self.key_dim)))
         scores = linalg.einsum(self._score_equation, key, query)
@@ -279,7 +284,7 @@ class MultiHeadAttention(_Heads):
 
     def compute_output_shape(  # type: ignore[override]
         self, query_shape: Any, value_shape: Any, key_shape: Any = None
-    ) -> Any:
+    ) -> tuple[Any, ...]:
         """The query's, with another last size by output_shape."""
         return (*query_shape[:-1], *(self._output_shape or (query_shape[-1],)))
 
@@ -401,7 +406,7 @@ class GroupQueryAttention(_Heads):
 
     def compute_output_shape(  # type: ignore[override]
         self, query_shape: Any, value_shape: Any, key_shape: Any = None
-    ) -> Any:
+    ) -> tuple[Any, ...]:
         """The query's."""
         return tuple(query_shape)
 

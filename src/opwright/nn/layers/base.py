@@ -16,6 +16,9 @@ from ...ops.tensor import TensorLike
 from .. import activations, constraints, initializers, regularizers
 from ..layer import Layer
 
+if TYPE_CHECKING:
+    from ...eager.variable import Variable
+
 # An argument whose name ends so is a member of a family: found by name, written as a dictionary.
 _FAMILIES = {
     "activation": activations,
@@ -46,7 +49,7 @@ class Described(Layer):
                 setattr(self, name, value if family is None else family.get(value))
         self._taken = (*self._taken, *arguments)
 
-    def _weight(self, name: str, shape: Sequence[int | None], family: str | None = None, dtype: Any = None) -> Any:
+    def _weight(self, name: str, shape: Sequence[int | None], family: str | None = None, dtype: Any = None) -> Variable:
         """A trained weight with the initializer, regularizer and constraint that the arguments `name`_... gave."""
         family = family or name
         return self.add_weight(

@@ -5,13 +5,17 @@ Lives here: BatchNormalization, with batch renormalisation.  Not here: normalisa
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...ops import array, math
 from ...ops import nn as ops_nn
 from .. import backend
 from ..input_spec import InputSpec
 from .base import Described, in_training
+
+if TYPE_CHECKING:
+    from ...eager.variable import Variable
+    from ...ops.tensor import Tensor
 
 
 class BatchNormalization(Described):
@@ -74,7 +78,8 @@ class BatchNormalization(Described):
         self.renorm, self.renorm_clipping, self.renorm_momentum = renorm, clipping, renorm_momentum
         if renorm:
             self._taken = (*self._taken, "renorm", "renorm_clipping", "renorm_momentum")
-        self.gamma = self.beta = None
+        self.gamma: Variable | None = None
+        self.beta: Variable | None = None
         self.supports_masking = True
 
     def build(self, input_shape: Any) -> None:
@@ -90,7 +95,7 @@ class BatchNormalization(Described):
         self.moving_variance = self._kept("moving_variance", size, self.moving_variance_initializer)
         if self.renorm:
 
-            def deviation(shape: Any, dtype: Any = None) -> Any:
+            def deviation(shape: Any, dtype: Any = None) -> Tensor:
                 return math.sqrt(self.moving_variance_initializer(shape, dtype=dtype))
 
             self.moving_stddev = self._kept("moving_stddev", size, deviation)
@@ -101,7 +106,7 @@ class BatchNormalization(Described):
         del axes[self.axis]
         self._axes = tuple(axes)
 
-    def _kept(self, name: str, size: int, initializer: Any) -> Any:
+    def _kept(self, name: str, size: int, initializer: Any) -> Variable:
         return self.add_weight(name=name, shape=(size,), initializer=initializer, trainable=False)
 
     def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:

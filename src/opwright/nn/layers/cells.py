@@ -9,12 +9,15 @@ states. It has `state_size`, one integer or a list, and may have `output_size` a
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...ops import array, linalg
 from ..seeds import SeedGenerator
 from .base import Described, in_training
 from .regularization import dropped
+
+if TYPE_CHECKING:
+    from ...eager.variable import Variable
 
 
 class GatedCell(Described):
@@ -51,7 +54,7 @@ class GatedCell(Described):
         self.recurrent_kernel = self._weight("recurrent_kernel", (self.units, width), "recurrent")
         self.bias = self._make_bias(width) if self.use_bias else None
 
-    def _make_bias(self, width: int) -> Any:
+    def _make_bias(self, width: int) -> Variable:
         return self._weight("bias", (width,))
 
     def get_initial_state(self, batch_size: Any = None) -> list[Any]:
@@ -94,12 +97,12 @@ class GatedCell(Described):
 
     # ---- computing --------------------------------------------------------------------------------------------------
 
-    def call(self, inputs: Any, states: Any, training: Any = False) -> Any:
+    def call(self, inputs: Any, states: Any, training: Any = False) -> tuple[Any, list[Any]] | tuple[Any, Any]:
         """One step: its output and the new states."""
         nested = isinstance(states, (list, tuple))
         flat = list(states) if nested else [states]
 
-        def step(drop: bool) -> Any:
+        def step(drop: bool) -> tuple[Any, list[Any]]:
             held = self._drawn
             if drop and held is None:
                 self.hold(array.shape(inputs)[0], inputs.shape[-1])
@@ -248,7 +251,7 @@ class GRUCell(GatedCell):
             reset_after=reset_after,
         )
 
-    def _make_bias(self, width: int) -> Any:
+    def _make_bias(self, width: int) -> Variable:
         return self._weight("bias", (2, width) if self.reset_after else (width,))
 
     def _input_bias(self) -> Any:

@@ -168,7 +168,7 @@ class Conv(LowRank, Windowed):
         )
         return self._finish(y)
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """The shape of the output."""
         return slid_shape(self, input_shape, self.filters)
 
@@ -393,7 +393,7 @@ class ConvTranspose(Windowed):
         )
         return self._finish(y)
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """The shape of the output."""
         middle = self._enlarged(spatial(input_shape, self.data_format))
         return assembled(input_shape[0], middle, self.filters, self.data_format)

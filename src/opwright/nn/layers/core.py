@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from .. import initializers
 from ..call_context import set_mask
 from ..input_spec import InputSpec
 from .base import Described, LowRank
+
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
 
 class Dense(LowRank, Described):
@@ -88,7 +91,7 @@ class Dense(LowRank, Described):
             y = y + self._cast(self.bias)
         return self.activation(y)
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """The input's with the last size `units`."""
         return (*input_shape[:-1], self.units)
 
@@ -157,7 +160,7 @@ class EinsumDense(LowRank, Described):
             y = y + self._cast(self.bias)
         return self.activation(y)
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """The output's shape, sizes not said taken from the input."""
         return tuple(_EinsumPlan(self.equation, self.bias_axes, input_shape, self.partial_output_shape).output)
 
@@ -297,11 +300,11 @@ class Embedding(LowRank, Described):
             inputs = array.cast(inputs, "int32")
         return array.cast(array.gather(self.embeddings, inputs), self.compute_dtype)
 
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Tensor | None:
         """inputs != 0 with mask_zero, else None."""
         return math.not_equal(inputs, 0) if self.mask_zero else None
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """The input's followed by output_dim."""
         return (*input_shape, self.output_dim)
 
@@ -366,15 +369,15 @@ class Masking(Described):
         self.supports_masking = True
         self.built = True
 
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Tensor:
         """Where any feature differs from mask_value."""
         return math.reduce_any(self._differs(inputs), axis=-1)
 
-    def _differs(self, inputs: Any) -> Any:
+    def _differs(self, inputs: Any) -> Tensor:
         inputs = dispatch.to_tensor(inputs)
         return math.not_equal(inputs, array.cast(self.mask_value, inputs.dtype))
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Any) -> Tensor:
         """The inputs, 0 where they are masked."""
         kept = math.reduce_any(self._differs(inputs), axis=-1, keepdims=True)
         outputs = array.where(kept, inputs, array.zeros_like(inputs))

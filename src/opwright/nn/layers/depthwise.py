@@ -6,14 +6,17 @@ Not here: convolutions that mix channels at once (convolution.py).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...ops import array
 from ...ops import nn as ops_nn
 from .convolution import FORMATS, Windowed, slid_shape
 
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
-def _depthwise(layer: Any, inputs: Any, kernel: Any) -> Any:
+
+def _depthwise(layer: Any, inputs: Any, kernel: Any) -> Tensor:
     """Each channel with filters of its own; one dimension as two of which the first has size 1."""
     last = layer.data_format == "channels_last"
     strides, dilations = layer.strides, layer.dilation_rate
@@ -68,7 +71,7 @@ class _Depthwise(Windowed):
         """The convolution, with bias and activation."""
         return self._finish(_depthwise(self, inputs, self._cast(self.kernel)))
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """The shape of the output."""
         channels = input_shape[-1 if self.data_format == "channels_last" else 1]
         return slid_shape(self, input_shape, channels * self.depth_multiplier)
@@ -208,7 +211,7 @@ class _Separable(Windowed):
         y = ops_nn.convolution(y, self._cast(self.pointwise_kernel), 1, "VALID", self._format)
         return self._finish(y)
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """The shape of the output."""
         return slid_shape(self, input_shape, self.filters)
 

@@ -9,11 +9,14 @@ Inputs are lists of tensors. Those of lower rank get dimensions of size 1 after 
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...ops import array, dispatch, linalg, math
 from ..call_context import mask_of, set_mask
 from .base import Described
+
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
 
 def _broadcast(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -81,7 +84,7 @@ class _Merge(Described):
     def _merged(self, inputs: list[Any]) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has no _merged(inputs)")
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """The shape that all broadcast to."""
         batches = [s[0] for s in input_shape if s[0] is not None]
         return (batches[0] if batches else None, *reduce(_broadcast, (tuple(s)[1:] for s in input_shape)))
@@ -200,7 +203,7 @@ class Concatenate(_Merge):
     def _merged(self, inputs: list[Any]) -> Any:
         return array.concat(inputs, self.axis)
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """The sizes along the axis added up. Raises ValueError where others differ."""
         ranks = {len(s) for s in input_shape}
         axis = self.axis % len(input_shape[0]) if input_shape[0] else 0
@@ -215,7 +218,7 @@ class Concatenate(_Merge):
         known[axis] = None if None in along else sum(along)
         return tuple(known)
 
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Tensor | None:
         """The masks concatenated; inputs without one are kept whole."""
         if mask is None:
             return None
@@ -280,7 +283,7 @@ class Dot(_Merge):
         z = linalg.einsum(f"{''.join(first)},{''.join(second)}->{out}", x, y)
         return array.expand_dims(z, -1) if len(out) == 1 else z
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """The sizes that are left, the first input's first."""
         if len(input_shape) != 2:
             raise ValueError(

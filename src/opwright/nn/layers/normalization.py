@@ -7,7 +7,7 @@ Not here: normalisation over the batch (batch_normalization.py), by known statis
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...ops import array, linalg, math
 from ...ops import nn as ops_nn
@@ -15,6 +15,9 @@ from .. import initializers
 from ..input_spec import InputSpec
 from .base import Described, in_training
 from .recurrent_wrappers import Wrapper
+
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
 
 class _SameShape(Described):
@@ -234,7 +237,7 @@ class UnitNormalization(_SameShape):
         self.supports_masking = True
         self.built = True
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Any) -> Tensor:
         """The normalised inputs."""
         return linalg.l2_normalize(inputs, axis=self.axis, epsilon=1e-12**2)
 
@@ -275,7 +278,7 @@ class SpectralNormalization(Wrapper):
     def call(self, inputs: Any, training: Any = False) -> Any:
         """The layer's output."""
 
-        def update() -> Any:
+        def update() -> Tensor:
             u, kernel = self.normalized_weights()
             zero = math.reduce_all(math.equal(self.kernel, 0.0))
             self.vector_u.assign(array.where(zero, self.vector_u, u))

@@ -8,13 +8,16 @@ Images are [batch, *spatial, channels], or with data_format "channels_first" [ba
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...ops import array, math
 from ...ops import nn as ops_nn
 from ..input_spec import InputSpec
 from .base import Described, assembled, data_format_name, padding_name, sizes, spatial
 from .convolution import FORMATS, slid_size
+
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
 
 class _Pooling(Described):
@@ -48,7 +51,7 @@ class _Pooling(Described):
             FORMATS[self.rank, self.data_format],
         )
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """The shape of the output. Raises ValueError where a window is larger than the image."""
         windows = zip(spatial(input_shape, self.data_format), self.pool_size, self.strides)
         middle = [slid_size(n, k, s, 1, self.padding) for n, k, s in windows]
@@ -189,7 +192,7 @@ class _Global(Described):
         first = 1 if self.data_format == "channels_last" else 2
         return list(range(first, first + self.rank))
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """The shape of the output."""
         if self.keepdims:
             return tuple(1 if i in self._axes else d for i, d in enumerate(input_shape))
@@ -197,13 +200,13 @@ class _Global(Described):
 
 
 class _GlobalMax(_Global):
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Any) -> Tensor:
         """The largest values."""
         return math.reduce_max(inputs, axis=self._axes, keepdims=self.keepdims)
 
 
 class _GlobalAverage(_Global):
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Any) -> Tensor:
         """The means."""
         return math.reduce_mean(inputs, axis=self._axes, keepdims=self.keepdims)
 
@@ -287,7 +290,7 @@ class _Adaptive(Described):
             inputs = array.concat([type(self).reduce(p, axis=axis, keepdims=True) for p in parts], axis)
         return inputs
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """The shape of the output."""
         last = self.data_format == "channels_last"
         return assembled(input_shape[0], self.output_size, input_shape[-1 if last else 1], self.data_format)

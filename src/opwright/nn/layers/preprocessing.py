@@ -6,13 +6,16 @@ Not here: Resizing (upsampling.py), normalisation that is trained (normalization
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...ops import array, math
 from .. import backend
 from .base import Described
+
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
 
 class Rescaling(Described):
@@ -186,7 +189,7 @@ class CategoryEncoding(Described):
         self._take(num_tokens=num_tokens, output_mode=output_mode, sparse=sparse)
         self.built = True
 
-    def call(self, inputs: Any, count_weights: Any = None) -> Any:
+    def call(self, inputs: Any, count_weights: Any = None) -> Tensor:
         """The encoded inputs."""
         inputs = array.cast(inputs, "int32")
         if count_weights is not None and self.output_mode != "count":
@@ -206,7 +209,7 @@ class CategoryEncoding(Described):
             return each
         return math.reduce_max(each, axis=-2) if self.output_mode == "multi_hot" else math.reduce_sum(each, axis=-2)
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """The vectors' shape."""
         if self.output_mode == "one_hot":
             kept = input_shape[:-1] if input_shape and input_shape[-1] == 1 else input_shape

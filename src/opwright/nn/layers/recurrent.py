@@ -227,7 +227,9 @@ class RNN(Described):
 
     # ---- shapes, masks, configuration -------------------------------------------------------------------------------
 
-    def compute_output_shape(self, sequences_shape: Any, initial_state_shape: Any = None) -> Any:
+    def compute_output_shape(
+        self, sequences_shape: Any, initial_state_shape: Any = None
+    ) -> tuple[Any, Any, int] | tuple[Any, int] | tuple[Any, ...]:
         """The output's shape; with return_state followed by the states'."""
         batch, time = sequences_shape[0], sequences_shape[1]
         size = size_of_output(self.cell)
@@ -250,7 +252,7 @@ class RNN(Described):
         return {**super().get_config(), "cell": serialize(self.cell)}
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Any:
+    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> RNN:
         """A new one, with a new cell."""
         config = dict(config)
         return cls(deserialize(config.pop("cell"), custom_objects), **config)
@@ -284,7 +286,7 @@ class _OfCell(RNN):
         return config
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Any:
+    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> _OfCell:
         """A new one, with new weights."""
         return cls(**config)
 

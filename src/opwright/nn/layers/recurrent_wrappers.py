@@ -14,7 +14,7 @@ from ..layer import Layer
 from .base import Described
 
 
-def serialize(layer: Any) -> Any:
+def serialize(layer: Any) -> dict[str, Any]:
     """A layer as a dictionary of its class's name and its configuration."""
     from .. import model_config  # above this module: it knows models too
 
@@ -52,7 +52,7 @@ class Wrapper(Described):
         return {**super().get_config(), "layer": serialize(self.layer)}
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Any:
+    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Wrapper:
         """A new one, with a new layer inside."""
         config = dict(config)
         return cls(deserialize(config.pop("layer"), custom_objects), **config)
@@ -161,7 +161,7 @@ class Bidirectional(Described):
         return y + z if self.merge_mode == "sum" else (y + z) / 2.0
 
     @property
-    def states(self) -> Any:
+    def states(self) -> tuple[Any, ...] | None:
         """The variables that keep the states, or None."""
         if self.forward_layer.states and self.backward_layer.states:
             return (*self.forward_layer.states, *self.backward_layer.states)
@@ -205,7 +205,7 @@ class Bidirectional(Described):
         }
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Any:
+    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Bidirectional:
         """A new one, with new layers."""
         config = dict(config)
         for name in ("layer", "backward_layer"):
@@ -239,7 +239,7 @@ class TimeDistributed(Wrapper):
         """Build the layer inside for one step."""
         super().build(self._of_step(input_shape))
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """The layer's, with time after the batch."""
         one = self.layer.compute_output_shape(self._of_step(input_shape))
         return (one[0], input_shape[1], *one[1:])

@@ -116,7 +116,7 @@ class _Spatial(Dropout):
         self._take(data_format=data_format_name(data_format))
         self.input_spec = InputSpec(ndim=self.rank + 2)
 
-    def _noise_shape(self, inputs: Any) -> Any:
+    def _noise_shape(self, inputs: Any) -> tuple[Any, ...]:
         ones = (1,) * self.rank
         return (None, *ones, None) if self.data_format == "channels_last" else (None, None, *ones)
 

@@ -7,11 +7,14 @@ Not here: enlarging (upsampling.py), joining (merging.py).
 from __future__ import annotations
 
 import math as python_math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...ops import array
 from ..input_spec import InputSpec
 from .base import Described, assembled, data_format_name, pairs, spatial
+
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
 
 class Flatten(Described):
@@ -23,7 +26,7 @@ class Flatten(Described):
         self.input_spec = InputSpec(min_ndim=1)
         self.built = True
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Any) -> Tensor:
         """The flattened inputs."""
         rank = inputs.shape.rank
         if rank is None:
@@ -35,7 +38,7 @@ class Flatten(Described):
             return array.reshape(inputs, [-1, size])
         return array.reshape(inputs, [array.shape(inputs)[0] if batch is None else batch, -1 if size is None else size])
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, Any | None]:
         """[batch, product of the other sizes]."""
         rest = tuple(input_shape[1:])
         return (input_shape[0], None if None in rest else python_math.prod(rest))
@@ -57,7 +60,7 @@ class Reshape(Described):
         self._take(target_shape=target_shape)
         self.built = True
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Any) -> Tensor:
         """The reshaped inputs."""
         batch = inputs.shape[0]
         target = self._resolved(tuple(inputs.shape)[1:])
@@ -79,7 +82,7 @@ class Reshape(Described):
             )
         return tuple(size // known if d is None else d for d in target)
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """[batch, *target_shape]."""
         return (input_shape[0], *self._resolved(tuple(input_shape[1:])))
 
@@ -104,7 +107,7 @@ class Permute(Described):
         """The transposed inputs."""
         return array.transpose(inputs, [0, *self.dims])
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """The sizes in the new order."""
         return (input_shape[0], *(input_shape[d] for d in self.dims))
 
@@ -120,11 +123,11 @@ class RepeatVector(Described):
         self.input_spec = InputSpec(ndim=2)
         self.built = True
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Any) -> Tensor:
         """The repeated inputs."""
         return array.tile(array.expand_dims(inputs, 1), [1, self.n, 1])
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, Any, Any]:
         """[batch, n, features]."""
         return (input_shape[0], self.n, input_shape[1])
 
@@ -154,7 +157,7 @@ class _Cropping(Described):
         last = self.data_format == "channels_last"
         return inputs[(slice(None), *kept, slice(None)) if last else (slice(None), slice(None), *kept)]
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """The shape of the output."""
         sizes = zip(spatial(input_shape, self.data_format), self.cropping)
         middle = [None if n is None else n - sum(c) for n, c in sizes]
@@ -184,7 +187,7 @@ class Cropping1D(_Cropping):
         self.compute_output_shape(tuple(inputs.shape))
         return inputs[:, before : -after if after else None, :]
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, Any | None, Any]:
         """The shape of the output."""
         size = None if input_shape[1] is None else input_shape[1] - sum(self.cropping)
         if size is not None and size <= 0:
@@ -228,7 +231,7 @@ class _ZeroPadding(Described):
         self.input_spec = InputSpec(ndim=self.rank + 2)
         self.built = True
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Any) -> Tensor:
         """The larger images."""
         ends = [list(p) for p in self._pairs()]
         last = self.data_format == "channels_last"
@@ -237,7 +240,7 @@ class _ZeroPadding(Described):
     def _pairs(self) -> Any:
         return self.padding if self.rank > 1 else (self.padding,)
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """The shape of the output."""
         sizes = zip(spatial(input_shape, self.data_format), self._pairs())
         middle = [None if n is None else n + sum(p) for n, p in sizes]

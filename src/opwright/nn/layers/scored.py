@@ -5,7 +5,7 @@ Lives here: Attention, AdditiveAttention.  Not here: MultiHeadAttention (attenti
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...ops import array, linalg, math
 from ...ops import nn as ops_nn
@@ -13,6 +13,9 @@ from ..seeds import SeedGenerator
 from . import attention
 from .base import Described, in_training
 from .regularization import dropped
+
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
 
 class Attention(Described):
@@ -109,7 +112,7 @@ class Attention(Described):
         self._check(inputs, mask)
         return None if mask is None else mask[0]
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """[B, T, dim of the value]."""
         return (*input_shape[0][:-1], input_shape[1][-1])
 
@@ -129,7 +132,7 @@ class AdditiveAttention(Attention):
         if self.use_scale:
             self.scale = self.add_weight(name="scale", shape=(input_shape[0][-1],), initializer="glorot_uniform")
 
-    def _calculate_scores(self, query: Any, key: Any) -> Any:
+    def _calculate_scores(self, query: Any, key: Any) -> Tensor:
         bent = math.tanh(array.expand_dims(query, -2) + array.expand_dims(key, -3))
         return math.reduce_sum(bent if self.scale is None else self._cast(self.scale) * bent, axis=-1)
 

@@ -6,7 +6,7 @@ Not here: the cells (cells.py), the loop (recurrent.py).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...autograph.api import convert_if_enabled
 from ...core import nest
@@ -15,6 +15,9 @@ from ..layer import Layer
 from .base import Described
 from .cells import GatedCell
 from .recurrent_wrappers import deserialize, serialize
+
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
 
 def size_of_output(cell: Any) -> int:
@@ -75,7 +78,7 @@ class StackedRNNCells(Described):
                 cell.built = True
             shape = (shape[0], size_of_output(cell))
 
-    def call(self, inputs: Any, states: Any, training: Any = False, **kwargs: Any) -> Any:
+    def call(self, inputs: Any, states: Any, training: Any = False, **kwargs: Any) -> tuple[Any, list[list[Any] | Any]]:
         """One step through all cells."""
         new = []
         for cell, state in zip(self.cells, states):
@@ -89,7 +92,7 @@ class StackedRNNCells(Described):
         return {**super().get_config(), "cells": [serialize(c) for c in self.cells]}
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Any:
+    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> StackedRNNCells:
         """A new one, with new cells."""
         config = dict(config)
         return cls([deserialize(c, custom_objects) for c in config.pop("cells")], **config)
@@ -111,7 +114,7 @@ def gated(cell: Any) -> list[GatedCell]:
     return [cell] if isinstance(cell, GatedCell) else []
 
 
-def masked(kept: Any, new: Any, old: Any) -> Any:
+def masked(kept: Any, new: Any, old: Any) -> Tensor:
     """`new` where kept, else `old`. kept: [batch], as many dimensions as needed are added."""
     for _ in range((new.shape.rank or 1) - (kept.shape.rank or 1)):
         kept = array.expand_dims(kept, -1)

@@ -59,7 +59,7 @@ class _UpSampling(Described):
         """The enlarged inputs."""
         return self._repeated(inputs)
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """The sizes times `size`."""
         sizes_ = zip(spatial(input_shape, self.data_format), self._factors())
         middle = [None if n is None else n * k for n, k in sizes_]
@@ -183,7 +183,7 @@ class Resizing(Described):
             ends[axis] = [(want - have) // 2] * 2  # alike on both sides: an odd pixel is not added
         return array.pad(x, ends, constant_values=self.fill_value)
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """The shape with height and width."""
         first = self._first(len(input_shape))
         return (*input_shape[:first], self.height, self.width, *input_shape[first + 2 :])

@@ -8,7 +8,7 @@ given, its argument is used instead: nothing is then lost where they are near 0 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.dtypes import int64
 from ...ops import array, dispatch, math
@@ -18,6 +18,10 @@ from .. import backend
 from ..call_context import set_mask
 from ..reduction import as_floating
 from .regression import pair
+
+if TYPE_CHECKING:
+    from ...core.dtypes import DType
+    from ...ops.tensor import Tensor
 
 
 def _logits_of(probabilities: Any, operator: str) -> Any:
@@ -68,7 +72,7 @@ def _binary(y_true: Any, y_pred: Any, from_logits: bool) -> Any:
 
 def binary_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
-) -> Any:
+) -> Tensor:
     """mean(-t log(p) - (1 - t) log(1 - p)) over `axis`; t = y_true (1 - label_smoothing) + label_smoothing / 2."""
     y_true, y_pred = pair(y_true, y_pred)
     _checked_shapes(y_true, y_pred)
@@ -84,7 +88,7 @@ def binary_focal_crossentropy(
     from_logits: bool = False,
     label_smoothing: float = 0.0,
     axis: int = -1,
-) -> Any:
+) -> Tensor:
     """Binary cross-entropy times (1 - p_t)^gamma, p_t the probability given to the true class; mean over `axis`.
 
     apply_class_balancing: whether class 1 counts alpha and class 0 counts 1 - alpha.
@@ -107,7 +111,7 @@ def _normalized(p: Any, axis: int) -> Any:
 
 def categorical_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
-) -> Any:
+) -> Tensor:
     """-sum(t log(p)) over `axis`; t = y_true (1 - label_smoothing) + label_smoothing / classes; p is scaled to sum 1.
 
     raises ValueError where the classes differ in number
@@ -132,7 +136,7 @@ def categorical_focal_crossentropy(
     from_logits: bool = False,
     label_smoothing: float = 0.0,
     axis: int = -1,
-) -> Any:
+) -> Tensor:
     """sum(-alpha (1 - p)^gamma t log(p)) over `axis`. alpha: a number, or one for each class."""
     y_true, y_pred = pair(y_true, y_pred)
     _checked_shapes(y_true, y_pred)
@@ -144,7 +148,7 @@ def categorical_focal_crossentropy(
 
 def sparse_categorical_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, ignore_class: int | None = None, axis: int = -1
-) -> Any:
+) -> Tensor:
     """-log(p[y_true]), p scaled to sum 1 over `axis`. y_true: class numbers, [batch, ...] or [batch, ..., 1].
 
     ignore_class: samples of this class have loss 0 and do not count in means.
@@ -171,7 +175,7 @@ def sparse_categorical_crossentropy(
     return losses
 
 
-def _floating_of(y_pred: Any) -> Any:
+def _floating_of(y_pred: Any) -> DType:
     from ...core.dtypes import as_dtype
 
     dtype = dispatch.to_tensor(y_pred).dtype

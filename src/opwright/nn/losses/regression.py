@@ -6,11 +6,14 @@ Lives here: functions [batch, ..., d] -> [batch, ...].  Not here: classes (base.
 from __future__ import annotations
 
 import math as python_math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...ops import array, dispatch, math
 from .. import backend
 from ..reduction import as_floating, same_rank
+
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
 
 def pair(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
@@ -24,26 +27,26 @@ def pair(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
     return same_rank(y_true, y_pred)
 
 
-def mean_squared_error(y_true: Any, y_pred: Any) -> Any:
+def mean_squared_error(y_true: Any, y_pred: Any) -> Tensor:
     """mean((y_true - y_pred)^2) over the last axis."""
     y_true, y_pred = pair(y_true, y_pred)
     return math.reduce_mean(math.square(y_true - y_pred), axis=-1)
 
 
-def mean_absolute_error(y_true: Any, y_pred: Any) -> Any:
+def mean_absolute_error(y_true: Any, y_pred: Any) -> Tensor:
     """mean(|y_true - y_pred|) over the last axis."""
     y_true, y_pred = pair(y_true, y_pred)
     return math.reduce_mean(math.abs(y_true - y_pred), axis=-1)
 
 
-def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Any:
+def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Tensor:
     """100 mean(|y_true - y_pred| / max(|y_true|, epsilon)) over the last axis."""
     y_true, y_pred = pair(y_true, y_pred)
     part = math.abs((y_true - y_pred) / math.maximum(math.abs(y_true), backend.epsilon()))
     return 100.0 * math.reduce_mean(part, axis=-1)
 
 
-def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Any:
+def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Tensor:
     """mean((log(1 + y_true) - log(1 + y_pred))^2), of values of at least epsilon, over the last axis."""
     y_true, y_pred = pair(y_true, y_pred)
     small = backend.epsilon()
@@ -51,7 +54,7 @@ def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Any:
     return math.reduce_mean(math.square(difference), axis=-1)
 
 
-def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Any:
+def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Tensor:
     """mean of e^2/2 where |e| <= delta, else delta |e| - delta^2/2; e = y_pred - y_true; over the last axis."""
     y_true, y_pred = pair(y_true, y_pred)
     error = math.abs(y_pred - y_true)
@@ -59,20 +62,20 @@ def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Any:
     return math.reduce_mean(array.where(error <= delta, near, far), axis=-1)
 
 
-def log_cosh(y_true: Any, y_pred: Any) -> Any:
+def log_cosh(y_true: Any, y_pred: Any) -> Tensor:
     """mean(log(cosh(y_pred - y_true))) over the last axis."""
     y_true, y_pred = pair(y_true, y_pred)
     error = y_pred - y_true
     return math.reduce_mean(error + math.softplus(-2.0 * error) - python_math.log(2.0), axis=-1)
 
 
-def poisson(y_true: Any, y_pred: Any) -> Any:
+def poisson(y_true: Any, y_pred: Any) -> Tensor:
     """mean(y_pred - y_true log(y_pred + epsilon)) over the last axis."""
     y_true, y_pred = pair(y_true, y_pred)
     return math.reduce_mean(y_pred - y_true * math.log(y_pred + backend.epsilon()), axis=-1)
 
 
-def kl_divergence(y_true: Any, y_pred: Any) -> Any:
+def kl_divergence(y_true: Any, y_pred: Any) -> Tensor:
     """sum(y_true log(y_true / y_pred)), of probabilities kept within [epsilon, 1], over the last axis."""
     y_true, y_pred = pair(y_true, y_pred)
     y_true = math.clip_by_value(y_true, backend.epsilon(), 1.0)
@@ -85,35 +88,35 @@ def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Any:
     return -_cosine(y_true, y_pred, axis)
 
 
-def _cosine(y_true: Any, y_pred: Any, axis: int) -> Any:
+def _cosine(y_true: Any, y_pred: Any, axis: int) -> Tensor:
     y_true, y_pred = pair(y_true, y_pred)
     return math.reduce_sum(unit(y_true, axis) * unit(y_pred, axis), axis=axis)
 
 
-def unit(x: Any, axis: int) -> Any:
+def unit(x: Any, axis: int) -> Tensor:
     """Vectors scaled to length 1; zero ones stay."""
     return math.l2_normalize(x, axis=axis, epsilon=backend.epsilon() ** 2)
 
 
-def _signs(y_true: Any) -> Any:
+def _signs(y_true: Any) -> Tensor:
     """Labels -1 and 1: 0 and 1 become these where no other label is there."""
     binary = math.reduce_all(math.logical_or(math.equal(y_true, 0.0), math.equal(y_true, 1.0)))
     return array.where(binary, 2.0 * y_true - 1.0, y_true)
 
 
-def hinge(y_true: Any, y_pred: Any) -> Any:
+def hinge(y_true: Any, y_pred: Any) -> Tensor:
     """mean(max(1 - y_true y_pred, 0)) over the last axis; labels are -1 and 1, or 0 and 1."""
     y_true, y_pred = pair(y_true, y_pred)
     return math.reduce_mean(math.maximum(1.0 - _signs(y_true) * y_pred, 0.0), axis=-1)
 
 
-def squared_hinge(y_true: Any, y_pred: Any) -> Any:
+def squared_hinge(y_true: Any, y_pred: Any) -> Tensor:
     """mean(max(1 - y_true y_pred, 0)^2) over the last axis; labels are -1 and 1, or 0 and 1."""
     y_true, y_pred = pair(y_true, y_pred)
     return math.reduce_mean(math.square(math.maximum(1.0 - _signs(y_true) * y_pred, 0.0)), axis=-1)
 
 
-def categorical_hinge(y_true: Any, y_pred: Any) -> Any:
+def categorical_hinge(y_true: Any, y_pred: Any) -> Tensor:
     """max(0, 1 + max((1 - y_true) y_pred) - sum(y_true y_pred)) over the last axis; labels are one-hot."""
     y_true, y_pred = pair(y_true, y_pred)
     right = math.reduce_sum(y_true * y_pred, axis=-1)
@@ -121,7 +124,7 @@ def categorical_hinge(y_true: Any, y_pred: Any) -> Any:
     return math.maximum(wrong - right + 1.0, 0.0)
 
 
-def dice(y_true: Any, y_pred: Any, axis: Any = None) -> Any:
+def dice(y_true: Any, y_pred: Any, axis: Any = None) -> Tensor:
     """1 - 2 sum(y_true y_pred) / (sum(y_true) + sum(y_pred) + epsilon) over `axis` (None: all)."""
     y_true, y_pred = pair(y_true, y_pred)
     both = math.reduce_sum(y_true * y_pred, axis=axis)
@@ -129,7 +132,7 @@ def dice(y_true: Any, y_pred: Any, axis: Any = None) -> Any:
     return 1.0 - math.divide(2.0 * both, either + backend.epsilon())
 
 
-def tversky(y_true: Any, y_pred: Any, alpha: float = 0.5, beta: float = 0.5, axis: Any = None) -> Any:
+def tversky(y_true: Any, y_pred: Any, alpha: float = 0.5, beta: float = 0.5, axis: Any = None) -> Tensor:
     """1 - tp / (tp + alpha fn + beta fp + epsilon), over `axis` (None: all).
 
     alpha goes with what is true and was missed, beta with what was called and is not, as Keras computes it.

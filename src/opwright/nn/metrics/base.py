@@ -6,7 +6,7 @@ Lives here: the base class, Mean, Sum, and metrics that are means of a function.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ...core import nest
 from ...core.dtypes import as_dtype
@@ -17,6 +17,9 @@ from .. import backend, named
 from ..call_context import mask_of, set_mask
 from ..module import Module, root_scope
 from ..reduction import as_floating, same_rank, with_mask
+
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
 
 class Metric(Module):
@@ -152,7 +155,7 @@ class Mean(Metric):
         else:
             self.count.assign_add(array.cast(array.size(values), self._dtype))
 
-    def result(self) -> Any:
+    def result(self) -> Tensor:
         """The mean; 0 before the first value."""
         return math.divide_no_nan(self.total.value(), self.count.value())
 
@@ -173,7 +176,7 @@ class Sum(Metric):
             values = weigh(values, as_floating(sample_weight, self._dtype))
         self.total.assign_add(math.reduce_sum(values))
 
-    def result(self) -> Any:
+    def result(self) -> Tensor:
         """The sum."""
         return array.identity(self.total.value())
 

@@ -10,7 +10,7 @@ give the counts at all of them. So 200 thresholds cost little more than one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from ...ops import array, dispatch, math
 from .. import backend
 from ..reduction import as_floating, same_rank, under
 from .base import Metric
+
+if TYPE_CHECKING:
+    from ...eager.variable import Variable
+    from ...ops.tensor import Tensor
 
 NOTHING = -1e10  # below every prediction: where only the k largest count
 
@@ -121,7 +125,7 @@ class _Counted(Metric):
         counts = count(y_true, y_pred, self.thresholds, self._dtype, sample_weight)
         self.accumulator.assign_add(counts[self.which])
 
-    def result(self) -> Any:
+    def result(self) -> Tensor:
         """The count: a scalar, or one for each threshold."""
         value = self.accumulator.value()
         return value[0] if len(self.thresholds) == 1 else value
@@ -180,7 +184,7 @@ class _Ratio(Metric):
         self.true_positives.assign_add(counts[0])
         self._others.assign_add(counts[self.other])
 
-    def result(self) -> Any:
+    def result(self) -> Tensor:
         """The ratio, 0 where there is nothing to divide: a scalar, or one for each threshold."""
         tp = self.true_positives.value()
         ratio = math.divide_no_nan(tp, tp + self._others.value())
@@ -204,7 +208,7 @@ class Precision(_Ratio):
     """
 
     @property
-    def false_positives(self) -> Any:
+    def false_positives(self) -> Variable:
         """The variable that counts them."""
         return self._others
 
@@ -215,7 +219,7 @@ class Recall(_Ratio):
     other, other_name = 3, "false_negatives"
 
     @property
-    def false_negatives(self) -> Any:
+    def false_negatives(self) -> Variable:
         """The variable that counts them."""
         return self._others
 

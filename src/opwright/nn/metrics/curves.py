@@ -5,13 +5,16 @@ Lives here: AUC and the four trade-offs.  Not here: the counting (confusion.py).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...ops import array, math
 from .. import backend
 from ..reduction import as_floating
 from .base import Metric
 from .confusion import count
+
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
 _COUNTS = ("true_positives", "false_positives", "true_negatives", "false_negatives")
 
@@ -149,7 +152,7 @@ class AUC(_Curve):
             height = (math.minimum if self.summation_method == "minoring" else math.maximum)(left, right)
         return self._mean(math.reduce_sum((x[:-1] - x[1:]) * height, axis=0))
 
-    def _interpolated(self, tp: Any, fp: Any, fn: Any) -> Any:
+    def _interpolated(self, tp: Any, fp: Any, fn: Any) -> Tensor:
         """Areas between thresholds where true positives grow linearly with all positives.
 
         .. math:: slope (dtp + intercept log(p_a / p_b)) / (tp_b + fn_b)
@@ -216,7 +219,7 @@ class _Best(_Curve):
         """What is bounded, and what is to be large."""
         raise NotImplementedError(f"{type(self).__name__} has no _figures(tp, fp, tn, fn)")
 
-    def result(self) -> Any:
+    def result(self) -> Tensor:
         """The best so far, 0 where no threshold will do."""
         bounded, wanted = self._figures(*self._values())
         return math.reduce_max(array.where(bounded >= self.value, wanted, array.zeros_like(wanted)))
@@ -231,7 +234,7 @@ class _Best(_Curve):
         }
 
 
-def _share(x: Any, y: Any) -> Any:
+def _share(x: Any, y: Any) -> Tensor:
     return math.divide_no_nan(x, x + y)
 
 

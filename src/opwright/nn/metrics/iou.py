@@ -6,12 +6,15 @@ Lives here: IoU and its forms for masks, one-hot labels, and all classes.  Not h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.dtypes import int32
 from ...ops import array, dispatch, math
 from ..reduction import as_floating, under
 from .base import Metric
+
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
 
 class IoU(Metric):
@@ -63,7 +66,7 @@ class IoU(Metric):
         counts = math.unsorted_segment_sum(weight, cells, self.num_classes**2)
         self.total_cm.assign_add(array.reshape(counts, [self.num_classes, self.num_classes]))
 
-    def result(self) -> Any:
+    def result(self) -> Tensor:
         """The mean so far, over the target classes that occur."""
         matrix = self.total_cm.value()
         ids = dispatch.to_tensor(self.target_class_ids, int32)

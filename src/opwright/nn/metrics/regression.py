@@ -6,7 +6,7 @@ Lives here: the classes.  Not here: the functions (losses/).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...ops import array, math
 from .. import backend
@@ -14,6 +14,9 @@ from ..losses import crossentropy
 from ..losses import regression as losses
 from ..reduction import as_floating, same_rank, under
 from .base import Mean, MeanMetricWrapper, Metric
+
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
 
 def _plain(function: Callable[..., Any], class_name: str, default: str | None = None) -> type[MeanMetricWrapper]:
@@ -120,7 +123,7 @@ class RootMeanSquaredError(Mean):
         y_true, y_pred = same_rank(as_floating(y_true, self._dtype), as_floating(y_pred, self._dtype))
         super().update_state(math.square(y_pred - y_true), sample_weight)
 
-    def result(self) -> Any:
+    def result(self) -> Tensor:
         """The root of the mean so far."""
         return math.sqrt(super().result())
 
@@ -209,7 +212,7 @@ class R2Score(Metric):
         }
 
 
-def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Any:
+def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
     """sum(t p), of the vectors less their means and scaled to length 1."""
     y_true, y_pred = losses.pair(y_true, y_pred)
     t = y_true - math.reduce_mean(y_true, axis=axis, keepdims=True)
@@ -217,7 +220,7 @@ def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Any:
     return math.reduce_sum(losses.unit(t, axis) * losses.unit(p, axis), axis=axis)
 
 
-def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Any:
+def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
     """2 cov(t, p) / (var(t) + var(p) + (mean(t) - mean(p))^2 + epsilon)."""
     y_true, y_pred = losses.pair(y_true, y_pred)
     true_mean = math.reduce_mean(y_true, axis=axis, keepdims=True)

@@ -173,7 +173,7 @@ def _as_tensors(item: Any) -> Any:
     if isinstance(item, list):
         item = tuple(item)
 
-    def leaf(v: Any) -> Any:
+    def leaf(v: Any) -> TensorLike | None:
         return v if v is None or isinstance(v, TensorLike) else dispatch.to_tensor(as_array(v))
 
     return nest.map_structure(leaf, item)

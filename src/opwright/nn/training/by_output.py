@@ -204,9 +204,11 @@ def as_metric(identifier: Any, y_true: Any, y_pred: Any) -> Metric:
     if isinstance(identifier, Metric):
         return identifier
     if identifier in ("accuracy", "acc"):
-        return _ACCURACIES[_kind(y_true, y_pred)](name=str(identifier))
+        result: Metric = _ACCURACIES[_kind(y_true, y_pred)](name=str(identifier))
+        return result
     if identifier in ("crossentropy", "ce"):
-        return _ENTROPIES[_kind(y_true, y_pred)](name=str(identifier))
+        entropy: Metric = _ENTROPIES[_kind(y_true, y_pred)](name=str(identifier))
+        return entropy
     if isinstance(identifier, str) and identifier not in metrics_module.FAMILY.members:
         found: Any = losses_module.get(identifier)
     else:

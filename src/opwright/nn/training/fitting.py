@@ -7,7 +7,7 @@ Not here: a step itself (trainer.py), the batches (batches.py).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from ...tracing.dispatch_table import Detector
 from ...tracing.function import Function
 from .batches import Batches, batches_of, pack, split, unpack
 
+if TYPE_CHECKING:
+    from ..callbacks.base import History
+
 
 class Steps:
     """One function for each kind of step and structure of a batch; the number of samples is free.
@@ -29,7 +32,7 @@ class Steps:
 
     def __init__(self, jit_compile: bool | None = None) -> None:
         self.jit_compile = jit_compile
-        self._known: dict[Any, tuple[Function, Any]] = {}
+        self._known: dict[Any, tuple[Function[..., Any], Any]] = {}
 
     def forget(self, kind: str) -> None:
         """Trace anew: the model has changed."""
@@ -62,7 +65,9 @@ class Steps:
             found = self._known[key] = self._make(kind, step, data, flat, tensors), None
         return found[0](*tensors)
 
-    def _make(self, kind: str, step: Callable[[Any], Any], data: Any, flat: list[Any], tensors: list[Any]) -> Function:
+    def _make(
+        self, kind: str, step: Callable[[Any], Any], data: Any, flat: list[Any], tensors: list[Any]
+    ) -> Function[..., Any]:
         present = [t is not None for t in flat]
 
         def traced(*given: Any) -> Any:
@@ -77,12 +82,12 @@ class Steps:
         return function
 
 
-def _spec_of(x: Any) -> Any:
+def _spec_of(x: Any) -> LoDTensorSpec | TensorSpec:
     shape = (None, *x.shape.dims[1:]) if x.shape.dims else ()
     return LoDTensorSpec(shape, x.dtype, x.lod_level) if isinstance(x, LoDTensor) else TensorSpec(shape, x.dtype)
 
 
-def _outline(data: Any) -> Any:
+def _outline(data: Any) -> tuple[Any, ...] | bool:
     """A hashable form of a structure."""
     if isinstance(data, dict):
         return ("dict", *((k, _outline(data[k])) for k in sorted(data)))
@@ -126,7 +131,7 @@ class Fitting:
         validation_steps: int | None = None,
         validation_batch_size: int | None = None,
         validation_freq: Any = 1,
-    ) -> Any:
+    ) -> History | None:
         """Train, and give a History.
 
         x, y: arrays, tensors, lists or dicts of them; or x alone: a dataset, a sequence or a generator of batches

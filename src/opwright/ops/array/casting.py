@@ -5,24 +5,33 @@ Lives here: dtype changes.  Not here: quantisation.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from ...core import dtypes
 from ...core.dtypes import DType, as_dtype
 from ...core.errors import InvalidArgumentError
+from ...core.specs import TensorSpec
 from .. import dispatch, math, structural_arrays
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..indexed_slices import IndexedSlices
+from ..slots import Input, OperatorDefinition, Output
 from ..structural_shapes import bitcast_spec
+from ..tensor import Tensor
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from .. import signatures
+    from ..tensor import TensorLike
 
 _CASTABLE = tuple(d for d in dtypes.ALL if d is not dtypes.string)
 
 
 @operator
-class Cast:
+class Cast(OperatorDefinition):
     """Change the dtype.
 
     .. math:: y = (dtype) x
@@ -34,24 +43,28 @@ class Cast:
     y = Output(kind="as x")
     dtype = Attr(DType)
 
-    def on_rows(op, x) -> Any:
+    def on_rows(op, x: Any) -> Any:
         return cast(x, op.dtype)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         if op.dtype not in _CASTABLE:
             raise InvalidArgumentError(what=f"Cast {op.x.spec.dtype.name} to {op.dtype.name} is not supported")
         return op.x.spec.with_dtype(op.dtype)
 
-    def compute(op, x) -> Any:
+    def compute(op, x: Any) -> Any:
         if x.dtype.kind == "c" and not op.dtype.is_complex and not op.dtype.is_bool:
             x = x.real
         return x.astype(op.dtype.np)
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> Tensor | None:
         source = op.x.dtype
         return Cast(dy, dtype=source) if source.is_floating or source.is_complex else None
 
 
+@overload
+def cast(x: IndexedSlices, dtype: Any, name: str | None = None) -> IndexedSlices: ...
+@overload
+def cast(x: TensorLike | npt.ArrayLike, dtype: Any, name: str | None = None) -> Tensor: ...
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
     """`x` as `dtype`; itself where it already is. Sparse rows stay sparse. See Cast."""
     wanted = as_dtype(dtype)
@@ -87,13 +100,13 @@ def _int(number: Any) -> int:
     return int(number) if isinstance(number, np.integer) or number.dtype.kind in "iu" else int(float(number))
 
 
-def _saturated_parts(x: Any, wanted: DType, name: str | None) -> Any:
+def _saturated_parts(x: Any, wanted: DType, name: str | None) -> Tensor:
     part = wanted.real_dtype
     return math.complex(saturate_cast(math.real(x), part), saturate_cast(math.imag(x), part), name=name)
 
 
 @operator
-class Bitcast:
+class Bitcast(OperatorDefinition):
     """The same bits read as another dtype.
 
     .. math:: y = bits^{-1}_{type}(bits(x))
@@ -110,8 +123,8 @@ class Bitcast:
     def infer(op) -> Any:
         return bitcast_spec(op.input.spec, op.type)
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> Any:
         return structural_arrays.bitcast(input, op.type.np)
 
 
-bitcast = Bitcast.as_function("bitcast")
+bitcast: signatures.Bitcast = Bitcast.as_function("bitcast")

@@ -6,7 +6,7 @@ Not here: changing a shape (shaping.py), assertions on values (debugging).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,13 +16,19 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape, as_shape, broadcast
 from .. import array, dispatch, like_device
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..inference import shape_from
+from ..slots import Input, OperatorDefinition, Output
 from .shaping import dims_tensor, identity, shape_op
+
+if TYPE_CHECKING:
+    from ...core.specs import TensorSpec
+    from .. import signatures
+    from ..tensor import Tensor
 
 
 @operator
-class EnsureShape:
+class EnsureShape(OperatorDefinition):
     """The tensor itself, if it has the shape, of which parts may be unknown.
 
     .. math:: output = x
@@ -35,18 +41,18 @@ class EnsureShape:
     shape = Attr(TensorShape)
     inplace = {"output": "x"}
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         found = op.x.spec.shape
         if not found.is_compatible_with(op.shape):
             raise _mismatch(found, op.shape)
         return op.x.spec.with_shape(found.merge_with(op.shape))
 
-    def compute(op, x) -> Any:
+    def compute(op, x: Any) -> Any:
         if not op.shape.is_compatible_with(np.shape(x)):
             raise _mismatch(np.shape(x), op.shape)
         return x
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Any:
         return doutput
 
 
@@ -54,11 +60,11 @@ def _mismatch(found: Any, wanted: Any) -> InvalidArgumentError:
     return InvalidArgumentError(what=f"Shape of tensor {found} is not compatible with expected shape {wanted}")
 
 
-ensure_shape = EnsureShape.as_function("ensure_shape")
+ensure_shape: signatures.EnsureShape = EnsureShape.as_function("ensure_shape")
 
 
 @operator
-class BroadcastArgs:
+class BroadcastArgs(OperatorDefinition):
     """The shape that two shapes broadcast to.
 
     .. math:: r_i = \\max(s0_i, s1_i)
@@ -73,17 +79,17 @@ class BroadcastArgs:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         ranks = [op.s0.spec.shape.with_rank(1)[0], op.s1.spec.shape.with_rank(1)[0]]
         broadcast(shape_from(op.s0), shape_from(op.s1))
         return op.s0.spec.with_shape([None if None in ranks else max(ranks)])
 
-    def compute(op, s0, s1) -> Any:
+    def compute(op, s0: Any, s1: Any) -> Any:
         both = broadcast(TensorShape(s0.tolist()), TensorShape(s1.tolist()))
         return like_device.array(s0, np.array(tuple(both), s0.dtype))
 
 
-def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Any:
+def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
     """See BroadcastArgs. shape_x, shape_y: sizes or integer tensors."""
     x, y = (
         dims_tensor(list(s)) if isinstance(s, (list, tuple, TensorShape)) else dispatch.to_tensor(s)
@@ -107,7 +113,7 @@ def identity_n(input: Any, name: str | None = None) -> list[Any]:
     return [identity(x, name=name) for x in input]
 
 
-def guarantee_const(input: Any, name: str | None = None) -> Any:
+def guarantee_const(input: Any, name: str | None = None) -> Tensor:
     """The tensor itself; kept for programs that promise that it never changes."""
     return identity(input, name=name)
 

@@ -7,7 +7,7 @@ Not here: `ow.constant`, which makes tensors of Python values (eager/tensor.py),
 from __future__ import annotations
 
 from operator import index as as_integer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,14 +20,19 @@ from .. import array, debugging, dispatch, like_device, lod_rules, registry, str
 from .. import math as math_ops
 from ..arguments import natural_dtype
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..inference import axis_in, is_static, number_of_steps, shape_from, static_int
+from ..slots import Input, OperatorDefinition, Output
 from ..strategies import Strategies, Strategy
 from .shaping import dims_tensor
 
+if TYPE_CHECKING:
+    from .. import signatures
+    from ..tensor import Tensor
+
 
 @operator
-class Const:
+class Const(OperatorDefinition):
     """A constant.
 
     .. math:: output = value
@@ -36,15 +41,15 @@ class Const:
     output = Output()
     value = Attr(np.ndarray)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return TensorSpec(op.value.shape, of_numpy(op.value.dtype))
 
-    def compute(op) -> Any:
+    def compute(op) -> np.ndarray:
         return op.value
 
 
 @operator
-class Fill:
+class Fill(OperatorDefinition):
     """A tensor of shape `dims` filled with one value.
 
     .. math:: output_i = value
@@ -58,20 +63,20 @@ class Fill:
     output = Output(like="value")
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         constant = op.dims.constant
         if constant is not None and (constant < 0).any():
             raise InvalidArgumentError(what="dims has a negative size", found=constant.tolist(), wanted="sizes >= 0")
         return TensorSpec(shape_from(op.dims), op.value.spec.dtype)
 
-    def compute(op, dims, value) -> Any:
+    def compute(op, dims: Any, value: Any) -> np.ndarray:
         return like_device.full(value, tuple(dims.tolist()), value, value.dtype)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[None, Any]:
         return None, math_ops.reduce_sum(doutput)
 
 
-fill = Fill.as_function("fill")
+fill: signatures.Fill = Fill.as_function("fill")
 
 
 def _static(shape: Any) -> tuple[int, ...] | None:
@@ -98,7 +103,7 @@ def _static(shape: Any) -> tuple[int, ...] | None:
     return tuple(sizes)
 
 
-def _filled(shape: Any, value: Any, dtype: DType, name: str | None) -> Any:
+def _filled(shape: Any, value: Any, dtype: DType, name: str | None) -> Tensor:
     sizes = _static(shape)
     if sizes is None:
         return Fill(shape, dispatch.to_tensor(np.asarray(value, dtype.np), dtype), name=name)
@@ -108,22 +113,23 @@ def _filled(shape: Any, value: Any, dtype: DType, name: str | None) -> Any:
     return dispatch.to_tensor(array, dtype, name)
 
 
-def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Any:
+def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
     """A tensor of zeros (empty strings, False). shape: sizes, a TensorShape or an integer tensor."""
     dtype = as_dtype(dtype)
     return _filled(shape, b"" if dtype is dtypes.string else 0, dtype, name)
 
 
-def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Any:
+def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
     """A tensor of ones (True). shape: sizes, a TensorShape or an integer tensor."""
     return _filled(shape, 1, as_dtype(dtype), name)
 
 
-def _like(value: Any, number: Any, dtype: Any, name: str | None) -> Any:
+def _like(value: Any, number: Any, dtype: Any, name: str | None) -> Tensor:
     tensor = value if hasattr(value, "spec") or hasattr(value, "read_array") else dispatch.to_tensor(value)
     dtype = tensor.dtype if dtype is None else as_dtype(dtype)
     if dtype is dtypes.variant and number == 0:
-        return registry.get("ListZerosLike")(tensor, name=name)
+        zeros: Tensor = registry.get("ListZerosLike")(tensor, name=name)
+        return zeros
     if dtype is dtypes.string:
         number = b""
     if tensor.shape.is_fully_defined():
@@ -131,18 +137,18 @@ def _like(value: Any, number: Any, dtype: Any, name: str | None) -> Any:
     return _filled(array.shape_op(tensor), number, dtype, name)
 
 
-def zeros_like(input: Any, dtype: Any = None, name: str | None = None) -> Any:
+def zeros_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     """Zeros in the shape, and unless `dtype` is given the dtype, of `input`."""
     return _like(input, 0, dtype, name)
 
 
-def ones_like(input: Any, dtype: Any = None, name: str | None = None) -> Any:
+def ones_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     """Ones in the shape, and unless `dtype` is given the dtype, of `input`."""
     return _like(input, 1, dtype, name)
 
 
 @operator
-class Range:
+class Range(OperatorDefinition):
     """Numbers from start, up to but without limit, in steps of delta.
 
     .. math:: output_i = start + i \\cdot delta, \\quad 0 \\le i < \\lceil (limit - start) / delta \\rceil
@@ -158,13 +164,14 @@ class Range:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         bounds = [op.start.constant, op.limit.constant, op.delta.constant]
-        if any(b is None for b in bounds):
+        known = [b[()] for b in bounds if b is not None]
+        if len(known) < len(bounds):
             return TensorSpec([None], op.start.spec.dtype)
-        return TensorSpec([_range_length(*(b[()] for b in bounds))], op.start.spec.dtype)
+        return TensorSpec([_range_length(*known)], op.start.spec.dtype)
 
-    def compute(op, start, limit, delta) -> Any:
+    def compute(op, start: Any, limit: Any, delta: Any) -> Any:
         n = _range_length(*(np.array(x.item(), x.dtype)[()] for x in (start, limit, delta)))
         return (start + like_device.arange(start, n).astype(start.dtype) * delta).astype(start.dtype)
 
@@ -183,7 +190,7 @@ def _range_length(start: Any, limit: Any, delta: Any) -> int:
     return count
 
 
-def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = "range") -> Any:
+def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = "range") -> Tensor:
     """`range(limit)` or `range(start, limit, delta)`: see Range. dtype: by default the widest of the arguments'."""
     if limit is None:
         start, limit = 0, start
@@ -205,7 +212,7 @@ def _cast_to(value: Any, dtype: DType) -> Any:
 
 
 @operator
-class LinSpace:
+class LinSpace(OperatorDefinition):
     """num evenly spaced numbers from start to stop, both included.
 
     .. math:: output_i = start + i \\frac{stop - start}{num - 1}
@@ -219,17 +226,17 @@ class LinSpace:
     num = Attr(int)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         if op.num < 1:
             raise InvalidArgumentError(what="Requires num > 0", found=op.num)
         return TensorSpec([op.num], op.start.spec.dtype)
 
-    def compute(op, start, stop) -> Any:
+    def compute(op, start: Any, stop: Any) -> Any:
         weight = like_device.arange(start, op.num, np.float64) / max(op.num - 1, 1)
         low, high = start.astype(np.float64), stop.astype(np.float64)  # stop - start may overflow, these do not
         return (low * (1.0 - weight) + high * weight).astype(start.dtype)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, Any]:
         weight = np.linspace(0.0, 1.0, op.num).astype(op.start.dtype.np)
         return math_ops.reduce_sum(doutput * (1.0 - weight)), math_ops.reduce_sum(doutput * weight)
 
@@ -248,7 +255,7 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     if start.shape.rank == stop.shape.rank == 0:
         return LinSpace(start, stop, num=num, name=name)
     start, stop = array.expand_dims(start, axis), array.expand_dims(stop, axis)
-    part = np.linspace(0.0, 1.0, num).astype(start.dtype.np)
+    part: Any = np.linspace(0.0, 1.0, num).astype(start.dtype.np)
     if axis != -1:
         at = axis_in(axis, _known_rank(start))
         part = array.reshape(part, [num if i == at else 1 for i, _ in enumerate(start.shape)])
@@ -261,7 +268,7 @@ def _known_rank(x: Any) -> int:
     return int(x.shape.rank)
 
 
-def _spaced(start: Any, stop: Any, num: Any, axis: int, name: str | None) -> Any:
+def _spaced(start: Any, stop: Any, num: Any, axis: int, name: str | None) -> Tensor:
     """`linspace` of as many numbers as a tensor says."""
     num = array.reshape(array.cast(num, dtypes.int32), [])
     debugging.Assert(num > 0, ["linspace: Requires num > 0, got", num])
@@ -278,7 +285,7 @@ def _spaced(start: Any, stop: Any, num: Any, axis: int, name: str | None) -> Any
 
 
 @operator
-class OneHot:
+class OneHot(OperatorDefinition):
     """on_value at the index, off_value elsewhere; a new dimension of size depth at `axis`.
 
     .. math:: output[..., j, ...] = on\\_value \\text{ if } indices[...] = j \\text{ else } off\\_value
@@ -294,7 +301,7 @@ class OneHot:
     axis = Attr(int, default=-1)
     lod = lod_rules.added_axis("axis", "indices")
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         shape, dtype = op.indices.spec.shape, op.on_value.spec.dtype
         if shape.rank is None:
             return TensorSpec(UNKNOWN, dtype)
@@ -304,7 +311,7 @@ class OneHot:
         at = axis_in(op.axis, shape.rank + 1)
         return TensorSpec([*shape[:at], None if depth is None else int(depth), *shape[at:]], dtype)
 
-    def compute(op, indices, depth, on_value, off_value) -> Any:
+    def compute(op, indices: Any, depth: Any, on_value: Any, off_value: Any) -> Any:
         return ONE_HOT(op, np.asarray(indices) if like_device.on_host(indices) else indices, depth, on_value, off_value)
 
     gradient = None
@@ -314,7 +321,7 @@ def _compared(op: Any, indices: np.ndarray, depth: Any, on_value: Any, off_value
     return structural_arrays.one_hot(indices, int(depth), on_value, off_value, op.axis).astype(on_value.dtype)
 
 
-def _set_ones(op: Any, indices: np.ndarray, depth: Any, on_value: Any, off_value: Any) -> Any:
+def _set_ones(op: Any, indices: np.ndarray, depth: Any, on_value: Any, off_value: Any) -> np.ndarray:
     """off_value everywhere, then on_value where the indices say: one write a row where comparing costs one each."""
     at, n = indices.reshape(-1), int(depth)
     out = np.full((at.size, n), off_value, on_value.dtype)
@@ -348,7 +355,7 @@ def one_hot(
     axis: Any = None,
     dtype: Any = None,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """See OneHot. on_value and off_value default to 1 and 0, dtype to theirs, else float32.
 
     raises TypeError where dtype, on_value and off_value differ in dtype
@@ -365,7 +372,7 @@ def one_hot(
     return OneHot(indices, depth, on, off, axis=-1 if axis is None else axis, name=name)
 
 
-def _hinted(value: Any, dtype: DType | None) -> Any:
+def _hinted(value: Any, dtype: DType | None) -> Tensor:
     """A value as a tensor: of `dtype` where it can be had without losing its kind, else of its own."""
     if dtype is not None and not hasattr(value, "dtype"):
         try:

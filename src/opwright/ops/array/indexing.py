@@ -6,7 +6,7 @@ Lives here: Gather, GatherGrad, GatherNd, UnravelIndex.  Not here: the way back 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,15 +17,21 @@ from ...core.shapes import UNKNOWN, TensorShape
 from .. import array, dispatch, like_device, lod_rules, registry
 from .. import math as math_ops
 from ..attributes import Attr, at_least
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..indexed_slices import IndexedSlices
 from ..inference import axis_in, is_static, shape_from, static_int
+from ..slots import Input, OperatorDefinition, Output
 from ..structural_arrays import batch_key, gathered
 from .constants import range as range_
 from .joining import concat
 from .row_arrays import combine
 from .shaping import broadcast_to, expand_dims, reshape, shape_op, size
 from .slicing import getitem
+
+if TYPE_CHECKING:
+    from ...core.specs import TensorSpec
+    from .. import signatures
+    from ..tensor import Tensor
 
 
 def check_indices(indices: np.ndarray, limit: int) -> None:
@@ -56,7 +62,7 @@ def _same_batch(params: TensorShape, indices: TensorShape, batch_dims: int) -> l
 
 
 @operator
-class Gather:
+class Gather(OperatorDefinition):
     """The slices of `params` along `axis` that `indices` names; the first batch_dims dimensions go side by side.
 
     .. math:: output[b, p, i, q] = params[b, p, indices[b, i], q]
@@ -74,7 +80,7 @@ class Gather:
     no_need_buffer = ("params",)
     lod = lod_rules.gather
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         spec, indices = op.params.spec, op.indices.spec.shape
         if spec.shape.rank is None or indices.rank is None:
             return spec.with_shape(UNKNOWN)
@@ -87,7 +93,7 @@ class Gather:
         merged = _same_batch(spec.shape, indices, batch)
         return spec.with_shape([*merged, *spec.shape[batch:axis], *indices[batch:], *spec.shape[axis + 1 :]])
 
-    def compute(op, params, indices) -> Any:
+    def compute(op, params: Any, indices: Any) -> Any:
         if indices.ndim == 0 and not op.batch_dims:
             i, axis = int(indices), op.axis % params.ndim
             if 0 <= i < params.shape[axis]:  # as loops take rows: ten times faster so
@@ -95,7 +101,7 @@ class Gather:
         check_indices(indices, params.shape[op.axis])
         return gathered(params, indices, op.axis % params.ndim, _batch(op.batch_dims, indices.ndim))
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[IndexedSlices, None] | tuple[Tensor, None]:
         if op.batch_dims == 0 and (op.axis == 0 or (op.axis == -1 and op.params.shape.rank == 1)):
             return sparse_rows(shape_op(op.params), op.params.shape, op.indices, doutput), None
         return GatherGrad(doutput, op.indices, shape_op(op.params), op.axis, op.batch_dims), None
@@ -129,7 +135,7 @@ def gather(
     axis: Any = None,
     batch_dims: Any = 0,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """See Gather. axis: by default batch_dims. validate_indices: ignored; indices are always checked."""
     batch_dims = static_int(batch_dims, "batch_dims")
     if axis is None:
@@ -145,7 +151,7 @@ def gather(
 
 
 @operator
-class GatherGrad:
+class GatherGrad(OperatorDefinition):
     """Zeros of shape `shape`, to which dy is added where Gather would read: the dense gradient of Gather.
 
     .. math:: output[b, p, j, q] = \\sum_{i: indices[b, i] = j} dy[b, p, i, q]
@@ -159,10 +165,10 @@ class GatherGrad:
     batch_dims = Attr(int, default=0)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return op.dy.spec.with_shape(shape_from(op.shape))
 
-    def compute(op, dy, indices, shape) -> Any:
+    def compute(op, dy: Any, indices: Any, shape: Any) -> np.ndarray:
         dx = like_device.zeros(dy, tuple(shape.tolist()), dy.dtype)
         batch, axis = _batch(op.batch_dims, indices.ndim), op.axis % dx.ndim
         check_indices(indices, dx.shape[axis])
@@ -174,12 +180,12 @@ class GatherGrad:
         np.add.at(np.moveaxis(dx, axis, batch), key, np.moveaxis(dy, tuple(range(batch, axis)), tuple(middle)))
         return dx
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Tensor, None, None]:
         return Gather(doutput, op.indices, op.axis, op.batch_dims), None, None
 
 
 @operator
-class GatherNd:
+class GatherNd(OperatorDefinition):
     """Elements or slices of `params` by index vectors in the last dimension of `indices`.
 
     .. math:: output[b, i, q] = params[b, indices[b, i, 0], ..., indices[b, i, K-1], q]
@@ -196,7 +202,7 @@ class GatherNd:
     views = {"output": "params"}
     lod = "as indices"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         spec, indices, batch = op.params.spec, op.indices.spec.shape, op.batch_dims
         if indices.rank is None or spec.shape.rank is None:
             return spec.with_shape(UNKNOWN)
@@ -215,7 +221,7 @@ class GatherNd:
             )
         return spec.with_shape([*merged, *indices[batch:-1], *spec.shape[batch + depth :]])
 
-    def compute(op, params, indices) -> Any:
+    def compute(op, params: Any, indices: Any) -> Any:
         batch, depth = op.batch_dims, indices.shape[-1]
         check_vectors(indices, params.shape[batch:], "params of shape")
         if depth == 0:
@@ -224,7 +230,7 @@ class GatherNd:
         grid = batch_key(indices[..., 0], batch)
         return params[(*grid, *(indices[..., k] for k in range(depth)))]
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[IndexedSlices, None] | tuple[Any, None]:
         if not op.batch_dims and op.indices.shape.rank == 2 and op.indices.shape[-1] == 1:
             return sparse_rows(shape_op(op.params), op.params.shape, reshape(op.indices, [-1]), doutput), None
         if not op.batch_dims:
@@ -232,7 +238,7 @@ class GatherNd:
         return _scatter_batches(op.params, op.indices, doutput, op.batch_dims), None
 
 
-def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None = None) -> Any:
+def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None = None) -> Tensor:
     """See GatherNd."""
     return GatherNd(params, wide_index(indices), batch_dims=batch_dims, name=name)
 
@@ -253,7 +259,7 @@ def check_vectors(indices: np.ndarray, sizes: tuple[int, ...], what: str) -> Non
         )
 
 
-def _scatter_batches(params: Any, indices: Any, dy: Any, batch_dims: int) -> Any:
+def _scatter_batches(params: Any, indices: Any, dy: Any, batch_dims: int) -> Tensor:
     """The gradient of GatherNd with batches: all batch dimensions made one, whose number joins each index vector."""
     dtype = indices.dtype
     shape, index_shape = shape_op(params, dtype), shape_op(indices, dtype)
@@ -274,12 +280,12 @@ def _scatter_batches(params: Any, indices: Any, dy: Any, batch_dims: int) -> Any
     return reshape(array.scatter_nd(concat([number, flat], 2), updates, concat([batches, tail], 0)), shape)
 
 
-def _product(sizes: Any) -> Any:
+def _product(sizes: Any) -> Tensor:
     return reshape(math_ops.reduce_prod(sizes), [1])
 
 
 @operator
-class UnravelIndex:
+class UnravelIndex(OperatorDefinition):
     """The coordinates, in an array of shape `dims`, of places counted through it row by row.
 
     .. math:: indices_j = \\sum_i output_{ij} \\prod_{k>i} dims_k
@@ -293,12 +299,12 @@ class UnravelIndex:
     output = Output(like="indices")
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         indices, dims = op.indices.spec, op.dims.spec.shape
         rank = dims[0] if dims.rank == 1 else None
         return indices.with_shape(UNKNOWN if indices.shape.rank is None else [rank, *indices.shape])
 
-    def compute(op, indices, dims) -> Any:
+    def compute(op, indices: Any, dims: Any) -> Any:
         if (dims < 1).any():
             raise InvalidArgumentError(what="dims has a size below 1", found=dims.tolist(), wanted="sizes >= 1")
         check_indices(indices, math.prod(dims.tolist()))
@@ -308,4 +314,4 @@ class UnravelIndex:
         return like_device.array(indices, np.array(places, indices.dtype).reshape(dims.size, *indices.shape))
 
 
-unravel_index = UnravelIndex.as_function("unravel_index")
+unravel_index: signatures.UnravelIndex = UnravelIndex.as_function("unravel_index")

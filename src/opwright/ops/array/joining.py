@@ -6,7 +6,7 @@ Not here: the way back (splitting.py), batches made of blocks (spaces.py).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,13 +17,18 @@ from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from .. import array, dispatch, lod_rules, math
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..inference import axis_in, elements_of, is_static, shape_from, static_int
 from ..kernels import KernelKey
+from ..slots import Input, OperatorDefinition, Output
 from ..strategies import Strategies, Strategy
 from ..tensor import TensorLike
 from .casting import cast
 from .shaping import dims_tensor, expand_dims, reshape, shape_op
+
+if TYPE_CHECKING:
+    from .. import signatures
+    from ..tensor import Tensor
 
 
 def _common_dims(values: Any, free: int | None, name: str) -> list[int | None] | None:
@@ -60,7 +65,7 @@ def _common_dims(values: Any, free: int | None, name: str) -> list[int | None] |
 
 
 @operator
-class Concat:
+class Concat(OperatorDefinition):
     """Tensors one after another along an existing dimension.
 
     .. math:: output[..., o_k + j, ...] = values_k[..., j, ...], \\quad o_k = \\sum_{l<k} n_l
@@ -75,10 +80,10 @@ class Concat:
     no_need_buffer = ("values",)
     lod = lod_rules.concat
 
-    def expected_kernel_key(op, place) -> Any:
+    def expected_kernel_key(op, place: Any) -> KernelKey:
         return KernelKey(place, op.dtype_of("values", skip_empty=True))  # those not filled yet add nothing
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         if not op.values:
             raise InvalidArgumentError(what="no tensors to concatenate", wanted="at least one")
         dtype = op.values[0].spec.dtype
@@ -96,10 +101,10 @@ class Concat:
         dims[axis] = None if None in sizes else sum(n for n in sizes if n)
         return TensorSpec(dims, dtype)
 
-    def compute(op, values) -> Any:
+    def compute(op, values: Any) -> Any:
         return CONCAT(op, values)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> list[Any] | list[Tensor]:
         if len(op.values) == 1:
             return [doutput]
         sizes = [v.shape[op.axis] if v.shape.rank is not None else None for v in op.values]
@@ -121,7 +126,7 @@ def _are_columns(op: Any, values: Any) -> bool:
     )
 
 
-def _concat_columns(op: Any, values: Any) -> Any:
+def _concat_columns(op: Any, values: Any) -> np.ndarray:
     """As rows one after the other, then turned: writes whole lines of memory, where columns write single numbers."""
     return np.ascontiguousarray(np.concatenate([v.T for v in values]).T)
 
@@ -140,10 +145,11 @@ CONCAT = Strategies(
 )
 
 
-def concat(values: Any, axis: Any, name: str | None = "concat") -> Any:
+def concat(values: Any, axis: Any, name: str | None = "concat") -> Tensor:
     """See Concat. values: a list, or one tensor, which is given back."""
     if hasattr(values, "concatenated"):  # a list that grows in a graph
-        return values.concatenated(static_int(axis, "axis"))
+        joined: Tensor = values.concatenated(static_int(axis, "axis"))
+        return joined
     if not isinstance(values, (list, tuple)):
         values = [values]
     if not is_static(axis):
@@ -152,7 +158,7 @@ def concat(values: Any, axis: Any, name: str | None = "concat") -> Any:
 
 
 @operator
-class Pack:
+class Pack(OperatorDefinition):
     """Tensors of one shape side by side along a new dimension.
 
     .. math:: output[..., k, ...] = values_k[...]
@@ -166,7 +172,7 @@ class Pack:
     no_need_buffer = ("values",)
     lod = lod_rules.added_axis("axis", "values")
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         if not op.values:
             raise InvalidArgumentError(what="no tensors to stack", wanted="at least one")
         dims = _common_dims(op.values, None, "values")
@@ -175,7 +181,7 @@ class Pack:
         dims.insert(axis_in(op.axis, len(dims) + 1), len(op.values))
         return TensorSpec(dims, op.values[0].spec.dtype)
 
-    def compute(op, values) -> Any:
+    def compute(op, values: Any) -> np.ndarray:
         if isinstance(values[0], np.generic):  # most are the numbers of a shape or an index
             try:
                 return np.array(values, values[0].dtype)
@@ -183,16 +189,17 @@ class Pack:
                 pass  # of several shapes
         return np.stack(values, op.axis)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> list[Tensor]:
         return array.unstack(doutput, len(op.values), op.axis)
 
 
-def stack(values: Any, axis: Any = 0, name: str | None = "stack") -> Any:
+def stack(values: Any, axis: Any = 0, name: str | None = "stack") -> Tensor:
     """See Pack. values: a list, or one tensor, of which the slices along its first dimension are stacked."""
     if isinstance(values, TensorLike):
         values = array.unstack(values)
     elif hasattr(values, "stacked"):  # a list that grows in a graph
-        return values.stacked(static_int(axis, "axis"))
+        stacked: Tensor = values.stacked(static_int(axis, "axis"))
+        return stacked
     return Pack(values, axis=static_int(axis, "axis"), name=name)
 
 
@@ -200,7 +207,7 @@ parallel_stack = stack
 
 
 @operator
-class Tile:
+class Tile(OperatorDefinition):
     """The tensor repeated as a whole along each dimension.
 
     .. math:: output[i_0, ..., i_n] = input[i_0 \\bmod d_0, ..., i_n \\bmod d_n]
@@ -214,7 +221,7 @@ class Tile:
     no_need_buffer = ("input",)
     lod = lod_rules.first_of("multiples", "input", lambda times: times == 1)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         spec, multiples = op.input.spec, elements_of(op.multiples)
         if multiples is None:
             return spec.with_shape([None] * spec.shape.rank if spec.shape.rank is not None else UNKNOWN)
@@ -231,18 +238,18 @@ class Tile:
             )
         return spec.with_shape([None if d is None or m is None else d * m for d, m in zip(spec.shape, multiples)])
 
-    def compute(op, input, multiples) -> Any:
+    def compute(op, input: Any, multiples: Any) -> Any:
         return np.tile(input, tuple(multiples.tolist())) if multiples.size else input
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Tensor, None]:
         return TileGrad(doutput, op.multiples, shape_op(op.input)), None
 
 
-tile = Tile.as_function("tile")
+tile: signatures.Tile = Tile.as_function("tile")
 
 
 @operator
-class TileGrad:
+class TileGrad(OperatorDefinition):
     """What tiling repeated, added up: the gradient of Tile.
 
     .. math:: output[j] = \\sum_{i \\bmod shape = j} input[i]
@@ -257,21 +264,21 @@ class TileGrad:
     output = Output(like="input")
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         spec, shape, multiples = op.input.spec, shape_from(op.shape), elements_of(op.multiples)
         if spec.shape.dims is not None and shape.dims is not None and multiples is not None:
-            tiled = [None if None in (d, m) else d * m for d, m in zip(shape, multiples)]
+            tiled = [None if d is None or m is None else d * m for d, m in zip(shape, multiples)]
             if not (len(multiples) == shape.rank and spec.shape.is_compatible_with(tiled)):
                 raise InvalidArgumentError(
                     what=f"{shape} tiled by {multiples} does not give the input", found=spec.short()
                 )
         return spec.with_shape(shape)
 
-    def compute(op, input, multiples, shape) -> Any:
+    def compute(op, input: Any, multiples: Any, shape: Any) -> Any:
         parts = [n for m, d in zip(multiples.tolist(), shape.tolist()) for n in (m, d)]
         return input.reshape(parts).sum(tuple(range(0, len(parts), 2)), dtype=input.dtype)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Tensor, None, None]:
         return tile(doutput, op.multiples), None, None
 
 
@@ -321,7 +328,7 @@ def _repeat_rows(data: Any, repeats: Any, axis: int, name: str | None) -> Any:
     return _gather_repeated(data, array.broadcast_to(repeats, [n]), axis, name)
 
 
-def _repeat_all(data: Any, times: Any, axis: int, name: str | None) -> Any:
+def _repeat_all(data: Any, times: Any, axis: int, name: str | None) -> Tensor:
     sizes = [array.getitem(shape_op(data), i) if d is None else d for i, d in enumerate(data.shape)]
     sizes[axis] = sizes[axis] * (cast(times, dtypes.int32) if times.constant is None else int(times.constant))
     multiples = [1] * (data.shape.rank + 1)

@@ -5,7 +5,8 @@ Lives here: Transpose, Reverse, Roll, ReverseSequence.  Not here: batches and bl
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,11 +14,16 @@ from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from .. import array, dispatch, lod_rules, math
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..inference import axes_in, axis_in, elements_of, is_static, static_axes, static_int
+from ..slots import Input, OperatorDefinition, Output
 from ..structural_arrays import check_lengths, reversed_sequences
 from .casting import cast
 from .shaping import dims_tensor, reshape
+
+if TYPE_CHECKING:
+    from ...core.specs import TensorSpec
+    from ..tensor import Tensor
 
 
 def _permutation(perm: tuple[int, ...], rank: int) -> tuple[int, ...]:
@@ -29,7 +35,7 @@ def _permutation(perm: tuple[int, ...], rank: int) -> tuple[int, ...]:
 
 
 @operator
-class Transpose:
+class Transpose(OperatorDefinition):
     """The dimensions in another order; without perm reversed.
 
     .. math:: output[i_{perm_0}, ..., i_{perm_n}] = a[i_0, ..., i_n]
@@ -43,25 +49,25 @@ class Transpose:
     views = {"output": "a"}
     lod = lod_rules.transpose
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         spec = op.a.spec
         if spec.shape.rank is None:
             return spec if op.perm is None else spec.with_shape([None] * len(op.perm))
         if op.perm is None:
-            return spec.with_shape(spec.shape.dims[::-1])
+            return spec.with_shape(spec.shape[::-1])
         return spec.with_shape([spec.shape[p] for p in _permutation(op.perm, spec.shape.rank)])
 
-    def compute(op, a) -> Any:
+    def compute(op, a: Any) -> np.ndarray:
         return np.transpose(a, op.perm)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Tensor:
         if op.perm is None:
             return Transpose(doutput)
         return Transpose(doutput, perm=np.argsort(_permutation(op.perm, len(op.perm))).tolist())
 
 
 @operator
-class Permute:
+class Permute(OperatorDefinition):
     """The dimensions in an order that is computed: Transpose with the permutation as an input.
 
     .. math:: output[i_{perm_0}, ..., i_{perm_n}] = a[i_0, ..., i_n]
@@ -77,7 +83,7 @@ class Permute:
     views = {"output": "a"}
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         spec, perm = op.a.spec, elements_of(op.perm)
         rank = spec.shape.rank
         if rank is None:
@@ -93,28 +99,28 @@ class Permute:
             return spec.with_shape([None if p is None or not -rank <= p < rank else spec.shape[p] for p in perm])
         return spec.with_shape([spec.shape[p] for p in _permutation(tuple(known), rank)])
 
-    def compute(op, a, perm) -> Any:
+    def compute(op, a: Any, perm: Any) -> np.ndarray:
         return np.transpose(a, _permutation(tuple(perm.tolist()), a.ndim))
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Tensor, None]:
         n = array.rank(op.a)
         perm = cast(op.perm, n.dtype)
         return Permute(doutput, math.invert_permutation(perm + cast(perm < 0, n.dtype) * n)), None
 
 
-def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str = "transpose") -> Any:
+def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str = "transpose") -> Tensor:
     """See Transpose; Permute where perm is known only when the graph runs. conjugate: also the complex conjugate."""
     if is_static(perm):
-        moved: Any = Transpose(a, perm=static_axes(perm, "perm"), name=name)
+        moved = Transpose(a, perm=static_axes(perm, "perm"), name=name)
     else:
         moved = Permute(a, dims_tensor(list(perm)) if isinstance(perm, (list, tuple)) else perm, name=name)
     if conjugate and moved.dtype.is_complex:
-        return math.conj(moved)
+        moved = math.conj(moved)
     return moved
 
 
 @operator
-class Reverse:
+class Reverse(OperatorDefinition):
     """The order of elements along some dimensions turned round.
 
     .. math:: output[..., i, ...] = tensor[..., d - 1 - i, ...]
@@ -128,15 +134,15 @@ class Reverse:
     views = {"output": "tensor"}
     lod = lod_rules.along("axis", "tensor")
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         if op.tensor.spec.shape.rank is not None:
             axes_in(op.axis, op.tensor.spec.shape.rank)
         return op.tensor.spec
 
-    def compute(op, tensor) -> Any:
+    def compute(op, tensor: Any) -> Any:
         return np.flip(tensor, op.axis)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Tensor:
         return Reverse(doutput, axis=op.axis)
 
 
@@ -148,7 +154,7 @@ def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
 
 
 @operator
-class Roll:
+class Roll(OperatorDefinition):
     """Elements shifted along dimensions; what leaves at one end comes in at the other.
 
     .. math:: output[..., (i + shift) \\bmod d, ...] = input[..., i, ...]
@@ -162,7 +168,7 @@ class Roll:
     axis = Attr([int])
     lod = lod_rules.along("axis", "input")
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         shape, shifts = op.input.spec.shape, op.shift.spec.shape
         if shifts.rank is not None and shifts[0] not in (None, len(op.axis)):
             raise InvalidArgumentError(
@@ -175,14 +181,18 @@ class Roll:
                 axis_in(axis, shape.rank)
         return op.input.spec
 
-    def compute(op, input, shift) -> Any:
+    def compute(op, input: Any, shift: Any) -> Any:
         return np.roll(input, tuple(shift.tolist()), op.axis)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Tensor, None]:
         return Roll(doutput, -op.shift, axis=op.axis), None
 
 
-def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Any:
+def _roll_first(shift: Any, x: Any) -> Tensor:
+    return Roll(x, shift, axis=(0,))
+
+
+def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
     """See Roll. shift and axis: numbers, or as many of the one as of the other."""
     shift = reshape(dispatch.to_tensor(shift), [-1])
     if not is_static(axis):
@@ -190,7 +200,7 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Any:
     return Roll(input, shift, axis=static_axes(axis) or (), name=name)
 
 
-def _rolled(x: Any, shift: Any, axis: Any, name: str | None) -> Any:
+def _rolled(x: Any, shift: Any, axis: Any, name: str | None) -> Tensor:
     """Roll along axes known when the graph runs, one after another, as an axis may occur several times."""
     axes = reshape(dims_tensor(list(axis)) if isinstance(axis, (list, tuple)) else axis, [-1])
     counts = {axes.shape[0], shift.shape[0]} - {None}
@@ -204,13 +214,13 @@ def _rolled(x: Any, shift: Any, axis: Any, name: str | None) -> Any:
             )
         raise TypeError(f"axis: the number of axes must be known while tracing; found {axis!r}")
     for i in range(counts.pop()):
-        part = array.getitem(shift, slice(i, i + 1))
-        x = array.run_time_axes.along(lambda x, part=part: Roll(x, part, axis=(0,)), x, array.getitem(axes, i))
+        roll = functools.partial(_roll_first, array.getitem(shift, slice(i, i + 1)))
+        x = array.run_time_axes.along(roll, x, array.getitem(axes, i))
     return array.identity(x, name=name)
 
 
 @operator
-class ReverseSequence:
+class ReverseSequence(OperatorDefinition):
     """Along seq_axis, the first seq_lengths[b] elements of each batch entry turned round, the rest left.
 
     .. math:: output[b, i] = input[b, n_b - 1 - i] \\text{ if } i < n_b \\text{ else } input[b, i]
@@ -226,7 +236,7 @@ class ReverseSequence:
     batch_axis = Attr(int, default=0)
     lod = lod_rules.along("seq_axis", "input")
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         shape, lengths = op.input.spec.shape, op.seq_lengths.spec.shape
         if shape.rank is None:
             return op.input.spec
@@ -239,17 +249,17 @@ class ReverseSequence:
             )
         return op.input.spec
 
-    def compute(op, input, seq_lengths) -> Any:
+    def compute(op, input: Any, seq_lengths: Any) -> Any:
         check_lengths(seq_lengths, input.shape[op.seq_axis])
         return reversed_sequences(input, seq_lengths, op.seq_axis, op.batch_axis)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Tensor, None]:
         return ReverseSequence(doutput, op.seq_lengths, op.seq_axis, op.batch_axis), None
 
 
 def reverse_sequence(
     input: Any, seq_lengths: Any, seq_axis: Any = None, batch_axis: Any = None, name: str | None = None
-) -> Any:
+) -> Tensor:
     """See ReverseSequence. seq_axis must be given; batch_axis is 0 by default."""
     if seq_axis is None:
         raise ValueError("reverse_sequence: seq_axis is missing")

@@ -5,7 +5,7 @@ Lives here: Pad, MirrorPad, MirrorPadGrad, `pad`.  Not here: padding of convolut
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,10 +15,14 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from .. import dispatch, like_device, lod_rules, math
 from ..attributes import Attr, one_of
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
 from ..structural_arrays import mirrored, mirrored_places, padded
 from .shaping import shape_op
 from .slicing import Slice, getitem
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 
 def _padded(op: Any, sign: int) -> Any:
@@ -60,7 +64,7 @@ def _check_paddings(op: Any, paddings: np.ndarray, dims: Any) -> None:
 
 
 @operator
-class Pad:
+class Pad(OperatorDefinition):
     """The tensor with a border of one value, by default zero.
 
     .. math:: output[i] = input[i - before] \\text{ inside, } constant\\_values \\text{ outside}
@@ -79,12 +83,12 @@ class Pad:
     def infer(op) -> Any:
         return _padded(op, 1)
 
-    def compute(op, input, paddings, constant_values) -> Any:
+    def compute(op, input: Any, paddings: Any, constant_values: Any) -> Any:
         _check_paddings(op, paddings, input.shape)
         fill = constant_values if constant_values is not None else b"" if input.dtype == object else 0
         return padded(input, paddings.tolist(), fill)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Any:
         dx = Slice(doutput, getitem(op.paddings, (slice(None), 0)), shape_op(op.input, op.paddings.dtype))
         if op.constant_values is None:
             return dx, None, None
@@ -92,7 +96,7 @@ class Pad:
 
 
 @operator
-class MirrorPad:
+class MirrorPad(OperatorDefinition):
     """The tensor with a border that mirrors what is inside: REFLECT without the edge itself, SYMMETRIC with it.
 
     .. math:: output[i] = input[|i - before|] \\text{ (REFLECT, before the front)}
@@ -114,16 +118,16 @@ class MirrorPad:
     def infer(op) -> Any:
         return _padded(op, 1)
 
-    def compute(op, input, paddings) -> Any:
+    def compute(op, input: Any, paddings: Any) -> Any:
         _check_paddings(op, paddings, input.shape)
         return mirrored(input, paddings.tolist(), op.mode)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Tensor, None]:
         return MirrorPadGrad(doutput, op.paddings, op.mode), None
 
 
 @operator
-class MirrorPadGrad:
+class MirrorPadGrad(OperatorDefinition):
     """The border folded back and added to what it mirrors: the gradient of MirrorPad.
 
     .. math:: output[j] = \\sum_{i \\text{ copy of } j} input[i]
@@ -142,7 +146,7 @@ class MirrorPadGrad:
     def infer(op) -> Any:
         return _padded(op, -1)
 
-    def compute(op, input, paddings) -> Any:
+    def compute(op, input: Any, paddings: Any) -> Any:
         folded = input
         for axis, (before, after) in enumerate(paddings.tolist()):
             n = folded.shape[axis] - before - after
@@ -152,11 +156,13 @@ class MirrorPadGrad:
             folded = np.moveaxis(sums, 0, axis)
         return folded
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Tensor, None]:
         return MirrorPad(doutput, op.paddings, op.mode), None
 
 
-def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None) -> Any:
+def pad(
+    tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None
+) -> Tensor:
     """See Pad (mode CONSTANT) and MirrorPad (REFLECT, SYMMETRIC); mode in any case of letters.
 
     raises ValueError for another mode

@@ -6,7 +6,7 @@ Not here: the type of sparse rows (ops/indexed_slices.py), merging arrays (row_a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,11 +14,16 @@ from ...core.dtypes import index, numeric
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
+from ..tensor import Tensor
 from .indexing import gather, sparse_rows
 from .row_arrays import check_inside, merge
 from .selecting import searchsorted
 from .shaping import reshape, shape_op
+
+if TYPE_CHECKING:
+    from ..indexed_slices import IndexedSlices
 
 
 def check_pair(indices: TensorShape, values: TensorShape) -> None:
@@ -36,7 +41,7 @@ def check_pair(indices: TensorShape, values: TensorShape) -> None:
 
 
 @operator
-class MergeRows:
+class MergeRows(OperatorDefinition[tuple[Tensor, Tensor]]):
     """Sparse rows with each index once: equal ones are added up, in the order they come, and indices ascend.
 
     .. math:: where = \\mathrm{sort}\\{indices\\}, \\quad rows_k = \\sum_{i: indices_i = where_k} values_i
@@ -56,13 +61,13 @@ class MergeRows:
     no_need_buffer = ("values",)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec]:
         values, indices = op.values.spec, op.indices.spec
         check_pair(indices.shape, values.shape)
         rows = UNKNOWN if values.shape.rank is None else TensorShape([None, *values.shape[1:]])
         return TensorSpec(rows, values.dtype), TensorSpec([None], indices.dtype)
 
-    def compute(op, values, indices, dense_shape) -> Any:
+    def compute(op, values: Any, indices: Any, dense_shape: Any) -> tuple[np.ndarray, np.ndarray]:
         if values.shape[:1] != indices.shape:
             check_pair(TensorShape(indices.shape), TensorShape(values.shape))
         if dense_shape is not None:
@@ -77,12 +82,12 @@ class MergeRows:
         where, rows = merge(indices, values)
         return rows, where
 
-    def gradient(op, drows, dwhere) -> Any:
+    def gradient(op, drows: Any, dwhere: Any) -> tuple[Any, None, None]:
         return gather(drows, searchsorted(op.where, op.indices, out_type=op.indices.dtype)), None, None
 
 
 @operator
-class RowsAt:
+class RowsAt(OperatorDefinition):
     """Rows by the index they bear, out of merged sparse rows.
 
     .. math:: output_i = rows_k \\text{ with } where_k = ids_i
@@ -98,13 +103,13 @@ class RowsAt:
     no_need_buffer = ("rows",)
     lod = "as ids"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         rows, ids = op.rows.spec, op.ids.spec.shape
         check_pair(op.where.spec.shape, rows.shape)
         known = rows.shape.rank is not None and ids.rank is not None
         return rows.with_shape([*ids, *rows.shape[1:]] if known else UNKNOWN)
 
-    def compute(op, rows, where, ids) -> Any:
+    def compute(op, rows: Any, where: Any, ids: Any) -> Any:
         at = np.searchsorted(where, ids)
         absent = at >= len(where)
         absent |= np.take(where, at, mode="clip") != ids if len(where) else True
@@ -113,6 +118,6 @@ class RowsAt:
             raise InvalidArgumentError(what=what, wanted="an id that is there", do="to_dense(), which has zeros there")
         return rows.take(at, 0)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[IndexedSlices, None, None]:
         at = searchsorted(op.where, reshape(op.ids, [-1]), out_type=op.ids.dtype)
         return sparse_rows(shape_op(op.rows), op.rows.shape, reshape(at, shape_op(op.ids)), doutput), None, None

@@ -11,7 +11,7 @@ Permute checks the permutation, and with it the axes: one that is out of range o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...core import dtypes
 from .. import array, dispatch, math
@@ -21,6 +21,9 @@ from .joining import Concat
 from .moving import Permute
 from .shaping import dims_tensor, expand_dims, rank, reshape, shape_op, size
 from .slicing import getitem
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 
 class Front(NamedTuple):
@@ -33,12 +36,12 @@ class Front(NamedTuple):
     perm: Any
     moved: int | None
 
-    def back(self, tensor: Any, name: str | None = None) -> Any:
+    def back(self, tensor: Any, name: str | None = None) -> Tensor:
         """Permute a tensor of the same rank the other way."""
         return Permute(tensor, inverse(self.perm), name=name)
 
 
-def inverse(perm: Any) -> Any:
+def inverse(perm: Any) -> Tensor:
     """The permutation that undoes another."""
     return math.invert_permutation(perm)
 
@@ -59,13 +62,13 @@ def as_axes(axes: Any, limit: Any) -> Any:
     return axes + cast(axes < 0, dtypes.int32) * limit
 
 
-def joined(*parts: Any) -> Any:
+def joined(*parts: Any) -> Tensor:
     """int32 scalars and vectors one after another."""
     vectors = [dispatch.to_tensor(p, dtypes.int32) if isinstance(p, (int, list)) else p for p in parts]
     return Concat([reshape(v, [1]) if v.shape.rank == 0 else v for v in vectors], axis=0)
 
 
-def between(start: Any, stop: Any) -> Any:
+def between(start: Any, stop: Any) -> Tensor:
     """The int32 numbers from `start` up to `stop`; none where `stop` is below."""
     return range_(start, math.maximum(start, stop))
 
@@ -87,7 +90,7 @@ def axes_to_front(x: Any, axes: Any) -> Front:
     return Front(Permute(x, perm, name="axes_first"), perm, chosen.shape[0])
 
 
-def reduced(op: Any, x: Any, axes: Any, keepdims: bool, name: str | None = None) -> Any:
+def reduced(op: Any, x: Any, axes: Any, keepdims: bool, name: str | None = None) -> Tensor:
     """A reduction over axes. op: the operator, with attributes `axis` and `keepdims`."""
     x = dispatch.to_tensor(x)
     front = axes_to_front(x, axes)
@@ -118,7 +121,7 @@ def without(call: Callable[[Any], Any], x: Any, axis: Any) -> Any:
     return call(to_front(dispatch.to_tensor(x), axis).tensor)
 
 
-def concat(values: Sequence[Any], axis: Any, name: str | None = None) -> Any:
+def concat(values: Sequence[Any], axis: Any, name: str | None = None) -> Tensor:
     """`concat` along an axis."""
     fronts = [to_front(v, axis) for v in values]
     return fronts[0].back(Concat([f.tensor for f in fronts], axis=0), name)
@@ -130,14 +133,14 @@ def split(call: Callable[[Any], list[Any]], x: Any, axis: Any) -> list[Any]:
     return [front.back(part) for part in call(front.tensor)]
 
 
-def expanded(x: Any, axis: Any, name: str | None = None) -> Any:
+def expanded(x: Any, axis: Any, name: str | None = None) -> Tensor:
     """`expand_dims` at an axis."""
     x = dispatch.to_tensor(x)
     n = rank(x) + 1
     return Permute(expand_dims(x, 0), _behind(as_axis(axis, n), 1, n), name=name)
 
 
-def _behind(at: Any, moved: Any, n: Any) -> Any:
+def _behind(at: Any, moved: Any, n: Any) -> Tensor:
     """The permutation of `n` axes that moves the first `moved` ones behind the `at` axes after them."""
     return joined(between(moved, moved + at), between(0, moved), between(moved + at, n))
 
@@ -170,7 +173,7 @@ def without_several(call: Callable[[Any, int], Any], x: Any, axes: Any, keepdims
 
 def gather(
     call: Callable[[Any, Any, int], Any], params: Any, indices: Any, axis: Any, batch_dims: int, name: str | None = None
-) -> Any:
+) -> Tensor:
     """`gather` along an axis. call: of params, indices and an axis that is a number.
 
     raises ValueError for negative batch_dims where the rank of indices is unknown
@@ -190,7 +193,7 @@ def gather(
 
 def remade(
     call: Callable[[Any], Any], x: Any, axis: Any, before: int = 1, after: int = 1, name: str | None = None
-) -> Any:
+) -> Tensor:
     """Apply a function that turns the first `before` axes into `after` axes to the axes that begin at `axis`."""
     n = rank(x)
     a = as_axis(axis, n)

@@ -5,7 +5,7 @@ Lives here: ScatterNd and the TensorScatter operators.  Not here: reading (index
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,8 +13,9 @@ from ...core import dtypes
 from ...core.dtypes import index, numeric, real
 from ...core.shapes import TensorShape
 from .. import dispatch, like_device
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..inference import shape_from
+from ..slots import Input, OperatorDefinition, Output
 from ..structural_shapes import check_updates
 from .casting import cast
 from .constants import zeros_like
@@ -22,9 +23,14 @@ from .indexing import check_vectors, gather_nd
 from .row_arrays import combine, put_last
 from .shaping import dims_tensor, shape_op
 
+if TYPE_CHECKING:
+    from ...core.specs import TensorSpec
+    from .. import signatures
+    from ..tensor import Tensor
+
 
 @operator
-class ScatterNd:
+class ScatterNd(OperatorDefinition):
     """Zeros of shape `shape`, to which each update is added at its index vector; equal index vectors add up.
 
     Strings are joined; where none is, the string is empty.
@@ -41,18 +47,18 @@ class ScatterNd:
     output = Output(like="updates")
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         shape = shape_from(op.shape)
         check_updates(op.indices.spec.shape, op.updates.spec.shape, shape)
         return op.updates.spec.with_shape(shape)
 
-    def compute(op, indices, updates, shape) -> Any:
+    def compute(op, indices: Any, updates: Any, shape: Any) -> np.ndarray:
         if updates.dtype == object:
             return _accumulate(np.add, np.full(tuple(shape.tolist()), b"", object), indices, updates, "shape")
         output = like_device.zeros(updates, tuple(shape.tolist()), updates.dtype)
         return _accumulate(np.add, output, indices, updates, "shape")
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[None, Any, None]:
         return None, gather_nd(doutput, op.indices), None
 
 
@@ -73,7 +79,7 @@ def _accumulate(ufunc: Any, into: np.ndarray, indices: np.ndarray, updates: np.n
     return into
 
 
-def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Any:
+def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Tensor:
     """See ScatterNd. shape: sizes, a TensorShape, or an integer tensor of either dtype."""
     indices = dispatch.to_tensor(indices)
     if isinstance(shape, (list, tuple, TensorShape)):
@@ -87,7 +93,7 @@ def _tensor_spec(op: Any) -> Any:
 
 
 @operator
-class TensorScatterUpdate:
+class TensorScatterUpdate(OperatorDefinition):
     """The tensor with slices replaced; of equal index vectors the last wins.
 
     .. math:: output[indices[i], q] = updates[i, q], \\text{ elsewhere } tensor
@@ -103,18 +109,18 @@ class TensorScatterUpdate:
     lod = "as tensor"
     infer = _tensor_spec
 
-    def compute(op, tensor, indices, updates) -> Any:
+    def compute(op, tensor: Any, indices: Any, updates: Any) -> np.ndarray:
         return _accumulate(None, like_device.copy(tensor), indices, updates, "tensor of shape")
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Tensor, None, Any]:
         return TensorScatterUpdate(doutput, op.indices, zeros_like(op.updates)), None, gather_nd(doutput, op.indices)
 
 
-tensor_scatter_nd_update = TensorScatterUpdate.as_function("tensor_scatter_nd_update")
+tensor_scatter_nd_update: signatures.TensorScatterUpdate = TensorScatterUpdate.as_function("tensor_scatter_nd_update")
 
 
 @operator
-class TensorScatterAdd:
+class TensorScatterAdd(OperatorDefinition):
     """The tensor with the updates added at their index vectors; equal ones add up.
 
     .. math:: output[j, q] = tensor[j, q] + \\sum_{i: indices[i] = j} updates[i, q]
@@ -129,18 +135,18 @@ class TensorScatterAdd:
     lod = "as tensor"
     infer = _tensor_spec
 
-    def compute(op, tensor, indices, updates) -> Any:
+    def compute(op, tensor: Any, indices: Any, updates: Any) -> np.ndarray:
         return _accumulate(np.add, like_device.copy(tensor), indices, updates, "tensor of shape")
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, None, Any]:
         return doutput, None, gather_nd(doutput, op.indices)
 
 
-tensor_scatter_nd_add = TensorScatterAdd.as_function("tensor_scatter_nd_add")
+tensor_scatter_nd_add: signatures.TensorScatterAdd = TensorScatterAdd.as_function("tensor_scatter_nd_add")
 
 
 @operator
-class TensorScatterSub:
+class TensorScatterSub(OperatorDefinition):
     """The tensor with the updates subtracted at their index vectors; equal ones add up.
 
     .. math:: output[j, q] = tensor[j, q] - \\sum_{i: indices[i] = j} updates[i, q]
@@ -155,17 +161,17 @@ class TensorScatterSub:
     lod = "as tensor"
     infer = _tensor_spec
 
-    def compute(op, tensor, indices, updates) -> Any:
+    def compute(op, tensor: Any, indices: Any, updates: Any) -> np.ndarray:
         return _accumulate(np.subtract, like_device.copy(tensor), indices, updates, "tensor of shape")
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, None, Any]:
         return doutput, None, -gather_nd(doutput, op.indices)
 
 
-tensor_scatter_nd_sub = TensorScatterSub.as_function("tensor_scatter_nd_sub")
+tensor_scatter_nd_sub: signatures.TensorScatterSub = TensorScatterSub.as_function("tensor_scatter_nd_sub")
 
 
-def _extremum_gradient(op: Any, doutput: Any) -> Any:
+def _extremum_gradient(op: Any, doutput: Any) -> tuple[Any, None, Any]:
     """Shared equally by the tensor and the updates that equal the result."""
     dtype, chosen = doutput.dtype, gather_nd(op.output, op.indices)
     from_tensor = cast(op.tensor == op.output, dtype)
@@ -175,7 +181,7 @@ def _extremum_gradient(op: Any, doutput: Any) -> Any:
 
 
 @operator
-class TensorScatterMax:
+class TensorScatterMax(OperatorDefinition):
     """The larger of the tensor and the updates at their index vectors. Ties share the gradient.
 
     .. math:: output[j, q] = \\max(tensor[j, q], \\max_{i: indices[i] = j} updates[i, q])
@@ -191,15 +197,15 @@ class TensorScatterMax:
     infer = _tensor_spec
     gradient = _extremum_gradient
 
-    def compute(op, tensor, indices, updates) -> Any:
+    def compute(op, tensor: Any, indices: Any, updates: Any) -> np.ndarray:
         return _accumulate(np.maximum, like_device.copy(tensor), indices, updates, "tensor of shape")
 
 
-tensor_scatter_nd_max = TensorScatterMax.as_function("tensor_scatter_nd_max")
+tensor_scatter_nd_max: signatures.TensorScatterMax = TensorScatterMax.as_function("tensor_scatter_nd_max")
 
 
 @operator
-class TensorScatterMin:
+class TensorScatterMin(OperatorDefinition):
     """The smaller of the tensor and the updates at their index vectors. Ties share the gradient.
 
     .. math:: output[j, q] = \\min(tensor[j, q], \\min_{i: indices[i] = j} updates[i, q])
@@ -215,8 +221,8 @@ class TensorScatterMin:
     infer = _tensor_spec
     gradient = _extremum_gradient
 
-    def compute(op, tensor, indices, updates) -> Any:
+    def compute(op, tensor: Any, indices: Any, updates: Any) -> np.ndarray:
         return _accumulate(np.minimum, like_device.copy(tensor), indices, updates, "tensor of shape")
 
 
-tensor_scatter_nd_min = TensorScatterMin.as_function("tensor_scatter_nd_min")
+tensor_scatter_nd_min: signatures.TensorScatterMin = TensorScatterMin.as_function("tensor_scatter_nd_min")

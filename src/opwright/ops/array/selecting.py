@@ -17,9 +17,11 @@ from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import array, dispatch, like_device, math
 from ..attributes import Attr, one_of
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..inference import axis_in, is_static, static_int
+from ..slots import Input, OperatorDefinition, Output
 from ..structural_arrays import first_occurrences
+from ..tensor import Tensor
 from .casting import cast
 from .constants import range as range_
 from .constants import zeros_like
@@ -30,7 +32,7 @@ from .slicing import getitem
 
 
 @operator
-class Where:
+class Where(OperatorDefinition):
     """The indices of the elements that are true, or not zero, in row-major order.
 
     .. math:: index_k = (i_0, ..., i_{r-1}) \\text{ of the } k\\text{-th true element}
@@ -43,16 +45,16 @@ class Where:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         count = None if op.condition.constant is None else int(np.count_nonzero(op.condition.constant))
         return TensorSpec([count, op.condition.spec.shape.rank], dtypes.int64)
 
-    def compute(op, condition) -> Any:
+    def compute(op, condition: Any) -> np.ndarray:
         return np.argwhere(condition).astype(np.int64)
 
 
 @operator
-class Select:
+class Select(OperatorDefinition):
     """x where the condition is true, y elsewhere, with broadcasting of all three.
 
     .. math:: output_i = x_i \\text{ if } condition_i \\text{ else } y_i
@@ -65,7 +67,7 @@ class Select:
     elementwise = True
     inplace = {"output": ("x", "y")}
 
-    def compute(op, condition, x, y, *, out=None) -> Any:
+    def compute(op, condition: Any, x: Any, y: Any, *, out: Any = None) -> Any:
         if out is x and out is not None:
             np.copyto(out, y, where=np.logical_not(condition))
         elif out is y and out is not None:
@@ -74,12 +76,12 @@ class Select:
             return np.where(condition, x, y)
         return out
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[None, Tensor, Tensor]:
         zero = zeros_like(doutput)
         return None, Select(op.condition, doutput, zero), Select(op.condition, zero, doutput)
 
 
-def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
+def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
     """With x and y see Select, without them Where. Raises ValueError for only one of them."""
     if x is None and y is None:
         return Where(condition, name=name)
@@ -93,7 +95,7 @@ UniqueWithCountsResult = namedtuple("UniqueWithCounts", ["y", "idx", "count"])  
 
 
 @operator
-class Unique:
+class Unique(OperatorDefinition[tuple[Tensor, Tensor]]):
     """The distinct elements of a vector, in the order of their first occurrence, and where each element is among them.
 
     .. math:: x_i = y_{idx_i}
@@ -108,10 +110,10 @@ class Unique:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec]:
         return op.x.spec.with_shape([None]), TensorSpec([op.x.spec.shape[0]], op.out_idx)
 
-    def compute(op, x) -> Any:
+    def compute(op, x: Any) -> tuple[np.ndarray, np.ndarray]:
         y, idx, _ = first_occurrences(x)
         return y, idx.astype(op.out_idx.np)
 
@@ -122,7 +124,7 @@ def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Uniq
 
 
 @operator
-class UniqueWithCounts:
+class UniqueWithCounts(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
     """The distinct elements of a vector as Unique has them, and how often each occurs.
 
     .. math:: count_k = |\\{i : idx_i = k\\}|, \\quad x_i = y_{idx_i}
@@ -138,11 +140,11 @@ class UniqueWithCounts:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec, TensorSpec]:
         n = op.x.spec.shape[0]
         return op.x.spec.with_shape([None]), TensorSpec([n], op.out_idx), TensorSpec([None], op.out_idx)
 
-    def compute(op, x) -> Any:
+    def compute(op, x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         y, idx, count = first_occurrences(x)
         return y, idx.astype(op.out_idx.np), count.astype(op.out_idx.np)
 
@@ -152,7 +154,7 @@ def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = N
     return UniqueWithCountsResult(*UniqueWithCounts(x, out_idx=out_idx, name=name))
 
 
-def _bound_spec(op: Any) -> Any:
+def _bound_spec(op: Any) -> TensorSpec:
     rows, wanted = op.sorted_inputs.spec.shape, op.values.spec.shape
     if None not in (rows.rank, wanted.rank) and None not in (rows[0], wanted[0]) and rows[0] != wanted[0]:
         raise InvalidArgumentError(
@@ -162,15 +164,16 @@ def _bound_spec(op: Any) -> Any:
 
 
 def _bounds(op: Any, sorted_inputs: np.ndarray, values: np.ndarray, side: Any) -> np.ndarray:
-    wide = (lambda a: a.astype(np.float32)) if sorted_inputs.dtype.kind not in "biufc" else lambda a: a  # bfloat16
     found = like_device.empty(values, values.shape, op.out_type.np)
-    for row, (keys, wanted) in enumerate(zip(wide(sorted_inputs), wide(values))):
+    if sorted_inputs.dtype.kind not in "biufc":  # bfloat16
+        sorted_inputs, values = sorted_inputs.astype(np.float32), values.astype(np.float32)
+    for row, (keys, wanted) in enumerate(zip(sorted_inputs, values)):
         found[row] = np.searchsorted(keys, wanted, side)
     return found
 
 
 @operator
-class LowerBound:
+class LowerBound(OperatorDefinition):
     """Row by row, the first place at which each value could be inserted into a sorted row.
 
     .. math:: output[b, j] = |\\{i : sorted\\_inputs[b, i] < values[b, j]\\}|
@@ -186,12 +189,12 @@ class LowerBound:
     gradient = None
     infer = _bound_spec
 
-    def compute(op, sorted_inputs, values) -> Any:
+    def compute(op, sorted_inputs: Any, values: Any) -> np.ndarray:
         return _bounds(op, sorted_inputs, values, "left")
 
 
 @operator
-class UpperBound:
+class UpperBound(OperatorDefinition):
     """Row by row, the last place at which each value could be inserted into a sorted row.
 
     .. math:: output[b, j] = |\\{i : sorted\\_inputs[b, i] \\le values[b, j]\\}|
@@ -207,13 +210,13 @@ class UpperBound:
     gradient = None
     infer = _bound_spec
 
-    def compute(op, sorted_inputs, values) -> Any:
+    def compute(op, sorted_inputs: Any, values: Any) -> np.ndarray:
         return _bounds(op, sorted_inputs, values, "right")
 
 
 def searchsorted(
     sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = dtypes.int32, name: str | None = None
-) -> Any:
+) -> Tensor:
     """Where values would be inserted into the sorted last dimension: LowerBound (side "left"), UpperBound ("right").
 
     raises ValueError for another side
@@ -227,7 +230,7 @@ def searchsorted(
     return reshape(bound(rows, wanted, out_type=as_dtype(out_type)), shape_op(values), name=name)
 
 
-def _rows_of(x: Any) -> Any:
+def _rows_of(x: Any) -> Tensor:
     """All leading dimensions as one. Raises InvalidArgumentError for a scalar, which has no last one."""
     if x.shape.rank == 0:
         raise InvalidArgumentError(

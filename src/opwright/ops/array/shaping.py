@@ -7,7 +7,7 @@ Not here: transposing, slicing, joining (their own modules).
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,12 +18,18 @@ from ...core.shapes import UNKNOWN, TensorShape, broadcast
 from ...core.specs import TensorSpec
 from .. import array, dispatch, lod_rules
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..inference import axis_in, elements_of, is_static, shape_from, static_axes, static_int
+from ..slots import Input, OperatorDefinition, Output
+
+if TYPE_CHECKING:
+    from .. import signatures
+    from ..indexed_slices import IndexedSlices
+    from ..tensor import Tensor
 
 
 @operator
-class Identity:
+class Identity(OperatorDefinition):
     """The tensor itself, as a new tensor.
 
     .. math:: output = input
@@ -33,23 +39,23 @@ class Identity:
     output = Output(like="input", kind="as input")
     inplace = {"output": "input"}
 
-    def on_rows(op, input) -> Any:
+    def on_rows(op, input: Any) -> IndexedSlices:
         from ..indexed_slices import IndexedSlices
 
         parts = (input.values, input.indices, input.dense_shape)
         return IndexedSlices(*(None if p is None else identity(p) for p in parts))
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> Any:
         return input
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Any:
         return doutput
 
 
-identity = Identity.as_function("identity")
+identity: signatures.Identity = Identity.as_function("identity")
 
 
-def identity_without_record(value: Any) -> Any:
+def identity_without_record(value: Any) -> Tensor:
     """A new tensor of the same value that no tape knows the origin of."""
     state = dispatch.state
     saved, state.tapes = state.tapes, ()
@@ -60,7 +66,7 @@ def identity_without_record(value: Any) -> Any:
 
 
 @operator
-class StopGradient:
+class StopGradient(OperatorDefinition):
     """The tensor itself, through which no gradient flows.
 
     .. math:: output = input
@@ -71,15 +77,15 @@ class StopGradient:
     inplace = {"output": "input"}
     gradient = None
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> Any:
         return input
 
 
-stop_gradient = StopGradient.as_function("stop_gradient")
+stop_gradient: signatures.StopGradient = StopGradient.as_function("stop_gradient")
 
 
 @operator
-class Shape:
+class Shape(OperatorDefinition):
     """The sizes of the dimensions.
 
     .. math:: output_i = \\text{size of dimension } i
@@ -94,14 +100,14 @@ class Shape:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return TensorSpec([op.input.spec.shape.rank], op.out_type)
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> np.ndarray:
         return np.array(np.shape(input), op.out_type.np)
 
 
-def shape_op(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> Any:
+def shape_op(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> Tensor:
     """The shape of `input` as a tensor [rank]; a constant where it is fully known. Exported as `ow.shape`."""
     wanted, tensor = as_dtype(out_type), dispatch.to_tensor(input)
     if dispatch.state.trace is not None and tensor.shape.is_fully_defined():
@@ -110,7 +116,7 @@ def shape_op(input: Any, out_type: Any = dtypes.int32, name: str | None = None) 
 
 
 @operator
-class Size:
+class Size(OperatorDefinition):
     """The number of elements.
 
     .. math:: output = \\prod_i \\text{size of dimension } i
@@ -123,18 +129,18 @@ class Size:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return TensorSpec([], op.out_type)
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> np.ndarray:
         return np.array(np.size(input), op.out_type.np)
 
 
-size = Size.as_function("size")
+size: signatures.Size = Size.as_function("size")
 
 
 @operator
-class Rank:
+class Rank(OperatorDefinition):
     """The number of dimensions, int32.
 
     .. math:: output = rank(input)
@@ -146,18 +152,18 @@ class Rank:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return TensorSpec([], dtypes.int32)
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> np.ndarray:
         return np.array(np.ndim(input), np.int32)
 
 
-rank = Rank.as_function("rank")
+rank: signatures.Rank = Rank.as_function("rank")
 
 
 @operator
-class Reshape:
+class Reshape(OperatorDefinition):
     """The same elements, in row-major order, under another shape; one size may be -1 and is then worked out.
 
     .. math:: output[flat\\ i] = tensor[flat\\ i]
@@ -173,7 +179,7 @@ class Reshape:
     no_need_buffer = ("tensor",)
     lod = lod_rules.reshape
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         spec, wanted = op.tensor.spec, shape_from(op.shape)
         constant = op.shape.constant
         elements = elements_of(op.shape) if constant is None else None
@@ -202,11 +208,11 @@ class Reshape:
                     wanted = TensorShape(_hole_filled(spec.shape.dims, constant.tolist()))
         return TensorSpec(wanted, spec.dtype)
 
-    def compute(op, tensor, shape) -> Any:
+    def compute(op, tensor: Any, shape: Any) -> np.ndarray:
         sizes = tuple(shape.tolist())
         return np.reshape(tensor, sizes if tensor.size else _hole_filled(tensor.shape, sizes))
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, None]:
         return reshape(doutput, shape_op(op.tensor)), None
 
 
@@ -218,7 +224,7 @@ def _hole_filled(dims: Any, sizes: Any) -> list[int]:
     return [math.prod(dims) // known if s == -1 else s for s in sizes]
 
 
-def reshape(tensor: Any, shape: Any, name: str | None = None) -> Any:
+def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
     """See Reshape. shape: sizes, a TensorShape or an integer tensor."""
     if isinstance(shape, TensorShape):
         shape = [-1 if d is None else d for d in shape]
@@ -243,7 +249,7 @@ def dims_tensor(dims: Any) -> Any:
 
 
 @operator
-class ExpandDims:
+class ExpandDims(OperatorDefinition):
     """A new dimension of size 1 at `axis`.
 
     .. math:: output[..., 0, ...] = input[...]
@@ -256,21 +262,21 @@ class ExpandDims:
     no_need_buffer = ("input",)
     lod = lod_rules.added_axis("axis", "input")
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         spec = op.input.spec
         if spec.shape.rank is None:
             return spec
         at = axis_in(op.axis, spec.shape.rank + 1)
         return TensorSpec([*spec.shape[:at], 1, *spec.shape[at:]], spec.dtype)
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> np.ndarray:
         return np.expand_dims(input, op.axis)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Tensor:
         return reshape(doutput, shape_op(op.input))
 
 
-def expand_dims(input: Any, axis: Any, name: str | None = None) -> Any:
+def expand_dims(input: Any, axis: Any, name: str | None = None) -> Tensor:
     """See ExpandDims."""
     if not is_static(axis):
         return array.run_time_axes.expanded(input, axis, name)
@@ -278,7 +284,7 @@ def expand_dims(input: Any, axis: Any, name: str | None = None) -> Any:
 
 
 @operator
-class Squeeze:
+class Squeeze(OperatorDefinition):
     """Without the dimensions of size 1, or without those named.
 
     .. math:: output[...] = input[..., 0, ...]
@@ -293,7 +299,7 @@ class Squeeze:
     no_need_buffer = ("input",)
     lod = lod_rules.squeeze
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         spec = op.input.spec
         dims = spec.shape.dims
         if dims is None or (not op.axis and None in dims):
@@ -306,20 +312,20 @@ class Squeeze:
                 )
         return spec.with_shape([d for i, d in enumerate(dims) if i not in axes])
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> Any:
         return np.squeeze(input, op.axis or None)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Tensor:
         return reshape(doutput, shape_op(op.input))
 
 
-def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Any:
+def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Tensor:
     """See Squeeze. axis: None for all dimensions of size 1."""
     return Squeeze(input, axis=static_axes(axis) or (), name=name)
 
 
 @operator
-class BroadcastTo:
+class BroadcastTo(OperatorDefinition):
     """Repeat along dimensions of size 1 and new leading ones until the shape is `shape`.
 
     .. math:: output[i_1, ..., i_n] = input[i_k \\text{ or } 0]
@@ -334,20 +340,20 @@ class BroadcastTo:
     views = {"output": "input"}
     lod = lod_rules.broadcast_to
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         wanted, spec = shape_from(op.shape), op.input.spec
         if not broadcast(spec.shape, wanted).is_compatible_with(wanted):
             raise InvalidArgumentError(what="Incompatible shapes", found=spec.short(), wanted=f"to reach {wanted}")
         return TensorSpec(wanted, spec.dtype)
 
-    def compute(op, input, shape) -> Any:
+    def compute(op, input: Any, shape: Any) -> np.ndarray:
         return np.broadcast_to(input, tuple(shape.tolist()))
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, None]:
         return sum_to_shape_of(doutput, op.input), None
 
 
-def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Any:
+def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
     """See BroadcastTo."""
     if isinstance(shape, (list, tuple, TensorShape)):
         shape = dims_tensor(list(shape))
@@ -355,7 +361,7 @@ def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Any:
 
 
 @operator
-class SumToLike:
+class SumToLike(OperatorDefinition):
     """What broadcasting `like`'s shape to `x`'s did, undone by adding up: the gradient of broadcasting.
 
     .. math:: output[j] = \\sum_{i \\text{ broadcast from } j} x[i]
@@ -369,19 +375,19 @@ class SumToLike:
     views = {"output": "x"}
     lod = "as like"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         x, like = op.x.spec.shape, op.like.spec.shape
         if not broadcast(x, like).is_compatible_with(x):
             raise InvalidArgumentError(what="like's shape does not broadcast to x's", found={"x": x, "like": like})
         return op.x.spec.with_shape(like)
 
-    def compute(op, x, like) -> Any:
+    def compute(op, x: Any, like: Any) -> Any:
         wanted = np.shape(like)
         new = x.ndim - len(wanted)
         axes = tuple(range(new)) + tuple(i + new for i, d in enumerate(wanted) if d == 1 and x.shape[i + new] != 1)
         return x.sum(axes, dtype=x.dtype).reshape(wanted) if axes else x
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, None]:
         return broadcast_to(doutput, shape_op(op.x)), None
 
 

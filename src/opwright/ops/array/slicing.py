@@ -16,11 +16,14 @@ from ...core import dtypes
 from ...core.dtypes import DType, index
 from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...core.shapes import UNKNOWN, TensorShape
+from ...core.specs import TensorSpec
 from .. import array, dispatch, like_device, lod_rules
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..inference import elements_of, shape_from
+from ..slots import Input, OperatorDefinition, Output
 from ..structural_shapes import Sizes, SliceMasks, dims_of_plan, key_of_plan, known_bounds, slice_dims
+from ..tensor import Tensor
 from .casting import cast
 from .constants import ones_like, zeros_like
 from .joining import stack
@@ -28,7 +31,7 @@ from .shaping import shape_op, sum_to_shape_of
 
 
 @operator
-class Slice:
+class Slice(OperatorDefinition):
     """`size` elements from `begin` on, in each dimension; a size of -1 means all that are left.
 
     .. math:: output[i_0, ..., i_n] = input[begin_0 + i_0, ..., begin_n + i_n]
@@ -45,7 +48,7 @@ class Slice:
     views = {"output": "input"}
     lod = lod_rules.slice_
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         spec = op.input.spec
         known: list[Any] = [spec.shape.dims, elements_of(op.begin), elements_of(op.size)]
         rank = next((len(x) for x in known if x is not None), None)
@@ -61,12 +64,12 @@ class Slice:
         whole = op.size.constant is not None  # only then -1 is told from unknown
         return spec.with_shape(slice_dims(dims, begin, size, whole))
 
-    def compute(op, input, begin, size) -> Any:
+    def compute(op, input: Any, begin: Any, size: Any) -> Any:
         starts, sizes = known_bounds(begin), known_bounds(size)
         slice_dims(input.shape, starts, sizes)
         return input[(*(slice(b, None if n == -1 else b + n) for b, n in zip(starts, sizes)), ...)]
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Tensor, None, None]:
         end = op.begin + shape_op(doutput, op.begin.dtype)
         return (
             StridedSliceGrad(shape_op(op.input, op.begin.dtype), op.begin, end, ones_like(op.begin), doutput),
@@ -75,7 +78,7 @@ class Slice:
         )
 
 
-def slice_op(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
+def slice_op(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
     """See Slice."""
     return Slice(input_, begin, size, name=name)
 
@@ -85,12 +88,12 @@ def _key(op: Any, begin: Any, end: Any, strides: Any, dims: Sizes) -> tuple[Any,
     return key_of_plan(SliceMasks(op).plan(known_bounds(begin), known_bounds(end), known_bounds(strides), dims))
 
 
-def _slice_attrs() -> list[Attr]:
+def _slice_attrs() -> list[Attr[int]]:
     return [Attr(int, default=0) for _ in range(5)]
 
 
 @operator
-class StridedSlice:
+class StridedSlice(OperatorDefinition):
     """Python's slicing: begin, end and stride for each dimension, a negative begin or end counted from the back.
 
     .. math:: output[i_0, ..., i_n] = input[begin_0 + i_0 strides_0, ..., begin_n + i_n strides_n]
@@ -111,17 +114,17 @@ class StridedSlice:
     views = {"output": "input_"}
     lod = lod_rules.strided_slice
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return op.input_.spec.with_shape(_read_shape(op, op.input_.spec.shape))
 
-    def compute(op, input_, begin, end, strides) -> Any:
+    def compute(op, input_: Any, begin: Any, end: Any, strides: Any) -> Any:
         if op.shrink_axis_mask == 1 and op.ellipsis_mask == 0 == op.new_axis_mask and input_.ndim:
             (i, *more), n = begin.tolist(), len(input_)
             if not more and type(i) is int and -n <= i < n and strides.tolist() == [1] and len(end) == 1:
                 return input_[i]  # the loops' v[i]: five times faster so
         return input_[_key(op, begin, end, strides, input_.shape)]
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Tensor, None, None, None]:
         dx = StridedSliceGrad(shape_op(op.input_, op.begin.dtype), op.begin, op.end, op.strides, doutput, **op.attrs)
         return dx, None, None, None
 
@@ -149,7 +152,7 @@ def _check_fills(op: Any, value: TensorShape, shape: TensorShape) -> None:
 
 
 @operator
-class StridedSliceGrad:
+class StridedSliceGrad(OperatorDefinition):
     """Zeros of shape `shape`, with dy where StridedSlice would read: the gradient of StridedSlice.
 
     .. math:: output[begin + i \\cdot strides] = dy[i]
@@ -164,22 +167,22 @@ class StridedSliceGrad:
     begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask = _slice_attrs()
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         shape = shape_from(op.shape)
         _check_fills(op, op.dy.spec.shape, shape)
         return op.dy.spec.with_shape(shape)
 
-    def compute(op, shape, begin, end, strides, dy) -> Any:
+    def compute(op, shape: Any, begin: Any, end: Any, strides: Any, dy: Any) -> np.ndarray:
         dx = like_device.zeros(dy, tuple(shape.tolist()), dy.dtype)
         dx[_key(op, begin, end, strides, dx.shape)] = dy
         return dx
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[None, None, None, None, Tensor]:
         return None, None, None, None, StridedSlice(doutput, op.begin, op.end, op.strides, **op.attrs)
 
 
 @operator
-class TensorStridedSliceUpdate:
+class TensorStridedSliceUpdate(OperatorDefinition):
     """The tensor with other values where StridedSlice would read.
 
     .. math:: output[begin + i \\cdot strides] = value[i], \\quad output_j = input_j \\text{ elsewhere}
@@ -198,11 +201,11 @@ class TensorStridedSliceUpdate:
     no_need_buffer = ("value",)
     lod = "as input"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         _check_fills(op, op.value.spec.shape, op.input.spec.shape)
         return op.input.spec
 
-    def compute(op, input, begin, end, strides, value) -> Any:
+    def compute(op, input: Any, begin: Any, end: Any, strides: Any, value: Any) -> Any:
         output = input.copy()
         place = _key(op, begin, end, strides, input.shape)
         try:
@@ -212,7 +215,7 @@ class TensorStridedSliceUpdate:
             raise InvalidArgumentError(what="the value does not fill the slice", found=found) from None
         return output
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Tensor, None, None, None, Any]:
         bounds = (op.begin, op.end, op.strides)
         dvalue = StridedSlice(doutput, *bounds, **op.attrs)
         dinput = TensorStridedSliceUpdate(doutput, *bounds, zeros_like(dvalue), **op.attrs)
@@ -231,7 +234,7 @@ def strided_slice(
     shrink_axis_mask: int = 0,
     var: Any = None,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """See StridedSlice. strides: by default ones. var: must be None."""
     if var is not None:
         raise UnimplementedError(
@@ -269,7 +272,7 @@ def getitem(tensor: Any, key: Any) -> Any:
     return StridedSlice(tensor, begin, end, strides, **masks)
 
 
-def set_item(tensor: Any, key: Any, value: Any) -> Any:
+def set_item(tensor: Any, key: Any, value: Any) -> Tensor:
     """The tensor with `tensor[key]` replaced by `value`, which broadcasts; key: as `getitem` has it, but no mask."""
     tensor = dispatch.to_tensor(tensor)
     begin, end, strides, masks = _bounds(key)
@@ -277,12 +280,14 @@ def set_item(tensor: Any, key: Any, value: Any) -> Any:
     return TensorStridedSliceUpdate(tensor, begin, end, strides, value, **masks)
 
 
-def _bounds(key: Any) -> tuple[Any, Any, Any, dict[str, int]]:
+def _bounds(key: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
     """Begin, end, strides and masks of a key in brackets."""
     begin: list[Any] = []
     end: list[Any] = []
     strides: list[Any] = []
-    masks = dict.fromkeys(("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0)
+    masks: dict[str, Any] = dict.fromkeys(
+        ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0
+    )
     for i, item in enumerate(key if isinstance(key, (list, tuple)) else (key,)):
         bit = 1 << i
         bounds: tuple[Any, ...] = (0, 0, 1)

@@ -6,16 +6,21 @@ Lives here: SpaceToDepth, DepthToSpace, SpaceToBatchND, BatchToSpaceND.  Not her
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core.dtypes import index
 from .. import dispatch, structural_arrays
 from ..attributes import Attr, at_least, one_of
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
 from ..structural_shapes import batch_blocks_spec, blocks_size, depth_spec
 from .constants import fill
+
+if TYPE_CHECKING:
+    from .. import signatures
+    from ..tensor import Tensor
 
 LAYOUT = one_of("NHWC", "NCHW")
 
@@ -32,7 +37,7 @@ def _on_channels_last(move: Callable[[Any, int], Any], op: Any, images: Any) -> 
 
 
 @operator
-class SpaceToDepth:
+class SpaceToDepth(OperatorDefinition):
     """Each block of block_size by block_size pixels becomes one pixel with all their channels.
 
     .. math:: output[n, y, x, (b_y s + b_x) c + k] = input[n, y s + b_y, x s + b_x, k]
@@ -49,15 +54,15 @@ class SpaceToDepth:
     def infer(op) -> Any:
         return _depth_spec(op, True)
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> Any:
         return _on_channels_last(structural_arrays.space_to_depth, op, input)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Tensor:
         return DepthToSpace(doutput, op.block_size, op.data_format)
 
 
 @operator
-class DepthToSpace:
+class DepthToSpace(OperatorDefinition):
     """The channels of each pixel spread over a block of block_size by block_size pixels: the inverse of SpaceToDepth.
 
     .. math:: output[n, y s + b_y, x s + b_x, k] = input[n, y, x, (b_y s + b_x) c + k]
@@ -74,19 +79,19 @@ class DepthToSpace:
     def infer(op) -> Any:
         return _depth_spec(op, False)
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> Any:
         return _on_channels_last(structural_arrays.depth_to_space, op, input)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Tensor:
         return SpaceToDepth(doutput, op.block_size, op.data_format)
 
 
-space_to_depth = SpaceToDepth.as_function("space_to_depth")
-depth_to_space = DepthToSpace.as_function("depth_to_space")
+space_to_depth: signatures.SpaceToDepth = SpaceToDepth.as_function("space_to_depth")
+depth_to_space: signatures.DepthToSpace = DepthToSpace.as_function("depth_to_space")
 
 
 @operator
-class SpaceToBatchND:
+class SpaceToBatchND(OperatorDefinition):
     """The spatial dimensions, padded with zeros and cut into blocks; each place in a block becomes a batch entry.
 
     .. math:: output[(b_1 s_2 + b_2) n + k, y, x] = padded[k, y s_1 + b_1, x s_2 + b_2]
@@ -105,18 +110,18 @@ class SpaceToBatchND:
     def infer(op) -> Any:
         return batch_blocks_spec(op.input.spec, op.block_shape, op.paddings, True)
 
-    def compute(op, input, block_shape, paddings) -> Any:
+    def compute(op, input: Any, block_shape: Any, paddings: Any) -> Any:
         sizes, pairs = block_shape.tolist(), paddings.tolist()
         for i, (d, b, (before, after)) in enumerate(zip(input.shape[1:], sizes, pairs), 1):
             blocks_size(i, d, b, before, after, True)
         return structural_arrays.space_to_batch(input, sizes, pairs)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Tensor, None, None]:
         return BatchToSpaceND(doutput, op.block_shape, op.paddings), None, None
 
 
 @operator
-class BatchToSpaceND:
+class BatchToSpaceND(OperatorDefinition):
     """Batch entries put back as the places of blocks, then cropped: the inverse of SpaceToBatchND.
 
     .. math:: output[k, y s_1 + b_1 - c_1, x s_2 + b_2 - c_2] = input[(b_1 s_2 + b_2) n + k, y, x]
@@ -135,21 +140,21 @@ class BatchToSpaceND:
     def infer(op) -> Any:
         return batch_blocks_spec(op.input.spec, op.block_shape, op.crops, False)
 
-    def compute(op, input, block_shape, crops) -> Any:
+    def compute(op, input: Any, block_shape: Any, crops: Any) -> Any:
         sizes, pairs = block_shape.tolist(), crops.tolist()
         for i, (d, b, (before, after)) in enumerate(zip(input.shape[1:], sizes, pairs), 1):
             blocks_size(i, d, b, before, after, False)
         return structural_arrays.batch_to_space(input, sizes, pairs)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Tensor, None, None]:
         return SpaceToBatchND(doutput, op.block_shape, op.crops), None, None
 
 
-space_to_batch_nd = SpaceToBatchND.as_function("space_to_batch_nd")
+space_to_batch_nd: signatures.SpaceToBatchND = SpaceToBatchND.as_function("space_to_batch_nd")
 space_to_batch = space_to_batch_nd
 
 
-def batch_to_space(input: Any, block_shape: Any, crops: Any, name: str | None = None) -> Any:
+def batch_to_space(input: Any, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
     """See BatchToSpaceND. block_shape: one for each of the crops, or one number for all."""
     block_shape = dispatch.to_tensor(block_shape)
     if block_shape.shape.rank == 0:

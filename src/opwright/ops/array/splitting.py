@@ -7,7 +7,7 @@ Not here: parts by place in several dimensions (slicing.py), joining (joining.py
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,18 +18,23 @@ from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
 from .. import array, dispatch, like_device, lod_rules
 from ..attributes import Attr, at_least
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..inference import axis_in, elements_of, is_static, static_int
+from ..slots import Input, OperatorDefinition, Output
 from ..structural_shapes import part_sizes
+from ..tensor import Tensor
 from .constants import range as range_
 from .indexing import gather
 from .joining import concat, stack
 from .row_arrays import put_last
 from .shaping import dims_tensor, reshape, shape_op, size
 
+if TYPE_CHECKING:
+    from .. import signatures
+
 
 @operator
-class Unpack:
+class Unpack(OperatorDefinition[list[Tensor]]):
     """The slices along a dimension, without it.
 
     .. math:: output_k[...] = value[..., k, ...]
@@ -45,7 +50,7 @@ class Unpack:
     views = {"output": "value"}
     lod = lod_rules.along("axis", "value")
 
-    def infer(op) -> Any:
+    def infer(op) -> list[Any]:
         spec = op.value.spec
         if spec.shape.rank is None:
             return [spec] * op.num
@@ -58,17 +63,17 @@ class Unpack:
             )
         return [spec.with_shape([*spec.shape[:at], *spec.shape[at + 1 :]])] * op.num
 
-    def compute(op, value) -> Any:
+    def compute(op, value: Any) -> list[Any]:
         if value.shape[op.axis] != op.num:
             raise InvalidArgumentError(what=f"num is {op.num}, dimension {op.axis} has size {value.shape[op.axis]}")
         front = np.moveaxis(value, op.axis, 0)
         return [front[k, ...] for k in range(op.num)]
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Any:
         return stack(doutput, op.axis) if op.num else None
 
 
-def unstack(value: Any, num: int | None = None, axis: Any = 0, name: str | None = "unstack") -> Any:
+def unstack(value: Any, num: int | None = None, axis: Any = 0, name: str | None = "unstack") -> list[Tensor]:
     """See Unpack. num: by default the size of the dimension. Raises ValueError if that is not known."""
     value, axis = dispatch.to_tensor(value), static_int(axis, "axis")
     if num is None:
@@ -84,7 +89,7 @@ def unstack(value: Any, num: int | None = None, axis: Any = 0, name: str | None 
 
 
 @operator
-class Split:
+class Split(OperatorDefinition[list[Tensor]]):
     """Equal parts of a tensor along a dimension.
 
     .. math:: output_k[..., j, ...] = value[..., k n + j, ...]
@@ -99,7 +104,7 @@ class Split:
     views = {"output": "value"}
     lod = lod_rules.along("axis", "value")
 
-    def infer(op) -> Any:
+    def infer(op) -> list[Any]:
         spec = op.value.spec
         if spec.shape.rank is None:
             return [spec] * op.num_split
@@ -112,19 +117,19 @@ class Split:
         part = [*spec.shape[:at], None if n is None else n // op.num_split, *spec.shape[at + 1 :]]
         return [spec.with_shape(part)] * op.num_split
 
-    def compute(op, value) -> Any:
+    def compute(op, value: Any) -> list[np.ndarray] | list[Any]:
         n, rest = divmod(value.shape[op.axis], op.num_split)
         if rest:
             return np.split(value, op.num_split, op.axis)  # which says so
         before = (slice(None),) * (op.axis % value.ndim)
         return [value[(*before, slice(k * n, k * n + n))] for k in range(op.num_split)]
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Any:
         return concat(doutput, op.axis)
 
 
 @operator
-class SplitV:
+class SplitV(OperatorDefinition[list[Tensor]]):
     """Parts of given sizes along a dimension; one size may be -1 and is then what is left.
 
     .. math:: output_k[..., j, ...] = value[..., o_k + j, ...], \\quad o_k = \\sum_{l<k} size\\_splits_l
@@ -141,7 +146,7 @@ class SplitV:
     views = {"output": "value"}
     lod = lod_rules.along("axis", "value")
 
-    def infer(op) -> Any:
+    def infer(op) -> list[Any]:
         spec, sizes = op.value.spec, elements_of(op.size_splits)
         hidden: list[int | None] = [None] * op.num_split
         if sizes is not None and len(sizes) != op.num_split:
@@ -154,19 +159,19 @@ class SplitV:
         known = [None if s is None or s < 0 else s for s in sizes or hidden]
         return [spec.with_shape([*spec.shape[:at], s, *spec.shape[at + 1 :]]) for s in known]
 
-    def compute(op, value, size_splits) -> Any:
+    def compute(op, value: Any, size_splits: Any) -> list[Any]:
         sizes = part_sizes(size_splits.tolist(), value.shape[op.axis], op.axis)
         before = (slice(None),) * (op.axis % value.ndim)
         ends = list(itertools.accumulate(sizes))
         return [value[(*before, slice(end - n, end))] for end, n in zip(ends, sizes)]
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, None]:
         return concat(doutput, op.axis), None
 
 
 def split(
     value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str | None = "split"
-) -> Any:
+) -> list[Tensor]:
     """Equal parts for an int (see Split), parts of given sizes for a list or 1-D tensor (see SplitV).
 
     num: how many parts, where sizes are a tensor of unknown length.
@@ -191,7 +196,7 @@ def split(
 
 
 @operator
-class DynamicPartition:
+class DynamicPartition(OperatorDefinition[list[Tensor]]):
     """Slices of `data` sorted into num_partitions tensors; each keeps the order they had.
 
     .. math:: outputs_k = (data[i] : partitions[i] = k)
@@ -207,7 +212,7 @@ class DynamicPartition:
     no_need_buffer = ("data",)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> list[Any]:
         spec, partitions = op.data.spec, op.partitions.spec.shape
         if partitions.rank is None or spec.shape.rank is None:
             return [spec.with_shape(UNKNOWN)] * op.num_partitions
@@ -218,7 +223,7 @@ class DynamicPartition:
             )
         return [spec.with_shape([None, *spec.shape[partitions.rank :]])] * op.num_partitions
 
-    def compute(op, data, partitions) -> Any:
+    def compute(op, data: Any, partitions: Any) -> list[Any]:
         bad = (partitions < 0) | (partitions >= op.num_partitions)
         if bad.any():
             at = np.argwhere(bad)[0]
@@ -227,17 +232,17 @@ class DynamicPartition:
             )
         return [data[partitions == k] for k in range(op.num_partitions)]
 
-    def gradient(op, doutputs) -> Any:
+    def gradient(op, doutputs: Any) -> tuple[Any, None]:
         places = reshape(range_(size(op.partitions)), shape_op(op.partitions))
         stitched = dynamic_stitch(dynamic_partition(places, op.partitions, op.num_partitions), doutputs)
         return reshape(stitched, shape_op(op.data)), None
 
 
-dynamic_partition = DynamicPartition.as_function("dynamic_partition")
+dynamic_partition: signatures.DynamicPartition = DynamicPartition.as_function("dynamic_partition")
 
 
 @operator
-class DynamicStitch:
+class DynamicStitch(OperatorDefinition):
     """Slices of several tensors put together by number; of equal numbers the last one wins.
 
     .. math:: merged[indices_m[i]] = data_m[i]
@@ -251,7 +256,7 @@ class DynamicStitch:
     merged = Output(like="data")
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         if not op.data or len(op.data) != len(op.indices):
             raise InvalidArgumentError(
                 what="as many tensors of indices as of data are needed, at least one",
@@ -268,11 +273,13 @@ class DynamicStitch:
             if not rest.is_compatible_with(shape[rank:]):
                 raise InvalidArgumentError(what=f"data[{m}] has slices of shape {shape[rank:]}, others of {rest}")
             rest = rest.merge_with(shape[rank:])
-        known = [numbers.constant for numbers in op.indices]
-        rows = None if any(k is None for k in known) else max((int(k.max()) + 1 for k in known if k.size), default=0)
+        known = [k for numbers in op.indices if (k := numbers.constant) is not None]
+        rows = None
+        if len(known) == len(op.indices):
+            rows = max((int(k.max()) + 1 for k in known if k.size), default=0)
         return TensorSpec(TensorShape([rows]).concatenate(rest), op.data[0].spec.dtype)
 
-    def compute(op, indices, data) -> Any:
+    def compute(op, indices: Any, data: Any) -> np.ndarray:
         for m, numbers in enumerate(indices):
             if numbers.size and numbers.min() < 0:
                 raise InvalidArgumentError(
@@ -286,8 +293,8 @@ class DynamicStitch:
             put_last(merged, (numbers,), slices)
         return merged
 
-    def gradient(op, dmerged) -> Any:
+    def gradient(op, dmerged: Any) -> tuple[None, list[Any]]:
         return None, [gather(dmerged, numbers) for numbers in op.indices]
 
 
-dynamic_stitch = DynamicStitch.as_function("dynamic_stitch")
+dynamic_stitch: signatures.DynamicStitch = DynamicStitch.as_function("dynamic_stitch")

@@ -22,3 +22,5 @@ from .expectations import assert_type as assert_type
 from .expectations import is_numeric_tensor as is_numeric_tensor
 from .finiteness import assert_all_finite as assert_all_finite
 from .finiteness import check_numerics as check_numerics
+
+__all__: list[str]

@@ -10,7 +10,7 @@ What is wrong already while tracing is an error then.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,12 +18,16 @@ from ...core import dtypes
 from ...core.errors import InvalidArgumentError
 from .. import array, dispatch, math
 from ..attributes import Attr
-from ..definition import Input, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition
 from ..strings.summarizing import first_elements
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 
 @operator(name="Assert")
-class AssertOperator:
+class AssertOperator(OperatorDefinition[None]):
     """Fail unless the condition is true, showing data.
 
     .. math:: condition = \\text{true}
@@ -39,10 +43,10 @@ class AssertOperator:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[()]:
         return ()
 
-    def compute(op, condition, data) -> Any:
+    def compute(op, condition: Any, data: Any) -> tuple[()]:
         if not condition:
             shown = " ".join(f"[{first_elements(np.asarray(d), op.summarize)}]" for d in data)
             raise InvalidArgumentError(what=f"assertion failed: {shown}")
@@ -92,7 +96,7 @@ def _start(message: str | None) -> str:
     return message or ""
 
 
-def _all(condition: Any) -> Any:
+def _all(condition: Any) -> Tensor:
     return math.reduce_all(condition)
 
 

@@ -85,7 +85,7 @@ def assert_rank_in(x: Any, ranks: Any, message: str | None = None, name: str | N
     _check_rank(x, list(ranks), "in ", lambda a, b: _equal(a, b), "any", message, name or "assert_rank_in")
 
 
-def _equal(a: Any, b: Any) -> Any:
+def _equal(a: Any, b: Any) -> bool | Tensor:
     return a == b if isinstance(a, int) and isinstance(b, int) else math.equal(a, b)
 
 

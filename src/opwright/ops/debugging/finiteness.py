@@ -7,7 +7,7 @@ Not here: the switch (eager/debugging.py), where it looks (eager/execute.py, com
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,11 +15,16 @@ from ...core.dtypes import DType, floating
 from ...core.errors import InvalidArgumentError
 from .. import dispatch
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
+
+if TYPE_CHECKING:
+    from .. import signatures
+    from ..tensor import Tensor
 
 
 @operator
-class CheckNumerics:
+class CheckNumerics(OperatorDefinition):
     """The tensor itself, if all its elements are finite numbers.
 
     .. math:: output = tensor
@@ -34,22 +39,22 @@ class CheckNumerics:
     inplace = {"output": "tensor"}
     effect = "write"  # it may raise, which is what it is there for: it keeps its place and is never dropped
 
-    def compute(op, tensor) -> Any:
+    def compute(op, tensor: Any) -> Any:
         if not np.isfinite(tensor).all():
             kinds = [k for k, found in (("Inf", np.isinf(tensor).any()), ("NaN", np.isnan(tensor).any())) if found]
             raise InvalidArgumentError(what=f"{op.message} : Tensor had {' and '.join(kinds)} values")
         return tensor
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Tensor:
         return CheckNumerics(
             doutput, message=f"Not a number (NaN) or infinity (Inf) values detected in gradient. {op.message}"
         )
 
 
-check_numerics = CheckNumerics.as_function("check_numerics")
+check_numerics: signatures.CheckNumerics = CheckNumerics.as_function("check_numerics")
 
 
-def assert_all_finite(x: Any, message: str, name: str | None = None) -> Any:
+def assert_all_finite(x: Any, message: str, name: str | None = None) -> Tensor:
     """The tensor itself, if none of its elements is NaN or infinite. See CheckNumerics."""
     return check_numerics(dispatch.to_tensor(x), message, name=name)
 

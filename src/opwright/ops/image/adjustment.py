@@ -10,7 +10,7 @@ The functions take images of any dtype: integers are computed in float32 as numb
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,8 +19,9 @@ from ...core.errors import InvalidArgumentError
 from .. import array, lod_rules, math
 from ..array import cast
 from ..array.shaping import shape_op
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..random import stateless_uniform, uniform
+from ..slots import Input, OperatorDefinition, Output
 from ..windows import wide, wide_dtype
 from .colours import (
     FLOATS,
@@ -40,6 +41,10 @@ from .colours import (
 )
 from .sizes import check_image
 
+if TYPE_CHECKING:
+    from ...core.specs import TensorSpec
+    from ..tensor import Tensor
+
 
 def _widened(op: Any, *values: Any) -> list[Any]:
     """Tensors in the dtype to compute in."""
@@ -48,7 +53,7 @@ def _widened(op: Any, *values: Any) -> list[Any]:
 
 
 @operator
-class AdjustContrast:
+class AdjustContrast(OperatorDefinition):
     """Every channel's distance from its mean over the image, times a factor.
 
     .. math:: output = mean + contrast\\_factor\\, (images - mean)
@@ -62,17 +67,17 @@ class AdjustContrast:
     output = Output(like="images")
     lod = lod_rules.batched("images", 3)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         if op.images.spec.shape.rank in (0, 1, 2):
             raise InvalidArgumentError(what="input must be at least 3-D", found=op.images.spec.short())
         return op.images.spec
 
-    def compute(op, images, contrast_factor) -> Any:
+    def compute(op, images: Any, contrast_factor: Any) -> Any:
         x = images.astype(wide(images.dtype), copy=False)
         mean = x.mean((-3, -2), keepdims=True) if x.size else x
         return ((x - mean) * contrast_factor.astype(x.dtype) + mean).astype(images.dtype, copy=False)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, Any]:
         x, factor, dy = _widened(op, op.images, op.contrast_factor, doutput)
         centred = x - math.reduce_mean(x, axis=[-3, -2], keepdims=True)
         dx = factor * dy + (1.0 - factor) * math.reduce_mean(dy, axis=[-3, -2], keepdims=True)
@@ -81,7 +86,7 @@ class AdjustContrast:
 
 
 @operator
-class AdjustHue:
+class AdjustHue(OperatorDefinition):
     """Colours turned round the circle of hues.
 
     .. math:: output = m + (M - m)\\, f\\big((H(images) + delta) \\bmod 1\\big)
@@ -100,13 +105,13 @@ class AdjustHue:
         check_colours(op.images, 3)
         return with_colours(op.images.spec)
 
-    def compute(op, images, delta) -> Any:
+    def compute(op, images: Any, delta: Any) -> Any:
         x = images.astype(wide(images.dtype), copy=False)
         top, low = x.max(-1), x.min(-1)
         turned = np.mod(hue(x, top, top - low) + delta.astype(x.dtype), x.dtype.type(1))
         return (low[..., None] + (top - low)[..., None] * fullness(turned)).astype(images.dtype, copy=False)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, Any]:
         x, delta, dy = _widened(op, op.images, op.delta, doutput)
         shade = Shade(x)
         turned = math.mod(array.cast(_hue_of(shade), x.dtype) + delta, array.ones_like(delta))
@@ -118,12 +123,12 @@ class AdjustHue:
         return array.cast(dx, op.images.dtype), array.cast(math.reduce_sum(dh), op.delta.dtype)
 
 
-def _hue_of(shade: Shade) -> Any:
+def _hue_of(shade: Shade) -> Tensor:
     return rgb_to_hsv(shade.x)[..., 0:1]
 
 
 @operator
-class AdjustSaturation:
+class AdjustSaturation(OperatorDefinition):
     """Colours' saturation times a factor, kept within [0, 1].
 
     .. math:: output = RGB\\big(H,\\; clip_{[0, 1]}(scale\\, S),\\; V\\big)
@@ -141,12 +146,12 @@ class AdjustSaturation:
         check_colours(op.images, 3)
         return with_colours(op.images.spec)
 
-    def compute(op, images, scale) -> Any:
+    def compute(op, images: Any, scale: Any) -> np.ndarray:
         x = images.astype(wide(images.dtype), copy=False)
         h, s, v = to_hsv(x)
         return to_rgb(h, np.clip(s * scale.astype(x.dtype), 0, 1), v).astype(images.dtype, copy=False)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, Any]:
         x, scale, dy = _widened(op, op.images, op.scale, doutput)
         hsv = rgb_to_hsv(x)
         h, s, v = hsv[..., 0:1], hsv[..., 1:2], hsv[..., 2:3]

@@ -18,9 +18,11 @@ from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import dispatch
 from ..attributes import Attr, greater_than, length
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..random.state import generator_for, seeds_for
 from ..random.stateless import SEEDS, check_seed, keyed
+from ..slots import Input, OperatorDefinition, Output
+from ..tensor import Tensor
 
 SIZES = (uint8, int8, int16, int32, int64)
 # Yellow, blue, red, lime, purple, olive, maroon, navy, aqua, fuchsia; opaque.
@@ -52,7 +54,7 @@ def _has_colors(channels: int | None) -> None:
 
 
 @operator
-class DrawBoundingBoxes:
+class DrawBoundingBoxes(OperatorDefinition):
     """The images with the edges of boxes drawn on them, one pixel wide.
 
     .. math:: output_{n,y,x} = \\begin{cases} colors_{b \\bmod k} & (y, x) \\text{ on the edge of box } b,
@@ -70,7 +72,7 @@ class DrawBoundingBoxes:
     lod = "as images"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         images, boxes = op.images.spec.shape, op.boxes.spec.shape
         if not boxes.is_compatible_with([None if images.rank is None else images[0], None, 4]):
             raise InvalidArgumentError(
@@ -80,7 +82,7 @@ class DrawBoundingBoxes:
         colors = None if op.colors is None else op.colors.spec.shape
         columns = None if colors is None or colors.rank is None else colors[1]
         channels = None if images.rank is None else images[3]
-        if None not in (columns, channels) and columns < channels:
+        if columns is not None and channels is not None and columns < channels:
             raise InvalidArgumentError(
                 what="colors must have at least as many columns as the image has channels",
                 found={"image": channels, "colors": columns},
@@ -89,7 +91,7 @@ class DrawBoundingBoxes:
             _has_colors(channels)
         return op.images.spec
 
-    def compute(op, images, boxes, colors) -> Any:
+    def compute(op, images: Any, boxes: Any, colors: Any) -> Any:
         n, high, wide, depth = images.shape
         if colors is None or not colors.size:
             _has_colors(depth)
@@ -117,7 +119,7 @@ def _draw(image: np.ndarray, box: np.ndarray, colour: np.ndarray, high: int, wid
             image[rows, column] = colour
 
 
-def draw_bounding_boxes(images: Any, boxes: Any, colors: Any, name: str | None = None) -> Any:
+def draw_bounding_boxes(images: Any, boxes: Any, colors: Any, name: str | None = None) -> Tensor:
     """See DrawBoundingBoxes. colors: None for ten of its own."""
     return DrawBoundingBoxes(images, boxes, colors, name=name)
 
@@ -125,7 +127,7 @@ def draw_bounding_boxes(images: Any, boxes: Any, colors: Any, name: str | None =
 # ---- at random ----------------------------------------------------------------------------------------------------
 
 
-def _infer_sample(op: Any) -> Any:
+def _infer_sample(op: Any) -> tuple[TensorSpec, TensorSpec, TensorSpec]:
     if not op.image_size.spec.shape.is_compatible_with([3]):
         raise InvalidArgumentError(
             what="image_size must be [height, width, channels]", found=op.image_size.spec.short()
@@ -153,7 +155,9 @@ def _no_boxes() -> InvalidArgumentError:
     )
 
 
-def _sample(op: Any, rng: np.random.Generator, image_size: np.ndarray, boxes: np.ndarray, covered: float) -> Any:
+def _sample(
+    op: Any, rng: np.random.Generator, image_size: np.ndarray, boxes: np.ndarray, covered: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     high, wide = int(image_size[0]), int(image_size[1])
     if min(high, wide) < 1 or image_size[2] < 0:
         raise InvalidArgumentError(what="image height and width must be positive", found=image_size.tolist())
@@ -209,7 +213,7 @@ def _covers(crop: tuple[int, int, int, int], boxes: np.ndarray, share: float) ->
     return bool(((area > 0) & (sides.prod(1) >= share * area)).any())
 
 
-def _attrs() -> list[Attr]:
+def _attrs() -> list[Attr[Any]]:
     return [
         Attr([float], default=(0.75, 1.33), check=length(2)),
         Attr([float], default=(0.05, 1.0), check=length(2)),
@@ -219,7 +223,7 @@ def _attrs() -> list[Attr]:
 
 
 @operator
-class SampleDistortedBoundingBox:
+class SampleDistortedBoundingBox(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
     """A frame at random that keeps enough of an object in view.
 
     .. math:: \\exists i: \\frac{|frame \\cap box_i|}{|box_i|} \\ge min\\_object\\_covered, \\quad
@@ -245,12 +249,14 @@ class SampleDistortedBoundingBox:
     gradient = None
     infer = _infer_sample
 
-    def compute(op, image_size, bounding_boxes, min_object_covered) -> Any:
+    def compute(
+        op, image_size: Any, bounding_boxes: Any, min_object_covered: Any
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return _sample(op, generator_for(op), image_size, bounding_boxes, float(min_object_covered))
 
 
 @operator
-class StatelessSampleDistortedBoundingBox:
+class StatelessSampleDistortedBoundingBox(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
     """As SampleDistortedBoundingBox, a function of `seed`, two integers.
 
     .. math:: \\exists i: \\frac{|frame \\cap box_i|}{|box_i|} \\ge min\\_object\\_covered, \\quad
@@ -270,11 +276,13 @@ class StatelessSampleDistortedBoundingBox:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec, TensorSpec]:
         check_seed(op)
         return _infer_sample(op)
 
-    def compute(op, image_size, bounding_boxes, min_object_covered, seed) -> Any:
+    def compute(
+        op, image_size: Any, bounding_boxes: Any, min_object_covered: Any, seed: Any
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return _sample(op, keyed(seed), image_size, bounding_boxes, float(min_object_covered))
 
 

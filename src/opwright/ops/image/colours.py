@@ -9,7 +9,7 @@ in float32.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,10 +17,15 @@ from ...core.dtypes import DType, as_dtype, bfloat16, float16, float32, float64
 from ...core.errors import InvalidArgumentError
 from .. import array, dispatch, lod_rules, math
 from ..array import cast, concat, expand_dims, identity, ones, rank, saturate_cast, tile
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..linalg import matmul, tensordot
 from ..math import floordiv, reduce_sum
+from ..slots import Input, OperatorDefinition, Output
 from ..windows import wide, wide_dtype
+
+if TYPE_CHECKING:
+    from .. import signatures
+    from ..tensor import Tensor
 
 FLOATS = (float16, bfloat16, float32, float64)
 # Which difference of channels the hue is, by which channel is the largest, and where it begins, in sixths.
@@ -60,7 +65,8 @@ def hue(x: np.ndarray, top: np.ndarray, span: np.ndarray) -> np.ndarray:
         np.where(green == top, norm * (blue - red) + kind(2 / 6), norm * (red - green) + kind(4 / 6)),
     )
     found = np.where(span > 0, found, kind(0))
-    return np.where(found < 0, found + kind(1), found)
+    result: np.ndarray = np.where(found < 0, found + kind(1), found)
+    return result
 
 
 def fullness(h: np.ndarray) -> np.ndarray:
@@ -79,7 +85,8 @@ def to_hsv(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def to_rgb(h: np.ndarray, s: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Pixels [..., 3] of hue, saturation and value."""
-    return ((1 - s)[..., None] + s[..., None] * fullness(h)) * v[..., None]
+    result: np.ndarray = ((1 - s)[..., None] + s[..., None] * fullness(h)) * v[..., None]
+    return result
 
 
 # ---- gradients ----------------------------------------------------------------------------------------------------
@@ -161,7 +168,7 @@ def rgb_back(hsv: Any, drgb: Any) -> Any:
 
 
 @operator
-class RGBToHSV:
+class RGBToHSV(OperatorDefinition):
     """Colours as hue, saturation and value.
 
     .. math:: output = (H, S, V), \\quad V = M, \\quad S = d / M, \\quad
@@ -180,10 +187,10 @@ class RGBToHSV:
         _check_pixels(op)
         return with_colours(op.images.spec)
 
-    def compute(op, images) -> Any:
+    def compute(op, images: Any) -> np.ndarray:
         return np.stack(to_hsv(images.astype(wide(images.dtype), copy=False)), -1).astype(images.dtype, copy=False)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Any:
         dtype = wide_dtype(op.images.dtype)
         return array.cast(hsv_back(array.cast(op.images, dtype), array.cast(doutput, dtype)), op.images.dtype)
 
@@ -194,11 +201,11 @@ def _check_pixels(op: Any) -> None:
     check_colours(op.images)
 
 
-rgb_to_hsv = RGBToHSV.as_function("rgb_to_hsv")
+rgb_to_hsv: signatures.RGBToHSV = RGBToHSV.as_function("rgb_to_hsv")
 
 
 @operator
-class HSVToRGB:
+class HSVToRGB(OperatorDefinition):
     """Colours of hue, saturation and value as red, green and blue.
 
     .. math:: output = (R, G, B) = V (1 - S + S\\, f(H)), \\quad
@@ -216,16 +223,16 @@ class HSVToRGB:
         _check_pixels(op)
         return with_colours(op.images.spec)
 
-    def compute(op, images) -> Any:
+    def compute(op, images: Any) -> np.ndarray:
         x = images.astype(wide(images.dtype), copy=False)
         return to_rgb(x[..., 0], x[..., 1], x[..., 2]).astype(images.dtype, copy=False)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Any:
         dtype = wide_dtype(op.images.dtype)
         return array.cast(rgb_back(array.cast(op.images, dtype), array.cast(doutput, dtype)), op.images.dtype)
 
 
-hsv_to_rgb = HSVToRGB.as_function("hsv_to_rgb")
+hsv_to_rgb: signatures.HSVToRGB = HSVToRGB.as_function("hsv_to_rgb")
 
 
 def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: str | None = None) -> Any:
@@ -272,7 +279,7 @@ def rgb_to_grayscale(images: Any, name: str | None = None) -> Any:
     return convert_image_dtype(grey, dtype, name=name)
 
 
-def grayscale_to_rgb(images: Any, name: str | None = None) -> Any:
+def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
     """Grey as red, green and blue alike: [..., 1] to [..., 3].
 
     raises InvalidArgumentError unless the last dimension is 1

@@ -9,7 +9,7 @@ Images are [h, w, c], or [n, h, w, c].
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from ..array.slicing import slice_op
 from ..math import mod
 from ..random import stateless_uniform, uniform
 from .sizes import batched, check_image, dims_of, is_known, known, larger, require, smaller, static_dims
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 
 def crop_to_bounding_box(
@@ -241,7 +244,7 @@ def _rotated(image: Any, k: Any, name: str | None) -> Any:
 Draw = Callable[[Any], Any]  # a shape to numbers in [0, 1)
 
 
-def _perhaps(image: Any, axis: int, draw: Draw, op: str) -> Any:
+def _perhaps(image: Any, axis: int, draw: Draw, op: str) -> Tensor:
     """Each image turned over along an axis or left as it is, with equal chances."""
     image = _image(image, op)
     chance = draw([]) if image.shape.rank == 3 else draw(shape_op(image)[:-3])

@@ -21,7 +21,9 @@ from ...core.specs import TensorSpec
 from .. import box_suppression, dispatch
 from ..array import cast
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
+from ..tensor import Tensor
 from .sizes import known
 
 FLOATS = (float16, bfloat16, float32, float64)
@@ -61,7 +63,7 @@ def _check_boxes(op: Any, *classes: Any) -> None:
 
 
 @operator
-class NonMaxSuppression:
+class NonMaxSuppression(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
     """Indices of boxes by falling score, without those that overlap a better one.
 
     .. math:: s_i' = s_i \\prod_{j \\text{ selected before}} w(IoU(b_i, b_j)), \\quad
@@ -87,7 +89,7 @@ class NonMaxSuppression:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec, TensorSpec]:
         _check_boxes(op)
         check_thresholds(
             (op.iou_threshold, "iou_threshold"),
@@ -97,7 +99,9 @@ class NonMaxSuppression:
         number = _constant(op.max_output_size) if op.pad_to_max_output_size else None
         return TensorSpec([number], int32), TensorSpec([number], op.boxes.spec.dtype), TensorSpec([], int32)
 
-    def compute(op, boxes, scores, max_output_size, iou_threshold, score_threshold, soft_nms_sigma) -> Any:
+    def compute(
+        op, boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any, soft_nms_sigma: Any
+    ) -> tuple[np.ndarray, np.ndarray, np.generic]:
         check_thresholds(
             (iou_threshold, "iou_threshold"), (soft_nms_sigma, "soft_nms_sigma"), (max_output_size, "max_output_size")
         )
@@ -117,7 +121,7 @@ class NonMaxSuppression:
 
 
 @operator
-class NonMaxSuppressionWithOverlaps:
+class NonMaxSuppressionWithOverlaps(OperatorDefinition):
     """Indices of boxes by falling score, without those that overlap a better one; how much they do is given.
 
     .. math:: selected = \\{i : scores_i > score\\_threshold,\\; overlaps_{i,j} \\le overlap\\_threshold
@@ -136,7 +140,7 @@ class NonMaxSuppressionWithOverlaps:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         found, scores = op.overlaps.spec.shape, op.scores.spec.shape
         if found.rank is not None and not (
             found.is_compatible_with([found[1], found[0]]) and scores.is_compatible_with([found[0]])
@@ -148,7 +152,9 @@ class NonMaxSuppressionWithOverlaps:
         check_thresholds((op.max_output_size, "max_output_size"))
         return TensorSpec([None], int32)
 
-    def compute(op, overlaps, scores, max_output_size, overlap_threshold, score_threshold) -> Any:
+    def compute(
+        op, overlaps: Any, scores: Any, max_output_size: Any, overlap_threshold: Any, score_threshold: Any
+    ) -> Any:
         check_thresholds((max_output_size, "max_output_size"))
         with_one = lambda i, others: overlaps[i, others]  # noqa: E731
         chosen, _ = box_suppression.suppressed(
@@ -158,7 +164,7 @@ class NonMaxSuppressionWithOverlaps:
 
 
 @operator
-class NonMaxSuppressionPadded:
+class NonMaxSuppressionPadded(OperatorDefinition[tuple[Tensor, Tensor]]):
     """As NonMaxSuppression, for a batch of boxes at once.
 
     .. math:: selected = \\{i : scores_i > score\\_threshold,\\; IoU(b_i, b_j) < iou\\_threshold
@@ -183,19 +189,21 @@ class NonMaxSuppressionPadded:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec]:
         boxes, scores = op.boxes.spec.shape, op.scores.spec.shape
         _check_boxes(op)
         check_thresholds((op.max_output_size, "max_output_size"))
         if boxes.rank is None:
-            lead = None if scores.rank is None else list(scores.dims[:-1])
+            lead = None if scores.rank is None else list(scores[:-1])
         else:
-            lead = list(boxes.dims[:-2])
+            lead = list(boxes[:-2])
         if lead is None:
             return TensorSpec(None, int32), TensorSpec(None, int32)
         return TensorSpec([*lead, _constant(op.max_output_size)], int32), TensorSpec(lead, int32)
 
-    def compute(op, boxes, scores, max_output_size, iou_threshold, score_threshold) -> Any:
+    def compute(
+        op, boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
         lead, number, most = boxes.shape[:-2], boxes.shape[-2], int(max_output_size)
         flat = box_suppression.wide(boxes).reshape(math.prod(lead), number, 4)
         flat_scores = box_suppression.wide(scores).reshape(flat.shape[:2])
@@ -219,7 +227,7 @@ class NonMaxSuppressionPadded:
 
 
 @operator
-class CombinedNonMaxSuppression:
+class CombinedNonMaxSuppression(OperatorDefinition[tuple[Tensor, Tensor, Tensor, Tensor]]):
     """The best boxes of every class without those that overlap a better one, and of all classes together the best.
 
     .. math:: selected_c = \\{i : scores_{i,c} > score\\_threshold,\\; IoU(b_i, b_j) \\le iou\\_threshold
@@ -246,7 +254,7 @@ class CombinedNonMaxSuppression:
     lod = "as boxes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec, TensorSpec, TensorSpec]:
         boxes, scores = op.boxes.spec.shape, op.scores.spec.shape
         n, classes = None, None
         if boxes.rank is not None:
@@ -270,7 +278,15 @@ class CombinedNonMaxSuppression:
             TensorSpec([n], int32),
         )
 
-    def compute(op, boxes, scores, max_output_size_per_class, max_total_size, iou_threshold, score_threshold) -> Any:
+    def compute(
+        op,
+        boxes: Any,
+        scores: Any,
+        max_output_size_per_class: Any,
+        max_total_size: Any,
+        iou_threshold: Any,
+        score_threshold: Any,
+    ) -> Any:
         check_thresholds((iou_threshold, "iou_threshold"))
         n, _, classes = scores.shape
         per_class, total = int(max_output_size_per_class), int(max_total_size)
@@ -318,7 +334,9 @@ def room_for(op: Any, per_class: Any, total: Any, classes: Any) -> Any:
 EVERY = float("-inf")
 
 
-def _suppressed(boxes: Any, scores: Any, most: Any, iou: Any, lowest: Any, sigma: Any, name: str | None) -> Any:
+def _suppressed(
+    boxes: Any, scores: Any, most: Any, iou: Any, lowest: Any, sigma: Any, name: str | None
+) -> tuple[Tensor, Tensor, Tensor]:
     return NonMaxSuppression(dispatch.to_tensor(boxes), scores, most, iou, lowest, sigma, name=name)
 
 
@@ -329,7 +347,7 @@ def non_max_suppression(
     iou_threshold: Any = 0.5,
     score_threshold: Any = EVERY,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """Indices of boxes by falling score, without those that overlap a better one. See NonMaxSuppression."""
     return _suppressed(boxes, scores, max_output_size, iou_threshold, score_threshold, 0.0, name)[0]
 
@@ -344,7 +362,8 @@ def non_max_suppression_with_scores(
     name: str | None = None,
 ) -> tuple[Any, Any]:
     """Indices and scores of boxes; with soft_nms_sigma those that overlap fall in score. See NonMaxSuppression."""
-    return tuple(_suppressed(boxes, scores, max_output_size, iou_threshold, score_threshold, soft_nms_sigma, name)[:2])
+    chosen, kept, *_ = _suppressed(boxes, scores, max_output_size, iou_threshold, score_threshold, soft_nms_sigma, name)
+    return chosen, kept
 
 
 def non_max_suppression_overlaps(
@@ -354,7 +373,7 @@ def non_max_suppression_overlaps(
     overlap_threshold: Any = 0.5,
     score_threshold: Any = EVERY,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """Indices of boxes by falling score, by given overlaps. See NonMaxSuppressionWithOverlaps."""
     return NonMaxSuppressionWithOverlaps(
         overlaps, scores, max_output_size, overlap_threshold, score_threshold, name=name

@@ -7,7 +7,7 @@ Not here: convolutions and pools (nn/).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,8 +19,11 @@ from ..nn import avg_pool, depthwise_conv2d, relu, softmax
 from .colours import convert_image_dtype
 from .sizes import is_known
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
-def _of_rank(image: Any, op: str, *ranks: int) -> Any:
+
+def _of_rank(image: Any, op: str, *ranks: int) -> Tensor:
     tensor = dispatch.to_tensor(image)
     if tensor.shape.rank not in ranks:
         raise InvalidArgumentError(
@@ -42,7 +45,7 @@ def image_gradients(image: Any) -> tuple[Any, Any]:
 SOBEL = np.array([[[-1, -2, -1], [0, 0, 0], [1, 2, 1]], [[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]]])
 
 
-def sobel_edges(image: Any) -> Any:
+def sobel_edges(image: Any) -> Tensor:
     """Edges by Sobel's filters: [n, h, w, c] to [n, h, w, c, 2], down and to the right. The border is mirrored.
 
     raises InvalidArgumentError for another rank
@@ -58,7 +61,7 @@ def sobel_edges(image: Any) -> Any:
     return edges
 
 
-def total_variation(images: Any, name: str | None = None) -> Any:
+def total_variation(images: Any, name: str | None = None) -> Tensor:
     """The sum of the differences of neighbouring pixels: [n, h, w, c] to [n], or [h, w, c] to a scalar.
 
     .. math:: \\sum_{i,j} |images_{i+1,j} - images_{i,j}| + |images_{i,j+1} - images_{i,j}|
@@ -99,7 +102,7 @@ def _in_float32(first: Any, second: Any, max_val: Any) -> tuple[Any, Any, Any]:
     return convert_image_dtype(first, float32), convert_image_dtype(second, float32), convert_image_dtype(most, float32)
 
 
-def psnr(a: Any, b: Any, max_val: Any, name: str | None = None) -> Any:
+def psnr(a: Any, b: Any, max_val: Any, name: str | None = None) -> Tensor:
     """The peak signal-to-noise ratio of images [..., h, w, c] in decibels, [...], float32.
 
     .. math:: 20 \\log_{10} max\\_val - 10 \\log_{10} \\overline{(a - b)^2}
@@ -112,7 +115,7 @@ def psnr(a: Any, b: Any, max_val: Any, name: str | None = None) -> Any:
     return math.subtract(20.0 * math.log(most) / ten, np.float32(10 / np.log(10)) * math.log(error), name=name)
 
 
-def _bell(size: int, sigma: float) -> Any:
+def _bell(size: int, sigma: float) -> Tensor:
     """A normal distribution over [size, size] pixels, [size, size, 1, 1]."""
     at = np.arange(size, dtype=np.float32) - np.float32(size - 1) / np.float32(2)
     g = at * at * (np.float32(-0.5) / np.float32(sigma) ** 2)
@@ -120,7 +123,9 @@ def _bell(size: int, sigma: float) -> Any:
     return array.reshape(softmax(dispatch.to_tensor(total)), [size, size, 1, 1])
 
 
-def _structures(first: Any, second: Any, max_val: Any, size: int, sigma: float, k1: float, k2: float) -> Any:
+def _structures(
+    first: Any, second: Any, max_val: Any, size: int, sigma: float, k1: float, k2: float
+) -> tuple[Any, Any]:
     """Luminance's, and contrast's and structure's similarity around each pixel, [..., h', w', c] each."""
     shape = shape_op(first)
     for x in (first, second):
@@ -133,7 +138,7 @@ def _structures(first: Any, second: Any, max_val: Any, size: int, sigma: float, 
             )
     kernel = array.tile(_bell(size, sigma), dims_tensor([1, 1, shape[-1], 1]))
 
-    def mean(x: Any) -> Any:
+    def mean(x: Any) -> Tensor:
         found = shape_op(x)
         flat = array.reshape(x, array.concat([dispatch.to_tensor([-1]), found[-3:]], 0))
         y = depthwise_conv2d(flat, kernel, [1, 1, 1, 1], "VALID")
@@ -155,7 +160,7 @@ def ssim(
     k1: float = 0.01,
     k2: float = 0.03,
     return_index_map: bool = False,
-) -> Any:
+) -> Tensor:
     """The structural similarity of images [..., h, w, c] (Wang et al. 2004): 1 where they are equal, [...], float32.
 
     .. math:: \\frac{(2 \\mu_a \\mu_b + c_1)(2 \\sigma_{ab} + c_2)}
@@ -182,7 +187,7 @@ def ssim_multiscale(
     filter_sigma: float = 1.5,
     k1: float = 0.01,
     k2: float = 0.03,
-) -> Any:
+) -> Tensor:
     """The structural similarity of images over several scales, each half as large (Wang et al. 2003), float32.
 
     .. math:: l_M^{p_M} \\prod_{j=1}^{M} (c\\,s)_j^{p_j}
@@ -193,18 +198,20 @@ def ssim_multiscale(
     images = list(_in_float32(*_pair(img1, img2, "ssim_multiscale"), max_val))
     most = images.pop()
     similar = []
-    luminance = structure = None
+    luminance: Any = None
+    structure: Any = None
     for k in range(len(power_factors)):
         if k:
             images = [_halved(x) for x in images]
-        luminance, structure = _structures(*images, most, filter_size, filter_sigma, k1, k2)
+        first, second = images
+        luminance, structure = _structures(first, second, most, filter_size, filter_sigma, k1, k2)
         similar.append(relu(math.reduce_mean(structure, axis=[-3, -2])))
     similar[-1] = relu(math.reduce_mean(luminance * structure, axis=[-3, -2]))
     powers = dispatch.to_tensor(np.array(power_factors, np.float32))
     return math.reduce_mean(math.reduce_prod(array.stack(similar, axis=-1) ** powers, axis=-1), axis=-1)
 
 
-def _halved(x: Any) -> Any:
+def _halved(x: Any) -> Tensor:
     """Means of two by two pixels; an odd row or column is first repeated."""
     shape = shape_op(x)
     flat = array.reshape(x, array.concat([dispatch.to_tensor([-1]), shape[-3:]], 0))

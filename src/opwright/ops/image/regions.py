@@ -8,7 +8,7 @@ The gradient of CropAndResize is written in operators that are differentiable th
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,28 +21,37 @@ from ..array import range as range_
 from ..array import reshape, transpose
 from ..array.shaping import dims_tensor, shape_op
 from ..attributes import Attr, one_of
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..inference import elements_of
 from ..math import reduce_prod, unsorted_segment_sum
+from ..slots import Input, OperatorDefinition, Output
 from ..windows import Window, out_size, pad, taps, window
 from .resize_operators import PIXELS
+
+if TYPE_CHECKING:
+    from .. import signatures
+    from ..tensor import Tensor
 
 
 def _positions(first: np.ndarray, last: np.ndarray, out: int, size: int) -> np.ndarray:
     """Where the pixels of each crop lie along one side of the image, [boxes, out]."""
     kind = first.dtype.type
     if out == 1:
-        return (kind(0.5) * (first + last) * kind(size - 1))[:, None]
+        result: np.ndarray = (kind(0.5) * (first + last) * kind(size - 1))[:, None]
+        return result
     step = (last - first) * kind(size - 1) / kind(out - 1)
-    return (first * kind(size - 1))[:, None] + like_device.arange(first, out, first.dtype) * step[:, None]
+    steps = like_device.arange(first, out, first.dtype) * step[:, None]
+    positions: np.ndarray = (first * kind(size - 1))[:, None] + steps
+    return positions
 
 
 def _rounded(x: np.ndarray) -> np.ndarray:
-    return np.floor(x + x.dtype.type(0.5))
+    result: np.ndarray = np.floor(x + x.dtype.type(0.5))
+    return result
 
 
 @operator
-class CropAndResize:
+class CropAndResize(OperatorDefinition):
     """What lies in each box of its image, brought to one size.
 
     .. math:: crops_{b,p,q} = image_{box\\_indices_b} \\left(y_1 (h-1) + p \\frac{(y_2 - y_1)(h-1)}{crop_h - 1},\\;
@@ -64,7 +73,7 @@ class CropAndResize:
     extrapolation_value = Attr(float, default=0.0)
     lod = "as boxes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         image, boxes, indices = op.image.spec.shape, op.boxes.spec.shape, op.box_indices.spec.shape
         if not boxes.is_compatible_with([None, 4]):
             raise InvalidArgumentError(what="boxes must have 4 columns: y1, x1, y2, x2", found=op.boxes.spec.short())
@@ -81,12 +90,12 @@ class CropAndResize:
         wanted = elements_of(op.crop_size) or [None, None]
         if any(d is not None and d < 1 for d in wanted):
             raise InvalidArgumentError(what="crop dimensions must be positive", found=wanted)
-        if image.rank is not None and 0 in image.dims[1:3]:
+        if image.rank is not None and 0 in image[1:3]:
             raise InvalidArgumentError(what="image dimensions must be positive", found=op.image.spec.short())
         depth = image[3] if image.rank is not None else None
         return TensorSpec([owners if number is None else number, *wanted, depth], op.boxes.spec.dtype)
 
-    def compute(op, image, boxes, box_indices, crop_size) -> Any:
+    def compute(op, image: Any, boxes: Any, box_indices: Any, crop_size: Any) -> np.ndarray:
         n, high, wide, _ = image.shape
         if box_indices.size and (box_indices.min() < 0 or box_indices.max() >= n):
             raise InvalidArgumentError(what="box_index has values outside [0, batch_size)", found=f"batch of {n}")
@@ -100,7 +109,8 @@ class CropAndResize:
         def at(row: np.ndarray, column: np.ndarray) -> np.ndarray:
             row = np.clip(np.nan_to_num(row), 0, high - 1).astype(np.intp)[:, :, None]
             column = np.clip(np.nan_to_num(column), 0, wide - 1).astype(np.intp)[:, None, :]
-            return image[owner, row, column].astype(boxes.dtype, copy=False)
+            result: np.ndarray = image[owner, row, column].astype(boxes.dtype, copy=False)
+            return result
 
         if op.method == "nearest":
             found = at(_rounded(y), _rounded(x))
@@ -113,7 +123,7 @@ class CropAndResize:
             found = top + (low - top) * down
         return np.where(inside[..., None], found, boxes.dtype.type(op.extrapolation_value))
 
-    def gradient(op, dcrops) -> Any:
+    def gradient(op, dcrops: Any) -> tuple[Any | None, Any, None, None]:
         places = _places(op)
         dimage = _image_gradient(op, places, dcrops) if op.image.dtype.is_floating else None
         return dimage, _boxes_gradient(op, places, dcrops), None, None
@@ -160,7 +170,7 @@ def _image_gradient(op: Any, at: _Places, dcrops: Any) -> Any:
     if op.method == "nearest":
         to = at.corner(op.box_indices, math.floor(at.y + 0.5), math.floor(at.x + 0.5))
         return array.cast(array.scatter_nd(to, dcrops, shape), op.image.dtype)
-    total = None
+    total: Any = None
     for row, high in _neighbours(at.y):
         for column, wide in _neighbours(at.x):
             part = array.scatter_nd(at.corner(op.box_indices, row, column), dcrops * (high * wide)[..., None], shape)
@@ -192,7 +202,7 @@ def _boxes_gradient(op: Any, at: _Places, dcrops: Any) -> Any:
     return array.stack([math.reduce_sum(part, axis=[1, 2]) for part in parts], axis=1)
 
 
-crop_and_resize = CropAndResize.as_function("crop_and_resize")
+crop_and_resize: signatures.CropAndResize = CropAndResize.as_function("crop_and_resize")
 
 
 def _check(op: Any) -> None:
@@ -211,7 +221,7 @@ def _windows(op: Any, shape: Any) -> list[Window]:
 
 
 @operator
-class ExtractImagePatches:
+class ExtractImagePatches(OperatorDefinition):
     """The patches of images that windows on a grid see, each flattened into the depth.
 
     .. math:: patches_{n,p,q,(i,j,c)} = images_{n,\\; p\\,s_1 + i\\,r_1 - before,\\; q\\,s_2 + j\\,r_2 - before,\\; c}
@@ -230,14 +240,14 @@ class ExtractImagePatches:
     no_need_buffer = ("images",)
     lod = "as images"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         _check(op)
         dims = op.images.spec.shape.dims or [None] * 4
         out = [out_size(dims[i], op.sizes[i], op.strides[i], op.rates[i], op.padding) for i in (1, 2)]
         depth = None if dims[3] is None else dims[3] * op.sizes[1] * op.sizes[2]
         return op.images.spec.with_shape([dims[0], *out, depth])
 
-    def compute(op, images) -> Any:
+    def compute(op, images: Any) -> np.ndarray:
         windows = _windows(op, images.shape)
         n, depth = images.shape[0], images.shape[3]
         padded = pad(images, windows)
@@ -247,7 +257,7 @@ class ExtractImagePatches:
             out[:, :, :, i, j] = padded[:, rows, columns]
         return out.reshape(*out.shape[:3], op.sizes[1] * op.sizes[2] * depth)
 
-    def gradient(op, dpatches) -> Any:
+    def gradient(op, dpatches: Any) -> Tensor:
         shape = shape_op(op.images)
         n, pixels, depth = shape[0], reduce_prod(shape[1:3]), shape[3]
         numbers = reshape(range_(1, pixels + 1), dims_tensor([1, shape[1], shape[2], 1]))  # 0 is the padding
@@ -257,6 +267,6 @@ class ExtractImagePatches:
         return reshape(transpose(total, [1, 0, 2]), shape)
 
 
-def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: str, name: str | None = None) -> Any:
+def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: str, name: str | None = None) -> Tensor:
     """See ExtractImagePatches."""
     return ExtractImagePatches(images, sizes, strides, rates, padding, name=name)

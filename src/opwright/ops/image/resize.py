@@ -6,7 +6,8 @@ Not here: the operators of one method each (resize_operators.py), cropping and p
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +18,8 @@ from .. import dispatch, math
 from ..array import cast, expand_dims, squeeze, stack
 from ..array.shaping import dims_tensor, shape_op
 from ..attributes import Attr, one_of
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
 from . import weights
 from .framing import pad_to_bounding_box
 from .resize_operators import (
@@ -32,6 +34,10 @@ from .resize_operators import (
     resized_spec,
 )
 from .sizes import batched, dims_of, is_known, known, larger, require
+
+if TYPE_CHECKING:
+    from ...core.specs import TensorSpec
+    from ..tensor import Tensor
 
 KERNELS = tuple(weights.KERNELS)
 
@@ -61,7 +67,7 @@ def _taps(op: Any, image: Any, out: Any, scale: Any, translation: Any) -> list[w
 
 
 @operator
-class ScaleAndTranslate:
+class ScaleAndTranslate(OperatorDefinition):
     """Images enlarged by `scale`, shifted by `translation`, and of that a window of `size` from the origin.
 
     .. math:: resized\\_images_{p,q} = \\sum_{i,j} \\bar k\\left(\\frac{i + 1/2 - u_p}{s}\\right)
@@ -83,23 +89,23 @@ class ScaleAndTranslate:
     no_need_buffer = ("images",)
     lod = "as images"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         _check(op)
         return resized_spec(op, op.images.spec, op.size, float32)
 
-    def compute(op, images, size, scale, translation) -> Any:
+    def compute(op, images: Any, size: Any, scale: Any, translation: Any) -> np.ndarray:
         taps = _taps(op, images.shape[1:3], size.tolist(), scale, translation)
         return weights.applied(images.astype(np.float32, copy=False), *taps)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[None, None, None, None] | tuple[Tensor, None, None, None]:
         if not op.images.dtype.is_floating:
             return None, None, None, None
-        kind = {"kernel_type": op.kernel_type, "antialias": op.antialias}
+        kind: Any = {"kernel_type": op.kernel_type, "antialias": op.antialias}
         return ScaleAndTranslateGrad(doutput, op.images, op.scale, op.translation, **kind), None, None, None
 
 
 @operator
-class ScaleAndTranslateGrad:
+class ScaleAndTranslateGrad(OperatorDefinition):
     """The gradient of ScaleAndTranslate by its images.
 
     .. math:: output_{i,j} = \\sum_{p,q} \\bar k\\left(\\frac{i + 1/2 - u_p}{s}\\right)
@@ -119,19 +125,19 @@ class ScaleAndTranslateGrad:
     no_need_buffer = ("grads", "original_image")
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         _check(op)
         return op.original_image.spec
 
-    def compute(op, grads, original_image, scale, translation) -> Any:
+    def compute(op, grads: Any, original_image: Any, scale: Any, translation: Any) -> np.ndarray:
         image = original_image.shape[1:3]
         taps = _taps(op, image, grads.shape[1:3], scale, translation)
         dy = grads.astype(gradient_dtype(grads), copy=False)
         found = weights.transposed(dy, *(weights.matrix(t, n) for t, n in zip(taps, image)))
         return found.astype(original_image.dtype, copy=False)
 
-    def gradient(op, doutput) -> Any:
-        kind = {"kernel_type": op.kernel_type, "antialias": op.antialias}
+    def gradient(op, doutput: Any) -> tuple[Any, None, None, None]:
+        kind: Any = {"kernel_type": op.kernel_type, "antialias": op.antialias}
         found = ScaleAndTranslate(doutput, shape_op(op.grads)[1:3], op.scale, op.translation, **kind)
         return cast(found, op.grads.dtype), None, None, None
 
@@ -150,7 +156,7 @@ class ResizeMethod:
 
 
 _NUMBERED = ("bilinear", "nearest", "bicubic", "area")  # as older programs give them
-_DIRECT = {  # half-pixel centres
+_DIRECT: dict[str, Callable[..., Tensor]] = {  # half-pixel centres
     "bilinear": lambda x, size: ResizeBilinear(x, size, half_pixel_centers=True),
     "bicubic": lambda x, size: ResizeBicubic(x, size, half_pixel_centers=True),
     "nearest": lambda x, size: ResizeNearestNeighbor(x, size, half_pixel_centers=True),
@@ -174,7 +180,7 @@ def _method(method: Any) -> str:
     raise ValueError(f"Resize method is not implemented: {method}; wanted one of {', '.join({**_DIRECT, **_KERNELS})}")
 
 
-def _scaled(images: Any, size: Any, kernel: str, antialias: bool) -> Any:
+def _scaled(images: Any, size: Any, kernel: str, antialias: bool) -> Tensor:
     _, high, wide, _ = dims_of(images)
     scale = cast(size, dtypes.float32) / cast(dims_tensor([high, wide]), dtypes.float32)
     return ScaleAndTranslate(images, size, scale, [0.0, 0.0], kernel_type=kernel, antialias=antialias)

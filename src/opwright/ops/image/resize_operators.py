@@ -9,7 +9,7 @@ in the image: with half_pixel_centers (p + 1/2) n / m - 1/2, with align_corners 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,9 +21,13 @@ from .. import like_device
 from ..array import cast
 from ..array.shaping import shape_op
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..inference import elements_of
+from ..slots import Input, OperatorDefinition, Output
 from . import weights
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 PIXELS = (int8, uint8, int16, uint16, int32, int64, bfloat16, float16, float32, float64)
 FLOATS = (bfloat16, float16, float32, float64)
@@ -53,7 +57,7 @@ def resized_spec(op: Any, images: TensorSpec, size: Any, dtype: Any) -> TensorSp
             what="size must be a 1-D tensor of 2 elements: new_height, new_width", found=size.spec.short()
         )
     wanted = [None, None] if wanted is None else wanted
-    n, high, wide, depth = [None] * 4 if images.shape.rank is None else images.shape.dims
+    n, high, wide, depth = [None] * 4 if images.shape.rank is None else images.shape.as_list()
     check_sizes((high, wide), wanted)
     return TensorSpec([n, *wanted, depth], dtype)
 
@@ -75,7 +79,10 @@ def of_image(op: Any) -> TensorSpec:
         )
     n, high, wide, depth = [None] * 4 if image.shape.rank is None else image.shape.dims
     known = grads.dims or [None] * 4
-    return image.with_shape([known[0] if n is None else n, high, wide, known[3] if depth is None else depth])
+    result: TensorSpec = image.with_shape(
+        [known[0] if n is None else n, high, wide, known[3] if depth is None else depth]
+    )
+    return result
 
 
 def arguments(op: Any, images: np.ndarray, out: tuple[int, int]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -90,22 +97,22 @@ def gradient_dtype(grads: np.ndarray) -> Any:
     return np.float64 if grads.dtype == np.float64 else np.float32
 
 
-def gradient_of(op: Any, grad: Any, doutput: Any) -> Any:
+def gradient_of(op: Any, grad: Any, doutput: Any) -> tuple[None, None] | tuple[Any, None]:
     """The gradients of images and size, by the operator of the gradient; none of integers."""
     if not op.images.dtype.is_floating:
         return None, None
-    flags = {"align_corners": op.align_corners, "half_pixel_centers": op.half_pixel_centers}
+    flags: Any = {"align_corners": op.align_corners, "half_pixel_centers": op.half_pixel_centers}
     return grad(doutput, op.images, **flags), None
 
 
 def gradient_of_gradient(op: Any, forward: Any, doutput: Any) -> Any:
     """The gradient of grads: `forward` applied to that of the image."""
-    flags = {"align_corners": op.align_corners, "half_pixel_centers": op.half_pixel_centers}
+    flags: Any = {"align_corners": op.align_corners, "half_pixel_centers": op.half_pixel_centers}
     return cast(forward(doutput, shape_op(op.grads)[1:3], **flags), op.grads.dtype)
 
 
 @operator
-class ResizeBilinear:
+class ResizeBilinear(OperatorDefinition):
     """Each new pixel is interpolated between the four around it.
 
     .. math:: resized\\_images_{p,q} = \\sum_{i,j} \\max(0, 1 - |S_p - i|) \\max(0, 1 - |S_q - j|)\\, images_{i,j}
@@ -122,10 +129,10 @@ class ResizeBilinear:
     no_need_buffer = ("images",)
     lod = "as images"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return of_size(op, float32)
 
-    def compute(op, images, size) -> Any:
+    def compute(op, images: Any, size: Any) -> Any:
         rows, columns = arguments(op, images, tuple(size.tolist()))
         x = images.astype(np.float32, copy=False)
         low, high, part = (like_device.array(x, a) for a in weights.bilinear(*columns))
@@ -135,7 +142,7 @@ class ResizeBilinear:
         top = np.take(x, low, 1)
         return top + (np.take(x, high, 1) - top) * part[:, None, None]
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[None, None] | tuple[Any, None]:
         return gradient_of(op, ResizeBilinearGrad, doutput)
 
 
@@ -145,7 +152,7 @@ def _bilinear_matrix(size: int, *rest: Any) -> np.ndarray:
 
 
 @operator
-class ResizeBilinearGrad:
+class ResizeBilinearGrad(OperatorDefinition):
     """The gradient of ResizeBilinear: every new pixel's goes to the four around it.
 
     .. math:: output_{i,j} = \\sum_{p,q} \\max(0, 1 - |S_p - i|) \\max(0, 1 - |S_q - j|)\\, grads_{p,q}
@@ -162,21 +169,21 @@ class ResizeBilinearGrad:
     no_need_buffer = ("grads", "original_image")
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return of_image(op)
 
-    def compute(op, grads, original_image) -> Any:
+    def compute(op, grads: Any, original_image: Any) -> np.ndarray:
         rows, columns = arguments(op, original_image, grads.shape[1:3])
         dy = grads.astype(gradient_dtype(grads), copy=False)
         found = weights.transposed(dy, _bilinear_matrix(*rows), _bilinear_matrix(*columns))
         return found.astype(original_image.dtype, copy=False)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, None]:
         return gradient_of_gradient(op, ResizeBilinear, doutput), None
 
 
 @operator
-class ResizeNearestNeighbor:
+class ResizeNearestNeighbor(OperatorDefinition):
     """Each new pixel is a copy of one of the image.
 
     .. math:: resized\\_images_{p,q} = images_{\\lfloor p\\,h/m \\rfloor, \\lfloor q\\,w/n \\rfloor}
@@ -193,22 +200,22 @@ class ResizeNearestNeighbor:
     no_need_buffer = ("images",)
     lod = "as images"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return of_size(op)
 
-    def compute(op, images, size) -> Any:
+    def compute(op, images: Any, size: Any) -> Any:
         rows, columns = arguments(op, images, tuple(size.tolist()))
         return images[:, Sampling(*rows).nearest()[:, None], Sampling(*columns).nearest()]
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[None, None] | tuple[Tensor, None]:
         if not op.images.dtype.is_floating:
             return None, None
-        flags = {"align_corners": op.align_corners, "half_pixel_centers": op.half_pixel_centers}
+        flags: Any = {"align_corners": op.align_corners, "half_pixel_centers": op.half_pixel_centers}
         return ResizeNearestNeighborGrad(doutput, shape_op(op.images)[1:3], **flags), None
 
 
 @operator
-class ResizeNearestNeighborGrad:
+class ResizeNearestNeighborGrad(OperatorDefinition):
     """The gradient of ResizeNearestNeighbor: that of all new pixels that are copies of one, added up.
 
     .. math:: output_{i,j} = \\sum_{p,q \\text{ copied from } i,j} grads_{p,q}
@@ -224,11 +231,11 @@ class ResizeNearestNeighborGrad:
     no_need_buffer = ("grads",)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         check_centres(op)
         return resized_spec(op, op.grads.spec, op.size, op.grads.spec.dtype)
 
-    def compute(op, grads, size) -> Any:
+    def compute(op, grads: Any, size: Any) -> np.ndarray:
         image = tuple(size.tolist())
         check_sizes(image, grads.shape[1:3])
         flags = op.align_corners, op.half_pixel_centers
@@ -238,13 +245,13 @@ class ResizeNearestNeighborGrad:
         np.add.at(total, places, grads)
         return total.astype(grads.dtype, copy=False)
 
-    def gradient(op, doutput) -> Any:
-        flags = {"align_corners": op.align_corners, "half_pixel_centers": op.half_pixel_centers}
+    def gradient(op, doutput: Any) -> tuple[Tensor, None]:
+        flags: Any = {"align_corners": op.align_corners, "half_pixel_centers": op.half_pixel_centers}
         return ResizeNearestNeighbor(doutput, shape_op(op.grads)[1:3], **flags), None
 
 
 @operator
-class ResizeBicubic:
+class ResizeBicubic(OperatorDefinition):
     """Each new pixel is a mean of the sixteen around it by Keys's cubic (1981).
 
     .. math:: resized\\_images_{p,q} = \\sum_{i,j} K(S_p - i)\\, K(S_q - j)\\, images_{i,j}, \\quad K(x) =
@@ -264,20 +271,20 @@ class ResizeBicubic:
     no_need_buffer = ("images",)
     lod = "as images"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return of_size(op, float32)
 
-    def compute(op, images, size) -> Any:
+    def compute(op, images: Any, size: Any) -> np.ndarray:
         rows, columns = arguments(op, images, tuple(size.tolist()))
         x = images.astype(np.float32, copy=False)
         return weights.applied(x, weights.bicubic(*rows), weights.bicubic(*columns))
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[None, None] | tuple[Any, None]:
         return gradient_of(op, ResizeBicubicGrad, doutput)
 
 
 @operator
-class ResizeBicubicGrad:
+class ResizeBicubicGrad(OperatorDefinition):
     """The gradient of ResizeBicubic: every new pixel's goes to the sixteen around it.
 
     .. math:: output_{i,j} = \\sum_{p,q} K(S_p - i)\\, K(S_q - j)\\, grads_{p,q}
@@ -294,21 +301,21 @@ class ResizeBicubicGrad:
     no_need_buffer = ("grads", "original_image")
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return of_image(op)
 
-    def compute(op, grads, original_image) -> Any:
+    def compute(op, grads: Any, original_image: Any) -> np.ndarray:
         rows, columns = arguments(op, original_image, grads.shape[1:3])
         dy = grads.astype(gradient_dtype(grads), copy=False)
         matrices = [weights.matrix(weights.bicubic(*a), a[0]) for a in (rows, columns)]
         return weights.transposed(dy, *matrices).astype(original_image.dtype, copy=False)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, None]:
         return gradient_of_gradient(op, ResizeBicubic, doutput), None
 
 
 @operator
-class ResizeArea:
+class ResizeArea(OperatorDefinition):
     """Each new pixel is the mean of what it covers of the image.
 
     .. math:: resized\\_images_{p,q} = \\frac{1}{A} \\sum_{i,j} |R_{p,q} \\cap P_{i,j}|\\, images_{i,j}
@@ -325,10 +332,10 @@ class ResizeArea:
     lod = "as images"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return of_size(op, float32)
 
-    def compute(op, images, size) -> Any:
+    def compute(op, images: Any, size: Any) -> np.ndarray:
         rows, columns = arguments(op, images, tuple(size.tolist()))
         x = images.astype(np.float32, copy=False)
         return weights.applied(x, weights.area(*rows), weights.area(*columns))

@@ -7,7 +7,7 @@ Not here: any function users call.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core import dtypes
 from ...core.errors import InvalidArgumentError
@@ -15,8 +15,11 @@ from .. import dispatch, math
 from ..array import cast, expand_dims, squeeze
 from ..array.shaping import shape_op
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
-def check_image(image: Any, op: str, least: int = 3) -> Any:
+
+def check_image(image: Any, op: str, least: int = 3) -> Tensor:
     """`image` as a tensor of at least `least` dimensions, the last three not empty. Raises InvalidArgumentError."""
     tensor = dispatch.to_tensor(image)
     dims = tensor.shape.dims
@@ -51,9 +54,9 @@ def batched(image: Any, op: str) -> tuple[Any, Callable[[Any], Any]]:
 
 def dims_of(tensor: Any) -> list[Any]:
     """The sizes of a tensor of known rank: ints, or scalar int32 tensors where unknown."""
-    dims = tensor.shape.dims
-    found = shape_op(tensor) if None in dims else None
-    return [found[i] if d is None else d for i, d in enumerate(dims)]
+    dims = tensor.shape.as_list()
+    sizes = shape_op(tensor) if None in dims else dims
+    return [sizes[i] if d is None else d for i, d in enumerate(dims)]
 
 
 def known(value: Any) -> Any:

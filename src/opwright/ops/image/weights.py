@@ -67,7 +67,7 @@ def area(size: int, out: int, align_corners: bool) -> Taps:
 
 
 def _lanczos(radius: float) -> Callable[[Any], Any]:
-    def weight(x: Any) -> Any:
+    def weight(x: Any) -> np.ndarray:
         angle = F(np.pi) * np.maximum(x, F(1e-3))
         wave = F(radius) * np.sin(angle) * np.sin(angle / F(radius)) / (angle * angle)
         return np.where(x <= F(1e-3), F(1), np.where(x > F(radius), F(0), wave))
@@ -75,11 +75,11 @@ def _lanczos(radius: float) -> Callable[[Any], Any]:
     return weight
 
 
-def _gaussian(x: Any) -> Any:
+def _gaussian(x: Any) -> np.ndarray:
     return np.where(x >= F(1.5), F(0), np.exp(-x * x / F(2 * 0.5 * 0.5)))
 
 
-def _box(x: Any) -> Any:
+def _box(x: Any) -> np.ndarray:
     return np.where(x < F(0.5), F(1), np.where(x == F(0.5), F(0.5), F(0)))
 
 
@@ -87,12 +87,12 @@ def _triangle(x: Any) -> Any:
     return np.maximum(F(1) - x, F(0))
 
 
-def _keys_cubic(x: Any) -> Any:
+def _keys_cubic(x: Any) -> np.ndarray:
     near, far = (F(1.5) * x - F(2.5)) * x * x + F(1), ((F(-0.5) * x + F(2.5)) * x - F(4)) * x + F(2)
     return np.where(x >= F(2), F(0), np.where(x >= F(1), far, near))
 
 
-def _mitchell_cubic(x: Any) -> Any:
+def _mitchell_cubic(x: Any) -> np.ndarray:
     near = (F(7 / 6) * x - F(2)) * x * x + F(8 / 9)
     far = ((F(-7 / 18) * x + F(2)) * x - F(10 / 3)) * x + F(16 / 9)
     return np.where(x >= F(2), F(0), np.where(x >= F(1), far, near))
@@ -128,7 +128,8 @@ def scaled(size: int, out: int, factor: float, shift: float, kernel: str, antial
 
 def _normalized(weights: np.ndarray) -> np.ndarray:
     total = weights.sum(1, keepdims=True, dtype=F)
-    return np.divide(weights, total, out=weights.copy(), where=np.abs(total) >= TINY)
+    array: np.ndarray = np.divide(weights, total, out=weights.copy(), where=np.abs(total) >= TINY)
+    return array
 
 
 def applied(x: np.ndarray, rows: Taps, columns: Taps) -> np.ndarray:
@@ -157,4 +158,5 @@ def transposed(dy: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndar
     rows, columns = like_device.array(dy, rows), like_device.array(dy, columns)
     up = rows.T.astype(dy.dtype) @ dy.reshape(n, high, wide * depth)
     up = columns.T.astype(dy.dtype) @ up.reshape(n * rows.shape[1], wide, depth)
-    return up.reshape(n, rows.shape[1], columns.shape[1], depth)
+    array: np.ndarray = up.reshape(n, rows.shape[1], columns.shape[1], depth)
+    return array

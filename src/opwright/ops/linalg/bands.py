@@ -6,7 +6,7 @@ Not here: full matrices (solving.py, matmul.py), diagonals of these (diagonals.p
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,12 +14,17 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape, broadcast
 from .. import array, dispatch, lod_rules
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..math.arithmetic import _conj
 from ..math.reduction import Sum
+from ..slots import Input, OperatorDefinition, Output
 from .diagonals import diag_part
 from .matrices import matrix_transpose
 from .solving import SOLVABLE
+
+if TYPE_CHECKING:
+    from ...core.specs import TensorSpec
+    from ..tensor import Tensor
 
 
 def _next(x: Any) -> Any:
@@ -40,7 +45,7 @@ def _previous_row(x: Any) -> Any:
 
 
 @operator
-class TridiagonalSolve:
+class TridiagonalSolve(OperatorDefinition):
     """Solve systems of equations with tridiagonal matrices, by Gauss's elimination.
 
     .. math:: sub_i \\, output_{i-1} + main_i \\, output_i + super_i \\, output_{i+1} = rhs_i
@@ -59,7 +64,7 @@ class TridiagonalSolve:
     perturb_singular = Attr(bool, default=False)
     lod = lod_rules.batched("diagonals", 2)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         a, b = op.diagonals.spec, op.rhs.spec
         for spec in (a, b):
             if spec.shape.rank is not None and spec.shape.rank < 2:
@@ -73,7 +78,7 @@ class TridiagonalSolve:
             raise InvalidArgumentError(what="diagonals and rhs do not fit", found=f"{a.short()}, {b.short()}")
         return b.with_shape([*TensorShape([*batch, n]).merge_with(b.shape.dims[:-1]), b.shape.dims[-1]])
 
-    def compute(op, diagonals, rhs) -> Any:
+    def compute(op, diagonals: Any, rhs: Any) -> np.ndarray:
         over, main, under = (np.array(diagonals[..., i, :]) for i in range(3))
         n, b, over2 = main.shape[-1], np.array(rhs), np.zeros_like(main)
         if not n:
@@ -109,7 +114,7 @@ class TridiagonalSolve:
             x[..., i, :] /= main[..., i, None]
         return x
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, Tensor]:
         over, main, under = (op.diagonals[..., i, :] for i in range(3))
         turned = array.stack([_next(_conj(under)), _conj(main), _previous(_conj(over))], -2)
         drhs = TridiagonalSolve(
@@ -150,7 +155,7 @@ def _padded(x: Any, n: int | None, name: str, after: bool) -> Any:
     return array.pad(x, [[0, 0]] * (x.shape.rank - 1) + [[0, 1] if after else [1, 0]])
 
 
-def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compact", name: str | None = None) -> Any:
+def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compact", name: str | None = None) -> Tensor:
     """A tridiagonal matrix times matrices.
 
     .. math:: output_i = sub_i \\, rhs_{i-1} + main_i \\, rhs_i + super_i \\, rhs_{i+1}
@@ -180,7 +185,7 @@ def tridiagonal_solve(
     name: str | None = None,
     partial_pivoting: bool = True,
     perturb_singular: bool = False,
-) -> Any:
+) -> Tensor:
     """See TridiagonalSolve. diagonals_format: as in `tridiagonal_matmul`.
 
     rhs: [..., n, k], or [..., n] of one dimension less than compact diagonals. transpose_rhs, conjugate_rhs: what is
@@ -208,7 +213,7 @@ def tridiagonal_solve(
 
 
 @operator
-class BandedTriangularSolve:
+class BandedTriangularSolve(OperatorDefinition):
     """Solve systems of equations with triangular matrices that are zero but for some diagonals, by substitution.
 
     .. math:: A \\cdot output = rhs, \\quad A_{i, i-k} = bands_{k, i} \\text{ if lower}, \\quad
@@ -227,7 +232,7 @@ class BandedTriangularSolve:
     no_need_buffer = ("rhs",)
     lod = lod_rules.batched("bands", 2)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         a, b = op.bands.spec, op.rhs.spec
         for i, spec in enumerate((a, b)):
             if spec.shape.rank is not None and spec.shape.rank < 2:
@@ -244,7 +249,7 @@ class BandedTriangularSolve:
         batch = broadcast(TensorShape(a.shape.dims[:-2]), TensorShape(b.shape.dims[:-2]))
         return b.with_shape([*batch, n if m is None else m, b.shape.dims[-1]])
 
-    def compute(op, bands, rhs) -> Any:
+    def compute(op, bands: Any, rhs: Any) -> np.ndarray:
         rows = bands if op.lower else bands[..., ::-1, :]  # the k-th from the main diagonal
         if not rows[..., 0, :].all():
             raise InvalidArgumentError(what="Input matrix is not invertible.", wanted="matrices of full rank")
@@ -259,7 +264,7 @@ class BandedTriangularSolve:
             x[..., i, :] /= rows[..., 0, i, None]
         return x
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, Any]:
         drhs = BandedTriangularSolve(op.bands, doutput, lower=op.lower, adjoint=not op.adjoint)
         left, right = (op.output, drhs) if op.adjoint else (drhs, op.output)
         shape = array.shape_op(op.bands)
@@ -275,6 +280,6 @@ class BandedTriangularSolve:
 
 def banded_triangular_solve(
     bands: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
-) -> Any:
+) -> Tensor:
     """See BandedTriangularSolve."""
     return BandedTriangularSolve(bands, rhs, lower=lower, adjoint=adjoint, name=name)

@@ -11,7 +11,7 @@ at the left or the right of its row, which `align` says: first for diagonals abo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,9 +22,14 @@ from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from .. import array, debugging, dispatch, like_device, lod_rules, math
 from ..attributes import Attr, length, one_of
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..inference import is_static, static_axes, static_int
 from ..math.reduction import Prod, Sum
+from ..slots import Input, OperatorDefinition, Output
+
+if TYPE_CHECKING:
+    from .. import signatures
+    from ..tensor import Tensor
 
 _ANY = tuple(d for d in dtypes.ALL if d is not dtypes.string)
 _ALIGN = one_of("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT")
@@ -38,7 +43,7 @@ def _bounds(k: Any) -> tuple[int, int]:
     return found[0], found[-1]
 
 
-def _longest(k: tuple[int, int], rows: int, columns: int) -> int:
+def _longest(k: tuple[int, ...], rows: int, columns: int) -> int:
     """The length of the longest diagonal of the band. Raises InvalidArgumentError for a band outside the matrix."""
     low, high = k
     if low > high:
@@ -51,7 +56,7 @@ def _longest(k: tuple[int, int], rows: int, columns: int) -> int:
     return min(rows + min(high, 0), columns - max(low, 0))
 
 
-def _packing(k: tuple[int, int], rows: int, columns: int, align: str) -> Iterator[tuple[int, slice, Any, Any]]:
+def _packing(k: tuple[int, ...], rows: int, columns: int, align: str) -> Iterator[tuple[int, slice, Any, Any]]:
     """For each diagonal: its row in the packed form, its stretch of that row, and its row and column numbers."""
     longest = _longest(k, rows, columns)
     above, below = (side == "RIGHT" for side in align.split("_"))
@@ -62,7 +67,7 @@ def _packing(k: tuple[int, int], rows: int, columns: int, align: str) -> Iterato
         yield k[1] - d, slice(start, start + n), along + max(-d, 0), along + max(d, 0)
 
 
-def _packed_dims(dims: Any, k: tuple[int, int]) -> list[int | None]:
+def _packed_dims(dims: Any, k: tuple[int, ...]) -> list[int | None]:
     """The shape of the packed band of matrices with shape `dims`."""
     rows, columns = dims[-2:]
     longest = None if None in (rows, columns) else _longest(k, rows, columns)
@@ -78,7 +83,7 @@ def _both_sides(k: Any) -> tuple[Any, Any]:
     """Rows above a diagonal whose number is a tensor, and columns to the left of it."""
     if isinstance(k, (list, tuple)) and len(k) != 1:
         raise TypeError(f"k: the bounds of a band must be known while tracing; found {k!r}")
-    number = array.cast(k[0] if isinstance(k, (list, tuple)) else k, dtypes.int32)
+    number: Any = array.cast(k[0] if isinstance(k, (list, tuple)) else k, dtypes.int32)
     number = number if number.shape.rank == 0 else array.reshape(number, [])
     return math.maximum(-number, 0), math.maximum(number, 0)
 
@@ -89,7 +94,7 @@ def _on_last_two(x: Any, pairs: Any) -> Any:
     return array.concat([first, array.stack([array.stack(list(p)) for p in pairs])], 0)
 
 
-def _placed(diagonal: Any, k: Any, rows: Any, columns: Any, padding: Any, name: str | None = None) -> Any:
+def _placed(diagonal: Any, k: Any, rows: Any, columns: Any, padding: Any, name: str | None = None) -> Tensor:
     """A diagonal whose number is a tensor, in matrices of `rows` and `columns`.
 
     None for the smallest number that holds it; of None and None square ones.
@@ -113,7 +118,7 @@ def _from(x: Any, k: Any) -> Any:
 
 
 @operator
-class MatrixDiag:
+class MatrixDiag(OperatorDefinition):
     """Matrices with given diagonals, and `padding_value` elsewhere.
 
     .. math:: output_{ij} = diagonal_{k_1 - d, i + min(d, 0) + offset} \\text{ with } d = j - i, \\; k_0 \\le d \\le k_1
@@ -132,10 +137,10 @@ class MatrixDiag:
     align = Attr(str, default="RIGHT_LEFT", check=_ALIGN)
     no_need_buffer = ("diagonal", "padding_value")
 
-    def lod(op) -> Any:
+    def lod(op) -> str:
         return lod_rules.batched("diagonal", 1 if op.k[0] == op.k[1] else 2)(op)
 
-    def sizes(op, dims) -> Any:
+    def sizes(op, dims: Any) -> tuple[Any, Any]:
         """Rows and columns, None where unknown, for a diagonal of shape `dims`."""
         low, high = op.k
         if low > high:
@@ -175,14 +180,14 @@ class MatrixDiag:
             )
         return rows, cols
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         spec = op.diagonal.spec
         if spec.shape.dims is None:
             return spec
         batch = spec.shape.dims[: -1 if op.k[0] == op.k[1] else -2]
         return TensorSpec([*batch, *op.sizes(spec.shape.dims)], spec.dtype)
 
-    def compute(op, diagonal, padding_value) -> Any:
+    def compute(op, diagonal: Any, padding_value: Any) -> np.ndarray:
         rows, cols = op.sizes(diagonal.shape)
         band = diagonal[..., None, :] if op.k[0] == op.k[1] else diagonal
         out = like_device.full(diagonal, (*band.shape[:-2], rows, cols), padding_value, diagonal.dtype)
@@ -190,13 +195,13 @@ class MatrixDiag:
             out[..., i, j] = band[..., row, stretch]
         return out
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, Any]:
         off_band = MatrixSetDiag(doutput, array.zeros_like(op.diagonal), k=op.k, align=op.align)
         return _part(doutput, op.k, op.align), array.sum_to_shape_of(off_band, op.padding_value)
 
 
 @operator
-class MatrixDiagPart:
+class MatrixDiagPart(OperatorDefinition):
     """Diagonals of matrices, packed; the free ends of shorter ones are `padding_value`.
 
     .. math:: output_{k_1 - d, l + offset} = input_{l + max(-d, 0),\\, l + max(d, 0)}
@@ -214,12 +219,12 @@ class MatrixDiagPart:
     no_need_buffer = ("input", "padding_value")
     lod = lod_rules.batched("input", 2)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         spec = op.input.spec
         _at_least_matrix(spec)
         return spec if spec.shape.dims is None else TensorSpec(_packed_dims(spec.shape.dims, op.k), spec.dtype)
 
-    def compute(op, input, padding_value) -> Any:
+    def compute(op, input: Any, padding_value: Any) -> np.ndarray:
         rows, cols = input.shape[-2:]
         shape = (*input.shape[:-2], op.k[1] - op.k[0] + 1, _longest(op.k, rows, cols))
         out = like_device.full(input, shape, padding_value, input.dtype)
@@ -227,7 +232,7 @@ class MatrixDiagPart:
             out[..., row, stretch] = input[..., i, j]
         return out[..., 0, :] if op.k[0] == op.k[1] else out
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Tensor, Any]:
         dinput = MatrixSetDiag(array.zeros_like(op.input), doutput, k=op.k, align=op.align)
         if op.k[0] == op.k[1]:
             return dinput, array.zeros_like(op.padding_value)  # one diagonal has no free ends
@@ -235,12 +240,12 @@ class MatrixDiagPart:
         return dinput, array.sum_to_shape_of(doutput * (1 - inside), op.padding_value)
 
 
-def _part(x: Any, k: tuple[int, int], align: str) -> Any:
+def _part(x: Any, k: tuple[int, ...], align: str) -> Tensor:
     return MatrixDiagPart(x, array.zeros([], x.dtype), k=k, align=align)
 
 
 @operator
-class MatrixSetDiag:
+class MatrixSetDiag(OperatorDefinition):
     """Matrices with some diagonals replaced.
 
     .. math::
@@ -260,7 +265,7 @@ class MatrixSetDiag:
     no_need_buffer = ("diagonal",)
     lod = lod_rules.batched("input", 2)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         spec, diagonal = op.input.spec, op.diagonal.spec
         _at_least_matrix(spec)
         if spec.shape.dims is not None:
@@ -271,7 +276,7 @@ class MatrixSetDiag:
                 )
         return spec
 
-    def compute(op, input, diagonal) -> Any:
+    def compute(op, input: Any, diagonal: Any) -> Any:
         rows, cols = input.shape[-2:]
         band = diagonal[..., None, :] if op.k[0] == op.k[1] else diagonal
         if band.shape != (*input.shape[:-2], op.k[1] - op.k[0] + 1, _longest(op.k, rows, cols)):
@@ -281,7 +286,7 @@ class MatrixSetDiag:
             out[..., i, j] = band[..., row, stretch]
         return out
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Tensor, Any]:
         kept = MatrixSetDiag(doutput, array.zeros_like(op.diagonal), k=op.k, align=op.align)
         return kept, _part(doutput, op.k, op.align)
 
@@ -304,7 +309,7 @@ def diag(
     return MatrixDiag(diagonal, padding, k=_bounds(k), num_rows=rows, num_cols=columns, align=align, name=name)
 
 
-def _padding(value: Any, dtype: Any) -> Any:
+def _padding(value: Any, dtype: Any) -> Tensor:
     return dispatch.to_tensor(bool(value) if dtype.is_bool and not hasattr(value, "dtype") else value, dtype)
 
 
@@ -318,7 +323,7 @@ def diag_part(
     return MatrixDiagPart(input, _padding(padding_value, input.dtype), k=_bounds(k), align=align, name=name)
 
 
-def set_diag(input: Any, diagonal: Any, name: str | None = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT") -> Any:
+def set_diag(input: Any, diagonal: Any, name: str | None = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT") -> Tensor:
     """See MatrixSetDiag. k: one diagonal, or the lowest and the highest."""
     if not is_static(k):
         input = dispatch.to_tensor(input)
@@ -330,7 +335,7 @@ def set_diag(input: Any, diagonal: Any, name: str | None = "set_diag", k: Any = 
 
 
 @operator
-class MatrixBandPart:
+class MatrixBandPart(OperatorDefinition):
     """Matrices with zeros outside a band around the main diagonal.
 
     .. math:: output_{ij} = input_{ij} \\text{ if } i - j \\le lower \\text{ and } j - i \\le upper \\text{ else } 0
@@ -345,7 +350,7 @@ class MatrixBandPart:
     output = Output(like="input")
     lod = lod_rules.batched("input", 2)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         spec = op.input.spec
         _at_least_matrix(spec)
         if spec.shape.dims is None:
@@ -354,38 +359,38 @@ class MatrixBandPart:
             ("num_lower", op.num_lower.constant, spec.shape.dims[-2]),
             ("num_upper", op.num_upper.constant, spec.shape.dims[-1]),
         ):
-            if None not in (number, size) and number > size:
+            if number is not None and size is not None and number > size:
                 what = "rows" if name == "num_lower" else "columns"
                 raise InvalidArgumentError(
                     what=f"{name} must be negative or less or equal to number of {what} ({size}) got: {int(number)}"
                 )
         return spec
 
-    def compute(op, input, num_lower, num_upper) -> Any:
+    def compute(op, input: Any, num_lower: Any, num_upper: Any) -> Any:
         i, j = like_device.arange(input, input.shape[-2])[:, None], like_device.arange(input, input.shape[-1])
         inside = ((num_lower < 0) | (i - j <= num_lower)) & ((num_upper < 0) | (j - i <= num_upper))
         return np.where(inside, input, input.dtype.type(0))
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Tensor, None, None]:
         return MatrixBandPart(doutput, op.num_lower, op.num_upper), None, None
 
 
-band_part = MatrixBandPart.as_function("band_part")
+band_part: signatures.MatrixBandPart = MatrixBandPart.as_function("band_part")
 
 
-def trace(x: Any, name: str | None = None) -> Any:
+def trace(x: Any, name: str | None = None) -> Tensor:
     """Sum of the main diagonal of each matrix: output[...] = sum over i of x[..., i, i]. See MatrixDiagPart."""
     return Sum(diag_part(x), axis=(-1,), name=name)
 
 
-def tensor_diag(diagonal: Any, name: str | None = None) -> Any:
+def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
     """Twice the dimensions, with `diagonal` where both halves of the index agree else zeros. See MatrixDiag."""
     diagonal = dispatch.to_tensor(diagonal)
     shape = array.shape_op(diagonal)
     return array.reshape(diag(array.reshape(diagonal, [-1])), array.concat([shape, shape], 0), name=name)
 
 
-def tensor_diag_part(input: Any, name: str | None = None) -> Any:
+def tensor_diag_part(input: Any, name: str | None = None) -> Tensor:
     """Half the dimensions: the elements where both halves of the index agree. See MatrixDiagPart.
 
     raises InvalidArgumentError where the halves of the shape differ

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import string
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,9 +18,13 @@ from ...core.shapes import UNKNOWN, TensorShape, broadcast
 from ...core.specs import TensorSpec
 from .. import array, like_device, lod_rules
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..math.arithmetic import _conj
+from ..slots import Input, OperatorDefinition, Output
 from .matmul import wide
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 ELLIPSIS = "."  # in parsed terms one character stands for the whole "..."
 
@@ -152,7 +156,7 @@ def _pair(ta: str, a: np.ndarray, tb: str, b: np.ndarray, later: str) -> tuple[s
 
 
 @operator
-class Einsum:
+class Einsum(OperatorDefinition):
     """Sum of products: over every label that the output does not have, of the elements under equal labels.
 
     .. math:: output_{out} = \\sum_{labels \\notin out} \\prod_k inputs_{k, term_k}
@@ -169,25 +173,25 @@ class Einsum:
     views = {"output": "inputs"}
     lod = lod_rules.einsum
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         terms, output = _terms(op.equation, len(op.inputs))
         dtype = op.inputs[0].spec.dtype
         shapes = [x.spec.shape for x in op.inputs]
         known = [(t, s) for t, s in zip(terms, shapes) if s.rank is not None]
         if len(known) < len(shapes) and ELLIPSIS in output:
             return TensorSpec(UNKNOWN, dtype)
-        written, result = expanded([t for t, _ in known], output, [s.rank for _, s in known])
+        written, result = expanded([t for t, _ in known], output, [len(s) for _, s in known])
         batch = "".join(c for c in result if c not in output)
-        sizes = sizes_of(written, [s.dims for _, s in known], batch)
+        sizes = sizes_of(written, [s.as_list() for _, s in known], batch)
         return TensorSpec([sizes.get(c) for c in result], dtype)
 
-    def compute(op, inputs) -> Any:
+    def compute(op, inputs: Any) -> np.ndarray:
         terms, output = _terms(op.equation, len(inputs))
         written, result = expanded(terms, output, [x.ndim for x in inputs])
         sizes_of(written, [x.shape for x in inputs], "".join(c for c in result if c not in output))
         return contract(written, result, [wide(x) for x in inputs]).astype(inputs[0].dtype, copy=False)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> list[Any]:
         # Each factor's gradient is the sum of products of the others and doutput, with that factor's term for output.
         terms, output = _terms(op.equation, len(op.inputs))
         broadcast = _broadcasts(op.inputs, terms)
@@ -229,7 +233,7 @@ def _terms(equation: str, n: int) -> tuple[tuple[str, ...], str]:
     return terms, output
 
 
-def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Any:
+def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
     """See Einsum. kwargs: name; optimize, which is a hint that changes nothing."""
     name = kwargs.pop("name", None)
     kwargs.pop("optimize", None)

@@ -6,7 +6,7 @@ Not here: solving (solving.py), what is made of decompositions (matrix_functions
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,16 +14,21 @@ from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...core.specs import TensorSpec
 from .. import array, like_device, lod_rules
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..math.arithmetic import _conj
+from ..slots import Input, OperatorDefinition, Output
+from ..tensor import Tensor
 from .diagonals import band_part, diag, diag_part, set_diag
 from .matmul import product
 from .matrices import adjoint
 from .solving import SOLVABLE, MatrixTriangularSolve, matrix_shape
 
+if TYPE_CHECKING:
+    from .. import signatures
+
 
 @operator
-class Cholesky:
+class Cholesky(OperatorDefinition):
     """Cholesky factor of positive definite matrices; only the lower half is looked at.
 
     .. math:: input = output \\cdot output^H, \\quad output \\text{ lower triangular}
@@ -36,10 +41,10 @@ class Cholesky:
     output = Output(like="input")
     lod = lod_rules.batched("input", 2)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return op.input.spec.with_shape(matrix_shape(op.input))
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> np.ndarray:
         try:
             return np.linalg.cholesky(input)
         except np.linalg.LinAlgError:
@@ -48,7 +53,7 @@ class Cholesky:
                 wanted="positive definite matrices",
             ) from None
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Any:
         # Murray, Differentiation of the Cholesky decomposition, 2016, equation 10
         factor = op.output
         middle = product(factor, doutput, adjoint_a=True)
@@ -58,7 +63,7 @@ class Cholesky:
         return (both + adjoint(both)) / 2
 
 
-cholesky = Cholesky.as_function("cholesky")
+cholesky: signatures.Cholesky = Cholesky.as_function("cholesky")
 
 
 class QrFactors(NamedTuple):
@@ -69,7 +74,7 @@ class QrFactors(NamedTuple):
 
 
 @operator
-class Qr:
+class Qr(OperatorDefinition[tuple[Tensor, Tensor]]):
     """QR decomposition.
 
     .. math:: input = q \\cdot r, \\quad q^H q = 1, \\quad r \\text{ upper triangular}
@@ -84,7 +89,7 @@ class Qr:
     full_matrices = Attr(bool, default=False)
     lod = lod_rules.batched("input", 2)
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec]:
         spec, shape = op.input.spec, matrix_shape(op.input, square=False)
         if shape.dims is None:
             return spec, spec
@@ -92,11 +97,11 @@ class Qr:
         p = m if op.full_matrices else None if m is None or n is None else min(m, n)
         return spec.with_shape([*shape.dims[:-2], m, p]), spec.with_shape([*shape.dims[:-2], p, n])
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> tuple[np.ndarray, np.ndarray]:
         q, r = np.linalg.qr(input, "complete" if op.full_matrices else "reduced")
         return q, r
 
-    def gradient(op, dq, dr) -> Any:
+    def gradient(op, dq: Any, dr: Any) -> Any:
         m, n = op.input.shape.dims[-2:] if op.input.shape.dims else (None, None)
         if op.full_matrices and (m is None or n is None or m > n):
             raise UnimplementedError(
@@ -153,7 +158,7 @@ def _differences(x: Any) -> Any:
 
 
 @operator
-class Svd:
+class Svd(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
     """Singular value decomposition, the largest value first.
 
     .. math:: input = u \\cdot diag(s) \\cdot v^H
@@ -171,7 +176,7 @@ class Svd:
     compute_uv = Attr(bool, default=True)
     lod = lod_rules.batched("tensor", 2)
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec, TensorSpec]:
         spec, shape = op.tensor.spec, matrix_shape(op.tensor, square=False)
         empty, real = TensorSpec([0], spec.dtype), spec.dtype.real_dtype
         if shape.dims is None:
@@ -185,14 +190,14 @@ class Svd:
         wide, tall = (m, n) if op.full_matrices else (p, p)
         return s, spec.with_shape([*batch, m, wide]), spec.with_shape([*batch, n, tall])
 
-    def compute(op, tensor) -> Any:
+    def compute(op, tensor: Any) -> tuple[np.ndarray, Any, Any] | tuple[np.ndarray, np.ndarray, np.ndarray]:
         if not op.compute_uv:
             empty = like_device.zeros(tensor, 0, tensor.dtype)
             return np.linalg.svd(tensor, compute_uv=False), empty, empty
         u, s, vh = np.linalg.svd(tensor, full_matrices=op.full_matrices)
         return s, u, np.swapaxes(vh, -1, -2).conj()
 
-    def gradient(op, ds, du, dv) -> Any:
+    def gradient(op, ds: Any, du: Any, dv: Any) -> Tensor:
         # Townsend, Differentiating the singular value decomposition, 2016
         dtype = op.tensor.dtype
         if not op.compute_uv:
@@ -220,14 +225,16 @@ class Svd:
         return product(product(u, core) + outside_u, v, adjoint_b=True) + product(u, outside_v, adjoint_b=True)
 
 
-def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
+def svd(
+    tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None
+) -> tuple[Tensor, Tensor, Tensor] | Tensor:
     """s, u, v; or s alone without compute_uv. See Svd."""
     s, u, v = Svd(tensor, full_matrices=full_matrices, compute_uv=compute_uv, name=name)
     return (s, u, v) if compute_uv else s
 
 
 @operator
-class SelfAdjointEig:
+class SelfAdjointEig(OperatorDefinition[tuple[Tensor, Tensor]]):
     """Eigenvalues and eigenvectors of self-adjoint matrices, the smallest value first, by the lower half alone.
 
     .. math:: input \\cdot v = v \\cdot diag(e)
@@ -242,18 +249,18 @@ class SelfAdjointEig:
     compute_v = Attr(bool, default=True)
     lod = lod_rules.batched("input", 2)
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec]:
         spec, shape = op.input.spec, matrix_shape(op.input)
         v = spec.with_shape(shape) if op.compute_v else spec.with_shape([0])
         return spec.with_shape(shape if shape.dims is None else shape.dims[:-1]), v
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> tuple[np.ndarray, Any] | tuple[np.ndarray, np.ndarray]:
         if not op.compute_v:
             return np.linalg.eigvalsh(input, "L").astype(input.dtype), like_device.zeros(input, 0, input.dtype)
         e, v = np.linalg.eigh(input, "L")
         return e.astype(input.dtype), v
 
-    def gradient(op, de, dv) -> Any:
+    def gradient(op, de: Any, dv: Any) -> Any:
         if op.compute_v:
             v = op.v
             middle = set_diag(_differences(op.e) * product(v, dv, adjoint_a=True), de)
@@ -265,11 +272,11 @@ class SelfAdjointEig:
         return set_diag(half, diag_part(half) / 2)
 
 
-def eigh(tensor: Any, name: str | None = None) -> Any:
+def eigh(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     """The eigenvalues e and eigenvectors v. See SelfAdjointEig."""
     return SelfAdjointEig(tensor, name=name)
 
 
-def eigvalsh(tensor: Any, name: str | None = None) -> Any:
+def eigvalsh(tensor: Any, name: str | None = None) -> Tensor:
     """The eigenvalues alone. See SelfAdjointEig."""
     return SelfAdjointEig(tensor, compute_v=False, name=name)[0]

@@ -15,8 +15,10 @@ from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import array, dispatch, like_device, lod_rules
 from ..attributes import Attr, one_of
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..math.sorting import argsort
+from ..slots import Input, OperatorDefinition, Output
+from ..tensor import Tensor
 from .diagonals import band_part, diag, diag_part, set_diag
 from .matmul import product
 from .matrices import adjoint
@@ -31,7 +33,7 @@ class LuFactors(NamedTuple):
 
 
 @operator
-class Lu:
+class Lu(OperatorDefinition[tuple[Tensor, Tensor]]):
     """LU decomposition of invertible matrices, with rows exchanged.
 
     .. math:: input_{p_i, j} = (L U)_{ij}, \\quad L \\text{ lower triangular with ones}, U \\text{ upper triangular}
@@ -46,12 +48,12 @@ class Lu:
     output_idx_type = Attr(DType, default=dtypes.int32, check=one_of(dtypes.int32, dtypes.int64))
     lod = lod_rules.batched("input", 2)
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec]:
         shape = matrix_shape(op.input)
         p = TensorSpec(shape if shape.dims is None else shape.dims[:-1], op.output_idx_type)
         return op.input.spec.with_shape(shape), p
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> tuple[Any, np.ndarray]:
         n = input.shape[-1]
         none = like_device.zeros(input, (0, n, n), input.dtype)
         lu = like_device.copy(input).reshape(-1, n, n) if input.size else none
@@ -66,7 +68,7 @@ class Lu:
             lu[:, k + 1 :, k + 1 :] -= lu[:, k + 1 :, k, None] * lu[:, k, None, k + 1 :]
         return lu.reshape(input.shape), p.reshape(input.shape[:-1]).astype(op.output_idx_type.np)
 
-    def gradient(op, dlu, dp) -> Any:
+    def gradient(op, dlu: Any, dp: Any) -> Any:
         # L^-H (the lower half of L^H dL + the upper half of dU U^H) U^-H
         low, high = _parts(op.lu)
         below = _below(product(low, _below(dlu), adjoint_a=True))
@@ -119,7 +121,7 @@ def _checked(lower_upper: Any, perm: Any, rhs: Any = None) -> tuple[Any, Any]:
     return lower_upper, perm
 
 
-def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False, name: str | None = None) -> Any:
+def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
     """Solve A x = rhs, given what `lu` of A gave; rhs [..., n, k], batches broadcast. See MatrixTriangularSolve.
 
     .. math:: L U x = rhs_p
@@ -133,14 +135,14 @@ def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False,
     return MatrixTriangularSolve(high, MatrixTriangularSolve(low, _rows(rhs, perm)), lower=False, name=name)
 
 
-def lu_matrix_inverse(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Any:
+def lu_matrix_inverse(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
     """The inverse of A, given what `lu` of A gave. See `lu_solve`."""
     lower_upper, perm = _checked(lower_upper, perm)
     one = diag(array.ones(array.shape_op(lower_upper)[-1:], lower_upper.dtype))
     return lu_solve(lower_upper, perm, one, name=name)
 
 
-def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Any:
+def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
     """The A of which `lu` gave these.
 
     .. math:: A_{p_i, j} = (L U)_{ij}

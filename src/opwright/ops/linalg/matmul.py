@@ -5,7 +5,7 @@ Lives here: MatMul; matmul, matvec, tensordot.  Not here: sums of products in ge
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,10 +16,14 @@ from ...core.shapes import UNKNOWN, TensorShape, broadcast
 from ...core.specs import TensorSpec
 from .. import array, dispatch, lod_rules
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..inference import axis_in, known_value, static_axes
 from ..math.arithmetic import _conj
+from ..slots import Input, OperatorDefinition, Output
 from ..strategies import Strategies, Strategy
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 
 def wide(x: np.ndarray) -> np.ndarray:
@@ -28,7 +32,7 @@ def wide(x: np.ndarray) -> np.ndarray:
 
 
 @operator
-class MatMul:
+class MatMul(OperatorDefinition):
     """Product of matrices, the last two dimensions; those before are batches and broadcast.
 
     .. math:: output_{ij} = \\sum_k a_{ik} b_{kj}
@@ -48,7 +52,7 @@ class MatMul:
     output_type = Attr(DType, default=None)
     lod = lod_rules.matmul
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         a, b = op.a.spec, op.b.spec
         dtype = op.output_type or a.dtype
         for name, spec in (("In[0]", a), ("In[1]", b)):
@@ -73,7 +77,7 @@ class MatMul:
             ) from None
         return TensorSpec([*batch, m, n], dtype)
 
-    def compute(op, a, b) -> Any:
+    def compute(op, a: Any, b: Any) -> Any:
         dtype = a.dtype if op.output_type is None else op.output_type.np
         if op.output_type is not None:
             a, b = a.astype(dtype), b.astype(dtype)
@@ -86,7 +90,7 @@ class MatMul:
         product = np.matmul(a, b) if a.ndim == 2 else MATMUL(op, a, b)
         return product if product.dtype == dtype else product.astype(dtype)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, Any]:
         turned_a, turned_b = op.transpose_a or op.adjoint_a, op.transpose_b or op.adjoint_b
         # A transposed complex factor is the adjoint of its conjugate
         a = _conj(op.a) if op.transpose_a else op.a
@@ -100,7 +104,8 @@ class MatMul:
 
 def _flat(op: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """All batches as the rows of one product; np.matmul makes a small one for each."""
-    return np.matmul(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[-1])
+    result: np.ndarray = np.matmul(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[-1])
+    return result
 
 
 MATMUL = Strategies(
@@ -122,7 +127,7 @@ MATMUL = Strategies(
 )
 
 
-def product(a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False) -> Any:
+def product(a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False) -> Tensor:
     """a @ b of tensors, either one conjugated and transposed if told; real ones are recorded as transposed."""
     if a.dtype.is_complex:
         return MatMul(a, b, adjoint_a=adjoint_a, adjoint_b=adjoint_b)
@@ -142,7 +147,7 @@ def matmul(
     grad_a: bool = False,
     grad_b: bool = False,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """See MatMul. a_is_sparse, b_is_sparse, grad_a, grad_b are hints that change nothing.
 
     raises ValueError for transposing and adjoining the same matrix
@@ -200,7 +205,7 @@ def matvec(
     a_is_sparse: bool = False,
     b_is_sparse: bool = False,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """A matrix times a vector: output[..., i] = sum over j of a[..., i, j] b[..., j]. See MatMul."""
     if not hasattr(b, "dtype") and hasattr(a, "dtype"):
         b = dispatch.to_tensor(b, a.dtype)
@@ -208,7 +213,7 @@ def matvec(
     return array.squeeze(column, [-1], name=name)
 
 
-def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Any:
+def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
     """Sum of products over pairs of axes: the last of a with the first of b, or those named. See MatMul.
 
     axes: how many, or a pair of axes, or a pair of lists of them. Output: the remaining axes of a, then those of b.
@@ -254,7 +259,8 @@ def _as_matrix(x: Any, kept: list[int], summed: list[int]) -> tuple[Any, list[An
     """x as [kept, summed], and the kept sizes: numbers where known, else scalar tensors."""
     dims = x.shape.dims
     sizes = [array.shape_op(x)[i] if d is None else d for i, d in enumerate(dims)]
-    outer, total = [sizes[i] for i in kept], 1
+    outer: list[Any] = [sizes[i] for i in kept]
+    total: Any = 1
     for i in summed:
         total = total * sizes[i]
     perm = [*kept, *summed]

@@ -6,16 +6,22 @@ Not here: products (matmul.py), norms (matrix_functions.py), decompositions (fac
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core.dtypes import numeric
 from ...core.errors import InvalidArgumentError
 from .. import array, dispatch, lod_rules
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..math.arithmetic import _conj
+from ..slots import Input, OperatorDefinition, Output
 from .einsum import Einsum
+
+if TYPE_CHECKING:
+    from ...core.specs import TensorSpec
+    from .. import signatures
+    from ..tensor import Tensor
 
 
 def matrix_transpose(a: Any, name: str | None = "matrix_transpose", conjugate: bool = False) -> Any:
@@ -40,7 +46,7 @@ def adjoint(matrix: Any, name: str | None = None) -> Any:
 
 
 @operator
-class Cross:
+class Cross(OperatorDefinition):
     """Cross product of vectors of 3.
 
     .. math:: product = a \\times b
@@ -54,7 +60,7 @@ class Cross:
     product = Output(like="a")
     lod = lod_rules.batched("a", 1)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         a, b = op.a.spec, op.b.spec
         if not a.shape.is_compatible_with(b.shape):
             raise InvalidArgumentError(what="Both inputs must be of same shape", found=f"{a.short()}, {b.short()}")
@@ -63,13 +69,13 @@ class Cross:
             raise InvalidArgumentError(what="Cross-products are only defined for 3-element vectors", found=a.short())
         return a.with_shape(shape)
 
-    def compute(op, a, b) -> Any:
+    def compute(op, a: Any, b: Any) -> np.ndarray:
         x1, x2, x3 = np.moveaxis(a, -1, 0)
         y1, y2, y3 = np.moveaxis(b, -1, 0)
         return np.stack([x2 * y3 - x3 * y2, x3 * y1 - x1 * y3, x1 * y2 - x2 * y1], -1)
 
-    def gradient(op, dproduct) -> Any:
+    def gradient(op, dproduct: Any) -> tuple[Tensor, Tensor]:
         return Cross(_conj(op.b), dproduct), Cross(dproduct, _conj(op.a))
 
 
-cross = Cross.as_function("cross")
+cross: signatures.Cross = Cross.as_function("cross")

@@ -6,24 +6,32 @@ Not here: the decompositions (factoring.py), solving (solving.py), roots and log
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core import dtypes
 from .. import array, dispatch, like_device, lod_rules, math
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..math.arithmetic import _conj
 from ..math.elementary import log, sqrt
 from ..math.reduction import Max, Sum
+from ..slots import Input, OperatorDefinition, Output
 from .diagonals import diag_part, set_diag
 from .factoring import Cholesky, svd
 from .matmul import product
 from .matrices import adjoint
 from .solving import SOLVABLE, MatrixTriangularSolve, matrix_shape
 
+if TYPE_CHECKING:
+    from ...core.specs import TensorSpec
+    from .. import signatures
+    from ..tensor import Tensor
 
-def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: Any = None, name: str | None = None) -> Any:
+
+def norm(
+    tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: Any = None, name: str | None = None
+) -> Tensor:
     """The norm of all elements, of vectors along one axis, or of matrices in two.
 
     ord: "euclidean" or 2, 1, infinity or any positive number p for (sum |x|^p)^(1/p); of matrices "euclidean" or "fro",
@@ -46,6 +54,7 @@ def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: Any = 
     elif ord in ("euclidean", "fro", 2):
         result = sqrt(Sum(tensor * _conj(tensor), axis=axes, keepdims=True))
     elif pair:
+        assert axes is not None
         summed, best = axes if ord == 1 else axes[::-1]
         result = Max(Sum(size, axis=(summed,), keepdims=True), axis=(best,), keepdims=True)
     elif ord == np.inf:
@@ -61,7 +70,7 @@ def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: Any = 
     return array.squeeze(result, list(axes), name=name)
 
 
-def _spectral(tensor: Any, axes: Any) -> Any:
+def _spectral(tensor: Any, axes: Any) -> Tensor:
     """The largest singular values, in dimensions of size 1."""
     rank = tensor.shape.rank
     if rank is None:
@@ -93,7 +102,7 @@ _PADE_NORM = 5.371920351148152
 
 
 @operator
-class MatrixExponential:
+class MatrixExponential(OperatorDefinition):
     """Exponential of square matrices, by scaling and squaring.
 
     .. math:: output = \\sum_{n=0}^\\infty \\frac{input^n}{n!}
@@ -105,10 +114,10 @@ class MatrixExponential:
     output = Output(like="input")
     lod = lod_rules.batched("input", 2)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return op.input.spec.with_shape(matrix_shape(op.input))
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> Any:
         if input.size == 0:
             return input
         norm = np.abs(input).sum(-2).max(-1).astype(np.float64)
@@ -126,7 +135,7 @@ class MatrixExponential:
             result = np.where((step < halvings)[..., None, None], result @ result, result)
         return result.astype(input.dtype)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Tensor:
         # exp of [[A, E], [0, A]] has the derivative in direction E above its diagonal; the gradient is that by A^H
         a = adjoint(op.input)
         top, bottom = array.concat([a, doutput], -1), array.concat([array.zeros_like(a), a], -1)
@@ -135,10 +144,10 @@ class MatrixExponential:
         return both[..., :n, n:]
 
 
-expm = MatrixExponential.as_function("expm")
+expm: signatures.MatrixExponential = MatrixExponential.as_function("expm")
 
 
-def logdet(matrix: Any, name: str | None = None) -> Any:
+def logdet(matrix: Any, name: str | None = None) -> Tensor:
     """Logarithm of the determinant of positive definite matrices, real: 2 sum of log of the Cholesky factor's diagonal.
 
     See Cholesky, whose errors it raises.
@@ -147,7 +156,7 @@ def logdet(matrix: Any, name: str | None = None) -> Any:
     return 2 * Sum(log(math.real(diagonal) if diagonal.dtype.is_complex else diagonal), axis=(-1,), name=name)
 
 
-def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Any:
+def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
     """Solve A x = rhs, given chol [..., n, n], the Cholesky factor of A; rhs [..., n, k]. See MatrixTriangularSolve."""
     return MatrixTriangularSolve(chol, MatrixTriangularSolve(chol, rhs), adjoint=True, name=name)
 
@@ -162,7 +171,7 @@ def _cutoff(s: Any, a: Any, factor: float) -> Any:
     return eps * array.cast(size, s.dtype) * Max(s, axis=(-1,), keepdims=True)
 
 
-def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Any:
+def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
     """Moore-Penrose inverse of matrices [..., m, n], as [..., n, m], by singular values. See Svd.
 
     rcond: values below rcond times the largest count as zero; by default 10 max(m, n) epsilon.
@@ -184,19 +193,19 @@ def _inverse(s: Any, used: Any, dtype: Any) -> Any:
     return array.expand_dims(array.cast(inverse, dtype), -2)
 
 
-def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Any:
+def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
     """How many singular values of each matrix are above tol, int32; by default max(m, n) epsilon times the largest.
 
     tol: broadcasts with the singular values [..., min(m, n)], so [..., 1] for one a matrix. Result: their shape without
     the last dimension.
     """
     a = dispatch.to_tensor(a)
-    s = svd(a, compute_uv=False)
+    s: Any = svd(a, compute_uv=False)
     limit = _cutoff(s, a, 1.0) if tol is None else dispatch.to_tensor(tol, s.dtype)
     return Sum(array.cast(s > limit, dtypes.int32), axis=(-1,), name=name)
 
 
-def lstsq(matrix: Any, rhs: Any, l2_regularizer: float = 0.0, fast: bool = True, name: str | None = None) -> Any:
+def lstsq(matrix: Any, rhs: Any, l2_regularizer: float = 0.0, fast: bool = True, name: str | None = None) -> Tensor:
     """The x [..., n, k] for which |matrix x - rhs|^2 + l2_regularizer |x|^2 is least, the smallest one of several.
 
     matrix: [..., m, n]; rhs: [..., m, k]. fast: by the Cholesky factor of the normal equations, which need full rank

@@ -7,7 +7,7 @@ Not here: decompositions (factoring.py), least squares (matrix_functions.py).
 from __future__ import annotations
 
 from collections import namedtuple
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,10 +16,16 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape, broadcast
 from .. import array, lod_rules, math
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..math.arithmetic import _conj
+from ..slots import Input, OperatorDefinition, Output
+from ..tensor import Tensor
 from .diagonals import band_part
 from .matmul import product
+
+if TYPE_CHECKING:
+    from ...core.specs import TensorSpec
+    from .. import signatures
 
 SOLVABLE = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
 
@@ -36,7 +42,8 @@ def matrix_shape(x: Any, square: bool = True) -> TensorShape:
         raise InvalidArgumentError(what=f"Input tensor must have rank >= 2, got {shape.rank}", found=x.spec.short())
     m, n = shape.dims[-2:]
     if not square:
-        return shape
+        result: TensorShape = shape
+        return result
     if None not in (m, n) and m != n:
         raise InvalidArgumentError(what="Input matrix must be square", found=x.spec.short())
     n = n if m is None else m
@@ -49,7 +56,7 @@ def as_column(x: Any) -> Any:
 
 
 @operator
-class MatrixInverse:
+class MatrixInverse(OperatorDefinition):
     """Inverse of square matrices.
 
     .. math:: output = input^{-1}, \\quad \\text{or } (input^H)^{-1} \\text{ if adjoint}
@@ -63,30 +70,30 @@ class MatrixInverse:
     adjoint = Attr(bool, default=False)
     lod = lod_rules.batched("input", 2)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return op.input.spec.with_shape(matrix_shape(op.input))
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> np.ndarray:
         x = np.swapaxes(input, -1, -2).conj() if op.adjoint else input
         try:
             return np.linalg.inv(x)
         except np.linalg.LinAlgError:
             raise InvalidArgumentError(what="Input is not invertible.", wanted="matrices of full rank") from None
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Tensor:
         y = op.output
         if op.adjoint:
             return -product(y, product(doutput, y, adjoint_a=True))
         return -product(y, product(doutput, y, adjoint_b=True), adjoint_a=True)
 
 
-def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Any:
+def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
     """See MatrixInverse."""
     return MatrixInverse(input, adjoint=adjoint, name=name)
 
 
 @operator
-class MatrixDeterminant:
+class MatrixDeterminant(OperatorDefinition):
     """Determinant of square matrices. Its gradient needs the inverse, so it exists where the determinant is not 0.
 
     .. math:: output = \\det input
@@ -98,18 +105,18 @@ class MatrixDeterminant:
     output = Output(like="input")
     lod = lod_rules.batched("input", 2)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         shape = matrix_shape(op.input)
         return op.input.spec.with_shape(shape if shape.dims is None else shape.dims[:-2])
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> Any:
         return np.linalg.det(input)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Any:
         return as_column(doutput * _conj(op.output)) * MatrixInverse(op.input, adjoint=True)
 
 
-det = MatrixDeterminant.as_function("det")
+det: signatures.MatrixDeterminant = MatrixDeterminant.as_function("det")
 
 
 # What `slogdet` gives, under TensorFlow's name; the operator has that name here.
@@ -117,7 +124,7 @@ LogDet = namedtuple("LogMatrixDeterminant", ["sign", "log_abs_determinant"])  # 
 
 
 @operator
-class LogMatrixDeterminant:
+class LogMatrixDeterminant(OperatorDefinition[tuple[Tensor, Tensor]]):
     """Sign and logarithm of the absolute value of the determinant; 0 and minus infinity for singular matrices.
 
     .. math:: \\det input = sign \\cdot e^{log\\_abs\\_determinant}
@@ -130,16 +137,16 @@ class LogMatrixDeterminant:
     log_abs_determinant = Output(like="input")
     lod = lod_rules.batched("input", 2)
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec]:
         shape = matrix_shape(op.input)
         spec = op.input.spec.with_shape(shape if shape.dims is None else shape.dims[:-2])
         return spec, spec
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> tuple[Any, Any]:
         sign, log_abs = np.linalg.slogdet(input)
         return sign.astype(input.dtype), log_abs.astype(input.dtype)
 
-    def gradient(op, dsign, dlog) -> Any:
+    def gradient(op, dsign: Any, dlog: Any) -> Any:
         # d log det = tr(input^-1 d input): its real part moves the logarithm, its imaginary part turns the sign
         if op.input.dtype.is_complex:
             dlog = math.complex(math.real(dlog), -math.imag(_conj(dsign) * op.sign))
@@ -152,7 +159,7 @@ def slogdet(input: Any, name: str | None = None) -> LogDet:
 
 
 @operator
-class MatrixSolve:
+class MatrixSolve(OperatorDefinition):
     """Solve systems of linear equations.
 
     .. math:: matrix \\cdot output = rhs, \\quad \\text{or } matrix^H \\cdot output = rhs \\text{ if adjoint}
@@ -167,7 +174,7 @@ class MatrixSolve:
     adjoint = Attr(bool, default=False)
     lod = lod_rules.batched("matrix", 2)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         matrix, rhs = matrix_shape(op.matrix), op.rhs.spec
         if rhs.shape.rank is None:
             return rhs.with_shape(matrix.dims and TensorShape([*matrix.dims[:-1], None]))
@@ -177,32 +184,32 @@ class MatrixSolve:
             raise InvalidArgumentError(
                 what="All input tensors must have the same rank", found=f"{op.matrix.spec.short()}, {rhs.short()}"
             )
-        if not TensorShape(matrix.dims[:-1]).is_compatible_with(rhs.shape.dims[:-1]):
+        if not matrix[:-1].is_compatible_with(rhs.shape[:-1]):
             raise InvalidArgumentError(
                 what="Input matrix and rhs are incompatible", found=f"{op.matrix.spec.short()}, {rhs.short()}"
             )
-        return rhs.with_shape([*TensorShape(matrix.dims[:-1]).merge_with(rhs.shape.dims[:-1]), rhs.shape.dims[-1]])
+        return rhs.with_shape([*matrix[:-1].merge_with(rhs.shape[:-1]), rhs.shape[-1]])
 
-    def compute(op, matrix, rhs) -> Any:
+    def compute(op, matrix: Any, rhs: Any) -> np.ndarray:
         try:
             return np.linalg.solve(np.swapaxes(matrix, -1, -2).conj() if op.adjoint else matrix, rhs)
         except np.linalg.LinAlgError:
             raise InvalidArgumentError(what="Input matrix is not invertible.", wanted="matrices of full rank") from None
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, Tensor]:
         drhs = MatrixSolve(op.matrix, doutput, adjoint=not op.adjoint)
         if op.adjoint:
             return -product(op.output, drhs, adjoint_b=True), drhs
         return -product(drhs, op.output, adjoint_b=True), drhs
 
 
-def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Any:
+def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
     """See MatrixSolve."""
     return MatrixSolve(matrix, rhs, adjoint=adjoint, name=name)
 
 
 @operator
-class MatrixTriangularSolve:
+class MatrixTriangularSolve(OperatorDefinition):
     """Solve systems of linear equations with triangular matrices, by substitution; the other half is not looked at.
 
     .. math:: matrix \\cdot output = rhs, \\quad \\text{or } matrix^H \\cdot output = rhs \\text{ if adjoint}
@@ -219,7 +226,7 @@ class MatrixTriangularSolve:
     no_need_buffer = ("rhs",)
     lod = lod_rules.batched("matrix", 2)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         matrix, rhs = matrix_shape(op.matrix), matrix_shape(op.rhs, square=False)
         if matrix.dims is None or rhs.dims is None:
             return op.rhs.spec.with_shape(UNKNOWN)
@@ -231,7 +238,7 @@ class MatrixTriangularSolve:
         batch = broadcast(TensorShape(matrix.dims[:-2]), TensorShape(rhs.dims[:-2]))
         return op.rhs.spec.with_shape([*batch, n if m is None else m, rhs.dims[-1]])
 
-    def compute(op, matrix, rhs) -> Any:
+    def compute(op, matrix: Any, rhs: Any) -> np.ndarray:
         n = matrix.shape[-1]
         diagonal = np.diagonal(matrix, axis1=-2, axis2=-1)
         if not diagonal.all():
@@ -245,7 +252,7 @@ class MatrixTriangularSolve:
             x[..., i, :] /= a[..., i, i, None]
         return x
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, Any]:
         drhs = MatrixTriangularSolve(op.matrix, doutput, lower=op.lower, adjoint=not op.adjoint)
         x = op.output
         dmatrix = -(product(x, drhs, adjoint_b=True) if op.adjoint else product(drhs, x, adjoint_b=True))
@@ -253,6 +260,8 @@ class MatrixTriangularSolve:
         return array.sum_to_shape_of(half, op.matrix), array.sum_to_shape_of(drhs, op.rhs)
 
 
-def triangular_solve(matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None) -> Any:
+def triangular_solve(
+    matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
+) -> Tensor:
     """See MatrixTriangularSolve."""
     return MatrixTriangularSolve(matrix, rhs, lower=lower, adjoint=adjoint, name=name)

@@ -8,7 +8,7 @@ Not here: eigenvalues of self-adjoint matrices (factoring.py), the exponential (
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,14 +18,19 @@ from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import array, dispatch, like_device, lod_rules
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..math.arithmetic import _conj
 from ..math.complexes import real
+from ..slots import Input, OperatorDefinition, Output
+from ..tensor import Tensor
 from .diagonals import diag, diag_part, set_diag
 from .factoring import SelfAdjointEig, _differences
 from .matmul import product
 from .matrices import adjoint
 from .solving import SOLVABLE, MatrixSolve, matrix_shape
+
+if TYPE_CHECKING:
+    from .. import signatures
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -114,7 +119,8 @@ def square_root(a: np.ndarray) -> np.ndarray:
         if np.abs(root.imag).max(initial=0.0) > 1e-7 * np.abs(root).max(initial=0.0):
             return np.full_like(a, np.nan)
         root = root.real
-    return root.astype(a.dtype)
+    result: np.ndarray = root.astype(a.dtype)
+    return result
 
 
 def logarithm(a: np.ndarray) -> np.ndarray:
@@ -136,7 +142,8 @@ def logarithm(a: np.ndarray) -> np.ndarray:
     log = sum(w / 2 * np.linalg.solve(one + (1 + s) / 2 * x, x) for s, w in zip(places, weights)) * 2.0**roots
     log = np.triu(log)
     np.fill_diagonal(log, exact)
-    return (q @ log @ q.conj().T).astype(a.dtype)
+    result: np.ndarray = (q @ log @ q.conj().T).astype(a.dtype)
+    return result
 
 
 def _each(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
@@ -157,7 +164,7 @@ def _gradient(op: Any, x: Any, doutput: Any) -> Any:
 
 
 @operator
-class MatrixSquareRoot:
+class MatrixSquareRoot(OperatorDefinition):
     """Principal square root of square matrices: that whose eigenvalues have no negative real part.
 
     .. math:: output \\cdot output = input
@@ -170,21 +177,21 @@ class MatrixSquareRoot:
     output = Output(like="input")
     lod = lod_rules.batched("input", 2)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return op.input.spec.with_shape(matrix_shape(op.input))
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> np.ndarray:
         return _each(square_root, input)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Any:
         return _gradient(op, op.input, doutput)
 
 
-sqrtm = MatrixSquareRoot.as_function("sqrtm")
+sqrtm: signatures.MatrixSquareRoot = MatrixSquareRoot.as_function("sqrtm")
 
 
 @operator
-class MatrixLogarithm:
+class MatrixLogarithm(OperatorDefinition):
     """Principal logarithm of complex square matrices: that whose eigenvalues have imaginary parts in (-pi, pi].
 
     .. math:: e^{output} = input
@@ -196,24 +203,24 @@ class MatrixLogarithm:
     output = Output(like="input")
     lod = lod_rules.batched("input", 2)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return op.input.spec.with_shape(matrix_shape(op.input))
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> np.ndarray:
         return _each(logarithm, input)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Any:
         return _gradient(op, op.input, doutput)
 
 
-logm = MatrixLogarithm.as_function("logm")
+logm: signatures.MatrixLogarithm = MatrixLogarithm.as_function("logm")
 
 
 _COMPLEX: dict[DType, DType] = {dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.complex128}
 
 
 @operator
-class Eig:
+class Eig(OperatorDefinition[tuple[Tensor, Tensor]]):
     """Eigenvalues and eigenvectors of square matrices, in no order.
 
     .. math:: input \\cdot v = v \\cdot diag(e)
@@ -229,20 +236,20 @@ class Eig:
     compute_v = Attr(bool, default=True)
     lod = lod_rules.batched("input", 2)
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec]:
         shape, dtype = matrix_shape(op.input), op.input.spec.dtype
         dtype = _COMPLEX.get(dtype, dtype)
         e = TensorSpec(shape if shape.dims is None else shape.dims[:-1], dtype)
         return e, TensorSpec(shape if op.compute_v else [0], dtype)
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> tuple[np.ndarray, Any] | tuple[np.ndarray, np.ndarray]:
         dtype = np.result_type(input.dtype, np.complex64)
         if not op.compute_v:
             return np.linalg.eigvals(input).astype(dtype), like_device.zeros(input, 0, dtype)
         e, v = np.linalg.eig(input)
         return e.astype(dtype), v.astype(dtype)
 
-    def gradient(op, de, dv) -> Any:
+    def gradient(op, de: Any, dv: Any) -> Any:
         # Boeddeker et al., On the computation of complex-valued gradients, 2017, equation 4.77
         if op.compute_v:
             v = op.v
@@ -257,12 +264,12 @@ class Eig:
         return found if op.input.dtype.is_complex else real(found)
 
 
-def eig(tensor: Any, name: str | None = None) -> Any:
+def eig(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     """The eigenvalues e and eigenvectors v. See Eig."""
     return Eig(tensor, name=name)
 
 
-def eigvals(tensor: Any, name: str | None = None) -> Any:
+def eigvals(tensor: Any, name: str | None = None) -> Tensor:
     """The eigenvalues alone. See Eig."""
     return Eig(tensor, compute_v=False, name=name)[0]
 
@@ -275,7 +282,7 @@ def eigh_tridiagonal(
     select_range: Any = None,
     tol: Any = None,
     name: str | None = None,
-) -> Any:
+) -> Tensor | tuple[Tensor, Tensor]:
     """Eigenvalues of a self-adjoint tridiagonal matrix, the smallest first; and eigenvectors, unless eigvals_only.
 
     .. math:: T_{ii} = \\Re \\alpha_i, \\quad T_{i, i+1} = \\beta_i = \\overline{T_{i+1, i}}

@@ -9,7 +9,7 @@ Gradients may ignore broadcasting: for element-wise operators each is summed dow
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,13 +20,19 @@ from ...core.shapes import broadcast
 from ...core.specs import TensorSpec
 from ...scalar.table import FUNCTIONS
 from .. import array, dispatch, math
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..kernels import KernelKey
+from ..slots import Input, OperatorDefinition, Output
 from ..tensor_list import TensorList
+
+if TYPE_CHECKING:
+    from .. import signatures
+    from ..indexed_slices import IndexedSlices
+    from ..tensor import Tensor
 
 
 @operator
-class Add:
+class Add(OperatorDefinition):
     """Sum. Strings are joined.
 
     .. math:: z = x + y
@@ -39,15 +45,15 @@ class Add:
     inplace = {"z": ("x", "y")}
     compute = FUNCTIONS["add"].numpy
 
-    def gradient(op, dz) -> Any:
+    def gradient(op, dz: Any) -> tuple[Any, Any]:
         return dz, dz
 
 
-add = Add.as_function("add")
+add: signatures.Add = Add.as_function("add")
 
 
 @operator
-class Sub:
+class Sub(OperatorDefinition):
     """Difference.
 
     .. math:: z = x - y
@@ -60,15 +66,15 @@ class Sub:
     inplace = {"z": ("x", "y")}
     compute = FUNCTIONS["sub"].numpy
 
-    def gradient(op, dz) -> Any:
+    def gradient(op, dz: Any) -> tuple[Any, Any]:
         return dz, -dz
 
 
-subtract = Sub.as_function("subtract")
+subtract: signatures.Sub = Sub.as_function("subtract")
 
 
 @operator
-class Mul:
+class Mul(OperatorDefinition):
     """Product.
 
     .. math:: z = x y
@@ -81,11 +87,11 @@ class Mul:
     inplace = {"z": ("x", "y")}
     compute = FUNCTIONS["mul"].numpy
 
-    def gradient(op, dz) -> Any:
+    def gradient(op, dz: Any) -> tuple[Any, Any]:
         return dz * _conj(op.y), dz * _conj(op.x)
 
 
-multiply = Mul.as_function("multiply")
+multiply: signatures.Mul = Mul.as_function("multiply")
 
 
 def _conj(x: Any) -> Any:
@@ -96,7 +102,7 @@ def _conj(x: Any) -> Any:
 
 
 @operator
-class RealDiv:
+class RealDiv(OperatorDefinition):
     """Quotient of floating or complex tensors, by IEEE 754: x / 0 is infinite, 0 / 0 is NaN.
 
     .. math:: z = x / y
@@ -109,15 +115,15 @@ class RealDiv:
     inplace = {"z": ("x", "y")}
     compute = FUNCTIONS["div"].ufunc
 
-    def gradient(op, dz) -> Any:
+    def gradient(op, dz: Any) -> tuple[Any, Any]:
         y = _conj(op.y)
         return dz / y, -dz * _conj(op.z) / y
 
 
-realdiv = RealDiv.as_function("realdiv")
+realdiv: signatures.RealDiv = RealDiv.as_function("realdiv")
 
 
-def divide(x: Any, y: Any, name: str | None = None) -> Any:
+def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x / y as Python 3 has it: integers are made floating first (8, 16 bits float32, wider float64). See RealDiv."""
     return RealDiv(*floating_pair(x, y), name=name)
 
@@ -170,7 +176,7 @@ def _no_zero(y: np.ndarray) -> None:
 
 
 @operator
-class FloorDiv:
+class FloorDiv(OperatorDefinition):
     """Quotient rounded toward minus infinity.
 
     .. math:: z = \\lfloor x / y \\rfloor
@@ -184,16 +190,16 @@ class FloorDiv:
     elementwise = True
     gradient = None
 
-    def compute(op, x, y) -> Any:
+    def compute(op, x: Any, y: Any) -> Any:
         _no_zero(y)
         return FUNCTIONS["floor_div"].numpy(x, y)
 
 
-floordiv = FloorDiv.as_function("floordiv")
+floordiv: signatures.FloorDiv = FloorDiv.as_function("floordiv")
 
 
 @operator
-class FloorMod:
+class FloorMod(OperatorDefinition):
     """Remainder with the divisor's sign.
 
     .. math:: z = x - y \\lfloor x / y \\rfloor
@@ -206,19 +212,19 @@ class FloorMod:
     z = Output(like="x")
     elementwise = True
 
-    def compute(op, x, y) -> Any:
+    def compute(op, x: Any, y: Any) -> Any:
         _no_zero(y)
         return FUNCTIONS["floor_mod"].numpy(x, y)
 
-    def gradient(op, dz) -> Any:
+    def gradient(op, dz: Any) -> tuple[Any, Any]:
         return dz, -dz * FloorDiv(op.x, op.y)
 
 
-floormod = FloorMod.as_function("floormod")
+floormod: signatures.FloorMod = FloorMod.as_function("floormod")
 
 
 @operator
-class Pow:
+class Pow(OperatorDefinition):
     """Power.
 
     .. math:: z = x^y
@@ -231,14 +237,14 @@ class Pow:
     z = Output(like="x")
     elementwise = True
 
-    def compute(op, x, y) -> Any:
+    def compute(op, x: Any, y: Any) -> Any:
         if y.dtype.kind == "i" and np.any(y < 0):
             raise InvalidArgumentError(
                 what="Integers to negative integer powers are not allowed", do="ow.cast the base to a float"
             )
         return FUNCTIONS["pow"].numpy(x, y)
 
-    def gradient(op, dz) -> Any:
+    def gradient(op, dz: Any) -> tuple[Any, Any]:
         x, y = _conj(op.x), _conj(op.y)
         # log x only where it is finite: at x = 0 the power's own limit, 0, is the derivative by y
         safe = x > 0 if not x.dtype.is_complex else x != 0
@@ -246,11 +252,11 @@ class Pow:
         return dz * y * Pow(x, y - 1), dz * _conj(op.z) * log_x
 
 
-pow = Pow.as_function("pow")
+pow: signatures.Pow = Pow.as_function("pow")
 
 
 @operator
-class Maximum:
+class Maximum(OperatorDefinition):
     """The larger of two; a NaN in either gives NaN. Where they are equal the gradient goes to x.
 
     .. math:: z = \\max(x, y)
@@ -263,16 +269,16 @@ class Maximum:
     inplace = {"z": ("x", "y")}
     compute = FUNCTIONS["ieee_maximum"].numpy
 
-    def gradient(op, dz) -> Any:
+    def gradient(op, dz: Any) -> tuple[Any, Any]:
         first = op.x >= op.y
         return array.where(first, dz, array.zeros_like(dz)), array.where(first, array.zeros_like(dz), dz)
 
 
-maximum = Maximum.as_function("maximum")
+maximum: signatures.Maximum = Maximum.as_function("maximum")
 
 
 @operator
-class Minimum:
+class Minimum(OperatorDefinition):
     """The smaller of two; a NaN in either gives NaN. Where they are equal the gradient goes to x.
 
     .. math:: z = \\min(x, y)
@@ -285,16 +291,16 @@ class Minimum:
     inplace = {"z": ("x", "y")}
     compute = FUNCTIONS["ieee_minimum"].numpy
 
-    def gradient(op, dz) -> Any:
+    def gradient(op, dz: Any) -> tuple[Any, Any]:
         first = op.x <= op.y
         return array.where(first, dz, array.zeros_like(dz)), array.where(first, array.zeros_like(dz), dz)
 
 
-minimum = Minimum.as_function("minimum")
+minimum: signatures.Minimum = Minimum.as_function("minimum")
 
 
 @operator
-class SquaredDifference:
+class SquaredDifference(OperatorDefinition):
     """Square of the difference; of complex numbers that of its absolute value.
 
     .. math:: z = |x - y|^2
@@ -306,10 +312,10 @@ class SquaredDifference:
     elementwise = True
     inplace = {"z": "x"}
 
-    def compute(op, x, y, *, out=None) -> Any:
+    def compute(op, x: Any, y: Any, *, out: Any = None) -> Any:
         return FUNCTIONS["squared_difference"].numpy(x, y, out)
 
-    def gradient(op, dz) -> Any:
+    def gradient(op, dz: Any) -> tuple[Any, Any]:
         difference = op.x - op.y
         if dz.dtype.is_complex:  # z is real, whatever its dtype
             dz = math.complex(math.real(dz), math.real(dz) * 0)
@@ -317,11 +323,11 @@ class SquaredDifference:
         return dx, -dx
 
 
-squared_difference = SquaredDifference.as_function("squared_difference")
+squared_difference: signatures.SquaredDifference = SquaredDifference.as_function("squared_difference")
 
 
 @operator
-class Neg:
+class Neg(OperatorDefinition):
     """Negative.
 
     .. math:: y = -x
@@ -333,18 +339,18 @@ class Neg:
     inplace = {"y": "x"}
     compute = FUNCTIONS["neg"].numpy
 
-    def on_rows(op, x) -> Any:
+    def on_rows(op, x: Any) -> Any:
         return -x
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> Any:
         return -dy
 
 
-negative = Neg.as_function("negative")
+negative: signatures.Neg = Neg.as_function("negative")
 
 
 @operator
-class AddN:
+class AddN(OperatorDefinition):
     """Sum of several tensors of one shape, without broadcasting; of lists of tensors, element by element.
 
     .. math:: sum = \\sum_k inputs_k
@@ -358,7 +364,7 @@ class AddN:
     no_need_buffer = ("inputs",)
     views = {"sum": "inputs"}
 
-    def infer_kinds(op) -> Any:
+    def infer_kinds(op) -> str:
         found = set(op.inputs)
         if "list" in found:
             if len(found) > 1:
@@ -372,15 +378,15 @@ class AddN:
             return "rows"
         return "lod" if "lod" in found else "dense"
 
-    def on_rows(op, inputs) -> Any:
+    def on_rows(op, inputs: Any) -> Any:
         from ..indexed_slices import summed
 
         return summed(inputs)
 
-    def expected_kernel_key(op, place) -> Any:
+    def expected_kernel_key(op, place: Any) -> KernelKey:
         return KernelKey(place, op.dtype_of("inputs", skip_empty=True))  # those not filled yet add nothing
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         if not op.inputs:
             raise InvalidArgumentError(what="no tensors to add", wanted="at least one")
         shape = op.inputs[0].spec.shape
@@ -392,7 +398,7 @@ class AddN:
             shape = broadcast(shape, other.spec.shape)
         return TensorSpec(shape, op.inputs[0].spec.dtype)
 
-    def compute(op, inputs) -> Any:
+    def compute(op, inputs: Any) -> Any:
         total = inputs[0]
         if isinstance(total, TensorList):
             return functools.reduce(TensorList.add, inputs)
@@ -402,7 +408,7 @@ class AddN:
             total += x
         return total
 
-    def gradient(op, dsum) -> Any:
+    def gradient(op, dsum: Any) -> list[Any]:
         return [dsum] * len(op.inputs)
 
 
@@ -423,7 +429,7 @@ def add_n(inputs: Any, name: str | None = None) -> Any:
 accumulate_n = add_n
 
 
-def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
+def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> IndexedSlices | Tensor:
     """A scalar times a tensor, or times the values of sparse rows. Raises ValueError where `scalar` has dimensions."""
     from ..indexed_slices import IndexedSlices
 

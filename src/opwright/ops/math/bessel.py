@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,10 @@ from ...core.dtypes import floating
 from .. import array, like_device
 from ..definition import Operator
 from .complexes import sign
-from .ufunc import in_float64, ufunc
+from .ufunc import Unary, in_float64, ufunc
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 _EULER = 0.57721566490153286061
 _LARGE = 25.0  # from here on asymptotic expansions reach 1e-16: their smallest term is about exp(-2 x)
@@ -90,9 +93,12 @@ def _k_series(order: int, x: np.ndarray) -> np.ndarray:
             harmonic += 1 / k
         both = 2 * harmonic + 1 / (k + 1) - 2 * _EULER if order else harmonic - _EULER
         total += term * both
+    result: np.ndarray
     if order:
-        return 1 / x + log * _i_series(1, x) - x / 4 * total
-    return total - log * _i_series(0, x)
+        result = 1 / x + log * _i_series(1, x) - x / 4 * total
+    else:
+        result = total - log * _i_series(0, x)
+    return result
 
 
 def k_scaled_array(order: int, x: np.ndarray) -> np.ndarray:
@@ -101,7 +107,8 @@ def k_scaled_array(order: int, x: np.ndarray) -> np.ndarray:
     def integral(v: np.ndarray) -> np.ndarray:
         t = like_device.arange(x, 72) / 16.0  # the trapezoidal rule converges geometrically here
         weights = np.where(t == 0, 0.5, 1.0) / 16 * np.cosh(order * t)
-        return np.exp(-v[:, None] * (np.cosh(t) - 1)) @ weights
+        result: np.ndarray = np.exp(-v[:, None] * (np.cosh(t) - 1)) @ weights
+        return result
 
     def large(v: np.ndarray) -> np.ndarray:
         return np.where(np.isinf(v), 0.0, sum(reversed(_hankel(order, v))) * np.sqrt(np.pi / (2 * v)))
@@ -191,7 +198,7 @@ def y_array(order: int, x: np.ndarray) -> np.ndarray:
 
 def _bessel(
     name: str, function: Callable[..., Any], order: int, words: str, formula: str, gradient: Callable[..., Any]
-) -> tuple[Operator, Callable[..., Any]]:
+) -> tuple[Operator, Unary]:
     """Define the operator of one order of a function on float64 arrays."""
     only_next_order = order == 0 and not name.endswith("e")  # is the derivative, which needs no y
     return ufunc(
@@ -206,7 +213,7 @@ def _bessel(
     )
 
 
-def _over(y: Any, x: Any, at_zero: float) -> Any:
+def _over(y: Any, x: Any, at_zero: float) -> Tensor:
     """y / x, with its limit at 0."""
     safe = array.where(x == 0, array.ones_like(x), x)
     return array.where(x == 0, array.ones_like(x) * at_zero, y / safe)
@@ -215,6 +222,13 @@ def _over(y: Any, x: Any, at_zero: float) -> Any:
 _I, _I_SCALED = (f"Modified Bessel function of the first kind{scaled}" for scaled in ("", ", scaled,"))
 _K, _K_SCALED = (f"Modified Bessel function of the second kind{scaled}" for scaled in ("", ", scaled,"))
 _J, _Y = (f"Bessel function of the {kind} kind" for kind in ("first", "second"))
+
+BesselI1: Operator
+BesselI1e: Operator
+BesselK1: Operator
+BesselK1e: Operator
+BesselJ1: Operator
+BesselY1: Operator
 
 BesselI0, bessel_i0 = _bessel("bessel_i0", i_plain_array, 0, _I, "y = I_0(x)", lambda op, dy: dy * BesselI1(op.x))
 BesselI1, bessel_i1 = _bessel(

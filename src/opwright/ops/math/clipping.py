@@ -8,22 +8,27 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.dtypes import real
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import broadcast
 from ...scalar.table import FUNCTIONS
 from .. import array, dispatch
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..indexed_slices import IndexedSlices
+from ..slots import Input, OperatorDefinition, Output
 from .arithmetic import maximum, minimum
 from .elementary import rsqrt, sqrt
 from .reduction import reduce_sum
 
+if TYPE_CHECKING:
+    from ...core.specs import TensorSpec
+    from ..tensor import Tensor
+
 
 @operator
-class ClipByValue:
+class ClipByValue(OperatorDefinition):
     """`t` brought into [clip_value_min, clip_value_max]; the bounds are broadcast to `t`. NaN stays NaN.
 
     .. math:: output = \\max(\\min(t, clip\\_value\\_max), clip\\_value\\_min)
@@ -38,7 +43,7 @@ class ClipByValue:
     elementwise = True
     inplace = {"output": "t"}
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         spec = op.t.spec
         for name in ("clip_value_min", "clip_value_max"):
             bound = getattr(op, name).spec
@@ -48,13 +53,13 @@ class ClipByValue:
                 )
         return spec
 
-    def compute(op, t, clip_value_min, clip_value_max, *, out=None) -> Any:
+    def compute(op, t: Any, clip_value_min: Any, clip_value_max: Any, *, out: Any = None) -> Any:
         output = FUNCTIONS["clip"].numpy(t, clip_value_min, clip_value_max, out)
         if output.shape != t.shape:
             raise ValueError("a bound cannot be broadcast to t")
         return output
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, Any, Any]:
         t, low, high = op.t, op.clip_value_min, op.clip_value_max
         top = minimum(t, high)
         zero = array.zeros_like(doutput)
@@ -81,7 +86,7 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
     .. math:: output = t \\cdot \\min(1, clip\\_norm / \\lVert t \\rVert_2)
     """
 
-    def clip(x: Any) -> Any:
+    def clip(x: Any) -> Tensor:
         total = reduce_sum(x * x, axes, keepdims=True)
         some = total > 0
         # the root only where it has a derivative, so that the gradient at 0 is 0 and not NaN
@@ -105,7 +110,7 @@ def _tensors(t_list: Any) -> list[Any]:
     return [None if t is None else t if isinstance(t, IndexedSlices) else dispatch.to_tensor(t) for t in t_list]
 
 
-def global_norm(t_list: Any, name: str | None = None) -> Any:
+def global_norm(t_list: Any, name: str | None = None) -> Tensor | None:
     """The Euclidean norm of all tensors together; None entries are left out, and of none at all the result is None.
 
     .. math:: \\sqrt{\\sum_k \\lVert t_k \\rVert_2^2}
@@ -137,7 +142,7 @@ def clip_by_global_norm(
     return clipped, norm
 
 
-def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Any:
+def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Tensor:
     """`t` scaled down so that its Euclidean norm divided by its number of elements is at most `clip_norm`.
 
     .. math:: output = t \\cdot \\min(1, clip\\_norm \\cdot n / \\lVert t \\rVert_2)

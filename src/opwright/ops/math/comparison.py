@@ -7,7 +7,7 @@ Not here: choosing by a condition (array/), all and any (reduction.py).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,8 +17,12 @@ from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from ...scalar.table import FUNCTIONS
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
 from .ufunc import ufunc
+
+if TYPE_CHECKING:
+    from .. import signatures
 
 
 def _compared(relation: Callable[..., Any]) -> Callable[[Any, Any], Any]:
@@ -83,7 +87,7 @@ GreaterEqual, greater_equal = ufunc(
 
 
 @operator
-class ApproximateEqual:
+class ApproximateEqual(OperatorDefinition):
     """Whether x and y, of one shape, differ by less than `tolerance`.
 
     .. math:: z = [|x - y| < tolerance]
@@ -97,19 +101,19 @@ class ApproximateEqual:
     tolerance = Attr(float, default=1e-5)
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         x, y = op.x.spec, op.y.spec
         if not x.shape.is_compatible_with(y.shape):
             raise InvalidArgumentError(what="x and y must be of the same shape", found=f"{x.short()}, {y.short()}")
         return TensorSpec(x.shape.merge_with(y.shape), dtypes.bool)
 
-    def compute(op, x, y) -> Any:
+    def compute(op, x: Any, y: Any) -> Any:
         if x.dtype.kind in "iu":  # unsigned differences wrap
             return np.subtract(np.maximum(x, y), np.minimum(x, y)) < op.tolerance
         return np.absolute(np.subtract(x, y)) < np.float32(op.tolerance)
 
 
-approximate_equal = ApproximateEqual.as_function("approximate_equal")
+approximate_equal: signatures.ApproximateEqual = ApproximateEqual.as_function("approximate_equal")
 
 
 LogicalAnd, logical_and = ufunc(

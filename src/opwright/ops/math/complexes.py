@@ -10,7 +10,7 @@ has the gradient dy * conj(f'(z)).
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,12 @@ from ...core.shapes import broadcast
 from ...core.specs import TensorSpec
 from ...scalar.table import FUNCTIONS
 from .. import array, dispatch, like_device
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
+
+if TYPE_CHECKING:
+    from .. import signatures
+    from ..tensor import Tensor
 
 _COMPLEX_OF = {dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.complex128}
 
@@ -28,11 +33,12 @@ _COMPLEX_OF = {dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.complex1
 def _real_spec(op: Any) -> TensorSpec:
     """The spec of the real numbers that belong to `op.input`."""
     spec = op.input.spec
-    return spec.with_dtype(spec.dtype.real_dtype)
+    result: TensorSpec = spec.with_dtype(spec.dtype.real_dtype)
+    return result
 
 
 @operator
-class Complex:
+class Complex(OperatorDefinition):
     """The complex number of two parts: complex64 of float32, complex128 of float64.
 
     .. math:: out = real + i \\cdot imag
@@ -43,25 +49,25 @@ class Complex:
     out = Output()
     elementwise = True
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         x, y = op.real.spec, op.imag.spec
         return TensorSpec(broadcast(x.shape, y.shape), _COMPLEX_OF[x.dtype])
 
-    def compute(op, real, imag) -> Any:
+    def compute(op, real: Any, imag: Any) -> np.ndarray:
         shape, dtype = np.broadcast_shapes(real.shape, imag.shape), np.result_type(real.dtype, np.complex64)
         out = like_device.empty(real, shape, dtype)
         out.real, out.imag = real, imag
         return out
 
-    def gradient(op, dout) -> Any:
+    def gradient(op, dout: Any) -> tuple[Tensor, Tensor]:
         return Real(dout), Imag(dout)
 
 
-complex = Complex.as_function("complex")
+complex: signatures.Complex = Complex.as_function("complex")
 
 
 @operator
-class Real:
+class Real(OperatorDefinition):
     """The real part.
 
     .. math:: output = \\Re(input)
@@ -73,14 +79,14 @@ class Real:
     infer = _real_spec
     views = {"output": "input"}
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> Any:
         return input.real
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Tensor:
         return Complex(doutput, array.zeros_like(doutput))
 
 
-def _numbers(value: Any) -> Any:
+def _numbers(value: Any) -> Tensor:
     """A tensor of numbers. Raises TypeError for other dtypes."""
     tensor = dispatch.to_tensor(value)
     if not (tensor.dtype.is_complex or tensor.dtype.is_floating or tensor.dtype.is_integer):
@@ -95,7 +101,7 @@ def real(input: Any, name: str | None = None) -> Any:
 
 
 @operator
-class Imag:
+class Imag(OperatorDefinition):
     """The imaginary part.
 
     .. math:: output = \\Im(input)
@@ -107,10 +113,10 @@ class Imag:
     infer = _real_spec
     views = {"output": "input"}
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> Any:
         return input.imag
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Tensor:
         return Complex(array.zeros_like(doutput), doutput)
 
 
@@ -121,7 +127,7 @@ def imag(input: Any, name: str | None = None) -> Any:
 
 
 @operator
-class Conj:
+class Conj(OperatorDefinition):
     """The complex conjugate.
 
     .. math:: output = \\Re(input) - i \\cdot \\Im(input)
@@ -133,7 +139,7 @@ class Conj:
     inplace = {"output": "input"}
     compute = np.conjugate
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Tensor:
         return Conj(doutput)
 
 
@@ -148,7 +154,7 @@ def conj(x: Any, name: str | None = None) -> Any:
 
 
 @operator
-class Angle:
+class Angle(OperatorDefinition):
     """The angle of a complex number, in radians, in (-pi, pi].
 
     .. math:: output = atan2(\\Im(input), \\Re(input))
@@ -159,17 +165,17 @@ class Angle:
     elementwise = True
     infer = _real_spec
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> Any:
         return np.arctan2(input.imag, input.real)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Tensor:
         # d angle = Im(dz / z) = Re(conj(i z / |z|^2) dz)
         x, y = real(op.input), imag(op.input)
         scale = doutput / (x * x + y * y)
         return complex(-y * scale, x * scale)
 
 
-def angle(input: Any, name: str | None = None) -> Any:
+def angle(input: Any, name: str | None = None) -> Tensor:
     """The angle in radians; of real tensors 0, or pi where they are negative. See Angle."""
     input = _numbers(input)
     if input.dtype.is_complex:
@@ -179,7 +185,7 @@ def angle(input: Any, name: str | None = None) -> Any:
 
 
 @operator
-class Abs:
+class Abs(OperatorDefinition):
     """Absolute value of real numbers. The most negative integer stays itself.
 
     .. math:: y = |x|
@@ -191,12 +197,12 @@ class Abs:
     inplace = {"y": "x"}
     compute = FUNCTIONS["abs"].numpy
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> Any:
         return dy * Sign(op.x)
 
 
 @operator
-class ComplexAbs:
+class ComplexAbs(OperatorDefinition):
     """Absolute value of complex numbers: float32 of complex64, float64 of complex128.
 
     .. math:: y = \\sqrt{\\Re(input)^2 + \\Im(input)^2}
@@ -208,18 +214,18 @@ class ComplexAbs:
     infer = _real_spec
     compute = np.absolute
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> Tensor:
         return complex(dy, array.zeros_like(dy)) * Sign(op.input)
 
 
-def abs(x: Any, name: str | None = None) -> Any:
+def abs(x: Any, name: str | None = None) -> Tensor:
     """Absolute value: see Abs, for complex tensors ComplexAbs."""
     x = dispatch.to_tensor(x)
     return ComplexAbs(x, name=name) if x.dtype.is_complex else Abs(x, name=name)
 
 
 @operator
-class Sign:
+class Sign(OperatorDefinition):
     """-1, 0 or 1; of complex numbers x / |x|, and 0 of 0. NaN stays NaN.
 
     .. math:: y = x / |x| \\text{ if } x \\ne 0 \\text{ else } 0
@@ -231,7 +237,7 @@ class Sign:
     inplace = {"y": "x"}
     compute = FUNCTIONS["sign"].numpy
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> Any:
         if not op.x.dtype.is_complex:
             return array.zeros_like(dy)
         # y moves along the unit circle only: what of dy points along y is lost; at 0 all of it is
@@ -241,4 +247,4 @@ class Sign:
         return (dy - op.y * complex(along, zero)) * complex(scale, zero)
 
 
-sign = Sign.as_function("sign")
+sign: signatures.Sign = Sign.as_function("sign")

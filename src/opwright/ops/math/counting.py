@@ -6,7 +6,7 @@ zero_fraction, confusion_matrix.  Not here: sums by segment (segment.py).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +16,12 @@ from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import array, dispatch, like_device, math
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
 from .reduction import Sum, reduced
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 
 def _other_weights(weights: Any, shape: Any) -> InvalidArgumentError:
@@ -27,7 +31,7 @@ def _other_weights(weights: Any, shape: Any) -> InvalidArgumentError:
 
 
 @operator
-class DenseBincount:
+class DenseBincount(OperatorDefinition):
     """How often each of 0 ... size - 1 occurs, or the sum of the weights where it does; larger numbers are left out.
 
     .. math:: output_i = \\sum_{j: input_j = i} weights_j
@@ -45,7 +49,7 @@ class DenseBincount:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         shape, n = op.input.spec.shape, op.size.constant
         if n is not None and n < 0:
             raise InvalidArgumentError(what=f"size ({int(n)}) must be non-negative")
@@ -54,7 +58,7 @@ class DenseBincount:
             raise _other_weights(weights, shape)
         return TensorSpec(None if shape.rank is None else [*shape[:-1], None if n is None else int(n)], dtype)
 
-    def compute(op, input, size, weights) -> Any:
+    def compute(op, input: Any, size: Any, weights: Any) -> np.ndarray:
         if np.any(input < 0):
             raise InvalidArgumentError(what="Input arr must be non-negative!", wanted="values of at least 0")
         if weights.size and weights.shape != input.shape:
@@ -80,7 +84,7 @@ def bincount(
     name: str | None = None,
     axis: Any = None,
     binary_output: bool = False,
-) -> Any:
+) -> Tensor:
     """How often each number occurs. See DenseBincount.
 
     arr: numbers of any shape, cast to int32 unless int64, counted together; with axis=-1 of a matrix, by row. The
@@ -109,7 +113,7 @@ def bincount(
 
 
 @operator
-class HistogramFixedWidth:
+class HistogramFixedWidth(OperatorDefinition):
     """How many values are in each of `nbins` intervals, equally wide, of a range; the outer ones take what is outside.
 
     .. math:: output_i = |\\{j: \\lfloor nbins \\frac{values_j - low}{high - low} \\rfloor = i\\}|
@@ -126,7 +130,7 @@ class HistogramFixedWidth:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         if op.dtype not in index:
             raise InvalidArgumentError(what="dtype is int32 or int64", found=op.dtype.name)
         if not op.value_range.spec.shape.is_compatible_with([2]):
@@ -136,7 +140,7 @@ class HistogramFixedWidth:
         n = op.nbins.constant
         return TensorSpec([None if n is None else _bins(n)], op.dtype)
 
-    def compute(op, values, value_range, nbins) -> Any:
+    def compute(op, values: Any, value_range: Any, nbins: Any) -> np.ndarray:
         n, (low, high) = _bins(nbins), value_range
         if not low < high or not np.isfinite(high - low):
             raise InvalidArgumentError(
@@ -160,7 +164,7 @@ def _bins(nbins: Any) -> int:
 
 def histogram_fixed_width(
     values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32, name: str | None = None
-) -> Any:
+) -> Tensor:
     """How many values are in each of `nbins` equally wide intervals of a range. See HistogramFixedWidth."""
     return HistogramFixedWidth(values, value_range, nbins, dtype=as_dtype(dtype), name=name)
 
@@ -174,7 +178,7 @@ def count_nonzero(
     return array.cast(reduced(Sum, counted, axis, bool(keepdims)), as_dtype(dtype), name)
 
 
-def zero_fraction(value: Any, name: str | None = None) -> Any:
+def zero_fraction(value: Any, name: str | None = None) -> Tensor:
     """The share of zeros among the elements, float32; NaN of no elements. See Sum."""
     x = dispatch.to_tensor(value)
     n = array.cast(array.size(x), dtypes.float32)
@@ -182,7 +186,7 @@ def zero_fraction(value: Any, name: str | None = None) -> Any:
 
 
 @operator
-class ConfusionMatrix:
+class ConfusionMatrix(OperatorDefinition):
     """How often each class was predicted for each label, or the sum of the weights.
 
     .. math:: output_{ij} = \\sum_{l: labels_l = i, predictions_l = j} weights_l
@@ -199,7 +203,7 @@ class ConfusionMatrix:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         shapes = [op.labels.spec.shape, op.predictions.spec.shape, op.weights.spec.shape]
         if not all(a.is_compatible_with(b) for a in shapes for b in shapes):
             raise InvalidArgumentError(
@@ -208,7 +212,7 @@ class ConfusionMatrix:
         n = op.num_classes.constant
         return TensorSpec([None if n is None else int(n)] * 2, op.weights.spec.dtype)
 
-    def compute(op, labels, predictions, num_classes, weights) -> Any:
+    def compute(op, labels: Any, predictions: Any, num_classes: Any, weights: Any) -> np.ndarray:
         n = int(num_classes)
         for name, classes in (("labels", labels), ("predictions", predictions)):
             if np.any(classes < 0):
@@ -227,7 +231,7 @@ def confusion_matrix(
     weights: Any = None,
     dtype: Any = dtypes.int32,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """How often each class was predicted for each label. See ConfusionMatrix.
 
     labels, predictions: [n], a last dimension of 1 more is dropped. num_classes: by default the largest plus one.

@@ -16,9 +16,11 @@ from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import array, dispatch, like_device, math
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..inference import is_static, static_int
+from ..slots import Input, OperatorDefinition, Output
 from ..structural_arrays import scanned
+from ..tensor import Tensor
 
 
 def _scan_spec(op: Any) -> TensorSpec:
@@ -29,11 +31,12 @@ def _scan_spec(op: Any) -> TensorSpec:
         raise InvalidArgumentError(
             what=f"Expected scan axis in the range [{-rank}, {rank}), but got {op.axis}", found=spec.short()
         )
-    return spec
+    result: TensorSpec = spec
+    return result
 
 
 @operator
-class Cumsum:
+class Cumsum(OperatorDefinition):
     """Running sum along an axis.
 
     .. math:: y_i = \\sum_{j \\le i} x_j
@@ -50,10 +53,10 @@ class Cumsum:
     no_need_buffer = ("x",)
     infer = _scan_spec
 
-    def compute(op, x) -> Any:
+    def compute(op, x: Any) -> np.ndarray:
         return scanned(np.add, x, op.axis, 0, op.exclusive, op.reverse)
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> Tensor:
         return Cumsum(dy, axis=op.axis, exclusive=op.exclusive, reverse=not op.reverse)
 
 
@@ -70,7 +73,7 @@ def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False
 
 
 @operator
-class Cumprod:
+class Cumprod(OperatorDefinition):
     """Running product along an axis.
 
     .. math:: y_i = \\prod_{j \\le i} x_j
@@ -86,10 +89,10 @@ class Cumprod:
     reverse = Attr(bool, default=False)
     infer = _scan_spec
 
-    def compute(op, x) -> Any:
+    def compute(op, x: Any) -> np.ndarray:
         return scanned(np.multiply, x, op.axis, 1, op.exclusive, op.reverse)
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> Tensor:
         # dx_k = (product before k) * sum_{i >= k} dy_i * (product after k, up to i), the sum by a recurrence from the
         # end: no division, so zeros are no exception
         from .arithmetic import _conj
@@ -108,7 +111,7 @@ def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = Fals
 
 
 @operator
-class ShiftByOne:
+class ShiftByOne(OperatorDefinition):
     """Every element one place on along an axis, a zero in the first.
 
     .. math:: y_i = x_{i-1}, \\quad y_0 = 0
@@ -123,7 +126,7 @@ class ShiftByOne:
     no_need_buffer = ("x",)
     infer = _scan_spec
 
-    def compute(op, x) -> Any:
+    def compute(op, x: Any) -> Any:
         y = np.zeros_like(x)
         source, target = np.moveaxis(x, op.axis, 0), np.moveaxis(y, op.axis, 0)
         if op.reverse:
@@ -132,12 +135,12 @@ class ShiftByOne:
             target[1:] = source[:-1]
         return y
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> Tensor:
         return ShiftByOne(dy, axis=op.axis, reverse=not op.reverse)
 
 
 @operator
-class LinearRecurrence:
+class LinearRecurrence(OperatorDefinition):
     """A running sum that is multiplied at every step.
 
     .. math:: y_i = x_i + factor_i \\, y_{i-1}, \\quad y_{-1} = 0
@@ -151,7 +154,7 @@ class LinearRecurrence:
     axis = Attr(int, default=0)
     reverse = Attr(bool, default=False)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         spec = _scan_spec(op)
         if not spec.shape.is_compatible_with(op.factor.spec.shape):
             raise InvalidArgumentError(
@@ -159,7 +162,7 @@ class LinearRecurrence:
             )
         return TensorSpec(spec.shape.merge_with(op.factor.spec.shape), spec.dtype)
 
-    def compute(op, x, factor) -> Any:
+    def compute(op, x: Any, factor: Any) -> Any:
         wide = np.float32 if x.dtype in (dtypes.float16.np, dtypes.bfloat16.np) else x.dtype
         lines, factors = np.moveaxis(x, op.axis, 0).astype(wide), np.moveaxis(factor, op.axis, 0).astype(wide)
         places = range(len(lines))
@@ -168,7 +171,7 @@ class LinearRecurrence:
             lines[i] = running = lines[i] + factors[i] * running
         return np.moveaxis(lines, 0, op.axis).astype(x.dtype, copy=False)
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> tuple[Tensor, Any]:
         from .arithmetic import _conj
 
         back = not op.reverse
@@ -177,7 +180,7 @@ class LinearRecurrence:
 
 
 @operator
-class CumulativeLogsumexp:
+class CumulativeLogsumexp(OperatorDefinition):
     """Running logarithm of the sum of exponentials along an axis, without overflow.
 
     .. math:: y_i = \\log \\sum_{j \\le i} e^{x_j}
@@ -193,10 +196,10 @@ class CumulativeLogsumexp:
     reverse = Attr(bool, default=False)
     infer = _scan_spec
 
-    def compute(op, x) -> Any:
+    def compute(op, x: Any) -> np.ndarray:
         return scanned(np.logaddexp, x, op.axis, -np.inf, op.exclusive, op.reverse)
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> Any:
         # dx_k = sum_{i >= k} dy_i exp(x_k - y_i), the sums for positive and negative dy_i by this operator itself
         ones, nothing = array.ones_like(dy), array.zeros_like(dy) - np.inf
         dx = array.zeros_like(dy)

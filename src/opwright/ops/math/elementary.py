@@ -9,14 +9,17 @@ Angles are in radians. How a row is read: ufunc.py.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.dtypes import floating, floating_or_complex, numeric
 from .. import array, dispatch
 from .arithmetic import negative
 from .complexes import abs as abs_
 from .complexes import conj
-from .ufunc import ufunc
+from .ufunc import Unary, ufunc
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 # ---- powers, exponentials and logarithms ----------------------------------------------------------------------------
 
@@ -72,6 +75,9 @@ Reciprocal, reciprocal = ufunc(
 )
 
 # ---- trigonometric functions and their inverses ---------------------------------------------------------------------
+
+cos: Unary
+cosh: Unary
 
 Sin, sin = ufunc("sin", "x -> y", floating_or_complex, "Sine.", r"y = \sin x", lambda op, dy: dy * cos(conj(op.x)))
 Cos, cos = ufunc("cos", "x -> y", floating_or_complex, "Cosine.", r"y = \cos x", lambda op, dy: -dy * sin(conj(op.x)))
@@ -191,7 +197,7 @@ Softsign, softsign = ufunc(
 )
 
 
-def log_sigmoid(x: Any, name: str | None = None) -> Any:
+def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
     """Logarithm of the logistic function: -softplus(-x). See Softplus."""
     return negative(softplus(negative(x)), name=name)
 

@@ -5,20 +5,25 @@ Lives here: DivNoNan, MulNoNan, Xlogy, Xlog1py, Xdivy, reciprocal_no_nan.  Not h
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core.dtypes import floating_or_complex
 from ...scalar.table import FUNCTIONS
 from .. import array, dispatch
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
 from .arithmetic import floating_pair
 from .complexes import conj
 
+if TYPE_CHECKING:
+    from .. import signatures
+    from ..tensor import Tensor
+
 
 @operator
-class DivNoNan:
+class DivNoNan(OperatorDefinition):
     """Quotient, with 0 where the divisor is 0.
 
     .. math:: z = x / y \\text{ if } y \\ne 0 \\text{ else } 0
@@ -29,27 +34,27 @@ class DivNoNan:
     z = Output(like="x")
     elementwise = True
 
-    def compute(op, x, y) -> Any:
+    def compute(op, x: Any, y: Any) -> Any:
         return FUNCTIONS["divide_no_nan"].numpy(x, y)
 
-    def gradient(op, dz) -> Any:
+    def gradient(op, dz: Any) -> tuple[Tensor, Tensor]:
         y = conj(op.y)
         return DivNoNan(dz, y), DivNoNan(-dz * conj(op.z), y)
 
 
-def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Any:
+def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x / y, with 0 where y is 0; integers are made floating first as by `divide`. See DivNoNan."""
     return DivNoNan(*floating_pair(x, y), name=name)
 
 
-def reciprocal_no_nan(x: Any, name: str | None = None) -> Any:
+def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
     """1 / x, and 0 where x is 0. See DivNoNan."""
     x = dispatch.to_tensor(x)
     return divide_no_nan(array.ones_like(x), x, name=name)
 
 
 @operator
-class MulNoNan:
+class MulNoNan(OperatorDefinition):
     """Product, with 0 where y is 0 even if x is infinite or NaN.
 
     .. math:: z = x y \\text{ if } y \\ne 0 \\text{ else } 0
@@ -60,15 +65,15 @@ class MulNoNan:
     z = Output(like="x")
     elementwise = True
 
-    def compute(op, x, y) -> Any:
+    def compute(op, x: Any, y: Any) -> Any:
         return np.where(y == 0, x.dtype.type(0), np.multiply(x, y))
 
-    def gradient(op, dz) -> Any:
+    def gradient(op, dz: Any) -> tuple[Tensor, Tensor]:
         x, y = conj(op.x), conj(op.y)
         return MulNoNan(dz, y), MulNoNan(x, dz)
 
 
-multiply_no_nan = MulNoNan.as_function("multiply_no_nan")
+multiply_no_nan: signatures.MulNoNan = MulNoNan.as_function("multiply_no_nan")
 
 
 def _not_zero(x: Any) -> Any:
@@ -77,7 +82,7 @@ def _not_zero(x: Any) -> Any:
 
 
 @operator
-class Xlogy:
+class Xlogy(OperatorDefinition):
     """x times the logarithm of y, and 0 where x is 0 whatever y is.
 
     .. math:: z = x \\ln y \\text{ if } x \\ne 0 \\text{ else } 0
@@ -88,19 +93,19 @@ class Xlogy:
     z = Output(like="x")
     elementwise = True
 
-    def compute(op, x, y) -> Any:
+    def compute(op, x: Any, y: Any) -> Any:
         return np.where(x == 0, x.dtype.type(0), x * np.log(y))
 
-    def gradient(op, dz) -> Any:
+    def gradient(op, dz: Any) -> tuple[Any, Any]:
         x, y = conj(op.x), conj(op.y)
         return dz * Xlogy(_not_zero(x), y), dz * Xdivy(x, y)
 
 
-xlogy = Xlogy.as_function("xlogy")
+xlogy: signatures.Xlogy = Xlogy.as_function("xlogy")
 
 
 @operator
-class Xlog1py:
+class Xlog1py(OperatorDefinition):
     """x times the logarithm of 1 + y, and 0 where x is 0 whatever y is.
 
     .. math:: z = x \\ln(1 + y) \\text{ if } x \\ne 0 \\text{ else } 0
@@ -111,19 +116,19 @@ class Xlog1py:
     z = Output(like="x")
     elementwise = True
 
-    def compute(op, x, y) -> Any:
+    def compute(op, x: Any, y: Any) -> Any:
         return np.where(x == 0, x.dtype.type(0), x * np.log1p(y))
 
-    def gradient(op, dz) -> Any:
+    def gradient(op, dz: Any) -> tuple[Any, Any]:
         x, y = conj(op.x), conj(op.y)
         return dz * Xlog1py(_not_zero(x), y), dz * Xdivy(x, y + 1)
 
 
-xlog1py = Xlog1py.as_function("xlog1py")
+xlog1py: signatures.Xlog1py = Xlog1py.as_function("xlog1py")
 
 
 @operator
-class Xdivy:
+class Xdivy(OperatorDefinition):
     """x divided by y, and 0 where x is 0 whatever y is.
 
     .. math:: z = x / y \\text{ if } x \\ne 0 \\text{ else } 0
@@ -134,12 +139,12 @@ class Xdivy:
     z = Output(like="x")
     elementwise = True
 
-    def compute(op, x, y) -> Any:
+    def compute(op, x: Any, y: Any) -> Any:
         return FUNCTIONS["zero_or_quotient"].numpy(x, y)
 
-    def gradient(op, dz) -> Any:
+    def gradient(op, dz: Any) -> tuple[Any, Any]:
         x, y = conj(op.x), conj(op.y)
         return dz * Xdivy(_not_zero(x), y), dz * Xdivy(-x, y * y)
 
 
-xdivy = Xdivy.as_function("xdivy")
+xdivy: signatures.Xdivy = Xdivy.as_function("xdivy")

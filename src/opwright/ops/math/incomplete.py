@@ -10,19 +10,23 @@ chapters 6.2 and 6.4; Abramowitz and Stegun 6.5.29, 6.5.31, 26.5.8.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core import dtypes
 from .. import like_device
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
 from .elementary import exp
 from .guarded import xlog1py, xlogy
 from .special import lgamma
 from .special_arrays import digamma, stirling_series
 from .special_arrays import lgamma as log_gamma
 from .ufunc import in_float64, ufunc
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 _TINY, _EPS = 1e-300, 1e-16
 
@@ -38,7 +42,10 @@ def _power(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     large = np.maximum(a, 12.5)
     u = (x - large) / large
     exponent = large * (np.where(np.abs(u) < 0.5, np.log1p(u), np.log(x / large)) - u) - stirling_series(large)
-    return np.where(a > 12.5, np.sqrt(large / (2 * np.pi)) * np.exp(exponent), np.exp(a * np.log(x) - x - log_gamma(a)))
+    array: np.ndarray = np.where(
+        a > 12.5, np.sqrt(large / (2 * np.pi)) * np.exp(exponent), np.exp(a * np.log(x) - x - log_gamma(a))
+    )
+    return array
 
 
 def _series(a: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -131,7 +138,10 @@ def _beta_fraction(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
             h = h * d * c
         if np.all(np.abs(d * c - 1) <= 2 * _EPS):
             break
-    return np.exp(a * np.log(x) + b * np.log1p(-x) + log_gamma(a + b) - log_gamma(a) - log_gamma(b)) * h / a
+    array: np.ndarray = (
+        np.exp(a * np.log(x) + b * np.log1p(-x) + log_gamma(a + b) - log_gamma(a) - log_gamma(b)) * h / a
+    )
+    return array
 
 
 def betainc_array(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -155,12 +165,12 @@ def betainc_array(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
 _WIDE = (dtypes.float32, dtypes.float64)
 
 
-def _density(a: Any, x: Any) -> Any:
+def _density(a: Any, x: Any) -> Tensor:
     """The gamma law's density, x^(a-1) e^-x / Gamma(a)."""
     return exp(xlogy(a - 1, x) - x - lgamma(a))
 
 
-def _betainc_gradient(op, dz) -> Any:
+def _betainc_gradient(op: Any, dz: Any) -> tuple[None, None, Any]:
     a, b, x = op.a, op.b, op.x
     log_beta = lgamma(a) + lgamma(b) - lgamma(a + b)
     return None, None, dz * exp(xlog1py(b - 1, -x) + xlogy(a - 1, x) - log_beta)
@@ -196,7 +206,7 @@ Betainc, betainc = ufunc(
 
 
 @operator
-class IgammaGradA:
+class IgammaGradA(OperatorDefinition):
     """Derivative of the lower incomplete gamma function by a. Differentiation ends here.
 
     .. math:: z = \\frac{\\partial}{\\partial a} P(a, x)
@@ -208,5 +218,5 @@ class IgammaGradA:
     elementwise = True
     gradient = None
 
-    def compute(op, a, x) -> Any:
+    def compute(op, a: Any, x: Any) -> np.ndarray:
         return in_float64(igamma_grad_a_array, a, x)

@@ -47,7 +47,8 @@ def dawson(x: np.ndarray) -> np.ndarray:
         for k in range(1, 12):
             term = term * inverse * inverse * (k - 0.5)
             far = far + term
-    return np.copysign(np.where(np.isnan(x), x, np.where(small, near, np.where(large, far, found))), x)
+    result: np.ndarray = np.copysign(np.where(np.isnan(x), x, np.where(small, near, np.where(large, far, found))), x)
+    return result
 
 
 def exponential(x: np.ndarray) -> np.ndarray:
@@ -141,7 +142,7 @@ def dilogarithm(x: np.ndarray) -> np.ndarray:
 # ---- the operators --------------------------------------------------------------------------------------------------
 
 
-def _spence_gradient(op, dy) -> Any:
+def _spence_gradient(op: Any, dy: Any) -> Any:
     # ln x / (1 - x), and around 1, where that is 0 / 0, its series: so that it can be differentiated there too
     away = 1.0 - op.x
     near = away * away < 1e-8

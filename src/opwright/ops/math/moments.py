@@ -5,14 +5,17 @@ Lives here: reduce_logsumexp, reduce_variance, reduce_std, l2_normalize.  Not he
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import array, dispatch, math
 from .arithmetic import _conj as conj_of_complex
 from .reduction import Max, Mean, Sum, reduced
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
-def reduce_logsumexp(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+
+def reduce_logsumexp(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
     """log(sum(exp(x))) over axes, without overflow: the maximum is taken out first. Of no elements, minus infinity.
 
     See Sum. input_tensor: floating.
@@ -26,7 +29,7 @@ def reduce_logsumexp(input_tensor: Any, axis: Any = None, keepdims: bool = False
     return array.identity(total + peak, name=name)
 
 
-def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
     """Mean of the squared distances from the mean, over axes; of complex numbers a real one. See Mean.
 
     raises TypeError for integers
@@ -39,12 +42,12 @@ def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False,
     return reduced(Mean, squared, axis, keepdims, name)
 
 
-def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
     """Square root of reduce_variance, which see."""
     return math.sqrt(reduce_variance(input_tensor, axis, keepdims), name=name)
 
 
-def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Any:
+def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
     """x divided by its length along axes: x / sqrt(max(sum(|x|^2), epsilon)). See Sum."""
     x = dispatch.to_tensor(x)
     squared = math.real(x * conj_of_complex(x)) if x.dtype.is_complex else x * x

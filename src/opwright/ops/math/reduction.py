@@ -7,7 +7,7 @@ Not here: variance and what else is made of these (moments.py), where the extrem
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -17,10 +17,14 @@ from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import array, dispatch, lod_rules, math, registry
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..inference import axes_in, is_static, static_axes
+from ..slots import Input, OperatorDefinition, Output
 from ..structural_arrays import reduced_dims
 from .cumulative import cumprod
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor, TensorValue
 
 
 def _reduced(op: Any) -> TensorSpec:
@@ -59,13 +63,13 @@ def _expanded(op: Any, y: Any) -> Any:
     return y
 
 
-def _spread(op: Any, dy: Any) -> Any:
+def _spread(op: Any, dy: Any) -> Tensor:
     """`dy` repeated over the elements that were reduced."""
     return array.broadcast_to(_expanded(op, dy), array.shape_op(op.input_tensor))
 
 
 @operator
-class Sum:
+class Sum(OperatorDefinition):
     """Sum over axes; float16 and bfloat16 are summed in float32, integers keep their dtype and wrap.
 
     .. math:: output = \\sum_{i \\in axis} input_i
@@ -82,16 +86,16 @@ class Sum:
     lod = lod_rules.along("axis", "input_tensor")
     infer = _reduced
 
-    def compute(op, input_tensor) -> Any:
+    def compute(op, input_tensor: Any) -> Any:
         x = input_tensor
         return np.sum(x, axis=op.axis, keepdims=op.keepdims, dtype=_wide(x.dtype)).astype(x.dtype)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Any:
         return _spread(op, doutput)
 
 
 @operator
-class Mean:
+class Mean(OperatorDefinition):
     """Mean over axes: of no elements NaN, or 0 for integers; means of integers are cut toward zero.
 
     .. math:: output = \\frac{1}{n} \\sum_{i \\in axis} input_i
@@ -108,7 +112,7 @@ class Mean:
     lod = lod_rules.along("axis", "input_tensor")
     infer = _reduced
 
-    def compute(op, input_tensor) -> Any:
+    def compute(op, input_tensor: Any) -> Any:
         x = input_tensor
         count = x.size if op.axis is None else int(np.prod([x.shape[a] for a in op.axis], dtype=np.int64))
         if x.dtype.kind in "iu":
@@ -118,19 +122,20 @@ class Mean:
         total = np.sum(x, axis=op.axis, keepdims=op.keepdims, dtype=_wide(x.dtype))
         return np.divide(total, total.dtype.type(count)).astype(x.dtype)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Any:
         x = op.input_tensor
         dims = x.shape.dims
         counted = None if dims is None else [dims[a] for a in axes_in(op.axis, len(dims))]
-        if counted is not None and None not in counted:
-            return _spread(op, doutput) / float(max(1, int(np.prod(counted))))
+        known = [] if counted is None else [d for d in counted if d is not None]
+        if counted is not None and len(known) == len(counted):
+            return _spread(op, doutput) / float(max(1, int(np.prod(known))))
         many, few = array.size(x), array.size(doutput)
         count = array.cast(many // array.where(few > 0, few, array.ones_like(few)), x.dtype)
         return _spread(op, doutput / count)
 
 
 @operator
-class Prod:
+class Prod(OperatorDefinition):
     """Product over axes; of no elements 1.
 
     .. math:: output = \\prod_{i \\in axis} input_i
@@ -146,16 +151,16 @@ class Prod:
     lod = lod_rules.along("axis", "input_tensor")
     infer = _reduced
 
-    def compute(op, input_tensor) -> Any:
+    def compute(op, input_tensor: Any) -> Any:
         x = input_tensor
         return np.prod(x, axis=op.axis, keepdims=op.keepdims, dtype=_wide(x.dtype)).astype(x.dtype)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Any:
         # The product of all others, without dividing, so that zeros are no exception: along one axis the products of
         # those before and those after; axis by axis, the others of one's line times the products of the other lines.
         x = op.input_tensor
         whole = op.axis is None
-        axes = (0,) if whole else op.axis
+        axes = (0,) if op.axis is None else op.axis
         part = array.reshape(x, [-1]) if whole else x
         others = None
         for axis in axes:
@@ -197,7 +202,7 @@ def _extreme_gradient(op: Any, doutput: Any) -> Any:
 
 
 @operator
-class Max:
+class Max(OperatorDefinition):
     """Largest over axes: NaN if any is, of no elements minus infinity or the smallest integer.
 
     .. math:: output = \\max_{i \\in axis} input_i
@@ -214,15 +219,16 @@ class Max:
     lod = lod_rules.along("axis", "input_tensor")
     infer = _reduced
 
-    def compute(op, input_tensor) -> Any:
+    def compute(op, input_tensor: Any) -> Any:
         x = input_tensor
-        return np.maximum.reduce(x, axis=op.axis, keepdims=op.keepdims, initial=_lowest(x.dtype))
+        maximum: Any = np.maximum
+        return maximum.reduce(x, axis=op.axis, keepdims=op.keepdims, initial=_lowest(x.dtype))
 
     gradient = _extreme_gradient
 
 
 @operator
-class Min:
+class Min(OperatorDefinition):
     """Smallest over axes: NaN if any is, of no elements infinity or the largest integer.
 
     .. math:: output = \\min_{i \\in axis} input_i
@@ -239,15 +245,16 @@ class Min:
     lod = lod_rules.along("axis", "input_tensor")
     infer = _reduced
 
-    def compute(op, input_tensor) -> Any:
+    def compute(op, input_tensor: Any) -> Any:
         x = input_tensor
-        return np.minimum.reduce(x, axis=op.axis, keepdims=op.keepdims, initial=_highest(x.dtype))
+        minimum: Any = np.minimum
+        return minimum.reduce(x, axis=op.axis, keepdims=op.keepdims, initial=_highest(x.dtype))
 
     gradient = _extreme_gradient
 
 
 @operator
-class All:
+class All(OperatorDefinition):
     """Whether all are true, over axes; of no elements True.
 
     .. math:: output = \\bigwedge_{i \\in axis} input_i
@@ -263,12 +270,12 @@ class All:
     infer = _reduced
     gradient = None
 
-    def compute(op, input_tensor) -> Any:
+    def compute(op, input_tensor: Any) -> Any:
         return np.all(input_tensor, axis=op.axis, keepdims=op.keepdims)
 
 
 @operator(name="Any")
-class AnyTrue:
+class AnyTrue(OperatorDefinition):
     """Whether any is true, over axes; of no elements False.
 
     .. math:: output = \\bigvee_{i \\in axis} input_i
@@ -284,12 +291,12 @@ class AnyTrue:
     infer = _reduced
     gradient = None
 
-    def compute(op, input_tensor) -> Any:
+    def compute(op, input_tensor: Any) -> Any:
         return np.any(input_tensor, axis=op.axis, keepdims=op.keepdims)
 
 
 @operator
-class EuclideanNorm:
+class EuclideanNorm(OperatorDefinition):
     """Square root of the sum of squares over axes; of integers cut to one.
 
     .. math:: output = \\sqrt{\\sum_{i \\in axis} |input_i|^2}
@@ -304,12 +311,12 @@ class EuclideanNorm:
     lod = lod_rules.along("axis", "input_tensor")
     infer = _reduced
 
-    def compute(op, input_tensor) -> Any:
+    def compute(op, input_tensor: Any) -> Any:
         x = np.abs(input_tensor) if input_tensor.dtype.kind == "c" else input_tensor
         x = x.astype(np.float64 if x.dtype.kind in "iu" else _wide(x.dtype))
         return np.sqrt(np.sum(x * x, axis=op.axis, keepdims=op.keepdims)).astype(input_tensor.dtype)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Any:
         if op.input_tensor.dtype.is_complex:
             doutput = array.cast(math.real(doutput), doutput.dtype)
         return op.input_tensor * _expanded(op, doutput / op.output)
@@ -318,20 +325,29 @@ class EuclideanNorm:
 # ---- the public functions -----------------------------------------------------------------------------------------
 
 
-def reduced(op: Any, input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def reduced(op: Any, input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
     """Call a reduction over axes that may be a tensor whose value is known only when the graph runs."""
-    if is_static(axis):
-        return op(input_tensor, axis=static_axes(axis), keepdims=bool(keepdims), name=name)
-    return array.run_time_axes.reduced(op, input_tensor, axis, bool(keepdims), name)
+    if not is_static(axis):
+        return array.run_time_axes.reduced(op, input_tensor, axis, bool(keepdims), name)
+    result: Tensor = op(input_tensor, axis=static_axes(axis), keepdims=bool(keepdims), name=name)
+    return result
 
 
-def _function(op: Any, name: str) -> Any:
-    def reduce(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+class _Reduction(Protocol):
+    """The public function of a reduction over axes."""
+
+    def __call__(
+        self, input_tensor: TensorValue, axis: Any = None, keepdims: bool = False, name: str | None = None
+    ) -> Tensor: ...
+
+
+def _function(op: Any, name: str) -> _Reduction:
+    def reduce(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
         return reduced(op, input_tensor, axis, keepdims, name)
 
     reduce.__name__ = reduce.__qualname__ = name
     reduce.__doc__ = f"See {op.name}. axis: None for all, an int, a list of them, or a tensor."
-    reduce.operator = op
+    reduce.operator = op  # type: ignore[attr-defined]  # the registry's mark of public functions
     registry.name_function(name, op)
     return reduce
 

@@ -6,7 +6,7 @@ Not here: division that rounds down (arithmetic.py), casts (array/casting.py).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +15,12 @@ from ...core.dtypes import floating, real
 from ...core.errors import InvalidArgumentError
 from ...scalar.table import FUNCTIONS
 from .. import array
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
 from .ufunc import ufunc
+
+if TYPE_CHECKING:
+    from .. import signatures
 
 Floor, floor = ufunc("floor", "x -> y", floating, "The largest integer that is not greater.", r"y = \lfloor x \rfloor")
 Ceil, ceil = ufunc("ceil", "x -> y", floating, "The smallest integer that is not less.", r"y = \lceil x \rceil")
@@ -63,7 +67,7 @@ def _no_zero(y: np.ndarray) -> None:
 
 
 @operator
-class TruncateDiv:
+class TruncateDiv(OperatorDefinition):
     """Quotient rounded toward zero.
 
     .. math:: z = sign(x / y) \\lfloor |x / y| \\rfloor
@@ -77,16 +81,16 @@ class TruncateDiv:
     elementwise = True
     gradient = None
 
-    def compute(op, x, y) -> Any:
+    def compute(op, x: Any, y: Any) -> Any:
         _no_zero(y)
         return FUNCTIONS["truncate_div"].numpy(x, y)
 
 
-truncatediv = TruncateDiv.as_function("truncatediv")
+truncatediv: signatures.TruncateDiv = TruncateDiv.as_function("truncatediv")
 
 
 @operator
-class TruncateMod:
+class TruncateMod(OperatorDefinition):
     """Remainder with the dividend's sign.
 
     .. math:: z = x - y \\cdot truncatediv(x, y)
@@ -99,12 +103,12 @@ class TruncateMod:
     z = Output(like="x")
     elementwise = True
 
-    def compute(op, x, y) -> Any:
+    def compute(op, x: Any, y: Any) -> Any:
         _no_zero(y)
         return FUNCTIONS["truncate_mod"].numpy(x, y)
 
-    def gradient(op, dz) -> Any:
+    def gradient(op, dz: Any) -> tuple[Any, Any]:
         return dz, -dz * TruncateDiv(op.x, op.y)
 
 
-truncatemod = TruncateMod.as_function("truncatemod")
+truncatemod: signatures.TruncateMod = TruncateMod.as_function("truncatemod")

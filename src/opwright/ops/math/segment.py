@@ -10,7 +10,7 @@ BLAS's.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,8 +21,12 @@ from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
 from .. import array, like_device
 from ..array.row_arrays import combine
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
 from ..strategies import Strategies, Strategy
+
+if TYPE_CHECKING:
+    from .. import signatures
 
 _FLOATS = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
 
@@ -196,7 +200,7 @@ def _per_row(op: Any, value: Any) -> Any:
     return array.gather(value, op.segment_ids)
 
 
-def _extreme_gradient(op: Any, doutput: Any) -> Any:
+def _extreme_gradient(op: Any, doutput: Any) -> tuple[Any, None]:
     """The gradient goes to the extremes of each segment, in equal parts where there are several."""
     chosen = array.cast(op.data == _per_row(op, op.output), op.data.dtype)
     shares = _per_row(op, SegmentSum(chosen, op.segment_ids))
@@ -204,7 +208,7 @@ def _extreme_gradient(op: Any, doutput: Any) -> Any:
 
 
 @operator
-class SegmentSum:
+class SegmentSum(OperatorDefinition):
     """Sum of the rows of each segment; 0 for a segment without rows.
 
     .. math:: output_i = \\sum_{j: ids_j = i} data_j
@@ -220,15 +224,15 @@ class SegmentSum:
     lod = "vanishes"
     infer = _sorted_spec
 
-    def compute(op, data, segment_ids) -> Any:
+    def compute(op, data: Any, segment_ids: Any) -> Any:
         return SEGMENT_SUM(op, data, segment_ids, _count_segments(data, segment_ids))
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, None]:
         return _per_row(op, doutput), None
 
 
 @operator
-class SegmentMean:
+class SegmentMean(OperatorDefinition):
     """Mean of the rows of each segment; 0 for a segment without rows. Means of integers are cut toward zero.
 
     .. math:: output_i = \\frac{1}{n_i} \\sum_{j: ids_j = i} data_j
@@ -244,7 +248,7 @@ class SegmentMean:
     lod = "vanishes"
     infer = _sorted_spec
 
-    def compute(op, data, segment_ids) -> Any:
+    def compute(op, data: Any, segment_ids: Any) -> Any:
         n = _count_segments(data, segment_ids)
         half = data.dtype in (dtypes.float16.np, dtypes.bfloat16.np)
         total = reduce_rows(np.add, data.astype(np.float32) if half else data, segment_ids, n, 0)
@@ -253,7 +257,7 @@ class SegmentMean:
             return (np.sign(total) * (np.abs(total) // counts)).astype(data.dtype)
         return (total / counts.astype(total.dtype)).astype(data.dtype)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, None]:
         rows = SegmentSum(array.cast(array.ones_like(op.segment_ids), doutput.dtype), op.segment_ids)
         return _per_row(op, doutput) / as_column(_per_row(op, rows), op.data), None
 
@@ -269,7 +273,7 @@ def as_column(x: Any, data: Any) -> Any:
 
 
 @operator
-class SegmentMax:
+class SegmentMax(OperatorDefinition):
     """Largest of the rows of each segment, element by element; 0 for a segment without rows.
 
     .. math:: output_i = \\max_{j: ids_j = i} data_j
@@ -284,14 +288,14 @@ class SegmentMax:
     lod = "vanishes"
     infer = _sorted_spec
 
-    def compute(op, data, segment_ids) -> Any:
+    def compute(op, data: Any, segment_ids: Any) -> np.ndarray:
         return reduce_rows(np.maximum, data, segment_ids, _count_segments(data, segment_ids), 0)
 
     gradient = _extreme_gradient
 
 
 @operator
-class SegmentMin:
+class SegmentMin(OperatorDefinition):
     """Smallest of the rows of each segment, element by element; 0 for a segment without rows.
 
     .. math:: output_i = \\min_{j: ids_j = i} data_j
@@ -306,7 +310,7 @@ class SegmentMin:
     lod = "vanishes"
     infer = _sorted_spec
 
-    def compute(op, data, segment_ids) -> Any:
+    def compute(op, data: Any, segment_ids: Any) -> np.ndarray:
         return reduce_rows(np.minimum, data, segment_ids, _count_segments(data, segment_ids), 0)
 
     gradient = _extreme_gradient
@@ -333,7 +337,7 @@ def _conj(x: Any) -> Any:
 
 
 @operator
-class SegmentProd:
+class SegmentProd(OperatorDefinition):
     """Product of the rows of each segment; 1 for a segment without rows.
 
     .. math:: output_i = \\prod_{j: ids_j = i} data_j
@@ -348,18 +352,18 @@ class SegmentProd:
     lod = "vanishes"
     infer = _sorted_spec
 
-    def compute(op, data, segment_ids) -> Any:
+    def compute(op, data: Any, segment_ids: Any) -> np.ndarray:
         return reduce_rows(np.multiply, data, segment_ids, _count_segments(data, segment_ids), 1)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, None]:
         ids = op.segment_ids
         return product_gradient(
             op, doutput, lambda x: SegmentProd(x, ids), lambda x: SegmentSum(x, ids), lambda x: _per_row(op, x)
         ), None
 
 
-segment_sum = SegmentSum.as_function("segment_sum")
-segment_mean = SegmentMean.as_function("segment_mean")
-segment_max = SegmentMax.as_function("segment_max")
-segment_min = SegmentMin.as_function("segment_min")
-segment_prod = SegmentProd.as_function("segment_prod")
+segment_sum: signatures.SegmentSum = SegmentSum.as_function("segment_sum")
+segment_mean: signatures.SegmentMean = SegmentMean.as_function("segment_mean")
+segment_max: signatures.SegmentMax = SegmentMax.as_function("segment_max")
+segment_min: signatures.SegmentMin = SegmentMin.as_function("segment_min")
+segment_prod: signatures.SegmentProd = SegmentProd.as_function("segment_prod")

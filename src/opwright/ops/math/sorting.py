@@ -6,7 +6,7 @@ Not here: the extremes themselves (reduction.py), counting (counting.py).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,13 +17,18 @@ from ...core.specs import TensorSpec
 from .. import array, dispatch, like_device, lod_rules
 from ..array import run_time_axes
 from ..attributes import Attr, one_of
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..inference import is_static, static_int
+from ..slots import Input, OperatorDefinition, Output
 from ..strategies import Strategies, Strategy
 from ..structural_arrays import is_of_floats, sort_order
+from ..tensor import Tensor
 from .comparison import greater, greater_equal
 from .reduction import reduce_all
 from .unsorted_segment import UnsortedSegmentSum
+
+if TYPE_CHECKING:
+    from .. import signatures
 
 _INDICES = one_of(dtypes.int16, dtypes.uint16, dtypes.int32, dtypes.int64)
 
@@ -49,11 +54,12 @@ def _first_best(op: Any, x: np.ndarray, better: Any, replaced: Any) -> np.ndarra
         return np.zeros(np.delete(x.shape, op.axis), op.output_type.np)
     if is_of_floats(x):
         x = np.where(np.isnan(x), x.dtype.type(replaced), x)
-    return better(x, axis=op.axis).astype(op.output_type.np)
+    result: np.ndarray = better(x, axis=op.axis).astype(op.output_type.np)
+    return result
 
 
 @operator
-class ArgMax:
+class ArgMax(OperatorDefinition):
     """Index of the largest element along an axis, the first of equal ones.
 
     .. math:: output = \\arg\\max_i input_i
@@ -70,12 +76,12 @@ class ArgMax:
     infer = _without_axis
     gradient = None
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> np.ndarray:
         return _first_best(op, input, np.argmax, -np.inf)
 
 
 @operator
-class ArgMin:
+class ArgMin(OperatorDefinition):
     """Index of the smallest element along an axis, the first of equal ones.
 
     .. math:: output = \\arg\\min_i input_i
@@ -92,11 +98,11 @@ class ArgMin:
     infer = _without_axis
     gradient = None
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> np.ndarray:
         return _first_best(op, input, np.argmin, np.inf)
 
 
-def argmax(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None) -> Any:
+def argmax(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
     """See ArgMax. axis: 0 if left out."""
     if not is_static(axis):
         found = run_time_axes.without(lambda x: ArgMax(x, axis=0, output_type=as_dtype(output_type)), input, axis)
@@ -105,7 +111,7 @@ def argmax(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: 
     return ArgMax(input, axis=axis, output_type=as_dtype(output_type), name=name)
 
 
-def argmin(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None) -> Any:
+def argmin(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
     """See ArgMin. axis: 0 if left out."""
     if not is_static(axis):
         found = run_time_axes.without(lambda x: ArgMin(x, axis=0, output_type=as_dtype(output_type)), input, axis)
@@ -114,7 +120,7 @@ def argmin(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: 
     return ArgMin(input, axis=axis, output_type=as_dtype(output_type), name=name)
 
 
-def _ungather(dvalues: Any, indices: Any, like: Any) -> Any:
+def _ungather(dvalues: Any, indices: Any, like: Any) -> Tensor:
     """The gradient of picking `indices` from the last dimension of `like`: each part is added where it came from."""
     shape = array.shape_op(like)
     n = shape[-1]
@@ -126,7 +132,7 @@ def _ungather(dvalues: Any, indices: Any, like: Any) -> Any:
 
 
 @operator
-class Sort:
+class Sort(OperatorDefinition[tuple[Tensor, Tensor]]):
     """Sort along the last dimension, keeping the order of equal elements; NaN comes last.
 
     .. math:: output_i = values_{indices_i}, \\quad output_i \\le output_{i+1}
@@ -141,7 +147,7 @@ class Sort:
     no_need_buffer = ("values",)
     lod = lod_rules.batched("values", 1)
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec]:
         spec = op.values.spec
         if spec.shape.rank == 0:
             raise InvalidArgumentError(
@@ -149,11 +155,11 @@ class Sort:
             )
         return spec, spec.with_dtype(dtypes.int32)
 
-    def compute(op, values) -> Any:
+    def compute(op, values: Any) -> tuple[np.ndarray, np.ndarray]:
         order = sort_order(values, op.direction == "DESCENDING")
         return np.take_along_axis(values, order, -1), order.astype(np.int32)
 
-    def gradient(op, doutput, dindices) -> Any:
+    def gradient(op, doutput: Any, dindices: Any) -> Any:
         return _ungather(doutput, op.indices, op.values)
 
 
@@ -175,14 +181,14 @@ def _sorted(values: Any, axis: Any, direction: str, which: int) -> Any:
     return array.transpose(Sort(array.transpose(values, perm), direction=direction)[which], perm)
 
 
-def sort(values: Any, axis: Any = -1, direction: str = "ASCENDING", name: str | None = None) -> Any:
+def sort(values: Any, axis: Any = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
     """The elements in order along an axis. direction: "ASCENDING" or "DESCENDING". See Sort."""
     return array.identity(_sorted(values, axis, direction, 0), name=name)
 
 
 def argsort(
     values: Any, axis: Any = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None
-) -> Any:
+) -> Tensor:
     """The int32 indices that put an axis in order; always stable. See Sort."""
     return array.identity(_sorted(values, axis, direction, 1), name=name)
 
@@ -195,7 +201,7 @@ class TopKV2(NamedTuple):
 
 
 @operator
-class TopK:
+class TopK(OperatorDefinition[tuple[Tensor, Tensor]]):
     """The k largest along the last dimension, largest first, the first of equal ones first; NaN comes before all.
 
     .. math:: values_i = input_{indices_i}, \\quad values_i \\ge values_{i+1}
@@ -213,7 +219,7 @@ class TopK:
     no_need_buffer = ("input",)
     lod = lod_rules.batched("input", 1)
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec]:
         spec, k = op.input.spec, op.k.constant
         if spec.shape.rank == 0:
             raise InvalidArgumentError(what="input must be >= 1-D, got shape []", found=spec.short())
@@ -227,7 +233,7 @@ class TopK:
         values = TensorSpec([*spec.shape[:-1], None if k is None else int(k)], spec.dtype)
         return values, values.with_dtype(op.index_type)
 
-    def compute(op, input, k) -> Any:
+    def compute(op, input: Any, k: Any) -> tuple[np.ndarray, Any]:
         if not 0 <= k <= input.shape[-1]:
             raise InvalidArgumentError(
                 what=f"input must have at least k columns. Had {input.shape[-1]}, needed {int(k)}"
@@ -235,7 +241,7 @@ class TopK:
         order = TOP_K(op, input, int(k))
         return np.take_along_axis(input, order, -1), order.astype(op.index_type.np)
 
-    def gradient(op, dvalues, dindices) -> Any:
+    def gradient(op, dvalues: Any, dindices: Any) -> tuple[Any, None]:
         return _ungather(dvalues, op.indices, op.input), None
 
 
@@ -249,7 +255,8 @@ def _top_of_all(op: Any, x: np.ndarray, k: int) -> np.ndarray:
 
 
 def _top_one(op: Any, x: np.ndarray, k: int) -> np.ndarray:
-    return np.argmax(_keys(x), -1)[..., None]
+    result: np.ndarray = np.argmax(_keys(x), -1)[..., None]
+    return result
 
 
 def _top_part(op: Any, x: np.ndarray, k: int) -> np.ndarray:
@@ -266,7 +273,8 @@ def _top_part(op: Any, x: np.ndarray, k: int) -> np.ndarray:
 
 
 def _selects(op: Any, x: np.ndarray, k: int) -> bool:
-    return 0 < k < x.shape[-1] and x.dtype != dtypes.bfloat16.np
+    result: bool = 0 < k < x.shape[-1] and x.dtype != dtypes.bfloat16.np
+    return result
 
 
 TOP_K = Strategies(
@@ -300,7 +308,7 @@ def top_k(
 
 
 @operator
-class InTopK:
+class InTopK(OperatorDefinition):
     """Whether the target class is among the k classes predicted highest.
 
     .. math:: output_i = \\#\\{j: predictions_{ij} > predictions_{i,targets_i}\\} < k
@@ -315,13 +323,13 @@ class InTopK:
     output = Output(dtype=dtypes.bool)
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         (n,), (rows, _) = op.targets.spec.shape.with_rank(1), op.predictions.spec.shape.with_rank(2)
         if None not in (n, rows) and n != rows:
             raise InvalidArgumentError(what=f"First dimension of predictions {rows} must match length of targets {n}")
         return TensorSpec([rows if n is None else n], dtypes.bool)
 
-    def compute(op, targets, predictions, k) -> Any:
+    def compute(op, targets: Any, predictions: Any, k: Any) -> Any:
         classes = predictions.shape[1]
         there = (targets >= 0) & (targets < classes)
         if classes == 0:
@@ -331,7 +339,7 @@ class InTopK:
         return there & np.isfinite(predictions).all(1) & (higher < k)
 
 
-def in_top_k(targets: Any, predictions: Any, k: Any, name: str | None = None) -> Any:
+def in_top_k(targets: Any, predictions: Any, k: Any, name: str | None = None) -> Tensor:
     """See InTopK."""
     return InTopK(targets, predictions, k, name=name)
 
@@ -346,13 +354,13 @@ def is_strictly_increasing(x: Any, name: str | None = None) -> Any:
     return _each_step(greater, x, name)
 
 
-def _each_step(compare: Any, x: Any, name: str | None) -> Any:
+def _each_step(compare: Any, x: Any, name: str | None) -> Tensor:
     flat = array.reshape(x, [-1])
     return reduce_all(compare(flat[1:], flat[:-1]), name=name)
 
 
 @operator
-class InvertPermutation:
+class InvertPermutation(OperatorDefinition):
     """The permutation that undoes `x`.
 
     .. math:: y_{x_i} = i
@@ -366,7 +374,7 @@ class InvertPermutation:
     lod = "vanishes"
     gradient = None
 
-    def compute(op, x) -> Any:
+    def compute(op, x: Any) -> np.ndarray:
         n = x.size
         for i in x[(x < 0) | (x >= n)][:1]:
             raise InvalidArgumentError(what=f"{i} is not between 0 and {n}")
@@ -377,4 +385,4 @@ class InvertPermutation:
         return y
 
 
-invert_permutation = InvertPermutation.as_function("invert_permutation")
+invert_permutation: signatures.InvertPermutation = InvertPermutation.as_function("invert_permutation")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,10 +19,14 @@ from ...core.dtypes import floating
 from ...scalar.table import FUNCTIONS
 from .. import array, dispatch
 from .. import math as math_ops
+from ..definition import Operator
 from . import special_arrays
 from .elementary import exp
 from .reduction import reduce_sum
 from .ufunc import in_float64, ufunc
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 
 def erf_array(x: np.ndarray) -> np.ndarray:
@@ -66,6 +70,10 @@ Ndtri, ndtri = ufunc(
     lambda op, dy: dy * exp(op.y * op.y * 0.5) * math.sqrt(2 * math.pi),
     compute=partial(in_float64, special_arrays.ndtri),
 )
+Digamma: Operator
+Polygamma: Operator
+Zeta: Operator
+
 Lgamma, lgamma = ufunc(
     "lgamma",
     "x -> y",
@@ -104,7 +112,7 @@ Polygamma, polygamma = ufunc(
 )
 
 
-def erfcinv(x: Any, name: str | None = None) -> Any:
+def erfcinv(x: Any, name: str | None = None) -> Tensor:
     """The y with erfc(y) = x, for x in (0, 2). See Ndtri.
 
     .. math:: y = -\\Phi^{-1}(x / 2) / \\sqrt 2
@@ -113,7 +121,7 @@ def erfcinv(x: Any, name: str | None = None) -> Any:
     return array.identity(ndtri(x * 0.5) * -math.sqrt(0.5), name=name)
 
 
-def lbeta(x: Any, name: str | None = None) -> Any:
+def lbeta(x: Any, name: str | None = None) -> Tensor:
     """Logarithm of the absolute value of the beta function, over the last dimension; of one of size 0 -infinity.
 
     .. math:: \\ln |B(x)| = \\sum_i \\ln |\\Gamma(x_i)| - \\ln |\\Gamma(\\sum_i x_i)|

@@ -197,36 +197,42 @@ _PSI_SERIES = tuple(b / (2 * k) for k, b in enumerate(BERNOULLI[:8], 1))[::-1]
 
 def _near_one(x: Array) -> Array:
     """log Gamma(1 + x) for x in [-0.5, 0.5]."""
-    return x * (_LG1 + x * (polynomial(x, _LG1_TOP) / polynomial(x, _LG1_BOTTOM)))
+    result: Array = x * (_LG1 + x * (polynomial(x, _LG1_TOP) / polynomial(x, _LG1_BOTTOM)))
+    return result
 
 
 def _near_two(x: Array) -> Array:
     """log Gamma(2 + x) for x in [-0.5, 2]."""
-    return x * (_LG2 + x * (polynomial(x, _LG2_TOP) / polynomial(x, _LG2_BOTTOM)))
+    result: Array = x * (_LG2 + x * (polynomial(x, _LG2_TOP) / polynomial(x, _LG2_BOTTOM)))
+    return result
 
 
 def _near_four(x: Array) -> Array:
     """log Gamma(4 + x) for x in [0, 8]."""
-    return _LG4 + x * (polynomial(x, _LG4_TOP) / polynomial(x, _LG4_BOTTOM))
+    result: Array = _LG4 + x * (polynomial(x, _LG4_TOP) / polynomial(x, _LG4_BOTTOM))
+    return result
 
 
 def stirling_series(x: Array) -> Array:
     """What log Gamma(x) is above (x - 1/2) log x - x + log(2 pi) / 2, for x > 12 (Abramowitz and Stegun 6.1.41)."""
     inverse = 1 / x
-    return inverse * polynomial(inverse * inverse, _STIRLING)
+    result: Array = inverse * polynomial(inverse * inverse, _STIRLING)
+    return result
 
 
 def _stirling(x: Array) -> Array:
     """log Gamma(x) for x > 12."""
     logarithm = np.log(x)
-    return x * (logarithm - 1) - 0.5 * logarithm + 0.5 * math.log(2 * math.pi) + stirling_series(x)
+    result: Array = x * (logarithm - 1) - 0.5 * logarithm + 0.5 * math.log(2 * math.pi) + stirling_series(x)
+    return result
 
 
 def _sin_pi(x: Array) -> Array:
     """sin(pi x), exactly 0 at whole numbers."""
     rest = x - 2 * np.rint(x * 0.5)  # in [-1, 1]
     folded = np.where(np.abs(rest) > 0.5, np.copysign(1.0, rest) - rest, rest)
-    return np.sin(math.pi * folded)
+    result: Array = np.sin(math.pi * folded)
+    return result
 
 
 def _cos_pi(x: Array) -> Array:
@@ -286,13 +292,17 @@ _PSI_ROOT = (187 / 128, 6.9464496836234126266e-4, -1.8257096315963483e-20)  # th
 
 def _psi_middle(x: Array) -> Array:
     """psi(x) for x in [0.5, 3]; exact to the last digits at its root."""
-    return (((x - _PSI_ROOT[0]) - _PSI_ROOT[1]) - _PSI_ROOT[2]) * polynomial(x, _PSI_TOP) / polynomial(x, _PSI_BOTTOM)
+    result: Array = (
+        (((x - _PSI_ROOT[0]) - _PSI_ROOT[1]) - _PSI_ROOT[2]) * polynomial(x, _PSI_TOP) / polynomial(x, _PSI_BOTTOM)
+    )
+    return result
 
 
 def _psi_far(x: Array) -> Array:
     """psi(x) for x >= 10 (Abramowitz and Stegun 6.3.18)."""
     inverse = 1 / (x * x)
-    return np.log(x) - 0.5 / x - inverse * polynomial(inverse, _PSI_SERIES)
+    result: Array = np.log(x) - 0.5 / x - inverse * polynomial(inverse, _PSI_SERIES)
+    return result
 
 
 def _psi_between(x: Array) -> Array:
@@ -302,7 +312,8 @@ def _psi_between(x: Array) -> Array:
         low = x < 10
         total -= np.where(low, 1 / x, 0.0)
         x = np.where(low, x + 1, x)
-    return _psi_far(x) + total
+    result: Array = _psi_far(x) + total
+    return result
 
 
 def _psi_reflected(x: Array) -> Array:
@@ -339,7 +350,8 @@ def _zeta(x: Array, q: Array) -> Array:
     for k, b in enumerate(BERNOULLI, 1):
         total = total + factor * (b / math.factorial(2 * k))
         factor = factor * ((x + 2 * k - 1) * (x + 2 * k)) / (a * a)
-    return total
+    result: Array = total
+    return result
 
 
 def zeta(x: Array, q: Array) -> Array:

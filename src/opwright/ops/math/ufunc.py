@@ -12,16 +12,38 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 import numpy as np
 
 from ...core.dtypes import DType
 from ...scalar.table import OF_OPERATOR
 from .. import like_device
-from ..definition import Input, Operator, Output, operator
+from ..definition import Operator, operator
+from ..slots import Input, Output
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor, TensorValue
 
 
+class Unary(Protocol):
+    """The public function of a ufunc "x -> y"."""
+
+    def __call__(self, x: TensorValue, name: str | None = None) -> Tensor: ...
+
+
+class Binary(Protocol):
+    """The public function of a ufunc "x y -> z"."""
+
+    def __call__(self, x: TensorValue, y: TensorValue, name: str | None = None) -> Tensor: ...
+
+
+@overload
+def ufunc(name: str, signature: Literal["x -> y"], *rest: Any, **options: Any) -> tuple[Operator, Unary]: ...
+@overload
+def ufunc(name: str, signature: Literal["x y -> z"], *rest: Any, **options: Any) -> tuple[Operator, Binary]: ...
+@overload
+def ufunc(name: str, signature: str, *rest: Any, **options: Any) -> tuple[Operator, Callable[..., Tensor]]: ...
 def ufunc(
     name: str,
     signature: str,
@@ -35,7 +57,7 @@ def ufunc(
     result: DType | None = None,
     inplace: bool | None = None,
     no_need_buffer: tuple[str, ...] = (),
-) -> tuple[Operator, Callable[..., Any]]:
+) -> tuple[Operator, Any]:
     """Define an element-wise operator; return it with its public function.
 
     name: of the public function. signature: the inputs and the output, as in "x y -> z". dtypes: of the first input;
@@ -70,7 +92,8 @@ def ufunc(
     }
     if inplace if inplace is not None else writes_out and result in (None, dtypes):
         body["inplace"] = {output: first}
-    defined = operator(name=operator_name)(type(operator_name, (), body))
+    define: Callable[[type], Operator] = operator(name=operator_name)
+    defined = define(type(operator_name, (), body))
     return defined, defined.as_function(name)
 
 

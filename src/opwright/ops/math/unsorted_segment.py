@@ -6,7 +6,7 @@ Not here: ids that rise, and what all segments share (segment.py).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +16,13 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from .. import array, dispatch, math, registry
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
 from .segment import UNSORTED_SEGMENT_SUM, as_column, product_gradient, reduce_rows
+
+if TYPE_CHECKING:
+    from .. import signatures
+    from ..tensor import Tensor
 
 
 def _spec(op: Any) -> TensorSpec:
@@ -48,7 +53,7 @@ def _compute(op: Any, ufunc: np.ufunc, data: np.ndarray, ids: np.ndarray, num_se
     return UNSORTED_SEGMENT_SUM(op, rows, flat, n) if ufunc is np.add else reduce_rows(ufunc, rows, flat, n, empty)
 
 
-def _per_row(op: Any, value: Any) -> Any:
+def _per_row(op: Any, value: Any) -> Tensor:
     """For each row of data, `value` of its segment; 0 for rows that are in none."""
     ids = op.segment_ids
     there = ids >= array.zeros_like(ids)
@@ -56,11 +61,11 @@ def _per_row(op: Any, value: Any) -> Any:
     return array.where(as_column(there, found), found, array.zeros_like(found))
 
 
-def _sums(op: Any, rows: Any) -> Any:
+def _sums(op: Any, rows: Any) -> Tensor:
     return UnsortedSegmentSum(rows, op.segment_ids, op.num_segments)
 
 
-def _extreme_gradient(op: Any, doutput: Any) -> Any:
+def _extreme_gradient(op: Any, doutput: Any) -> tuple[Any, None, None]:
     """The gradient goes to the extremes of each segment, in equal parts where there are several."""
     chosen = array.cast(op.data == _per_row(op, op.output), op.data.dtype)
     shares = _per_row(op, _sums(op, chosen))
@@ -69,7 +74,7 @@ def _extreme_gradient(op: Any, doutput: Any) -> Any:
 
 
 @operator
-class UnsortedSegmentSum:
+class UnsortedSegmentSum(OperatorDefinition):
     """Sum of the rows of each segment; 0 for a segment without rows.
 
     .. math:: output_i = \\sum_{j: ids_j = i} data_j
@@ -87,15 +92,15 @@ class UnsortedSegmentSum:
     lod = "vanishes"
     infer = _spec
 
-    def compute(op, data, segment_ids, num_segments) -> Any:
+    def compute(op, data: Any, segment_ids: Any, num_segments: Any) -> np.ndarray:
         return _compute(op, np.add, data, segment_ids, num_segments, 0)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, None, None]:
         return _per_row(op, doutput), None, None
 
 
 @operator
-class UnsortedSegmentMax:
+class UnsortedSegmentMax(OperatorDefinition):
     """Largest of the rows of each segment; the smallest number of the dtype for a segment without rows.
 
     .. math:: output_i = \\max_{j: ids_j = i} data_j
@@ -112,14 +117,14 @@ class UnsortedSegmentMax:
     lod = "vanishes"
     infer = _spec
 
-    def compute(op, data, segment_ids, num_segments) -> Any:
+    def compute(op, data: Any, segment_ids: Any, num_segments: Any) -> np.ndarray:
         return _compute(op, np.maximum, data, segment_ids, num_segments, of_numpy(data.dtype).min)
 
     gradient = _extreme_gradient
 
 
 @operator
-class UnsortedSegmentMin:
+class UnsortedSegmentMin(OperatorDefinition):
     """Smallest of the rows of each segment; the largest number of the dtype for a segment without rows.
 
     .. math:: output_i = \\min_{j: ids_j = i} data_j
@@ -136,14 +141,14 @@ class UnsortedSegmentMin:
     lod = "vanishes"
     infer = _spec
 
-    def compute(op, data, segment_ids, num_segments) -> Any:
+    def compute(op, data: Any, segment_ids: Any, num_segments: Any) -> np.ndarray:
         return _compute(op, np.minimum, data, segment_ids, num_segments, of_numpy(data.dtype).max)
 
     gradient = _extreme_gradient
 
 
 @operator
-class UnsortedSegmentProd:
+class UnsortedSegmentProd(OperatorDefinition):
     """Product of the rows of each segment; 1 for a segment without rows.
 
     .. math:: output_i = \\prod_{j: ids_j = i} data_j
@@ -160,10 +165,10 @@ class UnsortedSegmentProd:
     lod = "vanishes"
     infer = _spec
 
-    def compute(op, data, segment_ids, num_segments) -> Any:
+    def compute(op, data: Any, segment_ids: Any, num_segments: Any) -> np.ndarray:
         return _compute(op, np.multiply, data, segment_ids, num_segments, 1)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, None, None]:
         return (
             product_gradient(
                 op,
@@ -177,7 +182,7 @@ class UnsortedSegmentProd:
         )
 
 
-def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
+def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
     """See UnsortedSegmentSum."""
     return UnsortedSegmentSum(data, array.indexing.wide_index(segment_ids), num_segments, name=name)
 
@@ -185,9 +190,9 @@ def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: s
 registry.name_function("unsorted_segment_sum", registry.get("UnsortedSegmentSum"))
 
 
-unsorted_segment_max = UnsortedSegmentMax.as_function("unsorted_segment_max")
-unsorted_segment_min = UnsortedSegmentMin.as_function("unsorted_segment_min")
-unsorted_segment_prod = UnsortedSegmentProd.as_function("unsorted_segment_prod")
+unsorted_segment_max: signatures.UnsortedSegmentMax = UnsortedSegmentMax.as_function("unsorted_segment_max")
+unsorted_segment_min: signatures.UnsortedSegmentMin = UnsortedSegmentMin.as_function("unsorted_segment_min")
+unsorted_segment_prod: signatures.UnsortedSegmentProd = UnsortedSegmentProd.as_function("unsorted_segment_prod")
 
 
 def _sums_and_counts(data: Any, segment_ids: Any, num_segments: Any) -> tuple[Any, Any]:
@@ -201,13 +206,13 @@ def _sums_and_counts(data: Any, segment_ids: Any, num_segments: Any) -> tuple[An
     return total, as_column(array.where(rows > 0, rows, array.ones_like(rows)), total)
 
 
-def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
+def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
     """Mean of the rows of each segment, 0 for one without; integers are made floating first. See UnsortedSegmentSum."""
     total, counts = _sums_and_counts(data, segment_ids, num_segments)
     return array.identity(total / array.cast(counts, total.dtype), name=name)
 
 
-def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
+def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
     """Sum of the rows of each segment over the square root of their number. See UnsortedSegmentSum."""
     total, counts = _sums_and_counts(data, segment_ids, num_segments)
     return array.identity(total / array.cast(math.sqrt(counts), total.dtype), name=name)

@@ -9,7 +9,7 @@ Where a derivative jumps the gradient is the one for negative x, as in TensorFlo
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,13 +19,18 @@ from ...scalar.table import FUNCTIONS
 from .. import dispatch
 from ..array import cast, concat, where, zeros_like
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..math import erfc, exp, logical_and, multiply_no_nan, negative, sigmoid
+from ..slots import Input, OperatorDefinition, Output
 from ..tensor import TensorLike
+
+if TYPE_CHECKING:
+    from .. import signatures
+    from ..tensor import Tensor
 
 
 @operator
-class Relu:
+class Relu(OperatorDefinition):
     """Positive part; NaN stays NaN.
 
     .. math:: activations = \\max(features, 0)
@@ -36,18 +41,18 @@ class Relu:
     elementwise = True
     inplace = {"activations": "features"}
 
-    def compute(op, features, *, out=None) -> Any:
+    def compute(op, features: Any, *, out: Any = None) -> Any:
         return FUNCTIONS["relu"].numpy(features, out)
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> Tensor:
         return where(op.activations > 0, dy, zeros_like(dy))
 
 
-relu = Relu.as_function("relu")
+relu: signatures.Relu = Relu.as_function("relu")
 
 
 @operator
-class Relu6:
+class Relu6(OperatorDefinition):
     """Positive part, at most 6.
 
     .. math:: activations = \\min(\\max(features, 0), 6)
@@ -58,19 +63,19 @@ class Relu6:
     elementwise = True
     inplace = {"activations": "features"}
 
-    def compute(op, features, *, out=None) -> Any:
+    def compute(op, features: Any, *, out: Any = None) -> Any:
         return FUNCTIONS["relu6"].numpy(features, out)
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> Tensor:
         y = op.activations
         return where(logical_and(y > 0, y < 6), dy, zeros_like(dy))
 
 
-relu6 = Relu6.as_function("relu6")
+relu6: signatures.Relu6 = Relu6.as_function("relu6")
 
 
 @operator
-class LeakyRelu:
+class LeakyRelu(OperatorDefinition):
     """The identity, with another slope for negative numbers.
 
     .. math:: activations = features \\text{ if } features > 0 \\text{ else } alpha \\cdot features
@@ -82,14 +87,14 @@ class LeakyRelu:
     elementwise = True
     inplace = {"activations": "features"}
 
-    def compute(op, features) -> Any:
+    def compute(op, features: Any) -> Any:
         return FUNCTIONS["leaky_relu"].numpy(features, op.alpha)
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> Tensor:
         return where(op.features > 0, dy, dy * op.alpha)
 
 
-def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Any:
+def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Tensor:
     """See LeakyRelu. Integers are made float32 first; alpha may be a tensor, which gradients reach."""
     features = dispatch.to_tensor(features)
     if features.dtype.is_integer:
@@ -100,7 +105,7 @@ def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Any:
 
 
 @operator
-class Elu:
+class Elu(OperatorDefinition):
     """The identity, decaying to -1 for negative numbers (Clevert et al. 2015).
 
     .. math:: activations = features \\text{ if } features \\ge 0 \\text{ else } e^{features} - 1
@@ -111,18 +116,18 @@ class Elu:
     elementwise = True
     inplace = {"activations": "features"}
 
-    def compute(op, features) -> Any:
+    def compute(op, features: Any) -> Any:
         return FUNCTIONS["elu"].numpy(features)
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> Tensor:
         return where(op.activations < 0, dy * (op.activations + 1), dy)
 
 
-elu = Elu.as_function("elu")
+elu: signatures.Elu = Elu.as_function("elu")
 
 
 @operator
-class Selu:
+class Selu(OperatorDefinition):
     """Elu scaled so that a network keeps mean 0 and variance 1 (Klambauer et al. 2017).
 
     .. math:: activations = s \\cdot features \\text{ if } features \\ge 0 \\text{ else } s a (e^{features} - 1),
@@ -134,19 +139,19 @@ class Selu:
     elementwise = True
     inplace = {"activations": "features"}
 
-    def compute(op, features) -> Any:
+    def compute(op, features: Any) -> Any:
         return FUNCTIONS["selu"].numpy(features)
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> Tensor:
         y = op.activations
         return where(y < 0, dy * (y + SELU_SCALE * SELU_ALPHA), dy * SELU_SCALE)
 
 
-selu = Selu.as_function("selu")
+selu: signatures.Selu = Selu.as_function("selu")
 
 
 @operator
-class Gelu:
+class Gelu(OperatorDefinition):
     """The input times the chance that a standard normal number is below it (Hendrycks and Gimpel 2016).
 
     .. math:: activations = \\frac{x}{2} erfc(-x / \\sqrt 2), \\quad
@@ -161,12 +166,12 @@ class Gelu:
     approximate = Attr(bool, default=False)
     elementwise = True
 
-    def compute(op, features) -> Any:
+    def compute(op, features: Any) -> Any:
         x = features.astype(np.float32, copy=False) if features.dtype.itemsize == 2 else features
         row = FUNCTIONS["gelu_tanh" if op.approximate else "gelu"]
         return row.numpy(x).astype(features.dtype, copy=False)
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> Any:
         x = op.features
         if op.approximate:
             square = x * x
@@ -178,7 +183,7 @@ class Gelu:
         return dy * (below + x * exp(-0.5 * (x * x)) * (1 / math.sqrt(2 * math.pi)))
 
 
-gelu = Gelu.as_function("gelu")
+gelu: signatures.Gelu = Gelu.as_function("gelu")
 
 
 def silu(features: Any, beta: Any = 1.0, name: str | None = None) -> Any:
@@ -192,7 +197,7 @@ def silu(features: Any, beta: Any = 1.0, name: str | None = None) -> Any:
 swish = silu
 
 
-def crelu(features: Any, axis: Any = -1, name: str | None = None) -> Any:
+def crelu(features: Any, axis: Any = -1, name: str | None = None) -> Tensor:
     """The positive parts of x and of -x, joined along `axis`: twice as many features."""
     features = dispatch.to_tensor(features)
     return relu(concat([features, negative(features)], axis), name=name)

@@ -5,7 +5,7 @@ Lives here: BiasAdd and its gradient BiasAddGrad.  Not here: addition with broad
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,13 @@ from ...core.errors import InvalidArgumentError
 from .. import dispatch
 from ..array import zeros_like
 from ..attributes import Attr, one_of
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
 from ..windows import wide
+
+if TYPE_CHECKING:
+    from ...core.specs import TensorSpec
+    from ..tensor import Tensor
 
 
 def _channel(op: Any, rank: int) -> int:
@@ -28,7 +33,7 @@ def _channel(op: Any, rank: int) -> int:
 
 
 @operator
-class BiasAdd:
+class BiasAdd(OperatorDefinition):
     """One number added to each channel.
 
     .. math:: output_{..., c} = value_{..., c} + bias_c
@@ -44,7 +49,7 @@ class BiasAdd:
     inplace = {"output": "value"}
     lod = "as value"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         shape, bias = op.value.spec.shape, op.bias.spec.shape
         if shape.dims is None:
             return op.value.spec
@@ -58,7 +63,7 @@ class BiasAdd:
             )
         return op.value.spec
 
-    def compute(op, value, bias, *, out=None) -> Any:
+    def compute(op, value: Any, bias: Any, *, out: Any = None) -> Any:
         at = _channel(op, value.ndim)
         if bias.shape[0] != value.shape[at]:
             raise InvalidArgumentError(
@@ -66,12 +71,12 @@ class BiasAdd:
             )
         return np.add(value, bias.reshape([-1 if i == at else 1 for i in range(value.ndim)]), out)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, Tensor]:
         return doutput, BiasAddGrad(doutput, data_format=op.data_format)
 
 
 @operator
-class BiasAddGrad:
+class BiasAddGrad(OperatorDefinition):
     """The sum over everything but the channels: the gradient of a bias.
 
     .. math:: output_c = \\sum_{...} out\\_backprop_{..., c}
@@ -83,20 +88,20 @@ class BiasAddGrad:
     no_need_buffer = ("out_backprop",)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         shape = op.out_backprop.spec.shape
         return op.out_backprop.spec.with_shape([None if shape.dims is None else shape[_channel(op, len(shape))]])
 
-    def compute(op, out_backprop) -> Any:
+    def compute(op, out_backprop: Any) -> Any:
         at = _channel(op, out_backprop.ndim)
         axes = tuple(i for i in range(out_backprop.ndim) if i != at)
         return np.sum(out_backprop, axes, dtype=wide(out_backprop.dtype)).astype(out_backprop.dtype)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> Tensor:
         return BiasAdd(zeros_like(op.out_backprop), doutput, data_format=op.data_format)
 
 
-def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | None = None) -> Any:
+def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | None = None) -> Tensor:
     """See BiasAdd. data_format: any that begins with "NC" puts the channels second."""
     if data_format is not None and not data_format.startswith("N"):
         raise InvalidArgumentError(

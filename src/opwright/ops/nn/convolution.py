@@ -12,7 +12,7 @@ is "SAME", "VALID" or a list of (before, after) pairs, one a dimension of the in
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,8 +24,9 @@ from .. import conv_arrays, dispatch
 from ..array import concat, expand_dims, reshape, squeeze
 from ..array.shaping import dims_tensor, shape_op
 from ..attributes import Attr, one_of
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..inference import shape_from
+from ..slots import Input, OperatorDefinition, Output
 from ..windows import (
     FORMATS,
     PADDINGS,
@@ -38,6 +39,9 @@ from ..windows import (
     spatial_axes,
     spatial_windows,
 )
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 Dims = Sequence["int | None"]
 
@@ -94,7 +98,8 @@ def check_backprop(op: Any, found: TensorShape, computed: TensorShape, what: str
 def _infer_forward(op: Any, n: int) -> TensorSpec:
     image, kernel = known_dims(op.input.spec.shape, n + 2), known_dims(op.filters.spec.shape, n + 2)
     check_depths(image[channel_axis(op.data_format)], kernel[-2], kernel[-1])
-    return op.input.spec.with_shape(slid(op, n, image, kernel, kernel[-1]))
+    result: TensorSpec = op.input.spec.with_shape(slid(op, n, image, kernel, kernel[-1]))
+    return result
 
 
 def _infer_by_input(op: Any, n: int) -> TensorSpec:
@@ -106,14 +111,16 @@ def _infer_by_input(op: Any, n: int) -> TensorSpec:
     check_backprop(op, found, slid(op, n, image, kernel, kernel[-1]))
     if image[0] is None and found.dims is not None and found[0] is not None:
         wanted = TensorShape([found[0], *image[1:]])  # the batch is the same on both sides
-    return op.filters.spec.with_shape(wanted)
+    result: TensorSpec = op.filters.spec.with_shape(wanted)
+    return result
 
 
 def _infer_by_filter(op: Any, n: int) -> TensorSpec:
     kernel, image = known_dims(shape_from(op.filter_sizes), n + 2), known_dims(op.input.spec.shape, n + 2)
     check_depths(image[channel_axis(op.data_format)], kernel[-2], kernel[-1])
     check_backprop(op, op.out_backprop.spec.shape, slid(op, n, image, kernel, kernel[-1]))
-    return op.input.spec.with_shape(kernel)
+    result: TensorSpec = op.input.spec.with_shape(kernel)
+    return result
 
 
 def to_last(x: np.ndarray, data_format: str) -> np.ndarray:
@@ -163,7 +170,7 @@ def _define(n: int, taken: Any) -> tuple[Any, Any, Any]:
     rank, ones = n + 2, (1,) * (n + 2)
 
     @operator(name=f"Conv{n}D")
-    class Forward:
+    class Forward(OperatorDefinition):
         """Convolution as the field has it (cross-correlation) of images with a bank of filters.
 
         .. math:: output_{b,p,o} = \\sum_{q,c} input_{b,\\; p \\cdot strides + q \\cdot dilations -
@@ -187,18 +194,18 @@ def _define(n: int, taken: Any) -> tuple[Any, Any, Any]:
         dilations = Attr([int], default=ones)
         lod = "as input"
 
-        def infer(op) -> Any:
+        def infer(op) -> TensorSpec:
             return _infer_forward(op, n)
 
-        def compute(op, input, filters) -> Any:
+        def compute(op, input: Any, filters: Any) -> np.ndarray:
             return _compute_forward(op, input, filters)
 
-        def gradient(op, doutput) -> Any:
+        def gradient(op, doutput: Any) -> tuple[Tensor, Tensor]:
             x, w = op.input, op.filters
             return ByInput(shape_op(x), w, doutput, **op.attrs), ByFilter(x, shape_op(w), doutput, **op.attrs)
 
     @operator(name=f"Conv{n}DBackpropInput")
-    class ByInput:
+    class ByInput(OperatorDefinition):
         """The gradient of a convolution by its input: the transposed convolution.
 
         .. math:: output_{b,i,c} = \\sum_{p,q,o :\\; p \\cdot strides + q \\cdot dilations - before
@@ -220,18 +227,18 @@ def _define(n: int, taken: Any) -> tuple[Any, Any, Any]:
         dilations = Attr([int], default=ones)
         lod = "vanishes"
 
-        def infer(op) -> Any:
+        def infer(op) -> TensorSpec:
             return _infer_by_input(op, n)
 
-        def compute(op, input_sizes, filters, out_backprop) -> Any:
+        def compute(op, input_sizes: Any, filters: Any, out_backprop: Any) -> np.ndarray:
             return _compute_by_input(op, input_sizes, filters, out_backprop)
 
-        def gradient(op, doutput) -> Any:
+        def gradient(op, doutput: Any) -> tuple[None, Tensor, Tensor]:
             w, dy = op.filters, op.out_backprop
             return None, ByFilter(doutput, shape_op(w), dy, **op.attrs), Forward(doutput, w, **op.attrs)
 
     @operator(name=f"Conv{n}DBackpropFilter")
-    class ByFilter:
+    class ByFilter(OperatorDefinition):
         """The gradient of a convolution by its filter.
 
         .. math:: output_{q,c,o} = \\sum_{b,p} input_{b,\\; p \\cdot strides + q \\cdot dilations -
@@ -253,13 +260,13 @@ def _define(n: int, taken: Any) -> tuple[Any, Any, Any]:
         dilations = Attr([int], default=ones)
         lod = "vanishes"
 
-        def infer(op) -> Any:
+        def infer(op) -> TensorSpec:
             return _infer_by_filter(op, n)
 
-        def compute(op, input, filter_sizes, out_backprop) -> Any:
+        def compute(op, input: Any, filter_sizes: Any, out_backprop: Any) -> np.ndarray:
             return _compute_by_filter(op, input, filter_sizes, out_backprop)
 
-        def gradient(op, doutput) -> Any:
+        def gradient(op, doutput: Any) -> tuple[Tensor, None, Tensor]:
             x, dy = op.input, op.out_backprop
             return ByInput(shape_op(x), doutput, dy, **op.attrs), None, Forward(x, doutput, **op.attrs)
 
@@ -347,7 +354,7 @@ def _of_rank_2(value: Any, data_format: str, what: str) -> tuple[int, ...]:
     return (n, 1, width, channels) if data_format == "NWC" else (n, width, 1, channels)
 
 
-def _padding_of_rank_2(padding: Any, data_format: str) -> Any:
+def _padding_of_rank_2(padding: Any, data_format: str) -> str | list[Any]:
     if isinstance(padding, str):
         return padding
     pairs = list(padding)
@@ -380,7 +387,7 @@ def conv1d(
     }
     filters = expand_dims(filters, 0)
 
-    def use(x: Any) -> Any:
+    def use(x: Any) -> Tensor:
         return squeeze(Conv2D(expand_dims(x, at), filters, **attrs, name=name), [at])
 
     return _one_batch_dimension(input, 2, use)
@@ -474,7 +481,7 @@ def conv1d_transpose(
     data_format: str = "NWC",
     dilations: Any = None,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """The transpose of conv1d: filters [width, out, channels]."""
     data_format = known_format("conv1d_transpose", data_format, 1)
     kind, explicit = padding_of(_padding_of_rank_2(padding, data_format))

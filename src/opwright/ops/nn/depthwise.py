@@ -7,7 +7,7 @@ Not here: convolutions that mix channels (convolution.py).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.dtypes import floating, index
 from ...core.errors import InvalidArgumentError
@@ -15,8 +15,9 @@ from ...core.shapes import TensorShape
 from .. import conv_arrays, dispatch
 from ..array.shaping import shape_op
 from ..attributes import Attr, one_of
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..inference import shape_from
+from ..slots import Input, OperatorDefinition, Output
 from ..windows import FORMATS, PADDINGS, channel_axis, spatial_windows
 from .convolution import (
     Dims,
@@ -31,6 +32,10 @@ from .convolution import (
     slid,
     to_last,
 )
+
+if TYPE_CHECKING:
+    from ...core.specs import TensorSpec
+    from ..tensor import Tensor
 
 
 def _slid(op: Any, image: Dims, kernel: Dims) -> TensorShape:
@@ -50,7 +55,7 @@ def _check_channels(image: int | None, filter: int | None) -> None:
 
 
 @operator
-class DepthwiseConv2dNative:
+class DepthwiseConv2dNative(OperatorDefinition):
     """Convolution of each channel by itself with `multiplier` filters; results are laid side by side.
 
     .. math:: output_{b,p,c \\cdot m + j} = \\sum_q input_{b,\\; p \\cdot strides + q \\cdot
@@ -71,18 +76,18 @@ class DepthwiseConv2dNative:
     dilations = Attr([int], default=(1, 1, 1, 1))
     lod = "as input"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return op.input.spec.with_shape(
             _slid(op, known_dims(op.input.spec.shape, 4), known_dims(op.filter.spec.shape, 4))
         )
 
-    def compute(op, input, filter) -> Any:
+    def compute(op, input: Any, filter: Any) -> Any:
         x = to_last(input, op.data_format)
         _check_channels(x.shape[-1], filter.shape[2])
         windows = spatial_windows(op, x.shape[1:-1], filter.shape)
         return from_last(conv_arrays.depthwise(x, filter, windows), op.data_format)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Tensor, Tensor]:
         x, w = op.input, op.filter
         return (
             DepthwiseConv2dNativeBackpropInput(shape_op(x), w, doutput, **op.attrs),
@@ -91,7 +96,7 @@ class DepthwiseConv2dNative:
 
 
 @operator
-class DepthwiseConv2dNativeBackpropInput:
+class DepthwiseConv2dNativeBackpropInput(OperatorDefinition):
     """The gradient of a depthwise convolution by its input.
 
     .. math:: output_{b,i,c} = \\sum_{p,q,j :\\; p \\cdot strides + q \\cdot dilations - before =
@@ -113,7 +118,7 @@ class DepthwiseConv2dNativeBackpropInput:
     dilations = Attr([int], default=(1, 1, 1, 1))
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         image = known_dims(shape_from(op.input_sizes), 4)
         found = op.out_backprop.spec.shape
         check_backprop(op, found, _slid(op, image, known_dims(op.filter.spec.shape, 4)))
@@ -121,7 +126,7 @@ class DepthwiseConv2dNativeBackpropInput:
             image = [found[0], *image[1:]]
         return op.filter.spec.with_shape(image)
 
-    def compute(op, input_sizes, filter, out_backprop) -> Any:
+    def compute(op, input_sizes: Any, filter: Any, out_backprop: Any) -> Any:
         dy, shape = to_last(out_backprop, op.data_format), last_shape(input_sizes, op.data_format)
         shape = (dy.shape[0] if shape[0] == -1 else shape[0], *shape[1:])
         _check_channels(shape[-1], filter.shape[2])
@@ -130,7 +135,7 @@ class DepthwiseConv2dNativeBackpropInput:
         check_backprop(op, TensorShape(dy.shape), TensorShape([shape[0], *(w.out for w in windows), channels]))
         return from_last(conv_arrays.depthwise_by_input(dy, filter, shape, windows), op.data_format)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[None, Tensor, Tensor]:
         w, dy = op.filter, op.out_backprop
         return (
             None,
@@ -140,7 +145,7 @@ class DepthwiseConv2dNativeBackpropInput:
 
 
 @operator
-class DepthwiseConv2dNativeBackpropFilter:
+class DepthwiseConv2dNativeBackpropFilter(OperatorDefinition):
     """The gradient of a depthwise convolution by its filter.
 
     .. math:: output_{q,c,j} = \\sum_{b,p} input_{b,\\; p \\cdot strides + q \\cdot dilations -
@@ -161,12 +166,12 @@ class DepthwiseConv2dNativeBackpropFilter:
     dilations = Attr([int], default=(1, 1, 1, 1))
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         kernel = known_dims(shape_from(op.filter_sizes), 4)
         check_backprop(op, op.out_backprop.spec.shape, _slid(op, known_dims(op.input.spec.shape, 4), kernel))
         return op.input.spec.with_shape(kernel)
 
-    def compute(op, input, filter_sizes, out_backprop) -> Any:
+    def compute(op, input: Any, filter_sizes: Any, out_backprop: Any) -> Any:
         x, dy, kernel = to_last(input, op.data_format), to_last(out_backprop, op.data_format), filter_sizes.tolist()
         _check_channels(x.shape[-1], kernel[2])
         windows = spatial_windows(op, x.shape[1:-1], kernel)
@@ -175,7 +180,7 @@ class DepthwiseConv2dNativeBackpropFilter:
         )
         return conv_arrays.depthwise_by_filter(x, dy, kernel, windows)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Tensor, None, Tensor]:
         x, dy = op.input, op.out_backprop
         return (
             DepthwiseConv2dNativeBackpropInput(shape_op(x), doutput, dy, **op.attrs),
@@ -195,7 +200,7 @@ def depthwise_conv2d(
     data_format: str | None = None,
     dilations: Any = None,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """See DepthwiseConv2dNative."""
     attrs = attributes_of(2, known_format("depthwise_conv2d", data_format, 2), strides, padding, dilations)
     return DepthwiseConv2dNative(input, filter, **attrs, name=name)
@@ -210,7 +215,7 @@ def depthwise_conv2d_backprop_input(
     data_format: str = "NHWC",
     dilations: Any = (1, 1, 1, 1),
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """See DepthwiseConv2dNativeBackpropInput."""
     known = known_format("depthwise_conv2d_backprop_input", data_format, 2)
     attrs = attributes_of(2, known, strides, padding, dilations)
@@ -226,7 +231,7 @@ def depthwise_conv2d_backprop_filter(
     data_format: str = "NHWC",
     dilations: Any = (1, 1, 1, 1),
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """See DepthwiseConv2dNativeBackpropFilter."""
     known = known_format("depthwise_conv2d_backprop_filter", data_format, 2)
     attrs = attributes_of(2, known, strides, padding, dilations)

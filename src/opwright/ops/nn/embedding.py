@@ -5,7 +5,7 @@ Lives here: EmbeddingRows, embedding_lookup.  Not here: gather itself (ops/array
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,12 +16,17 @@ from .. import dispatch
 from ..array import boolean_mask, concat, gather, reshape, shape
 from ..array.indexing import check_indices, sparse_rows
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..math import maximum, not_equal, reduce_sum, rsqrt, square
+from ..slots import Input, OperatorDefinition, Output
+
+if TYPE_CHECKING:
+    from ...core.specs import TensorSpec
+    from ..indexed_slices import IndexedSlices
 
 
 @operator
-class EmbeddingRows:
+class EmbeddingRows(OperatorDefinition):
     """Rows of a table by index, where one index stands for "nothing": its rows are zeros and are not trained.
 
     .. math:: output_i = table_{ids_i} \\text{ where } ids_i \\ne padding\\_idx, \\text{ else } 0
@@ -39,21 +44,21 @@ class EmbeddingRows:
     no_need_buffer = ("table",)
     lod = "as ids"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         table, ids = op.table.spec, op.ids.spec.shape
         if table.shape.rank == 0:
             raise InvalidArgumentError(what="the table must be at least 1 dimensional", found=table.short())
         known = table.shape.rank is not None and ids.rank is not None
         return table.with_shape([*ids, *table.shape[1:]] if known else UNKNOWN)
 
-    def compute(op, table, ids) -> Any:
+    def compute(op, table: Any, ids: Any) -> np.ndarray:
         padding = ids == op.padding_idx
         check_indices(np.where(padding, 0, ids) if len(table) else ids, len(table))
         rows = np.take(table, np.where(padding, 0, ids), 0)
         rows[padding] = 0
         return rows
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[IndexedSlices, None]:
         of_table = shape(op.table)
         flat = sparse_rows(of_table, op.table.shape, op.ids, doutput)
         kept = not_equal(flat.indices, op.padding_idx)

@@ -7,7 +7,7 @@ Not here: losses over softmax (softmax.py), Keras's losses (the `nn` package of 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,13 +16,17 @@ from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import array, dispatch
 from ..array import cast, where, zeros_like
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..math import exp, log, log1p, negative, reduce_sum
+from ..slots import Input, OperatorDefinition, Output
 from ..windows import wide
+
+if TYPE_CHECKING:
+    from .. import signatures
 
 
 @operator
-class L2Loss:
+class L2Loss(OperatorDefinition):
     """Half the sum of squares.
 
     .. math:: output = \\frac{1}{2} \\sum_i t_i^2
@@ -32,18 +36,18 @@ class L2Loss:
     output = Output(like="t")
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return TensorSpec([], op.t.spec.dtype)
 
-    def compute(op, t) -> Any:
+    def compute(op, t: Any) -> Any:
         flat = np.ravel(t).astype(wide(t.dtype), copy=False)
         return (np.dot(flat, flat) / 2).astype(t.dtype)
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> Any:
         return dy * op.t
 
 
-l2_loss = L2Loss.as_function("l2_loss")
+l2_loss: signatures.L2Loss = L2Loss.as_function("l2_loss")
 
 
 def _two(labels: Any, logits: Any, what: str, name: str | None) -> tuple[Any, Any]:

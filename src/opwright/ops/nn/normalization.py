@@ -6,7 +6,7 @@ Not here: moments, batch_normalization (moments.py), moving averages between bat
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -20,13 +20,18 @@ from ..array import cast, expand_dims, ones_like, reshape
 from ..array import range as range_
 from ..array.shaping import shape_op, sum_to_shape_of
 from ..attributes import Attr, at_least, one_of
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..inference import axes_in, static_axes
 from ..linalg import matmul
 from ..math import abs as abs_
 from ..math import maximum, reduce_mean, reduce_prod, reduce_sum, rsqrt
 from ..math import pow as pow_
+from ..slots import Input, OperatorDefinition, Output
+from ..tensor import Tensor
 from ..windows import channel_axis, wide, wide_dtype
+
+if TYPE_CHECKING:
+    from .. import signatures
 
 BATCH_FORMATS = ("NHWC", "NCHW", "NDHWC", "NCDHW")
 
@@ -37,7 +42,7 @@ def _statistics(dtype: DType) -> DType:
 
 
 @operator
-class FusedBatchNorm:
+class FusedBatchNorm(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
     """Batch normalisation over all dimensions but the channels'.
 
     .. math:: y = scale \\frac{x - \\mu}{\\sqrt{\\sigma^2 + epsilon}} + offset
@@ -64,7 +69,7 @@ class FusedBatchNorm:
     is_training = Attr(bool, default=True)
     lod = "as x"
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec, TensorSpec]:
         spec, channel = op.x.spec, channel_axis(op.data_format)
         if spec.shape.rank not in (None, len(op.data_format)):
             raise InvalidArgumentError(
@@ -100,7 +105,7 @@ class FusedBatchNorm:
         statistics = TensorSpec([channels], op.scale.spec.dtype)
         return spec.with_shape(known), statistics, statistics
 
-    def compute(op, x, scale, offset, mean, variance) -> Any:
+    def compute(op, x: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> tuple[Any, Any, Any]:
         channel = channel_axis(op.data_format)
         axes = tuple(i for i in range(x.ndim) if i != channel)
         along = tuple(-1 if i == channel else 1 for i in range(x.ndim))
@@ -122,7 +127,9 @@ class FusedBatchNorm:
         y = centred * inverse.reshape(along) + offset.reshape(along)
         return y.astype(x.dtype, copy=False), batch_mean.astype(scale.dtype), batch_variance.astype(scale.dtype)
 
-    def gradient(op, dy, dbatch_mean, dbatch_variance) -> Any:
+    def gradient(
+        op, dy: Any, dbatch_mean: Any, dbatch_variance: Any
+    ) -> tuple[Any, Any, Any, Any, Any] | tuple[Any, Any, Any, Any | None, Any | None]:
         channel, rank = channel_axis(op.data_format), len(op.data_format)
         axes = [i for i in range(rank) if i != channel]
         along = [-1 if i == channel else 1 for i in range(rank)]
@@ -166,7 +173,7 @@ def fused_batch_norm(
     is_training: bool = True,
     name: str | None = None,
     exponential_avg_factor: float = 1.0,
-) -> Any:
+) -> tuple[Tensor, Tensor, Tensor]:
     """See FusedBatchNorm: (y, running mean, running variance). epsilon: at least 1.001e-5, as accelerators need."""
     return FusedBatchNorm(
         *(x, scale, offset, mean, variance),
@@ -179,7 +186,7 @@ def fused_batch_norm(
 
 
 @operator
-class LayerNorm:
+class LayerNorm(OperatorDefinition):
     """Each example brought to mean 0 and variance 1 over the dimensions `axis` (Ba et al. 2016).
 
     .. math:: y = scale \\frac{x - \\mu}{\\sqrt{\\sigma^2 + epsilon}} + offset
@@ -196,7 +203,7 @@ class LayerNorm:
     epsilon = Attr(float, default=1e-5)
     lod = lod_rules.along("axis", "x")
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         shape = op.x.spec.shape
         if shape.dims is None:
             return op.x.spec
@@ -211,7 +218,7 @@ class LayerNorm:
                 )
         return op.x.spec
 
-    def compute(op, x, scale, offset) -> Any:
+    def compute(op, x: Any, scale: Any, offset: Any) -> Any:
         axes: tuple[int, ...] = tuple(op.axis)
         wide_x = x.astype(wide(x.dtype), copy=False)
         along = _along(axes, x.ndim, x.shape)
@@ -224,7 +231,7 @@ class LayerNorm:
             y = y + offset.reshape(along)
         return y.astype(x.dtype, copy=False)
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> tuple[Any, Any, Any]:
         dtype = wide_dtype(op.x.dtype)
         axes = list(op.axis)
         x, dy = cast(op.x, dtype), cast(dy, dtype)
@@ -270,20 +277,20 @@ def _aligned(like: Any, axes: Any, x: Any) -> Any:
     return like
 
 
-def _over_others(g: Any, axes: Any, like: Any) -> Any:
+def _over_others(g: Any, axes: Any, like: Any) -> Tensor:
     """`g` summed over all dimensions but `axes`, in the shape of `like`."""
     return reshape(sum_to_shape_of(g, _aligned(like, axes, g)), shape_op(like))
 
 
 def layer_normalization(
     x: Any, scale: Any = None, offset: Any = None, axis: Any = -1, epsilon: float = 1e-5, name: str | None = None
-) -> Any:
+) -> Tensor:
     """See LayerNorm. axis: one or several."""
     return LayerNorm(x, scale, offset, axis=static_axes(axis) or (-1,), epsilon=epsilon, name=name)
 
 
 @operator
-class LRN:
+class LRN(OperatorDefinition):
     """Each element divided by a power of the squares around it, over channels (Krizhevsky et al. 2012, section 3.3).
 
     .. math:: output_c = input_c \\Big/ \\left( bias + alpha \\sum_{|j - c| \\le depth\\_radius}
@@ -299,14 +306,14 @@ class LRN:
     alpha = Attr(float, default=1.0)
     beta = Attr(float, default=0.5)
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> Any:
         x = input.astype(wide(input.dtype), copy=False)
         r, kind = op.depth_radius, x.dtype.type
         squares = np.pad(x * x, [(0, 0)] * 3 + [(r, r)])
         around = sliding_window_view(squares, 2 * r + 1, axis=-1).sum(-1) if x.size else x
         return (x * (kind(op.bias) + kind(op.alpha) * around) ** kind(-op.beta)).astype(input.dtype, copy=False)
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> Any:
         x = cast(op.input, wide_dtype(op.input.dtype))
         dy = cast(dy, x.dtype)
         places = range_(shape_op(x)[3])
@@ -318,5 +325,5 @@ class LRN:
         return cast(dy * pow_(scale, -op.beta) - (2.0 * op.alpha * op.beta) * x * spread, op.input.dtype)
 
 
-local_response_normalization = LRN.as_function("local_response_normalization")
+local_response_normalization: signatures.LRN = LRN.as_function("local_response_normalization")
 lrn = local_response_normalization

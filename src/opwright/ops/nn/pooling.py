@@ -24,8 +24,10 @@ from .. import dispatch, like_device
 from ..array import expand_dims, squeeze
 from ..array.shaping import shape_op
 from ..attributes import Attr, one_of
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..inference import shape_from
+from ..slots import Input, OperatorDefinition, Output
+from ..tensor import Tensor
 from ..windows import (
     FORMATS,
     PADDINGS,
@@ -123,7 +125,7 @@ def _define_max(n: int) -> tuple[Any, Any, Any]:
     rank, suffix = n + 2, "3D" if n == 3 else ""
 
     @operator(name=f"MaxPool{suffix}")
-    class Forward:
+    class Forward(OperatorDefinition):
         """The largest element of each window; padding never wins. Of equal ones the gradient goes to the first.
 
         .. math:: output_p = \\max_{0 \\le q < ksize} input_{p \\cdot strides + q - before}
@@ -142,17 +144,17 @@ def _define_max(n: int) -> tuple[Any, Any, Any]:
         no_need_buffer = ("output",)
         lod = "as input"
 
-        def infer(op) -> Any:
+        def infer(op) -> TensorSpec:
             return op.input.spec.with_shape(_out_shape(op, op.input.spec.shape, rank))
 
-        def compute(op, input) -> Any:
+        def compute(op, input: Any) -> np.ndarray:
             return _largest(op, input)
 
-        def gradient(op, doutput) -> Any:
+        def gradient(op, doutput: Any) -> Tensor:
             return Grad(op.input, op.output, doutput, **op.attrs)
 
     @operator(name=f"MaxPool{suffix}Grad")
-    class Grad:
+    class Grad(OperatorDefinition):
         """The gradient of max pooling: each window's gradient goes to its largest element, of equal ones the first.
 
         .. math:: output_i = \\sum_{p :\\; argmax_p = i} grad_p
@@ -170,18 +172,18 @@ def _define_max(n: int) -> tuple[Any, Any, Any]:
         shape_only = no_need_buffer = ("orig_output",)
         lod = "vanishes"
 
-        def infer(op) -> Any:
+        def infer(op) -> TensorSpec:
             _check_same(op, op.grad, _out_shape(op, op.orig_input.spec.shape, rank), "grad")
             return op.orig_input.spec.with_shape(known_dims(op.orig_input.spec.shape, rank))
 
-        def compute(op, orig_input, orig_output, grad) -> Any:
+        def compute(op, orig_input: Any, orig_output: Any, grad: Any) -> np.ndarray:
             return _scatter(_where_largest(op, orig_input), grad, orig_input)
 
-        def gradient(op, doutput) -> Any:
+        def gradient(op, doutput: Any) -> tuple[None, None, Tensor]:
             return None, None, GradGrad(op.orig_input, op.orig_output, doutput, **op.attrs)
 
     @operator(name=f"MaxPool{suffix}GradGrad")
-    class GradGrad:
+    class GradGrad(OperatorDefinition):
         """The gradient of max pooling's gradient: what `grad` has where each window of orig_input is largest.
 
         .. math:: output_p = grad_{argmax_p}
@@ -199,14 +201,14 @@ def _define_max(n: int) -> tuple[Any, Any, Any]:
         shape_only = no_need_buffer = ("orig_output",)
         lod = "vanishes"
 
-        def infer(op) -> Any:
+        def infer(op) -> TensorSpec:
             _check_same(op, op.grad, op.orig_input.spec.shape, "grad")
             return op.orig_input.spec.with_shape(_out_shape(op, op.orig_input.spec.shape, rank))
 
-        def compute(op, orig_input, orig_output, grad) -> Any:
+        def compute(op, orig_input: Any, orig_output: Any, grad: Any) -> Any:
             return grad.reshape(-1)[_where_largest(op, orig_input)]
 
-        def gradient(op, doutput) -> Any:
+        def gradient(op, doutput: Any) -> tuple[None, None, Tensor]:
             return None, None, Grad(op.orig_input, op.orig_output, doutput, **op.attrs)
 
     return Forward, Grad, GradGrad
@@ -217,7 +219,7 @@ MaxPool3D, MaxPool3DGrad, MaxPool3DGradGrad = _define_max(3)
 
 
 @operator
-class MaxPoolWithArgmax:
+class MaxPoolWithArgmax(OperatorDefinition[tuple[Tensor, Tensor]]):
     """The largest element of each window, and where it was.
 
     .. math:: output_p = \\max_q input_{p \\cdot strides + q - before}, \\quad argmax_p = ((b
@@ -236,20 +238,20 @@ class MaxPoolWithArgmax:
     include_batch_in_index = Attr(bool, default=False)
     no_need_buffer = ("output",)
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec]:
         if op.output_dtype not in index:
             raise InvalidArgumentError(what="output_dtype is int32 or int64", found=op.output_dtype.name)
         shape = _out_shape(op, op.input.spec.shape, 4)
         return op.input.spec.with_shape(shape), TensorSpec(shape, op.output_dtype)
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> tuple[Any, np.ndarray]:
         at = _where_largest(op, input)
         output = input.reshape(-1)[at]
         if not op.include_batch_in_index:
             at = at % max(math.prod(input.shape[1:]), 1)
         return output, at.astype(op.output_dtype.np)
 
-    def gradient(op, doutput, dargmax) -> Any:
+    def gradient(op, doutput: Any, dargmax: Any) -> Any:
         window = {"ksize": op.ksize, "strides": op.strides, "padding": op.padding}
         return MaxPoolGrad(op.input, op.output, doutput, **window)
 
@@ -268,7 +270,7 @@ def _define_avg(n: int) -> tuple[Any, Any]:
     rank, suffix = n + 2, "3D" if n == 3 else ""
 
     @operator(name=f"AvgPool{suffix}")
-    class Forward:
+    class Forward(OperatorDefinition):
         """The mean of each window; padding is not counted.
 
         .. math:: output_p = \\frac{1}{|W_p|} \\sum_{i \\in W_p} input_i, \\quad
@@ -287,10 +289,10 @@ def _define_avg(n: int) -> tuple[Any, Any]:
         no_need_buffer = ("input",)
         lod = "as input"
 
-        def infer(op) -> Any:
+        def infer(op) -> TensorSpec:
             return op.input.spec.with_shape(_out_shape(op, op.input.spec.shape, rank))
 
-        def compute(op, input) -> Any:
+        def compute(op, input: Any) -> np.ndarray:
             windows = _windows(op, input.shape)
             padded = pad(input.astype(wide(input.dtype), copy=False), windows, 0, 0)
             total = like_device.zeros(input, [w.out for w in windows], padded.dtype)
@@ -299,11 +301,11 @@ def _define_avg(n: int) -> tuple[Any, Any]:
             total /= like_device.array(input, _counts(windows).astype(padded.dtype))
             return total.astype(input.dtype, copy=False)
 
-        def gradient(op, doutput) -> Any:
+        def gradient(op, doutput: Any) -> Tensor:
             return Grad(shape_op(op.input), doutput, **op.attrs)
 
     @operator(name=f"AvgPool{suffix}Grad")
-    class Grad:
+    class Grad(OperatorDefinition):
         """The gradient of average pooling: each window's gradient in equal shares to the elements it held.
 
         .. math:: output_i = \\sum_{p :\\; i \\in W_p} grad_p / |W_p|
@@ -320,12 +322,12 @@ def _define_avg(n: int) -> tuple[Any, Any]:
         data_format = Attr(str, default=FORMATS[n][0], check=one_of(*FORMATS[n]))
         lod = "vanishes"
 
-        def infer(op) -> Any:
+        def infer(op) -> TensorSpec:
             shape = TensorShape(known_dims(shape_from(op.orig_input_shape), rank))
             _check_same(op, op.grad, _out_shape(op, shape, rank), "grad")
             return op.grad.spec.with_shape(shape)
 
-        def compute(op, orig_input_shape, grad) -> Any:
+        def compute(op, orig_input_shape: Any, grad: Any) -> np.ndarray:
             windows = _windows(op, orig_input_shape.tolist())
             padded = like_device.zeros(grad, [w.before + w.size + w.after for w in windows], wide(grad.dtype))
             share = grad / like_device.array(grad, _counts(windows).astype(padded.dtype))
@@ -333,7 +335,7 @@ def _define_avg(n: int) -> tuple[Any, Any]:
                 padded[seen] += share
             return padded[unpadded(windows)].astype(grad.dtype, copy=False)
 
-        def gradient(op, doutput) -> Any:
+        def gradient(op, doutput: Any) -> tuple[None, Tensor]:
             return None, Forward(doutput, **op.attrs)
 
     return Forward, Grad

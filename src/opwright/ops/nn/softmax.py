@@ -8,7 +8,7 @@ Everything subtracts the largest logit first, so that no exponential overflows; 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,10 +19,15 @@ from .. import array, dispatch, lod_rules
 from ..array import cast, expand_dims, one_hot
 from ..array.shaping import shape_op, sum_to_shape_of
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..inference import axis_in, static_int
 from ..math import exp, reduce_sum
+from ..slots import Input, OperatorDefinition, Output
 from ..windows import wide
+
+if TYPE_CHECKING:
+    from ...core.specs import TensorSpec
+    from ..tensor import Tensor
 
 
 def _check_axis(op: Any) -> None:
@@ -42,7 +47,7 @@ def _log_sum_exp(x: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @operator
-class Softmax:
+class Softmax(OperatorDefinition):
     """Positive numbers that sum to 1 along `axis`, in proportion to exponentials.
 
     .. math:: softmax_i = \\frac{e^{logits_i}}{\\sum_j e^{logits_j}}
@@ -55,23 +60,23 @@ class Softmax:
     axis = Attr(int, default=-1)
     lod = lod_rules.along("axis", "logits")
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         _check_axis(op)
         return op.logits.spec
 
-    def compute(op, logits) -> Any:
+    def compute(op, logits: Any) -> Any:
         x = logits.astype(wide(logits.dtype), copy=False)
         e = np.exp(x - x.max(op.axis, keepdims=True, initial=-np.inf))
         e /= e.sum(op.axis, keepdims=True)
         return e.astype(logits.dtype, copy=False)
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> Any:
         y = op.softmax
         return (dy - reduce_sum(dy * y, axis=op.axis, keepdims=True)) * y
 
 
 @operator
-class LogSoftmax:
+class LogSoftmax(OperatorDefinition):
     """The logarithm of Softmax, without its underflow.
 
     .. math:: logsoftmax_i = logits_i - \\log \\sum_j e^{logits_j}
@@ -84,30 +89,30 @@ class LogSoftmax:
     axis = Attr(int, default=-1)
     lod = lod_rules.along("axis", "logits")
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         _check_axis(op)
         return op.logits.spec
 
-    def compute(op, logits) -> Any:
+    def compute(op, logits: Any) -> Any:
         shifted, total = _log_sum_exp(logits.astype(wide(logits.dtype), copy=False), op.axis)
         return (shifted - total).astype(logits.dtype, copy=False)
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> Any:
         return dy - exp(op.logsoftmax) * reduce_sum(dy, axis=op.axis, keepdims=True)
 
 
-def softmax(logits: Any, axis: Any = None, name: str | None = None) -> Any:
+def softmax(logits: Any, axis: Any = None, name: str | None = None) -> Tensor:
     """See Softmax. axis: by default the last."""
     return Softmax(logits, axis=-1 if axis is None else static_int(axis, "axis"), name=name)
 
 
-def log_softmax(logits: Any, axis: Any = None, name: str | None = None) -> Any:
+def log_softmax(logits: Any, axis: Any = None, name: str | None = None) -> Tensor:
     """See LogSoftmax. axis: by default the last."""
     return LogSoftmax(logits, axis=-1 if axis is None else static_int(axis, "axis"), name=name)
 
 
 @operator
-class SoftmaxCrossEntropyWithLogits:
+class SoftmaxCrossEntropyWithLogits(OperatorDefinition):
     """Cross entropy of wanted probabilities and those that logits give by Softmax, along `axis`.
 
     .. math:: loss = -\\sum_i labels_i \\left( logits_i - \\log \\sum_j e^{logits_j} \\right)
@@ -122,7 +127,7 @@ class SoftmaxCrossEntropyWithLogits:
     loss = Output(like="labels")
     axis = Attr(int, default=-1)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         labels, logits = op.labels.spec.shape, op.logits.spec.shape
         _check_axis(op)
         if labels.rank is not None and logits.rank is not None and labels.rank != logits.rank:
@@ -144,7 +149,7 @@ class SoftmaxCrossEntropyWithLogits:
         at = axis_in(op.axis, logits.rank or 0)
         return op.logits.spec.with_shape([d for i, d in enumerate(both) if i != at])
 
-    def compute(op, labels, logits) -> Any:
+    def compute(op, labels: Any, logits: Any) -> Any:
         x, wanted = (a.astype(wide(a.dtype), copy=False) for a in (logits, labels))
         # broadcast first: a logit that stands for several counts several times in the normaliser
         x, wanted = np.broadcast_arrays(x, wanted)
@@ -153,7 +158,7 @@ class SoftmaxCrossEntropyWithLogits:
         with_zeros = np.where(wanted == 0, wanted.dtype.type(0), wanted * (total - shifted))
         return with_zeros.sum(op.axis).astype(labels.dtype)
 
-    def gradient(op, dloss) -> Any:
+    def gradient(op, dloss: Any) -> tuple[Any, Any]:
         dloss = expand_dims(dloss, op.axis)
         log_p = LogSoftmax(_broadcast_like(op.logits, op.labels), axis=op.axis)
         weight = reduce_sum(_broadcast_like(op.labels, op.logits), axis=op.axis, keepdims=True)
@@ -169,7 +174,7 @@ def _broadcast_like(x: Any, other: Any) -> Any:
 
 
 @operator
-class SparseSoftmaxCrossEntropyWithLogits:
+class SparseSoftmaxCrossEntropyWithLogits(OperatorDefinition):
     """Cross entropy of one wanted class and the probabilities that logits give by Softmax along the last axis.
 
     .. math:: loss = \\log \\sum_j e^{logits_j} - logits_{labels}
@@ -182,7 +187,7 @@ class SparseSoftmaxCrossEntropyWithLogits:
     logits = Input(floating)
     loss = Output(like="logits")
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         labels, logits = op.labels.spec.shape, op.logits.spec.shape
         if logits.rank == 0:
             raise InvalidArgumentError(
@@ -200,7 +205,7 @@ class SparseSoftmaxCrossEntropyWithLogits:
             )
         return op.logits.spec.with_shape(labels.merge_with(rows))
 
-    def compute(op, labels, logits) -> Any:
+    def compute(op, labels: Any, logits: Any) -> Any:
         classes = logits.shape[-1]
         outside = (labels < 0) | (labels >= classes)
         if outside.any():
@@ -213,18 +218,18 @@ class SparseSoftmaxCrossEntropyWithLogits:
         chosen = np.take_along_axis(shifted, labels[..., None], -1)
         return (total - chosen)[..., 0].astype(logits.dtype)
 
-    def gradient(op, dloss) -> Any:
+    def gradient(op, dloss: Any) -> tuple[None, Any]:
         p = Softmax(op.logits)
         wanted = one_hot(op.labels, shape_op(op.logits)[-1], dtype=op.logits.dtype)
         return None, expand_dims(dloss, -1) * (p - wanted)
 
 
-def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: Any = -1, name: str | None = None) -> Any:
+def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: Any = -1, name: str | None = None) -> Tensor:
     """See SoftmaxCrossEntropyWithLogits. labels are cast to logits' dtype."""
     logits = dispatch.to_tensor(logits)
     return SoftmaxCrossEntropyWithLogits(cast(labels, logits.dtype), logits, axis=static_int(axis, "axis"), name=name)
 
 
-def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None = None) -> Any:
+def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None = None) -> Tensor:
     """See SparseSoftmaxCrossEntropyWithLogits."""
     return SparseSoftmaxCrossEntropyWithLogits(labels, logits, name=name)

@@ -9,7 +9,7 @@ with operators, so that gradients reach them; as in TensorFlow, rounding may the
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core import dtypes
 from ...core.dtypes import DType, as_dtype
@@ -31,6 +31,9 @@ from .sampling import (
 )
 from .state import seeds_for
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+
 UNIFORM = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64)
 
 
@@ -46,7 +49,7 @@ def sizes(shape: Any) -> Any:
     return dims_tensor([tensor]) if tensor.shape.rank == 0 else tensor
 
 
-def as_float(value: Any, dtype: DType) -> Any:
+def as_float(value: Any, dtype: DType) -> Tensor:
     """A parameter as a tensor of the numbers' dtype."""
     return dispatch.to_tensor(value) if hasattr(value, "spec") else dispatch.to_tensor(value, dtype)
 
@@ -124,12 +127,12 @@ def uniform(
     return uniform_scaled(RandomUniform(sizes(shape), dtype=dtype, **seeds_for(seed), name=name), minval, maxval)
 
 
-def shuffle(value: Any, seed: Any = None, name: str | None = None) -> Any:
+def shuffle(value: Any, seed: Any = None, name: str | None = None) -> Tensor:
     """Rows in a random order. See RandomShuffle."""
     return RandomShuffle(value, **seeds_for(seed), name=name)
 
 
-def categorical(logits: Any, num_samples: Any, dtype: Any = None, seed: Any = None, name: str | None = None) -> Any:
+def categorical(logits: Any, num_samples: Any, dtype: Any = None, seed: Any = None, name: str | None = None) -> Tensor:
     """Classes drawn by unnormalised log-probabilities, by default int64. See Multinomial."""
     wanted = dtypes.int64 if dtype is None else as_dtype(dtype)
     return Multinomial(logits, num_samples, **seeds_for(seed), output_dtype=wanted, name=name)
@@ -137,7 +140,7 @@ def categorical(logits: Any, num_samples: Any, dtype: Any = None, seed: Any = No
 
 def gamma(
     shape: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.float32, seed: Any = None, name: str | None = None
-) -> Any:
+) -> Tensor:
     """Gamma numbers of shape alpha and rate beta (1): `shape` for each of the parameters, which broadcast. See
     RandomGamma.
     """
@@ -150,7 +153,7 @@ def _gamma_parameters(alpha: Any, beta: Any, dtype: DType) -> tuple[Any, Any]:
     return alpha + 0 * beta, beta  # alpha in the shape both broadcast to
 
 
-def _gamma_scaled(x: Any, beta: Any) -> Any:
+def _gamma_scaled(x: Any, beta: Any) -> Tensor:
     """By the rate; tiny rather than 0, so that logarithms are finite."""
     import ml_dtypes
 
@@ -158,7 +161,7 @@ def _gamma_scaled(x: Any, beta: Any) -> Any:
     return maximum(x / beta, tiny)
 
 
-def poisson(shape: Any, lam: Any, dtype: Any = dtypes.float32, seed: Any = None, name: str | None = None) -> Any:
+def poisson(shape: Any, lam: Any, dtype: Any = dtypes.float32, seed: Any = None, name: str | None = None) -> Tensor:
     """Poisson counts: `shape` for each rate in `lam`. See RandomPoisson."""
     return RandomPoisson(sizes(shape), lam, dtype=as_dtype(dtype), **seeds_for(seed), name=name)
 
@@ -222,21 +225,21 @@ def stateless_uniform(
 
 def stateless_categorical(
     logits: Any, num_samples: Any, seed: Any, dtype: Any = dtypes.int64, name: str | None = None
-) -> Any:
+) -> Tensor:
     """Classes drawn by unnormalised log-probabilities, a function of `seed`. See StatelessMultinomial."""
     return stateless.StatelessMultinomial(logits, num_samples, seed, output_dtype=as_dtype(dtype), name=name)
 
 
 def stateless_gamma(
     shape: Any, seed: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.float32, name: str | None = None
-) -> Any:
+) -> Tensor:
     """Gamma numbers, a function of `seed`. `shape` is the result's; alpha and beta broadcast to it."""
     alpha, beta = _gamma_parameters(alpha, beta, as_dtype(dtype))
     alpha = array.broadcast_to(alpha, sizes(shape))
     return _gamma_scaled(stateless.StatelessRandomGamma(dims_tensor([]), seed, alpha, name=name), beta)
 
 
-def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = dtypes.int32, name: str | None = None) -> Any:
+def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = dtypes.int32, name: str | None = None) -> Tensor:
     """Poisson counts, a function of `seed`. `shape` is the result's; lam broadcasts to it."""
     lam = array.broadcast_to(dispatch.to_tensor(lam), sizes(shape))
     return stateless.StatelessRandomPoisson(dims_tensor([]), seed, lam, dtype=as_dtype(dtype), name=name)
@@ -244,14 +247,14 @@ def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = dtypes.int32
 
 def stateless_binomial(
     shape: Any, seed: Any, counts: Any, probs: Any, output_dtype: Any = dtypes.int32, name: str | None = None
-) -> Any:
+) -> Tensor:
     """Successes among tries, a function of `seed`. See StatelessRandomBinomial."""
     return stateless.StatelessRandomBinomial(
         sizes(shape), seed, counts, probs, output_dtype=as_dtype(output_dtype), name=name
     )
 
 
-def stateless_shuffle(value: Any, seed: Any, alg: Any = "auto_select", name: str | None = None) -> Any:
+def stateless_shuffle(value: Any, seed: Any, alg: Any = "auto_select", name: str | None = None) -> Tensor:
     """Rows in a random order, a function of `seed`. See StatelessShuffle."""
     return stateless.StatelessShuffle(value, seed, name=name)
 

@@ -12,7 +12,7 @@ float32 and float64 are drawn in their own precision. Uniform 16-bit floats are 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,9 +33,13 @@ from ...core.dtypes import (
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..inference import shape_from
+from ..slots import Input, OperatorDefinition, Output
 from .state import generator_for
+
+if TYPE_CHECKING:
+    from ..definition import Operator
 
 Shape = Sequence[int]
 
@@ -128,7 +132,8 @@ def categorical(rng: np.random.Generator, logits: np.ndarray, n: int, dtype: DTy
     row = np.arange(batch)[:, None]
     drawn = np.minimum(rng.random((batch, n)) + row, np.nextafter(row + 1.0, 0.0))
     at = np.searchsorted((cumulated + row).reshape(-1), drawn, side="right") - row * classes
-    return np.clip(at, 0, max(classes - 1, 0)).astype(dtype.np)
+    array: np.ndarray = np.clip(at, 0, max(classes - 1, 0)).astype(dtype.np)
+    return array
 
 
 def permuted(rng: np.random.Generator, value: np.ndarray) -> np.ndarray:
@@ -155,7 +160,7 @@ def infer_shape(op: Any, dtype: DType, allowed: tuple[DType, ...]) -> TensorSpec
     return TensorSpec(shape_from(op.shape), dtype)
 
 
-def _one_dtype(name: str, sample: Any, words: str, distribution: str) -> Any:
+def _one_dtype(name: str, sample: Any, words: str, distribution: str) -> Operator:
     """An operator that draws floats of one distribution without parameters."""
 
     class Drawn:
@@ -170,10 +175,10 @@ def _one_dtype(name: str, sample: Any, words: str, distribution: str) -> Any:
         lod = "vanishes"
         gradient = None
 
-        def infer(op) -> Any:
+        def infer(op) -> TensorSpec:
             return infer_shape(op, op.dtype, floating)
 
-        def compute(op, shape) -> Any:
+        def compute(op, shape: Any) -> Any:
             return sample(generator_for(op), tuple(shape.tolist()), op.dtype)
 
     Drawn.__doc__ = f"{words}\n\n    .. math:: output_i \\sim {distribution}\n\n    shape: the output's sizes.\n    "
@@ -206,7 +211,7 @@ def check_order(low: Any, high: Any) -> None:
 
 
 @operator
-class RandomUniformInt:
+class RandomUniformInt(OperatorDefinition):
     """Integers in [minval, maxval), each as likely as any other.
 
     .. math:: output_i \\sim U\\{minval, ..., maxval - 1\\}
@@ -226,17 +231,17 @@ class RandomUniformInt:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         check_bounds(op)
         return infer_shape(op, op.minval.spec.dtype, (int32, int64))
 
-    def compute(op, shape, minval, maxval) -> Any:
+    def compute(op, shape: Any, minval: Any, maxval: Any) -> np.ndarray:
         check_order(minval, maxval)
         return uniform_int(generator_for(op), tuple(shape.tolist()), minval, maxval, of_numpy(minval.dtype))
 
 
 @operator
-class RandomGamma:
+class RandomGamma(OperatorDefinition):
     """Draws of the gamma distribution of rate 1: `shape` of them for each alpha.
 
     .. math:: output \\sim \\frac{x^{alpha - 1} e^{-x}}{\\Gamma(alpha)}
@@ -255,16 +260,16 @@ class RandomGamma:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         spec = infer_shape(op, op.alpha.spec.dtype, floating)
         return spec.with_shape(spec.shape + op.alpha.spec.shape)
 
-    def compute(op, shape, alpha) -> Any:
+    def compute(op, shape: Any, alpha: Any) -> np.ndarray:
         return gamma(generator_for(op), tuple(shape.tolist()), alpha)
 
 
 @operator
-class RandomPoisson:
+class RandomPoisson(OperatorDefinition):
     """Draws of the Poisson distribution: `shape` counts for each rate.
 
     .. math:: P(output = k) = \\frac{rate^k e^{-rate}}{k!}
@@ -284,16 +289,16 @@ class RandomPoisson:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         spec = infer_shape(op, op.dtype, (*floating, int32, int64))
         return spec.with_shape(spec.shape + op.rate.spec.shape)
 
-    def compute(op, shape, rate) -> Any:
+    def compute(op, shape: Any, rate: Any) -> np.ndarray:
         return poisson(generator_for(op), tuple(shape.tolist()), rate, op.dtype)
 
 
 @operator
-class RandomShuffle:
+class RandomShuffle(OperatorDefinition):
     """Rows in a random order, every order as likely as any other.
 
     .. math:: output_i = value_{\\pi(i)}
@@ -310,7 +315,7 @@ class RandomShuffle:
     gradient = None
     views = {"output": "value"}
 
-    def compute(op, value) -> Any:
+    def compute(op, value: Any) -> np.ndarray:
         return permuted(generator_for(op), value)
 
 
@@ -326,7 +331,7 @@ def check_samples(op: Any) -> TensorSpec:
 
 
 @operator
-class Multinomial:
+class Multinomial(OperatorDefinition):
     """Classes drawn by unnormalised log-probabilities, with replacement.
 
     .. math:: P(output_{b,k} = c) = \\frac{e^{logits_{b,c}}}{\\sum_j e^{logits_{b,j}}}
@@ -346,8 +351,8 @@ class Multinomial:
     lod = "as logits"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return check_samples(op)
 
-    def compute(op, logits, num_samples) -> Any:
+    def compute(op, logits: Any, num_samples: Any) -> np.ndarray:
         return categorical(generator_for(op), logits, int(num_samples), op.output_dtype)

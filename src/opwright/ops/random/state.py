@@ -142,7 +142,8 @@ def _unseeded() -> np.random.Generator:
     with _lock:
         if _entropy is None:
             _entropy = np.random.Generator(np.random.Philox())
-        return _entropy
+        result: np.random.Generator = _entropy
+        return result
 
 
 def _after_fork() -> None:

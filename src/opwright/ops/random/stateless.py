@@ -9,7 +9,7 @@ seed: two integers, the key of Philox; the numbers are not TensorFlow's.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,10 +17,15 @@ from ...core.dtypes import DType, any_dtype, float32, floating, index, int32, in
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape, broadcast
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
 from . import sampling
 from .sampling import check_bounds, check_order, check_samples, infer_shape
 from .state import philox
+
+if TYPE_CHECKING:
+    from ...core.specs import TensorSpec
+    from ..definition import Operator
 
 FULL = (int32, int64, uint32, uint64)
 SEEDS = (int32, int64, uint32, uint64)
@@ -39,7 +44,7 @@ def keyed(seed: np.ndarray) -> np.random.Generator:
     return philox(first, second)
 
 
-def _one_dtype(name: str, sample: Any, allowed: tuple[DType, ...], words: str, distribution: str) -> Any:
+def _one_dtype(name: str, sample: Any, allowed: tuple[DType, ...], words: str, distribution: str) -> Operator:
     """An operator that draws numbers of one distribution without parameters."""
 
     class Drawn:
@@ -50,11 +55,11 @@ def _one_dtype(name: str, sample: Any, allowed: tuple[DType, ...], words: str, d
         lod = "vanishes"
         gradient = None
 
-        def infer(op) -> Any:
+        def infer(op) -> TensorSpec:
             check_seed(op)
             return infer_shape(op, op.dtype, allowed)
 
-        def compute(op, shape, seed) -> Any:
+        def compute(op, shape: Any, seed: Any) -> Any:
             return sample(keyed(seed), tuple(shape.tolist()), op.dtype)
 
     Drawn.__doc__ = f"""{words}; a function of `seed`.
@@ -89,7 +94,7 @@ StatelessRandomUniformFullInt = _one_dtype(
 
 
 @operator
-class StatelessRandomUniformInt:
+class StatelessRandomUniformInt(OperatorDefinition):
     """Integers in [minval, maxval), each as likely as any other, a function of `seed`.
 
     .. math:: output_i \\sim U\\{minval, ..., maxval - 1\\}
@@ -105,18 +110,18 @@ class StatelessRandomUniformInt:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         check_seed(op)
         check_bounds(op)
         return infer_shape(op, op.minval.spec.dtype, FULL)
 
-    def compute(op, shape, seed, minval, maxval) -> Any:
+    def compute(op, shape: Any, seed: Any, minval: Any, maxval: Any) -> np.ndarray:
         check_order(minval, maxval)
         return sampling.uniform_int(keyed(seed), tuple(shape.tolist()), minval, maxval, of_numpy(minval.dtype))
 
 
 @operator
-class StatelessRandomGamma:
+class StatelessRandomGamma(OperatorDefinition):
     """Draws of the gamma distribution of rate 1, `shape` of them for each alpha, a function of `seed`.
 
     .. math:: output \\sim \\frac{x^{alpha - 1} e^{-x}}{\\Gamma(alpha)}
@@ -131,17 +136,17 @@ class StatelessRandomGamma:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         check_seed(op)
         spec = infer_shape(op, op.alpha.spec.dtype, floating)
         return spec.with_shape(spec.shape + op.alpha.spec.shape)
 
-    def compute(op, shape, seed, alpha) -> Any:
+    def compute(op, shape: Any, seed: Any, alpha: Any) -> np.ndarray:
         return sampling.gamma(keyed(seed), tuple(shape.tolist()), alpha)
 
 
 @operator
-class StatelessRandomPoisson:
+class StatelessRandomPoisson(OperatorDefinition):
     """Draws of the Poisson distribution, `shape` counts for each rate, a function of `seed`.
 
     .. math:: P(output = k) = \\frac{lam^k e^{-lam}}{k!}
@@ -157,12 +162,12 @@ class StatelessRandomPoisson:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         check_seed(op)
         spec = infer_shape(op, op.dtype, (*floating, int32, int64))
         return spec.with_shape(spec.shape + op.lam.spec.shape)
 
-    def compute(op, shape, seed, lam) -> Any:
+    def compute(op, shape: Any, seed: Any, lam: Any) -> np.ndarray:
         return sampling.poisson(keyed(seed), tuple(shape.tolist()), lam, op.dtype)
 
 
@@ -177,7 +182,7 @@ def _check_reaches(name: str, given: TensorShape, wanted: TensorShape) -> None:
 
 
 @operator
-class StatelessRandomBinomial:
+class StatelessRandomBinomial(OperatorDefinition):
     """Successes among `counts` tries of chance `probs`, a function of `seed`.
 
     .. math:: P(output = k) = \\binom{counts}{k} probs^k (1 - probs)^{counts - k}
@@ -194,19 +199,19 @@ class StatelessRandomBinomial:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         check_seed(op)
         spec = infer_shape(op, op.output_dtype, (*floating, int32, int64))
         for name in ("counts", "probs"):
             _check_reaches(name, getattr(op, name).spec.shape, spec.shape)
         return spec
 
-    def compute(op, shape, seed, counts, probs) -> Any:
+    def compute(op, shape: Any, seed: Any, counts: Any, probs: Any) -> np.ndarray:
         return sampling.binomial(keyed(seed), tuple(shape.tolist()), counts, probs, op.output_dtype)
 
 
 @operator
-class StatelessMultinomial:
+class StatelessMultinomial(OperatorDefinition):
     """Classes drawn by unnormalised log-probabilities, with replacement, a function of `seed`.
 
     .. math:: P(output_{b,k} = c) = \\frac{e^{logits_{b,c}}}{\\sum_j e^{logits_{b,j}}}
@@ -220,16 +225,16 @@ class StatelessMultinomial:
     lod = "as logits"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         check_seed(op)
         return check_samples(op)
 
-    def compute(op, logits, num_samples, seed) -> Any:
+    def compute(op, logits: Any, num_samples: Any, seed: Any) -> np.ndarray:
         return sampling.categorical(keyed(seed), logits, int(num_samples), op.output_dtype)
 
 
 @operator
-class StatelessShuffle:
+class StatelessShuffle(OperatorDefinition):
     """Rows in a random order, a function of `seed`.
 
     .. math:: output_i = value_{\\pi(i)}
@@ -241,9 +246,9 @@ class StatelessShuffle:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         check_seed(op)
         return op.value.spec
 
-    def compute(op, value, seed) -> Any:
+    def compute(op, value: Any, seed: Any) -> np.ndarray:
         return sampling.permuted(keyed(seed), value)

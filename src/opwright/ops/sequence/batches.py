@@ -60,7 +60,8 @@ class TimeBatches:
 
     def sort(self, x: np.ndarray) -> np.ndarray:
         """Packed rows by steps."""
-        return x.take(self.rows, 0)
+        array: np.ndarray = x.take(self.rows, 0)
+        return array
 
     def restore(self, x: np.ndarray) -> np.ndarray:
         """Rows by steps where they stand in the packed tensor."""

@@ -17,7 +17,9 @@ from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
 from .. import like_device, linalg
 from ..attributes import Attr, greater_than
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
+from ..tensor import Tensor
 from .segments import lengths_of, wide
 
 
@@ -55,7 +57,7 @@ def _check_padding(padding: Any, width: int | None, start: int, length: int) -> 
 
 
 @operator
-class SequenceContext:
+class SequenceContext(OperatorDefinition):
     """For each row the rows of a window about it, side by side; beyond its sequence zeros or rows of the padding.
 
     .. math:: y_t = (x_{t + start}, ..., x_{t + start + length - 1})
@@ -74,16 +76,16 @@ class SequenceContext:
     padding_trainable = Attr(bool, default=False)
     no_need_buffer = ("x", "padding_data")
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         x = op.x.spec.shape
         _check_trainable(op)
         width = None if x.rank is None or x[1] is None else x[1] * op.context_length
         return TensorSpec([x[0] if x.rank else None, width], op.x.spec.dtype)
 
-    def compute(op, x, padding_data, offsets) -> Any:
+    def compute(op, x: Any, padding_data: Any, offsets: Any) -> np.ndarray:
         return _windows(op, x, padding_data, offsets).reshape(len(x), -1 if x.size else x.shape[1] * op.context_length)
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> tuple[Tensor, Tensor | None, None]:
         dx, dpadding = SequenceContextGrad(dy, op.offsets, **_setting(op))
         return dx, dpadding if op.padding_trainable else None, None
 
@@ -116,7 +118,7 @@ def _windows(op: Any, x: np.ndarray, padding: np.ndarray | None, offsets: np.nda
 
 
 @operator
-class SequenceContextGrad:
+class SequenceContextGrad(OperatorDefinition[tuple[Tensor, Tensor]]):
     """Windows added back to the rows they were made of: the gradient of SequenceContext.
 
     .. math:: dx_s = \\sum_{t, j: t + start + j = s} dy_{t, j}
@@ -133,7 +135,7 @@ class SequenceContextGrad:
     context_start = Attr(int, default=0)
     padding_trainable = Attr(bool, default=False)
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec]:
         shape = op.dy.spec.shape
         width = shape[1] if shape.rank else None
         if width is not None and width % op.context_length:
@@ -147,7 +149,7 @@ class SequenceContextGrad:
         rows = shape[0] if shape.rank else None
         return TensorSpec([rows, n], op.dy.spec.dtype), TensorSpec([behind, n], op.dy.spec.dtype)
 
-    def compute(op, dy, offsets) -> Any:
+    def compute(op, dy: Any, offsets: Any) -> tuple[Any, Any]:
         lengths, rows = lengths_of(offsets, len(dy)), len(dy)
         parts = wide(dy).reshape(rows, op.context_length, dy.shape[1] // op.context_length)
         places = _places(offsets, lengths, op.context_start, op.context_length, op.padding_trainable)
@@ -165,13 +167,13 @@ class SequenceContextGrad:
                 np.add.at(dpadding, at[~inside] - rows, part[~inside])
         return dx.astype(dy.dtype, copy=False), dpadding.astype(dy.dtype, copy=False)
 
-    def gradient(op, ddx, ddpadding) -> Any:
+    def gradient(op, ddx: Any, ddpadding: Any) -> tuple[Tensor, None]:
         padding = ddpadding if op.padding_trainable else None
         return SequenceContext(ddx, padding, op.offsets, **_setting(op)), None
 
 
 @operator
-class SequenceConv:
+class SequenceConv(OperatorDefinition):
     """Each row a linear map of a window of its neighbours; beyond its sequence are zeros, or rows that are trained.
 
     .. math:: y_t = (s_0, ..., s_{length - 1}) F, \\quad s_j = x_p \\text{ of its sequence, } p = t + start + j, \\text{
@@ -194,7 +196,7 @@ class SequenceConv:
     context_stride = Attr(int, default=1, check=greater_than(0))
     padding_trainable = Attr(bool, default=False)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         if op.context_stride != 1:
             raise InvalidArgumentError(
                 what="windows can only move by one row", wanted="context_stride 1", found=op.context_stride
@@ -202,19 +204,19 @@ class SequenceConv:
         x, filter = op.x.spec.shape, op.filter.spec.shape
         _check_trainable(op)
         width, height = x[1] if x.rank else None, filter[0] if filter.rank else None
-        if None not in (width, height) and width * op.context_length != height:
+        if width is not None and height is not None and width * op.context_length != height:
             _refuse_filter(filter, width * op.context_length)
         if x.rank is None and filter.rank is None:
             return TensorSpec(UNKNOWN, op.x.spec.dtype)
         return TensorSpec([x[0] if x.rank else None, filter[1] if filter.rank else None], op.x.spec.dtype)
 
-    def compute(op, x, filter, padding_data, offsets) -> Any:
+    def compute(op, x: Any, filter: Any, padding_data: Any, offsets: Any) -> Any:
         if len(filter) != x.shape[1] * op.context_length:
             _refuse_filter(filter.shape, x.shape[1] * op.context_length)
         windows = _windows(op, x, padding_data, offsets).reshape(len(x), len(filter))
         return (wide(windows) @ wide(filter)).astype(x.dtype, copy=False)
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> tuple[Tensor, Any, Tensor | None, None]:
         padding = op.padding_data if op.padding_trainable else None
         windows = SequenceContext(op.x, padding, op.offsets, **_setting(op))
         dwindows = linalg.matmul(dy, op.filter, transpose_b=True)
@@ -239,7 +241,7 @@ def conv(
     padding_data: Any = None,
     context_stride: int = 1,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """See SequenceConv. context_start: by default the window is about its row. padding_data: None for zeros.
 
     >>> x = ow.LoDTensor([[1.0], [2.0], [3.0]], [[0, 2, 3]])

@@ -16,14 +16,16 @@ from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import array, like_device
 from ..attributes import Attr, at_least
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
+from ..tensor import Tensor
 from .segments import check_rank, count, lengths_of, offsets_of, rows_like, windows
 
 TAKEN = (*real, dtypes.bool)
 
 
 @operator
-class SequenceExpand:
+class SequenceExpand(OperatorDefinition[tuple[Tensor, list[Tensor]]]):
     """Each sequence of x, or each row where x has no LoD, as often as the sequence of y at its place is long.
 
     .. math:: out = (x_0, ..., x_0, x_1, ..., x_1, ...), \\; x_i \\text{ as often as the length of } y_i
@@ -48,7 +50,7 @@ class SequenceExpand:
     shape_only = ("y",)
     lod = "changed"
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, list[TensorSpec], TensorSpec]:
         check_rank(op.x.spec.shape.rank, 2)
         if not -1 <= op.ref_level < len(op.levels):
             raise InvalidArgumentError(
@@ -63,7 +65,7 @@ class SequenceExpand:
         made = [] if op.offsets is None else [TensorSpec([None], dtypes.int64)]
         return rows_like(op.x, None), made, TensorSpec([None], dtypes.int64)
 
-    def compute(op, x, y, offsets, levels) -> Any:
+    def compute(op, x: Any, y: Any, offsets: Any, levels: Any) -> Any:
         check_rank(x.ndim, 2)
         times = lengths_of(levels[op.ref_level], of="y")
         units = len(x) if offsets is None else len(offsets) - 1
@@ -77,7 +79,7 @@ class SequenceExpand:
         rows = windows(np.repeat(offsets[:-1], times), copies)
         return x.take(rows, 0), [offsets_of(copies if len(copies) else like_device.zeros(copies, 1, np.int64))], rows
 
-    def gradient(op, dout, dout_offsets, drows) -> Any:
+    def gradient(op, dout: Any, dout_offsets: Any, drows: Any) -> tuple[Tensor, None, None, None]:
         from ..math.unsorted_segment import UnsortedSegmentSum
 
         return UnsortedSegmentSum(dout, op.rows, array.shape_op(op.x)[0]), None, None, None
@@ -93,7 +95,7 @@ def _refuse_units(what: str, level: int, units: Any, times: Any) -> None:
 
 
 @operator
-class SequenceExpandAs:
+class SequenceExpandAs(OperatorDefinition):
     """Row i of x as often as sequence i of y is long: out has the LoD of y.
 
     .. math:: out_t = x_i \\text{ for } o_i \\le t < o_{i+1}
@@ -111,20 +113,20 @@ class SequenceExpandAs:
     shape_only = ("y",)
     lod = "as y"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         n, rows = count(op.offsets), op.x.spec.shape
         if rows.rank and None not in (n, rows[0]) and n != rows[0]:
             _refuse(rows[0], n)
         y = op.y
         return rows_like(op.x, y.spec.shape[0] if y is not None and y.spec.shape.rank else None)
 
-    def compute(op, x, y, offsets) -> Any:
+    def compute(op, x: Any, y: Any, offsets: Any) -> np.ndarray:
         lengths = lengths_of(offsets, of="y")
         if len(x) != len(lengths):
             _refuse(len(x), len(lengths))
         return np.repeat(x, lengths, axis=0)
 
-    def gradient(op, dout) -> Any:
+    def gradient(op, dout: Any) -> tuple[Tensor, None, None]:
         from .pooling import SequencePool
 
         return SequencePool(dout, op.offsets, pooltype="SUM"), None, None
@@ -138,7 +140,7 @@ def _refuse(rows: int, sequences: int | None) -> None:
     )
 
 
-def expand(x: Any, y: Any, ref_level: int = -1, name: str | None = None) -> Any:
+def expand(x: Any, y: Any, ref_level: int = -1, name: str | None = None) -> tuple[Tensor, list[Tensor]]:
     """See SequenceExpand.
 
     >>> y = ow.LoDTensor([0, 0, 0], [[0, 2, 2, 3]])
@@ -148,7 +150,7 @@ def expand(x: Any, y: Any, ref_level: int = -1, name: str | None = None) -> Any:
     return SequenceExpand(x, y, ref_level=ref_level, name=name)
 
 
-def expand_as(x: Any, y: Any, name: str | None = None) -> Any:
+def expand_as(x: Any, y: Any, name: str | None = None) -> Tensor:
     """See SequenceExpandAs.
 
     >>> y = ow.LoDTensor([0, 0, 0], [[0, 2, 2, 3]])

@@ -17,7 +17,9 @@ from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from .. import like_device, math
 from ..attributes import Attr, one_of
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
+from ..tensor import Tensor
 from .batches import ACTIVATIONS, SLOPES, TimeBatches
 from .lstm import check_shape
 from .segments import count, wide
@@ -51,7 +53,7 @@ def _blocks(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @operator
-class DynamicGru:
+class DynamicGru(OperatorDefinition):
     """A layer of gated recurrent units over packed sequences; the product of the inputs with their weights is not part
     of it, x is that already.
 
@@ -81,14 +83,14 @@ class DynamicGru:
     no_need_buffer = ("x", "bias")
     lod = "as x"
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec, TensorSpec, TensorSpec]:
         there = ("x", "weight", "bias", "h0")
         d = _check({k: getattr(op, k).spec.shape for k in there if getattr(op, k) is not None}, count(op.offsets))
         rows, dtype = op.x.spec.shape[0] if op.x.spec.shape.rank else None, op.x.spec.dtype
         narrow = TensorSpec([rows, d], dtype)
         return narrow, TensorSpec([rows, None if d is None else 3 * d], dtype), narrow, narrow
 
-    def compute(op, x, weight, bias, h0, offsets) -> Any:
+    def compute(op, x: Any, weight: Any, bias: Any, h0: Any, offsets: Any) -> tuple[Any, ...]:
         given = {"x": x, "weight": weight, "bias": bias, "h0": h0}
         _check({k: v.shape for k, v in given.items() if v is not None}, len(offsets) - 1)
         batches = TimeBatches(offsets, op.is_reverse, len(x))
@@ -102,7 +104,9 @@ class DynamicGru:
         back = batches.restore(hidden), gates, reset, hidden
         return tuple([a.astype(x.dtype, copy=False) for a in back])
 
-    def gradient(op, dhidden, dbatch_gate, dbatch_reset_hidden_prev, dbatch_hidden) -> Any:
+    def gradient(
+        op, dhidden: Any, dbatch_gate: Any, dbatch_reset_hidden_prev: Any, dbatch_hidden: Any
+    ) -> tuple[Tensor, Tensor, Any, Tensor, None]:
         dx, dweight, dh0 = DynamicGruGrad(
             dhidden,
             op.weight,
@@ -158,7 +162,7 @@ def _run(
 
 
 @operator
-class DynamicGruGrad:
+class DynamicGruGrad(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
     """The gradient of DynamicGru by its inputs, walked back through the steps.
 
     .. math:: dx_t = (dz_u, dz_r, dz_c), \\; dz_c = dh_t u \\, a'(c), \\; dz_u = dh_t (c - h_{t-1}) g'(u), \\;
@@ -187,13 +191,22 @@ class DynamicGruGrad:
     origin_mode = Attr(bool, default=False)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec, TensorSpec]:
         check_shape("dhidden", op.dhidden.spec.shape, op.batch_hidden.spec.shape, "hidden")
         weight = op.weight.spec.shape
         start = TensorSpec([count(op.offsets), weight[0] if weight.rank else None], op.weight.spec.dtype)
         return op.batch_gate.spec, op.weight.spec, start
 
-    def compute(op, dhidden, weight, h0, offsets, batch_gate, batch_reset_hidden_prev, batch_hidden) -> Any:
+    def compute(
+        op,
+        dhidden: Any,
+        weight: Any,
+        h0: Any,
+        offsets: Any,
+        batch_gate: Any,
+        batch_reset_hidden_prev: Any,
+        batch_hidden: Any,
+    ) -> tuple[Any, ...]:
         batches = TimeBatches(offsets, op.is_reverse, len(batch_hidden), "hidden")
         h_before = batches.before(wide(batch_hidden), h0)
         dh = batches.sort(wide(dhidden))
@@ -206,7 +219,7 @@ class DynamicGruGrad:
         made = batches.restore(dz), dweight, batches.spread(dh_first, len(offsets) - 1)
         return tuple([a.astype(batch_hidden.dtype, copy=False) for a in made])
 
-    def gradient(op, *grads) -> Any:
+    def gradient(op, *grads: Any) -> Any:
         raise LookupError(
             "DynamicGru: it has first derivatives only. For second ones take ow.keras.layers.GRU on "
             "padded sequences: rows, n = ow.sequence.pad(x), mask=ow.sequence.mask(n, dtype=ow.bool), "
@@ -263,7 +276,7 @@ def dynamic_gru(
     is_reverse: bool = False,
     origin_mode: bool = False,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """See DynamicGru; the hidden states.
 
     >>> x = ow.LoDTensor(ow.zeros([3, 6]), [[0, 2, 3]])

@@ -15,13 +15,15 @@ from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError, OutOfRangeError, compose
 from ...core.specs import TensorSpec
 from .. import array, like_device
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
+from ..tensor import Tensor
 from .expanding import TAKEN
 from .segments import check_rank, check_widths, count, lengths_of, offsets_like, offsets_of, rows_like, windows
 
 
 @operator
-class SequenceConcat:
+class SequenceConcat(OperatorDefinition[tuple[Tensor, Tensor]]):
     """Sequence i of each input, one after another, as sequence i of y.
 
     .. math:: y_i = (x_{1,i}, x_{2,i}, ...), \\quad o_i(y) = \\sum_j o_i(x_j)
@@ -39,7 +41,7 @@ class SequenceConcat:
     no_need_buffer = ("x",)
     lod = "changed"
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec, list[TensorSpec]]:
         if len(op.x) < 2:
             raise InvalidArgumentError(what="there is nothing to join", found=f"{len(op.x)} inputs", wanted="2 or more")
         if len(op.offsets) != len(op.x):
@@ -55,7 +57,7 @@ class SequenceConcat:
         y = rows_like(known, None if None in sizes else sum(n or 0 for n in sizes))
         return y, offsets_like(op.offsets[0]), [TensorSpec([n], dtypes.int64) for n in sizes]
 
-    def compute(op, x, offsets) -> Any:
+    def compute(op, x: Any, offsets: Any) -> tuple[Any, Any, list[np.ndarray]]:
         check_widths({f"input {i}": one.shape for i, one in enumerate(x)})
         if len({len(o) for o in offsets}) > 1:
             _refuse([len(o) - 1 for o in offsets])
@@ -70,7 +72,7 @@ class SequenceConcat:
             at += n
         return y, joined, rows
 
-    def gradient(op, dy, dy_offsets, drows) -> Any:
+    def gradient(op, dy: Any, dy_offsets: Any, drows: Any) -> tuple[list[Tensor], None]:
         return [SequenceTake(dy, where) for where in op.rows], None
 
 
@@ -79,7 +81,7 @@ def _refuse(counts: list[Any]) -> None:
 
 
 @operator
-class SequenceTake:
+class SequenceTake(OperatorDefinition):
     """Some of the rows, each at most once: a part of joined sequences.
 
     .. math:: y_k = x_{rows_k}
@@ -94,19 +96,19 @@ class SequenceTake:
     no_need_buffer = ("x",)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return rows_like(op.x, op.rows.spec.shape[0])
 
-    def compute(op, x, rows) -> Any:
+    def compute(op, x: Any, rows: Any) -> Any:
         _check_there(rows, len(x))
         return x.take(rows, 0)
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> tuple[Tensor, None]:
         return SequencePlace(dy, op.rows, array.shape_op(op.x)[0]), None
 
 
 @operator
-class SequencePlace:
+class SequencePlace(OperatorDefinition):
     """Rows at their places, zeros at the others: the gradient of SequenceTake and SequenceSlice.
 
     .. math:: x_{rows_k} = y_k
@@ -121,16 +123,16 @@ class SequencePlace:
     x = Output(like="y")
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return rows_like(op.y, None)
 
-    def compute(op, y, rows, size) -> Any:
+    def compute(op, y: Any, rows: Any, size: Any) -> np.ndarray:
         _check_there(rows, int(size))
         x = like_device.zeros(y, (int(size), *y.shape[1:]), y.dtype)
         x[rows] = y
         return x
 
-    def gradient(op, dx) -> Any:
+    def gradient(op, dx: Any) -> tuple[Tensor, None, None]:
         return SequenceTake(dx, op.rows), None, None
 
 
@@ -142,7 +144,7 @@ def _check_there(rows: np.ndarray, size: int) -> None:
 
 
 @operator
-class SequenceSlice:
+class SequenceSlice(OperatorDefinition[tuple[Tensor, Tensor]]):
     """A window of each sequence: `length` rows from its row `offset` on.
 
     .. math:: y_i = (x_{o_i + offset_i}, ..., x_{o_i + offset_i + length_i - 1})
@@ -162,13 +164,13 @@ class SequenceSlice:
     no_need_buffer = ("x",)
     lod = "changed"
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec, TensorSpec]:
         n = count(op.offsets)
         for name in ("offset", "length"):
             _check_column(name, getattr(op, name).spec.shape, n)
         return rows_like(op.x, None), offsets_like(op.offsets), TensorSpec([None], dtypes.int64)
 
-    def compute(op, x, offset, length, offsets) -> Any:
+    def compute(op, x: Any, offset: Any, length: Any, offsets: Any) -> tuple[Any, np.ndarray, np.ndarray]:
         lengths = lengths_of(offsets, len(x))
         for name, given in (("offset", offset), ("length", length)):
             _check_column(name, given.shape, len(lengths))
@@ -188,7 +190,7 @@ class SequenceSlice:
         rows = windows(offsets[:-1] + first, size)
         return x.take(rows, 0), offsets_of(size), rows
 
-    def gradient(op, dy, dy_offsets, drows) -> Any:
+    def gradient(op, dy: Any, dy_offsets: Any, drows: Any) -> tuple[Tensor, None, None, None]:
         return SequencePlace(dy, op.rows, array.shape_op(op.x)[0]), None, None, None
 
 
@@ -204,7 +206,7 @@ def _check_column(name: str, shape: Any, n: int | None) -> None:
 
 
 @operator
-class SequenceReverse:
+class SequenceReverse(OperatorDefinition):
     """The rows of each sequence in the opposite order.
 
     .. math:: y_{o_i + k} = x_{o_{i+1} - 1 - k}
@@ -218,20 +220,20 @@ class SequenceReverse:
     y = Output(like="x")
     no_need_buffer = ("x",)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         check_rank(op.x.spec.shape.rank, 2)
         return op.x.spec
 
-    def compute(op, x, offsets) -> Any:
+    def compute(op, x: Any, offsets: Any) -> Any:
         check_rank(x.ndim, 2)
         ends = offsets[:-1] + offsets[1:] - 1
         return x.take(np.repeat(ends, lengths_of(offsets, len(x))) - like_device.arange(offsets, len(x)), 0)
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> tuple[Tensor, None]:
         return SequenceReverse(dy, op.offsets), None
 
 
-def concat(x: Any, name: str | None = None) -> Any:
+def concat(x: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     """See SequenceConcat. x: a list of LoDTensors.
 
     >>> a, b = ow.LoDTensor([1, 2, 3], [[0, 2, 3]]), ow.LoDTensor([7, 8], [[0, 0, 2]])
@@ -252,7 +254,7 @@ def concat(x: Any, name: str | None = None) -> Any:
     return SequenceConcat(x, name=name)
 
 
-def slice(x: Any, offset: Any, length: Any, name: str | None = None) -> Any:
+def slice(x: Any, offset: Any, length: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     """See SequenceSlice.
 
     >>> x = ow.LoDTensor([1, 2, 3, 4], [[0, 3, 4]])
@@ -262,7 +264,7 @@ def slice(x: Any, offset: Any, length: Any, name: str | None = None) -> Any:
     return SequenceSlice(x, offset, length, name=name)
 
 
-def reverse(x: Any, name: str | None = None) -> Any:
+def reverse(x: Any, name: str | None = None) -> Tensor:
     """See SequenceReverse.
 
     >>> ow.sequence.reverse(ow.LoDTensor([[1], [2], [3]], [[0, 2, 3]])).to_nested()

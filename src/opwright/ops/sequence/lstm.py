@@ -6,6 +6,7 @@ Not here: the order of its work (batches.py), the layer over padded batches (ker
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,14 @@ from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from .. import like_device
 from ..attributes import Attr, one_of
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
+from ..tensor import Tensor
 from .batches import ACTIVATIONS, SLOPES, TimeBatches
 from .segments import count, wide
 
 
-def check_shape(name: str, shape: Any, wanted: list[int | None], why: str) -> None:
+def check_shape(name: str, shape: Any, wanted: Iterable[int | None], why: str) -> None:
     """Raises InvalidArgumentError where an input has not the shape that follows from others."""
     if not TensorShape(shape).is_compatible_with(wanted):
         sizes = ["?" if d is None else d for d in wanted]
@@ -67,7 +70,7 @@ def _check(op: Any, shapes: dict[str, Any], n: int | None) -> int | None:
 
 
 @operator
-class DynamicLstm:
+class DynamicLstm(OperatorDefinition[tuple[Tensor, Tensor]]):
     """A layer of long short-term memory over packed sequences; the product of the inputs with their weights is not
     part of it, x is that already.
 
@@ -101,14 +104,14 @@ class DynamicLstm:
     no_need_buffer = ("x",)
     lod = "as x"
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec, TensorSpec, TensorSpec]:
         there = ("x", "weight", "bias", "h0", "c0")
         d = _check(op, {k: getattr(op, k).spec.shape for k in there if getattr(op, k) is not None}, count(op.offsets))
         rows = op.x.spec.shape[0] if op.x.spec.shape.rank else None
         narrow, broad = TensorSpec([rows, d], op.x.spec.dtype), [rows, None if d is None else 4 * d]
         return narrow, narrow, TensorSpec(broad, op.x.spec.dtype), narrow
 
-    def compute(op, x, weight, bias, h0, c0, offsets) -> Any:
+    def compute(op, x: Any, weight: Any, bias: Any, h0: Any, c0: Any, offsets: Any) -> tuple[Any, ...]:
         given = {"x": x, "weight": weight, "bias": bias, "h0": h0, "c0": c0}
         _check(op, {k: v.shape for k, v in given.items() if v is not None}, len(offsets) - 1)
         d = len(weight)
@@ -124,7 +127,9 @@ class DynamicLstm:
         back = [batches.restore(hidden), batches.restore(cell), gates, shown]
         return tuple([a.astype(x.dtype, copy=False) for a in back])
 
-    def gradient(op, dhidden, dcell, dbatch_gate, dbatch_cell_pre_act) -> Any:
+    def gradient(
+        op, dhidden: Any, dcell: Any, dbatch_gate: Any, dbatch_cell_pre_act: Any
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, None]:
         dx, dweight, dbias, dh0, dc0 = DynamicLstmGrad(
             dhidden,
             dcell,
@@ -193,7 +198,7 @@ def _run(
 
 
 @operator
-class DynamicLstmGrad:
+class DynamicLstmGrad(OperatorDefinition[tuple[Tensor, Tensor, Tensor, Tensor, Tensor]]):
     """The gradient of DynamicLstm by its inputs, walked back through the steps.
 
     .. math:: dc_t = dh_t \\, o \\, s'(c_t) + dz_o w_{oc} + dcell_t + dc_{t+1} f_{t+1} + dz_{i,t+1} w_{ic}
@@ -228,14 +233,27 @@ class DynamicLstmGrad:
     candidate_activation = Attr(str, default="tanh", check=one_of(*ACTIVATIONS))
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec, TensorSpec, TensorSpec, TensorSpec]:
         for name in ("dhidden", "dcell"):
             check_shape(name, getattr(op, name).spec.shape, op.hidden.spec.shape, "hidden")
         weight = op.weight.spec.shape
         start = TensorSpec([count(op.offsets), weight[0] if weight.rank else None], op.weight.spec.dtype)
         return op.batch_gate.spec, op.weight.spec, op.bias.spec, start, start
 
-    def compute(op, dhidden, dcell, weight, bias, h0, c0, offsets, hidden, cell, batch_gate, batch_cell_pre_act) -> Any:
+    def compute(
+        op,
+        dhidden: Any,
+        dcell: Any,
+        weight: Any,
+        bias: Any,
+        h0: Any,
+        c0: Any,
+        offsets: Any,
+        hidden: Any,
+        cell: Any,
+        batch_gate: Any,
+        batch_cell_pre_act: Any,
+    ) -> tuple[Any, ...]:
         d, dtype = hidden.shape[1], hidden.dtype
         batches = TimeBatches(offsets, op.is_reverse, len(hidden), "hidden")
         weight, peepholes, gates = wide(weight), wide(bias)[0, 4 * d :].reshape(-1, d), wide(batch_gate)
@@ -260,7 +278,7 @@ class DynamicLstmGrad:
         )
         return tuple([a.astype(dtype, copy=False) for a in made])
 
-    def gradient(op, *grads) -> Any:
+    def gradient(op, *grads: Any) -> Any:
         raise LookupError(
             "DynamicLstm: it has first derivatives only. For second ones take ow.keras.layers.LSTM on "
             "padded sequences: rows, n = ow.sequence.pad(x), mask=ow.sequence.mask(n, dtype=ow.bool), "
@@ -330,7 +348,7 @@ def dynamic_lstm(
     cell_activation: str = "tanh",
     candidate_activation: str = "tanh",
     name: str | None = None,
-) -> Any:
+) -> tuple[Tensor, Tensor]:
     """See DynamicLstm; a pair (hidden, cell).
 
     >>> x = ow.LoDTensor(ow.zeros([3, 8]), [[0, 2, 3]])

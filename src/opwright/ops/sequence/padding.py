@@ -17,14 +17,16 @@ from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
 from .. import array, dispatch, like_device
 from ..attributes import Attr, satisfies
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..lod_tensor import LoDTensor
+from ..slots import Input, OperatorDefinition, Output
+from ..tensor import Tensor
 from .expanding import TAKEN
 from .segments import check_rank, count, lengths_of, offsets_of, windows
 
 
 @operator
-class SequencePad:
+class SequencePad(OperatorDefinition[tuple[Tensor, Tensor]]):
     """Each sequence as a row of its own, filled up at its end.
 
     .. math:: y_{i,t} = x_{o_i + t} \\text{ for } t < n_i, \\text{ else the pad value}; \\quad length_i = n_i
@@ -45,7 +47,7 @@ class SequencePad:
     no_need_buffer = ("x", "pad_value")
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec]:
         x, value, n = op.x.spec.shape, op.pad_value.spec.shape, count(op.offsets)
         check_rank(x.rank, 2)
         if x.rank is not None and value.rank is not None and not _fills(value, x[1:]):
@@ -54,7 +56,7 @@ class SequencePad:
         y = UNKNOWN if x.rank is None else [n, length, *x[1:]]
         return TensorSpec(y, op.x.spec.dtype), TensorSpec([n], dtypes.int64)
 
-    def compute(op, x, pad_value, offsets) -> Any:
+    def compute(op, x: Any, pad_value: Any, offsets: Any) -> tuple[Any, np.ndarray]:
         check_rank(x.ndim, 2)
         if not _fills(TensorShape(pad_value.shape), TensorShape(x.shape[1:])):
             _refuse_value(pad_value.shape, x.shape)
@@ -73,7 +75,7 @@ class SequencePad:
         y[windows(like_device.arange(lengths, len(lengths)) * width, lengths)] = x
         return y.reshape(len(lengths), width, *x.shape[1:]), lengths
 
-    def gradient(op, dy, dlength) -> Any:
+    def gradient(op, dy: Any, dlength: Any) -> tuple[Tensor, None, None]:
         return SequenceUnpad(dy, op.length)[0], None, None
 
 
@@ -90,7 +92,7 @@ def _refuse_value(value: Any, x: Any) -> None:
 
 
 @operator
-class SequenceUnpad:
+class SequenceUnpad(OperatorDefinition[tuple[Tensor, list[Tensor]]]):
     """The beginnings of rows as packed sequences: what SequencePad did, undone.
 
     .. math:: y_i = (x_{i,0}, ..., x_{i, length_i - 1})
@@ -107,7 +109,7 @@ class SequenceUnpad:
     no_need_buffer = ("x",)
     lod = "changed"
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, list[TensorSpec]]:
         x, length = op.x.spec.shape, op.length.spec.shape
         check_rank(x.rank, 2)
         _check_lengths(length, x[0] if x.rank else None)
@@ -116,7 +118,7 @@ class SequenceUnpad:
         y = UNKNOWN if row is None else [None, *row]
         return TensorSpec(y, op.x.spec.dtype), [TensorSpec([None if n is None else n + 1], dtypes.int64)]
 
-    def compute(op, x, length) -> Any:
+    def compute(op, x: Any, length: Any) -> tuple[Any, list[np.ndarray]]:
         check_rank(x.ndim, 2)
         _check_lengths(TensorShape(length.shape), len(x))
         padded = x.shape[1]
@@ -133,12 +135,12 @@ class SequenceUnpad:
         flat = x.reshape(len(x) * padded, *row)
         return flat.take(windows(like_device.arange(lengths, len(x)) * padded, lengths), 0), [offsets_of(lengths)]
 
-    def gradient(op, dy, dy_offsets) -> Any:
+    def gradient(op, dy: Any, dy_offsets: Any) -> tuple[Tensor, None]:
         return SequenceRepad(dy, op.length, array.shape_op(op.x)), None
 
 
 @operator
-class SequenceRepad:
+class SequenceRepad(OperatorDefinition):
     """Packed rows into a tensor of zeros of a given shape: the gradient of SequenceUnpad.
 
     .. math:: x_{i,t} = y_{o_i + t} \\text{ for } t < length_i, \\text{ else } 0
@@ -153,13 +155,13 @@ class SequenceRepad:
     x = Output(like="y")
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         known = op.shape.constant
         rank = op.shape.spec.shape[0]
         shape = UNKNOWN if known is None and rank is None else [None] * rank if known is None else known.tolist()
         return TensorSpec(shape, op.y.spec.dtype)
 
-    def compute(op, y, length, shape) -> Any:
+    def compute(op, y: Any, length: Any, shape: Any) -> np.ndarray:
         n, padded, *row = shape.tolist()
         if len(y) != length.sum():
             raise InvalidArgumentError(
@@ -169,7 +171,7 @@ class SequenceRepad:
         x[windows(like_device.arange(length, n) * padded, length.astype(np.int64))] = y
         return x.reshape(shape.tolist())
 
-    def gradient(op, dx) -> Any:
+    def gradient(op, dx: Any) -> tuple[Tensor, None, None]:
         return SequenceUnpad(dx, op.length)[0], None, None
 
 
@@ -183,7 +185,7 @@ def _check_lengths(length: TensorShape, n: int | None) -> None:
 
 
 @operator
-class SequenceMask:
+class SequenceMask(OperatorDefinition):
     """Which steps of padded sequences are there: 1 below the length, 0 from it on.
 
     .. math:: y_{..., j} = [j < x_{...}]
@@ -201,7 +203,7 @@ class SequenceMask:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         shape = op.x.spec.shape
         known = None if op.max_len_tensor is None else op.max_len_tensor.constant
         if op.max_len_tensor is not None:
@@ -210,7 +212,7 @@ class SequenceMask:
             size = op.maxlen if op.maxlen > 0 else None
         return TensorSpec(UNKNOWN if shape.rank is None else [*shape, size], op.out_dtype)
 
-    def compute(op, x, max_len_tensor) -> Any:
+    def compute(op, x: Any, max_len_tensor: Any) -> Any:
         if max_len_tensor is not None:
             size = _one(max_len_tensor)
         else:
@@ -226,7 +228,9 @@ def _one(maxlen: np.ndarray) -> int:
     return int(maxlen.reshape(())[()])
 
 
-def pad(x: Any, pad_value: Any = 0.0, padded_length: int | None = None, name: str | None = None) -> Any:
+def pad(
+    x: Any, pad_value: Any = 0.0, padded_length: int | None = None, name: str | None = None
+) -> tuple[Tensor, Tensor]:
     """See SequencePad; a pair (y, length). padded_length: None for that of the longest sequence.
 
     >>> y, length = ow.sequence.pad(ow.LoDTensor([[1.0], [2.0], [3.0]], [[0, 2, 3]]), -1.0)
@@ -239,7 +243,7 @@ def pad(x: Any, pad_value: Any = 0.0, padded_length: int | None = None, name: st
     return SequencePad(x, pad_value, padded_length=size, name=name)
 
 
-def unpad(x: Any, length: Any, name: str | None = None) -> Any:
+def unpad(x: Any, length: Any, name: str | None = None) -> LoDTensor:
     """See SequenceUnpad; a LoDTensor.
 
     >>> ow.sequence.unpad(ow.constant([[1, 2, 3], [4, 5, 6]]), [2, 1]).to_nested()
@@ -249,7 +253,7 @@ def unpad(x: Any, length: Any, name: str | None = None) -> Any:
     return LoDTensor.of(*SequenceUnpad(x, length, name=name))
 
 
-def mask(x: Any, maxlen: Any = None, dtype: Any = dtypes.int64, name: str | None = None) -> Any:
+def mask(x: Any, maxlen: Any = None, dtype: Any = dtypes.int64, name: str | None = None) -> Tensor:
     """See SequenceMask. maxlen: a number, a tensor of one, or None for the largest length.
 
     >>> ow.sequence.mask([2, 0, 3]).numpy().tolist()

@@ -6,7 +6,7 @@ Not here: the reductions of arrays (segments.py), segments by ids (ops/math/segm
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,15 +17,19 @@ from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from .. import like_device
 from ..attributes import Attr, one_of
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
 from .segments import as_column, count, lengths_of, owners, reduced, rows_like, wide
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 POOL_TYPES = ("AVERAGE", "SUM", "SQRT", "LAST", "FIRST", "MAX")
 DIVIDING = ("AVERAGE", "SQRT")
 
 
 @operator
-class SequencePool:
+class SequencePool(OperatorDefinition):
     """One row for each sequence: the sum of its rows, their mean, the sum by the root of their number, the largest
     element by element, or the first or the last row; `pad_value` for a sequence without rows.
 
@@ -48,7 +52,7 @@ class SequencePool:
     no_need_buffer = ("x",)
     lod = "above"
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec]:
         if op.pooltype in DIVIDING and not op.x.spec.dtype.is_floating:
             raise InvalidArgumentError(
                 what=f"pooltype {op.pooltype} is a fraction",
@@ -60,7 +64,7 @@ class SequencePool:
         kept = y.shape if op.pooltype == "MAX" and not op.is_test else y.shape.rank and [0, *y.shape[1:]]
         return y, TensorSpec(UNKNOWN if kept is None else kept, dtypes.int32)
 
-    def compute(op, x, offsets) -> Any:
+    def compute(op, x: Any, offsets: Any) -> tuple[Any, Any]:
         lengths = lengths_of(offsets, len(x))
         index = like_device.zeros(x, (0, *x.shape[1:]), np.int32)
         if op.pooltype in ("FIRST", "LAST"):
@@ -78,7 +82,7 @@ class SequencePool:
                 y[filled] /= as_column(_divisors(op.pooltype, lengths, y.dtype)[filled], y)
         return y.astype(x.dtype, copy=False), index
 
-    def gradient(op, dy, dmax_index) -> Any:
+    def gradient(op, dy: Any, dmax_index: Any) -> tuple[Tensor, None]:
         if op.pooltype != "MAX":
             return SequencePoolGrad(dy, op.offsets, pooltype=op.pooltype), None
         if op.is_test:
@@ -90,7 +94,8 @@ class SequencePool:
 
 def _divisors(pooltype: str, lengths: np.ndarray, dtype: Any) -> np.ndarray:
     n = np.maximum(lengths, 1).astype(np.float64)
-    return (np.sqrt(n) if pooltype == "SQRT" else n).astype(dtype)
+    array: np.ndarray = (np.sqrt(n) if pooltype == "SQRT" else n).astype(dtype)
+    return array
 
 
 def _earliest(x: np.ndarray, y: np.ndarray, offsets: np.ndarray, lengths: np.ndarray) -> np.ndarray:
@@ -114,7 +119,7 @@ def _earliest(x: np.ndarray, y: np.ndarray, offsets: np.ndarray, lengths: np.nda
 
 
 @operator
-class SequencePoolGrad:
+class SequencePoolGrad(OperatorDefinition):
     """The gradient of SequencePool by its rows: each row gets what the pooled row took of it.
 
     .. math:: dx_t = \\sum_i dy_i \\frac{\\partial y_i}{\\partial x_t}
@@ -130,7 +135,7 @@ class SequencePoolGrad:
     pooltype = Attr(str, default="AVERAGE", check=one_of(*POOL_TYPES))
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         if op.pooltype == "MAX" and op.max_index is None:
             raise InvalidArgumentError(
                 what="pooltype MAX needs the recorded max_index", found="none", wanted="what the forward call gave"
@@ -140,7 +145,7 @@ class SequencePoolGrad:
             _refuse_rows(dy, n)
         return rows_like(op.dy, None)
 
-    def compute(op, dy, offsets, max_index) -> Any:
+    def compute(op, dy: Any, offsets: Any, max_index: Any) -> np.ndarray:
         lengths = lengths_of(offsets, of="dx")
         if len(dy) != len(lengths):
             _refuse_rows(dy.shape, len(lengths))
@@ -157,7 +162,7 @@ class SequencePoolGrad:
             dx[(offsets[:-1] if op.pooltype == "FIRST" else offsets[1:] - 1)[filled]] = dy[filled]
         return dx
 
-    def gradient(op, ddx) -> Any:
+    def gradient(op, ddx: Any) -> tuple[Tensor, None, None]:
         if op.pooltype == "MAX":
             return SequencePick(ddx, op.offsets, op.max_index), None, None
         return SequencePool(ddx, op.offsets, pooltype=op.pooltype), None, None
@@ -168,7 +173,7 @@ def _refuse_rows(dy: Any, n: int | None) -> None:
 
 
 @operator
-class SequencePick:
+class SequencePick(OperatorDefinition):
     """Elements by the row recorded for each: what SequencePool took as the largest ones, of other rows.
 
     .. math:: y_{i,f} = x_{index_{i,f}, f}, \\quad 0 \\text{ where } index_{i,f} < 0
@@ -184,7 +189,7 @@ class SequencePick:
     no_need_buffer = ("x",)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         x, index = op.x.spec, op.max_index.spec.shape
         if None not in (x.shape.rank, index.rank) and not (
             x.shape.rank == index.rank and index.rank and x.shape[1:].is_compatible_with(index[1:])
@@ -194,19 +199,19 @@ class SequencePick:
             )
         return TensorSpec(index, x.dtype)
 
-    def compute(op, x, offsets, max_index) -> Any:
+    def compute(op, x: Any, offsets: Any, max_index: Any) -> np.ndarray:
         filled = lengths_of(offsets, len(x)) > 0
         y = like_device.zeros(x, max_index.shape, x.dtype)
         y[filled] = np.take_along_axis(x, max_index[filled], axis=0)
         return y
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> tuple[Tensor, None, None]:
         return SequencePoolGrad(dy, op.offsets, op.max_index, pooltype="MAX"), None, None
 
 
 def pool(
     x: Any, pooltype: str = "average", pad_value: float = 0.0, is_test: bool = False, name: str | None = None
-) -> Any:
+) -> Tensor:
     """See SequencePool. pooltype: average, sum, sqrt, max, first or last, in capitals or not.
 
     is_test: whether no gradients will be asked for; MAX then does not look for the rows.
@@ -218,11 +223,11 @@ def pool(
     return SequencePool(x, pooltype=kind, pad_value=pad_value, is_test=is_test, name=name)
 
 
-def first_step(x: Any, name: str | None = None) -> Any:
+def first_step(x: Any, name: str | None = None) -> Tensor:
     """The first row of each sequence, zeros where there is none. See SequencePool."""
     return SequencePool(x, pooltype="FIRST", name=name)
 
 
-def last_step(x: Any, name: str | None = None) -> Any:
+def last_step(x: Any, name: str | None = None) -> Tensor:
     """The last row of each sequence, zeros where there is none. See SequencePool."""
     return SequencePool(x, pooltype="LAST", name=name)

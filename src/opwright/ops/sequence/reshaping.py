@@ -18,14 +18,16 @@ from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from .. import array, dispatch, like_device
 from ..attributes import Attr, greater_than
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..lod_tensor import LoDTensor
+from ..slots import Input, OperatorDefinition, Output
+from ..tensor import Tensor
 from .expanding import TAKEN
 from .segments import check_rank, check_width_one, count, lengths_of, offsets_like, owners
 
 
 @operator
-class LodReset:
+class LodReset(OperatorDefinition[tuple[Tensor, list[Tensor]]]):
     """The rows of x under another LoD: that of y, or offsets given as numbers; or under one more level.
 
     .. math:: out = x, \\quad lod(out) = lod(y), \\; (target), \\text{ or } (lod(x), target)
@@ -48,7 +50,7 @@ class LodReset:
     no_need_buffer = ("x", "y")
     lod = "changed"
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, list[TensorSpec]]:
         if op.x.spec.shape.rank == 0:
             raise InvalidArgumentError(what="x is a scalar, which has no rows", found=op.x.spec.short())
         if op.levels:
@@ -69,7 +71,7 @@ class LodReset:
         above = [TensorSpec([level.spec.shape[0]], dtypes.int64) for level in kept]
         return op.x.spec, [*above, TensorSpec([n], dtypes.int64)]
 
-    def compute(op, x, y, levels, x_levels) -> Any:
+    def compute(op, x: Any, y: Any, levels: Any, x_levels: Any) -> tuple[Any, list[Any]]:
         if levels:
             made = tuple(level.copy() for level in levels)
         else:
@@ -82,7 +84,7 @@ class LodReset:
         _check(made, len(x))
         return x, list(made)
 
-    def gradient(op, dout, dout_offsets) -> Any:
+    def gradient(op, dout: Any, dout_offsets: Any) -> tuple[Any, None, None, None]:
         return dout, None, None, None
 
 
@@ -99,7 +101,7 @@ def _check(levels: lod.Levels, rows: int | None) -> None:
 
 def lod_reset(
     x: Any, y: Any = None, target_lod: Sequence[int] | None = None, append: bool = False, name: str | None = None
-) -> Any:
+) -> LoDTensor:
     """See LodReset; a LoDTensor.
 
     >>> ow.sequence.lod_reset(ow.constant([1, 2, 3]), target_lod=[0, 2, 3]).to_nested()
@@ -117,7 +119,7 @@ def lod_reset(
     return LoDTensor.of(*made)
 
 
-def lod_append(x: Any, level: Any, name: str | None = None) -> Any:
+def lod_append(x: Any, level: Any, name: str | None = None) -> LoDTensor:
     """One more level under those x has. level: its offsets, as numbers or a tensor; or a LoDTensor, whose LoD x gets.
 
     raises InvalidArgumentError where there are not as many new sequences as the level above speaks of
@@ -128,7 +130,7 @@ def lod_append(x: Any, level: Any, name: str | None = None) -> Any:
 
 
 @operator
-class SequenceReshape:
+class SequenceReshape(OperatorDefinition[tuple[Tensor, Tensor]]):
     """The numbers of each sequence in rows of another width, in the order they stand.
 
     .. math:: y_i = \\text{the numbers of } x_i \\text{ in rows of } new\\_dim
@@ -147,13 +149,13 @@ class SequenceReshape:
     no_need_buffer = ("x",)
     lod = "changed"
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec]:
         shape = op.x.spec.shape
         known = shape.rank is not None and None not in shape
         rows = shape[0] * shape[1] // op.new_dim if known else None
         return TensorSpec([rows, op.new_dim], op.x.spec.dtype), offsets_like(op.offsets)
 
-    def compute(op, x, offsets) -> Any:
+    def compute(op, x: Any, offsets: Any) -> tuple[Any, Any]:
         numbers = lengths_of(offsets, len(x)) * x.shape[1]
         bad = np.flatnonzero(numbers % op.new_dim)
         if len(bad):
@@ -165,12 +167,12 @@ class SequenceReshape:
             )
         return x.reshape(x.size // op.new_dim, op.new_dim), offsets * x.shape[1] // op.new_dim
 
-    def gradient(op, dy, dy_offsets) -> Any:
+    def gradient(op, dy: Any, dy_offsets: Any) -> tuple[Any, None]:
         return array.reshape(dy, array.shape_op(op.x)), None
 
 
 @operator
-class SequenceScatter:
+class SequenceScatter(OperatorDefinition):
     """The numbers of sequence i added into row i, at the places that the sequence of ids gives; equal ones add up.
 
     .. math:: y = x, \\quad y_{i, ids_t} \\mathrel{+}= updates_t \\text{ for } o_i \\le t < o_{i+1}
@@ -191,7 +193,7 @@ class SequenceScatter:
     no_need_buffer = ("x", "updates")
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec]:
         x, ids, updates, n = op.x.spec.shape, op.ids.spec.shape, op.updates.spec.shape, count(op.offsets)
         check_rank(x.rank, 2)
         check_width_one(ids, "ids")
@@ -203,7 +205,7 @@ class SequenceScatter:
         rows = ids[0] if ids.rank else None
         return op.x.spec, TensorSpec([rows], dtypes.int64)
 
-    def compute(op, x, ids, updates, offsets, update_offsets) -> Any:
+    def compute(op, x: Any, ids: Any, updates: Any, offsets: Any, update_offsets: Any) -> tuple[Any, Any]:
         check_rank(x.ndim, 2)
         check_width_one(TensorShape(ids.shape), "ids")
         check_width_one(TensorShape(updates.shape), "updates")
@@ -226,7 +228,7 @@ class SequenceScatter:
         np.add.at(y.reshape(-1), places, updates[:, 0].astype(y.dtype, copy=False))
         return y.astype(x.dtype, copy=False), places
 
-    def gradient(op, dy, dplaces) -> Any:
+    def gradient(op, dy: Any, dplaces: Any) -> tuple[Any, None, Any, None, None]:
         taken = array.gather(array.reshape(dy, [-1]), op.places)
         return dy, None, array.reshape(taken, array.shape_op(op.updates)), None, None
 
@@ -237,7 +239,7 @@ def _refuse_count(n: int | None, x: Any) -> None:
     )
 
 
-def reshape(x: Any, new_dim: int, name: str | None = None) -> Any:
+def reshape(x: Any, new_dim: int, name: str | None = None) -> tuple[Tensor, Tensor]:
     """See SequenceReshape.
 
     >>> ow.sequence.reshape(ow.LoDTensor([[1, 2], [3, 4], [5, 6]], [[0, 2, 3]]), 1).to_nested()
@@ -246,7 +248,7 @@ def reshape(x: Any, new_dim: int, name: str | None = None) -> Any:
     return SequenceReshape(x, new_dim=new_dim, name=name)
 
 
-def scatter(x: Any, ids: Any, updates: Any, name: str | None = None) -> Any:
+def scatter(x: Any, ids: Any, updates: Any, name: str | None = None) -> Tensor:
     """See SequenceScatter.
 
     >>> ids, updates = ow.LoDTensor([[1], [1], [0]], [[0, 2, 3]]), ow.LoDTensor([[5], [6], [7]], [[0, 2, 3]])

@@ -47,7 +47,8 @@ def lengths_of(offsets: np.ndarray, rows: int | None = None, of: str = "x") -> n
             found=offsets.tolist() if len(offsets) <= 12 else f"{len(offsets)} offsets",
             wanted="offsets from 0 up that end at the number of rows",
         )
-    return lengths
+    array: np.ndarray = lengths
+    return array
 
 
 def check_rank(found: int | None, least: int, of: str = "x") -> None:
@@ -128,7 +129,8 @@ def owners(lengths: np.ndarray) -> np.ndarray:
 def windows(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """The rows starts[i], starts[i] + 1, ... of each i, lengths[i] of them, one after another."""
     offsets = offsets_of(lengths)
-    return np.repeat(starts - offsets[:-1], lengths) + like_device.arange(lengths, int(offsets[-1]))
+    array: np.ndarray = np.repeat(starts - offsets[:-1], lengths) + like_device.arange(lengths, int(offsets[-1]))
+    return array
 
 
 # ---- each sequence to one row ----------------------------------------------------------------------------------------

@@ -5,21 +5,26 @@ Lives here: SequenceSoftmax, its gradient, `softmax`.  Not here: softmax over an
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core import dtypes
 from ...core.dtypes import floating
 from ...core.errors import InvalidArgumentError
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
 from .expanding import SequenceExpandAs
 from .pooling import SequencePool
 from .segments import count, lengths_of, reduced, wide
 
+if TYPE_CHECKING:
+    from ...core.specs import TensorSpec
+    from ..tensor import Tensor
+
 
 @operator
-class SequenceSoftmax:
+class SequenceSoftmax(OperatorDefinition):
     """Softmax over the rows of each sequence, of one number each; a sequence without rows has no result.
 
     .. math:: y_t = \\frac{e^{x_t - m_i}}{\\sum_s e^{x_s - m_i}}, \\quad m_i = \\max_s x_s, \\; o_i \\le s, t < o_{i+1}
@@ -33,13 +38,13 @@ class SequenceSoftmax:
     y = Output(like="x")
     no_need_buffer = ("x",)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         if op.x.spec.shape.rank is not None:
             _check_steps(op.x.spec.shape)
         count(op.offsets)
         return op.x.spec
 
-    def compute(op, x, offsets) -> Any:
+    def compute(op, x: Any, offsets: Any) -> Any:
         lengths = lengths_of(offsets, len(x))
         _check_steps(x.shape)
         flat = wide(x.reshape(-1))
@@ -48,12 +53,12 @@ class SequenceSoftmax:
         y /= np.repeat(reduced(np.add, y, offsets, lengths, 1.0), lengths)
         return y.astype(x.dtype, copy=False).reshape(x.shape)
 
-    def gradient(op, dy) -> Any:
+    def gradient(op, dy: Any) -> tuple[Tensor, None]:
         return SequenceSoftmaxGrad(dy, op.y, op.offsets), None
 
 
 @operator
-class SequenceSoftmaxGrad:
+class SequenceSoftmaxGrad(OperatorDefinition):
     """The gradient of SequenceSoftmax.
 
     .. math:: dx_t = y_t (dy_t - \\sum_s dy_s y_s), \\quad o_i \\le s, t < o_{i+1}
@@ -67,7 +72,7 @@ class SequenceSoftmaxGrad:
     offsets = Input(dtypes.int64, rank=1, lod_of="y")
     dx = Output(like="dy")
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         count(op.offsets)
         if not op.dy.spec.shape.is_compatible_with(op.y.spec.shape):
             raise InvalidArgumentError(
@@ -75,15 +80,15 @@ class SequenceSoftmaxGrad:
             )
         return op.dy.spec
 
-    def compute(op, dy, y, offsets) -> Any:
+    def compute(op, dy: Any, y: Any, offsets: Any) -> Any:
         lengths = lengths_of(offsets, len(y), "y")
         shares = wide(y.reshape(-1))
         dx = wide(dy.reshape(-1)) * shares
         dx -= shares * np.repeat(reduced(np.add, dx, offsets, lengths, 0.0), lengths)
         return dx.astype(dy.dtype, copy=False).reshape(dy.shape)
 
-    def gradient(op, ddx) -> Any:
-        def summed(x: Any) -> Any:
+    def gradient(op, ddx: Any) -> tuple[Tensor, Any, None]:
+        def summed(x: Any) -> Tensor:
             return SequenceExpandAs(SequencePool(x, op.offsets, pooltype="SUM"), offsets=op.offsets)
 
         dy = ddx * (op.dy - summed(op.dy * op.y)) - op.dy * summed(ddx * op.y)
@@ -97,7 +102,7 @@ def _check_steps(shape: Any) -> None:
         )
 
 
-def softmax(x: Any, name: str | None = None) -> Any:
+def softmax(x: Any, name: str | None = None) -> Tensor:
     """See SequenceSoftmax.
 
     >>> ow.sequence.softmax(ow.LoDTensor([1000.0, 1000.0, -3.0], [[0, 2, 3]])).to_nested()

@@ -16,12 +16,14 @@ from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from .. import like_device
 from ..attributes import Attr, at_least
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
+from ..tensor import Tensor
 from .segments import check_width_one, lengths_of, offsets_like
 
 
 @operator
-class SequenceErase:
+class SequenceErase(OperatorDefinition[tuple[Tensor, Tensor]]):
     """Each sequence without some tokens.
 
     .. math:: y = (x_t : x_t \\notin tokens)
@@ -38,11 +40,11 @@ class SequenceErase:
     lod = "changed"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec]:
         check_width_one(op.x.spec.shape)
         return TensorSpec([None, 1], op.x.spec.dtype), offsets_like(op.offsets)
 
-    def compute(op, x, offsets) -> Any:
+    def compute(op, x: Any, offsets: Any) -> tuple[Any, Any]:
         check_width_one(TensorShape(x.shape))
         lengths_of(offsets, len(x))
         kept = ~np.isin(x[:, 0], like_device.array(x, np.array(op.tokens, np.int64)))
@@ -52,7 +54,7 @@ class SequenceErase:
 
 
 @operator
-class SequenceEnumerate:
+class SequenceEnumerate(OperatorDefinition):
     """For each position the next tokens of its sequence, that of the position first; `pad_value` beyond its end.
 
     .. math:: y_{t,j} = x_{t+j} \\text{ in the sequence of } t, \\text{ else the pad value}
@@ -68,12 +70,12 @@ class SequenceEnumerate:
     pad_value = Attr(int, default=0)
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         shape = op.x.spec.shape
         check_width_one(shape)
         return TensorSpec([shape[0] if shape.rank else None, op.win_size], op.x.spec.dtype)
 
-    def compute(op, x, offsets) -> Any:
+    def compute(op, x: Any, offsets: Any) -> np.ndarray:
         check_width_one(TensorShape(x.shape))
         lengths = lengths_of(offsets, len(x))
         at = like_device.arange(x, len(x))[:, None] + like_device.arange(x, op.win_size)
@@ -81,7 +83,7 @@ class SequenceEnumerate:
         return y[np.where(at < np.repeat(offsets[1:], lengths)[:, None], at, len(x))]
 
 
-def erase(x: Any, tokens: Sequence[int], name: str | None = None) -> Any:
+def erase(x: Any, tokens: Sequence[int], name: str | None = None) -> tuple[Tensor, Tensor]:
     """See SequenceErase.
 
     >>> x = ow.LoDTensor([[2], [2], [6], [1]], [[0, 3, 4]])
@@ -91,7 +93,7 @@ def erase(x: Any, tokens: Sequence[int], name: str | None = None) -> Any:
     return SequenceErase(x, tokens=tokens, name=name)
 
 
-def enumerate(x: Any, win_size: int, pad_value: int = 0, name: str | None = None) -> Any:
+def enumerate(x: Any, win_size: int, pad_value: int = 0, name: str | None = None) -> Tensor:
     """See SequenceEnumerate.
 
     >>> ow.sequence.enumerate(ow.LoDTensor([[4], [5], [6]], [[0, 2, 3]]), 2).to_nested()

@@ -9,7 +9,7 @@ transform is its inverse but for the factor n; that of a real one counts the num
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,10 +19,15 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from .. import array, dispatch, like_device, lod_rules
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..inference import elements_of
 from ..math.arithmetic import maximum, minimum
 from ..math.reduction import Prod
+from ..slots import Input, Output
+
+if TYPE_CHECKING:
+    from .. import signatures
+    from ..tensor import Tensor
 
 REALS = (dtypes.float32, dtypes.float64)
 COMPLEX_OF: dict[DType, DType] = {dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.complex128}
@@ -72,7 +77,7 @@ def count(sizes: Any, dtype: DType) -> Any:
     return array.cast(Prod(sizes, axis=None), dtype)
 
 
-def shares(n: Any, dtype: DType) -> Any:
+def shares(n: Any, dtype: DType) -> Tensor:
     """[n // 2 + 1]: 1 for the frequencies that stand for themselves, 0 and n / 2; 1/2 for those that stand for two."""
     k = array.range(n // 2 + 1)
     alone = (k == 0) | (k * 2 == n)
@@ -103,14 +108,14 @@ def _complex(name: str, inverse: bool, rank: int) -> Any:
         output = Output(like="input")
         lod = lod_rules.batched("input", rank)
 
-        def infer(op) -> Any:
+        def infer(op) -> TensorSpec:
             at_least(op.input.spec, rank)
             return op.input.spec
 
-        def compute(op, input) -> Any:
+        def compute(op, input: Any) -> Any:
             return transformed(kind, input, list(input.shape[-rank:]), axes, list(input.shape), input.dtype)
 
-        def gradient(op, doutput) -> Any:
+        def gradient(op, doutput: Any) -> Any:
             n = count(array.shape_op(doutput)[-rank:], doutput.dtype)
             dinput = _BY_NAME[other](doutput)
             return dinput / n if inverse else dinput * n
@@ -143,19 +148,19 @@ def _of_real(name: str, rank: int) -> Any:
         no_need_buffer = ("input",)
         lod = lod_rules.batched("input", rank)
 
-        def infer(op) -> Any:
+        def infer(op) -> TensorSpec:
             spec, lengths = op.input.spec, length_elements(op.fft_length, rank)
             at_least(spec, rank)
-            if spec.shape.dims is None:
+            if spec.shape.dims is None or lengths is None:
                 return TensorSpec(UNKNOWN, COMPLEX_OF[spec.dtype])
-            return TensorSpec([*spec.shape.dims[:-rank], *lengths[:-1], half(lengths[-1])], COMPLEX_OF[spec.dtype])
+            return TensorSpec([*spec.shape[:-rank], *lengths[:-1], half(lengths[-1])], COMPLEX_OF[spec.dtype])
 
-        def compute(op, input, fft_length) -> Any:
+        def compute(op, input: Any, fft_length: Any) -> Any:
             lengths = fft_length.tolist()
             shape = [*input.shape[:-rank], *lengths[:-1], half(lengths[-1])]
             return transformed("rfftn", input, lengths, axes, shape, np.result_type(input.dtype, np.complex64))
 
-        def gradient(op, doutput) -> Any:
+        def gradient(op, doutput: Any) -> tuple[Any, None]:
             real = op.input.dtype
             weight = array.cast(shares(op.fft_length[-1], real), doutput.dtype)
             dinput = _BY_NAME[f"I{name}"](doutput * weight, op.fft_length)
@@ -184,19 +189,19 @@ def _to_real(name: str, rank: int) -> Any:
         no_need_buffer = ("input",)
         lod = lod_rules.batched("input", rank)
 
-        def infer(op) -> Any:
+        def infer(op) -> TensorSpec:
             spec, lengths = op.input.spec, length_elements(op.fft_length, rank)
             at_least(spec, rank)
-            if spec.shape.dims is None:
+            if spec.shape.dims is None or lengths is None:
                 return TensorSpec(UNKNOWN, spec.dtype.real_dtype)
-            return TensorSpec([*spec.shape.dims[:-rank], *lengths], spec.dtype.real_dtype)
+            return TensorSpec([*spec.shape[:-rank], *lengths], spec.dtype.real_dtype)
 
-        def compute(op, input, fft_length) -> Any:
+        def compute(op, input: Any, fft_length: Any) -> Any:
             lengths = fft_length.tolist()
             shape = [*input.shape[:-rank], *lengths]
             return transformed("irfftn", input, lengths, axes, shape, input.real.dtype)
 
-        def gradient(op, doutput) -> Any:
+        def gradient(op, doutput: Any) -> tuple[Any, None]:
             real = doutput.dtype
             weight = 1 / (shares(op.fft_length[-1], real) * count(op.fft_length, real))
             dinput = _BY_NAME[name[1:]](doutput, op.fft_length) * array.cast(weight, op.input.dtype)
@@ -219,14 +224,18 @@ IFFT, IFFT2D, IFFT3D = _complex("IFFT", True, 1), _complex("IFFT2D", True, 2), _
 RFFT, RFFT2D, RFFT3D = _of_real("RFFT", 1), _of_real("RFFT2D", 2), _of_real("RFFT3D", 3)
 IRFFT, IRFFT2D, IRFFT3D = _to_real("IRFFT", 1), _to_real("IRFFT2D", 2), _to_real("IRFFT3D", 3)
 
-fft, fft2d, fft3d = FFT.as_function("fft"), FFT2D.as_function("fft2d"), FFT3D.as_function("fft3d")
-ifft, ifft2d, ifft3d = IFFT.as_function("ifft"), IFFT2D.as_function("ifft2d"), IFFT3D.as_function("ifft3d")
+fft: signatures.FFT = FFT.as_function("fft")
+fft2d: signatures.FFT2D = FFT2D.as_function("fft2d")
+fft3d: signatures.FFT3D = FFT3D.as_function("fft3d")
+ifft: signatures.IFFT = IFFT.as_function("ifft")
+ifft2d: signatures.IFFT2D = IFFT2D.as_function("ifft2d")
+ifft3d: signatures.IFFT3D = IFFT3D.as_function("ifft3d")
 
 
 # ---- functions that know the length ---------------------------------------------------------------------------------
 
 
-def preferably(value: Any, dtype: DType) -> Any:
+def preferably(value: Any, dtype: DType) -> Tensor:
     """A tensor; Python's integers become dtype, which what has one already does not."""
     tensor = dispatch.to_tensor(value)
     if hasattr(value, "dtype") or tensor.dtype in (*REALS, *complexes):
@@ -234,7 +243,7 @@ def preferably(value: Any, dtype: DType) -> Any:
     return dispatch.to_tensor(value, dtype)
 
 
-def sizes_of(x: Any, rank: int) -> Any:
+def sizes_of(x: Any, rank: int) -> list[Any]:
     """The last `rank` sizes: a list where they are known, else elements of the shape as it will be."""
     dims = x.shape.dims
     if dims is not None and len(dims) >= rank and None not in dims[-rank:]:
@@ -243,7 +252,7 @@ def sizes_of(x: Any, rank: int) -> Any:
     return [shape[i - rank] for i in range(rank)]
 
 
-def full_length(n: Any) -> Any:
+def full_length(n: Any) -> int | Tensor:
     """The even number of samples that n frequencies of a real signal come from."""
     return max(0, 2 * (n - 1)) if isinstance(n, int) else maximum(0, 2 * (n - 1))
 

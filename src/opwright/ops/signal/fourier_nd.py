@@ -6,7 +6,7 @@ Not here: transforms over the last dimensions (fourier.py).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,9 +18,10 @@ from ...core.specs import TensorSpec
 from .. import array, dispatch, lod_rules
 from ..array import run_time_axes
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..inference import axes_in, is_static, static_axes
 from ..math.elementary import sqrt
+from ..slots import Input, OperatorDefinition, Output
 from .fourier import (
     COMPLEX_OF,
     REALS,
@@ -34,8 +35,12 @@ from .fourier import (
     transformed,
 )
 
+if TYPE_CHECKING:
+    from ...core.shapes import TensorShape
+    from ..tensor import Tensor
 
-def _dims(op: Any, halved: bool = False) -> Any:
+
+def _dims(op: Any, halved: bool = False) -> TensorShape | list[Any]:
     """The dimensions of the result; halved: of the last of axes about half."""
     spec, axes = op.input.spec, op.axes
     lengths = length_elements(op.fft_length, len(axes))
@@ -62,7 +67,7 @@ def _shape(op: Any, input: np.ndarray, lengths: list[int], halved: bool = False)
     return shape
 
 
-def _along(vector: Any, op: Any) -> Any:
+def _along(vector: Any, op: Any) -> Tensor:
     """A vector along the last of axes, so that it multiplies the input's frequencies there."""
     axis = op.axes[-1]
     behind = -axis - 1 if axis < 0 else array.rank(op.input) - axis - 1
@@ -71,7 +76,7 @@ def _along(vector: Any, op: Any) -> Any:
 
 
 @operator
-class FFTND:
+class FFTND(OperatorDefinition):
     """Discrete Fourier transform over chosen axes.
 
     .. math:: output_k = \\sum_j input_j e^{-2 \\pi i \\sum_a k_a j_a / n_a}
@@ -87,20 +92,20 @@ class FFTND:
     no_need_buffer = ("input",)
     lod = lod_rules.along("axes", "input")
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return op.input.spec.with_shape(_dims(op))
 
-    def compute(op, input, fft_length) -> Any:
+    def compute(op, input: Any, fft_length: Any) -> Any:
         n = fft_length.tolist()
         return transformed("fftn", input, n, list(op.axes), _shape(op, input, n), input.dtype)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, None]:
         n = count(op.fft_length, doutput.dtype)
         return fitted(IFFTND(doutput, op.fft_length, axes=op.axes) * n, op.input), None
 
 
 @operator
-class IFFTND:
+class IFFTND(OperatorDefinition):
     """Inverse discrete Fourier transform over chosen axes.
 
     .. math:: output_j = \\frac{1}{\\prod_a n_a} \\sum_k input_k e^{2 \\pi i \\sum_a k_a j_a / n_a}
@@ -116,20 +121,20 @@ class IFFTND:
     no_need_buffer = ("input",)
     lod = lod_rules.along("axes", "input")
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return op.input.spec.with_shape(_dims(op))
 
-    def compute(op, input, fft_length) -> Any:
+    def compute(op, input: Any, fft_length: Any) -> Any:
         n = fft_length.tolist()
         return transformed("ifftn", input, n, list(op.axes), _shape(op, input, n), input.dtype)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, None]:
         n = count(op.fft_length, doutput.dtype)
         return fitted(FFTND(doutput, op.fft_length, axes=op.axes) / n, op.input), None
 
 
 @operator
-class RFFTND:
+class RFFTND(OperatorDefinition):
     """Discrete Fourier transform of real numbers over chosen axes.
 
     .. math:: output_k = \\sum_j input_j e^{-2 \\pi i \\sum_a k_a j_a / n_a}
@@ -146,15 +151,15 @@ class RFFTND:
     no_need_buffer = ("input", "output")
     lod = lod_rules.along("axes", "input")
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return TensorSpec(_dims(op, halved=True), COMPLEX_OF[op.input.spec.dtype])
 
-    def compute(op, input, fft_length) -> Any:
+    def compute(op, input: Any, fft_length: Any) -> Any:
         n = fft_length.tolist()
         dtype = np.result_type(input.dtype, np.complex64)
         return transformed("rfftn", input, n, list(op.axes), _shape(op, input, n, halved=True), dtype)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, None]:
         real = op.input.dtype
         weight = _along(array.cast(shares(op.fft_length[-1], real), doutput.dtype), op)
         dinput = IRFFTND(doutput * weight, op.fft_length, axes=op.axes) * count(op.fft_length, real)
@@ -162,7 +167,7 @@ class RFFTND:
 
 
 @operator
-class IRFFTND:
+class IRFFTND(OperatorDefinition):
     """Inverse of the discrete Fourier transform of real numbers, over chosen axes.
 
     .. math:: output_j = \\frac{1}{\\prod_a n_a} \\sum_k input_k e^{2 \\pi i \\sum_a k_a j_a / n_a}
@@ -179,14 +184,14 @@ class IRFFTND:
     no_need_buffer = ("input", "output")
     lod = lod_rules.along("axes", "input")
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return TensorSpec(_dims(op), op.input.spec.dtype.real_dtype)
 
-    def compute(op, input, fft_length) -> Any:
+    def compute(op, input: Any, fft_length: Any) -> Any:
         n = fft_length.tolist()
         return transformed("irfftn", input, n, list(op.axes), _shape(op, input, n), input.real.dtype)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, None]:
         real = doutput.dtype
         weight = 1 / (shares(op.fft_length[-1], real) * count(op.fft_length, real))
         dinput = RFFTND(doutput, op.fft_length, axes=op.axes)

@@ -10,7 +10,7 @@ Windows of 16-bit floats are computed in float32 and rounded once.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from ...core.shapes import UNKNOWN
 from .. import array, dispatch, like_device, lod_rules
 from ..array import run_time_axes
 from ..attributes import Attr
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..inference import axis_in, is_static, static_int
 from ..linalg.matmul import wide
 from ..math.arithmetic import maximum
@@ -29,7 +29,12 @@ from ..math.bessel import bessel_i0e
 from ..math.cumulative import cumsum
 from ..math.elementary import cos, exp, sin, sqrt, square
 from ..math.reduction import Sum
+from ..slots import Input, OperatorDefinition, Output
 from .fourier import fitted
+
+if TYPE_CHECKING:
+    from ...core.specs import TensorSpec
+    from ..tensor import Tensor
 
 
 def _asked(window_length: Any, dtype: Any) -> tuple[Any, DType, DType]:
@@ -153,7 +158,7 @@ def _frames(n: int | None, length: int | None, step: int | None, padded: bool) -
 
 
 @operator
-class Frame:
+class Frame(OperatorDefinition):
     """One dimension cut into frames, which overlap where frame_step is less than frame_length.
 
     .. math:: output_{f, j} = signal_{f \\cdot frame\\_step + j}
@@ -173,7 +178,7 @@ class Frame:
     no_need_buffer = ("signal", "pad_value")
     lod = lod_rules.along("axis", "signal")
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         spec, length = op.signal.spec, _number(op.frame_length, "frame_length", 0)
         step = _number(op.frame_step, "frame_step", 1)
         if spec.shape.dims is None:
@@ -184,7 +189,7 @@ class Frame:
         frames = _frames(dims[axis], length, step, op.pad_value is not None)
         return spec.with_shape([*dims[:axis], frames, length, *dims[axis + 1 :]])
 
-    def compute(op, signal, frame_length, frame_step, pad_value) -> Any:
+    def compute(op, signal: Any, frame_length: Any, frame_step: Any, pad_value: Any) -> Any:
         length, step, axis = int(frame_length), int(frame_step), op.axis % signal.ndim
         if length < 0 or step < 1:
             raise InvalidArgumentError(what="frame_length or frame_step is too small", found=(length, step))
@@ -196,7 +201,7 @@ class Frame:
         places = like_device.arange(x, frames)[:, None] * step + like_device.arange(x, length)
         return np.moveaxis(x[..., places], (-2, -1), (axis, axis + 1))
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, None, None, Tensor]:
         whole = OverlapAndAdd(doutput, op.frame_step, axis=op.axis)
         dpad = None
         if op.pad_value is not None:
@@ -208,7 +213,7 @@ class Frame:
 
 
 @operator
-class OverlapAndAdd:
+class OverlapAndAdd(OperatorDefinition):
     """Frames put together to a signal, added where they overlap.
 
     .. math:: output_t = \\sum_{f, j : f \\cdot frame\\_step + j = t} signal_{f, j}
@@ -225,7 +230,7 @@ class OverlapAndAdd:
     no_need_buffer = ("signal",)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         spec, step = op.signal.spec, _number(op.frame_step, "frame_step", 1)
         if spec.shape.dims is None:
             return spec.with_shape(UNKNOWN)
@@ -234,11 +239,12 @@ class OverlapAndAdd:
             raise InvalidArgumentError(what=f"Shape {spec.shape} must have rank at least 2", found=spec.short())
         axis = axis_in(op.axis, len(dims) - 1)
         frames, length = dims[axis : axis + 2]
-        known = None not in (frames, length, step)
-        n = max(0, (frames - 1) * step + length) if known else None
+        n = None
+        if frames is not None and length is not None and step is not None:
+            n = max(0, (frames - 1) * step + length)
         return spec.with_shape([*dims[:axis], n, *dims[axis + 2 :]])
 
-    def compute(op, signal, frame_step) -> Any:
+    def compute(op, signal: Any, frame_step: Any) -> np.ndarray:
         step, axis = int(frame_step), op.axis % (signal.ndim - 1)
         if step < 1:
             raise InvalidArgumentError(what="frame_step is too small", found=step, wanted="at least 1")
@@ -252,7 +258,7 @@ class OverlapAndAdd:
         whole = rows.reshape(*x.shape[:-2], rows.shape[-2] * step)[..., :n]
         return np.moveaxis(whole, -1, axis).astype(signal.dtype, copy=False)
 
-    def gradient(op, doutput) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Any, None]:
         place = op.axis + 1 if op.axis >= 0 else op.axis
         length = array.shape_op(op.signal)[place]
         return fitted(Frame(doutput, length, op.frame_step, None, axis=op.axis), op.signal), None
@@ -266,7 +272,7 @@ def frame(
     pad_value: Any = 0,
     axis: Any = -1,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """See Frame. pad_end: whether frames may reach beyond the end, where they hold pad_value."""
     signal = dispatch.to_tensor(signal)
     pad = dispatch.to_tensor(pad_value, signal.dtype) if pad_end else None
@@ -276,7 +282,7 @@ def frame(
     return Frame(signal, length, step, pad, axis=static_int(axis, "axis"), name=name)
 
 
-def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Any:
+def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Tensor:
     """The last two dimensions, frames and frame_length, put together. See OverlapAndAdd."""
     return OverlapAndAdd(signal, dispatch.to_tensor(frame_step), name=name)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core import dtypes
 from ...core.dtypes import as_dtype
@@ -21,10 +21,13 @@ from ..math.reduction import Sum
 from .fourier import at_least, irfft, rfft
 from .frames import frame, hann_window, overlap_and_add, resized, vorbis_window
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+
 
 def dct(
     input: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None, name: str | None = None
-) -> Any:
+) -> Tensor:
     """Discrete cosine transform of the last dimension of size N.
 
     .. math::
@@ -43,7 +46,7 @@ def dct(
 
 def idct(
     input: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None, name: str | None = None
-) -> Any:
+) -> Tensor:
     """What undoes `dct` of the same type: types 2 and 3 undo each other, 1 and 4 themselves.
 
     Without norm="ortho" the result is 2 N times too large, of type 1 2 (N - 1) times.
@@ -78,13 +81,13 @@ def _checked(input: Any, type: int, n: int | None, axis: int, norm: str | None) 
     return x
 
 
-def _turned(size: Any, samples: Any, sign: int) -> Any:
+def _turned(size: Any, samples: Any, sign: int) -> Tensor:
     """e^(i sign pi k / 2N), for k from 0 to N - 1."""
     angle = array.cast(array.range(samples), size.dtype) * (math.pi / 2) / size
     return complex(cos(angle), sin(angle) * sign)
 
 
-def _weights(size: Any, samples: Any, first: float) -> Any:
+def _weights(size: Any, samples: Any, first: float) -> Tensor:
     """1 / sqrt(2N), the first of them times `first`."""
     k = array.range(samples)
     scale = rsqrt(size * 2)
@@ -114,7 +117,7 @@ def _dct(x: Any, type: int, norm: str | None) -> Any:
 WindowFn = Callable[..., Any]
 
 
-def _scalar(value: Any, name: str) -> Any:
+def _scalar(value: Any, name: str) -> Tensor | int:
     """An int where the value is known, else the tensor. Raises ValueError for what is no scalar."""
     tensor = dispatch.to_tensor(value)
     if tensor.shape.rank not in (0, None):
@@ -173,7 +176,7 @@ def inverse_stft_window_fn(
     The result takes a frame_length and dtype=, and gives a window [frame_length], 0 where the sum is.
     """
 
-    def window_fn(frame_length: Any, dtype: Any) -> Any:
+    def window_fn(frame_length: Any, dtype: Any) -> Tensor:
         step, length = _scalar(frame_step, "frame_step"), _scalar(frame_length, "frame_length")
         window = forward_window_fn(length, dtype=dtype)
         overlaps = -(-length // step)
@@ -193,7 +196,7 @@ def inverse_stft(
     fft_length: Any = None,
     window_fn: WindowFn | None = hann_window,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """Signals of which `stft` gave these spectra, if window_fn is `inverse_stft_window_fn` of the frame_step there.
 
     .. math:: x_t = \\sum_{f, j : f \\cdot frame\\_step + j = t} v_j \\, irfft(stfts_f)_j
@@ -217,7 +220,7 @@ def mdct(
     pad_end: bool = False,
     norm: str | None = None,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """Modified discrete cosine transform: that of frames which overlap by half, to half as many numbers.
 
     .. math:: X_{f, k} = 2 \\sum_{j=0}^{2N-1} w_j x_{f N + j}
@@ -243,7 +246,7 @@ def mdct(
 
 def inverse_mdct(
     mdcts: Any, window_fn: WindowFn | None = vorbis_window, norm: str | None = None, name: str | None = None
-) -> Any:
+) -> Tensor:
     """Signals of which `mdct` with this window_fn and norm gave these numbers.
 
     .. math:: x_t = \\sum_{f, j : f N + j = t} \\frac{w_j}{N} \\sum_k mdcts_{f, k}
@@ -280,7 +283,7 @@ def linear_to_mel_weight_matrix(
     upper_edge_hertz: float = 3800.0,
     dtype: Any = dtypes.float32,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """The matrix that takes a spectrum over frequencies to the mel scale: [num_spectrogram_bins, num_mel_bins].
 
     .. math:: A_{ij} = \\max\\left(0, \\min\\left(\\frac{m(f_i) - e_j}{e_{j+1} - e_j},
@@ -321,7 +324,7 @@ def linear_to_mel_weight_matrix(
     return array.pad(weights, [[1, 0], [0, 0]], name=name)
 
 
-def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None = None) -> Any:
+def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None = None) -> Tensor:
     """Mel-frequency cepstral coefficients: the cosine transform of type 2, scaled as the HTK does.
 
     .. math:: c_k = \\sqrt{\\frac{2}{N}} \\sum_j x_j \\cos \\frac{\\pi (2 j + 1) k}{2 N}

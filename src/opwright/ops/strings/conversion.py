@@ -7,7 +7,7 @@ Not here: how one tensor is written (summarizing.py), strings from strings (edit
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,14 +17,19 @@ from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import dispatch
 from ..attributes import Attr, at_least, length, one_of
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
 from .editing import each
 from .fingerprints import fingerprint64
 from .summarizing import summary
 
+if TYPE_CHECKING:
+    from .. import signatures
+    from ..tensor import Tensor
+
 
 @operator
-class StringFormat:
+class StringFormat(OperatorDefinition):
     """A text with tensors in it, each as `print` writes it, in the order of the placeholders.
 
     .. math:: output = template \\text{ with the } i\\text{-th placeholder replaced by } inputs_i
@@ -40,10 +45,10 @@ class StringFormat:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return TensorSpec((), dtypes.string)
 
-    def compute(op, inputs) -> Any:
+    def compute(op, inputs: Any) -> np.ndarray:
         parts = [p.encode("utf-8", "surrogateescape") for p in op.template.split(op.placeholder)]
         text = parts[0]
         for array, part in zip(inputs, parts[1:]):
@@ -53,7 +58,7 @@ class StringFormat:
         return output
 
 
-def format(template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3, name: str | None = None) -> Any:
+def format(template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3, name: str | None = None) -> Tensor:
     """`template` with a tensor in place of each placeholder, as `print` writes it. A scalar string.
 
     inputs: one tensor or a list of them. summarize: elements shown at each end of each axis, -1 for all.
@@ -73,7 +78,7 @@ def format(template: str, inputs: Any, placeholder: str = "{}", summarize: int =
 
 
 @operator
-class AsString:
+class AsString(OperatorDefinition):
     """Each number written out: integers in decimals, floats by C's %f, or %e (scientific) or %g (shortest).
 
     .. math:: output_i = text(input_i)
@@ -93,7 +98,7 @@ class AsString:
     fill = Attr(str, default="", check=one_of("", " ", "-", "0", "+"))
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         dtype = op.input.spec.dtype
         if op.scientific and op.shortest:
             raise InvalidArgumentError(
@@ -106,7 +111,7 @@ class AsString:
             )
         return op.input.spec.with_dtype(dtypes.string)
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> Any:
         kind = input.dtype.kind
         if kind == "O":
             return input
@@ -122,7 +127,7 @@ class AsString:
         return each(lambda v: ((form + real) % float(v)).encode(), input)
 
 
-as_string = AsString.as_function("as_string")
+as_string: signatures.AsString = AsString.as_function("as_string")
 
 _NUMBER: dict[DType, Callable[[str], Any]] = {
     dtypes.float32: float,
@@ -132,7 +137,7 @@ _NUMBER: dict[DType, Callable[[str], Any]] = {
 
 
 @operator
-class StringToNumber:
+class StringToNumber(OperatorDefinition):
     """Each string read as a number.
 
     .. math:: output_i = value(input_i)
@@ -144,10 +149,10 @@ class StringToNumber:
     output = Output()
     out_type = Attr(DType, default=dtypes.float32, check=one_of(*_NUMBER))
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return op.input.spec.with_dtype(op.out_type)
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> np.ndarray:
         def read(value: bytes) -> Any:
             try:
                 if b"_" in value:  # Python's, not a number elsewhere
@@ -165,11 +170,11 @@ class StringToNumber:
         return each(read, input, dtype=op.out_type.np)
 
 
-to_number = StringToNumber.as_function("to_number")
+to_number: signatures.StringToNumber = StringToNumber.as_function("to_number")
 
 
 @operator
-class StringToHashBucket:
+class StringToHashBucket(OperatorDefinition):
     """A number in [0, num_buckets) for each string, the same on every machine and in every run.
 
     .. math:: output_i = MurmurHash64A(input_i, \\text{0xDECAFCAFFE}) \\bmod num\\_buckets
@@ -181,10 +186,10 @@ class StringToHashBucket:
     output = Output(dtype=dtypes.int64)
     num_buckets = Attr(int, check=at_least(1))
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return op.input.spec.with_dtype(dtypes.int64)
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> np.ndarray:
         return each(lambda s: murmur_hash_64a(s, 0xDECAFCAFFE) % op.num_buckets, input, dtype=np.int64)
 
 
@@ -202,11 +207,11 @@ def murmur_hash_64a(key: bytes, seed: int) -> int:
     return h ^ h >> 47
 
 
-to_hash_bucket = StringToHashBucket.as_function("to_hash_bucket")
+to_hash_bucket: signatures.StringToHashBucket = StringToHashBucket.as_function("to_hash_bucket")
 
 
 @operator
-class StringToHashBucketFast:
+class StringToHashBucketFast(OperatorDefinition):
     """A number in [0, num_buckets) for each string, the same on every machine and in every run, and for ever.
 
     .. math:: output_i = FarmHashFingerprint64(input_i) \\bmod num\\_buckets
@@ -218,18 +223,19 @@ class StringToHashBucketFast:
     output = Output(dtype=dtypes.int64)
     num_buckets = Attr(int, check=at_least(1))
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return op.input.spec.with_dtype(dtypes.int64)
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> np.ndarray:
         return each(lambda s: fingerprint64(s) % op.num_buckets, input, dtype=np.int64)
 
 
+to_hash_bucket_fast: signatures.StringToHashBucketFast
 to_hash_bucket_fast = StringToHashBucketFast.as_function("to_hash_bucket_fast")
 
 
 @operator
-class StringToHashBucketStrong:
+class StringToHashBucketStrong(OperatorDefinition):
     """A number in [0, num_buckets) for each string that who does not know the key cannot steer: a keyed hash.
 
     .. math:: output_i = SipHash_{key}(input_i) \\bmod num\\_buckets
@@ -242,10 +248,10 @@ class StringToHashBucketStrong:
     num_buckets = Attr(int, check=at_least(1))
     key = Attr([int], check=length(2))
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return op.input.spec.with_dtype(dtypes.int64)
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> np.ndarray:
         return each(lambda s: siphash_2_4(s, *op.key) % op.num_buckets, input, dtype=np.int64)
 
 
@@ -276,4 +282,5 @@ def siphash_2_4(message: bytes, k0: int, k1: int) -> int:
     return a ^ b ^ c ^ d
 
 
+to_hash_bucket_strong: signatures.StringToHashBucketStrong
 to_hash_bucket_strong = StringToHashBucketStrong.as_function("to_hash_bucket_strong")

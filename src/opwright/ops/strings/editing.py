@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,11 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import SCALAR, broadcast
 from ...core.specs import TensorSpec
 from ..attributes import Attr, one_of
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
+
+if TYPE_CHECKING:
+    from .. import signatures
 
 UNIT = one_of("BYTE", "UTF8_CHAR")
 
@@ -45,7 +49,7 @@ def bytes_of(text: str) -> bytes:
 
 
 @operator
-class StringJoin:
+class StringJoin(OperatorDefinition):
     """Strings at the same place of several tensors joined, with a separator between them; scalars join everywhere.
 
     .. math:: output_i = inputs_{0,i} + separator + inputs_{1,i} + ...
@@ -57,7 +61,7 @@ class StringJoin:
     output = Output(dtype=dtypes.string)
     separator = Attr(str, default="")
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         shape = SCALAR
         for i, x in enumerate(op.inputs):
             other = x.spec.shape
@@ -70,16 +74,16 @@ class StringJoin:
                 shape = other if shape.rank == 0 else broadcast(shape, other)
         return TensorSpec(shape, dtypes.string)
 
-    def compute(op, inputs) -> Any:
+    def compute(op, inputs: Any) -> np.ndarray:
         separator = op.separator.encode()
         return each(lambda *parts: separator.join(parts), *inputs) if inputs else np.array(b"", object)
 
 
-join = StringJoin.as_function("join")
+join: signatures.StringJoin = StringJoin.as_function("join")
 
 
 @operator
-class StringLower:
+class StringLower(OperatorDefinition):
     """Each string in lower case: its ASCII letters, or with encoding "utf-8" all letters.
 
     .. math:: output_i = lower(input_i)
@@ -89,12 +93,12 @@ class StringLower:
     output = Output(like="input")
     encoding = Attr(str, default="", check=one_of("", "utf-8"))
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> np.ndarray:
         return each((lambda s: bytes_of(text_of(s).lower())) if op.encoding else bytes.lower, input)
 
 
 @operator
-class StringUpper:
+class StringUpper(OperatorDefinition):
     """Each string in upper case: its ASCII letters, or with encoding "utf-8" all letters.
 
     .. math:: output_i = upper(input_i)
@@ -104,12 +108,12 @@ class StringUpper:
     output = Output(like="input")
     encoding = Attr(str, default="", check=one_of("", "utf-8"))
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> np.ndarray:
         return each((lambda s: bytes_of(text_of(s).upper())) if op.encoding else bytes.upper, input)
 
 
 @operator
-class StringStrip:
+class StringStrip(OperatorDefinition):
     """Each string without the white space (ASCII) at its ends.
 
     .. math:: output_i = strip(input_i)
@@ -118,12 +122,12 @@ class StringStrip:
     input = Input(dtypes.string)
     output = Output(like="input")
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> np.ndarray:
         return each(bytes.strip, input)
 
 
 @operator
-class StringLength:
+class StringLength(OperatorDefinition):
     """The length of each string, in bytes or in code points of UTF-8.
 
     .. math:: output_i = |input_i|
@@ -133,10 +137,10 @@ class StringLength:
     output = Output(dtype=dtypes.int32)
     unit = Attr(str, default="BYTE", check=UNIT)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return op.input.spec.with_dtype(dtypes.int32)
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> np.ndarray:
         return each(len if op.unit == "BYTE" else _code_points, input, dtype=np.int32)
 
 
@@ -144,14 +148,14 @@ def _code_points(value: bytes) -> int:
     return sum(byte & 0xC0 != 0x80 for byte in value)
 
 
-lower = StringLower.as_function("lower")
-upper = StringUpper.as_function("upper")
-strip = StringStrip.as_function("strip")
-length = StringLength.as_function("length")
+lower: signatures.StringLower = StringLower.as_function("lower")
+upper: signatures.StringUpper = StringUpper.as_function("upper")
+strip: signatures.StringStrip = StringStrip.as_function("strip")
+length: signatures.StringLength = StringLength.as_function("length")
 
 
 @operator
-class Substr:
+class Substr(OperatorDefinition):
     """`len` bytes or code points of each string from `pos` on, fewer where it ends.
 
     .. math:: output_i = input_i[pos_i : pos_i + len_i]
@@ -167,13 +171,13 @@ class Substr:
     output = Output(like="input")
     unit = Attr(str, default="BYTE", check=UNIT)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         pos, size = op.pos.spec.shape, op.len.spec.shape
         if not pos.is_compatible_with(size):
             raise InvalidArgumentError(what="pos and len should have the same shape", found={"pos": pos, "len": size})
         return op.input.spec.with_shape(broadcast(broadcast(op.input.spec.shape, pos), size))
 
-    def compute(op, input, pos, len) -> Any:
+    def compute(op, input: Any, pos: Any, len: Any) -> np.ndarray:
         if pos.shape != len.shape:
             raise InvalidArgumentError(
                 what="pos and len should have the same shape", found={"pos": list(pos.shape), "len": list(len.shape)}
@@ -192,7 +196,7 @@ def _part_of_text(value: bytes, pos: int, size: int) -> bytes:
     return bytes_of(_part_of_bytes(text_of(value), pos, size))
 
 
-substr = Substr.as_function("substr")
+substr: signatures.Substr = Substr.as_function("substr")
 
 
 def _compiled(pattern: Any) -> re.Pattern[str]:
@@ -203,7 +207,7 @@ def _compiled(pattern: Any) -> re.Pattern[str]:
 
 
 @operator
-class RegexReplace:
+class RegexReplace(OperatorDefinition):
     """The first match, or every one, of a regular expression replaced.
 
     .. math:: output_i = input_i[pattern \\to rewrite]
@@ -219,7 +223,7 @@ class RegexReplace:
     output = Output(like="input")
     replace_global = Attr(bool, default=True, doc="whether every match is replaced, or the first")
 
-    def compute(op, input, pattern, rewrite) -> Any:
+    def compute(op, input: Any, pattern: Any, rewrite: Any) -> np.ndarray:
         compiled = _compiled(pattern)
         pieces = re.split(r"\\(.)", text_of(rewrite.item()), flags=re.DOTALL)  # text, escaped, text, escaped ... text
         for escaped in pieces[1::2]:
@@ -235,11 +239,11 @@ class RegexReplace:
         return each(lambda s: bytes_of(compiled.sub(written, text_of(s), 0 if op.replace_global else 1)), input)
 
 
-regex_replace = RegexReplace.as_function("regex_replace")
+regex_replace: signatures.RegexReplace = RegexReplace.as_function("regex_replace")
 
 
 @operator
-class RegexFullMatch:
+class RegexFullMatch(OperatorDefinition):
     """Whether each string as a whole matches a regular expression.
 
     .. math:: output_i = input_i \\in L(pattern)
@@ -252,12 +256,12 @@ class RegexFullMatch:
     pattern = Input(dtypes.string, rank=0)
     output = Output(dtype=dtypes.bool)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return op.input.spec.with_dtype(dtypes.bool)
 
-    def compute(op, input, pattern) -> Any:
+    def compute(op, input: Any, pattern: Any) -> np.ndarray:
         compiled = _compiled(pattern)
         return each(lambda s: compiled.fullmatch(text_of(s)) is not None, input, dtype=np.bool_)
 
 
-regex_full_match = RegexFullMatch.as_function("regex_full_match")
+regex_full_match: signatures.RegexFullMatch = RegexFullMatch.as_function("regex_full_match")

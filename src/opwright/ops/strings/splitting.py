@@ -20,13 +20,15 @@ from .. import dispatch, lod_rules
 from ..array import reshape, run_time_axes
 from ..attributes import Attr, at_least
 from ..attributes import each as each_item
-from ..definition import Input, Output, operator
+from ..definition import operator
 from ..inference import axes_in, is_static, static_axes
+from ..slots import Input, OperatorDefinition, Output
+from ..tensor import Tensor
 from .editing import each
 
 
 @operator
-class StringSplit:
+class StringSplit(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
     """The pieces of each string of a vector between separators; an empty separator means runs of white space (ASCII).
 
     .. math:: values = pieces(input_0) + pieces(input_1) + ...
@@ -43,10 +45,10 @@ class StringSplit:
     maxsplit = Attr(int, default=-1)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec, TensorSpec]:
         return TensorSpec([None, 2], dtypes.int64), TensorSpec([None], dtypes.string), TensorSpec([2], dtypes.int64)
 
-    def compute(op, input, sep) -> Any:
+    def compute(op, input: Any, sep: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         separator = sep.item() or None
         pieces = [s.split(separator, op.maxsplit) for s in input.tolist()]
         return _sparse(pieces)
@@ -60,7 +62,7 @@ def _sparse(pieces: list[list[bytes]]) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return np.array(places, np.int64).reshape(-1, 2), values, np.array([len(pieces), most], np.int64)
 
 
-def _one(input: Any, name: str) -> Any:
+def _one(input: Any, name: str) -> Tensor:
     """The input as a vector of its one string. Raises UnimplementedError for more."""
     input = dispatch.to_tensor(input)
     count = input.shape.num_elements()
@@ -85,7 +87,7 @@ def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = No
 
 
 @operator
-class BytesSplit:
+class BytesSplit(OperatorDefinition):
     """The bytes of a string, each a string.
 
     .. math:: output_i = input[i : i + 1]
@@ -95,23 +97,23 @@ class BytesSplit:
     output = Output(dtype=dtypes.string)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return TensorSpec([None], dtypes.string)
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> np.ndarray:
         whole = input.item()
         made = np.empty(len(whole), object)
         made[:] = [whole[i : i + 1] for i in range(len(whole))]
         return made
 
 
-def bytes_split(input: Any, name: str | None = None) -> Any:
+def bytes_split(input: Any, name: str | None = None) -> Tensor:
     """See BytesSplit. Raises UnimplementedError for more than one string."""
     return BytesSplit(reshape(_one(input, "strings.bytes_split"), []), name=name)
 
 
 @operator
-class ReduceJoin:
+class ReduceJoin(OperatorDefinition):
     """Strings joined along dimensions: along the first of `axis`, then what that gave along the next.
 
     .. math:: output_i = inputs_{i,0} + separator + inputs_{i,1} + ...
@@ -127,7 +129,7 @@ class ReduceJoin:
     views = {"output": "inputs"}
     lod = lod_rules.along("axis", "inputs")
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         spec = op.inputs.spec
         if spec.shape.rank is None:
             return spec.with_shape(UNKNOWN)
@@ -136,7 +138,7 @@ class ReduceJoin:
             return spec.with_shape([1 if i in axes else d for i, d in enumerate(spec.shape)])
         return spec.with_shape([d for i, d in enumerate(spec.shape) if i not in axes])
 
-    def compute(op, inputs) -> Any:
+    def compute(op, inputs: Any) -> Any:
         axes = axes_in(op.axis, inputs.ndim)
         if not axes:
             return inputs
@@ -160,7 +162,7 @@ def reduce_join(
     inputs = dispatch.to_tensor(inputs)
     if not is_static(axis):
 
-        def joined(x: Any, count: int) -> Any:
+        def joined(x: Any, count: int) -> Tensor:
             return ReduceJoin(x, tuple(range(count)), False, separator, name=name)
 
         return run_time_axes.without_several(joined, inputs, axis, keepdims)
@@ -189,7 +191,7 @@ def _widths(op: Any, n: int) -> list[tuple[int, int, int]]:
 
 
 @operator
-class StringNGrams:
+class StringNGrams(OperatorDefinition):
     """Strings along the last axis joined with their neighbours: all n-grams of one width, then of the next.
 
     .. math:: output_i = \\text{join}(padded_i, ..., padded_{i + width - 1})
@@ -209,7 +211,7 @@ class StringNGrams:
     preserve_short_sequences = Attr(bool, default=False)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         spec = op.data.spec
         if spec.shape.dims is None:
             return spec
@@ -218,7 +220,7 @@ class StringNGrams:
         *batch, n = spec.shape.dims
         return spec.with_shape([*batch, None if n is None else sum(count for _, count, _ in _widths(op, n))])
 
-    def compute(op, data) -> Any:
+    def compute(op, data: Any) -> np.ndarray:
         widths, separator = _widths(op, data.shape[-1]), op.separator.encode()
         left, right = op.left_pad.encode(), op.right_pad.encode()
         output = np.empty((*data.shape[:-1], sum(count for _, count, _ in widths)), object)
@@ -239,7 +241,7 @@ def ngrams(
     padding_width: int | None = None,
     preserve_short_sequences: bool = False,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """See StringNGrams. ngram_width: an int, or several. pad_values: the string that pads, or one for each end.
 
     padding_width: how many pads stand at each end; by default as many as give each string every place in an n-gram.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import codecs
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,8 +20,13 @@ from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from .. import array, dispatch
 from ..attributes import Attr, one_of
-from ..definition import Input, Output, operator
+from ..definition import operator
+from ..slots import Input, OperatorDefinition, Output
+from ..tensor import Tensor
 from .editing import each
+
+if TYPE_CHECKING:
+    from .. import signatures
 
 ERRORS = one_of("strict", "replace", "ignore")
 OUTPUT = one_of("UTF-8", "UTF-16-BE", "UTF-32-BE")
@@ -88,7 +93,7 @@ def _encoded(points: list[int], op: Any) -> bytes:
 
 
 @operator
-class UnicodeTranscode:
+class UnicodeTranscode(OperatorDefinition):
     """Each string in another encoding.
 
     .. math:: output_i = encode(decode(input_i))
@@ -106,16 +111,16 @@ class UnicodeTranscode:
     replacement_char = Attr(int, default=65533)
     replace_control_characters = Attr(bool, default=False)
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> np.ndarray:
         _codec(op.input_encoding)
         return each(lambda s: _encoded([p for p, _ in _points(s, op)], op), input)
 
 
-unicode_transcode = UnicodeTranscode.as_function("unicode_transcode")
+unicode_transcode: signatures.UnicodeTranscode = UnicodeTranscode.as_function("unicode_transcode")
 
 
 @operator
-class UnicodeEncode:
+class UnicodeEncode(OperatorDefinition):
     """Code points along the last axis as strings.
 
     .. math:: output_i = encode(input_{i, :})
@@ -131,24 +136,24 @@ class UnicodeEncode:
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         shape = op.input.spec.shape
         if shape.rank == 0:
             raise InvalidArgumentError(what="a scalar has no axis of code points", wanted="rank 1 or more")
         return TensorSpec(UNKNOWN if shape.rank is None else shape[:-1], dtypes.string)
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> np.ndarray:
         output = np.empty(input.shape[:-1], object)
         for place in np.ndindex(output.shape):
             output[place] = _encoded(input[place].tolist(), op)
         return output
 
 
-unicode_encode = UnicodeEncode.as_function("unicode_encode")
+unicode_encode: signatures.UnicodeEncode = UnicodeEncode.as_function("unicode_encode")
 
 
 @operator
-class UnicodeDecode:
+class UnicodeDecode(OperatorDefinition[tuple[Tensor, Tensor]]):
     """The code points of one string, and the byte at which each begins.
 
     .. math:: char\\_values = decode(input)
@@ -165,16 +170,16 @@ class UnicodeDecode:
     replace_control_characters = Attr(bool, default=False)
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> tuple[TensorSpec, TensorSpec]:
         return TensorSpec([None], dtypes.int32), TensorSpec([None], dtypes.int64)
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> tuple[np.ndarray, np.ndarray]:
         found = _points(input.item(), op)
         points, places = [p for p, _ in found], [at for _, at in found]
         return np.array(points, np.int32), np.array(places, np.int64)
 
 
-def _decode(function: str, input: Any, *attrs: Any, name: str | None) -> Any:
+def _decode(function: str, input: Any, *attrs: Any, name: str | None) -> tuple[Tensor, Tensor]:
     input = dispatch.to_tensor(input)
     if input.shape.rank != 0:
         raise UnimplementedError(
@@ -193,7 +198,7 @@ def unicode_decode(
     replacement_char: int = 65533,
     replace_control_characters: bool = False,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """The code points of a string, int32 [n]. See UnicodeDecode.
 
     raises UnimplementedError for more than one string
@@ -210,7 +215,7 @@ def unicode_decode_with_offsets(
     replacement_char: int = 65533,
     replace_control_characters: bool = False,
     name: str | None = None,
-) -> Any:
+) -> tuple[Tensor, Tensor]:
     """The code points of a string, and the byte at which each begins, int64. See `unicode_decode`."""
     return _decode(
         "unicode_decode_with_offsets",
@@ -225,14 +230,14 @@ def unicode_decode_with_offsets(
 
 def unicode_split(
     input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
-) -> Any:
+) -> Tensor:
     """The characters of a string, each a string, [n]. See `unicode_decode`."""
     return unicode_split_with_offsets(input, input_encoding, errors, replacement_char, name)[0]
 
 
 def unicode_split_with_offsets(
     input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
-) -> Any:
+) -> tuple[Tensor, Any]:
     """The characters of a string, and the byte at which each begins, int64. See `unicode_decode`."""
     points, places = _decode("unicode_split", input, input_encoding, errors, replacement_char, False, name=name)
     return unicode_encode(array.expand_dims(points, -1), input_encoding, errors, replacement_char), places
@@ -261,7 +266,7 @@ def _scripts() -> tuple[np.ndarray, np.ndarray]:
 
 
 @operator
-class UnicodeScript:
+class UnicodeScript(OperatorDefinition):
     """The script that each code point belongs to, by ICU's numbers: 25 Latin, 8 Cyrillic, 0 common to several.
 
     .. math:: output_i = script(input_i)
@@ -272,16 +277,16 @@ class UnicodeScript:
     input = Input(("int32",))
     output = Output(like="input")
 
-    def compute(op, input) -> Any:
+    def compute(op, input: Any) -> Any:
         starts, scripts = _scripts()
         return scripts[np.searchsorted(starts, input, "right") - 1]
 
 
-unicode_script = UnicodeScript.as_function("unicode_script")
+unicode_script: signatures.UnicodeScript = UnicodeScript.as_function("unicode_script")
 
 
 @operator
-class UnsortedSegmentJoin:
+class UnsortedSegmentJoin(OperatorDefinition):
     """Strings of one segment joined, for each segment.
 
     .. math:: output_i = \\text{join}(inputs_j : segment\\_ids_j = i)
@@ -297,7 +302,7 @@ class UnsortedSegmentJoin:
     separator = Attr(str, default="")
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         shape, ids, n = op.inputs.spec.shape, op.segment_ids.spec.shape, op.num_segments.constant
         if shape.rank is None or ids.rank is None:
             return TensorSpec(UNKNOWN, dtypes.string)
@@ -307,7 +312,7 @@ class UnsortedSegmentJoin:
             )
         return TensorSpec([None if n is None else int(n), *shape[ids.rank :]], dtypes.string)
 
-    def compute(op, inputs, segment_ids, num_segments) -> Any:
+    def compute(op, inputs: Any, segment_ids: Any, num_segments: Any) -> np.ndarray:
         n, rest = int(num_segments), inputs.shape[segment_ids.ndim :]
         ids = segment_ids.reshape(-1)
         if ids.size and (ids.min() < 0 or ids.max() >= n):
@@ -321,4 +326,4 @@ class UnsortedSegmentJoin:
         return output.reshape(n, *rest)
 
 
-unsorted_segment_join = UnsortedSegmentJoin.as_function("unsorted_segment_join")
+unsorted_segment_join: signatures.UnsortedSegmentJoin = UnsortedSegmentJoin.as_function("unsorted_segment_join")

@@ -76,7 +76,8 @@ def of_graph(graph: Graph, operands: Sequence[Any] = ()) -> Body:
             rerecord(trace, graph, at)
         outputs = [trace.capture(t) if isinstance(t, Variable) else t for t in (at[v] for v in graph.outputs)]
         graph.keep_origin(Body(trace, inputs, outputs))
-    return graph.origin
+    result: Body = graph.origin
+    return result
 
 
 def rerecord(trace: FuncTrace, graph: Graph, at: dict[Value, Any]) -> None:

@@ -284,7 +284,8 @@ class BranchRecord(OpRecord):
         bodies = self._bodies()
         for i, output in enumerate(bodies[k].outputs):
             if output is tensor:
-                return self.outputs[i]
+                result: Tensor = self.outputs[i]
+                return result
         node = self.outputs[0].value_in_graph.node
         trace = self.outputs[0].trace
         wider = []

@@ -72,7 +72,8 @@ def _looks_up(record: OpRecord, tables: set[int]) -> bool:
     if record.op.name == "EmbeddingRows":
         return True
     call: Any = record.bound
-    return record.op.name == "Gather" and call.axis == 0 and call.batch_dims == 0
+    result: bool = record.op.name == "Gather" and call.axis == 0 and call.batch_dims == 0
+    return result
 
 
 def parts(grad: Any, operand: Any) -> list[Any]:

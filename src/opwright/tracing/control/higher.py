@@ -9,7 +9,7 @@ element is one element.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...autograph.api import convert_if_enabled
 from ...core import dtypes, nest
@@ -24,6 +24,9 @@ from ...ops.lod_tensor import LoDTensor
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
 from .while_node import emit_while
+
+if TYPE_CHECKING:
+    from ..ordering import name_scope
 
 state = dispatch.state
 _TURN = TensorSpec((), dtypes.int32, "i")
@@ -132,7 +135,7 @@ def foldr(
         return _fold(fn, elems, initializer, True, "foldr", keep=False)[0]
 
 
-def _scope(name: str) -> Any:
+def _scope(name: str) -> name_scope:
     from ..ordering import name_scope
 
     return name_scope(name)

@@ -74,7 +74,7 @@ def _converted(leaf: Any) -> Any:
     return dispatch.to_tensor(leaf) if isinstance(leaf, (Variable, bool, int, float, complex)) else leaf
 
 
-def _as_sequence(result: Any, loop_vars: Sequence[Any]) -> Any:
+def _as_sequence(result: Any, loop_vars: Sequence[Any]) -> list[Any] | list[Any] | tuple[Any, ...]:
     """What a body gave, as a sequence: with one loop variable it may give the variable itself."""
     if len(loop_vars) == 1 and not (isinstance(result, (list, tuple)) and len(result) == 1):
         return [result]
@@ -169,7 +169,7 @@ def _invariants(loop_vars: Any, shape_invariants: Any) -> list[Any]:
     return flat
 
 
-def _shallow(value: Any, announced: Any) -> Any:
+def _shallow(value: Any, announced: Any) -> int | dict[Any, Any] | int | list[Any]:
     """`announced` cut off at the leaves of `value`, so that the two structures can be compared."""
     if not nest.is_nested(value):
         return 0

@@ -99,7 +99,9 @@ def choose(
     return results
 
 
-def _merged(name: str, names: tuple[str, ...], a: Any, b: Any, main_trace: Any, other_trace: Any) -> Any:
+def _merged(
+    name: str, names: tuple[str, ...], a: Any, b: Any, main_trace: Any, other_trace: Any
+) -> tuple[Any, list[Leaf]] | None:
     """None where both are undefined, or one object whose items are a variable of their own; or (form, leaves)."""
     if (isinstance(a, Unbound) and isinstance(b, Unbound)) or (a is b and f"{name}[...]" in names):
         return None

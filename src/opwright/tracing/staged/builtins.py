@@ -47,7 +47,7 @@ def indexed_length(value: Any) -> Any:
     return None if found is None else found.length
 
 
-def _range(*args: Any) -> Any:
+def _range(*args: Any) -> Range:
     start, limit, step = (0, args[0], 1) if len(args) == 1 else args if len(args) == 3 else (*args, 1)
     return Range(start, limit, step)
 

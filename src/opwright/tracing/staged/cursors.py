@@ -7,12 +7,15 @@ Not here: the loop (loops.py), datasets (data/), lists that grow (growing.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core import dtypes
 from ...ops import array, dispatch, math
 from ...ops.tensor import TensorLike
 from ..symbolic import SymbolicTensor
+
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
 
 class Cursor:
@@ -51,7 +54,7 @@ class Indexed(Cursor):
         """At 0."""
         return [dispatch.to_tensor(0, dtypes.int32)]
 
-    def more(self, position: Sequence[Any]) -> Any:
+    def more(self, position: Sequence[Any]) -> Tensor:
         """position < length"""
         return math.less(position[0], self.length)
 
@@ -131,7 +134,7 @@ class Range(Indexed):
             return array.identity(i) if known is not None and int(known) == 0 else self.first + i
         return self.first + i * self.step
 
-    def tensor(self) -> Any:
+    def tensor(self) -> Tensor:
         """The numbers as a tensor."""
         return array.range(self.first, self.limit, self.step)
 

@@ -11,7 +11,7 @@ and loops carry: a list for each tensor of an item, where items are nestings.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core import dtypes, nest
 from ...core.shapes import TensorShape
@@ -22,6 +22,9 @@ from ...ops import array, dispatch, lists
 from ...ops import list_rows as rows
 from ...ops.tensor import TensorLike
 from .merging import refuse
+
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
 state = dispatch.state
 
@@ -96,10 +99,10 @@ class GrowingListSpec(TypeSpec):
         return (self.items.form, self.count)
 
     @property
-    def _component_specs(self) -> Any:
+    def _component_specs(self) -> list[Any]:
         return [TensorSpec((), dtypes.variant)] * self.count
 
-    def _to_components(self, value: GrowingList) -> Any:
+    def _to_components(self, value: GrowingList) -> list[Any]:
         return list(value.flows)
 
     def _from_components(self, components: Any) -> GrowingList:
@@ -167,7 +170,7 @@ class GrowingList(CompositeTensor):
         self.begin()
         self.items.read = True
 
-    def length(self) -> Any:
+    def length(self) -> Tensor:
         """The number of items: an int32 scalar."""
         return lists.ListLength(self.flows[0]) if self.flows else dispatch.to_tensor(0, dtypes.int32)
 
@@ -222,7 +225,7 @@ class GrowingList(CompositeTensor):
 
     # ---- as a tensor ----------------------------------------------------------------------------------------------
 
-    def stack(self) -> Any:
+    def stack(self) -> Tensor:
         """All items as one tensor [length, ...]. Raises TypeError for items that are nestings."""
         self._known("stacking")
         specs = self.items.specs
@@ -235,7 +238,7 @@ class GrowingList(CompositeTensor):
         made = self.stack()
         return made if axis == 0 else _moved(made, axis)
 
-    def concatenated(self, axis: int = 0) -> Any:
+    def concatenated(self, axis: int = 0) -> Tensor:
         """What `tf.concat` makes of the list: items one after the other along a dimension they have."""
         self._known("concatenating")
         spec = self.items.specs[0]

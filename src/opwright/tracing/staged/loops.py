@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...autograph.handlers import StatementState, Thunk, Unbound, is_flag, is_returned_value
 from ...core import dtypes, nest
@@ -29,6 +29,9 @@ from .branches import truth
 from .cursors import Cursor
 from .growing import GrowingList, begin_growing, common_shape
 from .merging import described, is_value, leaves_of, refuse, same_structure
+
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
 state = dispatch.state
 Test = Callable[[Sequence[Any]], Any]
@@ -175,7 +178,8 @@ class _Loop:
 
     def _announced(self, symbol: str, announced: Any, value: Any, k: int, tensor: Any) -> TensorShape:
         if announced is None:
-            return tensor.shape
+            result: TensorShape = tensor.shape
+            return result
         if nest.is_nested(value) and not isinstance(announced, TensorShape) and nest.is_nested(announced):
             announced = nest.flatten(announced)[k]
         shape = as_shape(getattr(announced, "shape", announced))
@@ -187,7 +191,7 @@ class _Loop:
             )
         return shape
 
-    def _empty(self, carried: _Carried) -> Any:
+    def _empty(self, carried: _Carried) -> Tensor:
         (value,) = (v for v, s in zip(self.before, self.names) if s == carried.name)
         specs = value.items.specs if value.items.form is not None else [TensorSpec((), dtypes.float32)]
         return ListReserve(0, element_dtype=specs[0].dtype)

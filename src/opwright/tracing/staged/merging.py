@@ -42,7 +42,7 @@ def described(name: str) -> str:
     return repr(name)
 
 
-def fill(name: str, names: tuple[str, ...], value: Any, branch: str) -> Any:
+def fill(name: str, names: tuple[str, ...], value: Any, branch: str) -> bool:
     """For a variable that only the other branch defines: whether a placeholder may stand for it there.
 
     The returned value may be missing where a flag says so. Else raises ValueError, as TensorFlow does.

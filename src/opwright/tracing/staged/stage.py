@@ -5,8 +5,9 @@ Lives here: the stage and its registration.  Not here: the statements (branches.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...autograph import operators
 from ...autograph.handlers import (
@@ -30,7 +31,14 @@ from .cursors import Cursor, Indexed
 from .growing import GrowingList, begin_growing
 from .merging import refuse
 
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
+
 state = dispatch.state
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 class GraphStage(ControlFlowHandler):
@@ -91,7 +99,7 @@ class GraphStage(ControlFlowHandler):
         test = _test(left)
         return branches.logical(test, right, simple, False) if isinstance(test, TensorLike) else left or right()
 
-    def logical_not(self, value: Any) -> Any:
+    def logical_not(self, value: Any) -> bool | Tensor:
         """`not`."""
         test = _test(value)
         if not isinstance(test, TensorLike):
@@ -106,7 +114,7 @@ class GraphStage(ControlFlowHandler):
             found: Any = False
             for other in container:
                 same = other == item
-                found = same if found is False else operators.or_(found, lambda same=same: same, simple=True)
+                found = same if found is False else operators.or_(found, functools.partial(_itself, same), simple=True)
             return found
         if isinstance(container, (TensorLike, GrowingList, Indexed)):
             return math.reduce_any(math.equal(dispatch.to_tensor(container), item))
