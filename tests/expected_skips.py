@@ -27,6 +27,7 @@ EXPECTED = (
     Expected(40, "tests/compiler/*", "this processor has no tiles"),
     Expected(40, "tests/compiler/*", "needs ziglang and"),
     Expected(20, "tests/autograph/test_newer_python.py", r"syntax of Python 3\.1[2-9]"),
+    Expected(1, "tests/tracing/test_trace_types.py", "No module named 'attr'"),
     Expected(1, "tests/eager/test_protocols.py", "before 3.12"),
 )
 
