@@ -99,7 +99,7 @@ def _legalized(
         low.begin(node)
         reasons = []
         for rule in RULES.get(node.op.name, ()) if _has_rules(node, allowed) else ():
-            declined = low.apply(rule, node, old)
+            declined = low.apply(rule, node, old, errors_decline=True)
             if declined is None:
                 break
             reasons.append(f"{rule.name}: {declined.reason}")
@@ -147,26 +147,26 @@ def optimize(graph: Graph) -> Graph:
     return rewrite_greedily(graph, lambda node: PATTERNS.get(node.op.name, ()))
 
 
-def rewrite_greedily(graph: Graph, rules: RulesOf) -> Graph:
+def rewrite_greedily(graph: Graph, rules: RulesOf, errors_decline: bool = False) -> Graph:
     """Apply rules to a graph of the lite dialect, and to its subgraphs, until none matches.
 
-    rules: returns the rules to try on a node, in order.
+    rules: returns the rules to try on a node, in order. errors_decline: as of `LiteRewriter.apply`.
     """
-    return GraphTransform(lambda held, inside: _to_fixpoint(held, rules, inside))(graph)
+    return GraphTransform(lambda held, inside: _to_fixpoint(held, rules, inside, errors_decline))(graph)
 
 
-def _to_fixpoint(graph: Graph, rules: RulesOf, inside: Callable[[Graph], Graph]) -> Graph:
+def _to_fixpoint(graph: Graph, rules: RulesOf, inside: Callable[[Graph], Graph], errors_decline: bool) -> Graph:
     graph, _dropped = dead_code(graph)
     for _ in range(MAX_WALKS):
         before = graph
-        graph = _rewritten_once(graph, rules, inside)
+        graph = _rewritten_once(graph, rules, inside, errors_decline)
         if graph is before:
             break
         graph, _dropped = dead_code(graph)
     return graph
 
 
-def _rewritten_once(graph: Graph, rules: RulesOf, inside: Callable[[Graph], Graph]) -> Graph:
+def _rewritten_once(graph: Graph, rules: RulesOf, inside: Callable[[Graph], Graph], errors_decline: bool) -> Graph:
     low = LiteRewriter(graph, inside)
     changed = False
     for old in graph.nodes:
@@ -178,7 +178,7 @@ def _rewritten_once(graph: Graph, rules: RulesOf, inside: Callable[[Graph], Grap
         if has_subgraphs(node) and (inner := map_subgraphs(node, inside)) is not node:
             node, changed = inner, True
         for rule in rules(node) if isinstance(node.op, LiteOperator) else ():
-            if low.apply(rule, node, old) is None:
+            if low.apply(rule, node, old, errors_decline) is None:
                 changed = True
                 break
         else:

@@ -228,14 +228,17 @@ class LiteRewriter(GraphRewriter):
                 self.refine(new, refined(old.spec, new.spec))
         super().replace(node, values)
 
-    def apply(self, rule: RewriteRule, node: Node, old: Node) -> NoMatch | None:
-        """Replace a node by what a rule emits for it; return the reason if the rule or an operator declines it.
+    def apply(self, rule: RewriteRule, node: Node, old: Node, errors_decline: bool = False) -> NoMatch | None:
+        """Replace a node by what a rule emits for it; return the reason if the rule declines it.
 
-        old: the node of the source that `node`, with its operands replaced, stands for.
+        old: the node of the source that `node`, with its operands replaced, stands for. errors_decline: whether a lite
+        operator that rejects its operands declines the rule; otherwise its error is a defect of the rule.
         """
         try:
             result = rule.rewrite(node, self)
-        except (InvalidArgumentError, UnimplementedError) as error:  # the lite operator does not take these operands
+        except (InvalidArgumentError, UnimplementedError) as error:
+            if not errors_decline:
+                raise
             result = NoMatch(" ".join(error.message.split()))
         if isinstance(result, NoMatch):
             self.rollback()

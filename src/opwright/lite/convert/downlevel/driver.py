@@ -42,7 +42,7 @@ def downlevel(graph: Graph, runtime: str) -> Graph:
         candidates = DOWNLEVEL_RULES.get(node.op.name)
         return candidates if candidates and too_new(node, runtime) else ()
 
-    return rewrite_greedily(graph, rules)
+    return rewrite_greedily(graph, rules, errors_decline=True)
 
 
 def version_of(node: Node, specs: Mapping[Value, TensorSpec] = MappingProxyType({}), **attrs: Any) -> int:
