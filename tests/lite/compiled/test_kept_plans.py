@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_kit import answer, engine, plain, plan_of
-from lite_kit import Build, any_batch
+from lite_kit import Build, any_batch, run
 
 import opwright as ow
 from opwright import lite
@@ -171,3 +171,13 @@ def test_a_plan_is_kept_where_the_cache_lacks_what_runs_every_plan(
     second = opened(between(), custom_ops={"Ours": Ours().registration()})
     assert is_kept(second)
     np.testing.assert_array_equal(answer(second, X), found)
+
+
+def test_a_result_of_another_type_than_the_file_states() -> None:
+    content = Build().tensor("x", (2, 6), "INT8").tensor("y", (2, 6)).op("NEG", "x", "y").done()
+    x = np.arange(-6, 6, dtype=np.int8).reshape(2, 6)
+    for kept in (False, True):
+        interpreter = opened(content)
+        assert is_kept(interpreter) is kept
+        (y,) = run(interpreter, [x])
+        np.testing.assert_array_equal(y, -x, strict=True)

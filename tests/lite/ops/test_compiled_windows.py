@@ -5,9 +5,18 @@ A gap of one step of quantised numbers is allowed beyond what the row allows; fl
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 from compiled_kit import agrees, compiled_gaps
 from drawn_table import ROWS
+from lite_kit import Build, run
+
+from opwright import lite
+from opwright.core import flags
+
+RNG = np.random.default_rng(5)
 
 NAMES = frozenset(
     (
@@ -66,3 +75,23 @@ def test_it_is_compiled(label, kind):
                 return
             reasons.append(why)
     pytest.fail(f"{len(reasons)} models, none compiled: {sorted(set(reasons))}")
+
+
+def test_the_dilation_of_a_window_of_one_column_may_be_any_number() -> None:
+    x, w = (RNG.normal(size=shape).astype(np.float32) for shape in ((1, 4, 6, 8), (1, 3, 1, 8)))
+    build = Build().tensor("x", x.shape).tensor("w", data=w).tensor("b", data=np.zeros(8, np.float32))
+    options: dict[str, Any] = {
+        "padding": "SAME",
+        "stride_w": 1,
+        "stride_h": 1,
+        "depth_multiplier": 1,
+        "dilation_h_factor": 1,
+    }
+    options |= dict.fromkeys(("stride_w", "stride_h", "depth_multiplier"), 1)
+    content = build.tensor("y", x.shape).op("DEPTHWISE_CONV_2D", "x w b", "y", 2, **options)
+    with flags.override(compiled=True, background=False):
+        interpreter = lite.Interpreter(model_content=content.done())
+        interpreter.allocate_tensors()
+        (y,) = run(interpreter, [x])
+    rows = np.pad(x.astype(np.float64), ((0, 0), (1, 1), (0, 0), (0, 0)))
+    np.testing.assert_allclose(y, sum(rows[:, i : i + 4] * w[0, i, 0] for i in range(3)), rtol=1e-5, atol=1e-6)

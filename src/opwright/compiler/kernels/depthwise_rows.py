@@ -181,7 +181,7 @@ class RowSums:
         """Compute a row. start: what sums start with. dilated: columns with equal remainders by `across` are one row of
         an image without dilation."""
         if dilated:
-            for phase in range(bands.across):
+            for phase in range(kl.minimum(bands.across, self.planes.out_width)):  # a file's dilation may be any int32
                 count = (self.planes.out_width - phase + (bands.across - 1)) // bands.across
                 self.along(start, Columns(at + phase, c, count, phase - self.planes.left, bands.across))
         else:

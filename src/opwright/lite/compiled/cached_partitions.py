@@ -5,7 +5,7 @@ Not here: the cache's files (compiler/plan_cache.py, compiler/plan_serialization
 
 A subgraph has a plan for each of its partitions; nodes that nobody compiles stay in its execution plan. A folded node
 stays only for their sake: plans hold what it computed. Notes have the shapes that folded nodes read, as a later
-process does not prepare the nodes that work them out.
+process does not prepare the nodes that work them out; and the types of results, which an operator may set.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from ...compiler import plan_cache
 from ...compiler.loops.plans import Plan
 from ...compiler.plan_cache import CachedPlans
+from ...core.dtypes import as_dtype
 from ...core.errors import OpError
 from ..delegate import Delegate, DelegateParams
 from ..runtime.node import Node
@@ -145,6 +146,7 @@ def _note_of(subgraph: Subgraph, params: Sequence[DelegateParams], uses: Sequenc
                 "nodes": sorted({*p.nodes_to_replace, *(node.number for node in known)}),
                 "inputs": [i for i in p.input_tensors if subgraph.tensors[i].kind != FOLDED],
                 "outputs": list(p.output_tensors),
+                "types": {i: subgraph.tensors[i].dtype.name for i in p.output_tensors},
                 "variables": [list(use) for use in used],
                 "shapes": {i: list(subgraph.tensors[i].shape) for i in outside},
             }
@@ -189,6 +191,10 @@ def _replace(context: DelegateContext, delegate: Delegate, cached: CachedPlans, 
             t.set_shape(tuple(shape))
     params, kernels = [], []
     for part, plan in zip(note["parts"], cached.plans, strict=True):
+        for i, name in part["types"].items():
+            t = tensors[int(i)]
+            if t.dtype.name != name:  # its operator gives it another type than the file
+                t.set_dtype(as_dtype(name))
         shapes = {int(i): tuple(shape) for i, shape in part["shapes"].items()}
         uses = [Use.of_note(row) for row in part["variables"]]
         params.append(DelegateParams(delegate, tuple(part["nodes"]), tuple(part["inputs"]), tuple(part["outputs"])))
