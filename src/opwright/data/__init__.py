@@ -10,19 +10,7 @@ Lives here: the public names.  Not here: loops over datasets in converted functi
     iterator.py optional.py staged.py    iterators, optionals, loops over them in functions
 """
 
-from . import (  # noqa: F401  importing them enters their classes
-    batching,
-    cache,
-    elementwise,
-    experimental,
-    mixing,
-    ordering,
-    padding,
-    parallel,
-    sources,
-    staged,
-    windows,
-)
+from . import batching, cache, elementwise, experimental, mixing, ordering, padding, parallel, sources, staged, windows  # noqa: F401  importing them enters their classes
 from .base import INFINITE as INFINITE_CARDINALITY
 from .base import UNKNOWN as UNKNOWN_CARDINALITY
 from .base import DatasetSpec

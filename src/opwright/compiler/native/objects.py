@@ -30,9 +30,7 @@ NUMPY = {"PyArray_Scalar": 60, "PyArray_NewLikeArray": 277}
 @once
 def numpy_function(name: str) -> int:
     """The address of a function of NumPy's C API. Raises KeyError for one that is not listed above."""
-    from numpy._core._multiarray_umath import (  # type: ignore[import-not-found]  # as NumPy's import_array does
-        _ARRAY_API,
-    )
+    from numpy._core._multiarray_umath import _ARRAY_API  # type: ignore[import-not-found]  # as NumPy's import_array does
 
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
