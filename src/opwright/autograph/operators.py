@@ -179,7 +179,7 @@ def not_(value: Any) -> Any:
     return not value
 
 
-def in_(item: Any, container: Any) -> Any:
+def in_(item: Any, container: Any) -> bool:
     """`item in container`."""
     handler = handler_of(container) or handler_of(item)
     return item in container if handler is None else handler.contains(container, item)

@@ -143,7 +143,7 @@ class TypeSpec(TraceType):
         except _Apart:
             return None
 
-    def most_specific_compatible_type(self, other: Any) -> Any:
+    def most_specific_compatible_type(self, other: Any) -> TypeSpec:
         """The nearest type above both. Raises ValueError where there is none."""
         found = self.most_specific_common_supertype([other]) if isinstance(other, TypeSpec) else None
         if found is None:

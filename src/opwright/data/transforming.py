@@ -266,14 +266,14 @@ class Grouping(DatasetBase):
                 return dispatch.to_tensor(0, dtypes.int64)
             return math.reduce_sum(array_ops.cast(math.greater_equal(length, bounds), dtypes.int64))
 
-        def size_of(number: Any) -> Any:
+        def size_of(number: Any) -> Tensor:
             return array_ops.gather(dispatch.to_tensor(sizes, dtypes.int64), number)
 
         def shapes_for(number: Any) -> Any:
             """Padded shapes where unknown sizes become the bucket's."""
             end = array_ops.gather(dispatch.to_tensor([*boundaries, -1], dtypes.int64), number) - 1
 
-            def one(leaf: Any, shape: Any) -> Any:
+            def one(leaf: Any, shape: Any) -> Tensor | list[Any]:
                 dims = TensorShape(shape).as_list()
                 return (
                     array_ops.stack([end if d is None else dispatch.to_tensor(d, dtypes.int64) for d in dims])

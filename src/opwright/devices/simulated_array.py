@@ -165,12 +165,12 @@ class SimulatedArray(NDArrayOperatorsMixin):
         return (self[i] for i in range(len(self)))
 
     @property
-    def T(self) -> Any:
+    def T(self) -> np.ndarray:
         """The array with its axes reversed; shares memory."""
         return np.transpose(self)
 
     @property
-    def flat(self) -> Any:
+    def flat(self) -> np.ndarray:
         """The elements as a vector; shares memory if they are contiguous."""
         return np.ravel(self)
 

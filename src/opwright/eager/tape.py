@@ -300,7 +300,7 @@ class GradientTape:
         unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
-    ) -> Any:
+    ) -> Tensor:
         """The jacobian of each batch entry by itself: target [b, ...t], source [b, ...s] -> [b, ...t, ...s].
 
         Right where entry i of the target depends on entry i of the source only. A target that does not depend on the

@@ -336,7 +336,7 @@ class Variable(TensorLike):
 
     # ---- showing ------------------------------------------------------------------------------------------------
 
-    def sparse_read(self, indices: Any, name: str | None = None) -> Any:
+    def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
         """The rows that `indices` name; see `gather`."""
         return array_ops.gather(self, indices, name=name)
 

@@ -47,7 +47,7 @@ def relu6(x: Any) -> Tensor:
     return ops_nn.relu6(x)
 
 
-def leaky_relu(x: Any, negative_slope: float = 0.2) -> Any:
+def leaky_relu(x: Any, negative_slope: float = 0.2) -> Tensor:
     """x where it is positive, else negative_slope x."""
     return ops_nn.leaky_relu(x, negative_slope)
 

@@ -50,7 +50,7 @@ class Initializer(Configured):
 class Zeros(Initializer):
     """Zeros everywhere."""
 
-    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+    def __call__(self, shape: Any, dtype: Any = None) -> Tensor:
         """A tensor of zeros."""
         return array.zeros(_shape(shape), _dtype(dtype))
 
@@ -58,7 +58,7 @@ class Zeros(Initializer):
 class Ones(Initializer):
     """Ones everywhere."""
 
-    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+    def __call__(self, shape: Any, dtype: Any = None) -> Tensor:
         """A tensor of ones."""
         return array.ones(_shape(shape), _dtype(dtype))
 

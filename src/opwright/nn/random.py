@@ -17,6 +17,7 @@ from .seeds import SeedGenerator
 
 if TYPE_CHECKING:
     from ..core.dtypes import DType
+    from ..ops.tensor import Tensor
 
 __all__ = [
     "SeedGenerator",
@@ -100,7 +101,7 @@ def gamma(shape: Any, alpha: Any, dtype: Any = None, seed: Any = None) -> Any:
     )
 
 
-def shuffle(x: Any, axis: int = 0, seed: Any = None) -> Any:
+def shuffle(x: Any, axis: int = 0, seed: Any = None) -> Tensor:
     """The slices along an axis in a random order."""
     x = dispatch.to_tensor(x)
     order = list(range(x.shape.rank))

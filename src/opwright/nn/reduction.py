@@ -5,7 +5,7 @@ Lives here: shapes brought together, weights applied, the reductions.  Not here:
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,10 +14,13 @@ from ..ops import array, dispatch, math
 from ..ops.tensor import TensorLike
 from . import backend
 
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
+
 REDUCTIONS = ("sum", "sum_over_batch_size", "mean", "mean_with_sample_weight", "none")
 
 
-def as_floating(value: Any, dtype: DType) -> Any:
+def as_floating(value: Any, dtype: DType) -> TensorLike | Tensor:
     """`value` as a tensor of a floating dtype; tensors of others are cast, lists and arrays made so."""
     if isinstance(value, TensorLike):
         return value if value.dtype is dtype else array.cast(value, dtype)

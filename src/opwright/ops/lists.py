@@ -31,7 +31,7 @@ LIST = TensorSpec(SCALAR, variant)
 SIZE = dtypes.int32
 
 
-def sizes_of(tensor: Any, leading: int = 0) -> Any:
+def sizes_of(tensor: Any, leading: int = 0) -> Tensor | None:
     """The `shape` to give for elements like `tensor` (less its leading dimensions): None where the spec says all."""
     if tensor.shape.rank is not None and tensor.shape[leading:].is_fully_defined():
         return None

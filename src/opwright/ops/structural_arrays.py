@@ -63,7 +63,7 @@ def depth_to_space(x: Any, size: int) -> Any:
     return blocks.reshape(n, h * size, w * size, depth)
 
 
-def space_to_batch(x: Any, block: Sequence[int], paddings: Pairs, value: Any = 0) -> Any:
+def space_to_batch(x: Any, block: Sequence[int], paddings: Pairs, value: Any = 0) -> np.ndarray:
     """Return x [n, *space, *rest], padded with a value, with each place of the blocks of space as a batch entry."""
     m, (n, *_), rest = len(block), x.shape, x.shape[len(block) + 1 :]
     whole = padded(x, [(0, 0), *paddings, *[(0, 0)] * len(rest)], value)

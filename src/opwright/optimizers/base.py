@@ -14,7 +14,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, TypedDict, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, overload
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from ..tracing.trace import init_scope
 from . import gradients, schedules
 from .gradients import scalar, working_dtype
 from .schedules import LearningRateSchedule
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
 
 _used_names: Counter[str] = Counter()
 
@@ -426,7 +429,7 @@ class Optimizer:
 
         cond(last, update, lambda: None)
 
-    def _mean(self, total: Variable, gradient: Any, count: int) -> Any:
+    def _mean(self, total: Variable, gradient: Any, count: int) -> Tensor | IndexedSlices:
         """Return the mean of the accumulated gradients; in lazy mode, for sparse gradients, its nonzero rows."""
         mean = total.value() / count
         if not (self.lazy_mode and isinstance(gradient, IndexedSlices)):

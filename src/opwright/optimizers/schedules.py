@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import math as python_math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..ops import array, dispatch, math
 from .gradients import scalar
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
 
 
 class LearningRateSchedule:
@@ -131,7 +134,7 @@ class PiecewiseConstantDecay(LearningRateSchedule):
             )
         self.boundaries, self.values, self.name = boundaries, values, name
 
-    def __call__(self, step: Any) -> Any:
+    def __call__(self, step: Any) -> Tensor:
         values = dispatch.to_tensor(list(self.values))
         if not self.boundaries:
             return values[0]

@@ -248,7 +248,7 @@ class CheckpointManager:
         return None
 
 
-def _checkpoint_number(value: Any) -> Any:
+def _checkpoint_number(value: Any) -> str | int:
     """Return the number in a checkpoint's name."""
     if isinstance(value, str):
         if not re.fullmatch(r"[\w.-]+", value):

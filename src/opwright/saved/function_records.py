@@ -187,7 +187,7 @@ class RecordReader:
         self.reader, self.variable, self.tensor, self.graphs = reader, variable, tensor, graphs
         self.decoder = json_values.Decoder(reader, variable)
 
-    def capture(self, entry: Any) -> Any:
+    def capture(self, entry: Any) -> Variable | EagerTensor:
         """Return the captured value of a record's entry."""
         if type(entry) is dict and len(entry) == 1:
             if "variable" in entry:

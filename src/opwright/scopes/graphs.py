@@ -163,7 +163,7 @@ def run_control_flow(instance: OpInstance, scope: Scope, place: Any) -> None:
             (scope.find_var(name) or scope.var(name)).share(result)
 
 
-def _variables(instance: OpInstance, declared: Any, scope: Scope) -> Any:
+def _variables(instance: OpInstance, declared: Any, scope: Scope) -> tuple[Any, ...] | ScopeVariable:
     variables = []
     for name in instance.inputs.get(declared.name, ()):
         variable = scope.find_var(name)

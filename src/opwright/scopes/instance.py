@@ -19,7 +19,7 @@ from .execution import explain, run
 from .variable import EMPTY, TEMP, unique
 
 if TYPE_CHECKING:
-    pass
+    from ..ops.selection import Explanation
 
 Slots = Mapping[str, tuple[str, ...]]
 
@@ -97,14 +97,14 @@ class OpInstance:
         instance._fill(op, inputs, outputs, node.attrs, node.at)
         return instance
 
-    def run(self, scope: Any = None, place: Any = None) -> Any:
+    def run(self, scope: Any = None, place: Any = None) -> Explanation:
         """Run it on the variables of a scope; see `execution.run` for the result.
 
         scope: by default the global one. place: a place or its name, by default the CPU.
         """
         return run(self, scope, place)
 
-    def explain(self, scope: Any = None, place: Any = None) -> Any:
+    def explain(self, scope: Any = None, place: Any = None) -> Explanation:
         """Return the kernel that would be selected, and why; see `ow.ops.explain`."""
         return explain(self, scope, place)
 

@@ -23,12 +23,12 @@ from ..ops.operands import on_devices
 from ..ops.tensor import Tensor
 
 if TYPE_CHECKING:
-    pass
+    from ..devices.context import DeviceContext
 
 CPU = CPUPlace()
 
 
-def context_of(place: Place) -> Any:
+def context_of(place: Place) -> DeviceContext:
     """Return the device context of a place. Raises as `DeviceContextPool.get`."""
     return DeviceContextPool.instance().get(place)
 
@@ -69,7 +69,7 @@ class DeviceTensor(Tensor):
         """The value on the host; waits for the device."""
         return moved(self._array, self.place, CPU)
 
-    def numpy(self) -> Any:
+    def numpy(self) -> np.ndarray:
         """Return a copy on the host; waits for the device."""
         value = np.array(self.constant)
         return value[()] if value.ndim == 0 else value
@@ -88,7 +88,7 @@ class DeviceTensor(Tensor):
         return f"<DeviceTensor: shape={self.shape}, dtype={self._dtype.name}, place={self.place!r}>"
 
 
-def tensor_of(array: Any, dtype: DType, place: Place) -> Any:
+def tensor_of(array: Any, dtype: DType, place: Place) -> EagerTensor | DeviceTensor:
     """Return an array at a place as a tensor."""
     return EagerTensor(array, dtype) if place.kind == "cpu" else DeviceTensor(array, dtype, place)
 

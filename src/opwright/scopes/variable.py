@@ -33,6 +33,7 @@ from .scope_tensor import ScopeTensor
 
 if TYPE_CHECKING:
     from ..core.dtypes import DType
+    from ..core.shapes import TensorShape
 
 EMPTY = "@EMPTY@"
 TEMP = "@TEMP@"
@@ -202,7 +203,7 @@ class ScopeVariable:
         return self.spec.dtype
 
     @property
-    def shape(self) -> Any:
+    def shape(self) -> TensorShape:
         """Shape; for rows, the table's. Raises like `value`."""
         return self.spec.shape
 

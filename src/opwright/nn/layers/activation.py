@@ -5,7 +5,7 @@ Lives here: Activation, ReLU, LeakyReLU, PReLU, ELU, Softmax.  Not here: the fun
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 
@@ -15,6 +15,9 @@ from .. import activations
 from ..input_spec import InputSpec
 from ..layer import Layer
 from .base import Described
+
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
 
 class _Elementwise(Described):
@@ -99,7 +102,7 @@ class ELU(_Elementwise):
         self._take(alpha=alpha)
         self.built = True
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Any) -> Tensor:
         """The activation."""
         return activations.elu(inputs, self.alpha)
 
@@ -148,7 +151,7 @@ class Softmax(_Elementwise):
         self._take(axis=axis)
         self.built = True
 
-    def call(self, inputs: Any, mask: Any = None) -> Any:
+    def call(self, inputs: Any, mask: Any = None) -> Tensor:
         """The activation. mask: bool, or above 0.5 for true; it broadcasts with the inputs."""
         if mask is None:
             return activations.softmax(inputs, self.axis)

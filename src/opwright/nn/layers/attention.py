@@ -27,13 +27,13 @@ def _places(x: Any, axis: int = 1) -> Tensor:
     return array.range(array.shape(x)[axis] if size is None else size)
 
 
-def causal(query: Any, value: Any, axis: int = 1) -> Any:
+def causal(query: Any, value: Any, axis: int = 1) -> Tensor:
     """[1, T, S]: place t sees places up to t."""
     rows, columns = _places(query, axis), _places(value, axis)
     return array.expand_dims(array.expand_dims(rows, 1) >= array.expand_dims(columns, 0), 0)
 
 
-def window(query: Any, value: Any, width: int) -> Any:
+def window(query: Any, value: Any, width: int) -> Tensor:
     """[1, T, S]: place t sees places nearer than `width`."""
     rows, columns = _places(query), _places(value)
     return array.expand_dims(math.abs(array.expand_dims(rows, 1) - array.expand_dims(columns, 0)) < width, 0)
@@ -48,7 +48,7 @@ def joined(
     attention_mask: Any,
     use_causal_mask: bool,
     sliding_window: int | None,
-) -> Any:
+) -> Tensor | None:
     """All that is to hold at once, [B or 1, T or 1, S]; None where all see all."""
     parts = []
     if query_mask is not None:

@@ -18,6 +18,7 @@ from .regularization import dropped
 
 if TYPE_CHECKING:
     from ...eager.variable import Variable
+    from ...ops.tensor import Tensor
 
 
 class GatedCell(Described):
@@ -144,7 +145,7 @@ class GatedCell(Described):
         raise NotImplementedError(f"{type(self).__name__} has no advance(projected, states, drop)")
 
 
-def _matmul(x: Any, kernel: Any) -> Any:
+def _matmul(x: Any, kernel: Any) -> Tensor:
     rank = x.shape.rank
     return linalg.matmul(x, kernel) if rank == 2 else linalg.tensordot(x, kernel, [[rank - 1], [0]])
 
@@ -347,12 +348,12 @@ class LSTMCell(GatedCell):
         )
         self.state_size = [units, units]
 
-    def _make_bias(self, width: int) -> Any:
+    def _make_bias(self, width: int) -> Variable:
         if not self.unit_forget_bias:
             return super()._make_bias(width)
         n, rest = self.units, self.bias_initializer
 
-        def forgetting(shape: Any, dtype: Any = None) -> Any:
+        def forgetting(shape: Any, dtype: Any = None) -> Tensor:
             return array.concat([rest((n,), dtype=dtype), array.ones((n,), dtype), rest((2 * n,), dtype=dtype)], 0)
 
         return self.add_weight(

@@ -293,7 +293,7 @@ class Embedding(LowRank, Described):
         """The table, with what was trained beside it where `lora_rank` is given."""
         return self._whole_kernel()
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Any) -> Tensor:
         """The rows."""
         inputs = dispatch.to_tensor(inputs)
         if inputs.dtype.name not in ("int32", "int64"):

@@ -200,7 +200,7 @@ class Concatenate(_Merge):
         super().__init__(**kwargs)
         self._take(axis=axis)
 
-    def _merged(self, inputs: list[Any]) -> Any:
+    def _merged(self, inputs: list[Any]) -> Tensor:
         return array.concat(inputs, self.axis)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
@@ -262,7 +262,7 @@ class Dot(_Merge):
         axes = (self.axes,) * 2 if isinstance(self.axes, int) else self.axes
         return axes[0] % ranks[0], axes[1] % ranks[1]
 
-    def _merged(self, inputs: list[Any]) -> Any:
+    def _merged(self, inputs: list[Any]) -> Tensor:
         if len(inputs) != 2:
             raise ValueError(f"A `Dot` layer should be called on exactly 2 inputs. Received: inputs={inputs}")
         x, y = inputs

@@ -205,7 +205,7 @@ class GroupNormalization(_SameShape):
         self.gamma = self._weight("gamma", (size,)) if self.scale else None
         self.beta = self._weight("beta", (size,)) if self.center else None
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Any) -> Tensor:
         """The normalised inputs."""
         x = _wide(inputs)
         rank, axis = x.shape.rank, self.axis % x.shape.rank

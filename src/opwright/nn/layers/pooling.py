@@ -238,7 +238,7 @@ class GlobalAveragePooling1D(_GlobalAverage):
         super().__init__(data_format, keepdims, **kwargs)
         self.supports_masking = True
 
-    def call(self, inputs: Any, mask: Any = None) -> Any:
+    def call(self, inputs: Any, mask: Any = None) -> Tensor:
         """The means, over the steps that are not masked. mask: [batch, steps]."""
         if mask is None:
             return super().call(inputs)

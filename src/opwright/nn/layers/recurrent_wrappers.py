@@ -6,12 +6,15 @@ Not here: recurrent layers themselves (recurrent.py), models' configurations (..
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...ops import array, dispatch
 from ...tracing.control.higher import loop_over
 from ..layer import Layer
 from .base import Described
+
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
 
 def serialize(layer: Any) -> dict[str, Any]:
@@ -278,6 +281,6 @@ class TimeDistributed(Wrapper):
         return _swapped(outputs)
 
 
-def _swapped(x: Any) -> Any:
+def _swapped(x: Any) -> Tensor:
     """Batch and time exchanged."""
     return array.transpose(x, [1, 0, *range(2, x.shape.rank)])

@@ -9,7 +9,7 @@ Numbers are new at each run, in functions too. seed: for the same sequence of nu
 from __future__ import annotations
 
 import math as python_math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.constants import SELU_ALPHA, SELU_SCALE
 from ...ops import array
@@ -17,6 +17,9 @@ from .. import regularizers
 from ..input_spec import InputSpec
 from ..seeds import SeedGenerator
 from .base import Described, data_format_name, in_training
+
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
 
 class _Noisy(Described):
@@ -53,7 +56,7 @@ class _Noisy(Described):
         return input_shape
 
 
-def _concrete(inputs: Any, noise_shape: Any) -> Any:
+def _concrete(inputs: Any, noise_shape: Any) -> Tensor | list[Any]:
     """A shape with None filled in from the inputs."""
     if noise_shape is None:
         return array.shape(inputs)
@@ -61,7 +64,7 @@ def _concrete(inputs: Any, noise_shape: Any) -> Any:
     return [found[i] if d is None else d for i, d in enumerate(noise_shape)]
 
 
-def dropped(inputs: Any, rate: float, noise_shape: Any, seeds: SeedGenerator) -> Any:
+def dropped(inputs: Any, rate: float, noise_shape: Any, seeds: SeedGenerator) -> Tensor:
     """Elements are 0 with chance `rate`, the others larger by 1 / (1 - rate)."""
     if rate >= 1:
         return array.zeros_like(inputs)

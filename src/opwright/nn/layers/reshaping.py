@@ -103,7 +103,7 @@ class Permute(Described):
         self.input_spec = InputSpec(ndim=len(dims) + 1)
         self.built = True
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Any) -> Tensor:
         """The transposed inputs."""
         return array.transpose(inputs, [0, *self.dims])
 

@@ -83,7 +83,7 @@ def kl_divergence(y_true: Any, y_pred: Any) -> Tensor:
     return math.reduce_sum(y_true * math.log(y_true / y_pred), axis=-1)
 
 
-def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Any:
+def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
     """-sum(t p) of the vectors scaled to length 1: -1 for one direction, 0 for right angles and zero vectors."""
     return -_cosine(y_true, y_pred, axis)
 

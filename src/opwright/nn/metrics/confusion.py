@@ -98,12 +98,12 @@ def count(
     return array.squeeze(tp, [1]), array.squeeze(fp, [1]), array.squeeze(tn, [1]), array.squeeze(fn, [1])
 
 
-def _searched(thresholds: np.ndarray, values: Any) -> Any:
+def _searched(thresholds: np.ndarray, values: Any) -> Tensor:
     """How many thresholds lie below each value."""
     return array.searchsorted(dispatch.to_tensor(thresholds), values, side="left")
 
 
-def _from_above(x: Any, back: np.ndarray) -> Any:
+def _from_above(x: Any, back: np.ndarray) -> Tensor:
     """[T + 1, labels] between the thresholds -> [T, labels]: what lies above each, in the user's order."""
     sums = math.cumsum(x, axis=0, reverse=True)[1:]
     return array.gather(sums, dispatch.to_tensor(back.astype(np.int32)))
@@ -289,7 +289,7 @@ class FBetaScore(Metric):
         for variable, value in zip(self._counts, found):
             variable.assign_add(math.reduce_sum(value if weight is None else value * weight, axis=self.axis))
 
-    def result(self) -> Any:
+    def result(self) -> Tensor:
         """The score so far: a scalar, or one for each class."""
         if not self._counts:
             return array.zeros((), self._dtype)

@@ -185,7 +185,7 @@ class R2Score(Metric):
         count.assign_add(math.reduce_sum(weight, axis=0))
         self.num_samples.assign_add(array.size(y_true))
 
-    def result(self) -> Any:
+    def result(self) -> Tensor:
         """The figure so far."""
         if not self._sums:
             return array.zeros((), self._dtype)

@@ -74,7 +74,7 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
     return tensor if tensor.dtype is wanted else Cast(tensor, dtype=wanted, name=name)
 
 
-def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Any:
+def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
     """`value` clipped to what `dtype` holds, then cast; for complex dtypes real and imaginary parts alike."""
     wanted, tensor = as_dtype(dtype), dispatch.to_tensor(value)
     if tensor.dtype.is_complex and wanted.is_complex:
@@ -120,7 +120,7 @@ class Bitcast(OperatorDefinition):
     gradient = None
     views = {"output": "input"}
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return bitcast_spec(op.input.spec, op.type)
 
     def compute(op, input: Any) -> Any:

@@ -399,7 +399,7 @@ def eye(
     return dispatch.to_tensor(np.broadcast_to(matrix, (*batch, *matrix.shape)).copy(), dtype, name)
 
 
-def _identity_matrix(rows: Any, columns: Any, batch_shape: Any, dtype: DType, name: str | None) -> Any:
+def _identity_matrix(rows: Any, columns: Any, batch_shape: Any, dtype: DType, name: str | None) -> Tensor:
     """`eye` of sizes that are tensors."""
     rows, columns = (array.cast(n, dtypes.int32) for n in (rows, columns))
     matrix = array.cast(array.expand_dims(range(rows), 1) == range(columns), dtype, name=name)

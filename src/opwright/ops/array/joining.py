@@ -313,7 +313,7 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
     return _gather_repeated(data, repeats, axis, name)
 
 
-def _gather_repeated(data: Any, repeats: Any, axis: int, name: str | None) -> Any:
+def _gather_repeated(data: Any, repeats: Any, axis: int, name: str | None) -> Tensor:
     """`repeat` with a number for each slice."""
     places = array.getitem(array.where(array.sequence_mask(repeats)), (slice(None), 0))
     return array.gather(data, places, axis=axis, name=name)

@@ -83,7 +83,7 @@ class Pad(OperatorDefinition):
     def infer(op) -> Any:
         return _padded(op, 1)
 
-    def compute(op, input: Any, paddings: Any, constant_values: Any) -> Any:
+    def compute(op, input: Any, paddings: Any, constant_values: Any) -> np.ndarray:
         _check_paddings(op, paddings, input.shape)
         fill = constant_values if constant_values is not None else b"" if input.dtype == object else 0
         return padded(input, paddings.tolist(), fill)

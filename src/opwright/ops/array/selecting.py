@@ -247,7 +247,7 @@ def _rows_of(x: Any) -> Tensor:
     return reshape(x, concat([reshape(count, [1]), getitem(shape, slice(-1, None))], 0))
 
 
-def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool, name: str | None = None) -> Any:
+def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool, name: str | None = None) -> Tensor:
     """mask[..., j] = j < lengths[...], for j below maxlen, by default the largest length.
 
     raises ValueError for a maxlen that is not a scalar
@@ -266,7 +266,7 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool, na
     return result if as_dtype(dtype) is dtypes.bool else cast(result, dtype)
 
 
-def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str | None = "boolean_mask") -> Any:
+def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str | None = "boolean_mask") -> Tensor:
     """The elements or slices of `tensor` where `mask`, laid over dimensions `axis` and on, is true.
 
     Shape tensor.shape[:axis] + [n] + tensor.shape[axis+rank(mask):]. Built of Where and Gather.

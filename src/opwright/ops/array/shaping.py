@@ -235,7 +235,7 @@ def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
     return Reshape(tensor, shape, name=name)
 
 
-def dims_tensor(dims: Any) -> Any:
+def dims_tensor(dims: Any) -> Tensor:
     """Sizes, some of which may be scalar tensors, as one 1-D integer tensor."""
     if any(hasattr(d, "spec") for d in dims):
         known = [getattr(d, "constant", d) for d in dims]

@@ -19,13 +19,14 @@ from ..structural_shapes import batch_blocks_spec, blocks_size, depth_spec
 from .constants import fill
 
 if TYPE_CHECKING:
+    from ...core.specs import TensorSpec
     from .. import signatures
     from ..tensor import Tensor
 
 LAYOUT = one_of("NHWC", "NCHW")
 
 
-def _depth_spec(op: Any, to_depth: bool) -> Any:
+def _depth_spec(op: Any, to_depth: bool) -> TensorSpec:
     return depth_spec(op.input.spec, (1, 2, 3) if op.data_format == "NHWC" else (2, 3, 1), op.block_size, to_depth)
 
 
@@ -107,7 +108,7 @@ class SpaceToBatchND(OperatorDefinition):
     views = {"output": "input"}
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return batch_blocks_spec(op.input.spec, op.block_shape, op.paddings, True)
 
     def compute(op, input: Any, block_shape: Any, paddings: Any) -> Any:
@@ -137,7 +138,7 @@ class BatchToSpaceND(OperatorDefinition):
     views = {"output": "input"}
     lod = "vanishes"
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return batch_blocks_spec(op.input.spec, op.block_shape, op.crops, False)
 
     def compute(op, input: Any, block_shape: Any, crops: Any) -> Any:

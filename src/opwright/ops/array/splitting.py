@@ -69,7 +69,7 @@ class Unpack(OperatorDefinition[list[Tensor]]):
         front = np.moveaxis(value, op.axis, 0)
         return [front[k, ...] for k in range(op.num)]
 
-    def gradient(op, doutput: Any) -> Any:
+    def gradient(op, doutput: Any) -> Tensor | None:
         return stack(doutput, op.axis) if op.num else None
 
 
@@ -124,7 +124,7 @@ class Split(OperatorDefinition[list[Tensor]]):
         before = (slice(None),) * (op.axis % value.ndim)
         return [value[(*before, slice(k * n, k * n + n))] for k in range(op.num_split)]
 
-    def gradient(op, doutput: Any) -> Any:
+    def gradient(op, doutput: Any) -> Tensor:
         return concat(doutput, op.axis)
 
 

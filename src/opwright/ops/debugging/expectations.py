@@ -243,7 +243,7 @@ def _described(x: Any) -> str:
     return _name(x) or f"shape={x.shape} dtype={x.dtype.name}"
 
 
-def _size(x: Any, axis: int) -> Any:
+def _size(x: Any, axis: int) -> int | Tensor:
     """The size of one axis: a number where it is known, else a tensor. A scalar counts as a vector of one."""
     shape = x.shape
     if shape.rank == 0:

@@ -92,14 +92,14 @@ def to_rgb(h: np.ndarray, s: np.ndarray, v: np.ndarray) -> np.ndarray:
 # ---- gradients ----------------------------------------------------------------------------------------------------
 
 
-def _one_of_three(first: Any, second: Any, dtype: Any) -> Any:
+def _one_of_three(first: Any, second: Any, dtype: Any) -> Tensor:
     """[..., 3]: 1 for the channel that `first`, else `second`, else neither says."""
     neither = math.logical_not(math.logical_or(first, second))
     parts = [first, math.logical_and(second, math.logical_not(first)), neither]
     return array.cast(array.stack(parts, axis=-1), dtype)
 
 
-def _constant(values: np.ndarray, like: Any) -> Any:
+def _constant(values: np.ndarray, like: Any) -> Tensor:
     return array.cast(values.astype(np.float32), like.dtype)
 
 
@@ -154,7 +154,7 @@ def fullness_of(h: Any) -> tuple[Any, Any]:
     return math.clip_by_value(raw, 0.0, 1.0), inside * math.sign(centred) * _constant(SIGNS, h) * 6.0
 
 
-def rgb_back(hsv: Any, drgb: Any) -> Any:
+def rgb_back(hsv: Any, drgb: Any) -> Tensor:
     """The gradient of hue, saturation and value from that of their pixels [..., 3]."""
     h, s, v = hsv[..., 0:1], hsv[..., 1:2], hsv[..., 2:3]
     full, slope = fullness_of(h)
@@ -309,7 +309,7 @@ RGB_TO_YUV = np.array(
 YUV_TO_RGB = np.array([[1, 1, 1], [0, -0.394642334, 2.03206185], [1.13988303, -0.58062185, 0]])
 
 
-def _mixed(images: Any, matrix: np.ndarray) -> Any:
+def _mixed(images: Any, matrix: np.ndarray) -> Tensor:
     images = dispatch.to_tensor(images)
     return tensordot(images, dispatch.to_tensor(matrix.astype(images.dtype.np), images.dtype), [[-1], [0]])
 

@@ -74,7 +74,7 @@ def pad_to_bounding_box(
     return unbatched(padded)
 
 
-def central_crop(image: Any, central_fraction: Any) -> Any:
+def central_crop(image: Any, central_fraction: Any) -> Tensor:
     """The middle of the image: this fraction of its height and width.
 
     image: [n, h, w, c] or [h, w, c]; central_fraction: in (0, 1], a number or a scalar tensor.
@@ -128,7 +128,7 @@ def _half(value: Any) -> Any:
     return value // 2 if is_known(value) else math.floordiv(value, 2)
 
 
-def _cropped(value: Any, size: Any, draw: Callable[[Any], Any], name: str | None) -> Any:
+def _cropped(value: Any, size: Any, draw: Callable[[Any], Any], name: str | None) -> Tensor:
     value = dispatch.to_tensor(value)
     size = dims_tensor(list(size)) if isinstance(size, (list, tuple)) else dispatch.to_tensor(size)
     size = cast(size, int32)
@@ -166,7 +166,7 @@ def stateless_random_crop(value: Any, size: Any, seed: Any, name: str | None = N
 HEIGHT, WIDTH = -3, -2
 
 
-def _image(image: Any, op: str) -> Any:
+def _image(image: Any, op: str) -> Tensor:
     tensor = check_image(image, op)
     if tensor.shape.rank not in (None, 3, 4):
         raise InvalidArgumentError(op=op, what="'image' must have either 3 or 4 dimensions.", found=tensor.spec.short())
@@ -183,7 +183,7 @@ def flip_up_down(image: Any) -> Any:
     return array.reverse(_image(image, "flip_up_down"), [HEIGHT])
 
 
-def transpose(image: Any, name: str | None = None) -> Any:
+def transpose(image: Any, name: str | None = None) -> Tensor:
     """Rows and columns exchanged. Raises InvalidArgumentError for another rank than 3 or 4, or an unknown one."""
     image = _ranked(_image(image, "transpose"), "transpose")
     return array.transpose(image, _turned(image), name=name or "transpose")
@@ -222,7 +222,7 @@ def rot90(image: Any, k: Any = 1, name: str | None = None) -> Any:
     return array.reverse(array.transpose(image, _turned(image)), [WIDTH], name=name)
 
 
-def _rotated(image: Any, k: Any, name: str | None) -> Any:
+def _rotated(image: Any, k: Any, name: str | None) -> Tensor:
     """As rot90, where the number of turns is known only when the program runs: by the number of each pixel."""
     shape = shape_op(image)
     high, wide = shape[HEIGHT], shape[WIDTH]
@@ -255,17 +255,17 @@ def _perhaps(image: Any, axis: int, draw: Draw, op: str) -> Tensor:
     return turned
 
 
-def random_flip_left_right(image: Any, seed: Any = None) -> Any:
+def random_flip_left_right(image: Any, seed: Any = None) -> Tensor:
     """Each image with left and right exchanged, or not. Raises InvalidArgumentError for another rank than 3 or 4."""
     return _perhaps(image, WIDTH, lambda shape: uniform(shape, seed=seed), "random_flip_left_right")
 
 
-def random_flip_up_down(image: Any, seed: Any = None) -> Any:
+def random_flip_up_down(image: Any, seed: Any = None) -> Tensor:
     """Each image upside down, or not. Raises InvalidArgumentError for another rank than 3 or 4."""
     return _perhaps(image, HEIGHT, lambda shape: uniform(shape, seed=seed), "random_flip_up_down")
 
 
-def stateless_random_flip_left_right(image: Any, seed: Any) -> Any:
+def stateless_random_flip_left_right(image: Any, seed: Any) -> Tensor:
     """Each image with left and right exchanged, or not: a function of `seed`, two integers.
 
     raises InvalidArgumentError for another rank than 3 or 4
@@ -273,7 +273,7 @@ def stateless_random_flip_left_right(image: Any, seed: Any) -> Any:
     return _perhaps(image, WIDTH, lambda shape: stateless_uniform(shape, seed), "stateless_random_flip_left_right")
 
 
-def stateless_random_flip_up_down(image: Any, seed: Any) -> Any:
+def stateless_random_flip_up_down(image: Any, seed: Any) -> Tensor:
     """Each image upside down, or not: a function of `seed`, two integers.
 
     raises InvalidArgumentError for another rank than 3 or 4

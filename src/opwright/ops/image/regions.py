@@ -138,7 +138,7 @@ class _Places(NamedTuple):
     shares: tuple[Any, Any]  # how far down and right each pixel is in its box, 0 to 1: [rows, 1], [columns]
     room: Any  # [2]: the image's sides less 1
 
-    def corner(self, owner: Any, row: Any, column: Any) -> Any:
+    def corner(self, owner: Any, row: Any, column: Any) -> Tensor:
         """Indices [k, rows, columns, 3] of one of the pixels around, clipped to the image."""
         shape = array.shape(self.inside)[:3]
         zero = array.zeros_like(self.room[0])
@@ -184,7 +184,7 @@ def _neighbours(x: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
     return (low, 1.0 - (x - low)), (math.ceil(x), x - low)
 
 
-def _boxes_gradient(op: Any, at: _Places, dcrops: Any) -> Any:
+def _boxes_gradient(op: Any, at: _Places, dcrops: Any) -> Tensor:
     """How crops change as their places move, summed up for the ends of each box."""
     image = array.cast(op.image, op.boxes.dtype)
     (top, bottom), (left, right) = (tuple(row for row, _ in _neighbours(s)) for s in (at.y, at.x))

@@ -186,7 +186,7 @@ def _scaled(images: Any, size: Any, kernel: str, antialias: bool) -> Tensor:
     return ScaleAndTranslate(images, size, scale, [0.0, 0.0], kernel_type=kernel, antialias=antialias)
 
 
-def _keeping_ratio(images: Any, size: Any) -> Any:
+def _keeping_ratio(images: Any, size: Any) -> Tensor:
     """The largest size of the image's own ratio of sides within `size`."""
     sides = [cast(d, dtypes.float32) for d in dims_of(images)[1:3]]
     wanted = cast(size, dtypes.float32)
@@ -273,5 +273,5 @@ def _float(value: Any) -> Any:
     return np.float32(value) if is_known(value) else cast(value, dtypes.float32)
 
 
-def _whole(value: Any) -> Any:
+def _whole(value: Any) -> int | Tensor:
     return int(np.floor(value)) if isinstance(value, np.floating) else cast(math.floor(value), dtypes.int32)

@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     from ..tensor import Tensor
 
 
-def _next(x: Any) -> Any:
+def _next(x: Any) -> Tensor:
     """Along the last dimension each element's successor, behind the last 0."""
     return array.concat([x[..., 1:], array.zeros_like(x[..., :1])], -1)
 
 
-def _previous(x: Any) -> Any:
+def _previous(x: Any) -> Tensor:
     return array.concat([array.zeros_like(x[..., :1]), x[..., :-1]], -1)
 
 
-def _next_row(x: Any) -> Any:
+def _next_row(x: Any) -> Tensor:
     return array.concat([x[..., 1:, :], array.zeros_like(x[..., :1, :])], -2)
 
 
-def _previous_row(x: Any) -> Any:
+def _previous_row(x: Any) -> Tensor:
     return array.concat([array.zeros_like(x[..., :1, :]), x[..., :-1, :]], -2)
 
 

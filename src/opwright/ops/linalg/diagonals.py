@@ -88,7 +88,7 @@ def _both_sides(k: Any) -> tuple[Any, Any]:
     return math.maximum(-number, 0), math.maximum(number, 0)
 
 
-def _on_last_two(x: Any, pairs: Any) -> Any:
+def _on_last_two(x: Any, pairs: Any) -> Tensor:
     """Paddings of a tensor for its last two dimensions: [[above, below], [left, right]]."""
     first = array.zeros(array.stack([array.rank(x) - 2, 2]), dtypes.int32)
     return array.concat([first, array.stack([array.stack(list(p)) for p in pairs])], 0)
@@ -299,7 +299,7 @@ def diag(
     num_cols: Any = -1,
     padding_value: Any = 0,
     align: str = "RIGHT_LEFT",
-) -> Any:
+) -> Tensor:
     """See MatrixDiag. k: one diagonal, or the lowest and the highest."""
     rows, columns = static_int(num_rows, "num_rows"), static_int(num_cols, "num_cols")
     diagonal = dispatch.to_tensor(diagonal)

@@ -148,7 +148,7 @@ def _reciprocal(x: Any) -> Any:
     return x / (x * x + 1e-20)
 
 
-def _without_diagonal(x: Any) -> Any:
+def _without_diagonal(x: Any) -> Tensor:
     return set_diag(x, array.zeros_like(diag_part(x)))
 
 
@@ -260,7 +260,7 @@ class SelfAdjointEig(OperatorDefinition[tuple[Tensor, Tensor]]):
         e, v = np.linalg.eigh(input, "L")
         return e.astype(input.dtype), v
 
-    def gradient(op, de: Any, dv: Any) -> Any:
+    def gradient(op, de: Any, dv: Any) -> Tensor:
         if op.compute_v:
             v = op.v
             middle = set_diag(_differences(op.e) * product(v, dv, adjoint_a=True), de)

@@ -78,7 +78,7 @@ class Lu(OperatorDefinition[tuple[Tensor, Tensor]]):
         return _rows(found, argsort(op.p, axis=-1))
 
 
-def _below(x: Any) -> Any:
+def _below(x: Any) -> Tensor:
     """What is below the diagonal, where L may move."""
     return set_diag(band_part(x, -1, 0), array.zeros_like(diag_part(x)))
 
@@ -89,7 +89,7 @@ def _parts(lower_upper: Any) -> tuple[Any, Any]:
     return set_diag(band_part(lower_upper, -1, 0), ones), band_part(lower_upper, 0, -1)
 
 
-def _rows(x: Any, numbers: Any) -> Any:
+def _rows(x: Any, numbers: Any) -> Tensor:
     """The rows of each matrix in another order; batches broadcast."""
     if numbers.shape.rank == 1:
         return array.gather(x, numbers, axis=-2)

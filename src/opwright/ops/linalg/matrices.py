@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..tensor import Tensor
 
 
-def matrix_transpose(a: Any, name: str | None = "matrix_transpose", conjugate: bool = False) -> Any:
+def matrix_transpose(a: Any, name: str | None = "matrix_transpose", conjugate: bool = False) -> Tensor:
     """The last two dimensions exchanged: output[..., j, i] = a[..., i, j], conjugated if told.
 
     raises ValueError for a rank below 2

@@ -186,7 +186,7 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
     return array.identity(product(v * _inverse(s, s > limit, a.dtype), u, adjoint_b=True), name=name)
 
 
-def _inverse(s: Any, used: Any, dtype: Any) -> Any:
+def _inverse(s: Any, used: Any, dtype: Any) -> Tensor:
     """1 / s where used, else 0; as [..., 1, p], to scale columns."""
     ones = array.ones_like(s)
     inverse = array.where(used, ones / array.where(used, s, ones), array.zeros_like(s))

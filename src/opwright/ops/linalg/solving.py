@@ -50,7 +50,7 @@ def matrix_shape(x: Any, square: bool = True) -> TensorShape:
     return TensorShape([*shape.dims[:-2], n, n])
 
 
-def as_column(x: Any) -> Any:
+def as_column(x: Any) -> Tensor:
     """One number for each matrix as [..., 1, 1]."""
     return array.expand_dims(array.expand_dims(x, -1), -1)
 

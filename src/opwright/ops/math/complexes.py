@@ -120,7 +120,7 @@ class Imag(OperatorDefinition):
         return Complex(array.zeros_like(doutput), doutput)
 
 
-def imag(input: Any, name: str | None = None) -> Any:
+def imag(input: Any, name: str | None = None) -> Tensor:
     """The imaginary part; of real tensors zeros. See Imag."""
     input = _numbers(input)
     return Imag(input, name=name) if input.dtype.is_complex else array.zeros_like(input)

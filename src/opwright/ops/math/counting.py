@@ -171,7 +171,7 @@ def histogram_fixed_width(
 
 def count_nonzero(
     input: Any, axis: Any = None, keepdims: Any = None, dtype: Any = dtypes.int64, name: str | None = None
-) -> Any:
+) -> Tensor:
     """How many elements are not zero (not empty, for strings; not False), over axes. NaN counts. See Sum."""
     x = dispatch.to_tensor(input)
     counted = array.cast(x if x.dtype.is_bool else x != array.zeros_like(x), dtypes.int64)

@@ -199,7 +199,7 @@ class CumulativeLogsumexp(OperatorDefinition):
     def compute(op, x: Any) -> np.ndarray:
         return scanned(np.logaddexp, x, op.axis, -np.inf, op.exclusive, op.reverse)
 
-    def gradient(op, dy: Any) -> Any:
+    def gradient(op, dy: Any) -> Tensor:
         # dx_k = sum_{i >= k} dy_i exp(x_k - y_i), the sums for positive and negative dy_i by this operator itself
         ones, nothing = array.ones_like(dy), array.zeros_like(dy) - np.inf
         dx = array.zeros_like(dy)

@@ -90,7 +90,7 @@ class Sum(OperatorDefinition):
         x = input_tensor
         return np.sum(x, axis=op.axis, keepdims=op.keepdims, dtype=_wide(x.dtype)).astype(x.dtype)
 
-    def gradient(op, doutput: Any) -> Any:
+    def gradient(op, doutput: Any) -> Tensor:
         return _spread(op, doutput)
 
 
@@ -122,7 +122,7 @@ class Mean(OperatorDefinition):
         total = np.sum(x, axis=op.axis, keepdims=op.keepdims, dtype=_wide(x.dtype))
         return np.divide(total, total.dtype.type(count)).astype(x.dtype)
 
-    def gradient(op, doutput: Any) -> Any:
+    def gradient(op, doutput: Any) -> Tensor:
         x = op.input_tensor
         dims = x.shape.dims
         counted = None if dims is None else [dims[a] for a in axes_in(op.axis, len(dims))]

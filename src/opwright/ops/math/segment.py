@@ -27,6 +27,7 @@ from ..strategies import Strategies, Strategy
 
 if TYPE_CHECKING:
     from .. import signatures
+    from ..tensor import Tensor
 
 _FLOATS = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
 
@@ -195,7 +196,7 @@ def _count_segments(data: np.ndarray, ids: np.ndarray) -> int:
     return int(ids[-1]) + 1
 
 
-def _per_row(op: Any, value: Any) -> Any:
+def _per_row(op: Any, value: Any) -> Tensor:
     """For each row of data, `value` of its segment."""
     return array.gather(value, op.segment_ids)
 

@@ -159,11 +159,11 @@ class Sort(OperatorDefinition[tuple[Tensor, Tensor]]):
         order = sort_order(values, op.direction == "DESCENDING")
         return np.take_along_axis(values, order, -1), order.astype(np.int32)
 
-    def gradient(op, doutput: Any, dindices: Any) -> Any:
+    def gradient(op, doutput: Any, dindices: Any) -> Tensor:
         return _ungather(doutput, op.indices, op.values)
 
 
-def _sorted(values: Any, axis: Any, direction: str, which: int) -> Any:
+def _sorted(values: Any, axis: Any, direction: str, which: int) -> Tensor:
     if direction not in ("ASCENDING", "DESCENDING"):
         raise ValueError(
             f"Argument `direction` should be one of ASCENDING, DESCENDING. Received: direction={direction}"
@@ -344,12 +344,12 @@ def in_top_k(targets: Any, predictions: Any, k: Any, name: str | None = None) ->
     return InTopK(targets, predictions, k, name=name)
 
 
-def is_non_decreasing(x: Any, name: str | None = None) -> Any:
+def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
     """Whether no element is smaller than the one before it, in the order of memory; a scalar of bool."""
     return _each_step(greater_equal, x, name)
 
 
-def is_strictly_increasing(x: Any, name: str | None = None) -> Any:
+def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
     """Whether each element is larger than the one before it, in the order of memory; a scalar of bool."""
     return _each_step(greater, x, name)
 

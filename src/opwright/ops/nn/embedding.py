@@ -23,6 +23,7 @@ from ..slots import Input, OperatorDefinition, Output
 if TYPE_CHECKING:
     from ...core.specs import TensorSpec
     from ..indexed_slices import IndexedSlices
+    from ..tensor import Tensor
 
 
 @operator
@@ -68,7 +69,7 @@ class EmbeddingRows(OperatorDefinition):
 
 def embedding_lookup(
     params: Any, ids: Any, max_norm: float | None = None, name: str | None = None, *, padding_idx: int | None = None
-) -> Any:
+) -> Tensor:
     """The rows of `params` at `ids`: ids' shape followed by a row's. Gradients by `params` are sparse rows.
 
     params: a table [rows, ...], or a list of tables that follow each other. max_norm: rows longer than this are

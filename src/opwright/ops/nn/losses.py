@@ -23,6 +23,7 @@ from ..windows import wide
 
 if TYPE_CHECKING:
     from .. import signatures
+    from ..tensor import Tensor
 
 
 @operator
@@ -111,7 +112,7 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
     return result
 
 
-def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, global_batch_size: Any = None) -> Any:
+def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, global_batch_size: Any = None) -> Tensor:
     """The sum of per-example losses, weighted, divided by the batch size (by default their number)."""
     losses = dispatch.to_tensor(per_example_loss)
     if sample_weight is not None:

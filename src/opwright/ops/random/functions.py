@@ -265,7 +265,7 @@ def split(seed: Any, num: int = 2, alg: Any = "auto_select") -> Any:
     return stateless.StatelessRandomUniformFullInt(sizes([num, 2]), seed, dtype=seed.dtype)
 
 
-def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Any:
+def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:
     """A new seed from a seed and an integer."""
     seed = dispatch.to_tensor(seed)
     first = stateless.StatelessRandomUniformFullInt(sizes([1]), seed, dtype=seed.dtype)[0]

@@ -72,7 +72,7 @@ def fitted(x: Any, like: Any) -> Any:
     return array.pad(array.slice(x, array.zeros_like(kept), kept), paddings)
 
 
-def count(sizes: Any, dtype: DType) -> Any:
+def count(sizes: Any, dtype: DType) -> Tensor:
     """The product of sizes, as a number of dtype."""
     return array.cast(Prod(sizes, axis=None), dtype)
 

@@ -265,7 +265,7 @@ def irfftnd(
     return _called(IRFFTND, input_tensor, fft_length, axes, norm, name, real_in=False)
 
 
-def _shifted(function: str, x: Any, axes: Any, sign: int, name: str | None) -> Any:
+def _shifted(function: str, x: Any, axes: Any, sign: int, name: str | None) -> Tensor:
     x = dispatch.to_tensor(x)
     if not is_static(axes):
         axes = run_time_axes.as_axes(axes, array.rank(x))
@@ -281,7 +281,7 @@ def _shifted(function: str, x: Any, axes: Any, sign: int, name: str | None) -> A
     return array.roll(x, by, list(chosen), name=name)
 
 
-def _positions(axes: tuple[int, ...], x: Any) -> Any:
+def _positions(axes: tuple[int, ...], x: Any) -> list[Any] | Tensor:
     """Numbers of axes as positions in the shape."""
     if x.shape.rank is not None:
         return [a + x.shape.rank if a < 0 else a for a in axes]

@@ -49,7 +49,7 @@ def _asked(window_length: Any, dtype: Any) -> tuple[Any, DType, DType]:
     return (length if known is None else int(known)), dtype, dtypes.float32 if dtype.size < 4 else dtype
 
 
-def _samples(length: Any, dtype: DType) -> Any:
+def _samples(length: Any, dtype: DType) -> Tensor:
     """0, 1, ..., length - 1"""
     return array.cast(array.range(length), dtype)
 
@@ -115,7 +115,7 @@ def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = dtypes.floa
 
 def kaiser_bessel_derived_window(
     window_length: Any, beta: Any = 12.0, dtype: Any = dtypes.float32, name: str | None = None
-) -> Any:
+) -> Tensor:
     """Roots of the running sums of Kaiser's window of half the length, up and down again: [window_length], even.
 
     .. math:: w_n = \\sqrt{\\sum_{j=0}^n k_j / \\sum_{j=0}^{N/2} k_j}, \\quad w_{N-1-n} = w_n
@@ -128,7 +128,7 @@ def kaiser_bessel_derived_window(
     return array.cast(array.concat([rising, array.reverse(rising, [0])], 0), dtype, name=name)
 
 
-def vorbis_window(window_length: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Any:
+def vorbis_window(window_length: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
     """Vorbis's window, [window_length], whose squares add up to 1 with those half a length away.
 
     .. math:: w_n = \\sin\\left(\\frac{\\pi}{2} \\sin^2\\left(\\frac{\\pi}{N} (n + \\frac{1}{2})\\right)\\right)

@@ -125,7 +125,7 @@ def _scalar(value: Any, name: str) -> Tensor | int:
     return tensor if tensor.constant is None else int(tensor.constant)
 
 
-def _transform_length(frame_length: Any, fft_length: Any) -> Any:
+def _transform_length(frame_length: Any, fft_length: Any) -> Tensor | int:
     """fft_length, by default the least power of 2 that is not less than frame_length."""
     if fft_length is not None:
         return _scalar(fft_length, "fft_length")

@@ -138,11 +138,11 @@ class Range(Indexed):
         """The numbers as a tensor."""
         return array.range(self.first, self.limit, self.step)
 
-    def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> Any:
+    def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> Tensor:
         made = self.tensor()
         return made if dtype is None else array.cast(made, dtype)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Any) -> Tensor:
         return self.tensor()[key]
 
 

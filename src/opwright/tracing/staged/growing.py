@@ -253,7 +253,7 @@ class GrowingList(CompositeTensor):
         sizes = array.shape(moved)
         return array.reshape(moved, array.concat([sizes[:axis], [-1], sizes[axis + 2 :]], 0))
 
-    def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> Any:
+    def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> Tensor:
         made = self.stack()
         return made if dtype is None or dtype is made.dtype else array.cast(made, dtype)
 
@@ -263,7 +263,7 @@ class GrowingList(CompositeTensor):
         return f"<list {self.items.name!r} that grows in the graph>"
 
 
-def _moved(tensor: Any, axis: int) -> Any:
+def _moved(tensor: Any, axis: int) -> Tensor:
     """The first dimension moved to another place."""
     rank = tensor.shape.rank
     if rank is None:
