@@ -60,7 +60,7 @@ def if_stmt(
     composites: tuple[Any, ...] = (),
     options: Callable[[], dict[str, Any]] | None = None,
 ) -> None:
-    """The `if` statement."""
+    """Run an `if` statement."""
     handler: ControlFlowHandler | None = HANDLERS[type(test)]
     if handler is not None and handler.claims(test):
         handler.if_stmt(test, body, orelse, StatementState(variables, composites), _options(options))
@@ -81,7 +81,7 @@ def while_stmt(
     composites: tuple[Any, ...] = (),
     options: Callable[[], dict[str, Any]] | None = None,
 ) -> None:
-    """The `while` statement. Once the test has a handler, the handler runs the remaining iterations."""
+    """Run a `while` statement. Once the test has a handler, the handler runs the remaining iterations."""
     evaluate = probe[-1] if probe else None
     while True:
         value = test() if evaluate is None else evaluate(test)
@@ -102,7 +102,7 @@ def for_stmt(
     composites: tuple[Any, ...] = (),
     options: Callable[[], dict[str, Any]] | None = None,
 ) -> None:
-    """The `for` statement. go_on: the condition of each iteration, if the body breaks or returns."""
+    """Run a `for` statement. go_on: the condition of each iteration, if the body breaks or returns."""
     handler: ControlFlowHandler | None = HANDLERS[type(items)]
     if handler is not None and handler.claims(items):
         handler.for_stmt(items, go_on, body, StatementState(variables, composites), _options(options))
@@ -214,7 +214,7 @@ def chain(left: Any, sign: str, middle: Thunk, *remaining: Any) -> Any:
 
 
 def assert_stmt(test: Any, message: Thunk | None) -> None:
-    """The `assert` statement; no effect with python -O."""
+    """Run an `assert` statement; no effect with python -O."""
     if not __debug__:
         return
     handler = handler_of(test)
@@ -225,7 +225,7 @@ def assert_stmt(test: Any, message: Thunk | None) -> None:
 
 
 def list_comp(items: Any, element: Any, condition: Any, unpacked: bool) -> Any:
-    """A list comprehension with one `for`. unpacked: its target is a tuple of names."""
+    """Evaluate a list comprehension with one `for`. unpacked: its target is a tuple of names."""
     handler = handler_of(items)
     if handler is None:
         if unpacked:

@@ -103,7 +103,7 @@ class DeviceContextPool:
 
     def _begin(self) -> None:
         self._lock = threading.Lock()
-        self._making: dict[Place, Any] = {}  # a lock for each place, so that a slow device holds up nobody else
+        self._making: dict[Place, Any] = {}  # a lock for each place, so that a slow device does not block others
 
     @classmethod
     def instance(cls) -> DeviceContextPool:

@@ -205,7 +205,7 @@ class Nadam(_Moments):
         return scalar(self.beta_1, dtype) * (1.0 - 0.5 * math.pow(scalar(0.96, dtype), scalar(t, dtype)))
 
     def begin_update(self) -> None:
-        """The product of momenta, once a step."""
+        """Update the product of momenta, once per step."""
         product = self._product.value()
         self._product.assign(product * self._momentum(self.iterations + 1, self._product.dtype))
 

@@ -152,7 +152,7 @@ class RMSprop(Optimizer):
             self._average_gradients = self.add_optimizer_variables(variables, "average_gradient")
 
     def takes_slices(self) -> bool:
-        """The means of rows without gradient decay; only momentum moves such rows."""
+        """Return True: the means of rows without gradient decay; only momentum moves such rows."""
         return True
 
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
@@ -200,7 +200,7 @@ class Adadelta(Optimizer):
         )
 
     def takes_slices(self) -> bool:
-        """The means of rows without gradient decay; only momentum moves such rows."""
+        """Return True: the means of rows without gradient decay; only momentum moves such rows."""
         return True
 
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
@@ -244,7 +244,7 @@ class Adagrad(Optimizer):
         self._accumulators = self.add_optimizer_variables(variables, "accumulator", self.initial_accumulator_value)
 
     def takes_slices(self) -> bool:
-        """A row without gradient is unchanged, and so is its sum."""
+        """Return True: a row without gradient is unchanged, and so is its sum."""
         return True
 
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:

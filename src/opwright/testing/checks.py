@@ -59,7 +59,7 @@ def _line(operator: str, o: Outcome) -> str:
 
 
 def _on_each_place(call: CheckedCall) -> str:
-    """Runs on scopes on each place like the eager call, reads each input, and writes to none."""
+    """Check that it runs on scopes on each place like the eager call, reads each input, and writes to none."""
     on_cpu = place_checks.on_scopes(call, "cpu", unused=True)
     on_simulated = place_checks.on_scopes(call, "sim:0")
     return f"cpu: {on_cpu.branch}, sim: {on_simulated.branch}"
@@ -81,7 +81,7 @@ def _in_place(call: CheckedCall) -> str:
 
 
 def _gradient_reads(call: CheckedCall) -> str:
-    """The gradient reads only the tensors that it keeps."""
+    """Check that the gradient reads only the tensors that it keeps."""
     return f"{gradient_check.gradient_reads_no_more(call)} inputs and outputs need not be there"
 
 

@@ -24,7 +24,7 @@ def _with_custom(call: CheckedCall) -> ModelFile:
 
 
 def exported(call: CheckedCall) -> str:
-    """Exported as C source, compiled and loaded, it computes the same."""
+    """Check that it computes the same when exported as C source, compiled and loaded."""
     file = _with_custom(call)
     with tempfile.TemporaryDirectory(prefix="opwright-") as folder:
         try:
@@ -41,7 +41,7 @@ def exported(call: CheckedCall) -> str:
 
 
 def official(call: CheckedCall) -> str:
-    """The official run time, with the operator registered, computes the same."""
+    """Check that the official run time, with the operator registered, computes the same."""
     file = _with_custom(call)
     from ..lite.litert import CompiledModel  # needs the official wheel
 

@@ -119,8 +119,8 @@ def _bounded(y: np.ndarray) -> np.ndarray:
 
 
 def gradient_is_slope(call: CheckedCall) -> str:
-    """The gradient equals central differences, in float64, or in float32 if nothing wider is accepted; a LoDTensor's
-    has its LoD.
+    """Check that the gradient equals central differences, in float64, or in float32 if nothing wider is accepted; a
+    LoDTensor's has its LoD.
     """
     run, values = as_function(widened(call))
     names = [name for name, t in call.parts() if flows(t)]
@@ -130,7 +130,7 @@ def gradient_is_slope(call: CheckedCall) -> str:
 
 
 def second_gradient_is_slope(call: CheckedCall) -> str:
-    """The derivative of the gradient, by the inputs and by the output gradients, equals central differences.
+    """Check that the derivative of the gradient, by inputs and output gradients, equals central differences.
 
     Only in float64: the rounding error of a second difference in float32 is too large.
     """

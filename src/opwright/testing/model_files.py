@@ -107,7 +107,7 @@ def run(
 
 
 def interpreted(call: CheckedCall) -> str:
-    """Converted and interpreted it computes the eager results, with sizes known and unknown."""
+    """Check that the converted model computes the eager results when interpreted, with sizes known and unknown."""
     static = file_of(call)
     assert_same(run(static)[0], static.expected, "converted and interpreted", bits=False)
     dynamic = file_of(call, unknown=True)

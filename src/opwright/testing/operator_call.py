@@ -180,7 +180,7 @@ class CheckedCall:
         return dataclasses.replace(self, inputs=tuple(lod_calls.take_apart(self.op, inputs, carriers)))
 
     def flat(self, tensors: Sequence[Any] | None = None) -> list[Any]:
-        """Return the tensors of a result in a flat list; a LoDTensor counts as one, as do rows."""
+        """Return the result tensors in a flat list."""
         return flat(self.call(tensors))
 
     def floats(self) -> list[int]:
@@ -196,7 +196,7 @@ def tensor(value: Any) -> Any:
 
 
 def flat(result: Any) -> list[Any]:
-    """The tensors of a result; a LoDTensor is one, and so are rows."""
+    """Return the tensors of a result in a flat list; a LoDTensor counts as one, as do rows."""
     parts = result if isinstance(result, (tuple, list)) else [result]
     return [t for part in parts for t in (part if isinstance(part, (tuple, list)) else [part]) if t is not None]
 

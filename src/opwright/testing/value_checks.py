@@ -106,7 +106,7 @@ def _reference_results(call: CheckedCall, bound: Any) -> Any:
 
 
 def inputs_stay(call: CheckedCall) -> None:
-    """An operator does not write to its inputs."""
+    """Check that the operator does not write to its inputs."""
     copies = [[a.copy() for a in refs(t)] for t in call.tensors()]
     call.call()
     for (name, t), before in zip(call.parts(), copies):
@@ -115,7 +115,7 @@ def inputs_stay(call: CheckedCall) -> None:
 
 
 def every_dtype(call: CheckedCall) -> None:
-    """Every declared dtype is computed, not only accepted."""
+    """Check that every declared dtype is computed, not only accepted."""
     op = call.op
     lead = next((i for i, x in zip(op.inputs, call.inputs) if x is not None and not isinstance(x, tuple)), None)
     if lead is None:
@@ -137,7 +137,7 @@ def every_dtype(call: CheckedCall) -> None:
 
 
 def kernel_is_compute(call: CheckedCall) -> None:
-    """A kernel computes the same as `compute`, the definition."""
+    """Check that a kernel computes the same as `compute`, the definition."""
     op = call.op
     if not op.kernels or op.compute_rule is None:
         raise NotApplicable("compute alone" if op.compute_rule is not None else "kernels alone")
@@ -166,7 +166,7 @@ def traces(call: CheckedCall) -> None:
 
 
 def pickles(call: CheckedCall) -> None:
-    """It is found by its name, which identifies it in files and pickles."""
+    """Check that it is found by its name, which identifies it in files and pickles."""
     op = call.op
     is_found = registry.get(op.name) is op
     assert is_found, f"ow.ops.get({op.name!r}) gives another operator: the catalogue's has this name"

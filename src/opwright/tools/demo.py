@@ -70,14 +70,14 @@ def train(name: str, steps: int) -> tuple[Any, Any]:
 
 
 def convert(model: Any, allow_custom_ops: bool) -> bytes:
-    """The .tflite file of a traced function."""
+    """Return the .tflite file of a traced function."""
     converter = ow.lite.TFLiteConverter.from_concrete_functions([model.get_concrete_function()], model)
     converter.allow_custom_ops = allow_custom_ops
     return converter.convert()
 
 
 def refusal(action: Callable[[], Any]) -> str:
-    """The text of the error that `action` must raise."""
+    """Return the message of the error that `action` must raise."""
     try:
         action()
     except Exception as error:
@@ -103,7 +103,7 @@ class Atan(ow.OperatorDefinition):
 
 
 def atan_registration() -> Registration:
-    """The same operator by the run time's own two methods."""
+    """Return the same operator as a Registration with two methods."""
 
     def prepare(context: Any, node: Any) -> None:
         context.resize_tensor(node.outputs[0], node.inputs[0].shape)
@@ -115,7 +115,7 @@ def atan_registration() -> Registration:
 
 
 def interpret(model: bytes, **how: Any) -> tuple[np.ndarray, float]:
-    """The outputs for X, and the seconds of one call (median of 200)."""
+    """Return the outputs for X, and the seconds of one call (median of 200)."""
     interpreter = ow.lite.Interpreter(model_content=model, **how)
     interpreter.allocate_tensors()
     source, result = interpreter.get_input_details()[0]["index"], interpreter.get_output_details()[0]["index"]
@@ -129,7 +129,7 @@ def interpret(model: bytes, **how: Any) -> tuple[np.ndarray, float]:
 
 
 def _steps(folder: Path, steps: int, console: Console) -> list[tuple[str, Callable[[], str]]]:
-    """The steps in order; each gives what it checked in words, or raises."""
+    """Return the steps in order; each returns a description of its check, or raises."""
     models: dict[str, Any] = {}
     offsets: dict[str, Any] = {}
     files: dict[str, bytes] = {}

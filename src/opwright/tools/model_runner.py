@@ -74,10 +74,10 @@ def _match_inputs(texts: Sequence[str], details: Sequence[Detail], model: Any) -
 def feed(
     interpreter: lite.Interpreter, model: Any, inputs: Sequence[str], seed: int, shapes: Sequence[str] = ()
 ) -> None:
-    """Give every input its elements: those of its file, else random ones, and allocate tensors.
+    """Set every input to the contents of its file, else to random elements, and allocate tensors.
 
-    inputs: [NAME=]FILE.npy; shapes: [NAME=]SIZES, such as x=1,224,224,3, for those without a file.
-    raises BadFile, click.UsageError
+    inputs: [NAME=]FILE.npy; shapes: [NAME=]SIZES, such as x=1,224,224,3, for those without a file. raises BadFile,
+    click.UsageError
     """
     details = interpreter.get_input_details()
     given = {index: _load(file) for index, file in _match_inputs(inputs, details, model).items()}

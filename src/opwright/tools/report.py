@@ -21,7 +21,7 @@ from rich.console import Console
 from ..core.files import replacing
 
 PROSE_COLUMNS = 100
-PLAIN = {"markup": False, "highlight": False, "emoji": False}  # what is printed may hold [brackets] and :colons:
+PLAIN = {"markup": False, "highlight": False, "emoji": False}  # output may contain [brackets] and :colons:
 
 
 class BadFile(Exception):
