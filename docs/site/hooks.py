@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from opwright import ops
-from opwright.ops import registry, vocabulary
+from opwright.ops import vocabulary
 
 ROOT = Path(__file__).parents[2]
 OUTSIDE = {"README.md": "readme.md", "CHANGELOG.md": "changelog.md"}
@@ -88,8 +88,8 @@ def entry(name: str, member: Any) -> list[str]:
     if inspect.isclass(member) or inspect.isroutine(member) or isinstance(member, registry_types()):
         text = inspect.getdoc(member) or ""
         lines += [*markdown(text), ""]
-        for operator in operators_of(member, text):
-            lines += operator_lines(operator, described=operator.__doc__ == member.__doc__)
+        for operator in operators_of(member):
+            lines += operator_lines(operator)
     else:
         lines += [f"A `{type(member).__name__}`: `{textwrap.shorten(repr(member), 100)}`.", ""]
     if inspect.isclass(member):
@@ -115,24 +115,16 @@ def signature(name: str, member: Any) -> str:
     return text if len(text) <= WIDTH else text.replace("(", "(\n    ", 1).replace(", ", ",\n    ")
 
 
-def operators_of(member: Any, text: str) -> list[Any]:
-    """Return the operators whose specification documents a function: its own, and those that its docstring names."""
+def operators_of(member: Any) -> list[Any]:
+    """Return the operators whose specification documents a function: its own, or those it is `documented_by`."""
     own = getattr(member, "operator", None)
-    if isinstance(own, registry_types()):
-        return [own]
-    if not inspect.isfunction(member):
-        return []
-    named = re.findall(r"\b[Ss]ee ((?:[A-Z][A-Za-z0-9]+)(?:(?:, | and )[A-Z][A-Za-z0-9]+)*)", text)
-    names = [n for group in named for n in re.split(r", | and ", group)]
-    return [ops.get(n) for n in dict.fromkeys(names) if n in registry.catalogue()]
+    return [own] if isinstance(own, registry_types()) else list(getattr(member, "documents", ()))
 
 
-def operator_lines(op: Any, described: bool) -> list[str]:
-    """Return the specification of an operator: its docstring, unless described already, and a table of its parts."""
+def operator_lines(op: Any) -> list[str]:
+    """Return the specification of an operator as a table of its parts; its docstring is part of the function's."""
     (spec,) = ops.spec([op]).values()
     lines = [f"Operator `{op.name}`, version {spec['version']}.", ""]
-    if not described:
-        lines += [*markdown(inspect.cleandoc(op.__doc__ or "")), ""]
     lines += ["| | name | type | meaning |", "|---|---|---|---|"]
     parts = {part.name: part for part in (*op.inputs, *op.attr_defs.values(), *op.outputs)}
     for kind, rows in (("input", spec["inputs"]), ("attribute", spec["attrs"]), ("output", spec["outputs"])):

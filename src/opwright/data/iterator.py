@@ -108,7 +108,7 @@ class Position(Variable):
         self._state = state
 
     def read_array(self) -> np.ndarray:
-        """See `IteratorState.position`."""
+        """Return the position, as `IteratorState.position`."""
         return self._state.position
 
     def write_array(self, array: Any) -> None:

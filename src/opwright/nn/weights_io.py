@@ -107,7 +107,7 @@ def to_bytes(arrays: dict[str, np.ndarray], metadata: dict[str, str] = FORMAT) -
 
 
 def save_weights(model: Any, filepath: Any, overwrite: bool = True) -> None:
-    """See `Model.save_weights`."""
+    """Save the weights of a model, as `Model.save_weights` does."""
     path = _checked(filepath)
     if not overwrite and os.path.exists(path):
         raise FileExistsError(f"{path} is there already: give overwrite=True")
@@ -136,7 +136,7 @@ def from_bytes(content: bytes, path: str) -> tuple[dict[str, np.ndarray], dict[s
 
 
 def load_weights(model: Any, filepath: Any, skip_mismatch: bool = False) -> None:
-    """See `Model.load_weights`."""
+    """Load the weights of a model, as `Model.load_weights` does."""
     path = _checked(filepath)
     with open(path, "rb") as file:
         assign(model, _arrays(file.read(), path), path, skip_mismatch)
@@ -189,7 +189,7 @@ def _apart(
 
 
 def save_model(model: Any, filepath: Any, overwrite: bool = True, **kwargs: Any) -> None:
-    """See `Model.save`."""
+    """Save a model, as `Model.save` does."""
     path = os.fspath(filepath)
     if not overwrite and os.path.exists(path):
         raise FileExistsError(f"{path} is there already: give overwrite=True")
@@ -269,7 +269,7 @@ def _inputs(kept: Any) -> list[Any] | KerasTensor | dict[Any, Any]:
 
 
 def export(model: Any, filepath: Any, input_signature: Any = None, **kwargs: Any) -> None:
-    """See `Model.export`."""
+    """Export a model, as `Model.export` does."""
     if input_signature is not None:
         from ..tracing.function import Function
 

@@ -25,7 +25,7 @@ from .attributes import Attr
 from .call import Call, CallProfile, call_class
 from .compute_wrappers import guarded, narrowed
 from .gradient_makers import GradientMaker, GradientNeeds, maker_of, needs_of
-from .publishing import public_function
+from .public_functions import public_function
 from .rule_errors import contract_violation, failure_cause, rule_failure
 from .slots import Input, OperatorDefinition, Output
 

@@ -79,7 +79,7 @@ class Adam(_Moments):
         return (scalar(learning_rate, dtype) * correction / (1.0 - math.pow(scalar(self.beta_1, dtype), t)),)
 
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
-        """See the class."""
+        """Update one variable by the rule of the class."""
         i = self._get_variable_index(variable)
         (rate,) = self._per_dtype(variable.dtype, self._terms, learning_rate)
         rule, state = "adam", [self._momentums[i], self._velocities[i]]
@@ -153,7 +153,7 @@ class Adamax(_Moments):
         return scalar(learning_rate, dtype), 1.0 - math.pow(scalar(self.beta_1, dtype), t)
 
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
-        """See the class."""
+        """Update one variable by the rule of the class."""
         i = self._get_variable_index(variable)
         rate, correction = self._per_dtype(variable.dtype, self._terms, learning_rate)
         self.update_by(
@@ -226,7 +226,7 @@ class Nadam(_Moments):
         )
 
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
-        """See the class."""
+        """Update one variable by the rule of the class."""
         i = self._get_variable_index(variable)
         terms = self._per_dtype(variable.dtype, self._terms, learning_rate)
         self.update_by("nadam", gradient, variable, (self._momentums[i], self._velocities[i]), (*terms, self.epsilon))

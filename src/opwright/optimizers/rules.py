@@ -56,7 +56,7 @@ class SGD(Optimizer):
         return True
 
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
-        """See the class."""
+        """Update one variable by the rule of the class."""
         rate = scalar(learning_rate, variable.dtype)
         if not self.momentum:
             self.update_by("descent", gradient, variable, (), (rate,))
@@ -107,7 +107,7 @@ class Lion(Optimizer):
         return True
 
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
-        """See the class."""
+        """Update one variable by the rule of the class."""
         slot = self._momentums[self._get_variable_index(variable)]
         self.update_by("lion", gradient, variable, (slot,), self._per_dtype(variable.dtype, self._terms, learning_rate))
 
@@ -156,7 +156,7 @@ class RMSprop(Optimizer):
         return True
 
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
-        """See the class."""
+        """Update one variable by the rule of the class."""
         i = self._get_variable_index(variable)
         rule, state = "rmsprop", [self._velocities[i]]
         scalars = [scalar(learning_rate, variable.dtype), self.rho, 1 - self.rho, self.epsilon]
@@ -204,7 +204,7 @@ class Adadelta(Optimizer):
         return True
 
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
-        """See the class."""
+        """Update one variable by the rule of the class."""
         i = self._get_variable_index(variable)
         self.update_by(
             "adadelta",
@@ -248,7 +248,7 @@ class Adagrad(Optimizer):
         return True
 
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
-        """See the class."""
+        """Update one variable by the rule of the class."""
         slot = self._accumulators[self._get_variable_index(variable)]
         rate = scalar(learning_rate, variable.dtype)
         self.update_by("adagrad", gradient, variable, (slot,), (rate, self.epsilon))
@@ -320,7 +320,7 @@ class Ftrl(Optimizer):
         return True
 
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
-        """See the class."""
+        """Update one variable by the rule of the class."""
         i = self._get_variable_index(variable)
         rate = scalar(learning_rate, variable.dtype)
         l2 = self.l2_regularization_strength + self.beta / (2.0 * rate)

@@ -307,40 +307,40 @@ class Dot(_Merge):
 
 
 def add(inputs: Any, **kwargs: Any) -> Any:
-    """See Add."""
+    """Return the element-wise sum of tensors, by a layer."""
     return Add(**kwargs)(inputs)
 
 
 def subtract(inputs: Any, **kwargs: Any) -> Any:
-    """See Subtract."""
+    """Return the difference of tensors, by a layer."""
     return Subtract(**kwargs)(inputs)
 
 
 def multiply(inputs: Any, **kwargs: Any) -> Any:
-    """See Multiply."""
+    """Return the element-wise product of tensors, by a layer."""
     return Multiply(**kwargs)(inputs)
 
 
 def average(inputs: Any, **kwargs: Any) -> Any:
-    """See Average."""
+    """Return the element-wise mean of tensors, by a layer."""
     return Average(**kwargs)(inputs)
 
 
 def maximum(inputs: Any, **kwargs: Any) -> Any:
-    """See Maximum."""
+    """Return the element-wise maximum of tensors, by a layer."""
     return Maximum(**kwargs)(inputs)
 
 
 def minimum(inputs: Any, **kwargs: Any) -> Any:
-    """See Minimum."""
+    """Return the element-wise minimum of tensors, by a layer."""
     return Minimum(**kwargs)(inputs)
 
 
 def concatenate(inputs: Any, axis: int = -1, **kwargs: Any) -> Any:
-    """See Concatenate."""
+    """Return the concatenation of tensors, by a layer."""
     return Concatenate(axis=axis, **kwargs)(inputs)
 
 
 def dot(inputs: Any, axes: Any = -1, **kwargs: Any) -> Any:
-    """See Dot."""
+    """Return the dot product of tensors, by a layer."""
     return Dot(axes=axes, **kwargs)(inputs)

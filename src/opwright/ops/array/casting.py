@@ -17,6 +17,7 @@ from .. import dispatch, math, structural_arrays
 from ..attributes import Attr
 from ..definition import operator
 from ..indexed_slices import IndexedSlices
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..structural_shapes import bitcast_spec
 from ..tensor import Tensor
@@ -65,8 +66,12 @@ class Cast(OperatorDefinition):
 def cast(x: IndexedSlices, dtype: Any, name: str | None = None) -> IndexedSlices: ...
 @overload
 def cast(x: TensorLike | npt.ArrayLike, dtype: Any, name: str | None = None) -> Tensor: ...
+@documented_by(Cast)
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
-    """`x` as `dtype`; itself where it already is. Sparse rows stay sparse. See Cast."""
+    """Cast a tensor to a dtype.
+
+    Returns x itself if it has that dtype. Sparse rows stay sparse.
+    """
     wanted = as_dtype(dtype)
     if isinstance(x, IndexedSlices):
         return IndexedSlices(cast(x.values, wanted), x.indices, x.dense_shape)

@@ -18,6 +18,7 @@ from .. import array, dispatch, like_device
 from ..attributes import Attr
 from ..definition import operator
 from ..inference import shape_from
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from .shaping import dims_tensor, identity, shape_op
 
@@ -89,8 +90,9 @@ class BroadcastArgs(OperatorDefinition):
         return like_device.array(s0, np.array(tuple(both), s0.dtype))
 
 
+@documented_by(BroadcastArgs)
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
-    """See BroadcastArgs. shape_x, shape_y: sizes or integer tensors."""
+    """Return the shape that two shapes broadcast to, as a tensor. shape_x, shape_y: sizes or integer tensors."""
     x, y = (
         dims_tensor(list(s)) if isinstance(s, (list, tuple, TensorShape)) else dispatch.to_tensor(s)
         for s in (shape_x, shape_y)
@@ -109,7 +111,7 @@ def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
 
 
 def identity_n(input: Any, name: str | None = None) -> list[Any]:
-    """Each tensor of a list as a new tensor. See Identity."""
+    """Return each tensor of a list as a new tensor."""
     return [identity(x, name=name) for x in input]
 
 
@@ -119,5 +121,5 @@ def guarantee_const(input: Any, name: str | None = None) -> Tensor:
 
 
 def shape_n(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> list[Any]:
-    """The shapes of a list of tensors. See Shape."""
+    """Return the shapes of a list of tensors."""
     return [shape_op(x, out_type, name) for x in input]

@@ -22,6 +22,7 @@ from ..arguments import natural_dtype
 from ..attributes import Attr
 from ..definition import operator
 from ..inference import axis_in, is_static, number_of_steps, shape_from, static_int
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..strategies import Strategies, Strategy
 from .shaping import dims_tensor
@@ -190,8 +191,12 @@ def _range_length(start: Any, limit: Any, delta: Any) -> int:
     return count
 
 
+@documented_by(Range)
 def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = "range") -> Tensor:
-    """`range(limit)` or `range(start, limit, delta)`: see Range. dtype: by default the widest of the arguments'."""
+    """Return evenly spaced numbers: `range(limit)` or `range(start, limit, delta)`.
+
+    dtype: by default the widest dtype of the arguments.
+    """
     if limit is None:
         start, limit = 0, start
     if dtype is not None:
@@ -347,6 +352,7 @@ ONE_HOT = Strategies(
 )
 
 
+@documented_by(OneHot)
 def one_hot(
     indices: Any,
     depth: Any,
@@ -356,7 +362,9 @@ def one_hot(
     dtype: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """See OneHot. on_value and off_value default to 1 and 0, dtype to theirs, else float32.
+    """Return one-hot rows.
+
+    on_value and off_value default to 1 and 0, dtype to their dtype, otherwise float32.
 
     raises TypeError where dtype, on_value and off_value differ in dtype
     """

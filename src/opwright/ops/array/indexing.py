@@ -20,6 +20,7 @@ from ..attributes import Attr, at_least
 from ..definition import operator
 from ..indexed_slices import IndexedSlices
 from ..inference import axis_in, is_static, shape_from, static_int
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..structural_arrays import batch_key, gathered
 from .constants import range as range_
@@ -128,6 +129,7 @@ def wide_index(indices: Any) -> Any:
     return array.cast(indices, dtypes.int32) if narrow else indices
 
 
+@documented_by(Gather)
 def gather(
     params: Any,
     indices: Any,
@@ -136,7 +138,10 @@ def gather(
     batch_dims: Any = 0,
     name: str | None = None,
 ) -> Tensor:
-    """See Gather. axis: by default batch_dims. validate_indices: ignored; indices are always checked."""
+    """Gather slices along an axis.
+
+    axis: by default batch_dims. validate_indices: ignored; indices are always checked.
+    """
     batch_dims = static_int(batch_dims, "batch_dims")
     if axis is None:
         axis = batch_dims
@@ -238,8 +243,9 @@ class GatherNd(OperatorDefinition):
         return _scatter_batches(op.params, op.indices, doutput, op.batch_dims), None
 
 
+@documented_by(GatherNd)
 def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None = None) -> Tensor:
-    """See GatherNd."""
+    """Gather slices by index vectors."""
     return GatherNd(params, wide_index(indices), batch_dims=batch_dims, name=name)
 
 

@@ -20,6 +20,7 @@ from ..attributes import Attr
 from ..definition import operator
 from ..inference import axis_in, elements_of, is_static, shape_from, static_int
 from ..kernels import KernelKey
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..strategies import Strategies, Strategy
 from ..tensor import TensorLike
@@ -145,8 +146,9 @@ CONCAT = Strategies(
 )
 
 
+@documented_by(Concat)
 def concat(values: Any, axis: Any, name: str | None = "concat") -> Tensor:
-    """See Concat. values: a list, or one tensor, which is given back."""
+    """Concatenate tensors along an axis. values: a list; a single tensor is returned as it is."""
     if hasattr(values, "concatenated"):  # a list that grows in a graph
         joined: Tensor = values.concatenated(static_int(axis, "axis"))
         return joined
@@ -193,8 +195,12 @@ class Pack(OperatorDefinition):
         return array.unstack(doutput, len(op.values), op.axis)
 
 
+@documented_by(Pack)
 def stack(values: Any, axis: Any = 0, name: str | None = "stack") -> Tensor:
-    """See Pack. values: a list, or one tensor, of which the slices along its first dimension are stacked."""
+    """Stack tensors along a new axis.
+
+    values: a list, or one tensor, whose slices along the first dimension are stacked.
+    """
     if isinstance(values, TensorLike):
         values = array.unstack(values)
     elif hasattr(values, "stacked"):  # a list that grows in a graph

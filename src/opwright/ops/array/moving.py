@@ -16,6 +16,7 @@ from .. import array, dispatch, lod_rules, math
 from ..attributes import Attr
 from ..definition import operator
 from ..inference import axes_in, axis_in, elements_of, is_static, static_axes, static_int
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..structural_arrays import check_lengths, reversed_sequences
 from .casting import cast
@@ -108,8 +109,13 @@ class Permute(OperatorDefinition):
         return Permute(doutput, math.invert_permutation(perm + cast(perm < 0, n.dtype) * n)), None
 
 
+@documented_by(Transpose)
 def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str = "transpose") -> Tensor:
-    """See Transpose; Permute where perm is known only when the graph runs. conjugate: also the complex conjugate."""
+    """Permute the dimensions of a tensor.
+
+    perm: by default the reverse order; a computed perm runs Permute. conjugate: also take the complex
+    conjugate.
+    """
     if is_static(perm):
         moved = Transpose(a, perm=static_axes(perm, "perm"), name=name)
     else:
@@ -146,8 +152,9 @@ class Reverse(OperatorDefinition):
         return Reverse(doutput, axis=op.axis)
 
 
+@documented_by(Reverse)
 def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
-    """See Reverse."""
+    """Reverse a tensor along axes."""
     if not is_static(axis):
         return array.run_time_axes.reverse(lambda x, n: Reverse(x, axis=tuple(range(n))), tensor, axis, name)
     return Reverse(tensor, axis=static_axes(axis) or (), name=name)
@@ -192,8 +199,9 @@ def _roll_first(shift: Any, x: Any) -> Tensor:
     return Roll(x, shift, axis=(0,))
 
 
+@documented_by(Roll)
 def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
-    """See Roll. shift and axis: numbers, or as many of the one as of the other."""
+    """Roll elements along axes, with wraparound. shift, axis: numbers, or lists of equal length."""
     shift = reshape(dispatch.to_tensor(shift), [-1])
     if not is_static(axis):
         return _rolled(dispatch.to_tensor(input), shift, axis, name)
@@ -257,10 +265,11 @@ class ReverseSequence(OperatorDefinition):
         return ReverseSequence(doutput, op.seq_lengths, op.seq_axis, op.batch_axis), None
 
 
+@documented_by(ReverseSequence)
 def reverse_sequence(
     input: Any, seq_lengths: Any, seq_axis: Any = None, batch_axis: Any = None, name: str | None = None
 ) -> Tensor:
-    """See ReverseSequence. seq_axis must be given; batch_axis is 0 by default."""
+    """Reverse the beginning of each sequence of a padded batch. seq_axis is required; batch_axis defaults to 0."""
     if seq_axis is None:
         raise ValueError("reverse_sequence: seq_axis is missing")
     batch_axis = 0 if batch_axis is None else static_int(batch_axis, "batch_axis")

@@ -16,6 +16,7 @@ from ...core.shapes import UNKNOWN
 from .. import dispatch, like_device, lod_rules, math
 from ..attributes import Attr, one_of
 from ..definition import operator
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..structural_arrays import mirrored, mirrored_places, padded
 from .shaping import shape_op
@@ -160,10 +161,11 @@ class MirrorPadGrad(OperatorDefinition):
         return MirrorPad(doutput, op.paddings, op.mode), None
 
 
+@documented_by(Pad, MirrorPad)
 def pad(
     tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None
 ) -> Tensor:
-    """See Pad (mode CONSTANT) and MirrorPad (REFLECT, SYMMETRIC); mode in any case of letters.
+    """Pad a tensor with a value (CONSTANT) or by reflection (REFLECT, SYMMETRIC). mode: case-insensitive.
 
     raises ValueError for another mode
     """

@@ -15,6 +15,7 @@ from ...core.shapes import TensorShape
 from .. import dispatch, like_device
 from ..definition import operator
 from ..inference import shape_from
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..structural_shapes import check_updates
 from .casting import cast
@@ -79,8 +80,9 @@ def _accumulate(ufunc: Any, into: np.ndarray, indices: np.ndarray, updates: np.n
     return into
 
 
+@documented_by(ScatterNd)
 def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Tensor:
-    """See ScatterNd. shape: sizes, a TensorShape, or an integer tensor of either dtype."""
+    """Scatter updates into zeros by index vectors. shape: sizes, a TensorShape, or an integer tensor."""
     indices = dispatch.to_tensor(indices)
     if isinstance(shape, (list, tuple, TensorShape)):
         shape = dims_tensor(list(shape))

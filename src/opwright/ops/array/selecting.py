@@ -19,6 +19,7 @@ from .. import array, dispatch, like_device, math
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..inference import axis_in, is_static, static_int
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..structural_arrays import first_occurrences
 from ..tensor import Tensor
@@ -81,8 +82,12 @@ class Select(OperatorDefinition):
         return None, Select(op.condition, doutput, zero), Select(op.condition, zero, doutput)
 
 
+@documented_by(Select, Where)
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
-    """With x and y see Select, without them Where. Raises ValueError for only one of them."""
+    """Select elements of x or y by a condition; without x and y, return the indices at which it is true.
+
+    Raises ValueError for only one of x and y.
+    """
     if x is None and y is None:
         return Where(condition, name=name)
     if x is None or y is None:
@@ -118,8 +123,9 @@ class Unique(OperatorDefinition[tuple[Tensor, Tensor]]):
         return y, idx.astype(op.out_idx.np)
 
 
+@documented_by(Unique)
 def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> UniqueResult:
-    """See Unique; a named tuple (y, idx)."""
+    """Return the distinct elements and the index of each input element among them, as a named tuple (y, idx)."""
     return UniqueResult(*Unique(x, out_idx=out_idx, name=name))
 
 
@@ -149,8 +155,9 @@ class UniqueWithCounts(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
         return y, idx.astype(op.out_idx.np), count.astype(op.out_idx.np)
 
 
+@documented_by(UniqueWithCounts)
 def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> UniqueWithCountsResult:
-    """See UniqueWithCounts; a named tuple (y, idx, count)."""
+    """Return distinct elements, inverse indices and counts, as a named tuple (y, idx, count)."""
     return UniqueWithCountsResult(*UniqueWithCounts(x, out_idx=out_idx, name=name))
 
 

@@ -20,6 +20,7 @@ from .. import array, dispatch, lod_rules
 from ..attributes import Attr
 from ..definition import operator
 from ..inference import axis_in, elements_of, is_static, shape_from, static_axes, static_int
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 
 if TYPE_CHECKING:
@@ -224,8 +225,9 @@ def _hole_filled(dims: Any, sizes: Any) -> list[int]:
     return [math.prod(dims) // known if s == -1 else s for s in sizes]
 
 
+@documented_by(Reshape)
 def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
-    """See Reshape. shape: sizes, a TensorShape or an integer tensor."""
+    """Return the elements of a tensor in another shape. shape: sizes, a TensorShape or an integer tensor."""
     if isinstance(shape, TensorShape):
         shape = [-1 if d is None else d for d in shape]
     if isinstance(shape, (int, np.integer)):
@@ -276,8 +278,9 @@ class ExpandDims(OperatorDefinition):
         return reshape(doutput, shape_op(op.input))
 
 
+@documented_by(ExpandDims)
 def expand_dims(input: Any, axis: Any, name: str | None = None) -> Tensor:
-    """See ExpandDims."""
+    """Insert a dimension of size 1."""
     if not is_static(axis):
         return array.run_time_axes.expanded(input, axis, name)
     return ExpandDims(input, axis=static_int(axis, "axis"), name=name)
@@ -319,8 +322,9 @@ class Squeeze(OperatorDefinition):
         return reshape(doutput, shape_op(op.input))
 
 
+@documented_by(Squeeze)
 def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Tensor:
-    """See Squeeze. axis: None for all dimensions of size 1."""
+    """Remove dimensions of size 1. axis: None for all of them."""
     return Squeeze(input, axis=static_axes(axis) or (), name=name)
 
 
@@ -353,8 +357,9 @@ class BroadcastTo(OperatorDefinition):
         return sum_to_shape_of(doutput, op.input), None
 
 
+@documented_by(BroadcastTo)
 def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
-    """See BroadcastTo."""
+    """Broadcast a tensor to a shape."""
     if isinstance(shape, (list, tuple, TensorShape)):
         shape = dims_tensor(list(shape))
     return BroadcastTo(input, shape, name=name)

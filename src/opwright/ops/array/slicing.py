@@ -21,6 +21,7 @@ from .. import array, dispatch, like_device, lod_rules
 from ..attributes import Attr
 from ..definition import operator
 from ..inference import elements_of, shape_from
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..structural_shapes import Sizes, SliceMasks, dims_of_plan, key_of_plan, known_bounds, slice_dims
 from ..tensor import Tensor
@@ -78,8 +79,9 @@ class Slice(OperatorDefinition):
         )
 
 
+@documented_by(Slice)
 def slice_op(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
-    """See Slice."""
+    """Extract a slice by begin and size."""
     return Slice(input_, begin, size, name=name)
 
 
@@ -222,6 +224,7 @@ class TensorStridedSliceUpdate(OperatorDefinition):
         return dinput, None, None, None, sum_to_shape_of(dvalue, op.value)
 
 
+@documented_by(StridedSlice)
 def strided_slice(
     input_: Any,
     begin: Any,
@@ -235,7 +238,7 @@ def strided_slice(
     var: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """See StridedSlice. strides: by default ones. var: must be None."""
+    """Extract a strided slice. strides: by default ones. var: must be None."""
     if var is not None:
         raise UnimplementedError(
             op="StridedSlice",

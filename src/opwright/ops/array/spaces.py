@@ -14,6 +14,7 @@ from ...core.dtypes import index
 from .. import dispatch, structural_arrays
 from ..attributes import Attr, at_least, one_of
 from ..definition import operator
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..structural_shapes import batch_blocks_spec, blocks_size, depth_spec
 from .constants import fill
@@ -155,8 +156,12 @@ space_to_batch_nd: signatures.SpaceToBatchND = SpaceToBatchND.as_function("space
 space_to_batch = space_to_batch_nd
 
 
+@documented_by(BatchToSpaceND)
 def batch_to_space(input: Any, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
-    """See BatchToSpaceND. block_shape: one for each of the crops, or one number for all."""
+    """Move blocks of batch entries to spatial dimensions, and crop.
+
+    block_shape: one number per crop, or one for all.
+    """
     block_shape = dispatch.to_tensor(block_shape)
     if block_shape.shape.rank == 0:
         crops = dispatch.to_tensor(crops)

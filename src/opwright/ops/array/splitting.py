@@ -20,6 +20,7 @@ from .. import array, dispatch, like_device, lod_rules
 from ..attributes import Attr, at_least
 from ..definition import operator
 from ..inference import axis_in, elements_of, is_static, static_int
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..structural_shapes import part_sizes
 from ..tensor import Tensor
@@ -73,8 +74,11 @@ class Unpack(OperatorDefinition[list[Tensor]]):
         return stack(doutput, op.axis) if op.num else None
 
 
+@documented_by(Unpack)
 def unstack(value: Any, num: int | None = None, axis: Any = 0, name: str | None = "unstack") -> list[Tensor]:
-    """See Unpack. num: by default the size of the dimension. Raises ValueError if that is not known."""
+    """Split a tensor into its slices along an axis. num: by default the size of the axis; raises ValueError if
+    unknown.
+    """
     value, axis = dispatch.to_tensor(value), static_int(axis, "axis")
     if num is None:
         if value.shape.rank:
@@ -169,10 +173,11 @@ class SplitV(OperatorDefinition[list[Tensor]]):
         return concat(doutput, op.axis), None
 
 
+@documented_by(Split, SplitV)
 def split(
     value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str | None = "split"
 ) -> list[Tensor]:
-    """Equal parts for an int (see Split), parts of given sizes for a list or 1-D tensor (see SplitV).
+    """Split a tensor along an axis, into equal parts (an int) or parts of given sizes (a list or 1-D tensor).
 
     num: how many parts, where sizes are a tensor of unknown length.
     raises ValueError where the number of parts cannot be known

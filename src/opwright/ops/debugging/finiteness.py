@@ -16,6 +16,7 @@ from ...core.errors import InvalidArgumentError
 from .. import dispatch
 from ..attributes import Attr
 from ..definition import operator
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 
 if TYPE_CHECKING:
@@ -54,8 +55,9 @@ class CheckNumerics(OperatorDefinition):
 check_numerics: signatures.CheckNumerics = CheckNumerics.as_function("check_numerics")
 
 
+@documented_by(CheckNumerics)
 def assert_all_finite(x: Any, message: str, name: str | None = None) -> Tensor:
-    """The tensor itself, if none of its elements is NaN or infinite. See CheckNumerics."""
+    """Return the tensor; raise an error if an element is NaN or infinite."""
     return check_numerics(dispatch.to_tensor(x), message, name=name)
 
 

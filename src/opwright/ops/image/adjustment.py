@@ -20,6 +20,7 @@ from .. import array, lod_rules, math
 from ..array import cast
 from ..array.shaping import shape_op
 from ..definition import operator
+from ..public_functions import documented_by
 from ..random import stateless_uniform, uniform
 from ..slots import Input, OperatorDefinition, Output
 from ..windows import wide, wide_dtype
@@ -169,8 +170,9 @@ def adjust_brightness(image: Any, delta: Any) -> Any:
     return convert_image_dtype(floats + cast(delta, floats.dtype), dtype, saturate=True)
 
 
+@documented_by(AdjustContrast)
 def adjust_contrast(images: Any, contrast_factor: Any) -> Any:
-    """Every channel's distance from its mean over the image, times a factor. See AdjustContrast."""
+    """Scale the distance of each pixel from the mean of its channel."""
     floats, dtype = as_floats(images)
     return convert_image_dtype(AdjustContrast(floats, contrast_factor), dtype, saturate=True)
 
@@ -189,8 +191,9 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Any:
     return convert_image_dtype(gain * floats**gamma, dtype, saturate=True)
 
 
+@documented_by(AdjustHue)
 def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Any:
-    """Colours turned round the circle of hues by `delta`, in [-1, 1]. See AdjustHue.
+    """Rotate hues by `delta`, in [-1, 1].
 
     raises InvalidArgumentError for a delta out of range
     """
@@ -203,8 +206,9 @@ def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Any:
     return convert_image_dtype(AdjustHue(floats, delta, name=name), dtype)
 
 
+@documented_by(AdjustSaturation)
 def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Any:
-    """Colours' saturation times a factor. See AdjustSaturation."""
+    """Scale the saturation of colours."""
     floats, dtype = as_floats(image)
     return convert_image_dtype(AdjustSaturation(floats, saturation_factor, name=name), dtype)
 

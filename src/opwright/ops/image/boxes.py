@@ -19,6 +19,7 @@ from ...core.specs import TensorSpec
 from .. import dispatch
 from ..attributes import Attr, greater_than, length
 from ..definition import operator
+from ..public_functions import documented_by
 from ..random.state import generator_for, seeds_for
 from ..random.stateless import SEEDS, check_seed, keyed
 from ..slots import Input, OperatorDefinition, Output
@@ -119,8 +120,9 @@ def _draw(image: np.ndarray, box: np.ndarray, colour: np.ndarray, high: int, wid
             image[rows, column] = colour
 
 
+@documented_by(DrawBoundingBoxes)
 def draw_bounding_boxes(images: Any, boxes: Any, colors: Any, name: str | None = None) -> Tensor:
-    """See DrawBoundingBoxes. colors: None for ten of its own."""
+    """Draw boxes on images. colors: None for a palette of ten."""
     return DrawBoundingBoxes(images, boxes, colors, name=name)
 
 
@@ -299,6 +301,7 @@ def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
+@documented_by(SampleDistortedBoundingBox)
 def sample_distorted_bounding_box(
     image_size: Any,
     bounding_boxes: Any,
@@ -310,7 +313,7 @@ def sample_distorted_bounding_box(
     use_image_if_no_bounding_boxes: Any = None,
     name: str | None = None,
 ) -> SampledBox:
-    """(begin, size, bboxes) of a frame at random around objects. seed: 0 for none. See SampleDistortedBoundingBox."""
+    """Draw a random crop that covers objects, as (begin, size, bboxes). seed: 0 for none."""
     options = _given(
         aspect_ratio_range=aspect_ratio_range,
         area_range=area_range,
@@ -324,6 +327,7 @@ def sample_distorted_bounding_box(
     return SampledBox(*found)
 
 
+@documented_by(SampleDistortedBoundingBox)
 def stateless_sample_distorted_bounding_box(
     image_size: Any,
     bounding_boxes: Any,
@@ -335,7 +339,7 @@ def stateless_sample_distorted_bounding_box(
     use_image_if_no_bounding_boxes: Any = None,
     name: str | None = None,
 ) -> SampledBox:
-    """(begin, size, bboxes) of a frame around objects, a function of `seed`. See SampleDistortedBoundingBox."""
+    """Return a crop that covers objects, as (begin, size, bboxes), a function of `seed`."""
     options = _given(
         aspect_ratio_range=aspect_ratio_range,
         area_range=area_range,

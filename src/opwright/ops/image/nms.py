@@ -22,6 +22,7 @@ from .. import box_suppression, dispatch
 from ..array import cast
 from ..attributes import Attr
 from ..definition import operator
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .sizes import known
@@ -340,6 +341,7 @@ def _suppressed(
     return NonMaxSuppression(dispatch.to_tensor(boxes), scores, most, iou, lowest, sigma, name=name)
 
 
+@documented_by(NonMaxSuppression)
 def non_max_suppression(
     boxes: Any,
     scores: Any,
@@ -348,10 +350,11 @@ def non_max_suppression(
     score_threshold: Any = EVERY,
     name: str | None = None,
 ) -> Tensor:
-    """Indices of boxes by falling score, without those that overlap a better one. See NonMaxSuppression."""
+    """Select boxes by non-maximum suppression; return their indices by decreasing score."""
     return _suppressed(boxes, scores, max_output_size, iou_threshold, score_threshold, 0.0, name)[0]
 
 
+@documented_by(NonMaxSuppression)
 def non_max_suppression_with_scores(
     boxes: Any,
     scores: Any,
@@ -361,11 +364,15 @@ def non_max_suppression_with_scores(
     soft_nms_sigma: Any = 0.0,
     name: str | None = None,
 ) -> tuple[Any, Any]:
-    """Indices and scores of boxes; with soft_nms_sigma those that overlap fall in score. See NonMaxSuppression."""
+    """Select boxes by non-maximum suppression; return indices and scores.
+
+    soft_nms_sigma: with a positive value, overlaps decay scores instead of removing boxes (Soft-NMS).
+    """
     chosen, kept, *_ = _suppressed(boxes, scores, max_output_size, iou_threshold, score_threshold, soft_nms_sigma, name)
     return chosen, kept
 
 
+@documented_by(NonMaxSuppressionWithOverlaps)
 def non_max_suppression_overlaps(
     overlaps: Any,
     scores: Any,
@@ -374,12 +381,13 @@ def non_max_suppression_overlaps(
     score_threshold: Any = EVERY,
     name: str | None = None,
 ) -> Tensor:
-    """Indices of boxes by falling score, by given overlaps. See NonMaxSuppressionWithOverlaps."""
+    """Select boxes by non-maximum suppression from a matrix of overlaps; return indices by decreasing score."""
     return NonMaxSuppressionWithOverlaps(
         overlaps, scores, max_output_size, overlap_threshold, score_threshold, name=name
     )
 
 
+@documented_by(NonMaxSuppressionPadded)
 def non_max_suppression_padded(
     boxes: Any,
     scores: Any,
@@ -392,7 +400,7 @@ def non_max_suppression_padded(
     canonicalized_coordinates: bool = False,
     tile_size: int = 512,
 ) -> tuple[Any, Any]:
-    """Indices of boxes [max_output_size], and how many are valid; of a batch each. See NonMaxSuppressionPadded.
+    """Select boxes of each image by non-maximum suppression; return indices [max_output_size] and counts.
 
     pad_to_max_output_size: False gives the valid indices alone, which a batch does not allow. tile_size: of no effect.
     raises InvalidArgumentError for a batch that is not to be padded
@@ -429,6 +437,7 @@ class CombinedBoxes(NamedTuple):
     valid_detections: Any
 
 
+@documented_by(CombinedNonMaxSuppression)
 def combined_non_max_suppression(
     boxes: Any,
     scores: Any,
@@ -440,7 +449,7 @@ def combined_non_max_suppression(
     clip_boxes: bool = True,
     name: str | None = None,
 ) -> CombinedBoxes:
-    """Boxes, scores and classes of the best of a batch, and how many are valid. See CombinedNonMaxSuppression."""
+    """Select boxes of a batch by non-maximum suppression per class; return boxes, scores, classes and counts."""
     found: Any = CombinedNonMaxSuppression(
         boxes,
         scores,

@@ -24,6 +24,7 @@ from ..attributes import Attr, one_of
 from ..definition import operator
 from ..inference import elements_of
 from ..math import reduce_prod, unsorted_segment_sum
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..windows import Window, out_size, pad, taps, window
 from .resize_operators import PIXELS
@@ -267,6 +268,7 @@ class ExtractImagePatches(OperatorDefinition):
         return reshape(transpose(total, [1, 0, 2]), shape)
 
 
+@documented_by(ExtractImagePatches)
 def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: str, name: str | None = None) -> Tensor:
-    """See ExtractImagePatches."""
+    """Extract the patches of a grid of windows."""
     return ExtractImagePatches(images, sizes, strides, rates, padding, name=name)

@@ -17,6 +17,7 @@ from ..attributes import Attr
 from ..definition import operator
 from ..math.arithmetic import _conj
 from ..math.reduction import Sum
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from .diagonals import diag_part
 from .matrices import matrix_transpose
@@ -176,6 +177,7 @@ def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compac
     return array.identity(over * _next_row(rhs) + main * rhs + under * _previous_row(rhs), name=name)
 
 
+@documented_by(TridiagonalSolve)
 def tridiagonal_solve(
     diagonals: Any,
     rhs: Any,
@@ -186,7 +188,7 @@ def tridiagonal_solve(
     partial_pivoting: bool = True,
     perturb_singular: bool = False,
 ) -> Tensor:
-    """See TridiagonalSolve. diagonals_format: as in `tridiagonal_matmul`.
+    """Solve tridiagonal systems of equations. diagonals_format: as in `tridiagonal_matmul`.
 
     rhs: [..., n, k], or [..., n] of one dimension less than compact diagonals. transpose_rhs, conjugate_rhs: what is
     done to it first.
@@ -278,8 +280,9 @@ class BandedTriangularSolve(OperatorDefinition):
         return array.sum_to_shape_of(dbands, op.bands), array.sum_to_shape_of(drhs, op.rhs)
 
 
+@documented_by(BandedTriangularSolve)
 def banded_triangular_solve(
     bands: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
-    """See BandedTriangularSolve."""
+    """Solve banded triangular systems of equations."""
     return BandedTriangularSolve(bands, rhs, lower=lower, adjoint=adjoint, name=name)

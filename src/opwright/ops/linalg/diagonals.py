@@ -25,6 +25,7 @@ from ..attributes import Attr, length, one_of
 from ..definition import operator
 from ..inference import is_static, static_axes, static_int
 from ..math.reduction import Prod, Sum
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 
 if TYPE_CHECKING:
@@ -291,6 +292,7 @@ class MatrixSetDiag(OperatorDefinition):
         return kept, _part(doutput, op.k, op.align)
 
 
+@documented_by(MatrixDiag)
 def diag(
     diagonal: Any,
     name: str | None = "diag",
@@ -300,7 +302,7 @@ def diag(
     padding_value: Any = 0,
     align: str = "RIGHT_LEFT",
 ) -> Tensor:
-    """See MatrixDiag. k: one diagonal, or the lowest and the highest."""
+    """Return matrices with given diagonals. k: one diagonal, or the lowest and the highest."""
     rows, columns = static_int(num_rows, "num_rows"), static_int(num_cols, "num_cols")
     diagonal = dispatch.to_tensor(diagonal)
     padding = _padding(padding_value, diagonal.dtype)
@@ -313,18 +315,20 @@ def _padding(value: Any, dtype: Any) -> Tensor:
     return dispatch.to_tensor(bool(value) if dtype.is_bool and not hasattr(value, "dtype") else value, dtype)
 
 
+@documented_by(MatrixDiagPart)
 def diag_part(
     input: Any, name: str | None = "diag_part", k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT"
 ) -> Any:
-    """See MatrixDiagPart. k: one diagonal, or the lowest and the highest."""
+    """Return diagonals of matrices. k: one diagonal, or the lowest and the highest."""
     input = dispatch.to_tensor(input)
     if not is_static(k):
         return diag_part(_from(input, k), name)
     return MatrixDiagPart(input, _padding(padding_value, input.dtype), k=_bounds(k), align=align, name=name)
 
 
+@documented_by(MatrixSetDiag)
 def set_diag(input: Any, diagonal: Any, name: str | None = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT") -> Tensor:
-    """See MatrixSetDiag. k: one diagonal, or the lowest and the highest."""
+    """Replace diagonals of matrices. k: one diagonal, or the lowest and the highest."""
     if not is_static(k):
         input = dispatch.to_tensor(input)
         diagonal, shape = dispatch.to_tensor(diagonal, input.dtype), array.shape_op(input)
@@ -378,20 +382,25 @@ class MatrixBandPart(OperatorDefinition):
 band_part: signatures.MatrixBandPart = MatrixBandPart.as_function("band_part")
 
 
+@documented_by(MatrixDiagPart)
 def trace(x: Any, name: str | None = None) -> Tensor:
-    """Sum of the main diagonal of each matrix: output[...] = sum over i of x[..., i, i]. See MatrixDiagPart."""
+    """Return the trace of each matrix: output[...] = sum over i of x[..., i, i]."""
     return Sum(diag_part(x), axis=(-1,), name=name)
 
 
+@documented_by(MatrixDiag)
 def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
-    """Twice the dimensions, with `diagonal` where both halves of the index agree else zeros. See MatrixDiag."""
+    """Return a diagonal tensor of twice the rank: `diagonal` where both halves of the index agree, zeros
+    elsewhere.
+    """
     diagonal = dispatch.to_tensor(diagonal)
     shape = array.shape_op(diagonal)
     return array.reshape(diag(array.reshape(diagonal, [-1])), array.concat([shape, shape], 0), name=name)
 
 
+@documented_by(MatrixDiagPart)
 def tensor_diag_part(input: Any, name: str | None = None) -> Tensor:
-    """Half the dimensions: the elements where both halves of the index agree. See MatrixDiagPart.
+    """Return the diagonal of a tensor of even rank: the elements at which both halves of the index agree.
 
     raises InvalidArgumentError where the halves of the shape differ
     """

@@ -20,6 +20,7 @@ from .. import array, like_device, lod_rules
 from ..attributes import Attr
 from ..definition import operator
 from ..math.arithmetic import _conj
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from .matmul import wide
 
@@ -233,8 +234,9 @@ def _terms(equation: str, n: int) -> tuple[tuple[str, ...], str]:
     return terms, output
 
 
+@documented_by(Einsum)
 def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
-    """See Einsum. kwargs: name; optimize, which is a hint that changes nothing."""
+    """Contract tensors by Einstein summation. kwargs: name; optimize, a hint without effect."""
     name = kwargs.pop("name", None)
     kwargs.pop("optimize", None)
     if kwargs:

@@ -16,6 +16,7 @@ from .. import array, like_device, lod_rules
 from ..attributes import Attr
 from ..definition import operator
 from ..math.arithmetic import _conj
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .diagonals import band_part, diag, diag_part, set_diag
@@ -138,8 +139,9 @@ def _qr_gradient(q: Any, r: Any, dq: Any, dr: Any) -> Any:
     return result
 
 
+@documented_by(Qr)
 def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> QrFactors:
-    """See Qr."""
+    """Return the QR decomposition."""
     return QrFactors(*Qr(input, full_matrices=full_matrices, name=name))
 
 
@@ -225,10 +227,11 @@ class Svd(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
         return product(product(u, core) + outside_u, v, adjoint_b=True) + product(u, outside_v, adjoint_b=True)
 
 
+@documented_by(Svd)
 def svd(
     tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None
 ) -> tuple[Tensor, Tensor, Tensor] | Tensor:
-    """s, u, v; or s alone without compute_uv. See Svd."""
+    """Return the singular value decomposition s, u, v; only s without compute_uv."""
     s, u, v = Svd(tensor, full_matrices=full_matrices, compute_uv=compute_uv, name=name)
     return (s, u, v) if compute_uv else s
 
@@ -272,11 +275,13 @@ class SelfAdjointEig(OperatorDefinition[tuple[Tensor, Tensor]]):
         return set_diag(half, diag_part(half) / 2)
 
 
+@documented_by(SelfAdjointEig)
 def eigh(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """The eigenvalues e and eigenvectors v. See SelfAdjointEig."""
+    """Return eigenvalues e and eigenvectors v of self-adjoint matrices."""
     return SelfAdjointEig(tensor, name=name)
 
 
+@documented_by(SelfAdjointEig)
 def eigvalsh(tensor: Any, name: str | None = None) -> Tensor:
-    """The eigenvalues alone. See SelfAdjointEig."""
+    """Return eigenvalues of self-adjoint matrices."""
     return SelfAdjointEig(tensor, compute_v=False, name=name)[0]

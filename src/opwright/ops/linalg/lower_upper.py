@@ -17,6 +17,7 @@ from .. import array, dispatch, like_device, lod_rules
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..math.sorting import argsort
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .diagonals import band_part, diag, diag_part, set_diag
@@ -101,8 +102,9 @@ def _rows(x: Any, numbers: Any) -> Tensor:
     return array.reshape(found, array.concat([batch, [n, k]], 0))
 
 
+@documented_by(Lu)
 def lu(input: Any, output_idx_type: Any = dtypes.int32, name: str | None = None) -> LuFactors:
-    """See Lu."""
+    """Return the LU decomposition with partial pivoting."""
     return LuFactors(*Lu(input, output_idx_type=output_idx_type, name=name))
 
 
@@ -121,8 +123,9 @@ def _checked(lower_upper: Any, perm: Any, rhs: Any = None) -> tuple[Any, Any]:
     return lower_upper, perm
 
 
+@documented_by(MatrixTriangularSolve)
 def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
-    """Solve A x = rhs, given what `lu` of A gave; rhs [..., n, k], batches broadcast. See MatrixTriangularSolve.
+    """Solve A x = rhs from the result of `lu` of A; rhs [..., n, k], batches broadcast.
 
     .. math:: L U x = rhs_p
 

@@ -19,6 +19,7 @@ from ..attributes import Attr
 from ..definition import operator
 from ..inference import axis_in, known_value, static_axes
 from ..math.arithmetic import _conj
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..strategies import Strategies, Strategy
 
@@ -134,6 +135,7 @@ def product(a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False) ->
     return MatMul(a, b, transpose_a=adjoint_a, transpose_b=adjoint_b)
 
 
+@documented_by(MatMul)
 def matmul(
     a: Any,
     b: Any,
@@ -148,7 +150,7 @@ def matmul(
     grad_b: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """See MatMul. a_is_sparse, b_is_sparse, grad_a, grad_b are hints that change nothing.
+    """Return the matrix product. a_is_sparse, b_is_sparse, grad_a, grad_b: hints without effect.
 
     raises ValueError for transposing and adjoining the same matrix
     """
@@ -197,6 +199,7 @@ _MIXED: Any = [
 ]
 
 
+@documented_by(MatMul)
 def matvec(
     a: Any,
     b: Any,
@@ -206,15 +209,16 @@ def matvec(
     b_is_sparse: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """A matrix times a vector: output[..., i] = sum over j of a[..., i, j] b[..., j]. See MatMul."""
+    """Return the product of matrices and vectors: output[..., i] = sum over j of a[..., i, j] b[..., j]."""
     if not hasattr(b, "dtype") and hasattr(a, "dtype"):
         b = dispatch.to_tensor(b, a.dtype)
     column = matmul(a, array.expand_dims(b, -1), transpose_a=transpose_a, adjoint_a=adjoint_a)
     return array.squeeze(column, [-1], name=name)
 
 
+@documented_by(MatMul)
 def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
-    """Sum of products over pairs of axes: the last of a with the first of b, or those named. See MatMul.
+    """Contract pairs of axes: the last axes of a with the first of b, or named ones.
 
     axes: how many, or a pair of axes, or a pair of lists of them. Output: the remaining axes of a, then those of b.
     raises ValueError for lists of different lengths, InvalidArgumentError for sizes that differ

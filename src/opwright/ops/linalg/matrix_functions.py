@@ -16,6 +16,7 @@ from ..definition import operator
 from ..math.arithmetic import _conj
 from ..math.elementary import log, sqrt
 from ..math.reduction import Max, Sum
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from .diagonals import diag_part, set_diag
 from .factoring import Cholesky, svd
@@ -150,14 +151,15 @@ expm: signatures.MatrixExponential = MatrixExponential.as_function("expm")
 def logdet(matrix: Any, name: str | None = None) -> Tensor:
     """Logarithm of the determinant of positive definite matrices, real: 2 sum of log of the Cholesky factor's diagonal.
 
-    See Cholesky, whose errors it raises.
+    Raises the errors of Cholesky.
     """
     diagonal = diag_part(Cholesky(matrix))
     return 2 * Sum(log(math.real(diagonal) if diagonal.dtype.is_complex else diagonal), axis=(-1,), name=name)
 
 
+@documented_by(MatrixTriangularSolve)
 def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
-    """Solve A x = rhs, given chol [..., n, n], the Cholesky factor of A; rhs [..., n, k]. See MatrixTriangularSolve."""
+    """Solve A x = rhs from the Cholesky factor chol [..., n, n] of A; rhs [..., n, k]."""
     return MatrixTriangularSolve(chol, MatrixTriangularSolve(chol, rhs), adjoint=True, name=name)
 
 
@@ -172,7 +174,7 @@ def _cutoff(s: Any, a: Any, factor: float) -> Any:
 
 
 def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
-    """Moore-Penrose inverse of matrices [..., m, n], as [..., n, m], by singular values. See Svd.
+    """Return the Moore-Penrose inverse [..., n, m] of matrices [..., m, n], by singular values.
 
     rcond: values below rcond times the largest count as zero; by default 10 max(m, n) epsilon.
     """

@@ -18,6 +18,7 @@ from .. import array, lod_rules, math
 from ..attributes import Attr
 from ..definition import operator
 from ..math.arithmetic import _conj
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .diagonals import band_part
@@ -87,8 +88,9 @@ class MatrixInverse(OperatorDefinition):
         return -product(y, product(doutput, y, adjoint_b=True), adjoint_a=True)
 
 
+@documented_by(MatrixInverse)
 def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
-    """See MatrixInverse."""
+    """Return the inverse of matrices."""
     return MatrixInverse(input, adjoint=adjoint, name=name)
 
 
@@ -153,8 +155,9 @@ class LogMatrixDeterminant(OperatorDefinition[tuple[Tensor, Tensor]]):
         return as_column(dlog) * MatrixInverse(op.input, adjoint=True)
 
 
+@documented_by(LogMatrixDeterminant)
 def slogdet(input: Any, name: str | None = None) -> LogDet:
-    """See LogMatrixDeterminant."""
+    """Return the sign and the logarithm of the absolute value of determinants."""
     return LogDet(*LogMatrixDeterminant(input, name=name))
 
 
@@ -203,8 +206,9 @@ class MatrixSolve(OperatorDefinition):
         return -product(drhs, op.output, adjoint_b=True), drhs
 
 
+@documented_by(MatrixSolve)
 def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
-    """See MatrixSolve."""
+    """Solve systems of linear equations."""
     return MatrixSolve(matrix, rhs, adjoint=adjoint, name=name)
 
 
@@ -260,8 +264,9 @@ class MatrixTriangularSolve(OperatorDefinition):
         return array.sum_to_shape_of(half, op.matrix), array.sum_to_shape_of(drhs, op.rhs)
 
 
+@documented_by(MatrixTriangularSolve)
 def triangular_solve(
     matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
-    """See MatrixTriangularSolve."""
+    """Solve triangular systems of linear equations."""
     return MatrixTriangularSolve(matrix, rhs, lower=lower, adjoint=adjoint, name=name)

@@ -21,6 +21,7 @@ from ..attributes import Attr
 from ..definition import operator
 from ..math.arithmetic import _conj
 from ..math.complexes import real
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .diagonals import diag, diag_part, set_diag
@@ -264,13 +265,15 @@ class Eig(OperatorDefinition[tuple[Tensor, Tensor]]):
         return found if op.input.dtype.is_complex else real(found)
 
 
+@documented_by(Eig)
 def eig(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """The eigenvalues e and eigenvectors v. See Eig."""
+    """Return eigenvalues e and eigenvectors v of square matrices."""
     return Eig(tensor, name=name)
 
 
+@documented_by(Eig)
 def eigvals(tensor: Any, name: str | None = None) -> Tensor:
-    """The eigenvalues alone. See Eig."""
+    """Return eigenvalues of square matrices."""
     return Eig(tensor, compute_v=False, name=name)[0]
 
 

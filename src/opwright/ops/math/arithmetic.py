@@ -22,6 +22,7 @@ from ...scalar.table import FUNCTIONS
 from .. import array, dispatch, math
 from ..definition import operator
 from ..kernels import KernelKey
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor_list import TensorList
 
@@ -123,8 +124,9 @@ class RealDiv(OperatorDefinition):
 realdiv: signatures.RealDiv = RealDiv.as_function("realdiv")
 
 
+@documented_by(RealDiv)
 def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x / y as Python 3 has it: integers are made floating first (8, 16 bits float32, wider float64). See RealDiv."""
+    """Return x / y as Python 3 defines it: 8- and 16-bit integers are converted to float32, wider ones to float64."""
     return RealDiv(*floating_pair(x, y), name=name)
 
 
@@ -412,8 +414,9 @@ class AddN(OperatorDefinition):
         return [dsum] * len(op.inputs)
 
 
+@documented_by(AddN)
 def add_n(inputs: Any, name: str | None = None) -> Any:
-    """Sum of a list of tensors. See AddN.
+    """Return the sum of a list of tensors.
 
     Sparse rows (IndexedSlices) among them are added to the rows of the sum, which is a tensor.
     raises InvalidArgumentError for shapes or dtypes that differ, ValueError for no inputs or what is no tensor

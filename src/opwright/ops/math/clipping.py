@@ -17,6 +17,7 @@ from ...scalar.table import FUNCTIONS
 from .. import array, dispatch
 from ..definition import operator
 from ..indexed_slices import IndexedSlices
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from .arithmetic import maximum, minimum
 from .elementary import rsqrt, sqrt
@@ -75,8 +76,9 @@ def _on_values(t: Any, clip: Callable[[Any], Any]) -> Any:
     return clip(dispatch.to_tensor(t))
 
 
+@documented_by(ClipByValue)
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
-    """See ClipByValue. Sparse rows stay sparse."""
+    """Clamp elements to a range. Sparse rows stay sparse."""
     return _on_values(t, lambda x: ClipByValue(x, clip_value_min, clip_value_max, name=name))
 
 

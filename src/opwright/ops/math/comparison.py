@@ -128,5 +128,5 @@ LogicalNot, logical_not = ufunc(
 
 
 def logical_xor(x: Any, y: Any, name: str | None = "LogicalXor") -> Any:
-    """Whether exactly one is true. See LogicalAnd, LogicalOr, LogicalNot."""
+    """Return whether exactly one operand is true."""
     return LogicalAnd(LogicalOr(x, y), LogicalNot(LogicalAnd(x, y)), name=name)

@@ -21,6 +21,7 @@ from ...core.specs import TensorSpec
 from ...scalar.table import FUNCTIONS
 from .. import array, dispatch, like_device
 from ..definition import operator
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 
 if TYPE_CHECKING:
@@ -94,8 +95,9 @@ def _numbers(value: Any) -> Tensor:
     return tensor
 
 
+@documented_by(Real)
 def real(input: Any, name: str | None = None) -> Any:
-    """The real part; real tensors as they are. See Real."""
+    """Return the real part; real tensors unchanged."""
     input = _numbers(input)
     return Real(input, name=name) if input.dtype.is_complex else input
 
@@ -120,8 +122,9 @@ class Imag(OperatorDefinition):
         return Complex(array.zeros_like(doutput), doutput)
 
 
+@documented_by(Imag)
 def imag(input: Any, name: str | None = None) -> Tensor:
-    """The imaginary part; of real tensors zeros. See Imag."""
+    """Return the imaginary part; zeros for real tensors."""
     input = _numbers(input)
     return Imag(input, name=name) if input.dtype.is_complex else array.zeros_like(input)
 
@@ -143,8 +146,9 @@ class Conj(OperatorDefinition):
         return Conj(doutput)
 
 
+@documented_by(Conj)
 def conj(x: Any, name: str | None = None) -> Any:
-    """The complex conjugate; real tensors as they are. See Conj."""
+    """Return the complex conjugate; real tensors unchanged."""
     x = dispatch.to_tensor(x)
     if x.dtype.is_complex:
         return Conj(x, name=name)
@@ -175,8 +179,9 @@ class Angle(OperatorDefinition):
         return complex(-y * scale, x * scale)
 
 
+@documented_by(Angle)
 def angle(input: Any, name: str | None = None) -> Tensor:
-    """The angle in radians; of real tensors 0, or pi where they are negative. See Angle."""
+    """Return the angle in radians; for real tensors 0, or pi if negative."""
     input = _numbers(input)
     if input.dtype.is_complex:
         return Angle(input, name=name)
@@ -218,8 +223,9 @@ class ComplexAbs(OperatorDefinition):
         return complex(dy, array.zeros_like(dy)) * Sign(op.input)
 
 
+@documented_by(Abs, ComplexAbs)
 def abs(x: Any, name: str | None = None) -> Tensor:
-    """Absolute value: see Abs, for complex tensors ComplexAbs."""
+    """Return the absolute value, for complex tensors the modulus."""
     x = dispatch.to_tensor(x)
     return ComplexAbs(x, name=name) if x.dtype.is_complex else Abs(x, name=name)
 

@@ -17,6 +17,7 @@ from ...core.specs import TensorSpec
 from .. import array, dispatch, like_device, math
 from ..attributes import Attr
 from ..definition import operator
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from .reduction import Sum, reduced
 
@@ -75,6 +76,7 @@ class DenseBincount(OperatorDefinition):
         return out.reshape(*input.shape[:-1], n)
 
 
+@documented_by(DenseBincount)
 def bincount(
     arr: Any,
     weights: Any = None,
@@ -85,7 +87,7 @@ def bincount(
     axis: Any = None,
     binary_output: bool = False,
 ) -> Tensor:
-    """How often each number occurs. See DenseBincount.
+    """Count the occurrences of each integer.
 
     arr: numbers of any shape, cast to int32 unless int64, counted together; with axis=-1 of a matrix, by row. The
     result is as long as the largest number asks for, at least minlength, at most maxlength. dtype: of the counts, where
@@ -162,24 +164,27 @@ def _bins(nbins: Any) -> int:
     return int(nbins)
 
 
+@documented_by(HistogramFixedWidth)
 def histogram_fixed_width(
     values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32, name: str | None = None
 ) -> Tensor:
-    """How many values are in each of `nbins` equally wide intervals of a range. See HistogramFixedWidth."""
+    """Count the values in each of `nbins` intervals of equal width."""
     return HistogramFixedWidth(values, value_range, nbins, dtype=as_dtype(dtype), name=name)
 
 
+@documented_by(Sum)
 def count_nonzero(
     input: Any, axis: Any = None, keepdims: Any = None, dtype: Any = dtypes.int64, name: str | None = None
 ) -> Tensor:
-    """How many elements are not zero (not empty, for strings; not False), over axes. NaN counts. See Sum."""
+    """Count the nonzero elements (nonempty strings, True) over axes. NaN counts."""
     x = dispatch.to_tensor(input)
     counted = array.cast(x if x.dtype.is_bool else x != array.zeros_like(x), dtypes.int64)
     return array.cast(reduced(Sum, counted, axis, bool(keepdims)), as_dtype(dtype), name)
 
 
+@documented_by(Sum)
 def zero_fraction(value: Any, name: str | None = None) -> Tensor:
-    """The share of zeros among the elements, float32; NaN of no elements. See Sum."""
+    """Return the fraction of zeros, float32; NaN for an empty tensor."""
     x = dispatch.to_tensor(value)
     n = array.cast(array.size(x), dtypes.float32)
     return array.identity((n - count_nonzero(x, dtype=dtypes.float32)) / n, name=name)
@@ -224,6 +229,7 @@ class ConfusionMatrix(OperatorDefinition):
         return out
 
 
+@documented_by(ConfusionMatrix)
 def confusion_matrix(
     labels: Any,
     predictions: Any,
@@ -232,7 +238,7 @@ def confusion_matrix(
     dtype: Any = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """How often each class was predicted for each label. See ConfusionMatrix.
+    """Count the predictions of each class by label.
 
     labels, predictions: [n], a last dimension of 1 more is dropped. num_classes: by default the largest plus one.
     """

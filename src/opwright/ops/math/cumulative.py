@@ -18,6 +18,7 @@ from .. import array, dispatch, like_device, math
 from ..attributes import Attr
 from ..definition import operator
 from ..inference import is_static, static_int
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..structural_arrays import scanned
 from ..tensor import Tensor
@@ -67,8 +68,9 @@ def _along(op: Any, x: Any, axis: Any, exclusive: bool, reverse: bool, name: str
     return array.run_time_axes.along(lambda y: op(y, axis=0, exclusive=exclusive, reverse=reverse), x, axis, name)
 
 
+@documented_by(Cumsum)
 def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Any:
-    """See Cumsum."""
+    """Return cumulative sums along an axis."""
     return _along(Cumsum, x, axis, exclusive, reverse, name)
 
 
@@ -105,8 +107,9 @@ class Cumprod(OperatorDefinition):
         return before * LinearRecurrence(dy, after, axis=op.axis, reverse=back)
 
 
+@documented_by(Cumprod)
 def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Any:
-    """See Cumprod."""
+    """Return cumulative products along an axis."""
     return _along(Cumprod, x, axis, exclusive, reverse, name)
 
 
@@ -216,8 +219,9 @@ class CumulativeLogsumexp(OperatorDefinition):
         return dx
 
 
+@documented_by(CumulativeLogsumexp)
 def cumulative_logsumexp(
     x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Any:
-    """See CumulativeLogsumexp."""
+    """Return cumulative logarithms of sums of exponentials along an axis."""
     return _along(CumulativeLogsumexp, dispatch.to_tensor(x), axis, exclusive, reverse, name)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.dtypes import floating, floating_or_complex, numeric
 from .. import array, dispatch
+from ..public_functions import documented_by
 from .arithmetic import negative
 from .complexes import abs as abs_
 from .complexes import conj
@@ -197,8 +198,9 @@ Softsign, softsign = ufunc(
 )
 
 
+@documented_by(Softplus)
 def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
-    """Logarithm of the logistic function: -softplus(-x). See Softplus."""
+    """Return the logarithm of the logistic function: -softplus(-x)."""
     return negative(softplus(negative(x)), name=name)
 
 

@@ -13,6 +13,7 @@ from ...core.dtypes import floating_or_complex
 from ...scalar.table import FUNCTIONS
 from .. import array, dispatch
 from ..definition import operator
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from .arithmetic import floating_pair
 from .complexes import conj
@@ -42,13 +43,15 @@ class DivNoNan(OperatorDefinition):
         return DivNoNan(dz, y), DivNoNan(-dz * conj(op.z), y)
 
 
+@documented_by(DivNoNan)
 def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x / y, with 0 where y is 0; integers are made floating first as by `divide`. See DivNoNan."""
+    """Return x / y, and 0 where y is 0. Integers are converted as by `divide`."""
     return DivNoNan(*floating_pair(x, y), name=name)
 
 
+@documented_by(DivNoNan)
 def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
-    """1 / x, and 0 where x is 0. See DivNoNan."""
+    """Return 1 / x, and 0 where x is 0."""
     x = dispatch.to_tensor(x)
     return divide_no_nan(array.ones_like(x), x, name=name)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def reduce_logsumexp(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
     """log(sum(exp(x))) over axes, without overflow: the maximum is taken out first. Of no elements, minus infinity.
 
-    See Sum. input_tensor: floating.
+    input_tensor: floating.
     """
     x = dispatch.to_tensor(input_tensor)
     peak = array.stop_gradient(reduced(Max, x, axis, keepdims=True))
@@ -30,7 +30,7 @@ def reduce_logsumexp(input_tensor: Any, axis: Any = None, keepdims: bool = False
 
 
 def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
-    """Mean of the squared distances from the mean, over axes; of complex numbers a real one. See Mean.
+    """Return the variance over axes: the mean squared distance from the mean, real for complex numbers.
 
     raises TypeError for integers
     """
@@ -48,7 +48,7 @@ def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name
 
 
 def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
-    """x divided by its length along axes: x / sqrt(max(sum(|x|^2), epsilon)). See Sum."""
+    """Scale to unit L2 norm along axes: x / sqrt(max(sum(|x|^2), epsilon))."""
     x = dispatch.to_tensor(x)
     squared = math.real(x * conj_of_complex(x)) if x.dtype.is_complex else x * x
     inverse = math.rsqrt(math.maximum(reduced(Sum, squared, axis, keepdims=True), epsilon))

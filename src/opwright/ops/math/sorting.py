@@ -19,6 +19,7 @@ from ..array import run_time_axes
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..inference import is_static, static_int
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..strategies import Strategies, Strategy
 from ..structural_arrays import is_of_floats, sort_order
@@ -102,8 +103,9 @@ class ArgMin(OperatorDefinition):
         return _first_best(op, input, np.argmin, np.inf)
 
 
+@documented_by(ArgMax)
 def argmax(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
-    """See ArgMax. axis: 0 if left out."""
+    """Return the index of the maximum along an axis. axis: by default 0."""
     if not is_static(axis):
         found = run_time_axes.without(lambda x: ArgMax(x, axis=0, output_type=as_dtype(output_type)), input, axis)
         return array.identity(found, name=name)
@@ -111,8 +113,9 @@ def argmax(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: 
     return ArgMax(input, axis=axis, output_type=as_dtype(output_type), name=name)
 
 
+@documented_by(ArgMin)
 def argmin(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
-    """See ArgMin. axis: 0 if left out."""
+    """Return the index of the minimum along an axis. axis: by default 0."""
     if not is_static(axis):
         found = run_time_axes.without(lambda x: ArgMin(x, axis=0, output_type=as_dtype(output_type)), input, axis)
         return array.identity(found, name=name)
@@ -181,15 +184,17 @@ def _sorted(values: Any, axis: Any, direction: str, which: int) -> Tensor:
     return array.transpose(Sort(array.transpose(values, perm), direction=direction)[which], perm)
 
 
+@documented_by(Sort)
 def sort(values: Any, axis: Any = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
-    """The elements in order along an axis. direction: "ASCENDING" or "DESCENDING". See Sort."""
+    """Sort along an axis. direction: "ASCENDING" or "DESCENDING"."""
     return array.identity(_sorted(values, axis, direction, 0), name=name)
 
 
+@documented_by(Sort)
 def argsort(
     values: Any, axis: Any = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None
 ) -> Tensor:
-    """The int32 indices that put an axis in order; always stable. See Sort."""
+    """Return the int32 indices that sort an axis; always stable."""
     return array.identity(_sorted(values, axis, direction, 1), name=name)
 
 
@@ -300,10 +305,11 @@ TOP_K = Strategies(
 )
 
 
+@documented_by(TopK)
 def top_k(
     input: Any, k: Any = 1, sorted: bool = True, index_type: Any = dtypes.int32, name: str | None = None
 ) -> TopKV2:
-    """The k largest along the last dimension, as (values, indices). See TopK."""
+    """Return the k largest elements along the last dimension, as (values, indices)."""
     return TopKV2(*TopK(input, k, sorted=sorted, index_type=as_dtype(index_type), name=name))
 
 
@@ -339,8 +345,9 @@ class InTopK(OperatorDefinition):
         return there & np.isfinite(predictions).all(1) & (higher < k)
 
 
+@documented_by(InTopK)
 def in_top_k(targets: Any, predictions: Any, k: Any, name: str | None = None) -> Tensor:
-    """See InTopK."""
+    """Return whether the target class is among the k largest predictions."""
     return InTopK(targets, predictions, k, name=name)
 
 

@@ -113,9 +113,9 @@ Polygamma, polygamma = ufunc(
 
 
 def erfcinv(x: Any, name: str | None = None) -> Tensor:
-    """The y with erfc(y) = x, for x in (0, 2). See Ndtri.
+    r"""Return the inverse of erfc: the y with erfc(y) = x, for x in (0, 2).
 
-    .. math:: y = -\\Phi^{-1}(x / 2) / \\sqrt 2
+    .. math:: y = -\Phi^{-1}(x / 2) / \sqrt 2
     """
     x = dispatch.to_tensor(x)
     return array.identity(ndtri(x * 0.5) * -math.sqrt(0.5), name=name)

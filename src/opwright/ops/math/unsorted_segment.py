@@ -17,6 +17,7 @@ from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from .. import array, dispatch, math, registry
 from ..definition import operator
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from .segment import UNSORTED_SEGMENT_SUM, as_column, product_gradient, reduce_rows
 
@@ -182,8 +183,9 @@ class UnsortedSegmentProd(OperatorDefinition):
         )
 
 
+@documented_by(UnsortedSegmentSum)
 def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
-    """See UnsortedSegmentSum."""
+    """Sum the rows of each segment."""
     return UnsortedSegmentSum(data, array.indexing.wide_index(segment_ids), num_segments, name=name)
 
 
@@ -206,13 +208,15 @@ def _sums_and_counts(data: Any, segment_ids: Any, num_segments: Any) -> tuple[An
     return total, as_column(array.where(rows > 0, rows, array.ones_like(rows)), total)
 
 
+@documented_by(UnsortedSegmentSum)
 def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
-    """Mean of the rows of each segment, 0 for one without; integers are made floating first. See UnsortedSegmentSum."""
+    """Average the rows of each segment; 0 for an empty one. Integers are converted to floating point."""
     total, counts = _sums_and_counts(data, segment_ids, num_segments)
     return array.identity(total / array.cast(counts, total.dtype), name=name)
 
 
+@documented_by(UnsortedSegmentSum)
 def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
-    """Sum of the rows of each segment over the square root of their number. See UnsortedSegmentSum."""
+    """Sum the rows of each segment, divided by the square root of their number."""
     total, counts = _sums_and_counts(data, segment_ids, num_segments)
     return array.identity(total / array.cast(math.sqrt(counts), total.dtype), name=name)

@@ -21,6 +21,7 @@ from ..array import cast, concat, where, zeros_like
 from ..attributes import Attr
 from ..definition import operator
 from ..math import erfc, exp, logical_and, multiply_no_nan, negative, sigmoid
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import TensorLike
 
@@ -94,8 +95,12 @@ class LeakyRelu(OperatorDefinition):
         return where(op.features > 0, dy, dy * op.alpha)
 
 
+@documented_by(LeakyRelu)
 def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Tensor:
-    """See LeakyRelu. Integers are made float32 first; alpha may be a tensor, which gradients reach."""
+    """Apply the leaky rectified linear unit.
+
+    Integers are converted to float32. alpha: may be a tensor, through which gradients flow.
+    """
     features = dispatch.to_tensor(features)
     if features.dtype.is_integer:
         features = cast(features, float32)

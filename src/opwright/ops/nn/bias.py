@@ -15,6 +15,7 @@ from .. import dispatch
 from ..array import zeros_like
 from ..attributes import Attr, one_of
 from ..definition import operator
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..windows import wide
 
@@ -101,8 +102,9 @@ class BiasAddGrad(OperatorDefinition):
         return BiasAdd(zeros_like(op.out_backprop), doutput, data_format=op.data_format)
 
 
+@documented_by(BiasAdd)
 def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | None = None) -> Tensor:
-    """See BiasAdd. data_format: any that begins with "NC" puts the channels second."""
+    """Add a bias to each channel. data_format: any that begins with "NC" has channels second."""
     if data_format is not None and not data_format.startswith("N"):
         raise InvalidArgumentError(
             op="BiasAdd",

@@ -26,6 +26,7 @@ from ..array.shaping import dims_tensor, shape_op
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..inference import shape_from
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..windows import (
     FORMATS,
@@ -318,6 +319,7 @@ def _convolve(n: int, input: Any, filters: Any, attrs: dict[str, Any], name: str
     return _one_batch_dimension(input, n + 1, lambda x: FORWARD[n](x, filters, **attrs, name=name))
 
 
+@documented_by(Conv2D)
 def conv2d(
     input: Any,
     filters: Any,
@@ -327,12 +329,13 @@ def conv2d(
     dilations: Any = None,
     name: str | None = None,
 ) -> Any:
-    """See Conv2D. The input may have several batch dimensions."""
+    """Compute a 2-D convolution. The input may have several batch dimensions."""
     return _convolve(
         2, input, filters, attributes_of(2, known_format("Conv2D", data_format, 2), strides, padding, dilations), name
     )
 
 
+@documented_by(Conv3D)
 def conv3d(
     input: Any,
     filters: Any,
@@ -342,7 +345,7 @@ def conv3d(
     dilations: Any = None,
     name: str | None = None,
 ) -> Any:
-    """See Conv3D. The input may have several batch dimensions."""
+    """Compute a 3-D convolution. The input may have several batch dimensions."""
     return _convolve(
         3, input, filters, attributes_of(3, known_format("Conv3D", data_format, 3), strides, padding, dilations), name
     )
@@ -393,6 +396,7 @@ def conv1d(
     return _one_batch_dimension(input, 2, use)
 
 
+@documented_by(Conv2D)
 def convolution(
     input: Any,
     filters: Any,
@@ -402,7 +406,7 @@ def convolution(
     dilations: Any = None,
     name: str | None = None,
 ) -> Any:
-    """Convolution over one, two or three dimensions, by the rank of `filters`. See Conv2D."""
+    """Compute a convolution over one, two or three dimensions, by the rank of `filters`."""
     filters, input = dispatch.to_tensor(filters), dispatch.to_tensor(input)
     rank = filters.shape.rank if filters.shape.rank is not None else input.shape.rank
     if rank not in (3, 4, 5):
@@ -439,6 +443,7 @@ def _transposed(n: int, input: Any, filters: Any, output_shape: Any, attrs: dict
     return BY_INPUT[n](as_sizes(output_shape), filters, input, **attrs, name=name)
 
 
+@documented_by(Conv2DBackpropInput)
 def conv2d_transpose(
     input: Any,
     filters: Any,
@@ -449,7 +454,7 @@ def conv2d_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> Any:
-    """The transpose of Conv2D: see Conv2DBackpropInput.
+    """Compute a transposed 2-D convolution.
 
     filters: [height, width, out, channels]; output_shape: of the result, a batch of -1 is the input's.
     """
@@ -457,6 +462,7 @@ def conv2d_transpose(
     return _transposed(2, input, filters, output_shape, attrs, name)
 
 
+@documented_by(Conv3DBackpropInput)
 def conv3d_transpose(
     input: Any,
     filters: Any,
@@ -467,7 +473,7 @@ def conv3d_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> Any:
-    """The transpose of Conv3D: see Conv3DBackpropInput."""
+    """Compute a transposed 3-D convolution."""
     attrs = attributes_of(3, known_format("conv3d_transpose", data_format, 3), strides, padding, dilations)
     return _transposed(3, input, filters, output_shape, attrs, name)
 

@@ -17,6 +17,7 @@ from ..array.shaping import shape_op
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..inference import shape_from
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..windows import FORMATS, PADDINGS, channel_axis, spatial_windows
 from .convolution import (
@@ -192,6 +193,7 @@ class DepthwiseConv2dNativeBackpropFilter(OperatorDefinition):
 # ---- under TensorFlow's names ---------------------------------------------------------------------------------------
 
 
+@documented_by(DepthwiseConv2dNative)
 def depthwise_conv2d(
     input: Any,
     filter: Any,
@@ -201,11 +203,12 @@ def depthwise_conv2d(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """See DepthwiseConv2dNative."""
+    """Compute a depthwise 2-D convolution."""
     attrs = attributes_of(2, known_format("depthwise_conv2d", data_format, 2), strides, padding, dilations)
     return DepthwiseConv2dNative(input, filter, **attrs, name=name)
 
 
+@documented_by(DepthwiseConv2dNativeBackpropInput)
 def depthwise_conv2d_backprop_input(
     input_sizes: Any,
     filter: Any,
@@ -216,12 +219,13 @@ def depthwise_conv2d_backprop_input(
     dilations: Any = (1, 1, 1, 1),
     name: str | None = None,
 ) -> Tensor:
-    """See DepthwiseConv2dNativeBackpropInput."""
+    """Compute the gradient of a depthwise convolution with respect to its input."""
     known = known_format("depthwise_conv2d_backprop_input", data_format, 2)
     attrs = attributes_of(2, known, strides, padding, dilations)
     return DepthwiseConv2dNativeBackpropInput(as_sizes(input_sizes), filter, out_backprop, **attrs, name=name)
 
 
+@documented_by(DepthwiseConv2dNativeBackpropFilter)
 def depthwise_conv2d_backprop_filter(
     input: Any,
     filter_sizes: Any,
@@ -232,7 +236,7 @@ def depthwise_conv2d_backprop_filter(
     dilations: Any = (1, 1, 1, 1),
     name: str | None = None,
 ) -> Tensor:
-    """See DepthwiseConv2dNativeBackpropFilter."""
+    """Compute the gradient of a depthwise convolution with respect to its filter."""
     known = known_format("depthwise_conv2d_backprop_filter", data_format, 2)
     attrs = attributes_of(2, known, strides, padding, dilations)
     return DepthwiseConv2dNativeBackpropFilter(input, as_sizes(filter_sizes), out_backprop, **attrs, name=name)

@@ -26,6 +26,7 @@ from ..linalg import matmul
 from ..math import abs as abs_
 from ..math import maximum, reduce_mean, reduce_prod, reduce_sum, rsqrt
 from ..math import pow as pow_
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from ..windows import channel_axis, wide, wide_dtype
@@ -162,6 +163,7 @@ class FusedBatchNorm(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
         return cast(dx, op.x.dtype), dscale, doffset, dmean, dvariance
 
 
+@documented_by(FusedBatchNorm)
 def fused_batch_norm(
     x: Any,
     scale: Any,
@@ -174,7 +176,9 @@ def fused_batch_norm(
     name: str | None = None,
     exponential_avg_factor: float = 1.0,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """See FusedBatchNorm: (y, running mean, running variance). epsilon: at least 1.001e-5, as accelerators need."""
+    """Normalize a batch; return (y, running mean, running variance). epsilon: at least 1.001e-5, as accelerators
+    require.
+    """
     return FusedBatchNorm(
         *(x, scale, offset, mean, variance),
         epsilon=max(epsilon, 1.001e-5),
@@ -282,10 +286,11 @@ def _over_others(g: Any, axes: Any, like: Any) -> Tensor:
     return reshape(sum_to_shape_of(g, _aligned(like, axes, g)), shape_op(like))
 
 
+@documented_by(LayerNorm)
 def layer_normalization(
     x: Any, scale: Any = None, offset: Any = None, axis: Any = -1, epsilon: float = 1e-5, name: str | None = None
 ) -> Tensor:
-    """See LayerNorm. axis: one or several."""
+    """Normalize over one or several axes."""
     return LayerNorm(x, scale, offset, axis=static_axes(axis) or (-1,), epsilon=epsilon, name=name)
 
 

@@ -26,6 +26,7 @@ from ..array.shaping import shape_op
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..inference import shape_from
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from ..windows import (
@@ -371,45 +372,51 @@ def _pool(
     return squeeze(wide, [at])
 
 
+@documented_by(MaxPool)
 def max_pool1d(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NWC", name: str | None = None
 ) -> Any:
-    """Max pooling over [batch, width, channels]: see MaxPool."""
+    """Compute max pooling over [batch, width, channels]."""
     return _pool(MaxPool, input, 1, ksize, strides, padding, data_format, name)
 
 
+@documented_by(MaxPool)
 def max_pool2d(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC", name: str | None = None
 ) -> Any:
-    """See MaxPool. padding: "SAME", "VALID" or a list of (before, after) pairs, one a dimension."""
+    """Compute 2-D max pooling. padding: "SAME", "VALID" or a list of (before, after) pairs, one per dimension."""
     return _pool(MaxPool, input, 2, ksize, strides, padding, data_format, name)
 
 
+@documented_by(MaxPool3D)
 def max_pool3d(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NDHWC", name: str | None = None
 ) -> Any:
-    """See MaxPool3D."""
+    """Compute 3-D max pooling."""
     return _pool(MaxPool3D, input, 3, ksize, strides, padding, data_format, name)
 
 
+@documented_by(AvgPool)
 def avg_pool1d(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NWC", name: str | None = None
 ) -> Any:
-    """Average pooling over [batch, width, channels]: see AvgPool."""
+    """Compute average pooling over [batch, width, channels]."""
     return _pool(AvgPool, input, 1, ksize, strides, padding, data_format, name)
 
 
+@documented_by(AvgPool)
 def avg_pool2d(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC", name: str | None = None
 ) -> Any:
-    """See AvgPool."""
+    """Compute 2-D average pooling."""
     return _pool(AvgPool, input, 2, ksize, strides, padding, data_format, name)
 
 
+@documented_by(AvgPool3D)
 def avg_pool3d(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NDHWC", name: str | None = None
 ) -> Any:
-    """See AvgPool3D."""
+    """Compute 3-D average pooling."""
     return _pool(AvgPool3D, input, 3, ksize, strides, padding, data_format, name)
 
 
@@ -449,19 +456,21 @@ def _any_rank(
     return functions[n - 1](input, ksize, strides, padding, data_format, name=name)
 
 
+@documented_by(MaxPool)
 def max_pool(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
 ) -> Any:
-    """Max pooling over one, two or three dimensions, by the rank of the input: see MaxPool."""
+    """Compute max pooling over one, two or three dimensions, by the rank of the input."""
     return _any_rank(
         (max_pool1d, max_pool2d, max_pool3d), "max_pool", input, ksize, strides, padding, data_format, name
     )
 
 
+@documented_by(AvgPool)
 def avg_pool(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
 ) -> Any:
-    """Average pooling over one, two or three dimensions, by the rank of the input: see AvgPool."""
+    """Compute average pooling over one, two or three dimensions, by the rank of the input."""
     return _any_rank(
         (avg_pool1d, avg_pool2d, avg_pool3d), "avg_pool", input, ksize, strides, padding, data_format, name
     )
@@ -497,6 +506,7 @@ def pool(
 PooledWithArgmax = namedtuple("MaxPoolWithArgmax", ["output", "argmax"])  # type: ignore[name-match]
 
 
+@documented_by(MaxPoolWithArgmax)
 def max_pool_with_argmax(
     input: Any,
     ksize: Any,
@@ -507,7 +517,7 @@ def max_pool_with_argmax(
     include_batch_in_index: bool = False,
     name: str | None = None,
 ) -> PooledWithArgmax:
-    """See MaxPoolWithArgmax. A named tuple of output and argmax."""
+    """Compute 2-D max pooling with the indices of the maxima, as a named tuple (output, argmax)."""
     if data_format != "NHWC":
         raise InvalidArgumentError(
             op="MaxPoolWithArgmax", node=name, what="data_format must be NHWC", found=repr(data_format)

@@ -22,6 +22,7 @@ from ..attributes import Attr
 from ..definition import operator
 from ..inference import axis_in, static_int
 from ..math import exp, reduce_sum
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..windows import wide
 
@@ -101,13 +102,15 @@ class LogSoftmax(OperatorDefinition):
         return dy - exp(op.logsoftmax) * reduce_sum(dy, axis=op.axis, keepdims=True)
 
 
+@documented_by(Softmax)
 def softmax(logits: Any, axis: Any = None, name: str | None = None) -> Tensor:
-    """See Softmax. axis: by default the last."""
+    """Compute softmax along an axis, by default the last."""
     return Softmax(logits, axis=-1 if axis is None else static_int(axis, "axis"), name=name)
 
 
+@documented_by(LogSoftmax)
 def log_softmax(logits: Any, axis: Any = None, name: str | None = None) -> Tensor:
-    """See LogSoftmax. axis: by default the last."""
+    """Compute the logarithm of softmax along an axis, by default the last."""
     return LogSoftmax(logits, axis=-1 if axis is None else static_int(axis, "axis"), name=name)
 
 
@@ -224,12 +227,14 @@ class SparseSoftmaxCrossEntropyWithLogits(OperatorDefinition):
         return None, expand_dims(dloss, -1) * (p - wanted)
 
 
+@documented_by(SoftmaxCrossEntropyWithLogits)
 def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: Any = -1, name: str | None = None) -> Tensor:
-    """See SoftmaxCrossEntropyWithLogits. labels are cast to logits' dtype."""
+    """Compute the cross entropy of class probabilities and logits. labels: cast to the dtype of logits."""
     logits = dispatch.to_tensor(logits)
     return SoftmaxCrossEntropyWithLogits(cast(labels, logits.dtype), logits, axis=static_int(axis, "axis"), name=name)
 
 
+@documented_by(SparseSoftmaxCrossEntropyWithLogits)
 def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None = None) -> Tensor:
-    """See SparseSoftmaxCrossEntropyWithLogits."""
+    """Compute the cross entropy of class indices and logits."""
     return SparseSoftmaxCrossEntropyWithLogits(labels, logits, name=name)

@@ -18,6 +18,7 @@ from .. import array, dispatch
 from ..array import cast
 from ..array.shaping import dims_tensor
 from ..math import maximum
+from ..public_functions import documented_by
 from . import stateless
 from .sampling import (
     Multinomial,
@@ -94,6 +95,7 @@ def normal(
     return scaled(RandomStandardNormal(sizes(shape), dtype=as_dtype(dtype), **seeds_for(seed), name=name), stddev, mean)
 
 
+@documented_by(TruncatedNormal)
 def truncated_normal(
     shape: Any,
     mean: Any = 0.0,
@@ -102,7 +104,7 @@ def truncated_normal(
     seed: Any = None,
     name: str | None = None,
 ) -> Any:
-    """Normal numbers nearer than two deviations to the mean. See TruncatedNormal."""
+    """Draw normal numbers within two standard deviations of the mean."""
     return scaled(TruncatedNormal(sizes(shape), dtype=as_dtype(dtype), **seeds_for(seed), name=name), stddev, mean)
 
 
@@ -127,13 +129,15 @@ def uniform(
     return uniform_scaled(RandomUniform(sizes(shape), dtype=dtype, **seeds_for(seed), name=name), minval, maxval)
 
 
+@documented_by(RandomShuffle)
 def shuffle(value: Any, seed: Any = None, name: str | None = None) -> Tensor:
-    """Rows in a random order. See RandomShuffle."""
+    """Shuffle the rows of a tensor."""
     return RandomShuffle(value, **seeds_for(seed), name=name)
 
 
+@documented_by(Multinomial)
 def categorical(logits: Any, num_samples: Any, dtype: Any = None, seed: Any = None, name: str | None = None) -> Tensor:
-    """Classes drawn by unnormalised log-probabilities, by default int64. See Multinomial."""
+    """Draw classes by unnormalized log-probabilities; by default int64."""
     wanted = dtypes.int64 if dtype is None else as_dtype(dtype)
     return Multinomial(logits, num_samples, **seeds_for(seed), output_dtype=wanted, name=name)
 
@@ -161,14 +165,16 @@ def _gamma_scaled(x: Any, beta: Any) -> Tensor:
     return maximum(x / beta, tiny)
 
 
+@documented_by(RandomPoisson)
 def poisson(shape: Any, lam: Any, dtype: Any = dtypes.float32, seed: Any = None, name: str | None = None) -> Tensor:
-    """Poisson counts: `shape` for each rate in `lam`. See RandomPoisson."""
+    """Draw Poisson counts: `shape` for each rate in `lam`."""
     return RandomPoisson(sizes(shape), lam, dtype=as_dtype(dtype), **seeds_for(seed), name=name)
 
 
 # ---- of an explicit seed ------------------------------------------------------------------------------------------
 
 
+@documented_by(stateless.StatelessRandomNormal)
 def stateless_normal(
     shape: Any,
     seed: Any,
@@ -178,10 +184,11 @@ def stateless_normal(
     name: str | None = None,
     alg: Any = "auto_select",
 ) -> Any:
-    """Normal numbers, a function of `seed` (two integers). alg: accepted and not used. See StatelessRandomNormal."""
+    """Return normal numbers, a function of `seed` (two integers). alg: accepted without effect."""
     return scaled(stateless.StatelessRandomNormal(sizes(shape), seed, dtype=as_dtype(dtype), name=name), stddev, mean)
 
 
+@documented_by(stateless.StatelessTruncatedNormal)
 def stateless_truncated_normal(
     shape: Any,
     seed: Any,
@@ -191,7 +198,7 @@ def stateless_truncated_normal(
     name: str | None = None,
     alg: Any = "auto_select",
 ) -> Any:
-    """Normal numbers nearer than two deviations to the mean, a function of `seed`. See StatelessTruncatedNormal."""
+    """Return normal numbers within two standard deviations of the mean, a function of `seed`."""
     return scaled(
         stateless.StatelessTruncatedNormal(sizes(shape), seed, dtype=as_dtype(dtype), name=name), stddev, mean
     )
@@ -223,10 +230,11 @@ def stateless_uniform(
     return stateless.StatelessRandomUniformInt(sizes(shape), seed, low, high, name=name)
 
 
+@documented_by(stateless.StatelessMultinomial)
 def stateless_categorical(
     logits: Any, num_samples: Any, seed: Any, dtype: Any = dtypes.int64, name: str | None = None
 ) -> Tensor:
-    """Classes drawn by unnormalised log-probabilities, a function of `seed`. See StatelessMultinomial."""
+    """Return classes by unnormalized log-probabilities, a function of `seed`."""
     return stateless.StatelessMultinomial(logits, num_samples, seed, output_dtype=as_dtype(dtype), name=name)
 
 
@@ -245,17 +253,19 @@ def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = dtypes.int32
     return stateless.StatelessRandomPoisson(dims_tensor([]), seed, lam, dtype=as_dtype(dtype), name=name)
 
 
+@documented_by(stateless.StatelessRandomBinomial)
 def stateless_binomial(
     shape: Any, seed: Any, counts: Any, probs: Any, output_dtype: Any = dtypes.int32, name: str | None = None
 ) -> Tensor:
-    """Successes among tries, a function of `seed`. See StatelessRandomBinomial."""
+    """Return binomial counts, a function of `seed`."""
     return stateless.StatelessRandomBinomial(
         sizes(shape), seed, counts, probs, output_dtype=as_dtype(output_dtype), name=name
     )
 
 
+@documented_by(stateless.StatelessShuffle)
 def stateless_shuffle(value: Any, seed: Any, alg: Any = "auto_select", name: str | None = None) -> Tensor:
-    """Rows in a random order, a function of `seed`. See StatelessShuffle."""
+    """Return rows in random order, a function of `seed`."""
     return stateless.StatelessShuffle(value, seed, name=name)
 
 

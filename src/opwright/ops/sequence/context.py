@@ -18,6 +18,7 @@ from ...core.specs import TensorSpec
 from .. import like_device, linalg
 from ..attributes import Attr, greater_than
 from ..definition import operator
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .segments import lengths_of, wide
@@ -233,6 +234,7 @@ def _refuse_filter(filter: Any, wanted: int) -> None:
     )
 
 
+@documented_by(SequenceConv)
 def conv(
     x: Any,
     filter: Any,
@@ -242,7 +244,9 @@ def conv(
     context_stride: int = 1,
     name: str | None = None,
 ) -> Tensor:
-    """See SequenceConv. context_start: by default the window is about its row. padding_data: None for zeros.
+    """Convolve sequences with a filter over a context window.
+
+    context_start: by default the window is centred. padding_data: None for zeros.
 
     >>> x = ow.LoDTensor([[1.0], [2.0], [3.0]], [[0, 2, 3]])
     >>> ow.sequence.conv(x, ow.constant([[1.0], [10.0], [100.0]])).to_nested()

@@ -17,6 +17,7 @@ from ...core.specs import TensorSpec
 from .. import array, like_device
 from ..attributes import Attr, at_least
 from ..definition import operator
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .segments import check_rank, count, lengths_of, offsets_of, rows_like, windows
@@ -140,8 +141,9 @@ def _refuse(rows: int, sequences: int | None) -> None:
     )
 
 
+@documented_by(SequenceExpand)
 def expand(x: Any, y: Any, ref_level: int = -1, name: str | None = None) -> tuple[Tensor, list[Tensor]]:
-    """See SequenceExpand.
+    """Repeat each sequence or row of x by the lengths of y's sequences.
 
     >>> y = ow.LoDTensor([0, 0, 0], [[0, 2, 2, 3]])
     >>> ow.sequence.expand(ow.constant([[1], [2], [3]]), y).numpy().tolist()
@@ -150,8 +152,9 @@ def expand(x: Any, y: Any, ref_level: int = -1, name: str | None = None) -> tupl
     return SequenceExpand(x, y, ref_level=ref_level, name=name)
 
 
+@documented_by(SequenceExpandAs)
 def expand_as(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """See SequenceExpandAs.
+    """Repeat each row of x by the lengths of y's sequences.
 
     >>> y = ow.LoDTensor([0, 0, 0], [[0, 2, 2, 3]])
     >>> ow.sequence.expand_as(ow.constant([[1], [2], [3]]), y).to_nested()

@@ -18,6 +18,7 @@ from ...core.specs import TensorSpec
 from .. import like_device, math
 from ..attributes import Attr, one_of
 from ..definition import operator
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .batches import ACTIVATIONS, SLOPES, TimeBatches
@@ -266,6 +267,7 @@ def _run_back(
     return dz, dh_before
 
 
+@documented_by(DynamicGru)
 def dynamic_gru(
     x: Any,
     weight: Any,
@@ -277,7 +279,7 @@ def dynamic_gru(
     origin_mode: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """See DynamicGru; the hidden states.
+    """Run a gated recurrent unit over sequences; return the hidden states.
 
     >>> x = ow.LoDTensor(ow.zeros([3, 6]), [[0, 2, 3]])
     >>> ow.sequence.dynamic_gru(x, ow.zeros([2, 6]), ow.ones([1, 6])).lod()

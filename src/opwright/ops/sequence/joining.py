@@ -16,6 +16,7 @@ from ...core.errors import InvalidArgumentError, OutOfRangeError, compose
 from ...core.specs import TensorSpec
 from .. import array, like_device
 from ..definition import operator
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .expanding import TAKEN
@@ -233,8 +234,9 @@ class SequenceReverse(OperatorDefinition):
         return SequenceReverse(dy, op.offsets), None
 
 
+@documented_by(SequenceConcat)
 def concat(x: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """See SequenceConcat. x: a list of LoDTensors.
+    """Concatenate sequences pairwise. x: a list of LoDTensors.
 
     >>> a, b = ow.LoDTensor([1, 2, 3], [[0, 2, 3]]), ow.LoDTensor([7, 8], [[0, 0, 2]])
     >>> ow.sequence.concat([a, b]).to_nested()
@@ -254,8 +256,9 @@ def concat(x: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     return SequenceConcat(x, name=name)
 
 
+@documented_by(SequenceSlice)
 def slice(x: Any, offset: Any, length: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """See SequenceSlice.
+    """Extract a slice of each sequence.
 
     >>> x = ow.LoDTensor([1, 2, 3, 4], [[0, 3, 4]])
     >>> ow.sequence.slice(x, [[1], [0]], [[2], [0]]).to_nested()
@@ -264,8 +267,9 @@ def slice(x: Any, offset: Any, length: Any, name: str | None = None) -> tuple[Te
     return SequenceSlice(x, offset, length, name=name)
 
 
+@documented_by(SequenceReverse)
 def reverse(x: Any, name: str | None = None) -> Tensor:
-    """See SequenceReverse.
+    """Reverse each sequence.
 
     >>> ow.sequence.reverse(ow.LoDTensor([[1], [2], [3]], [[0, 2, 3]])).to_nested()
     [[[2], [1]], [[3]]]

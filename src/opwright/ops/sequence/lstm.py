@@ -19,6 +19,7 @@ from ...core.specs import TensorSpec
 from .. import like_device
 from ..attributes import Attr, one_of
 from ..definition import operator
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .batches import ACTIVATIONS, SLOPES, TimeBatches
@@ -336,6 +337,7 @@ def _run_back(
     return flat, dh_before, dc_before
 
 
+@documented_by(DynamicLstm)
 def dynamic_lstm(
     x: Any,
     weight: Any,
@@ -349,7 +351,7 @@ def dynamic_lstm(
     candidate_activation: str = "tanh",
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """See DynamicLstm; a pair (hidden, cell).
+    """Run an LSTM over sequences; return the pair (hidden, cell).
 
     >>> x = ow.LoDTensor(ow.zeros([3, 8]), [[0, 2, 3]])
     >>> hidden, cell = ow.sequence.dynamic_lstm(x, ow.zeros([2, 8]), ow.ones([1, 8]), use_peepholes=False)

@@ -19,6 +19,7 @@ from .. import array, dispatch, like_device
 from ..attributes import Attr, satisfies
 from ..definition import operator
 from ..lod_tensor import LoDTensor
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .expanding import TAKEN
@@ -228,10 +229,12 @@ def _one(maxlen: np.ndarray) -> int:
     return int(maxlen.reshape(())[()])
 
 
+@documented_by(SequencePad)
 def pad(
     x: Any, pad_value: Any = 0.0, padded_length: int | None = None, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """See SequencePad; a pair (y, length). padded_length: None for that of the longest sequence.
+    """Pad sequences to equal length; return the pair (y, length). padded_length: None for that of the longest
+    sequence.
 
     >>> y, length = ow.sequence.pad(ow.LoDTensor([[1.0], [2.0], [3.0]], [[0, 2, 3]]), -1.0)
     >>> y.numpy()[..., 0].tolist(), length.numpy().tolist()
@@ -243,8 +246,9 @@ def pad(
     return SequencePad(x, pad_value, padded_length=size, name=name)
 
 
+@documented_by(SequenceUnpad)
 def unpad(x: Any, length: Any, name: str | None = None) -> LoDTensor:
-    """See SequenceUnpad; a LoDTensor.
+    """Pack the sequences of a padded tensor; return a LoDTensor.
 
     >>> ow.sequence.unpad(ow.constant([[1, 2, 3], [4, 5, 6]]), [2, 1]).to_nested()
     [[[1], [2]], [[4]]]
@@ -253,8 +257,11 @@ def unpad(x: Any, length: Any, name: str | None = None) -> LoDTensor:
     return LoDTensor.of(*SequenceUnpad(x, length, name=name))
 
 
+@documented_by(SequenceMask)
 def mask(x: Any, maxlen: Any = None, dtype: Any = dtypes.int64, name: str | None = None) -> Tensor:
-    """See SequenceMask. maxlen: a number, a tensor of one, or None for the largest length.
+    """Return a mask of the positions before given lengths.
+
+    maxlen: a number, a tensor with one element, or None for the largest length.
 
     >>> ow.sequence.mask([2, 0, 3]).numpy().tolist()
     [[1, 1, 0], [0, 0, 0], [1, 1, 1]]

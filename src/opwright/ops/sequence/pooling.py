@@ -18,6 +18,7 @@ from ...core.specs import TensorSpec
 from .. import like_device
 from ..attributes import Attr, one_of
 from ..definition import operator
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from .segments import as_column, count, lengths_of, owners, reduced, rows_like, wide
 
@@ -209,10 +210,11 @@ class SequencePick(OperatorDefinition):
         return SequencePoolGrad(dy, op.offsets, op.max_index, pooltype="MAX"), None, None
 
 
+@documented_by(SequencePool)
 def pool(
     x: Any, pooltype: str = "average", pad_value: float = 0.0, is_test: bool = False, name: str | None = None
 ) -> Tensor:
-    """See SequencePool. pooltype: average, sum, sqrt, max, first or last, in capitals or not.
+    """Reduce each sequence to one row. pooltype: average, sum, sqrt, max, first or last, case-insensitive.
 
     is_test: whether no gradients will be asked for; MAX then does not look for the rows.
 
@@ -223,11 +225,13 @@ def pool(
     return SequencePool(x, pooltype=kind, pad_value=pad_value, is_test=is_test, name=name)
 
 
+@documented_by(SequencePool)
 def first_step(x: Any, name: str | None = None) -> Tensor:
-    """The first row of each sequence, zeros where there is none. See SequencePool."""
+    """Return the first row of each sequence, zeros for an empty one."""
     return SequencePool(x, pooltype="FIRST", name=name)
 
 
+@documented_by(SequencePool)
 def last_step(x: Any, name: str | None = None) -> Tensor:
-    """The last row of each sequence, zeros where there is none. See SequencePool."""
+    """Return the last row of each sequence, zeros for an empty one."""
     return SequencePool(x, pooltype="LAST", name=name)

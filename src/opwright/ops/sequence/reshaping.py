@@ -20,6 +20,7 @@ from .. import array, dispatch, like_device
 from ..attributes import Attr, greater_than
 from ..definition import operator
 from ..lod_tensor import LoDTensor
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .expanding import TAKEN
@@ -99,10 +100,11 @@ def _check(levels: lod.Levels, rows: int | None) -> None:
         )
 
 
+@documented_by(LodReset)
 def lod_reset(
     x: Any, y: Any = None, target_lod: Sequence[int] | None = None, append: bool = False, name: str | None = None
 ) -> LoDTensor:
-    """See LodReset; a LoDTensor.
+    """Set the LoD of a tensor; return a LoDTensor.
 
     >>> ow.sequence.lod_reset(ow.constant([1, 2, 3]), target_lod=[0, 2, 3]).to_nested()
     [[1, 2], [3]]
@@ -239,8 +241,9 @@ def _refuse_count(n: int | None, x: Any) -> None:
     )
 
 
+@documented_by(SequenceReshape)
 def reshape(x: Any, new_dim: int, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """See SequenceReshape.
+    """Reshape the rows of sequences to another width.
 
     >>> ow.sequence.reshape(ow.LoDTensor([[1, 2], [3, 4], [5, 6]], [[0, 2, 3]]), 1).to_nested()
     [[[1], [2], [3], [4]], [[5], [6]]]
@@ -248,8 +251,9 @@ def reshape(x: Any, new_dim: int, name: str | None = None) -> tuple[Tensor, Tens
     return SequenceReshape(x, new_dim=new_dim, name=name)
 
 
+@documented_by(SequenceScatter)
 def scatter(x: Any, ids: Any, updates: Any, name: str | None = None) -> Tensor:
-    """See SequenceScatter.
+    """Add updates at positions that sequences of indices give.
 
     >>> ids, updates = ow.LoDTensor([[1], [1], [0]], [[0, 2, 3]]), ow.LoDTensor([[5], [6], [7]], [[0, 2, 3]])
     >>> ow.sequence.scatter(ow.zeros([2, 3], ow.int32), ids, updates).numpy().tolist()

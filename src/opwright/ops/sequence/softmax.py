@@ -13,6 +13,7 @@ from ...core import dtypes
 from ...core.dtypes import floating
 from ...core.errors import InvalidArgumentError
 from ..definition import operator
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from .expanding import SequenceExpandAs
 from .pooling import SequencePool
@@ -102,8 +103,9 @@ def _check_steps(shape: Any) -> None:
         )
 
 
+@documented_by(SequenceSoftmax)
 def softmax(x: Any, name: str | None = None) -> Tensor:
-    """See SequenceSoftmax.
+    """Compute softmax within each sequence.
 
     >>> ow.sequence.softmax(ow.LoDTensor([1000.0, 1000.0, -3.0], [[0, 2, 3]])).to_nested()
     [[0.5, 0.5], [1.0]]

@@ -17,6 +17,7 @@ from ...core.specs import TensorSpec
 from .. import like_device
 from ..attributes import Attr, at_least
 from ..definition import operator
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .segments import check_width_one, lengths_of, offsets_like
@@ -83,8 +84,9 @@ class SequenceEnumerate(OperatorDefinition):
         return y[np.where(at < np.repeat(offsets[1:], lengths)[:, None], at, len(x))]
 
 
+@documented_by(SequenceErase)
 def erase(x: Any, tokens: Sequence[int], name: str | None = None) -> tuple[Tensor, Tensor]:
-    """See SequenceErase.
+    """Remove tokens from sequences.
 
     >>> x = ow.LoDTensor([[2], [2], [6], [1]], [[0, 3, 4]])
     >>> ow.sequence.erase(x, [2, 1]).to_nested()
@@ -93,8 +95,9 @@ def erase(x: Any, tokens: Sequence[int], name: str | None = None) -> tuple[Tenso
     return SequenceErase(x, tokens=tokens, name=name)
 
 
+@documented_by(SequenceEnumerate)
 def enumerate(x: Any, win_size: int, pad_value: int = 0, name: str | None = None) -> Tensor:
-    """See SequenceEnumerate.
+    """Return the subsequences of fixed length that start at each position.
 
     >>> ow.sequence.enumerate(ow.LoDTensor([[4], [5], [6]], [[0, 2, 3]]), 2).to_nested()
     [[[4, 5], [5, 0]], [[6, 0]]]

@@ -23,6 +23,7 @@ from ..definition import operator
 from ..inference import elements_of
 from ..math.arithmetic import maximum, minimum
 from ..math.reduction import Prod
+from ..public_functions import documented_by
 from ..slots import Input, Output
 
 if TYPE_CHECKING:
@@ -275,31 +276,46 @@ def _backward(op: Any, input_tensor: Any, fft_length: Any, rank: int, name: str 
     return op(x, dispatch.to_tensor(fft_length, dtypes.int32), name=name)
 
 
+@documented_by(RFFT)
 def rfft(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Any:
-    """See RFFT. fft_length: by default the size of the last dimension."""
+    """Compute the real Fourier transform. fft_length: by default the size of the last dimension."""
     return _forward(RFFT, input_tensor, fft_length, 1, name)
 
 
+@documented_by(RFFT2D)
 def rfft2d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Any:
-    """See RFFT2D. fft_length: by default the sizes of the last two dimensions."""
+    """Compute the 2-D real Fourier transform. fft_length: by default the sizes of the last two dimensions."""
     return _forward(RFFT2D, input_tensor, fft_length, 2, name)
 
 
+@documented_by(RFFT3D)
 def rfft3d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Any:
-    """See RFFT3D. fft_length: by default the sizes of the last three dimensions."""
+    """Compute the 3-D real Fourier transform. fft_length: by default the sizes of the last three dimensions."""
     return _forward(RFFT3D, input_tensor, fft_length, 3, name)
 
 
+@documented_by(IRFFT)
 def irfft(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Any:
-    """See IRFFT. fft_length: by default 2 (n - 1) of the n frequencies that there are; odd ones must be told."""
+    """Compute the inverse real Fourier transform.
+
+    fft_length: by default 2 (n - 1) for n frequencies; odd lengths must be given.
+    """
     return _backward(IRFFT, input_tensor, fft_length, 1, name)
 
 
+@documented_by(IRFFT2D)
 def irfft2d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Any:
-    """See IRFFT2D. fft_length: by default the sizes of the last dimensions, of the very last as in `irfft`."""
+    """Compute the inverse 2-D real Fourier transform.
+
+    fft_length: by default the sizes of the last dimensions, for the very last as in `irfft`.
+    """
     return _backward(IRFFT2D, input_tensor, fft_length, 2, name)
 
 
+@documented_by(IRFFT3D)
 def irfft3d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Any:
-    """See IRFFT3D. fft_length: by default the sizes of the last dimensions, of the very last as in `irfft`."""
+    """Compute the inverse 3-D real Fourier transform.
+
+    fft_length: by default the sizes of the last dimensions, for the very last as in `irfft`.
+    """
     return _backward(IRFFT3D, input_tensor, fft_length, 3, name)

@@ -21,6 +21,7 @@ from ..attributes import Attr
 from ..definition import operator
 from ..inference import axes_in, is_static, static_axes
 from ..math.elementary import sqrt
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from .fourier import (
     COMPLEX_OF,
@@ -231,34 +232,43 @@ def _from_front(axes: tuple[int, ...], x: Any) -> tuple[int, ...]:
     return axes if x.shape.rank is None else axes_in(axes, x.shape.rank)
 
 
+@documented_by(FFTND)
 def fftnd(
     input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: Any = None, name: str | None = None
 ) -> Any:
-    """See FFTND. axes: None for all; fft_length: by default the sizes of axes.
+    """Compute the Fourier transform over any axes. axes: None for all; fft_length: by default the sizes of the
+    axes.
 
     norm: None or "backward" as it is; "ortho" divided by the root of the product of fft_length, "forward" by it.
     """
     return _called(FFTND, input_tensor, fft_length, axes, norm, name, real_in=False)
 
 
+@documented_by(IFFTND)
 def ifftnd(
     input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: Any = None, name: str | None = None
 ) -> Any:
-    """See IFFTND. axes, fft_length: as in `fftnd`. norm: what undoes `fftnd` with the same."""
+    """Compute the inverse Fourier transform over any axes. axes, fft_length: as in `fftnd`. norm: that of the
+    forward transform.
+    """
     return _called(IFFTND, input_tensor, fft_length, axes, norm, name, real_in=False)
 
 
+@documented_by(RFFTND)
 def rfftnd(
     input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: Any = None, name: str | None = None
 ) -> Any:
-    """See RFFTND. axes, fft_length, norm: as in `fftnd`."""
+    """Compute the real Fourier transform over any axes. axes, fft_length, norm: as in `fftnd`."""
     return _called(RFFTND, input_tensor, fft_length, axes, norm, name, real_in=True)
 
 
+@documented_by(IRFFTND)
 def irfftnd(
     input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: Any = None, name: str | None = None
 ) -> Any:
-    """See IRFFTND. axes: as in `fftnd`; fft_length: by default their sizes, of the last 2 (n - 1).
+    """Compute the inverse real Fourier transform over any axes.
+
+    axes: as in `fftnd`; fft_length: by default the sizes of the axes, 2 (n - 1) for the last.
 
     norm: what undoes `rfftnd` with the same.
     """

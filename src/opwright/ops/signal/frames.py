@@ -29,6 +29,7 @@ from ..math.bessel import bessel_i0e
 from ..math.cumulative import cumsum
 from ..math.elementary import cos, exp, sin, sqrt, square
 from ..math.reduction import Sum
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from .fourier import fitted
 
@@ -264,6 +265,7 @@ class OverlapAndAdd(OperatorDefinition):
         return fitted(Frame(doutput, length, op.frame_step, None, axis=op.axis), op.signal), None
 
 
+@documented_by(Frame)
 def frame(
     signal: Any,
     frame_length: Any,
@@ -273,7 +275,7 @@ def frame(
     axis: Any = -1,
     name: str | None = None,
 ) -> Tensor:
-    """See Frame. pad_end: whether frames may reach beyond the end, where they hold pad_value."""
+    """Split a signal into frames. pad_end: whether frames may extend beyond the end, filled with pad_value."""
     signal = dispatch.to_tensor(signal)
     pad = dispatch.to_tensor(pad_value, signal.dtype) if pad_end else None
     length, step = dispatch.to_tensor(frame_length), dispatch.to_tensor(frame_step)
@@ -282,8 +284,9 @@ def frame(
     return Frame(signal, length, step, pad, axis=static_int(axis, "axis"), name=name)
 
 
+@documented_by(OverlapAndAdd)
 def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Tensor:
-    """The last two dimensions, frames and frame_length, put together. See OverlapAndAdd."""
+    """Reconstruct a signal from its frames, adding where they overlap."""
     return OverlapAndAdd(signal, dispatch.to_tensor(frame_step), name=name)
 
 

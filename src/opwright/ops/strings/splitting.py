@@ -22,6 +22,7 @@ from ..attributes import Attr, at_least
 from ..attributes import each as each_item
 from ..definition import operator
 from ..inference import axes_in, is_static, static_axes
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .editing import each
@@ -77,8 +78,9 @@ def _one(input: Any, name: str) -> Tensor:
     return reshape(input, [1])
 
 
+@documented_by(StringSplit)
 def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = None) -> Any:
-    """The pieces of one string as a vector: see StringSplit. sep: None for runs of white space.
+    """Split one string into a vector of substrings. sep: None for runs of white space.
 
     raises UnimplementedError for more than one string
     """
@@ -107,8 +109,9 @@ class BytesSplit(OperatorDefinition):
         return made
 
 
+@documented_by(BytesSplit)
 def bytes_split(input: Any, name: str | None = None) -> Tensor:
-    """See BytesSplit. Raises UnimplementedError for more than one string."""
+    """Split one string into bytes. Raises UnimplementedError for more than one string."""
     return BytesSplit(reshape(_one(input, "strings.bytes_split"), []), name=name)
 
 
@@ -152,10 +155,11 @@ class ReduceJoin(OperatorDefinition):
         return np.expand_dims(made, axes) if op.keep_dims else made
 
 
+@documented_by(ReduceJoin)
 def reduce_join(
     inputs: Any, axis: Any = None, keepdims: bool = False, separator: str = "", name: str | None = None
 ) -> Any:
-    """See ReduceJoin. axis: None for all dimensions, the last first.
+    """Join strings over axes. axis: None for all dimensions, the last first.
 
     raises ValueError for that where the rank is unknown
     """
@@ -233,6 +237,7 @@ class StringNGrams(OperatorDefinition):
         return output
 
 
+@documented_by(StringNGrams)
 def ngrams(
     data: Any,
     ngram_width: Any,
@@ -242,7 +247,8 @@ def ngrams(
     preserve_short_sequences: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """See StringNGrams. ngram_width: an int, or several. pad_values: the string that pads, or one for each end.
+    """Return the n-grams of rows of strings. ngram_width: an int, or several. pad_values: the padding string, or
+    one for each end.
 
     padding_width: how many pads stand at each end; by default as many as give each string every place in an n-gram.
     raises ValueError for scalars, widths below 1, or a padding_width without pad_values

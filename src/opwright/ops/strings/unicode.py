@@ -21,6 +21,7 @@ from ...core.specs import TensorSpec
 from .. import array, dispatch
 from ..attributes import Attr, one_of
 from ..definition import operator
+from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .editing import each
@@ -191,6 +192,7 @@ def _decode(function: str, input: Any, *attrs: Any, name: str | None) -> tuple[T
     return UnicodeDecode(input, *attrs, name=name)
 
 
+@documented_by(UnicodeDecode)
 def unicode_decode(
     input: Any,
     input_encoding: str,
@@ -199,7 +201,7 @@ def unicode_decode(
     replace_control_characters: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The code points of a string, int32 [n]. See UnicodeDecode.
+    """Return the code points of a string, int32 [n].
 
     raises UnimplementedError for more than one string
     """

@@ -1,23 +1,46 @@
-"""Public functions of operators: real Python functions with true signatures.
+"""Public functions of operators: Python functions with explicit signatures and complete documentation.
 
-Lives here: `public_function`.  Not here: functions that do more than call one operator (the families write these).
+Lives here: `public_function`, which derives one from an operator; `documented_by`, which completes the docstring of one
+that is written by hand.
+Not here: functions that do more than call one operator (the families define these).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import dispatch, registry
 
 if TYPE_CHECKING:
     from .definition import Operator
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def documented_by(*operators: Operator) -> Callable[[F], F]:
+    """Return a decorator that appends the documentation of operators to a function's docstring.
+
+    The formula, shapes, dtypes and errors of an operator stand in the docstring of its class; the function's own states
+    its purpose and its further arguments. The attribute `documents` of the function lists the operators.
+    """
+
+    def decorate(function: Any) -> Any:
+        details = [(op.__doc__ or "").partition("\n\n")[2] for op in operators]
+        if len(operators) > 1:
+            details = [f"    {op.name}: {(op.__doc__ or '').strip()}" for op in operators]
+        own = (function.__doc__ or "").rstrip()
+        function.__doc__ = "\n\n".join([own, *(text.rstrip() for text in details if text)])
+        function.documents = operators
+        return function
+
+    return decorate
+
 
 def public_function(op: Operator, name: str) -> Callable[..., Any]:
-    """A function of the inputs, then the attributes with their defaults, then `name=None`.
+    """Return a function of the inputs, then the attributes with their defaults, then `name=None`.
 
-    Written out and compiled once (25 us), so that a call costs no argument juggling and help() shows the true
+    Its source is generated and compiled once (25 us), so that a call costs no argument processing and help() shows the
     signature.
     """
     required = [*op.input_names, *(k for k, a in op.attr_defs.items() if a.required)]
