@@ -7,7 +7,7 @@ what they expect is then the peer's behaviour, and not ours written down. Tests 
 
 The suite runs as users run, with the compiled engine; `make test` runs the interpreter's tests a second time by the
 reference engine (OPWRIGHT_COMPILED=0). Machine code and plans are kept between runs in build/test-cache, by digests of
-all that they depend on, sources included: what is found is never that of other code. OPWRIGHT_CHECK_SKIPS=1 fails a run
+all that they depend on, sources included: what is found is never that of other code. CHECK_SKIPS=1 fails a run
 that skips what expected_skips.py does not list.
 """
 
@@ -86,9 +86,9 @@ def pytest_runtest_teardown(item, nextitem):
 
 
 def pytest_sessionfinish(session):
-    """With OPWRIGHT_CHECK_SKIPS, fail a run that skips tests for a reason that expected_skips.py does not list."""
+    """With CHECK_SKIPS, fail a run that skips tests for a reason that expected_skips.py does not list."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if not os.environ.get("OPWRIGHT_CHECK_SKIPS") or reporter is None or hasattr(session.config, "workerinput"):
+    if not os.environ.get("CHECK_SKIPS") or reporter is None or hasattr(session.config, "workerinput"):
         return
     wrong = expected_skips.unexpected(
         (r.nodeid, r.longrepr[2] if isinstance(r.longrepr, tuple) else str(r.longrepr))

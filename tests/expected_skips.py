@@ -1,4 +1,4 @@
-"""Skips that a run may have; OPWRIGHT_CHECK_SKIPS=1 (.ci/run) fails a run that has others.
+"""Skips that a run may have; CHECK_SKIPS=1 (.ci/run) fails a run that has others.
 
 Lives here: the table `EXPECTED`, `unexpected`.  Not here: collecting the reports (conftest.py).
 

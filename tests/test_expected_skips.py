@@ -32,7 +32,7 @@ def test_a_run_with_an_unexpected_skip_fails(tmp_path):
     (tmp_path / "conftest.py").write_text(f"exec(open({str(HERE / 'conftest.py')!r}).read())")
     (tmp_path / "test_one.py").write_text("import pytest\ndef test_one():\n    pytest.skip('no reason')\n")
     for check, code in (("", 0), ("1", 1)):
-        environment = {**os.environ, "OPWRIGHT_CHECK_SKIPS": check, "PYTHONPATH": f"{HERE}:{HERE.parent / 'src'}"}
+        environment = {**os.environ, "CHECK_SKIPS": check, "PYTHONPATH": f"{HERE}:{HERE.parent / 'src'}"}
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", str(tmp_path)]
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == code, done.stdout

@@ -67,7 +67,7 @@ def test_models_run_with_it_and_only_their_families_are_imported(tmp_path):
     figures = result_of("resolver", *paths, "-o", output, "--json")
     families, after, answers = run_with(tmp_path, *paths)
     assert set(families) & set(ops.FAMILIES) == imported_by(figures["families"]) < set(ops.FAMILIES)
-    assert after == families
+    assert set(after) & set(ops.FAMILIES) == set(families) & set(ops.FAMILIES)  # the compiler imports no other family
     for path, answer in zip(paths, answers):
         whole = Interpreter(model_path=str(path))
         whole.allocate_tensors()

@@ -29,9 +29,9 @@ class Boxes:
         """The area that box i shares with each of others, by the area they cover together; 0 where one is empty."""
         sides = np.minimum(self.high[i], self.high[others]) - np.maximum(self.low[i], self.low[others])
         shared = np.maximum(sides, 0).prod(-1)
-        filled = (self.area[i] > 0) & (self.area[others] > 0)
+        empty = (self.area[i] <= 0) | (self.area[others] <= 0)  # an area of NaN is not empty, as in the official kernel
         with np.errstate(all="ignore"):
-            return np.where(filled, shared / (self.area[i] + self.area[others] - shared), 0).astype(shared.dtype)
+            return np.where(empty, 0, shared / (self.area[i] + self.area[others] - shared)).astype(shared.dtype)
 
 
 def suppressed(

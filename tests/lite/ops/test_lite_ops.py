@@ -55,7 +55,7 @@ def test_constants_may_be_computed(name, row):
     moving = ours(model_of(name, row, outputs, all_dynamic=True), feeds(row, all_dynamic=True))
     for found, wanted in zip(moving, fixed, strict=True):
         assert found.shape == wanted.shape
-        assert found.tolist() == wanted.tolist()
+        close(found, wanted, row)  # of two engines, where one of them takes no computed weights
 
 
 @each_row("name, row", BAD, by=operator)
