@@ -18,7 +18,7 @@ from opwright import ops
 from opwright.ops import vocabulary
 
 ROOT = Path(__file__).parents[2]
-OUTSIDE = {"README.md": "readme.md", "CHANGELOG.md": "changelog.md"}
+OUTSIDE = {"README.md": "readme.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 """Pages of the repository that become pages of the site."""
 
 NAMESPACES = {
