@@ -11,6 +11,7 @@ window, and padding costs a test.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -150,8 +151,8 @@ def line_of(row: Value, bands: Bands) -> Value:
     return kl.select(line < bands.ring, line, line - bands.ring)
 
 
-class RowSums:
-    """Sums of `rows` rows of outputs, while the kernel goes along a row of the image.
+class RowSums(ABC):
+    """Partial sums of `rows` rows of outputs, while the kernel walks along a row of the image.
 
     The turn that loads the last column that an output sees finishes it. size, stride: of the window, across. unrolled:
     whether turns are as many as outputs that a column is seen by, so that no sums move, which costs a move each.
@@ -162,19 +163,19 @@ class RowSums:
         self.unrolled, self.depth = unrolled, -(-size // stride)
         self.sums: Any = None
 
-    def begin(self, columns: Columns) -> None:
+    def begin(self, columns: Columns) -> None:  # noqa: B027  a hook
         """Prepare for the columns, before the first of them is loaded."""
 
+    @abstractmethod
     def add(self, column: Any, j: int, slots: list[int]) -> None:
-        """Add a column of the image, which tap `j` of a stride sees first. slots: by strides from the output's first
-        column, where its sums are."""
-        raise NotImplementedError
+        """Add a column of the image, which tap `j` of a stride reads first. slots: indices of the sums of an output, by
+        strides from its first column."""
 
+    @abstractmethod
     def finish(self, columns: Columns, done: Any, slot: int) -> None:
-        """Finish the output `done`, whose sums are in a slot."""
-        raise NotImplementedError
+        """Store the output `done`, whose sums are in a slot."""
 
-    def end(self, columns: Columns) -> None:
+    def end(self, columns: Columns) -> None:  # noqa: B027  a hook
         """Finish what has been put aside, after the last column."""
 
     def along_row(self, start: Value, at: Any, c: Any, bands: Bands, dilated: bool) -> None:
