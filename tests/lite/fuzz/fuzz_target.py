@@ -177,7 +177,7 @@ def _import_and_export(model: Model) -> None:
 
 def _tools(data: bytes, as_json: bool) -> None:
     """The command line's reports; as tables, which take long to draw, now and then."""
-    path = _scratch()
+    path = os.path.join(_folder(), f"{os.getpid()}.tflite")  # workers are forks that share the folder
     with open(path, "wb") as file:
         file.write(data)
     printed = io.TextIOWrapper(io.BytesIO(), "utf-8")  # as strict about text as a real one
@@ -187,8 +187,8 @@ def _tools(data: bytes, as_json: bool) -> None:
 
 
 @functools.cache
-def _scratch() -> str:
-    return os.path.join(tempfile.mkdtemp(prefix="fuzz-"), "m.tflite")
+def _folder() -> str:
+    return tempfile.mkdtemp(prefix="fuzz-")
 
 
 def _run(interpreter: Any, loops: bool) -> str:
