@@ -36,7 +36,7 @@ def fresh(class_name: str) -> str:
 
 
 def reset() -> None:
-    """Begin all numbers anew."""
+    """Reset all name counters."""
     _USED.clear()
 
 

@@ -221,7 +221,7 @@ class _Sums(RowSums):
                         self.write(columns, found, column, i)
 
     def write(self, columns: Columns, found: Any, column: Any, i: int) -> None:
-        """Write column i of those that were looked up."""
+        """Store column i of the table lookups."""
         for r in range(self.rows):
             part = kl.part(found, (i * self.rows + r) * self.lanes, self.lanes)
             (self.y + self.output(columns, column + i, r) * self.planes.out_pitch).store(part, columns.c)

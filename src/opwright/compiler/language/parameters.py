@@ -21,7 +21,7 @@ from ...core.dtypes import DType, as_dtype
 from ...core.errors import InvalidArgumentError
 
 REST = "..."
-"""The name of the size of all axes before those that an annotation names."""
+"""Name of the flattened size of the axes before the named ones of an annotation."""
 
 
 class PointerKind(NamedTuple):

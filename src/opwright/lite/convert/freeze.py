@@ -184,7 +184,7 @@ class _FreezingRewriter(CatalogueRewriter):
         return constant
 
     def _control(self, node: Node) -> None:
-        """Copy a node that passes variables into its graphs, without those that are constants."""
+        """Copy a node that passes variables to its graphs, omitting constant ones."""
         at = len(node.inputs) - HANDED_ON[node.op.name]
         lists: Any = node.inputs[at:]
         handed = flat(lists)

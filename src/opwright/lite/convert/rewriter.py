@@ -141,7 +141,7 @@ class LiteRewriter(GraphRewriter):
     # ---- for rules ------------------------------------------------------------------------------------------------
 
     def emit(self, op_name: str, *inputs: Operand, like: TensorSpec | None = None, **attrs: Any) -> Value:
-        """Append a node of a builtin operator with one output. attrs: those that differ from the default.
+        """Append a node of a builtin operator with one output. attrs: attributes with other values than the default.
 
         like: what is known of the output besides what the operator infers. raises SignatureError or
         InvalidArgumentError if the operator does not take the operands

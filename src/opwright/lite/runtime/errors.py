@@ -1,4 +1,4 @@
-"""Errors of running a model: the classes of core/errors.py joined with those that the official interpreter raises.
+"""Errors of running a model: classes of core/errors.py combined with the exceptions of the official interpreter.
 
 Lives here: `as_base` (an error joined with RuntimeError or ValueError), `node_error` (the error of a failed method with
 the node's tensors and number).

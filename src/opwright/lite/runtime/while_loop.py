@@ -233,7 +233,7 @@ class LoopState:
             raise
 
     def iteration_steps(self) -> list[Callable[[], Any]]:
-        """Return the steps of the body, followed by those that copy its outputs to the loop state."""
+        """Return the steps of the body, followed by copies of its outputs to the loop state."""
         steps = self.body.runnable()
         if self.values or self.shuffles:
             return [*steps, self.update_state]

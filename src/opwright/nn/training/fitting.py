@@ -35,7 +35,7 @@ class Steps:
         self._known: dict[Any, tuple[Function[..., Any], Any]] = {}
 
     def forget(self, kind: str) -> None:
-        """Trace anew: the model has changed."""
+        """Discard the traces: the model has changed."""
         self._known = {k: v for k, v in self._known.items() if k[0] != kind}
 
     def run(self, kind: str, step: Callable[[Any], Any], data: Any, prepare: Callable[[], None]) -> Any:
@@ -137,7 +137,7 @@ class Fitting:
         x, y: arrays, tensors, lists or dicts of them; or x alone: a dataset, a sequence or a generator of batches
         (x, y) or (x, y, sample_weight). batch_size: 32 by default. epochs: the number of the last epoch.
         verbose: 0 silent, 1 a bar on a terminal, 2 a line for each epoch. validation_split: the last share of arrays is
-        held out. validation_data: (x, y), (x, y, sample_weight) or a dataset. shuffle: arrays, anew for each epoch;
+        held out. validation_data: (x, y), (x, y, sample_weight) or a dataset. shuffle: arrays, in each epoch;
         "batch": whole batches. class_weight, sample_weight: factors of the loss by class, by sample. steps_per_epoch,
         validation_steps: batches, where not all. validation_freq: every so many epochs, or a list of epochs.
         raises ValueError before `compile`, and for data that do not fit

@@ -1,4 +1,4 @@
-"""Non-maximum suppression: select boxes by score, without those that overlap a better one.
+"""Non-maximum suppression: select boxes by score, and discard boxes that overlap a better one.
 
 Lives here: the operators NonMaxSuppression, NonMaxSuppressionPadded, NonMaxSuppressionWithOverlaps and
 CombinedNonMaxSuppression, and TensorFlow's functions over them.
@@ -65,7 +65,7 @@ def _check_boxes(op: Any, *classes: Any) -> None:
 
 @operator
 class NonMaxSuppression(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
-    """Indices of boxes by falling score, without those that overlap a better one.
+    """Select boxes by non-maximum suppression; return indices by decreasing score.
 
     .. math:: s_i' = s_i \\prod_{j \\text{ selected before}} w(IoU(b_i, b_j)), \\quad
               w(u) = \\begin{cases} e^{-u^2 / (2\\, soft\\_nms\\_sigma)} & soft\\_nms\\_sigma > 0 \\\\
@@ -123,7 +123,7 @@ class NonMaxSuppression(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
 
 @operator
 class NonMaxSuppressionWithOverlaps(OperatorDefinition):
-    """Indices of boxes by falling score, without those that overlap a better one; how much they do is given.
+    """Select boxes by non-maximum suppression from given overlaps; return indices by decreasing score.
 
     .. math:: selected = \\{i : scores_i > score\\_threshold,\\; overlaps_{i,j} \\le overlap\\_threshold
               \\text{ for all selected before}\\}
@@ -229,7 +229,7 @@ class NonMaxSuppressionPadded(OperatorDefinition[tuple[Tensor, Tensor]]):
 
 @operator
 class CombinedNonMaxSuppression(OperatorDefinition[tuple[Tensor, Tensor, Tensor, Tensor]]):
-    """The best boxes of every class without those that overlap a better one, and of all classes together the best.
+    """Select boxes of every class by non-maximum suppression, then the best of all classes.
 
     .. math:: selected_c = \\{i : scores_{i,c} > score\\_threshold,\\; IoU(b_i, b_j) \\le iou\\_threshold
               \\text{ for all selected before}\\}

@@ -121,7 +121,7 @@ def numbered(shape: Sequence[int]) -> np.ndarray:
 
 
 def run(node: Node, *arrays: Any, **attrs: Any) -> np.ndarray:
-    """Run the catalogue's operator on arrays; attrs: those that differ from the node's."""
+    """Run the catalogue's operator on arrays; attrs: replace those of the node."""
     op = registry.get(node.op.name)
     return op.compute(op.bind({**node.attrs, **attrs}), arrays)[0]
 
