@@ -22,7 +22,7 @@ import test_operators
 import test_rules_on_rows
 
 from opwright.compiler import partitioner
-from opwright.compiler.kernels import Unmade
+from opwright.compiler.kernels import NoKernel
 from opwright.compiler.loops.forms import Banded, Buffer, Form
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.plans import Address, Plan
@@ -106,7 +106,7 @@ def text_of(planned: Planned) -> str:
             object.__setattr__(b, "name", f"b{number}")
         lines = [str(graph)]
         lines += [f"const {b!r} = {_elements(b.constant)}" for b in named if b.constant is not None]
-        if isinstance(plan, Unmade):
+        if isinstance(plan, NoKernel):
             lines += sorted(f"no kernel: {type(form).__name__}: {why}" for form, why in plan.forms.items())
         else:
             lines.append(str(plan))
@@ -125,7 +125,7 @@ def _elements(array: np.ndarray) -> str:
     return f"{zlib.crc32(np.ascontiguousarray(array).view(np.uint8).reshape(-1)):08x}"
 
 
-def _buffers(graph: LoopGraph, plan: Plan | Unmade) -> list[Buffer]:
+def _buffers(graph: LoopGraph, plan: Plan | NoKernel) -> list[Buffer]:
     """Every buffer that is printed, in order of appearance."""
     found: dict[int, Buffer] = {}
 
@@ -147,7 +147,7 @@ def _buffers(graph: LoopGraph, plan: Plan | Unmade) -> list[Buffer]:
         add_form(form)
     for b in graph.outputs:
         add(b)
-    if not isinstance(plan, Unmade):
+    if not isinstance(plan, NoKernel):
         for step in plan.steps:
             for w in step.words:
                 if isinstance(w, Address):

@@ -30,7 +30,7 @@ import opwright.compiler.kernels
 import opwright.compiler.native
 from opwright.compiler import engine, target
 from opwright.compiler.background import LLVM
-from opwright.compiler.kernels import Unmade
+from opwright.compiler.kernels import NoKernel
 from opwright.compiler.language.families import Family, FamilyCode
 from opwright.compiler.loops import planning
 from opwright.compiler.loops.graph import LoopGraph
@@ -47,7 +47,7 @@ class Planned(NamedTuple):
     """A loop graph and what became of it: a plan, or the exception that nobody makes it."""
 
     graph: LoopGraph
-    plan: Plan | Unmade
+    plan: Plan | NoKernel
 
 
 def targets() -> list[str]:
@@ -112,7 +112,7 @@ def _noted_plan_of(plan_of: Callable[..., Plan]) -> Callable[..., Plan]:
     def noted(graph: LoopGraph, *args: Any, **more: Any) -> Plan:
         try:
             plan = plan_of(graph, *args, **more)
-        except Unmade as why:
+        except NoKernel as why:
             _planned.append(Planned(graph, why))
             raise
         _planned.append(Planned(graph, plan))
@@ -124,7 +124,7 @@ def _noted_plan_of(plan_of: Callable[..., Plan]) -> Callable[..., Plan]:
 
 
 def _refuse(plan: Plan) -> None:
-    """Raise Unmade for all forms, so that the engine leaves their nodes to the interpreter and goes on with others.
+    """Raise NoKernel for all forms, so that the engine leaves their nodes to the interpreter and goes on with others.
 
     Where that leaves the same nodes to be planned over and over, since a form does not say which it came from, raise
     RuntimeError, by which the engine gives up.
@@ -133,7 +133,7 @@ def _refuse(plan: Plan) -> None:
     _refused[nodes] += 1
     if _refused[nodes] > MOST_REFUSALS:
         raise RuntimeError("planned, and not to be run")
-    refusal = Unmade("planned, and not to be run")
+    refusal = NoKernel("planned, and not to be run")
     refusal.forms = dict.fromkeys(plan.forms, str(refusal))
     raise refusal
 

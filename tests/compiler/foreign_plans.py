@@ -1,4 +1,4 @@
-"""Running a plan of forms on another processor: its makers choose for it, its kernels are compiled for it.
+"""Running a plan of forms on another processor: its selectors choose for it, its kernels are compiled for it.
 
 Lives here: `run_forms_on`.  Not here: one kernel (foreign.py), which forms (kernels/test_forms_elsewhere.py).
 
@@ -32,7 +32,7 @@ PACKING = ("pack", "transform_filter")  # how families begin that pack weights w
 
 
 def _forget() -> None:
-    """Empty the caches of what makers found out about a target."""
+    """Empty the caches of what selectors found out about a target."""
     for name, module in list(sys.modules.items()):
         if name.startswith("opwright.compiler."):
             for held in list(vars(module).values()):

@@ -1,6 +1,6 @@
 """Write the tables that say which module defines which operator, or makes which form: `make families`.
 
-Lives here: finding the operators and makers of the packages, and the tables' text in modules of theirs.
+Lives here: finding the operators and selectors of the packages, and the tables' text in modules of theirs.
 Not here: the test that the tables are current (lite/ops/test_families.py).
 
 Modules are imported when one of their operators is asked for, so their names have to stand where no import is needed.
@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 KERNELS = "opwright.compiler.kernels"
-PACKAGES = {"opwright.lite.ops": "families", "opwright.lite.customs": "families", KERNELS: "makers"}
+PACKAGES = {"opwright.lite.ops": "families", "opwright.lite.customs": "families", KERNELS: "selectors"}
 """Packages, and the module of each that has the table."""
 HEAD, TAIL = "FAMILIES: dict[str, str] = {\n", "}\n"
 WIDTH = 120
@@ -28,7 +28,7 @@ def families(package: str) -> dict[str, list[str]]:
     for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
         importlib.import_module(module.name)
     if package == KERNELS:
-        return makers()
+        return selectors()
     found: dict[str, list[str]] = {}
     for name, defined in sorted(_table(package).defined.items()):
         for operator in defined if isinstance(defined, list) else [defined]:
@@ -37,11 +37,11 @@ def families(package: str) -> dict[str, list[str]]:
     return dict(sorted(found.items()))
 
 
-def makers() -> dict[str, list[str]]:
+def selectors() -> dict[str, list[str]]:
     """Return the forms that each module of kernels makes, in the order in which the modules are asked."""
     kernels: Any = importlib.import_module(KERNELS)
     found: dict[str, list[str]] = {}
-    for form, modules in kernels.MAKERS.items():
+    for form, modules in kernels.SELECTORS.items():
         for module in modules:
             found.setdefault(module, []).append(form.__name__)
 

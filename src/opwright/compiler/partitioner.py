@@ -19,7 +19,7 @@ from ..core import flags
 from ..core.errors import InternalError
 from ..graph import Graph, Node
 from .inlined_kernels import own_kernel, user_code
-from .kernels import Unmade
+from .kernels import NoKernel
 from .loops.forms import Buffer, Form
 from .loops.fusion import fused
 from .loops.graph import LoopGraph, parents
@@ -106,7 +106,7 @@ class Partitioner:
         while True:
             try:
                 return self._planned()
-            except Unmade as why:
+            except NoKernel as why:
                 self._leave(why)
 
     def _planned(self) -> list[CompiledRegion | Node]:
@@ -119,7 +119,7 @@ class Partitioner:
         order = schedule(dependencies, paying)
         return [self.nodes[place] if group is None else regions[group] for group, place in order]
 
-    def _leave(self, why: Unmade) -> None:
+    def _leave(self, why: NoKernel) -> None:
         """Leave the nodes of forms that no kernel computes to be run as they are."""
         names = {name: reason for form, reason in why.forms.items() for name in form.origin}
         nodes = [n for n in self.forms if n.name in names]

@@ -1,4 +1,4 @@
-"""One form on NumPy arrays: its maker's steps, run whole or in parts.
+"""One form on NumPy arrays: its selector's steps, run whole or in parts.
 
 Lives here: `buffer`, `run`, `split`, `fastest`, `targets`, `compiles_for`.  Not here: what is expected (the tests).
 """

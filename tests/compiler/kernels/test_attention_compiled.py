@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
-from opwright.compiler.kernels import Unmade
+from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.attention import attend, pack_keys
 from opwright.compiler.kernels.epilogue import ELEMENT, Epilogue
 from opwright.compiler.loops.expressions import apply, arg, const, scalar
@@ -53,7 +53,7 @@ def test_attention(case):
 def test_few_rows_are_left_to_products():
     x = np.zeros((2, 3, 8), np.float32)
     b = buffer(x)
-    with pytest.raises(Unmade):
+    with pytest.raises(NoKernel):
         run(Attention(Buffer("y", float32, (2, 3, 8)), b, b, b, (), arg(0, float32)), {b: x})
 
 

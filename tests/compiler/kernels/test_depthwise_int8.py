@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from windows import correlated, output_size
 
 import opwright as ow
-from opwright.compiler.kernels import Unmade
+from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.depthwise_int8 import depthwise_any_int8, depthwise_int8
 from opwright.compiler.kernels.depthwise_tiles import Tile
 from opwright.compiler.kernels.epilogue import Epilogue
@@ -207,7 +207,7 @@ def test_int16(multiplier):
 def test_other_dtypes_are_refused():
     x = drawn(np.int32, 1, 4, 4, 3)
     form, given = made(x, drawn(np.int8, 3, 3, 3), SAME3)
-    with pytest.raises(Unmade, match="int32"):
+    with pytest.raises(NoKernel, match="int32"):
         run(form, given)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from form_kit import buffer, run
 
-from opwright.compiler.kernels import Unmade
+from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.expression import STRUCTURAL, check, tables
 from opwright.compiler.loops import arrays
 from opwright.compiler.loops.expressions import Expr, apply, arg, const, convert, lookup, quantize, scalar
@@ -398,7 +398,7 @@ def test_nan_stays_in_activations_and_gives_way_as_the_second_operand() -> None:
     ids=str,
 )
 def test_what_kernels_lack_is_refused(expr: Expr) -> None:
-    with pytest.raises(Unmade, match=expr.op if expr.args else "complex64"):
+    with pytest.raises(NoKernel, match=expr.op if expr.args else "complex64"):
         check(expr)
 
 

@@ -1,4 +1,5 @@
-"""Forms on other processors: what their makers choose there, under qemu-user and Node.js, against NumPy in float64."""
+"""Forms on other processors: what their selectors choose there, under qemu-user and Node.js, against NumPy in
+float64."""
 
 from __future__ import annotations
 

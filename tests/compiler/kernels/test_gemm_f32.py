@@ -1,10 +1,10 @@
-"""Contractions of float32 against sums in float64: every kernel that the maker may choose, odd sizes, any split."""
+"""Contractions of float32 against sums in float64: every kernel that the selector may choose, odd sizes, any split."""
 
 import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
-from opwright.compiler.kernels import Unmade
+from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.convolution_f32 import convolution
 from opwright.compiler.kernels.epilogue import Epilogue, without_bias
 from opwright.compiler.kernels.gemm_f32 import gemm
@@ -215,7 +215,7 @@ def test_slices_of_buffers():
 def test_what_is_not_made():
     w = Buffer("w", float32, (4, 1, 1, 3), np.zeros((4, 1, 1, 3), np.float32))
     x64, y64 = (Buffer("b", dtypes.float64, (1, 1, 1, n)) for n in (3, 4))
-    with pytest.raises(Unmade, match="float64"):
+    with pytest.raises(NoKernel, match="float64"):
         run(Contract(y64, x64, w, (), arg(0, dtypes.float64), PLAIN), {})
 
 

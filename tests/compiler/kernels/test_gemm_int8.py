@@ -1,4 +1,4 @@
-"""Contractions of 8 bits against sums in int64: every kernel that the maker may choose, odd sizes, any split."""
+"""Contractions of 8 bits against sums in int64: every kernel that the selector may choose, odd sizes, any split."""
 
 import ctypes
 import mmap

@@ -27,7 +27,7 @@ AMX = NAMED["x86-64-v4-amx"]
 
 @contextlib.contextmanager
 def tiles(use):
-    """Within, tiles compute whatever they can, or nothing. Gives a list of the tiles that makers choose."""
+    """Within, tiles compute whatever they can, or nothing. Gives a list of the tiles that selectors choose."""
     chosen = []
 
     def recorded(*sizes):

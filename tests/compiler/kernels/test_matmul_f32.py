@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
-from opwright.compiler.kernels import Unmade
+from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.gemv_f32 import gevm
 from opwright.compiler.kernels.matmul import batches, transpose
@@ -79,7 +79,7 @@ def test_narrow_constants():
 
 def test_batches_that_no_step_does():
     form, given, _ = of((100, 1, 2, 2), (1, 3, 2, 2))
-    with pytest.raises(Unmade, match="batches"):
+    with pytest.raises(NoKernel, match="batches"):
         run(form, given)
 
 

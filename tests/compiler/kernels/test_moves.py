@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
-from opwright.compiler.kernels import Unmade
+from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.interleaving import move_interleaved
 from opwright.compiler.kernels.moves import move_block, move_elements, move_runs, move_transposed
 from opwright.compiler.loops.forms import Buffer, IndexMap, Move
@@ -132,7 +132,7 @@ def test_into_a_slice_and_out_of_one():
 def test_boxes_outside_are_refused(box):
     x = drawn((3, 4))
     operand = buffer(x)
-    with pytest.raises(Unmade):
+    with pytest.raises(NoKernel):
         run(Move(Buffer("y", operand.dtype, (3, 4)), (operand,), (box,)), {operand: x})
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows import correlated, output_size, patches
 
-from opwright.compiler.kernels import Unmade
+from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.pooling import pool
 from opwright.compiler.loops.expressions import apply, arg, convert, parametrised, quantize
 from opwright.compiler.loops.forms import Buffer, Pool, Window
@@ -90,7 +90,7 @@ def test_an_activation_and_slices():
 def test_other_dtypes_are_refused():
     x = np.zeros((1, 4, 4, 3), np.int64)
     source = buffer(x)
-    with pytest.raises(Unmade, match="int64"):
+    with pytest.raises(NoKernel, match="int64"):
         run(Pool(Buffer("y", source.dtype, x.shape), source, "max", arg(0, source.dtype), Window((1, 1))), {source: x})
 
 

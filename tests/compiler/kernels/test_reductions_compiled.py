@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
-from opwright.compiler.kernels import Unmade
+from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.argreduce import search_columns, search_rows
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.reductions import reduce_columns, reduce_rows
@@ -126,9 +126,9 @@ def test_nan_is_left_out_of_extremes():
 
 
 def test_what_is_refused():
-    with pytest.raises(Unmade):
+    with pytest.raises(NoKernel):
         run(*reduction(np.zeros((0, 3), np.float32), (0,), "sum"))
-    with pytest.raises(Unmade):
+    with pytest.raises(NoKernel):
         run(*reduction(np.zeros((2, 3), np.float16), (0,), "sum"))
 
 

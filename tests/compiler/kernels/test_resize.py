@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
-from opwright.compiler.kernels import Unmade
+from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.resize import bilinear, nearest
 from opwright.compiler.loops.expressions import apply, arg, parametrised, quantize, scalar
 from opwright.compiler.loops.forms import Buffer, Resize
@@ -106,7 +106,7 @@ def test_expressions_and_slices():
 
 def test_other_dtypes_are_refused():
     x = np.zeros((1, 4, 4, 3), np.int16)
-    with pytest.raises(Unmade, match="int16"):
+    with pytest.raises(NoKernel, match="int16"):
         resized(x, "bilinear", (2, 2), MODES[0], arg(0, float32))
 
 

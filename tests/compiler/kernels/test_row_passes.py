@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
-from opwright.compiler.kernels import Unmade
+from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.rows import row_pass
 from opwright.compiler.loops.expressions import apply, arg, const, convert, quantize, scalar
@@ -107,11 +107,11 @@ def test_large_and_infinite_numbers():
 
 def test_row_passes_that_are_refused():
     x = np.zeros((2, 3), np.float32)
-    with pytest.raises(Unmade):
+    with pytest.raises(NoKernel):
         run(*passed(x, "median"))
-    with pytest.raises(Unmade):
+    with pytest.raises(NoKernel):
         run(*passed(x, "softmax", (1.0,)))
-    with pytest.raises(Unmade):
+    with pytest.raises(NoKernel):
         run(*passed(x, "layer_norm", (1.0,), (np.zeros(4, np.float32),)))
 
 

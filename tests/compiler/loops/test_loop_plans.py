@@ -7,7 +7,7 @@ import pytest
 from meaning import meaning
 
 from opwright.compiler import kernels
-from opwright.compiler.kernels import Unmade
+from opwright.compiler.kernels import NoKernel
 from opwright.compiler.loops.expressions import apply, arg
 from opwright.compiler.loops.forms import Buffer, Form, IndexMap, Map, Move, View
 from opwright.compiler.loops.fusion import fused
@@ -124,17 +124,17 @@ def test_constants_of_one_key_are_packed_once():
 
 @pytest.fixture
 def picky(monkeypatch):
-    """A maker of maps that refuses all whose expression has more than one operation."""
+    """A selector of maps that refuses all whose expression has more than one operation."""
 
     def refuse(form, build):
         if any(e.args for e in form.expr.args):
-            raise Unmade("too much")
-        raise Unmade("not mine")
+            raise NoKernel("too much")
+        raise NoKernel("not mine")
 
-    first = kernels.makers_of(Map)
+    first = kernels.selectors_of(Map)
     monkeypatch.setattr(
         kernels,
-        "makers_of",
+        "selectors_of",
         lambda kind: [
             lambda form, build: refuse(form, build) if any(e.args for e in form.expr.args) else first[0](form, build)
         ],
@@ -154,7 +154,7 @@ def test_all_forms_without_a_kernel_are_named(picky):
     x, y, z = buf("x", 3), buf("y", 3), buf("z", 3)
     deep = apply("neg", apply("abs", arg(0, F)))
     forms = Map(y, (x,), deep, origin=("NEG 4",)), neg(z, y)
-    with pytest.raises(Unmade, match="too much") as caught:
+    with pytest.raises(NoKernel, match="too much") as caught:
         plan_of(LoopGraph("deep", (x,), (z,), forms))
     assert [form.origin for form in caught.value.forms] == [("NEG 4",)]
 
@@ -163,7 +163,7 @@ def test_a_form_without_maker():
     class Odd(Form):
         pass
 
-    with pytest.raises(Unmade, match="there is no maker of Odd"):
+    with pytest.raises(NoKernel, match="there is no selector of Odd"):
         plan_of(LoopGraph("odd", (), (b := buf("y", 1),), (Odd(b),)))
 
 

@@ -8,7 +8,7 @@ import make_families
 import pytest
 
 import opwright.lite.ops as dialect
-from opwright.compiler.kernels.makers import FAMILIES
+from opwright.compiler.kernels.selectors import FAMILIES
 from opwright.core.errors import NotFoundError
 
 

@@ -1,18 +1,18 @@
-"""The kernels that Opwright ships, and for each form of the loop graph what makes steps of it.
+"""The kernels of the package, and the selectors that lower each form of the loop graph to kernel steps.
 
-Lives here: the table of makers: `maker`, `MAKERS`, `MODULES`, `make`, `Unmade`.
-Not here: which module makes which form (makers.py, generated), families of kernels and their makers (a module each),
-what a maker is given (../loops/planning.py).
+Lives here: the registry of selectors: `selector`, `SELECTORS`, `MODULES`, `select`, `NoKernel`.
+Not here: the module of each selector (selectors.py, generated), families of kernels and their selectors (one module per
+algorithm), the `Builder` that selectors add steps to (../loops/planning.py).
 
-A maker is a function of a form and a `Builder`:
+A selector is a function of a form and a `Builder`:
 
-    @maker(Pool)
-    def make_pool(form, build):
+    @selector(Pool)
+    def select_pool(form, build):
         if form.input.dtype is not float32:
-            raise Unmade(f"pool of {form.input.dtype.name}")
+            raise NoKernel(f"pool of {form.input.dtype.name}")
         build.step(pool.code(...), [build.pointer(form.input), build.pointer(form.output), ...], items=rows)
 
-Several may serve a form: they are asked in order, and the first that does not raise Unmade makes it.
+A form may have several selectors: they are tried in order until one does not raise NoKernel.
 """
 
 from __future__ import annotations
@@ -24,78 +24,77 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ...core import flags
 from ...core.importing import is_abandoned, load, note_origin
 from ..loops import forms
-from .makers import FAMILIES
+from .selectors import FAMILIES
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder
 
-Maker = Callable[[Any, "Builder"], None]
-M = TypeVar("M", bound=Maker)
+Selector = Callable[[Any, "Builder"], None]
+S = TypeVar("S", bound=Selector)
 
 
-class Unmade(Exception):
-    """No kernel does this form; why: a few words. Who asked runs it another way. forms: by form, why it has
-    no kernel, filled in by the planner."""
+class NoKernel(Exception):
+    """No kernel implements a form; the message is the reason. forms: reasons by form, which the planner fills in."""
 
     forms: Mapping[forms.Form, str] = MappingProxyType({})
 
 
 MODULES: dict[str, tuple[str, ...]] = {}
-"""By name of a form, the modules of this package with its makers, in the order they are asked; loaded on demand."""
+"""Modules of this package with selectors of a form, by the form's name, in the order of trial; loaded on demand."""
 
 for _module, _forms in FAMILIES.items():
     for _form in _forms.split():
         MODULES[_form] = (*MODULES.get(_form, ()), _module)
 
 BEFORE: dict[str, str] = {}
-"""By a module of makers, the module before which it is asked; others are asked in the order of their names."""
+"""Modules that are tried before another: the other one by module. The rest are tried in alphabetical order."""
 
-MAKERS: dict[type[forms.Form], dict[str, list[Maker]]] = {}
-"""By form and name of the module, the makers of the modules loaded so far."""
+SELECTORS: dict[type[forms.Form], dict[str, list[Selector]]] = {}
+"""Selectors loaded so far, by form and module."""
 
 
-def maker(form: type[forms.Form], before: str | None = None) -> Callable[[M], M]:
-    """Decorator: this function makes forms of that class. before: the module whose makers are asked after this one's.
+def selector(form: type[forms.Form], before: str | None = None) -> Callable[[S], S]:
+    """Register a function as selector of a class of forms. before: a module whose selectors are tried after it.
 
-    Its module stands in makers.py under the form's name: `make families` writes it.
+    selectors.py lists the function's module under the form's name: `make families` writes it.
     """
 
-    def register(function: M) -> M:
+    def register(function: S) -> S:
         module = function.__module__.removeprefix(f"{__name__}.")
         note_origin(function)
         if before is not None:
             BEFORE[module] = before
-        makers = MAKERS.setdefault(form, {})
-        makers[module] = [*(one for one in makers.get(module, ()) if not is_abandoned(one)), function]
+        by_module = SELECTORS.setdefault(form, {})
+        by_module[module] = [*(one for one in by_module.get(module, ()) if not is_abandoned(one)), function]
         return function
 
     return register
 
 
-def makers_of(form: type[forms.Form]) -> list[Maker]:
-    """The makers of a form, in order; loads their modules."""
+def selectors_of(form: type[forms.Form]) -> list[Selector]:
+    """Return the selectors of a form in order of trial; loads their modules."""
     names = MODULES.get(form.__name__, ())
     for name in names:
         load(f"{__name__}.{name}")
-    found = MAKERS.get(form, {})
-    order = [*names, *(name for name in found if name not in names)]
-    return [function for name in order for function in found.get(name, ())]
+    by_module = SELECTORS.get(form, {})
+    order = [*names, *(name for name in by_module if name not in names)]
+    return [function for name in order for function in by_module.get(name, ())]
 
 
-def make(form: forms.Form, build: Builder) -> None:
-    """Let the first maker that can add the form's steps. Raises Unmade with what each had against it."""
+def select(form: forms.Form, build: Builder) -> None:
+    """Add the steps of a form by the first selector that supports it. Raises NoKernel with each selector's reason."""
     reasons = []
-    for function in makers_of(type(form)):
+    for function in selectors_of(type(form)):
         mark = build.mark()
         try:
             function(form, build)
             return
-        except Unmade as why:
+        except NoKernel as why:
             build.rewind(mark)
             reasons.append(str(why))
-        except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # a form it was not written for
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # a form outside of its preconditions
             if flags.verify:
                 raise
             build.rewind(mark)
             reasons.append(f"{type(error).__name__}: {error}")
-    raise Unmade("; ".join(reasons) or f"there is no maker of {type(form).__name__}")
+    raise NoKernel("; ".join(reasons) or f"there is no selector of {type(form).__name__}")

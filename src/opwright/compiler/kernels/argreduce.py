@@ -1,6 +1,6 @@
 """Positions of extremes along an axis.
 
-Lives here: the maker of ArgReduce and its two families.  Not here: the extremes themselves (reductions.py).
+Lives here: the selector of ArgReduce and its two families.  Not here: the extremes themselves (reductions.py).
 
 The first pass computes the extreme without NaN, the second finds its first position; a row of NaN alone yields 0.
 """
@@ -15,7 +15,7 @@ from .. import language as kl
 from ..language import i32, i64, ptr, u8
 from ..loops.forms import ArgReduce
 from ..target import host
-from . import Unmade, maker
+from . import NoKernel, selector
 from .reductions import joined, neutral, together
 from .tiling import grain
 
@@ -82,15 +82,15 @@ def search_columns(
         y.store(place.to(places), outer * inner + column, mask=mask)
 
 
-@maker(ArgReduce)
-def make_search(form: ArgReduce, build: Builder) -> None:
+@selector(ArgReduce)
+def select_search(form: ArgReduce, build: Builder) -> None:
     """Rows where the axis is the last with more than one element, else columns."""
     x, y = form.input, form.output
     if x.parent is not None or y.parent is not None or not x.size or x.shape[form.axis] > LIMIT:
-        raise Unmade(f"a search in {x!r}")
+        raise NoKernel(f"a search in {x!r}")
     source = u8 if x.dtype.is_bool else x.dtype
     if source.is_floating and source.size < 4:
-        raise Unmade(f"a search in {x.dtype.name}")
+        raise NoKernel(f"a search in {x.dtype.name}")
     axis = form.axis % len(x.shape)
     outer, n, inner = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
     constants: dict[str, Any] = {"kind": form.kind, "source": source, "places": y.dtype}

@@ -1,7 +1,7 @@
 """Attention: softmax(q k^T) v without the whole matrix of scores.
 
-Lives here: the maker of Attention, its families.  Not here: products and softmax by themselves, which run instead where
-there are few rows (matmul.py, rows.py).
+Lives here: the selector of Attention, its families.  Not here: products and softmax by themselves, which run instead
+where there are few rows (matmul.py, rows.py).
 
 An item is some rows of q of one head. Their scores, a row for each, stay in the thread's scratch memory: products with
 all keys, exponentials, products with all values. Keys are transposed into panels before, once a head.
@@ -21,7 +21,7 @@ from ..loops.expressions import parametrised
 from ..loops.forms import Attention, Buffer
 from ..loops.plans import word
 from ..target import host
-from . import Unmade, maker
+from . import NoKernel, selector
 from .epilogue import ELEMENT, Epilogue
 from .expression import check, fast
 from .moves import transposed
@@ -163,12 +163,12 @@ def _softmax(row: Any, number: Any, n: Any, pitch: Any, lanes: int, finish: Any)
     return (1.0 / kl.reduce_add(total)).splat(lanes)
 
 
-@maker(Attention)
-def make_attention(form: Attention, build: Builder) -> None:
+@selector(Attention)
+def select_attention(form: Attention, build: Builder) -> None:
     """Rows enough to share panels of keys."""
     q, k, v, y = form.q, form.k, form.v, form.output
     if any(b.parent is not None or b.dtype is not float32 for b in (q, k, v, y)) or not y.size:
-        raise Unmade("attention of a slice, or of other types than float32")
+        raise NoKernel("attention of a slice, or of other types than float32")
     (m, d), (n, e) = q.shape[-2:], v.shape[-2:]
     lead = y.shape[:-2]
     wide = host().registers >= 32
@@ -178,7 +178,7 @@ def make_attention(form: Attention, build: Builder) -> None:
     panels, blocks = -(-n // width), -(-m // rows) if rows else 0
     scratch = 4 * rows * (panels * width + lanes)
     if not rows or not n or not d or scratch > LARGEST:
-        raise Unmade(f"attention of {m} rows to {n} keys")
+        raise NoKernel(f"attention of {m} rows to {n} keys")
     check(form.before)
     skeleton, numbers = parametrised(form.before)
     words, offsets = [], [_offsets(b, lead) for b in (q, k, v)]
@@ -222,5 +222,5 @@ def _row_pitch(operand: Buffer, lead: tuple[int, ...], m: int, n: int) -> int:
     """Elements from one row of an operand to the next: 0 where all rows have one."""
     whole = (1,) * (len(lead) + 2 - len(operand.shape)) + operand.shape
     if operand.parent is not None or whole[-1] != n or whole[-2] not in (1, m) or len(whole) != len(lead) + 2:
-        raise Unmade(f"attention with {operand!r}")
+        raise NoKernel(f"attention with {operand!r}")
     return n if whole[-2] == m and m > 1 else 0

@@ -1,4 +1,4 @@
-"""Boxes of arrays in memory: their axes, as few as describe them, for makers and for kernels.
+"""Boxes of arrays in memory: their axes, as few as describe them, for selectors and for kernels.
 
 Lives here: `Axis`, `joined`, `table_of` and, in kernels, `place`.  Not here: what is done with boxes (moves.py).
 """

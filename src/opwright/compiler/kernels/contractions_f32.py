@@ -1,6 +1,7 @@
-"""Makers of contractions of float32: which kernel, tile and work items a convolution or fully connected layer gets.
+"""Selectors of contractions of float32: which kernel, tile and work items a convolution or fully connected layer gets.
 
-Lives here: the maker of `Contract`.  Not here: the kernels (gemm_f32.py, gemv_f32.py, convolution_f32.py, winograd.py).
+Lives here: the selector of `Contract`.  Not here: the kernels (gemm_f32.py, gemv_f32.py, convolution_f32.py,
+winograd.py).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ..loops.forms import Buffer, Contract
 from ..native import executor
 from ..target import host
 from ..tuning.choices import FEW_ROWS, LINES, WINOGRAD, Choice, choose
-from . import Unmade, maker
+from . import NoKernel, selector
 from .convolution_f32 import convolution
 from .epilogue import ELEMENT, Epilogue, epilogue_of, without_bias
 from .gemm_f32 import Panels, Product, gemm_step, panels_of
@@ -46,15 +47,15 @@ class Group(NamedTuple):
     bias: Buffer | None
 
 
-@maker(Contract)
-def make_contract(form: Contract, build: Builder) -> None:
+@selector(Contract)
+def select_contract(form: Contract, build: Builder) -> None:
     """Steps of a contraction of float32 with a filter of float32, float16 or bfloat16."""
     if form.input.dtype is not float32:
-        raise Unmade(f"a contraction of {form.input.dtype.name}")
+        raise NoKernel(f"a contraction of {form.input.dtype.name}")
     if form.filter.dtype not in (float32, float16, bfloat16):
-        raise Unmade(f"a filter of {form.filter.dtype.name} beside an input of float32")
+        raise NoKernel(f"a filter of {form.filter.dtype.name} beside an input of float32")
     if any(n > 0 for n in form.window.padding) and not is_finite(form.filter):
-        raise Unmade("weights that are infinities or NaN, which are multiplied with zeros outside of the image")
+        raise NoKernel("weights that are infinities or NaN, which are multiplied with zeros outside of the image")
     features = form.filter.shape[0] // form.groups
     channels = form.filter.shape[3]
     bias, expr, operands = without_bias(form.expr, form.operands)

@@ -1,6 +1,6 @@
-"""Makers of contractions of 8 bits: which kernel, tile and work items a convolution or fully connected layer gets.
+"""Selectors of contractions of 8 bits: which kernel, tile and work items a convolution or fully connected layer gets.
 
-Lives here: the maker of `Contract`.  Not here: the kernels (gemm_int8.py, convolution_int8.py), packed filters
+Lives here: the selector of `Contract`.  Not here: the kernels (gemm_int8.py, convolution_int8.py), packed filters
 (weight_packing_int8.py), float inputs beside integer filters (dynamic_quantization.py).
 """
 
@@ -13,7 +13,7 @@ from ...core.dtypes import DType, float32, int4, int8, int16, int32, uint8
 from ..loops.forms import Buffer, Contract
 from ..target import host
 from ..tuning.choices import BLOCKS_INT8, COPIES
-from . import Unmade, maker
+from . import NoKernel, selector
 from .contractions_f32 import chunk_of, share
 from .convolution_int8 import convolution_int8, over_rows, patches
 from .dynamic_quantization import rounded_rows
@@ -149,19 +149,19 @@ class Group(NamedTuple):
         return found or tile_of(host(), self.features, bounded)
 
 
-@maker(Contract)
-def make_contract(form: Contract, build: Builder) -> None:
+@selector(Contract)
+def select_contract(form: Contract, build: Builder) -> None:
     """Steps of a contraction of int8, uint8, int16 or floats to be rounded with a filter of int8, uint8 or int4."""
     rounded = form.input.dtype is float32 and bool(form.rounding)
     wide = form.input.dtype is int16 and form.input_zero == 0
     if wide and (form.filter_zero or form.filter.dtype is uint8 or form.filter.constant is None):
-        raise Unmade("int16 by a filter that is no constant of int8")
+        raise NoKernel("int16 by a filter that is no constant of int8")
     if not (form.input.dtype in BYTES or rounded or wide) or form.filter.dtype not in (*BYTES, int4):
-        raise Unmade(f"a contraction of {form.input.dtype.name} and {form.filter.dtype.name}")
+        raise NoKernel(f"a contraction of {form.input.dtype.name} and {form.filter.dtype.name}")
     if rounded and (form.filter_zero or form.filter.dtype is uint8):
-        raise Unmade("floats rounded for weights with a zero point")
+        raise NoKernel("floats rounded for weights with a zero point")
     if form.scales is not None:
-        raise Unmade("scales by block")
+        raise NoKernel("scales by block")
     form = over_rows(form) or form
     features = form.filter.shape[0] // form.groups
     bias, expr, operands = without_bias(form.expr, form.operands)
@@ -189,7 +189,7 @@ def _rounded(form: Contract, build: Builder) -> Rows:
         made = rounded_rows(build, form.input, n, columns, pitch, form.rounding == "symmetric")
         return Rows(made.x, made.pitch, 0, FLIP, True, made.scales, made.zeros)
     if pitch != form.input.shape[3]:
-        raise Unmade("images of a slice to be rounded")
+        raise NoKernel("images of a slice to be rounded")
     made = rounded_rows(build, form.input, n, columns, columns, form.rounding == "symmetric", 1)
     return Rows(made.x, pitch, 0, FLIP, True, made.scales, made.zeros)
 

@@ -1,6 +1,6 @@
-"""The maker of convolutions of int8 by Winograd's way: where it wins, its tiles, its steps.
+"""The selector of convolutions of int8 by Winograd's way: where it wins, its tiles, its steps.
 
-Lives here: the maker of `Contract` that is asked before the direct one, `patches_of`, `patch_of`.
+Lives here: the selector of `Contract` that is asked before the direct one, `patches_of`, `patch_of`.
 Not here: the kernels (winograd_int8.py), direct convolutions (contractions_int8.py).
 """
 
@@ -17,7 +17,7 @@ from ..loops.forms import Contract
 from ..native import executor
 from ..target import Target, host
 from ..tuning.choices import WINOGRAD_INT8
-from . import Unmade, maker
+from . import NoKernel, selector
 from .contractions_f32 import share
 from .epilogue import epilogue_of, without_bias
 from .tiling import ITEMS, balanced, chunk_of
@@ -76,8 +76,8 @@ def patch_of(form: Contract, target: Target, possible: Sequence[int] | None = No
     return next((m for m in fitting if m == 4 or not target.vnni_lanes), 0)
 
 
-@maker(Contract, before="contractions_int8")
-def make_winograd_int8(form: Contract, build: Builder) -> None:
+@selector(Contract, before="contractions_int8")
+def select_winograd_int8(form: Contract, build: Builder) -> None:
     """Steps of a convolution of int8 by a constant filter of 3x3 windows, one pixel apart."""
     possible = form.rounding == "" and form.scales is None
     ways = patches_of(form, host()) if possible else ()
@@ -91,7 +91,7 @@ def make_winograd_int8(form: Contract, build: Builder) -> None:
     )
     bias, expr, operands = without_bias(form.expr, form.operands)
     if not m or (bias is not None and bias.dtype is not int32):
-        raise Unmade("a window, a filter or channels for which a direct convolution is quicker")
+        raise NoKernel("a window, a filter or channels for which a direct convolution is quicker")
     weights = form.filter.constant
     assert weights is not None
     epilogue, more = epilogue_of(expr, operands, form.output, build)

@@ -1,7 +1,7 @@
 """Convolutions of float32 with windows: the micro-kernel over an image, without an im2col copy of it.
 
 Lives here: the family `convolution`, the window's geometry.
-Not here: the micro-kernel and how filters are packed (gemm_f32.py), Winograd's way (winograd.py), the maker.
+Not here: the micro-kernel and how filters are packed (gemm_f32.py), Winograd's way (winograd.py), the selector.
 
 A tile's rows are pixels of the output next to each other. Where their windows lie inside the image and they are of one
 line, the micro-kernel reads the image itself: a segment a line of the window. Otherwise the windows are copied into

@@ -2,7 +2,7 @@
 
 Lives here: the families `convolution_int8` and `patches`, the window's geometry; `over_rows`, for images of few
 columns.
-Not here: the micro-kernel (gemm_int8.py), packed filters (weight_packing_int8.py), the maker (contractions_int8.py).
+Not here: the micro-kernel (gemm_int8.py), packed filters (weight_packing_int8.py), the selector (contractions_int8.py).
 
 A tile's rows are pixels next to each other in a line of the output. Where their windows lie inside the image the
 micro-kernel reads the image itself; otherwise the image's lines are copied into scratch memory, with the zero point for

@@ -1,6 +1,6 @@
 """Running sums along an axis.
 
-Lives here: the maker of Scan, its family.  Not here: sums to one element (reductions.py).
+Lives here: the selector of Scan, its family.  Not here: sums to one element (reductions.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .. import language as kl
 from ..language import i64, ptr, u8
 from ..loops.forms import Scan
 from ..target import host
-from . import Unmade, maker
+from . import NoKernel, selector
 from .tiling import grain
 
 if TYPE_CHECKING:
@@ -49,12 +49,12 @@ def running_sums(
             total = after
 
 
-@maker(Scan)
-def make_scan(form: Scan, build: Builder) -> None:
+@selector(Scan)
+def select_scan(form: Scan, build: Builder) -> None:
     """Numbers of 32 and 64 bits."""
     x, y = form.input, form.output
     if x.parent is not None or y.parent is not None or x.dtype.size < 4 or x.dtype is not y.dtype or not x.shape:
-        raise Unmade(f"running sums of {x!r}")
+        raise NoKernel(f"running sums of {x!r}")
     axis = form.axis % len(x.shape)
     outer, n, inner = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
     lanes = 0 if inner == 1 else host().vector_bytes // x.dtype.size

@@ -1,6 +1,6 @@
-"""Makers of depthwise convolutions: which kernel, tile and work items one gets.
+"""Selectors of depthwise convolutions: which kernel, tile and work items one gets.
 
-Lives here: the makers of `Depthwise`, on floats and on integers.
+Lives here: the selectors of `Depthwise`, on floats and on integers.
 Not here: the kernels (depthwise_f32.py, depthwise_int8.py), what they share (depthwise_rows.py), tiles and packed
 filters (depthwise_tiles.py).
 
@@ -19,7 +19,7 @@ from ...core import dtypes
 from ..loops.forms import Buffer, Depthwise, Ring, Window
 from ..target import host
 from ..tuning.choices import DEPTHWISE_ROWS, DEPTHWISE_TEAMS
-from . import Unmade, maker
+from . import NoKernel, selector
 from .depthwise_f32 import depthwise_any_f32, depthwise_f32
 from .depthwise_int8 import depthwise_any_int8, depthwise_int8, flip_of
 from .depthwise_rows import LARGEST, Slide, add_window, bands_of, planes_of, slide_of
@@ -70,20 +70,20 @@ def _rows(slide: Slide, n: int, channels: int, lanes: int, build: Builder) -> in
     )
 
 
-@maker(Depthwise)
-def make_depthwise_f32(form: Depthwise, build: Builder) -> None:
+@selector(Depthwise)
+def select_depthwise_f32(form: Depthwise, build: Builder) -> None:
     """Of float32."""
     x, out = form.input, form.output
     if (x.dtype, form.filter.dtype) != (dtypes.float32, dtypes.float32):
-        raise Unmade(f"depthwise convolution of {x.dtype.name} with {form.filter.dtype.name}")
+        raise NoKernel(f"depthwise convolution of {x.dtype.name} with {form.filter.dtype.name}")
     if form.filter.parent is not None:
-        raise Unmade("a filter that is a slice")
+        raise NoKernel("a filter that is a slice")
     slide, pixels = slide_of(form), (build.pointer(x), x.pitch)
     n, wide, size, strides = x.shape[0], out.shape[3], slide.window.size, slide.window.strides
     dilated = slide.window.dilations[1] > 1
     if form.multiplier != 1 or size[0] * size[1] > LARGEST or (dilated and strides[1] > 1):
         if isinstance(x, Ring):
-            raise Unmade("any window over a ring")
+            raise NoKernel("any window over a ring")
         epilogue, more = epilogue_of(form.expr, form.operands, out, build)
         constants = {"lanes": vector_lanes(wide), "more": len(more), "epilogue": epilogue}
         add_window(form, slide, build, depthwise_any_f32, pixels, more, **constants)
@@ -118,19 +118,19 @@ def make_depthwise_f32(form: Depthwise, build: Builder) -> None:
     )
 
 
-@maker(Depthwise)
-def make_depthwise_int8(form: Depthwise, build: Builder) -> None:
+@selector(Depthwise)
+def select_depthwise_int8(form: Depthwise, build: Builder) -> None:
     """Of int8, uint8 and int16, and of floats to be rounded."""
     x, filter, out = form.input, form.filter, form.output
     if not (x.dtype in (*BYTES, dtypes.int16) or form.rounding) or filter.dtype not in (*BYTES, dtypes.int4):
-        raise Unmade(f"depthwise convolution of {x.dtype.name} with {filter.dtype.name}")
+        raise NoKernel(f"depthwise convolution of {x.dtype.name} with {filter.dtype.name}")
     if filter.parent is not None:
-        raise Unmade("a filter that is a slice")
+        raise NoKernel("a filter that is a slice")
     quick = _is_quick(form)
     if not quick and filter.dtype is dtypes.int4:
-        raise Unmade(f"such a window with {filter.dtype.name}")
+        raise NoKernel(f"such a window with {filter.dtype.name}")
     if isinstance(x, Ring) and not quick:
-        raise Unmade("any window over a ring")
+        raise NoKernel("any window over a ring")
     size = lane_bytes(host()) if quick else 8 if x.dtype is dtypes.int16 else 4
     (_quick if quick else _any)(form, vector_lanes(out.shape[-1], size), build)
 
@@ -210,7 +210,7 @@ def _rounded(form: Depthwise, build: Builder) -> tuple[Any, int, Any, Any]:
     x = form.input
     n, columns = x.shape[0], math.prod(x.shape[1:])
     if x.pitch != x.shape[3] or (columns % 4 and n > 1):
-        raise Unmade("images of a slice to be rounded")
+        raise NoKernel("images of a slice to be rounded")
     made = rounded_rows(build, x, n, columns, columns, form.rounding == "symmetric")
     return made.x, x.pitch, made.zeros, made.scales
 

@@ -1,7 +1,7 @@
 """Depthwise convolution of float32: each channel by itself.
 
 Lives here: its two families.
-Not here: the maker (depthwise.py), going along a row of the image (depthwise_rows.py), int8 (depthwise_int8.py),
+Not here: the selector (depthwise.py), going along a row of the image (depthwise_rows.py), int8 (depthwise_int8.py),
 convolutions that mix channels (convolution_f32.py), epilogues (epilogue.py).
 
 Vectors lie along the channels. Two rows of outputs at a time share the pixels that they load. The filter is read where

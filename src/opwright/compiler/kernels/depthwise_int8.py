@@ -1,8 +1,8 @@
 """Depthwise convolution of integers: each channel by itself, sums of bytes in int32, exact.
 
 Lives here: its two families.
-Not here: the maker (depthwise.py), going along a row of the image, and any window (depthwise_rows.py), tiles and packed
-filters (depthwise_tiles.py), floats (depthwise_f32.py), what becomes of the sums (epilogue.py).
+Not here: the selector (depthwise.py), going along a row of the image, and any window (depthwise_rows.py), tiles and
+packed filters (depthwise_tiles.py), floats (depthwise_f32.py), what becomes of the sums (epilogue.py).
 
 As for floats, the kernel goes along a row of the image and adds each column it loads to all the outputs that see it.
 A column is the pixels of four rows, one below the other, their bytes interleaved: a dot product of four bytes then does

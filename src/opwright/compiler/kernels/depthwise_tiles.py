@@ -1,7 +1,7 @@
 """Tiles of integer depthwise convolutions: outputs computed together, and packed filters.
 
 Lives here: `Tile`, `tiles_of`, `tile_of`, `pack`, `starts_of`, `parts_of`, `columns_of`.
-Not here: the kernel and its maker (depthwise_int8.py), epilogues (epilogue.py).
+Not here: the kernel and its selector (depthwise_int8.py), epilogues (epilogue.py).
 
 One instruction multiplies a group of the image's rows by as many weights of each channel: four bytes (`kl.dot4`), or on
 targets without such an instruction two numbers of int16 (`kl.pair_dot`, see gemm_widened.py) or one (64-bit ARM).

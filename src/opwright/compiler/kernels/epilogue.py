@@ -4,8 +4,8 @@ Lives here: `Epilogue`, `epilogue_of` (which of a form's operands is read where)
 `number`.
 Not here: expressions (../loops/expressions.py), the operations in kernels (expression.py), the kernels.
 
-A maker splits a form's expression into what is code (`Epilogue`: hashable, the same for layers that differ in numbers)
-and what is data (words for a kernel's `*more: i64`):
+A selector splits a form's expression into what is code (`Epilogue`: hashable, the same for layers that differ in
+numbers) and what is data (words for a kernel's `*more: i64`):
 
     epilogue, more = epilogue_of(form.expr, form.operands, form.output, build)
     build.step(kernel.code(..., more=len(more), epilogue=epilogue), [..., *more], items)
@@ -28,7 +28,7 @@ from .. import language as kl
 from ..loops.expressions import Expr, arg, parametrised
 from ..loops.forms import Buffer
 from ..loops.plans import word
-from . import Unmade
+from . import NoKernel
 from .expression import check, cost, evaluate, tables
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def epilogue_of(
 ) -> tuple[Epilogue, list[Any]]:
     """An expression over a sum and operands as code and words. channel: where the kernel's channel 0 is in the output.
 
-    raises Unmade for operands of other shapes
+    raises NoKernel for operands of other shapes
     """
     check(expr)
     found, skeleton = [], parametrised(expr)
@@ -171,7 +171,7 @@ def _kind(operand: Buffer, output: Buffer) -> str:
         return ONE
     if operand.size == operand.shape[-1] == output.shape[-1]:
         return CHANNEL
-    raise Unmade(f"an operand of shape {list(operand.shape)} beside an output of {list(output.shape)}")
+    raise NoKernel(f"an operand of shape {list(operand.shape)} beside an output of {list(output.shape)}")
 
 
 def without_bias(expr: Expr, operands: Sequence[Buffer]) -> tuple[Buffer | None, Expr, tuple[Buffer, ...]]:

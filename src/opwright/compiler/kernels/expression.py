@@ -2,7 +2,7 @@
 
 Lives here: `evaluate`, `fast`, `check`, `tables`, `cost`, and what `quantize`, `convert` and `lookup` are.
 Not here: functions (scalar/table.py), the trees (../loops/expressions.py), what they are in NumPy (../loops/arrays.py),
-the maker of element-wise loops (maps.py).
+the selector of element-wise loops (maps.py).
 
 Everything serves numbers and vectors of any length alike. Integers wrap. Float16 and bfloat16 are computed in float32
 and rounded once an operation. Functions are the fast code of their rows; `quantize` of NaN is the least integer.
@@ -19,7 +19,7 @@ from ...core.errors import InternalError
 from ...scalar.table import FUNCTIONS, ScalarFunction
 from .. import language as kl
 from ..loops.expressions import Expr
-from . import Unmade
+from . import NoKernel
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value
@@ -37,7 +37,7 @@ def evaluate(
     all floats among them are, but for arg 0; small: whether these are below 1, too, their signs aside.
 
     Operands are vectors of one length, or numbers; a `lookup`'s table is a Pointer. The result is a vector where one of
-    the operands that matter is. raises Unmade for an operation that the table does not have
+    the operands that matter is. raises NoKernel for an operation that the table does not have
     """
     known: dict[Expr, Any] = {}
 
@@ -82,7 +82,7 @@ def _one(e: Expr, walk: Callable[[Expr], Any], args: Sequence[Any], params: Sequ
     if row is not None:
         return _function(row, *map(walk, e.args))
     if e.op not in STRUCTURAL:
-        raise Unmade(f"no operation {e.op} in kernels")
+        raise NoKernel(f"no operation {e.op} in kernels")
     return STRUCTURAL[e.op](e.dtype, *map(walk, e.args))
 
 
@@ -101,25 +101,25 @@ def tables(expr: Expr) -> frozenset[int]:
 
 
 def check(expr: Expr) -> None:
-    """Raises Unmade for an expression that `evaluate` cannot do: makers ask before anything is compiled."""
+    """Raises NoKernel for an expression that `evaluate` cannot do: selectors ask before anything is compiled."""
     todo = [expr]
     while todo:
         e = todo.pop()
         if e.dtype not in DTYPES:
-            raise Unmade(f"{e.op} of {e.dtype.name}")
+            raise NoKernel(f"{e.op} of {e.dtype.name}")
         if e.args and e.op not in STRUCTURAL and e.op != "call":
             _check_function(e.op, e.args[-1].dtype)
         todo += e.args
 
 
 def _check_function(name: str, dtype: DType) -> None:
-    """Raises Unmade for a function that is not in the table, or has no code for operands of this dtype."""
+    """Raises NoKernel for a function that is not in the table, or has no code for operands of this dtype."""
     row = FUNCTIONS.get(name)
     if row is None:
-        raise Unmade(f"no operation {name} in kernels")
+        raise NoKernel(f"no operation {name} in kernels")
     wide = dtype.is_floating and row.only_float32 and dtype is not dtypes.float32 and dtype not in NARROW
     if not row.takes(dtype) or wide:
-        raise Unmade(f"{name} of {dtype.name}")
+        raise NoKernel(f"{name} of {dtype.name}")
 
 
 def cost(e: Expr) -> int:

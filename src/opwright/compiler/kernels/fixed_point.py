@@ -1,6 +1,6 @@
 """Fixed-point arithmetic in kernels: the formulas of `scalar` on the kernel language's values, and products of columns.
 
-Lives here: `INT16`, `INT32`; the maker of FixedProduct, its family.
+Lives here: `INT16`, `INT32`; the selector of FixedProduct, its family.
 Not here: the formulas (opwright/scalar), the same on arrays (lite/ops/quantized), floating-point products
 (reductions.py).
 """
@@ -17,7 +17,7 @@ from .. import language as kl
 from ..language import i8, i16, i64, ptr, u8
 from ..loops.numeric_forms import FixedProduct
 from ..target import host
-from . import Unmade, maker
+from . import NoKernel, selector
 from .tiling import grain
 
 if TYPE_CHECKING:
@@ -48,15 +48,15 @@ def fixed_product(
         y.store(found.to(source), first, mask)
 
 
-@maker(FixedProduct)
-def make_fixed_product(form: FixedProduct, build: Builder) -> None:
+@selector(FixedProduct)
+def select_fixed_product(form: FixedProduct, build: Builder) -> None:
     """The multiplier has 16 bits, so that a product of int32 stays within 64."""
     x, y = form.input, form.output
     m, e = form.factor
     if x.dtype not in (i8, i16) or y.dtype is not x.dtype or any(b.parent is not None for b in (x, y)):
-        raise Unmade(f"a product of {x!r} to {y!r}")
+        raise NoKernel(f"a product of {x!r} to {y!r}")
     if len(x.shape) != 2 or x.shape[1] != y.size or not 1 <= 15 - e <= MOST_LEFT:
-        raise Unmade(f"a product of {x!r}, rescaled by {m} 2^{e - 31}")
+        raise NoKernel(f"a product of {x!r}, rescaled by {m} 2^{e - 31}")
     lanes = host().vector_bytes // 8
     items = -(-y.size // lanes)
     words = [build.pointer(x), build.pointer(y), *x.shape, form.zero, int(short_multiplier(m)), e, form.output_zero]

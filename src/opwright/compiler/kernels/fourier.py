@@ -1,6 +1,6 @@
 """Fourier transforms of rows.
 
-Lives here: the maker of Fourier, the family `fourier`, its tables.
+Lives here: the selector of Fourier, the family `fourier`, its tables.
 Not here: images, which are rows and then columns (the rules).
 
 A transform of M complex numbers is Stockham's: stages of radix 4 go back and forth between two arrays and leave the
@@ -34,7 +34,7 @@ from ..loops.expressions import arg
 from ..loops.forms import Buffer, MatMul, SameMemory
 from ..loops.numeric_forms import Fourier
 from ..target import host
-from . import Unmade, make, maker
+from . import NoKernel, select, selector
 from .tiling import grain
 
 if TYPE_CHECKING:
@@ -242,23 +242,23 @@ def _halves(z: Planes, out: Pointer, factors: Pointer, m: int, lanes: int) -> No
     out[2 * m], out[2 * m + 1] = first - second, kl.full(f32, 0, 0.0)
 
 
-@maker(Fourier)
-def make_fourier(form: Fourier, build: Builder) -> None:
+@selector(Fourier)
+def select_fourier(form: Fourier, build: Builder) -> None:
     """By stages, or by a matrix."""
     x, y, size = form.input, form.output, form.size
     if any(b.parent is not None or b.dtype is not float32 for b in (x, y)):
-        raise Unmade(f"a transform of {x!r} to {y!r}")
+        raise NoKernel(f"a transform of {x!r} to {y!r}")
     rows = x.shape[: -2 if form.complex else -1]
     wanted = (*rows, size if form.complex else size // 2 + 1, 2)
     n = x.shape[len(rows)]
     if y.shape != wanted or not 0 < n <= size or not x.size:
-        raise Unmade(f"a transform of {x!r} to {y!r}")
+        raise NoKernel(f"a transform of {x!r} to {y!r}")
     lanes, m = host().vector_bytes // 4, size if form.complex else size // 2
     if size & (size - 1) or m < 4 * lanes:
         _make_product(form, build)
         return
     if m > MOST:
-        raise Unmade(f"a transform of {size} numbers")
+        raise NoKernel(f"a transform of {size} numbers")
     floats = n * (2 if form.complex else 1)
     real = not form.complex
     table = build.packed(
@@ -280,14 +280,14 @@ def make_fourier(form: Fourier, build: Builder) -> None:
 
 def _make_product(form: Fourier, build: Builder) -> None:
     if form.size > MOST_MATRIX:
-        raise Unmade(f"a transform of {form.size} numbers, which is no power of two")
+        raise NoKernel(f"a transform of {form.size} numbers, which is no power of two")
     matrix = np.concatenate(list(_waves(form)), 0)
     x, y = form.input, form.output
     rows, columns = matrix.shape
     count = x.size // rows
     known = Buffer("waves", float32, (rows, columns), matrix)
     flat = [SameMemory(b.name, float32, (count, n), b.constant, of=b) for b, n in ((x, rows), (y, columns))]
-    make(MatMul(flat[1], flat[0], known, (), arg(0, float32)), build)
+    select(MatMul(flat[1], flat[0], known, (), arg(0, float32)), build)
 
 
 def _waves(form: Fourier) -> Iterator[np.ndarray]:

@@ -1,6 +1,6 @@
 """Gather: slices by index, elements along an axis or at coordinates, dynamic slices, reversed sequences.
 
-Lives here: the makers of Gather, GatherNd, SliceAt, UpdateSlice and ReverseStart, their families.
+Lives here: the selectors of Gather, GatherNd, SliceAt, UpdateSlice and ReverseStart, their families.
 Not here: moves whose offsets are known when a plan is made, such as the reversal of whole axes (moves.py).
 
 An index outside its axis reads the first slice, and the kernel reports failure at its end.
@@ -17,7 +17,7 @@ from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i16, i32, i64, ptr, u8
 from ..loops.forms import Buffer, Gather, GatherNd, ReverseStart, SliceAt, UpdateSlice
-from . import Unmade, maker
+from . import NoKernel, selector
 from .boxes import Axis, joined, place, table_of
 from .moves import BLOCK, copy_run, run_width
 from .tiling import grain
@@ -59,26 +59,26 @@ def gather_runs(
     return failed
 
 
-@maker(Gather)
-def make_gather(form: Gather, build: Builder) -> None:
+@selector(Gather)
+def select_gather(form: Gather, build: Builder) -> None:
     """Any dtype: bytes are moved."""
     x, indices, y = form.input, form.indices, form.output
     if indices.dtype not in INDICES or x.dtype is not y.dtype:
-        raise Unmade(f"slices of {x!r} by {indices!r}")
+        raise NoKernel(f"slices of {x!r} by {indices!r}")
     if any(b.parent is not None for b in (x, indices, y)):
-        raise Unmade("slices of a slice")
+        raise NoKernel("slices of a slice")
     batch = form.batch_dims
     before, after = x.shape[batch : form.axis], x.shape[form.axis + 1 :]
     rest = indices.shape[batch:]
     if x.shape[:batch] != indices.shape[:batch] or y.shape != (*x.shape[:batch], *before, *rest, *after):
-        raise Unmade(f"slices of {x!r} by {indices!r} to {y!r}")
+        raise NoKernel(f"slices of {x!r} by {indices!r} to {y!r}")
     if not x.size and y.size:
-        raise Unmade(f"slices of {x!r}: there are none")
+        raise NoKernel(f"slices of {x!r}: there are none")
     outer, count = math.prod(before), math.prod(rest)
     run = math.prod(after) * x.dtype.size
     items = math.prod(x.shape[:batch]) * outer * count
     if not items or not run:
-        raise Unmade("no slices")  # whose indices are still looked at
+        raise NoKernel("no slices")  # whose indices are still looked at
     words: list[Any] = [
         build.pointer(x),
         build.pointer(indices),
@@ -110,15 +110,15 @@ def gather_places(
     return failed
 
 
-@maker(GatherNd)
-def make_gather_nd(form: GatherNd, build: Builder) -> None:
+@selector(GatherNd)
+def select_gather_nd(form: GatherNd, build: Builder) -> None:
     """Any dtype: bytes are moved."""
     x, indices, y = form.input, form.indices, form.output
     if indices.dtype not in INDICES or x.dtype is not y.dtype or any(b.parent is not None for b in (x, indices, y)):
-        raise Unmade(f"slices of {x!r} by {indices!r}")
+        raise NoKernel(f"slices of {x!r} by {indices!r}")
     depth = indices.shape[-1]
     if not 0 < depth <= len(x.shape) or y.shape != (*indices.shape[:-1], *x.shape[depth:]) or not x.size or not y.size:
-        raise Unmade(f"slices of {x!r} by {indices!r} to {y!r}")
+        raise NoKernel(f"slices of {x!r} by {indices!r} to {y!r}")
     run = math.prod(x.shape[depth:]) * x.dtype.size
     steps = [math.prod(x.shape[k + 1 :]) * x.dtype.size for k in range(depth)]
     table = build.constant(np.array([*zip(x.shape[:depth], steps)], np.int64))
@@ -157,15 +157,15 @@ def slice_box(
     return kl.select(fits, kl.value(0), 1)
 
 
-@maker(SliceAt)
-def make_slice(form: SliceAt, build: Builder) -> None:
+@selector(SliceAt)
+def select_slice(form: SliceAt, build: Builder) -> None:
     """Any dtype: bytes are moved."""
     x, starts, y = form.input, form.starts, form.output
     rank = len(x.shape)
     if any(b.parent is not None for b in (x, starts, y)) or starts.dtype not in (i32, i64) or not rank:
-        raise Unmade(f"a slice of {x!r} at {starts!r}")
+        raise NoKernel(f"a slice of {x!r} at {starts!r}")
     if y.dtype is not x.dtype or starts.shape != (rank,) or not _fits(y, x) or not y.size:
-        raise Unmade(f"a slice of {x!r} to {y!r}")
+        raise NoKernel(f"a slice of {x!r} to {y!r}")
     limits, axes, run = _box_of(x, y, build)
     axes = [Axis(a.extent, a.target, a.source) for a in axes]  # from x to y
     items = math.prod(a.extent for a in axes)
@@ -227,8 +227,8 @@ def update_box(
     return failed
 
 
-@maker(UpdateSlice)
-def make_update(form: UpdateSlice, build: Builder) -> None:
+@selector(UpdateSlice)
+def select_update(form: UpdateSlice, build: Builder) -> None:
     """In place where nobody needs the input later."""
     x, update, starts, y = form.input, form.update, form.starts, form.output
     rank, size = len(x.shape), x.dtype.size
@@ -238,7 +238,7 @@ def make_update(form: UpdateSlice, build: Builder) -> None:
         or starts.dtype not in (i32, i64)
         or not rank
     ):
-        raise Unmade(f"an update of {x!r} at {starts!r}")
+        raise NoKernel(f"an update of {x!r} at {starts!r}")
     if (
         update.dtype is not x.dtype
         or y.dtype is not x.dtype
@@ -248,7 +248,7 @@ def make_update(form: UpdateSlice, build: Builder) -> None:
         or any(u > n for u, n in zip(update.shape, x.shape))
         or not update.size
     ):
-        raise Unmade(f"an update of {x!r} by {update!r}")
+        raise NoKernel(f"an update of {x!r} by {update!r}")
     build.share(x)
     nbytes = x.size * size
     blocks = -(-nbytes // BLOCK)
@@ -296,14 +296,14 @@ def reverse_starts(
     return failed
 
 
-@maker(ReverseStart)
-def make_reverse(form: ReverseStart, build: Builder) -> None:
+@selector(ReverseStart)
+def select_reverse(form: ReverseStart, build: Builder) -> None:
     """Any dtype: bytes are moved."""
     x, lengths, y = form.input, form.lengths, form.output
     if any(b.parent is not None for b in (x, lengths, y)) or x.dtype is not y.dtype or x.shape != y.shape:
-        raise Unmade(f"sequences of {x!r} to {y!r}")
+        raise NoKernel(f"sequences of {x!r} to {y!r}")
     if lengths.dtype not in (i32, i64) or lengths.shape != (x.shape[form.batch],):
-        raise Unmade(f"lengths {lengths!r} of {x!r}")
+        raise NoKernel(f"lengths {lengths!r} of {x!r}")
     first, last = sorted((form.time, form.batch))
     run = math.prod(x.shape[last + 1 :]) * x.dtype.size
     items = math.prod(x.shape[: last + 1])

@@ -1,6 +1,6 @@
 """Sums of rounded floats by weights with a scale for each block of a channel: the micro-kernel.
 
-Lives here: `contract_blocks`.  Not here: the family (gemm_int8.py), packed filters and the maker (int4.py).
+Lives here: `contract_blocks`.  Not here: the family (gemm_int8.py), packed filters and the selector (int4.py).
 
     s = sum over blocks of scales[channel, block] * sum over the block of (q - zero[row]) * w
 """

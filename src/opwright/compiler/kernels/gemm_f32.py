@@ -2,7 +2,7 @@
 
 Lives here: `Panels` (how a filter is packed), `panels` (a tile of rows by panels), `gemm`, `gemm_step`.
 Not here: packing (weight_packing_f32.py), convolutions with windows (convolution_f32.py), few rows (gemv_f32.py), the
-makers (contractions_f32.py, matmul.py).
+selectors (contractions_f32.py, matmul.py).
 
 A tile of the output is rows x 2 registers; each step of the sum loads two vectors of the filter once and one number of
 each row. The filter is packed in panels of so many channels,

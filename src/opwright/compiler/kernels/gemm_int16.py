@@ -1,6 +1,6 @@
 """Matrix products of int16 by int8: sums of pairs in int32, carried over to int64 before they could be too large.
 
-Lives here: `contract_wide`, packed filters of pairs.  Not here: kernels and makers, which are those of int8
+Lives here: `contract_wide`, packed filters of pairs.  Not here: kernels and selectors, which are those of int8
 (gemm_int8.py, convolution_int8.py, contractions_int8.py): to them an element is two bytes.
 
 |x w| <= 2^22, so 2^9 products stay below 2^31. A panel has for each two k the channels' two bytes; it has no starts.

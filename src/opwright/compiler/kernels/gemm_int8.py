@@ -2,7 +2,7 @@
 
 Lives here: `contract`, `tile`, `panels`, `flip_rows`, the family `gemm_int8`.
 Not here: what becomes of sums (tile_writing.py), packed filters and how signs are kept (weight_packing_int8.py),
-convolutions with windows (convolution_int8.py), the makers (contractions_int8.py).
+convolutions with windows (convolution_int8.py), the selectors (contractions_int8.py).
 
 A tile of the output is rows x vectors registers of int32; each step takes four bytes of each row and of each channel.
 """

@@ -1,6 +1,6 @@
 """Fully connected layers whose weights, int4 or int8, have a scale for each block of a channel.
 
-Lives here: packed filters with their scales, the maker.
+Lives here: packed filters with their scales, the selector.
 Not here: the micro-kernel (gemm_blocks.py), how floats are rounded (dynamic_quantization.py), one scale a channel
 (contractions_int8.py).
 
@@ -19,7 +19,7 @@ import numpy as np
 from ...core.dtypes import float32, int4, int8
 from ..loops.forms import Contract
 from ..target import host
-from . import Unmade, maker
+from . import NoKernel, selector
 from .contractions_f32 import chunk_of, share
 from .dynamic_quantization import rounded_rows
 from .epilogue import epilogue_of
@@ -57,14 +57,14 @@ def filling(panels: Panels, filters: np.ndarray, scales: np.ndarray) -> Callable
     return fill
 
 
-@maker(Contract)
-def make_blocks(form: Contract, build: Builder) -> None:
+@selector(Contract)
+def select_blocks(form: Contract, build: Builder) -> None:
     """Steps of a fully connected layer of rounded floats whose weights have scales by block."""
     filter, scales = form.filter.constant, form.scales.constant if form.scales is not None else None
     features, channels = form.filter.shape[0], form.filter.shape[3]
     rows = math.prod(form.output.shape[:-1])
     if form.scales is None or scales is None or filter is None or form.filter.dtype not in (int4, int8):
-        raise Unmade("no scales by block, or of weights that are computed")
+        raise NoKernel("no scales by block, or of weights that are computed")
     number = form.scales.shape[1]
     if (
         form.input.dtype is not float32
@@ -74,7 +74,7 @@ def make_blocks(form: Contract, build: Builder) -> None:
         or math.prod(form.input.shape[:3]) != rows
         or channels % (4 * number)
     ):
-        raise Unmade(f"{form.input.dtype.name} by {number} blocks of {channels} channels")
+        raise NoKernel(f"{form.input.dtype.name} by {number} blocks of {channels} channels")
     epilogue, more = epilogue_of(form.expr, form.operands, form.output, build)
     bounded = steps_of(host(), form.filter, channels // number)
     panels = Panels(features, number, channels // number, tile_of(host(), features, bounded))

@@ -1,6 +1,6 @@
 """Locality-sensitive hashing: signs of weighted sums of fingerprints.
 
-Lives here: the maker of Projection, its family.
+Lives here: the selector of Projection, its family.
 Not here: the fingerprint, which is staged as it stands (ops/strings/fingerprints.py).
 """
 
@@ -13,7 +13,7 @@ from ...ops.strings.fingerprints import fingerprint_of
 from .. import language as kl
 from ..language import f32, f64, i32, i64, ptr, u8, u32, u64
 from ..loops.numeric_forms import Projection
-from . import Unmade, maker
+from . import NoKernel, selector
 from .tiling import grain
 
 if TYPE_CHECKING:
@@ -73,19 +73,19 @@ def project(
             y[item] = (number + item * (one << bits)).to(i32)
 
 
-@maker(Projection)
-def make_projection(form: Projection, build: Builder) -> None:
+@selector(Projection)
+def select_projection(form: Projection, build: Builder) -> None:
     hash, x, y = form.hash, form.x, form.output
     rows, n = x.shape
     functions, bits = hash.shape
     if hash.dtype is not float32 or x.dtype is not uint8 or y.dtype is not int32 or n > LONGEST:
-        raise Unmade(f"hashes of {x!r} by {hash!r}")
+        raise NoKernel(f"hashes of {x!r} by {hash!r}")
     if any(w.dtype is not float32 or w.size != rows for w in form.weights) or any(
         b.parent is not None for b in (hash, x, y, *form.weights)
     ):
-        raise Unmade(f"hashes of {x!r} by {hash!r}")
+        raise NoKernel(f"hashes of {x!r} by {hash!r}")
     if y.size != functions * (1 if form.sparse else bits):
-        raise Unmade(f"hashes {y!r} of {x!r}")
+        raise NoKernel(f"hashes {y!r} of {x!r}")
     code = project.code(n=n, weighted=bool(form.weights), sparse=form.sparse)
     weights: Any = build.pointer(form.weights[0]) if form.weights else 0
     words = [build.pointer(hash), build.pointer(x), weights, build.pointer(y), rows, bits]

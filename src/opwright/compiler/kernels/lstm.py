@@ -1,6 +1,6 @@
 """LSTM: all time steps in one kernel.
 
-Lives here: the maker of Lstm, its family; packed LSTM weights.
+Lives here: the selector of Lstm, its family; packed LSTM weights.
 Not here: the products of the inputs, computed over all steps at once; what recurrent kernels share
 (recurrent_cells.py).
 
@@ -21,7 +21,7 @@ from ..language import f32, i64, ptr, u8
 from ..loops.forms import Buffer
 from ..loops.recurrent_forms import Lstm, LstmInt8
 from ..target import host
-from . import Unmade, maker
+from . import NoKernel, selector
 from .dynamic_quantization import rounded_floats
 from .recurrent_cells import (
     CHAINS,
@@ -234,8 +234,8 @@ def _seen(z: Any, state: Any, peep: Any, cells: Any, wide: Any, lanes: int) -> N
         z.store(kl.fma(state.load(at, lanes), peep.load(at, lanes, mask), z.load(at, lanes)), at)
 
 
-@maker(Lstm)
-def make_lstm(form: Lstm, build: Builder) -> None:
+@selector(Lstm)
+def select_lstm(form: Lstm, build: Builder) -> None:
     """Weights are constants of float32."""
     y, gates = form.output, len(form.gates)
     check_activation(form.activation, f"an LSTM to {y!r}")
@@ -292,14 +292,14 @@ class Layer(NamedTuple):
 
 
 def layer_of(form: Lstm | LstmInt8, dtype: DType, build: Builder) -> Layer:
-    """The layer, with its weights, of this dtype, packed. Raises Unmade for weights that are computed, and slices."""
+    """The layer, with its weights, of this dtype, packed. Raises NoKernel for weights that are computed, and slices."""
     weights, y = form.recurrent, form.output
     known, dense = (*weights, *form.projection[:1]), (*form.gates, form.h, form.c, y)
     kinds = [(w, float32 if len(w.shape) == 1 else dtype) for w in known]
     if any(w.constant is None or w.dtype is not kind for w, kind in kinds) or any(b.parent is not None for b in dense):
-        raise Unmade("an LSTM whose weights are computed, or of a slice")
+        raise NoKernel("an LSTM whose weights are computed, or of a slice")
     if len(y.shape) != 3 or not y.size or not weights[0].size:
-        raise Unmade(f"an LSTM of nothing, or to {y!r}")
+        raise NoKernel(f"an LSTM of nothing, or to {y!r}")
     cells, outputs = weights[0].shape if len(weights[0].shape) == 2 else weights[0].shape * 2
     steps, batch = y.shape[:2] if form.time_major else y.shape[1::-1]
     lanes = host().vector_bytes // 4

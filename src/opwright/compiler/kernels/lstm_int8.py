@@ -1,6 +1,6 @@
 """Integer LSTM: all time steps of an int8 LSTM with int16 cells in one kernel.
 
-Lives here: the maker of LstmInt8, its family; `Layer`: gates, peepholes, normalisation and new cell state.
+Lives here: the selector of LstmInt8, its family; `Layer`: gates, peepholes, normalisation and new cell state.
 Not here: the products of the inputs, computed over all steps at once; the LSTM of floats (lstm.py); the arithmetic
 (opwright/scalar).
 
@@ -22,7 +22,7 @@ from ...scalar.integer_lstm import GATE, IntegerCells, LayerNormalization
 from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr, u8
 from ..loops.recurrent_forms import LstmInt8
-from . import Unmade, maker
+from . import NoKernel, selector
 from .fixed_point import INT16, INT32
 from .lstm import layer_of
 from .recurrent_cells import Cells, order_of, packed, whole
@@ -166,12 +166,12 @@ def _narrowed(into: Any, source: Any, zero: Any, n: Any, lanes: int) -> None:
         into.store(found, i, mask=kl.first(kl.minimum(n - i, lanes), lanes))
 
 
-@maker(LstmInt8)
-def make_lstm(form: LstmInt8, build: Builder) -> None:
+@selector(LstmInt8)
+def select_lstm(form: LstmInt8, build: Builder) -> None:
     """Weights are constants of int8."""
     y, gates = form.output, len(form.gates)
     if (form.h.dtype, form.c.dtype, y.dtype) != (int8, int16, int8):
-        raise Unmade(f"an LSTM to {y!r}")
+        raise NoKernel(f"an LSTM to {y!r}")
     steps, batch, cells, outputs, rows, room, given, turned = layer_of(form, int8, build)
     bias: Any = 0
     if len(form.projection) > 1:

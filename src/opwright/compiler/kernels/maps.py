@@ -1,6 +1,6 @@
 """Maps: element-wise loops over broadcast operands.
 
-Lives here: the maker of Map, its family of kernels, how axes are joined.
+Lives here: the selector of Map, its family of kernels, how axes are joined.
 Not here: what an element is (expression.py).
 
 Axes of one are dropped and neighbours joined where every operand allows it. The innermost axis that is left runs in
@@ -25,7 +25,7 @@ from ..language import i64
 from ..loops.expressions import Expr, arg, parametrised
 from ..loops.forms import Buffer, Map
 from ..loops.plans import word
-from . import Unmade, maker
+from . import NoKernel, selector
 from .epilogue import number, weight
 from .expression import check, evaluate, tables
 from .tiling import SERIAL_BYTES, grain
@@ -289,9 +289,9 @@ def _lengthened(sizes: tuple[int, ...], strides: tuple[Strides, ...], constant: 
     return next(divisors, 1)
 
 
-@maker(Map)
-def make_map(form: Map, build: Builder) -> None:
-    """One step. Raises Unmade for operations or dtypes that kernels lack, and for gaps along the innermost axis."""
+@selector(Map)
+def select_map(form: Map, build: Builder) -> None:
+    """One step. Raises NoKernel for operations or dtypes that kernels lack, and for gaps along the innermost axis."""
     check(form.expr)
     output, lookups = form.output, tables(form.expr)
     plain = [b for i, b in enumerate(form.operands) if i not in lookups]
@@ -367,7 +367,7 @@ def _axes(
         steps = tuple((*s[:-2], s[-2] * repeat, s[-1]) for s in steps)
         sizes, steps = joined((*sizes[:-2], sizes[-2] // repeat, sizes[-1] * repeat), steps)
     if any(s[-1] not in (0, 1) for s in steps):
-        raise Unmade("an operand with gaps along the innermost axis")
+        raise NoKernel("an operand with gaps along the innermost axis")
     return sizes, steps
 
 

@@ -1,6 +1,6 @@
 """Matrix products of two operands that need no constant: batches, broadcasting, either stored the other way round.
 
-Lives here: the maker of `MatMul` for float32, the family `transpose`.
+Lives here: the selector of `MatMul` for float32, the family `transpose`.
 Not here: the micro-kernel (gemm_f32.py), panels (weight_packing_f32.py).
 
 The second operand is packed in panels, at once where it is a constant and else by a step; a first operand that is
@@ -21,7 +21,7 @@ from ..language import f32, i64, ptr
 from ..loops.forms import Buffer, MatMul
 from ..native import executor
 from ..target import host
-from . import Unmade, maker
+from . import NoKernel, selector
 from .contractions_f32 import share
 from .epilogue import Epilogue, epilogue_of
 from .gemm_f32 import Panels, Product, gemm_step, panels_of
@@ -86,12 +86,12 @@ def batches(out: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...]) -> Ite
         yield Batch(each, places[0], places[1], a_moves, b_moves, number * each)
 
 
-@maker(MatMul)
-def make_matmul(form: MatMul, build: Builder) -> None:
+@selector(MatMul)
+def select_matmul(form: MatMul, build: Builder) -> None:
     """Steps of a product of float32; b may be a constant of float16 or bfloat16."""
     a, b, out = form.a, form.b, form.output
     if a.dtype is not float32 or b.dtype not in (float32, float16, bfloat16):
-        raise Unmade(f"a product of {a.dtype.name} and {b.dtype.name}")
+        raise NoKernel(f"a product of {a.dtype.name} and {b.dtype.name}")
     rows, columns = out.shape[-2:]
     depth = a.shape[-2] if form.transpose_a else a.shape[-1]
     lead, a_lead, b_lead = out.shape[:-2], a.shape[:-2], b.shape[:-2]
@@ -110,7 +110,7 @@ def make_matmul(form: MatMul, build: Builder) -> None:
         return
     parts = list(batches(lead, a_lead, b_lead))
     if len(parts) > MOST_STEPS or (len(parts) > 1 and form.operands):
-        raise Unmade(f"batches {list(a_lead)} by {list(b_lead)}")
+        raise NoKernel(f"batches {list(a_lead)} by {list(b_lead)}")
     for part in parts:
         if few:
             _make_few(form, part, x, pitch, epilogue, more, build)

@@ -1,6 +1,6 @@
 """Matrix products of two integer operands: batches, broadcasting, either operand transposed.
 
-Lives here: the makers of `MatMul` for int8, for floats quantised dynamically against int8, and for int16.
+Lives here: the selectors of `MatMul` for int8, for floats quantised dynamically against int8, and for int16.
 Not here: the micro-kernel of int8 (gemm_int8.py), packed weights (weight_packing_int8.py), int16 by constant int8
 weights (gemm_int16.py), how batches broadcast (matmul.py).
 
@@ -21,7 +21,7 @@ from ..language import i16, i32, i64, ptr, u8
 from ..loops.forms import Buffer, IndexMap, MatMul, Move
 from ..native import executor
 from ..target import host
-from . import Unmade, make, maker
+from . import NoKernel, select, selector
 from .contractions_f32 import chunk_of, share
 from .convolution_int8 import patches
 from .dynamic_quantization import rounded_rows
@@ -52,13 +52,13 @@ class Left(NamedTuple):
     zeros: Any = 0
 
 
-@maker(MatMul)
-def make_matmul_int8(form: MatMul, build: Builder) -> None:
+@selector(MatMul)
+def select_matmul_int8(form: MatMul, build: Builder) -> None:
     """Steps of a product of int8 or uint8 matrices with zero points, sums int32, or of floats to be rounded by int8."""
     a, b, out = form.a, form.b, form.output
     rounded = a.dtype is float32 and bool(form.rounding) and b.dtype is int8 and form.b_zero == 0
     if not rounded and (a.dtype not in (int8, uint8) or b.dtype not in (int8, uint8)):
-        raise Unmade(f"a product of {a.dtype.name} and {b.dtype.name}")
+        raise NoKernel(f"a product of {a.dtype.name} and {b.dtype.name}")
     rows, columns = out.shape[-2:]
     if form.transpose_a:
         a = turned(a, build)
@@ -73,9 +73,9 @@ def make_matmul_int8(form: MatMul, build: Builder) -> None:
     panels = Panels(columns, 1, depth, tile, parts_of(b.dtype, form.b_zero))
     parts = list(batches(lead, a.shape[:-2], b.shape[:-2]))
     if len(parts) > MOST_STEPS or (len(parts) > 1 and (form.operands or rounded)):
-        raise Unmade(f"batches {list(a.shape[:-2])} by {list(b.shape[:-2])}")
+        raise NoKernel(f"batches {list(a.shape[:-2])} by {list(b.shape[:-2])}")
     if rounded and math.prod(a.shape[:-2]) != math.prod(lead):
-        raise Unmade("floats to be rounded that serve several products")
+        raise NoKernel("floats to be rounded that serve several products")
     left = _rounded(form, a, build) if rounded else _as_it_is(form, a, build)
     packed = _packed(form, panels, 128 if rounded else tile.offset(form.a_zero, a.dtype), build)
     cut, pitch = balanced(rows, tile.rows), left.pitch
@@ -137,13 +137,13 @@ def _rounded(form: MatMul, a: Buffer, build: Builder) -> Left:
 def turned(a: Buffer, build: Builder) -> Buffer:
     """a's matrices, each turned, [..., k, m] to [..., m, k]."""
     if a.parent is not None:
-        raise Unmade("a slice that is stored the other way round")
+        raise NoKernel("a slice that is stored the other way round")
     *lead, depth, rows = a.shape
     turned = Buffer(f"{a.name} turned", a.dtype, (*lead, rows, depth))
     number = math.prod(lead)
     box = IndexMap((0, 0, 0), (number, rows, depth), 0, (depth * rows, 1, rows))
     flat = Buffer(turned.name, a.dtype, (number, rows, depth))
-    make(Move(flat, (a,), (box,)), build)
+    select(Move(flat, (a,), (box,)), build)
     return Buffer(turned.name, a.dtype, turned.shape, parent=flat)
 
 
@@ -228,14 +228,14 @@ def _product(a: Any, b: Any) -> Any:
     return (a.to(i32) * b.to(i32)).to(i64)
 
 
-@maker(MatMul)
-def make_matmul_int16(form: MatMul, build: Builder) -> None:
+@selector(MatMul)
+def select_matmul_int16(form: MatMul, build: Builder) -> None:
     """Zero points are 0."""
     a, b, out = form.a, form.b, form.output
     if a.dtype is not int16 or b.dtype not in (int8, int16) or form.a_zero or form.b_zero or form.rounding:
-        raise Unmade(f"a product of {a.dtype.name} and {b.dtype.name}")
+        raise NoKernel(f"a product of {a.dtype.name} and {b.dtype.name}")
     if b.constant is not None and not b.constant.flags.c_contiguous:
-        raise Unmade("a constant with gaps")
+        raise NoKernel("a constant with gaps")
     rows, columns = out.shape[-2:]
     if form.transpose_a:
         a = turned(a, build)
@@ -243,7 +243,7 @@ def make_matmul_int16(form: MatMul, build: Builder) -> None:
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
     parts = list(batches(lead, a.shape[:-2], b.shape[:-2]))
     if len(parts) > MOST_STEPS or (len(parts) > 1 and form.operands):
-        raise Unmade(f"batches {list(a.shape[:-2])} by {list(b.shape[:-2])}")
+        raise NoKernel(f"batches {list(a.shape[:-2])} by {list(b.shape[:-2])}")
     depth = a.shape[-1]
     code = matmul_int16.code(more=len(more), dtype=b.dtype, along=form.transpose_b, epilogue=epilogue)
     a_size, b_size = rows * a.pitch, b.shape[-2] * b.pitch

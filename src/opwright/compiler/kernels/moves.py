@@ -1,6 +1,6 @@
 """Data movement: boxes of an output, each an affine map of an input; bytes, whatever they mean.
 
-Lives here: the maker of Move, the families that copy runs, transpose blocks and copy single elements.
+Lives here: the selector of Move, the families that copy runs, transpose blocks and copy single elements.
 Not here: rows by index (gather.py), which operators are moves (the dialects' rules).
 
 A box is reduced to as few axes as describe it (axes of one are dropped, neighbours joined where both sides allow it).
@@ -19,7 +19,7 @@ from .. import language as kl
 from ..language import i64, ptr, u8
 from ..loops.forms import Buffer, IndexMap, Move
 from ..target import host
-from . import Unmade, maker
+from . import NoKernel, selector
 from .boxes import UNITS, Axis, joined, place, table_of
 from .interleaving import interleave
 from .tiling import grain
@@ -171,14 +171,14 @@ def transposed(vectors: list[Any]) -> list[Any]:
     return vectors
 
 
-@maker(Move)
-def make_move(form: Move, build: Builder) -> None:
+@selector(Move)
+def select_move(form: Move, build: Builder) -> None:
     """Boxes in their order; what no box covers is filled first."""
     if form.fill is not None:
         _fill(form, build)
     for operand, box in zip(form.operands, form.maps):
         if operand.dtype.size != form.output.dtype.size:
-            raise Unmade(f"a move of {operand.dtype.name} to {form.output.dtype.name}")
+            raise NoKernel(f"a move of {operand.dtype.name} to {form.output.dtype.name}")
         _box(form.output, operand, box, build)
 
 
@@ -214,7 +214,7 @@ def _box(output: Buffer, operand: Buffer, box: IndexMap, build: Builder) -> None
     low, high = (box.offset + sum(f(r, 0) for r in reach) for f in (min, max))
     inside = all(a >= 0 and a + n <= size for a, n, size in zip(box.start, box.extent, output.shape))
     if low < 0 or high >= operand.size or not inside:
-        raise Unmade(f"a move from outside of {operand!r}: elements {low} to {high}" if inside else "a box too large")
+        raise NoKernel(f"a move from outside of {operand!r}: elements {low} to {high}" if inside else "a box too large")
     strides, offset = _within_slice(operand, box)
     source = build.pointer(operand, offset)
     _steps(output, box, [s * operand.dtype.size for s in strides], source, build)
@@ -234,7 +234,7 @@ def _within_slice(operand: Buffer, box: IndexMap) -> tuple[list[int], int]:
         strides.append(s)
         low, high = low + min(s, 0) * (n - 1), high + max(s, 0) * (n - 1)
     if low < 0 or high >= columns:
-        raise Unmade("a move across the rows of a slice")
+        raise NoKernel("a move across the rows of a slice")
     return strides, box.offset // columns * pitch + box.offset % columns
 
 

@@ -1,6 +1,6 @@
 """Boxes without those that share too much with better ones.
 
-Lives here: the maker of Suppression, its family; the greedy choice, which ssd_postprocess.py makes, too (`Boxes`,
+Lives here: the selector of Suppression, its family; the greedy choice, which ssd_postprocess.py makes, too (`Boxes`,
 `greedy`).
 Not here: what boxes detectors mean (ssd_postprocess.py), heaps (sorting.py).
 
@@ -18,7 +18,7 @@ from .. import language as kl
 from ..language import f32, i32, i64, ptr, u8
 from ..loops.image_forms import Suppression
 from ..target import host
-from . import Unmade, maker
+from . import NoKernel, selector
 from .sorting import PLACES, heaped, key_of_float, sink
 
 if TYPE_CHECKING:
@@ -243,16 +243,16 @@ def _rise(heap: Any, last: Any) -> None:
     heap[hole] = entry
 
 
-@maker(Suppression)
-def make_suppression(form: Suppression, build: Builder) -> None:
+@selector(Suppression)
+def select_suppression(form: Suppression, build: Builder) -> None:
     """One step."""
     n, soft = form.boxes.shape[0], bool(form.sigma)
     (places, first), *scores, (number, last) = form.results
     operands = (form.boxes, form.scores, form.threshold, form.least, *form.sigma)
     if any(b.dtype is not f32 or b.parent is not None for b in operands) or len(scores) != soft:
-        raise Unmade(f"boxes {form.boxes!r}")
+        raise NoKernel(f"boxes {form.boxes!r}")
     if form.boxes.shape != (n, 4) or form.scores.shape != (n,) or not n < 1 << 31 or number.size != 1:
-        raise Unmade(f"boxes {form.boxes!r} and scores {form.scores!r}")
+        raise NoKernel(f"boxes {form.boxes!r} and scores {form.scores!r}")
     most = math.prod(places.shape)
     lanes = host().vector_bytes // 4
     room = min(n, most) + lanes

@@ -1,6 +1,6 @@
 """Pooling: extremes and sums of windows, of images and along one axis; max pooling with argmax and its inverse.
 
-Lives here: the makers of Pool, MaxPlaces, PutInWindows and ReduceWindow, their families.
+Lives here: the selectors of Pool, MaxPlaces, PutInWindows and ReduceWindow, their families.
 Not here: reductions over whole axes (reductions.py), updates at coordinates (scatter.py).
 
 Vectors run along the channels, several in registers; loops over a window visit pixels inside the image only, so padding
@@ -23,10 +23,10 @@ from ..loops.forms import Move, Pool, ReduceWindow
 from ..loops.indexing_forms import MaxPlaces, PutInWindows
 from ..loops.plans import word
 from ..target import host
-from . import Unmade, maker
+from . import NoKernel, selector
 from .epilogue import epilogue_of, number
 from .expression import check, evaluate
-from .moves import make_move
+from .moves import select_move
 from .reductions import neutral
 from .tiling import grain, vector_lanes
 
@@ -104,12 +104,12 @@ def _inside(first: Any, size: Any, step: Any, extent: Any) -> tuple[Any, Any]:
     return start, kl.minimum(size, (extent - first + (step - 1)) // step)
 
 
-@maker(Pool)
-def make_pool(form: Pool, build: Builder) -> None:
+@selector(Pool)
+def select_pool(form: Pool, build: Builder) -> None:
     """Of floats, bytes and int16."""
     x, out, window = form.input, form.output, form.window
     if x.dtype not in DTYPES:
-        raise Unmade(f"a pool of {x.dtype.name}")
+        raise NoKernel(f"a pool of {x.dtype.name}")
     check(form.expr)
     n, out_height, out_width, channels = out.shape
     lanes = vector_lanes(channels, x.dtype.size if form.kind == "max" else 4)
@@ -191,13 +191,13 @@ def max_places(
                 places.store(place + added, out + c, mask)
 
 
-@maker(MaxPlaces)
-def make_max_places(form: MaxPlaces, build: Builder) -> None:
+@selector(MaxPlaces)
+def select_max_places(form: MaxPlaces, build: Builder) -> None:
     """Channels in vectors."""
     x, window = form.input, form.window
     (y, first), (places, second) = form.results
     if any(b.dtype is not float32 for b in (x, y, places)) or x.parent is not None or len(x.shape) != 4 or not x.size:
-        raise Unmade(f"windows of {x!r}")
+        raise NoKernel(f"windows of {x!r}")
     n, high, wide, channels = y.shape
     epilogue, more = epilogue_of(form.expr, (), y, build)
     out = build.pointer(form.output)
@@ -254,15 +254,15 @@ def put_in_windows(
                         image[(i * width + j) * channels + c] = x[at + c]
 
 
-@maker(PutInWindows)
-def make_put(form: PutInWindows, build: Builder) -> None:
+@selector(PutInWindows)
+def select_put(form: PutInWindows, build: Builder) -> None:
     """Zeros first."""
     x, places, y, window = form.input, form.places, form.output, form.window
     if any(b.dtype is not float32 or b.parent is not None or len(b.shape) != 4 for b in (x, places, y)):
-        raise Unmade(f"elements {x!r} at {places!r}")
+        raise NoKernel(f"elements {x!r} at {places!r}")
     if x.shape != places.shape or (x.shape[0], x.shape[3]) != (y.shape[0], y.shape[3]):
-        raise Unmade(f"elements {x!r} at {places!r} to {y!r}")
-    make_move(Move(y, (), (), 0.0), build)
+        raise NoKernel(f"elements {x!r} at {places!r} to {y!r}")
+    select_move(Move(y, (), (), 0.0), build)
     words = [
         build.pointer(x),
         build.pointer(places),
@@ -333,21 +333,21 @@ def _loaded(row: Any, c: Any, stride: Any, lanes: int, mask: Any, apart: bool) -
     return kl.gather(row, (kl.iota(i64, lanes) + c) * stride, mask)
 
 
-@maker(ReduceWindow)
-def make_reduce_window(form: ReduceWindow, build: Builder) -> None:
+@selector(ReduceWindow)
+def select_reduce_window(form: ReduceWindow, build: Builder) -> None:
     """Numbers of any type that is computed in itself. Vectors are no longer than what they go along, as elements that
     are apart are gathered one by one."""
     x, y, axis = form.input, form.output, form.axis
     dtype = x.dtype
     if dtype.is_bool or dtype.is_complex or dtype.size > 8 or (dtype.is_floating and dtype.size < 4):
-        raise Unmade(f"windows of {x!r}")
+        raise NoKernel(f"windows of {x!r}")
     if dtype is not y.dtype or any(b.parent is not None for b in (x, y)) or len(x.shape) != len(y.shape):
-        raise Unmade(f"windows of {x!r} to {y!r}")
+        raise NoKernel(f"windows of {x!r} to {y!r}")
     reach = (y.shape[axis] - 1) * form.stride + (form.size - 1) * form.dilation
     if x.shape[:axis] != y.shape[:axis] or x.shape[axis + 1 :] != y.shape[axis + 1 :] or reach >= x.shape[axis]:
-        raise Unmade(f"windows of {x!r} to {y!r}")
+        raise NoKernel(f"windows of {x!r} to {y!r}")
     if min(form.size, form.stride, form.dilation) < 1:
-        raise Unmade(f"windows of {form.size}, {form.stride} apart")
+        raise NoKernel(f"windows of {form.size}, {form.stride} apart")
     outer, n, inner = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
     m, along = y.shape[axis], inner == 1
     start: Any = build.pointer(form.start[0]) if form.start else 0

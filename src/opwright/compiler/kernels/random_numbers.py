@@ -15,7 +15,7 @@ from .. import language as kl
 from ..language import f32, f64, i64, ptr, u8, u32, u64
 from ..loops.numeric_forms import Advanced, Classes, NormalPairs, RandomWords
 from ..target import host
-from . import Unmade, maker
+from . import NoKernel, selector
 from .expression import fast
 from .tiling import grain
 
@@ -52,12 +52,12 @@ def _together(parts: list[Any]) -> Any:
     return parts[0]
 
 
-@maker(RandomWords)
-def make_words(form: RandomWords, build: Builder) -> None:
+@selector(RandomWords)
+def select_words(form: RandomWords, build: Builder) -> None:
     """Emit the step that fills the output with words, a whole number of counter blocks for each item."""
     state, y = form.state, form.output
     if state.dtype is not uint64 or y.dtype is not uint32 or any(b.parent is not None for b in (state, y)):
-        raise Unmade(f"random words {y!r} of {state!r}")
+        raise NoKernel(f"random words {y!r} of {state!r}")
     per_item = host().vector_bytes // 8 * BLOCK_WORDS[form.algorithm]
     items = -(-y.size // per_item)
     code = random_words.code(algorithm=form.algorithm, upper=2 if state.size == 3 else 0, carries=form.carries)
@@ -76,14 +76,14 @@ def advance(work, state: ptr[u64], y: ptr[u64], blocks: i64, *, size: int, carri
         y[i] = parts[i]
 
 
-@maker(Advanced)
-def make_advance(form: Advanced, build: Builder) -> None:
+@selector(Advanced)
+def select_advance(form: Advanced, build: Builder) -> None:
     """In place where nobody reads the state later."""
     state, y = form.state, form.output
     if {state.dtype, y.dtype} != {uint64} or state.size != y.size or state.size not in (2, 3):
-        raise Unmade(f"the state {state!r} as {y!r}")
+        raise NoKernel(f"the state {state!r} as {y!r}")
     if any(b.parent is not None for b in (state, y)) or not 0 <= form.blocks < 1 << 63:
-        raise Unmade(f"the state {state!r}, {form.blocks} blocks further on")
+        raise NoKernel(f"the state {state!r}, {form.blocks} blocks further on")
     build.share(state)
     code = advance.code(size=state.size, carries=form.carries)
     build.step(code, [build.pointer(state), build.pointer(y), form.blocks], 1, chunk=1)
@@ -107,11 +107,11 @@ def normal_pairs(work, x: ptr[f32], y: ptr[f32], n: i64):
         y.store(kl.shuffle(both, None, order), first, kl.first(kl.minimum(n - first, 2 * lanes), 2 * lanes))
 
 
-@maker(NormalPairs)
-def make_normal_pairs(form: NormalPairs, build: Builder) -> None:
+@selector(NormalPairs)
+def select_normal_pairs(form: NormalPairs, build: Builder) -> None:
     x, y = form.uniform, form.output
     if {x.dtype, y.dtype} != {float32} or x.size != y.size + y.size % 2 or any(b.parent is not None for b in (x, y)):
-        raise Unmade(f"normal numbers {y!r} of {x!r}")
+        raise NoKernel(f"normal numbers {y!r} of {x!r}")
     per_item = host().vector_bytes // 2
     items = -(-y.size // per_item)
     words = [build.pointer(x), build.pointer(y), y.size]
@@ -177,13 +177,13 @@ def classes(
             y[item * n + j] = (kl.minimum(low, count - 1) if capped else low).to(result)
 
 
-@maker(Classes)
-def make_classes(form: Classes, build: Builder) -> None:
+@selector(Classes)
+def select_classes(form: Classes, build: Builder) -> None:
     logits, numbers, y = form.logits, form.numbers, form.output
     if logits.dtype not in (float32, float64) or numbers.dtype is not float64 or y.dtype not in (int32, int64):
-        raise Unmade(f"classes {y!r} by {logits!r}")
+        raise NoKernel(f"classes {y!r} by {logits!r}")
     if len(logits.shape) != 2 or numbers.size != y.size or any(b.parent is not None for b in (logits, numbers, y)):
-        raise Unmade(f"classes {y!r} by {logits!r}")
+        raise NoKernel(f"classes {y!r} by {logits!r}")
     rows, count = logits.shape
     n = y.size // rows
     code = classes.code(source=logits.dtype, result=y.dtype, capped=form.capped)

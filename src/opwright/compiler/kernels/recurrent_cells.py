@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.constants import CLAMPS, FUSED_CLAMPS
 from .. import language as kl
 from ..language import f32, i8
-from . import Unmade
+from . import NoKernel
 from .expression import fast
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ def sigmoid(x: Any) -> Any:
 
 
 def check_activation(name: str, what: str) -> None:
-    """Raises Unmade for an activation that `activated` does not know."""
+    """Raises NoKernel for an activation that `activated` does not know."""
     if name not in (*FUSED_CLAMPS, "TANH", "NONE"):
-        raise Unmade(f"{what} with {name}")
+        raise NoKernel(f"{what} with {name}")
 
 
 def whole(n: Any, lanes: int) -> Any:

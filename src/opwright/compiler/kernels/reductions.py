@@ -1,6 +1,7 @@
 """Reductions over axes: sums, products, extremes, any and all, of rows and of columns.
 
-Lives here: the maker of Reduce, its two families.  Not here: the place of an extreme (argreduce.py), softmax (rows.py).
+Lives here: the selector of Reduce, its two families.  Not here: the place of an extreme (argreduce.py), softmax
+(rows.py).
 
 Axes side by side that are all reduced, or all kept, are one; the last group of reduced axes goes first, so that each
 turn is [outer, n, inner] to [outer, inner]: rows where inner is 1, else columns. Long ones are cut into blocks of a
@@ -19,7 +20,7 @@ from ..language import i8, i16, i32, i64, ptr, u8, u16
 from ..loops.expressions import arg
 from ..loops.forms import Reduce
 from ..target import host
-from . import Unmade, maker
+from . import NoKernel, selector
 from .epilogue import Epilogue, epilogue_of
 from .tiling import grain
 
@@ -266,15 +267,15 @@ def _columns_of_bytes(a: Any, pitch: Any, count: Any, source: DType, lanes: int,
     return [kl.part(totals[k // 2], k % 2 * lanes, lanes) for k in range(width)]
 
 
-@maker(Reduce)
-def make_reduce(form: Reduce, build: Builder) -> None:
+@selector(Reduce)
+def select_reduce(form: Reduce, build: Builder) -> None:
     """One turn for each group of reduced axes, the last first, and for each cutting into blocks."""
     x, y = form.input, form.output
     if x.parent is not None or y.parent is not None or not x.size:
-        raise Unmade("a reduction of a slice" if x.size else "a reduction of nothing")
+        raise NoKernel("a reduction of a slice" if x.size else "a reduction of nothing")
     dtype = form.before.dtype
     if form.kind not in KINDS or (dtype.is_floating and dtype.size < 4):
-        raise Unmade(f"{form.kind} of {dtype.name}")
+        raise NoKernel(f"{form.kind} of {dtype.name}")
     first = epilogue_of(form.before, (), y, build)
     after, more = epilogue_of(form.expr, (), y, build)
     plain = arg(0, dtype)

@@ -1,6 +1,6 @@
 """Images of another size: bilinear and nearest.
 
-Lives here: the maker of Resize, its two families.
+Lives here: the selector of Resize, its two families.
 Not here: the operators' own meaning (lite/ops), where pixels of the result lie on the image (opwright/scalar),
 enlarging by zeros (moves.py).
 
@@ -23,7 +23,7 @@ from ..language import f32, i32, i64, ptr, u8
 from ..loops.expressions import Expr, parametrised
 from ..loops.forms import Resize
 from ..loops.plans import word
-from . import Unmade, maker
+from . import NoKernel, selector
 from .epilogue import number
 from .expression import check, evaluate
 from .tiling import grain, vector_lanes
@@ -148,8 +148,8 @@ def _fill(table: Callable[[Sampling], np.ndarray], positions: Sampling, into: np
     into[...] = table(positions)
 
 
-@maker(Resize)
-def make_resize(form: Resize, build: Builder) -> None:
+@selector(Resize)
+def select_resize(form: Resize, build: Builder) -> None:
     """Bilinear of float32 and bytes, nearest of all elements of 1, 2, 4 or 8 bytes."""
     x, out = form.input, form.output
     check(form.expr)
@@ -159,13 +159,13 @@ def make_resize(form: Resize, build: Builder) -> None:
     dtype, table = x.dtype, _nearest
     if form.kind == "bilinear":
         if dtype not in BILINEAR:
-            raise Unmade(f"a bilinear resize of {dtype.name}")
+            raise NoKernel(f"a bilinear resize of {dtype.name}")
         family, table, size = bilinear, _between_steps if dtype is dtypes.int8 else _between, 4
     else:
         if form.expr.op == "arg":
             expr, dtype = None, UNITS.get(dtype.size, dtype)
         if dtype.size not in UNITS or dtype.is_bool:
-            raise Unmade(f"a nearest resize of {dtype.name}")
+            raise NoKernel(f"a nearest resize of {dtype.name}")
         family, size = nearest, dtype.size
     tables = []
     for extent, count in ((x.shape[1], out_height), (x.shape[2], out_width)):

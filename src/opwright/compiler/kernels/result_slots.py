@@ -1,6 +1,6 @@
 """One result out of the memory that several share.
 
-Lives here: the maker of Part, its family.  Not here: forms that have several results (user_kernels.py, nms.py).
+Lives here: the selector of Part, its family.  Not here: forms that have several results (user_kernels.py, nms.py).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .. import language as kl
 from ..language import i64, ptr, u8
 from ..loops.forms import Part
-from . import Unmade, maker
+from . import NoKernel, selector
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder
@@ -27,11 +27,11 @@ def copy_bytes(work, out: ptr[u8], source: ptr[u8], n: i64, block: i64):
         kl.copy(out + start, source + start, kl.minimum(n - start, block))
 
 
-@maker(Part)
-def make_part(form: Part, build: Builder) -> None:
+@selector(Part)
+def select_part(form: Part, build: Builder) -> None:
     """One copy."""
     if form.output.parent is not None:
-        raise Unmade("a slice of another buffer")
+        raise NoKernel("a slice of another buffer")
     n = math.prod(form.output.shape) * form.output.dtype.size
     build.step(
         copy_bytes.code(),

@@ -1,6 +1,6 @@
 """Recurrent cells in one kernel over all time steps: simple RNN and GRU; one step of the basic LSTM cell.
 
-Lives here: the makers of Rnn, Gru and BasicLstm, their families.
+Lives here: the selectors of Rnn, Gru and BasicLstm, their families.
 Not here: the products of the inputs, computed over all steps at once by a contraction; what recurrent kernels share
 (recurrent_cells.py); LSTM layers (lstm.py, lstm_int8.py).
 """
@@ -18,11 +18,11 @@ from ..language import f32, i16, i32, i64, ptr, u8
 from ..loops.forms import Buffer, IndexMap, Move
 from ..loops.recurrent_forms import BasicLstm, Gru, Rnn
 from ..target import host
-from . import Unmade, maker
+from . import NoKernel, selector
 from .dynamic_quantization import rounded_floats
 from .fixed_point import INT16, INT32
 from .lstm import packed_cells
-from .moves import make_move
+from .moves import select_move
 from .recurrent_cells import (
     Cells,
     activated,
@@ -94,19 +94,19 @@ def simple_recurrence(
             written(h + (item * rows + row) * units, now + row * wide, units, lanes)
 
 
-@maker(Rnn)
-def make_rnn(form: Rnn, build: Builder) -> None:
+@selector(Rnn)
+def select_rnn(form: Rnn, build: Builder) -> None:
     """Weights are constants."""
     x, y, weights = form.x, form.output, form.recurrent
     if any(b.parent is not None or b.dtype is not float32 for b in (x, y, form.h)) or len(y.shape) != 3 or not y.size:
-        raise Unmade(f"simple recurrence of {x!r} to {y!r}")
+        raise NoKernel(f"simple recurrence of {x!r} to {y!r}")
     if weights.constant is None or weights.dtype is not (int8 if form.rounding else float32):
-        raise Unmade(f"simple recurrence by {weights!r}")
+        raise NoKernel(f"simple recurrence by {weights!r}")
     check_activation(form.activation, "simple recurrence")
     steps, batch = y.shape[:2] if form.time_major else y.shape[1::-1]
     units, lanes = y.shape[2], host().vector_bytes // 4
     if weights.shape != (units, units) or x.size != y.size or form.h.size != batch * units:
-        raise Unmade(f"simple recurrence of {x!r} by {weights!r} to {y!r}")
+        raise NoKernel(f"simple recurrence of {x!r} by {weights!r} to {y!r}")
     wide, rows = whole(units, lanes), rows_together(batch)
     given = packed_cells((weights,), units, units, wide, wide, lanes, build)
     last, *pitches = order_of(steps, batch, form.time_major, form.backward)
@@ -186,15 +186,15 @@ def gru(
                 written(y + ((item * rows + row) * steps + t * step) * cells, now + row * wide, cells, lanes)
 
 
-@maker(Gru)
-def make_gru(form: Gru, build: Builder) -> None:
+@selector(Gru)
+def select_gru(form: Gru, build: Builder) -> None:
     """The weights are packed in each run: they may be computed."""
     x, y, weight = form.x, form.output, form.weight
     if any(b.parent is not None or b.dtype is not float32 for b in (x, y, weight, *form.h)) or len(y.shape) != 3:
-        raise Unmade(f"recurrent units of {x!r}")
+        raise NoKernel(f"recurrent units of {x!r}")
     batch, steps, cells = y.shape
     if x.shape != (batch, steps, 3 * cells) or weight.size != 3 * cells * cells or not y.size:
-        raise Unmade(f"recurrent units of {x!r}")
+        raise NoKernel(f"recurrent units of {x!r}")
     check_activation(form.activation, "recurrent units")
     lanes = host().vector_bytes // 4
     wide, rows = whole(cells, lanes), rows_together(batch)
@@ -226,7 +226,7 @@ def _packed(weight: Buffer, start: int, count: int, n: int, wide: int, lanes: in
             if panels and width:
                 offset = start + matrix * n + first * lanes
                 boxes.append(IndexMap((first, 0, matrix, 0), (panels, n, 1, width), offset, (lanes, count * n, 0, 1)))
-    make_move(Move(flat, (weight,) * len(boxes), tuple(boxes), 0.0), build)
+    select_move(Move(flat, (weight,) * len(boxes), tuple(boxes), 0.0), build)
     return build.pointer(flat)
 
 
@@ -281,20 +281,20 @@ def basic_cells_int(
                     (target + first).store(values, at, mask)
 
 
-@maker(BasicLstm)
-def make_basic(form: BasicLstm, build: Builder) -> None:
+@selector(BasicLstm)
+def select_basic(form: BasicLstm, build: Builder) -> None:
     gates, h, c = form.gates, form.h, form.c
     batch = gates.shape[0]
     cells = gates.size // batch // 4
     results = [build.pointer(form.output, start) for _, start in form.results]
     kinds = [gates.dtype, h.dtype, c.dtype, *(b.dtype for b, _ in form.results)]
     if any(b.parent is not None for b in (gates, h, c, form.output)) or h.size != batch * cells or c.size != h.size:
-        raise Unmade(f"a step of an LSTM of {gates!r}")
+        raise NoKernel(f"a step of an LSTM of {gates!r}")
     words = [*map(build.pointer, (gates, h, c)), *results, cells]
     if kinds == [float32] * 5:
         code: Any = basic_cells.code()
     elif kinds == [int32, uint8, int16, uint8, int16, int16]:
         code, words = basic_cells_int.code(power=form.power), [*words, *form.factor]
     else:
-        raise Unmade(f"a step of an LSTM of {gates!r} with {h!r}, {c!r}")
+        raise NoKernel(f"a step of an LSTM of {gates!r} with {h!r}, {c!r}")
     build.step(code, words, batch, chunk=grain(256 * cells, batch))

@@ -1,7 +1,7 @@
 """Convolution, depthwise convolution and projection a band of lines at a time, so that what lies between stays near.
 
-Lives here: the maker of `Banded`.
-Not here: where it pays (../loops/fusing_bands.py), the kernels: each part's own makers are asked for each band.
+Lives here: the selector of `Banded`.
+Not here: where it pays (../loops/fusing_bands.py), the kernels: each part's own selectors are asked for each band.
 
 The lines that the first convolution makes lie in a ring, where the depthwise one finds those of its window: each band
 asks for the lines it sees that are not made yet, and they take the places of lines that nobody will see again.
@@ -16,7 +16,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from ..loops.forms import Banded, Buffer, Contract, Depthwise, Form, Ring, Rows, ring_lines
-from . import Unmade, maker
+from . import NoKernel, selector
 from .contractions_f32 import same_in_bands
 
 if TYPE_CHECKING:
@@ -26,14 +26,14 @@ STRANDS = 2
 """Threads that have something to do. Each strand more computes a few lines twice."""
 
 
-@maker(Banded)
-def make_banded(form: Banded, build: Builder) -> None:
+@selector(Banded)
+def select_banded(form: Banded, build: Builder) -> None:
     """Of a Depthwise with a Contract before it, after it or both."""
     (place,) = (i for i, part in enumerate(form.parts) if isinstance(part, Depthwise))
     middle = form.parts[place]
     before, after = form.parts[:place], form.parts[place + 1 :]
     if not all(same_in_bands(part) for part in form.parts if isinstance(part, Contract)):
-        raise Unmade("a convolution that is computed otherwise in bands than as a whole")
+        raise NoKernel("a convolution that is computed otherwise in bands than as a whole")
     assert isinstance(middle, Depthwise)
     number, height = middle.output.shape[:2]
     total = number * height
@@ -102,7 +102,7 @@ class _Bands:
         high = (end - 1) * window.strides[0] - top + (window.size[0] - 1) * window.dilations[0] + 1
         there = max(0, low), min(height, high)
         if there[0] >= there[1]:
-            raise Unmade("lines that see nothing but padding")
+            raise NoKernel("lines that see nothing but padding")
         if part.input is self.middle.output:
             source: Buffer = Rows("band", part.input.dtype, (1, end - start, *part.input.shape[2:]), of=self.band)
         else:

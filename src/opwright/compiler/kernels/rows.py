@@ -1,6 +1,7 @@
 """What needs a whole row at once: softmax and the norms.
 
-Lives here: the maker of RowPass, its family, the table of kinds.  Not here: reductions to one element (reductions.py).
+Lives here: the selector of RowPass, its family, the table of kinds.  Not here: reductions to one element
+(reductions.py).
 
 A row is read once, as float32 into the thread's scratch memory, where the turns over it find it in the first cache.
 
@@ -25,7 +26,7 @@ from .. import language as kl
 from ..language import f32, i64, ptr, u8
 from ..loops.forms import RowPass
 from ..target import host
-from . import Unmade, maker
+from . import NoKernel, selector
 from .epilogue import Epilogue, epilogue_of
 from .expression import fast
 from .tiling import grain
@@ -233,18 +234,18 @@ def _one_row(row: Row, a: Any, b: Any, kind: str, numbers: Any, scales: Any, rea
     row.each(write)
 
 
-@maker(RowPass)
-def make_row_pass(form: RowPass, build: Builder) -> None:
+@selector(RowPass)
+def select_row_pass(form: RowPass, build: Builder) -> None:
     """Rows of any dtype that `before` makes float32."""
     x, y = form.input, form.output
     if form.kind not in KINDS or form.before.dtype is not f32:
-        raise Unmade(f"rows: {form.kind} of {form.before.dtype.name}")
+        raise NoKernel(f"rows: {form.kind} of {form.before.dtype.name}")
     if x.shape != y.shape or not x.size or len(form.numbers) != NUMBERS[form.kind]:
-        raise Unmade(f"rows: {x!r} to {y!r}")
+        raise NoKernel(f"rows: {x!r} to {y!r}")
     n = x.shape[-1] if x.shape else 1
     wrong = [p for p in form.operands if p.dtype is not f32 or p.shape != (n,)]
     if wrong or len(form.operands) > SCALED.get(form.kind, 0):
-        raise Unmade(f"rows: {form.kind} with {list(form.operands)}")
+        raise NoKernel(f"rows: {form.kind} with {list(form.operands)}")
     before, words = epilogue_of(form.before, (), y, build)
     after, more = epilogue_of(form.expr, (), y, build)
     lanes = host().vector_bytes // 4

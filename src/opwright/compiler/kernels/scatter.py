@@ -1,6 +1,6 @@
 """Scatter: updates combined at coordinates, cache entries replaced at positions, segment reductions.
 
-Lives here: the makers of ScatterNd, PutEntries and Segments, their families; `updated`.
+Lives here: the selectors of ScatterNd, PutEntries and Segments, their families; `updated`.
 Not here: gathers (gather.py), slices at computed starts (slices.py).
 """
 
@@ -16,9 +16,9 @@ from .. import language as kl
 from ..language import i32, i64, ptr, u8
 from ..loops.forms import IndexMap, Move, SameMemory, ScatterNd, Segments
 from ..loops.indexing_forms import PutEntries
-from . import Unmade, maker
+from . import NoKernel, selector
 from .gather import INDICES, copy_unless_shared
-from .moves import BLOCK, copy_run, make_move, run_width
+from .moves import BLOCK, copy_run, run_width, select_move
 from .pooling import combine
 from .reductions import joined
 from .tiling import grain
@@ -75,27 +75,27 @@ def updated(kind: str, source: DType, a: Any, b: Any) -> Any:
     return combine(kind, a, b)
 
 
-@maker(ScatterNd)
-def make_scatter(form: ScatterNd, build: Builder) -> None:
+@selector(ScatterNd)
+def select_scatter(form: ScatterNd, build: Builder) -> None:
     """What there is before comes first."""
     updates, indices, y = form.updates, form.indices, form.output
     dtype = updates.dtype
     if indices.dtype not in INDICES or dtype is not y.dtype or any(b.parent is not None for b in (updates, indices, y)):
-        raise Unmade(f"{updates!r} at {indices!r}")
+        raise NoKernel(f"{updates!r} at {indices!r}")
     if dtype.size > 8 or (dtype.is_floating and dtype.size < 4) or not y.size or not updates.size:
-        raise Unmade(f"{updates!r} at {indices!r}")
+        raise NoKernel(f"{updates!r} at {indices!r}")
     depth = indices.shape[-1]
     if not 0 < depth <= len(y.shape) or updates.shape != (*indices.shape[:-1], *y.shape[depth:]):
-        raise Unmade(f"{updates!r} at {indices!r}")
+        raise NoKernel(f"{updates!r} at {indices!r}")
     if form.base:
         (base,) = form.base
         if base.dtype is not dtype or base.shape != y.shape or base.parent is not None:
-            raise Unmade(f"updates of {base!r}")
+            raise NoKernel(f"updates of {base!r}")
         whole = IndexMap((0,), (y.size,), 0, (1,))
         flat = [SameMemory(b.name, dtype, (y.size,), b.constant, of=b) for b in (y, base)]
-        make_move(Move(flat[0], (flat[1],), (whole,)), build)
+        select_move(Move(flat[0], (flat[1],), (whole,)), build)
     else:
-        make_move(Move(y, (), (), form.fill), build)
+        select_move(Move(y, (), (), form.fill), build)
     steps = [math.prod(y.shape[k + 1 :]) for k in range(depth)]
     table = build.constant(np.array([*zip(y.shape[:depth], steps)], np.int64))
     run = math.prod(y.shape[depth:])
@@ -126,14 +126,14 @@ def put_entries(work, update: ptr[u8], positions: ptr[i32], y: ptr[u8], n: i64, 
     return failed
 
 
-@maker(PutEntries)
-def make_entries(form: PutEntries, build: Builder) -> None:
+@selector(PutEntries)
+def select_entries(form: PutEntries, build: Builder) -> None:
     """In place where nobody needs the input later."""
     x, update, positions, y = form.input, form.update, form.positions, form.output
     if any(b.parent is not None for b in (x, update, positions, y)) or positions.dtype is not int32:
-        raise Unmade(f"entries of {x!r} at {positions!r}")
+        raise NoKernel(f"entries of {x!r} at {positions!r}")
     if {update.dtype, y.dtype} != {x.dtype} or y.shape != x.shape or update.shape != (positions.size, *x.shape[1:]):
-        raise Unmade(f"entries {update!r} of {x!r}")
+        raise NoKernel(f"entries {update!r} of {x!r}")
     build.share(x)
     nbytes = x.size * x.dtype.size
     blocks = -(-nbytes // BLOCK)
@@ -195,15 +195,15 @@ def join_segments(
 STARTS = {"sum": 0, "prod": 1}
 
 
-@maker(Segments)
-def make_segments(form: Segments, build: Builder) -> None:
+@selector(Segments)
+def select_segments(form: Segments, build: Builder) -> None:
     """Of float32 and int32: an extreme begins with the farthest finite number, and passes over NaN."""
     x, ids, y = form.input, form.ids, form.output
     if x.dtype.name not in ("float32", "int32") or ids.dtype is not i32 or x.dtype is not y.dtype:
-        raise Unmade(f"segments {ids!r} of {x!r}")
+        raise NoKernel(f"segments {ids!r} of {x!r}")
     rank = len(ids.shape)
     if x.shape[:rank] != ids.shape or y.shape[1:] != x.shape[rank:] or any(b.parent is not None for b in (x, ids, y)):
-        raise Unmade(f"segments {ids!r} of {x!r} to {y!r}")
+        raise NoKernel(f"segments {ids!r} of {x!r} to {y!r}")
     low, high = x.dtype.limits
     start = STARTS.get(form.kind, low if form.kind == "max" else high)
     start = float(start) if x.dtype.is_floating else int(start)

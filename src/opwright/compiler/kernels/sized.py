@@ -1,7 +1,7 @@
 """Sizes that elements decide: what a plan expects of them, places of elements that are not 0, different elements,
 numbers up to a limit, shapes broadcast together.
 
-Lives here: the makers of Expected, Counted, Places, Distinct, Numbers and BroadcastSizes, their families.
+Lives here: the selectors of Expected, Counted, Places, Distinct, Numbers and BroadcastSizes, their families.
 Not here: guards of indices (gather.py), the order of elements (sorting.py).
 
 Each is one item: what comes later hangs on how much there was before.
@@ -18,7 +18,7 @@ from ...core.dtypes import DType
 from .. import language as kl
 from ..language import f32, i32, i64, ptr, u8
 from ..loops.indexing_forms import BroadcastSizes, Counted, Distinct, Expected, Numbers, Places
-from . import Unmade, maker
+from . import NoKernel, selector
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder
@@ -39,13 +39,13 @@ def compare_bytes(work, x: ptr[u8], elements: ptr[u8], n: i64):
     return differs
 
 
-@maker(Expected)
-def make_expected(form: Expected, build: Builder) -> None:
+@selector(Expected)
+def select_expected(form: Expected, build: Builder) -> None:
     """Of any dtype: bytes are compared."""
     x, known = form.input, form.elements.constant
     rows = x.parent is not None and x.size != x.shape[-1]
     if rows or known is None or x.dtype is not form.elements.dtype or x.size != form.elements.size:
-        raise Unmade(f"{x!r} expected to be {form.elements!r}")
+        raise NoKernel(f"{x!r} expected to be {form.elements!r}")
     array = np.ascontiguousarray(known).reshape(-1).view(np.uint8)
     words = [build.pointer(x), build.constant(array), array.size]
     build.step(compare_bytes.code(), words, 1, chunk=1)
@@ -57,8 +57,8 @@ def compare_counts(work, count: ptr[i64]):
     return kl.select(count[0] == count[1], kl.value(0), 1)
 
 
-@maker(Counted)
-def make_counted(form: Counted, build: Builder) -> None:
+@selector(Counted)
+def select_counted(form: Counted, build: Builder) -> None:
     """After all else."""
     build.step(compare_counts.code(), [build.pointer(form.count)], 1, chunk=1)
 
@@ -93,15 +93,15 @@ def places_of_elements(
     return 0
 
 
-@maker(Places)
-def make_places(form: Places, build: Builder) -> None:
+@selector(Places)
+def select_places(form: Places, build: Builder) -> None:
     """Of numbers and truth values."""
     x, y = form.input, form.output
     rank = len(x.shape)
     if x.parent is not None or y.parent is not None or y.dtype is not i64 or not rank or y.shape != (x.size, rank):
-        raise Unmade(f"places {y!r} of {x!r}")
+        raise NoKernel(f"places {y!r} of {x!r}")
     if (x.dtype.is_floating and x.dtype.size < 4) or x.dtype.size > 8 or not x.size:
-        raise Unmade(f"places of {x!r}")
+        raise NoKernel(f"places of {x!r}")
     *outer, n = x.shape
     table = build.constant(np.array([*outer, 1], np.int64))
     words: list[Any] = [build.pointer(x), build.pointer(y), build.pointer(form.count), table, math.prod(outer), n]
@@ -163,16 +163,16 @@ def _number(v: Any, source: DType) -> Any:
     return v.to(i64)
 
 
-@maker(Distinct)
-def make_distinct(form: Distinct, build: Builder) -> None:
+@selector(Distinct)
+def select_distinct(form: Distinct, build: Builder) -> None:
     """Of numbers of a byte or more."""
     x, ((values, first), (which, second)) = form.input, form.results
     if x.parent is not None or values.dtype is not x.dtype or len(x.shape) != 1 or which.shape != x.shape:
-        raise Unmade(f"different elements of {x!r}")
+        raise NoKernel(f"different elements of {x!r}")
     if x.dtype.is_bool or (x.dtype.is_floating and x.dtype.size < 4) or not 0 < x.size < 1 << 28:
-        raise Unmade(f"different elements of {x!r}")
+        raise NoKernel(f"different elements of {x!r}")
     if which.dtype not in (i32, i64) or values.size != x.size:
-        raise Unmade(f"places {which!r} of {values!r}")
+        raise NoKernel(f"places {which!r} of {values!r}")
     bits = max(4, (2 * x.size - 1).bit_length())
     y = build.pointer(form.output)
     words = [
@@ -223,14 +223,14 @@ def count_up(
     return kl.select(leads, kl.value(0), 1)
 
 
-@maker(Numbers)
-def make_numbers(form: Numbers, build: Builder) -> None:
+@selector(Numbers)
+def select_numbers(form: Numbers, build: Builder) -> None:
     """Of int32, int64 and float32."""
     y, given = form.output, (form.start, form.limit, form.delta)
     if any(b.parent is not None or b.dtype is not y.dtype for b in (y, *given)) or any(b.size != 1 for b in given):
-        raise Unmade(f"numbers {y!r} by {given!r}")
+        raise NoKernel(f"numbers {y!r} by {given!r}")
     if y.dtype not in (i32, i64, f32) or not y.size < 1 << 23:  # which float32 has all of
-        raise Unmade(f"numbers {y!r}")
+        raise NoKernel(f"numbers {y!r}")
     words = [*map(build.pointer, given), build.pointer(y), build.pointer(form.count), y.size]
     build.step(count_up.code(source=y.dtype), words, 1, chunk=1)
 
@@ -254,13 +254,13 @@ def broadcast_sizes(work, a: ptr[u8], b: ptr[u8], y: ptr[u8], m: i64, n: i64, *,
     return failed
 
 
-@maker(BroadcastSizes)
-def make_broadcast_sizes(form: BroadcastSizes, build: Builder) -> None:
+@selector(BroadcastSizes)
+def select_broadcast_sizes(form: BroadcastSizes, build: Builder) -> None:
     """Of int32 and int64."""
     a, b, y = form.a, form.b, form.output
     if any(s.parent is not None or s.dtype is not a.dtype or len(s.shape) != 1 for s in (a, b, y)):
-        raise Unmade(f"shapes {a!r} and {b!r}")
+        raise NoKernel(f"shapes {a!r} and {b!r}")
     if a.dtype not in (i32, i64) or y.size != max(a.size, b.size):
-        raise Unmade(f"shapes {a!r} and {b!r}")
+        raise NoKernel(f"shapes {a!r} and {b!r}")
     words = [build.pointer(a), build.pointer(b), build.pointer(y), a.size, b.size]
     build.step(broadcast_sizes.code(source=a.dtype), words, 1, chunk=1)

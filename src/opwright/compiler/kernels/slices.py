@@ -1,6 +1,6 @@
 """Slices at start vectors that are computed, along any dimensions of a tensor.
 
-Lives here: the makers of GatherSlices and ScatterSlices, their families.
+Lives here: the selectors of GatherSlices and ScatterSlices, their families.
 Not here: whole rows by index (gather.py, scatter.py).
 """
 
@@ -16,9 +16,9 @@ from .. import language as kl
 from ..language import f32, i32, i64, ptr, u8
 from ..loops.forms import Buffer, IndexMap, Move, SameMemory
 from ..loops.indexing_forms import GatherSlices, ScatterSlices
-from . import Unmade, maker
+from . import NoKernel, selector
 from .boxes import Axis, joined, place, table_of
-from .moves import copy_run, make_move, run_width
+from .moves import copy_run, run_width, select_move
 from .scatter import updated
 from .tiling import grain
 
@@ -60,12 +60,12 @@ def gather_slices(
         copy_run(y + target, x + source, run, width)
 
 
-@maker(GatherSlices)
-def make_gather(form: GatherSlices, build: Builder) -> None:
+@selector(GatherSlices)
+def select_gather(form: GatherSlices, build: Builder) -> None:
     """Any dtype: bytes are moved."""
     x, starts, y, layout = form.input, form.starts, form.output, form.layout
     if starts.dtype not in STARTS or x.dtype is not y.dtype or any(b.parent is not None for b in (x, starts, y)):
-        raise Unmade(f"slices of {x!r} at {starts!r}")
+        raise NoKernel(f"slices of {x!r} at {starts!r}")
     size = x.dtype.size
     ours, theirs = ([n * size for n in _steps(b.shape)] for b in (x, y))
     batch = [Axis(n, 0, theirs[d]) for d, n in enumerate(y.shape) if d not in layout.offsets]
@@ -189,18 +189,18 @@ def _rows(form: ScatterSlices) -> _Rows:
     return _Rows(updates, y, axes, scale, bool(y and axes and axes[-1] == len(y) - 1))
 
 
-@maker(ScatterSlices)
-def make_scatter(form: ScatterSlices, build: Builder) -> None:
+@selector(ScatterSlices)
+def select_scatter(form: ScatterSlices, build: Builder) -> None:
     """What there is before comes first."""
     base, updates, starts, y = form.base, form.updates, form.starts, form.output
     dtype = y.dtype
     if starts.dtype not in STARTS or any(b.parent is not None for b in (base, updates, starts, y)):
-        raise Unmade(f"{updates!r} at {starts!r}")
+        raise NoKernel(f"{updates!r} at {starts!r}")
     if {base.dtype, updates.dtype} != {dtype} or base.shape != y.shape or dtype.size > 8 or dtype.is_complex:
-        raise Unmade(f"{updates!r} in {base!r}")
+        raise NoKernel(f"{updates!r} in {base!r}")
     rows = _rows(form)
     flat = [_flat(b) for b in (y, base)]
-    make_move(Move(flat[0], (flat[1],), (IndexMap((0,), (y.size,), 0, (1,)),)), build)
+    select_move(Move(flat[0], (flat[1],), (IndexMap((0,), (y.size,), 0, (1,)),)), build)
     outer, axes = (rows.updates[:-1], rows.axes[:-1]) if rows.along else (rows.updates, rows.axes)
     batch = [n for n, d in zip(outer, axes) if d < 0]
     vectors = iter(n * starts.shape[-1] for n in _steps(tuple(batch)))

@@ -1,6 +1,6 @@
 """Sorting: the first k elements of a row in order, binary search in sorted rows, heaps.
 
-Lives here: `sink`, `heaped`; the makers of Ordered and KeyPlaces, their families.
+Lives here: `sink`, `heaped`; the selectors of Ordered and KeyPlaces, their families.
 Not here: the position of one extreme (argreduce.py), the boxes that NMS keeps (nms.py), rows at known positions
 (gather.py).
 
@@ -18,7 +18,7 @@ from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i32, i64, ptr, u8
 from ..loops.forms import KeyPlaces, Ordered
-from . import Unmade, maker
+from . import NoKernel, selector
 from .tiling import grain
 
 if TYPE_CHECKING:
@@ -130,15 +130,15 @@ def order_rows(work, x: ptr[u8], y: ptr[u8], n: i64, k: i64, *, source: DType, p
             sink(heap, 0, last, heap[last], row.later)
 
 
-@maker(Ordered)
-def make_order(form: Ordered, build: Builder) -> None:
+@selector(Ordered)
+def select_order(form: Ordered, build: Builder) -> None:
     """Integers and float32."""
     x, y = form.input, form.output
     if x.parent is not None or y.parent is not None or not x.shape or x.shape[:-1] != y.shape[:-1]:
-        raise Unmade(f"the order of {x!r}")
+        raise NoKernel(f"the order of {x!r}")
     n, k = x.shape[-1], y.shape[-1]
     if x.dtype.is_bool or (x.dtype.is_floating and x.dtype.size != 4) or not 0 < k <= n < 1 << 31:
-        raise Unmade(f"the order of {x!r}")
+        raise NoKernel(f"the order of {x!r}")
     rows = x.size // n
     code = order_rows.code(source=x.dtype, places=y.dtype, rising=form.rising, nan=form.nan)
     work = grain(n * x.dtype.size + 64 * k, rows)  # an entry that sinks costs about as much as 64 bytes
@@ -176,14 +176,14 @@ def search_keys(work, keys: ptr[i32], wanted: ptr[i32], y: ptr[i32], n: i64):
         y[item] = found.to(i32)
 
 
-@maker(KeyPlaces)
-def make_key_places(form: KeyPlaces, build: Builder) -> None:
+@selector(KeyPlaces)
+def select_key_places(form: KeyPlaces, build: Builder) -> None:
     """Of int32."""
     keys, wanted, y = form.keys, form.wanted, form.output
     if any(b.dtype is not i32 or b.parent is not None or len(b.shape) != 1 for b in (keys, wanted, y)):
-        raise Unmade(f"places of {wanted!r} among {keys!r}")
+        raise NoKernel(f"places of {wanted!r} among {keys!r}")
     if wanted.size != y.size or not keys.size < 1 << 31:
-        raise Unmade(f"places {y!r} of {wanted!r} among {keys!r}")
+        raise NoKernel(f"places {y!r} of {wanted!r} among {keys!r}")
     if not form.in_order:
         build.step(check_order.code(), [build.pointer(keys), keys.size], 1, chunk=1)
     words = [build.pointer(keys), build.pointer(wanted), build.pointer(y), keys.size]

@@ -1,6 +1,6 @@
 """Boxes of detected objects, from what a detector says of its anchors.
 
-Lives here: the maker of Detection, its families.  Not here: overlaps and the greedy choice (nms.py).
+Lives here: the selector of Detection, its families.  Not here: overlaps and the greedy choice (nms.py).
 
 A box is worked out when it is first asked for: in float64, as the reference does. Where an anchor's height or width is
 below 0 the kernel fails, and the reference says what is wrong.
@@ -15,7 +15,7 @@ from .. import language as kl
 from ..language import f32, f64, i32, i64, ptr, u8
 from ..loops.image_forms import Detection
 from ..target import host
-from . import Unmade, maker
+from . import NoKernel, selector
 from .nms import FIELDS, Box, Boxes, area_of, candidate, greedy
 
 if TYPE_CHECKING:
@@ -293,18 +293,18 @@ def _by_class(
     return count
 
 
-@maker(Detection)
-def make_detection(form: Detection, build: Builder) -> None:
+@selector(Detection)
+def select_detection(form: Detection, build: Builder) -> None:
     """One step."""
     codes, scores, anchors = form.codes, form.scores, form.anchors
     n, depth = anchors.shape[0], codes.shape[-1]
     every = scores.shape[0 if form.by_class else 1]
     if any(b.dtype is not f32 or b.parent is not None for b in (codes, scores, anchors)):
-        raise Unmade(f"codes {codes!r}, scores {scores!r}, anchors {anchors!r}")
+        raise NoKernel(f"codes {codes!r}, scores {scores!r}, anchors {anchors!r}")
     if anchors.shape != (n, 4) or codes.size != n * depth or scores.size != n * every or not n < 1 << 31:
-        raise Unmade(f"codes {codes!r}, scores {scores!r}, anchors {anchors!r}")
+        raise NoKernel(f"codes {codes!r}, scores {scores!r}, anchors {anchors!r}")
     if not 0 < form.classes <= every or form.most < 1 or form.several < 1 or form.each < 1:
-        raise Unmade(f"{form.classes} classes, {form.most} detections")
+        raise NoKernel(f"{form.classes} classes, {form.most} detections")
     room = min(n, form.most) + host().vector_bytes // 4
     lists = 4 * form.most if form.by_class else form.classes
     memory = build.temporary(8 * n + 4 * (FIELDS * (n + room) + lists) + n)

@@ -1,6 +1,6 @@
 """Filters over time: a state that is moved back by one and summed with weights.
 
-Lives here: the maker of Svdf, its family.  Not here: what the filters get now, which is a product (contractions).
+Lives here: the selector of Svdf, its family.  Not here: what the filters get now, which is a product (contractions).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .. import language as kl
 from ..language import i64, ptr, u8
 from ..loops.recurrent_forms import Svdf
 from ..target import host
-from . import Unmade, maker
+from . import NoKernel, selector
 from .epilogue import epilogue_of
 from .tiling import grain
 
@@ -61,18 +61,18 @@ def filters_over_time(
         out[row * pitch + unit] = finish(found, row, unit, 0)
 
 
-@maker(Svdf)
-def make_svdf(form: Svdf, build: Builder) -> None:
+@selector(Svdf)
+def select_svdf(form: Svdf, build: Builder) -> None:
     """Of float32 and of int16. Vectors are no longer than a filter's past."""
     features, state, time, y = form.features, form.state, form.time, form.output
     dtype = features.dtype
     if dtype not in SUMS or state.dtype is not dtype or time.dtype is not dtype or len(y.shape) != 2 or not y.size:
-        raise Unmade(f"filters of {features!r} over {state!r} by {time!r}")
+        raise NoKernel(f"filters of {features!r} over {state!r} by {time!r}")
     if any(b.parent is not None for b in (features, state, time)) or len(time.shape) != 2 or not time.size:
-        raise Unmade(f"filters by {time!r}")
+        raise NoKernel(f"filters by {time!r}")
     (batch, units), (filters, memory) = y.shape, time.shape
     if filters % units or features.size != batch * filters or state.size != features.size * memory:
-        raise Unmade(f"filters of {features!r} over {state!r} by {time!r} to {y!r}")
+        raise NoKernel(f"filters of {features!r} over {state!r} by {time!r} to {y!r}")
     epilogue, more = epilogue_of(form.expr, form.operands, y, build)
     words = [
         build.pointer(features),

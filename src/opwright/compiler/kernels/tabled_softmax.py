@@ -1,6 +1,6 @@
 """Softmax of int16 by tables of exp and of the reciprocal, bit for bit as the reference computes it.
 
-Lives here: the maker of TabledSoftmax, its family.
+Lives here: the selector of TabledSoftmax, its family.
 Not here: the arithmetic (opwright/scalar), the tables (lite/ops/quantized/normalization.py), softmax of reals
 (rows.py).
 """
@@ -15,7 +15,7 @@ from ...scalar.tabled_softmax import SoftmaxOfInt16
 from .. import language as kl
 from ..language import i16, i32, i64, ptr
 from ..loops.forms import TabledSoftmax
-from . import Unmade, maker
+from . import NoKernel, selector
 from .tiling import grain
 
 if TYPE_CHECKING:
@@ -59,15 +59,15 @@ def tabled_softmax(
             i = i + lanes
 
 
-@maker(TabledSoftmax)
-def make_tabled_softmax(form: TabledSoftmax, build: Builder) -> None:
+@selector(TabledSoftmax)
+def select_tabled_softmax(form: TabledSoftmax, build: Builder) -> None:
     """Rows of up to LONGEST elements."""
     x, y, (m, e) = form.input, form.output, form.factor
     n = x.shape[-1]
     if x.dtype is not int16 or y.dtype is not int16 or x.shape != y.shape or not 0 < n <= LONGEST:
-        raise Unmade(f"softmax of {x!r} to {y!r}")
+        raise NoKernel(f"softmax of {x!r} to {y!r}")
     if form.tables.shape != (2, ENTRIES) or form.tables.dtype.name != "int64" or not -31 <= e <= 31:
-        raise Unmade(f"softmax of {x!r} by {form.tables!r}, factor {form.factor}")
+        raise NoKernel(f"softmax of {x!r} by {form.tables!r}, factor {form.factor}")
     build.share(x)
     words = [build.pointer(x), build.pointer(y), build.pointer(form.tables), n, x.pitch, y.pitch, m, e]
     rows = x.size // n

@@ -1,6 +1,6 @@
 """Transposed convolution: a matrix product for each tap of the window, whose results each output pixel adds up.
 
-Lives here: the maker of TransposedContract, the family that adds up.
+Lives here: the selector of TransposedContract, the family that adds up.
 Not here: the products, which are contractions of their own (contractions_f32.py, contractions_int8.py).
 
 With x [N, H, W, C] and taps t = (i, j) of a filter f [F, KH, KW, C],
@@ -25,7 +25,7 @@ from ..language import i64, ptr, u8
 from ..loops.expressions import arg
 from ..loops.forms import Buffer, Contract, TransposedContract, Window
 from ..tuning.choices import TAPS
-from . import Unmade, make, maker
+from . import NoKernel, select, selector
 from .epilogue import epilogue_of
 from .tiling import grain, vector_lanes
 
@@ -121,12 +121,12 @@ def _tap(met: Any, k: Any, at: Value, step: Value, extent: Value) -> tuple[Value
     return k, pixel, (at >= 0) & (pixel * step == at) & (pixel < extent)
 
 
-@maker(TransposedContract)
-def make_transposed(form: TransposedContract, build: Builder) -> None:
+@selector(TransposedContract)
+def select_transposed(form: TransposedContract, build: Builder) -> None:
     """Of what contractions have kernels for."""
     x, filter, out, window = form.input, form.filter, form.output, form.window
     if filter.parent is not None:
-        raise Unmade("a filter that is a slice")
+        raise NoKernel("a filter that is a slice")
     features, high, wide, _ = filter.shape
     dtype = SUMS.get(x.dtype, dtypes.int32)  # of rounded floats, sums times their scale
     products = Buffer(f"{out.name}.products", dtype, (*x.shape[:3], high * wide * features))
@@ -149,7 +149,7 @@ def make_transposed(form: TransposedContract, build: Builder) -> None:
         > 0
     )
     for into, weights in _parts(form, products) if by_tap else [(products, _as_it_is(filter))]:
-        make(
+        select(
             Contract(
                 into, x, weights, (), arg(0, dtype), Window((1, 1)), 1, form.input_zero, form.filter_zero, form.rounding
             ),

@@ -1,6 +1,6 @@
 """Users' kernels on arrays as steps of a plan.
 
-Lives here: the form `Written`, its maker, `add_written`, which adds it for a node.
+Lives here: the form `Written`, its selector, `add_written`, which adds it for a node.
 Not here: which parameter is what (../operator_kernels.py), operators with kernels on scalars, which are maps
 (../rules/written.py).
 
@@ -23,7 +23,7 @@ from ..loops.plans import Address, word
 from ..lowering.context import LoweringContext, NoLowering
 from ..native import executor as native
 from ..operator_kernels import ATTR, INPUT, OperatorKernel
-from . import Unmade, maker
+from . import NoKernel, selector
 
 if TYPE_CHECKING:
     from ..language.array_kernels import ArrayCode
@@ -73,11 +73,11 @@ def code_for(kernel: OperatorKernel, call: Any) -> ArrayCode:
         raise NoLowering(f"its kernel cannot be staged: {error}".splitlines()[0]) from None
 
 
-@maker(Written)
-def make_written(form: Written, build: Builder) -> None:
+@selector(Written)
+def select_written(form: Written, build: Builder) -> None:
     """One step, over the items of the kernel's parallel loop."""
     if form.output.parent is not None:
-        raise Unmade("a slice of another buffer")
+        raise NoKernel("a slice of another buffer")
     places: dict[str, tuple[Any, tuple[int, ...], tuple[int, ...]]] = {}
     for name, kind in form.kernel.arrays.items():
         role, place = form.kernel.roles[name]
@@ -86,7 +86,7 @@ def make_written(form: Written, build: Builder) -> None:
         shape = kind.folded(b.shape)
         assert shape is not None
         if len(shape) < len(b.shape) and len(shape) == 1 and b.pitch != b.shape[-1]:
-            raise Unmade("a slice of another buffer, seen as one axis")
+            raise NoKernel("a slice of another buffer, seen as one axis")
         places[name] = address, shape, _strides(shape, b.pitch)
     words: list[Any] = []
     kinds = [word.kind for word in form.code.words]

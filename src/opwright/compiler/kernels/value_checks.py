@@ -1,6 +1,6 @@
 """Elements that an operator refuses as it runs: divisors of 0, numbers below a limit or too far from 0.
 
-Lives here: the maker of Checked, its family.  Not here: places outside of tables (gather.py).
+Lives here: the selector of Checked, its family.  Not here: places outside of tables (gather.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i64, ptr, u8
 from ..loops.forms import Checked
-from . import Unmade, maker
+from . import NoKernel, selector
 from .tiling import grain
 
 if TYPE_CHECKING:
@@ -45,14 +45,14 @@ def _is_refused(refused: str, v: Any, limit: Any) -> Any:
     return v < limit if refused == "below" else (v > limit) | (v < -limit)
 
 
-@maker(Checked)
-def make_checked(form: Checked, build: Builder) -> None:
+@selector(Checked)
+def select_checked(form: Checked, build: Builder) -> None:
     """Over the input where nobody else reads it."""
     x, y = form.input, form.output
     if x.parent is not None or y.parent is not None or x.dtype is not y.dtype or x.dtype.is_bool or x.size != y.size:
-        raise Unmade(f"elements {x!r} to be checked")
+        raise NoKernel(f"elements {x!r} to be checked")
     if x.dtype.is_floating and x.dtype.size < 4:
-        raise Unmade(f"elements {x!r} to be checked")
+        raise NoKernel(f"elements {x!r} to be checked")
     build.share(x)
     items = -(-x.size // BLOCK)
     limit = build.constant(np.array([form.limit], x.dtype.np))

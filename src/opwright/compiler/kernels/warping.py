@@ -1,6 +1,6 @@
 """Image warping: affine maps of points, images and crops, and bilinear sampling at computed positions.
 
-Lives here: the makers of AffinePoints, AffineImage, CropMatrix and PixelsAt, their families.
+Lives here: the selectors of AffinePoints, AffineImage, CropMatrix and PixelsAt, their families.
 Not here: resizing (resize.py).
 """
 
@@ -15,7 +15,7 @@ from ...core.dtypes import float32, int64
 from .. import language as kl
 from ..language import f32, f64, i64, ptr
 from ..loops.image_forms import AffineImage, AffinePoints, CropMatrix, PixelsAt
-from . import Unmade, maker
+from . import NoKernel, selector
 from .tiling import grain
 
 if TYPE_CHECKING:
@@ -35,14 +35,14 @@ def affine_points(work, x: ptr[f32], matrix: ptr[f32], y: ptr[f32], scale: f32, 
             y[item * 3 + 2] = x[item * 3 + 2]
 
 
-@maker(AffinePoints)
-def make_points(form: AffinePoints, build: Builder) -> None:
+@selector(AffinePoints)
+def select_points(form: AffinePoints, build: Builder) -> None:
     """One at a time: they are a few hundred."""
     x, y = form.input, form.output
     if any(b.parent is not None or b.dtype is not float32 for b in (x, y, form.matrix)) or form.matrix.size != 16:
-        raise Unmade(f"points {x!r}")
+        raise NoKernel(f"points {x!r}")
     if len(x.shape) != 2 or x.shape != y.shape or x.shape[1] not in (2, 3):
-        raise Unmade(f"points {x!r} to {y!r}")
+        raise NoKernel(f"points {x!r} to {y!r}")
     words = [build.pointer(x), build.pointer(form.matrix), build.pointer(y), form.scale]
     build.step(affine_points.code(numbers=x.shape[1]), words, x.shape[0], chunk=grain(64, x.shape[0]))
 
@@ -100,12 +100,12 @@ def _all(condition: Value, lanes: int) -> Value:
     return condition.splat(lanes)
 
 
-@maker(AffineImage)
-def make_image(form: AffineImage, build: Builder) -> None:
+@selector(AffineImage)
+def select_image(form: AffineImage, build: Builder) -> None:
     """Channels in vectors."""
     x, y = form.input, form.output
     if any(b.parent is not None or b.dtype is not float32 for b in (x, y, form.matrix)) or form.matrix.size != 16:
-        raise Unmade(f"an image {x!r} read by {form.matrix!r}")
+        raise NoKernel(f"an image {x!r} read by {form.matrix!r}")
     if (
         len(x.shape) != 4
         or len(y.shape) != 4
@@ -114,7 +114,7 @@ def make_image(form: AffineImage, build: Builder) -> None:
         or x.shape[3] != y.shape[3]
         or not x.size
     ):
-        raise Unmade(f"an image {x!r} to {y!r}")
+        raise NoKernel(f"an image {x!r} to {y!r}")
     words = [build.pointer(x), build.pointer(form.matrix), build.pointer(y), *x.shape[1:], y.shape[2]]
     build.step(
         affine_image.code(centred=form.centred),
@@ -176,16 +176,16 @@ def _least(a: Value, b: Value) -> Value:
     return kl.select((a < b) | (a != a), a, b)
 
 
-@maker(CropMatrix)
-def make_crop(form: CropMatrix, build: Builder) -> None:
+@selector(CropMatrix)
+def select_crop(form: CropMatrix, build: Builder) -> None:
     """In float64."""
     x, y, subset = form.input, form.output, form.subset
     if any(b.parent is not None or b.dtype is not float32 for b in (x, y)) or subset.dtype is not int64 or y.size != 16:
-        raise Unmade(f"a crop of {x!r}")
+        raise NoKernel(f"a crop of {x!r}")
     if len(x.shape) != 2 or x.shape[1] != 3 or not subset.size or subset.constant is None:
-        raise Unmade(f"a crop of {x!r}")
+        raise NoKernel(f"a crop of {x!r}")
     if min(*form.ends, subset.constant.min()) < 0 or max(*form.ends, subset.constant.max()) >= x.shape[0]:
-        raise Unmade("points that are not there")
+        raise NoKernel("points that are not there")
     numbers = [math.cos(form.turn), math.sin(form.turn), *form.rows, *form.columns, *form.middles, *form.halves]
     words = [
         build.pointer(x),
@@ -272,12 +272,12 @@ def _bounded(image: Any, out: Any, row: Any, column: Any, height: Any, width: An
         out.store(kl.select(inside.splat(lanes), total, 0.0), c, mask)
 
 
-@maker(PixelsAt)
-def make_pixels(form: PixelsAt, build: Builder) -> None:
+@selector(PixelsAt)
+def select_pixels(form: PixelsAt, build: Builder) -> None:
     """Channels in vectors."""
     x, places, y = form.input, form.places, form.output
     if any(b.parent is not None or b.dtype is not float32 for b in (x, places, y)) or not x.size:
-        raise Unmade(f"{x!r} read at {places!r}")
+        raise NoKernel(f"{x!r} read at {places!r}")
     if (
         len(x.shape) != 4
         or len(y.shape) != 4
@@ -286,7 +286,7 @@ def make_pixels(form: PixelsAt, build: Builder) -> None:
         or x.shape[3] != y.shape[3]
         or (form.flow and min(x.shape[1:3]) < 2)
     ):
-        raise Unmade(f"{x!r} read at {places!r} to {y!r}")
+        raise NoKernel(f"{x!r} read at {places!r} to {y!r}")
     words = [build.pointer(x), build.pointer(places), build.pointer(y), *x.shape[1:], *y.shape[1:3]]
     lines = y.shape[0] * y.shape[1]
     build.step(pixels_at.code(flow=form.flow), words, lines, chunk=grain(20 * y.shape[2] * (x.shape[3] + 4), lines))

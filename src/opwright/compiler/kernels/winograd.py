@@ -1,7 +1,7 @@
 """Convolutions of 3x3 windows with fewer multiplications: Winograd's minimal filtering.
 
 Lives here: the families `winograd` and `transform_filter`, the transforms, `wins`: where it is the quickest way.
-Not here: the micro-kernel (gemm_f32.py), other windows (convolution_f32.py), the maker (contractions_f32.py).
+Not here: the micro-kernel (gemm_f32.py), other windows (convolution_f32.py), the selector (contractions_f32.py).
 
 A. Lavin and S. Gray, Fast algorithms for convolutional neural networks, 2016: of a patch d of the image and a filter g,
 

@@ -26,7 +26,7 @@ class Buffer:
     """A tensor of the loop graph. constant: its elements, if known.
 
     A buffer with a parent is a slice of the parent's last axis from `start` on: what a concatenation's parts are when
-    their makers write them in place.
+    their selectors write them in place.
     """
 
     name: str

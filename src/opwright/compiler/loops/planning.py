@@ -1,9 +1,9 @@
 """Planning: a loop graph becomes steps in one arena, with its constants packed in one block.
 
-Lives here: `Builder` (what makers are given), `plan_of`, which memory buffers share.
-Not here: plans and running them (plans.py), where in the arena what lies (../memory.py), the makers (../kernels/).
+Lives here: `Builder` (what selectors are given), `plan_of`, which memory buffers share.
+Not here: plans and running them (plans.py), where in the arena what lies (../memory.py), the selectors (../kernels/).
 
-Addresses stay symbolic until all forms are made: a maker asks for the word of a buffer, and whether that is arena,
+Addresses stay symbolic until all forms are made: a selector asks for the word of a buffer, and whether that is arena,
 constant or memory from outside is decided at the end.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from ...core.dtypes import DType, uint8
 from ...core.errors import InternalError
-from ..kernels import Unmade, make
+from ..kernels import NoKernel, select
 from ..memory import Allocation, Lifetimes, plan_arena
 from ..tuning.choices import Choice, choose
 from .forms import (
@@ -48,7 +48,7 @@ class Mark(NamedTuple):
 
 
 class Builder:
-    """Collects the steps of a loop graph's forms; a maker is given one and the form."""
+    """Collects the steps of a loop graph's forms; a selector is given one and the form."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
@@ -59,7 +59,7 @@ class Builder:
         self._place = -1
         self._strand, self._in_part = 0, False
 
-    # ---- what makers call -------------------------------------------------------------------------------------------
+    # ---- what selectors call -----------------------------------------------------------------------------------------
 
     def pointer(self, buffer: Buffer, offset: int = 0) -> Address:
         """The address of a buffer's element `offset`; a slice of another starts within that one (see buffer.pitch).
@@ -112,7 +112,7 @@ class Builder:
     def step(self, code: Code, words: Sequence[Any], items: int, scratch: int = 0, chunk: int | None = None) -> None:
         """Add a step: `code` over [0, items). words: addresses, ints and floats, one for each parameter.
 
-        scratch: bytes for each thread. chunk: items that a thread takes at a time, where the maker knows better.
+        scratch: bytes for each thread. chunk: items that a thread takes at a time, where the selector knows better.
         """
         if items > 0:
             self.steps.append(
@@ -132,10 +132,10 @@ class Builder:
         self.steps[head] = self.steps[head]._replace(covers=len(self.steps) - head - 1)
 
     def part(self, form: Form) -> None:
-        """The steps of a form that does some of what the whole form does, by its own makers. Raises Unmade."""
+        """The steps of a form that does some of what the whole form does, by its own selectors. Raises NoKernel."""
         whole, self._form, self._in_part = self._form, form, True
         try:
-            make(form, self)
+            select(form, self)
         finally:
             self._form, self._in_part = whole, False
 
@@ -172,7 +172,7 @@ def plan_of(graph: LoopGraph, apart: Callable[[Form], Sequence[Form] | None] = l
     """The plan of a loop graph. Its constants are not packed yet: `Plan.pack`.
 
     apart: of a form that fusion made, those it was made of, which run instead where no kernel does it.
-    raises Unmade with all forms that nobody makes
+    raises NoKernel with all forms that nobody makes
     """
     memory = _Memory(graph)
     builder = Builder()
@@ -195,9 +195,9 @@ def plan_of(graph: LoopGraph, apart: Callable[[Form], Sequence[Form] | None] = l
         try:
             form = _of_something(form) if isinstance(form, Move) else form
             if any(0 in b.shape for b in (form.output, *form.inputs)):
-                raise Unmade("an array without elements")
-            make(_copying(form) if isinstance(form, View | Bitcast) else form, builder)
-        except Unmade as why:
+                raise NoKernel("an array without elements")
+            select(_copying(form) if isinstance(form, View | Bitcast) else form, builder)
+        except NoKernel as why:
             parts = apart(form) or _beside(form)
             if parts is None:
                 failed[form] = str(why)
@@ -206,7 +206,7 @@ def plan_of(graph: LoopGraph, apart: Callable[[Form], Sequence[Form] | None] = l
             continue
         forms.append(form)
     if failed:
-        unmade = Unmade("; ".join(dict.fromkeys(failed.values())))
+        unmade = NoKernel("; ".join(dict.fromkeys(failed.values())))
         unmade.forms = failed
         raise unmade
     return Plan(graph, tuple(forms), memory.lay_out(forms, builder))
@@ -229,7 +229,7 @@ def _copying(form: View | Bitcast) -> Move:
 
 def _flat(buffer: Buffer, dtype: DType) -> Buffer:
     if buffer.parent is not None:
-        raise Unmade("a view of a slice")
+        raise NoKernel("a view of a slice")
     known, size = buffer.constant, buffer.size * buffer.dtype.size // dtype.size
     if known is not None:
         known = np.ascontiguousarray(known).reshape(-1).view(dtype.np)

@@ -22,7 +22,7 @@ import numpy as np
 
 from ...core import flags
 from ..bound_plan import BoundPlan
-from ..kernels import Unmade
+from ..kernels import NoKernel
 from ..loops.forms import Buffer, Form
 from ..loops.fusion import fused
 from ..loops.graph import LoopGraph, parents
@@ -56,7 +56,7 @@ def questions_of(graph: LoopGraph) -> list[Question]:
 def measured(question: Question, seconds: float) -> Row:
     """Time the ways of a question. seconds: about how long, beside compiling them.
 
-    raises Unmade where no kernel does the question's forms
+    raises NoKernel where no kernel does the question's forms
     """
     graph = _graph_of(question.forms)
     arrays = {b: _numbers(b) for b in graph.inputs} | {b: _memory(b) for b in graph.outputs}
@@ -180,7 +180,7 @@ def tune(graph: LoopGraph) -> bool:
     end = time.perf_counter() + MOST_S
     try:
         asked = questions_of(graph)
-    except Unmade:  # it is planned again without what nobody makes
+    except NoKernel:  # it is planned again without what nobody makes
         return False
     todo = [question for question in asked if measurements.find(*question.key) is None]
     for question in todo:
@@ -193,7 +193,7 @@ def tune(graph: LoopGraph) -> bool:
 def _measure(question: Question) -> None:
     try:
         row = measured(question, EACH_S)
-    except (Unmade, StepFailed):
+    except (NoKernel, StepFailed):
         return
     measurements.keep(*question.key, row)
     if "time" in flags.show:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...compiler import tuning
-from ...compiler.kernels import Unmade
+from ...compiler.kernels import NoKernel
 from ...compiler.loops.forms import Buffer, Form
 from ...compiler.loops.fusion import fused
 from ...compiler.loops.graph import LoopGraph
@@ -98,7 +98,7 @@ class PartitionPlanner:
         except NotCached:
             self.pending.append(PendingCompilation(after, apart))
             return None
-        except Unmade as why:
+        except NoKernel as why:
             for form, reason in why.forms.items():
                 for number in _nodes_of(form):
                     if claimed.pop(number, None) is not None:
@@ -171,7 +171,7 @@ def compile_pending(key: str, pending: Iterable[PendingCompilation]) -> None:
         with pack(_pack_name(key, graph)), compiling_beside():
             try:
                 plan_of(graph, apart=apart)
-            except Unmade:
+            except NoKernel:
                 continue  # what else the graph has is compiled; it is planned again without these
     make_builtins()
 

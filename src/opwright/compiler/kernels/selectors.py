@@ -1,7 +1,7 @@
-"""Which module makes which forms: a table that `make families` writes (tests/lite/make_families.py).
+"""The modules of kernel selectors by form: a table that `make families` writes (tests/lite/make_families.py).
 
-Lives here: the table, in the order in which modules are asked.
-Not here: looking a form's makers up (__init__.py).
+Lives here: the table, in the order in which selectors are tried.
+Not here: the registry of selectors (__init__.py).
 """
 
 FAMILIES: dict[str, str] = {
