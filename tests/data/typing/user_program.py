@@ -46,6 +46,14 @@ class SoftClip(ow.OperatorDefinition):
         return dy * (1.0 - ow.square(op.y / op.limit))
 
 
+def halved(x: kl.f32, n: kl.i64) -> kl.Value:
+    x = x * 0.5
+    assert_type(1 - x, kl.Value)
+    assert_type(x < 2.0, kl.Value)
+    x.to("f32")  # mypy arg-type pyright reportArgumentType
+    return kl.maximum(x, n.to(kl.f32)) + kl.zeros(kl.f32, 4)
+
+
 offset = ow.Variable(1.0)
 
 

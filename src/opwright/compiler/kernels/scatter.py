@@ -192,7 +192,7 @@ def join_segments(
     return failed
 
 
-STARTS = {"sum": 0, "prod": 1}
+STARTS: dict[str, Any] = {"sum": 0, "prod": 1}
 
 
 @selector(Segments)

@@ -124,7 +124,7 @@ def scatter_slices(
     updates, y, starts = updates.cast(held, held.size), y.cast(held, held.size), starts.cast(places, places.size)
     lanes = work.target.vector_bytes // max(held.size, 4)
     for row in range(rows):
-        rest, vector = row + 0, kl.value(0)
+        rest, vector = kl.value(row) + 0, kl.value(0)
         at = [kl.value(0)] * rank
         for a in reversed(range(len(axes))):
             step = rest % outer[2 * a]
@@ -144,12 +144,12 @@ def scatter_slices(
             first, end = kl.maximum(-at[rank - 1], 0), kl.minimum(dims[3 * rank - 3] - at[rank - 1], run)
             offset = offset + at[rank - 1]
         i, end = first, kl.select(fits, end, 0)
-        a, b = updates + row * run, y + offset
+        update, target = updates + row * run, y + offset
         while i + lanes <= end:
-            b.store(_joined(kind, source, b.load(i, lanes), a.load(i, lanes)), i)
+            target.store(_joined(kind, source, target.load(i, lanes), update.load(i, lanes)), i)
             i = i + lanes
         while i < end:
-            b[i] = _joined(kind, source, b[i], a[i])
+            target[i] = _joined(kind, source, target[i], update[i])
             i = i + 1
 
 

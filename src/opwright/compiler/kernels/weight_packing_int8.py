@@ -203,9 +203,18 @@ def pack_int8(
                 if (step == 1) & (parts == 1):
                     _pack_words(p, into, count, wide, run, pitch, dtype is int4)
                     if run % 4 != 0:
-                        k = run // 4 * 4
+                        tail = run // 4 * 4
                         _pack_bytes(
-                            p + k, into + k // 4 * wide, count, wide, pitch, step, zero, run % 4, part, dtype is int4
+                            p + tail,
+                            into + tail // 4 * wide,
+                            count,
+                            wide,
+                            pitch,
+                            step,
+                            zero,
+                            run % 4,
+                            part,
+                            dtype is int4,
                         )
                 elif (pitch == 1) & (lanes == 16):
                     for k in range(0, run, 4):

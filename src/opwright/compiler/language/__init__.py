@@ -20,7 +20,7 @@ from ...core.importing import lazily
 from ...scalar.table import FUNCTIONS
 from .parameters import ptr as _ptr
 
-ptr: Any = _ptr  # a type checker takes annotations for types
+ptr: Any = _ptr  # checkers read __init__.pyi
 f16: Any = _dtypes.float16
 bf16: Any = _dtypes.bfloat16
 f32: Any = _dtypes.float32

@@ -1,5 +1,6 @@
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+from ...core.dtypes import DType
 from ..target import Target as Target
 from .array_kernels import ArrayKernel as ArrayKernel
 from .arrays import parallel as parallel
@@ -79,19 +80,27 @@ from .vectors import registers as registers
 from .vectors import splat as splat
 from .vectors import stack as stack
 
-ptr: Any  # a type checker takes annotations for types
-f16: Any
-bf16: Any
-f32: Any
-f64: Any
-i8: Any
-u8: Any
-i16: Any
-u16: Any
-i32: Any
-u32: Any
-i64: Any
-u64: Any
-bool1: Any
+# At run time, element types are dtypes. For checkers, `x: f32` declares a value, and `f32` is a dtype (values.py).
+f16 = Value
+bf16 = Value
+f32 = Value
+f64 = Value
+i8 = Value
+u8 = Value
+i16 = Value
+u16 = Value
+i32 = Value
+u32 = Value
+i64 = Value
+u64 = Value
+bool1 = Value
+
+_Element = TypeVar("_Element", bound=Value)
+
+class ptr(Pointer, Generic[_Element]):
+    """A pointer parameter; `cast` may rebind it to elements of another type."""
+
+    def __add__(self, i: Any) -> ptr[_Element]: ...
+    def cast(self, dtype: DType, align: int = 1) -> ptr[Any]: ...
 
 def __getattr__(name: str) -> Any: ...  # the functions of scalar/table.py

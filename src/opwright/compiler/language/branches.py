@@ -87,7 +87,8 @@ def _condition(x: Any) -> Value:
 class Branches(ControlFlow):
     """The policy of values: a vector decides nothing."""
 
-    condition = staticmethod(_condition)
+    def condition(self, x: Any) -> Value:
+        return _condition(x)
 
     def if_stmt(
         self, test: Any, body: Thunk, orelse: Thunk | None, state: StatementState, options: StatementOptions

@@ -83,8 +83,8 @@ class ControlFlow(ControlFlowHandler):
     def logical_or(self, left: Any, right: Thunk, simple: bool) -> Any:
         return self.of_condition(self.condition(left) | self.condition(right()))
 
-    def logical_not(self, x: Any) -> Any:
-        return self.of_condition(~self.condition(x))
+    def logical_not(self, value: Any) -> Any:
+        return self.of_condition(~self.condition(value))
 
     def for_stmt(
         self,

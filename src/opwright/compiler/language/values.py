@@ -12,8 +12,8 @@ takes the dtype of the other operand. Other dtypes do not mix: `x.to(dtype)` con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
@@ -27,26 +27,15 @@ from .trace import current, intrinsic
 DIVISIONS = ("sdiv", "srem", "udiv", "urem")
 REMAINDERS = ("srem", "urem")
 
-Operator = Callable[["Value", Any], "Value"]
+
+if TYPE_CHECKING:
+    # The element types of the language are names of Value for checkers, which must pass as dtypes, too.
+    class _ElementType(DType, type): ...  # type: ignore[misc]  # pyright: ignore[reportGeneralTypeIssues]
+else:
+    _ElementType = type
 
 
-def _operator(floating: str | None, signed: str | None, unsigned: str | None = None) -> tuple[Operator, Operator]:
-    """Return the methods of a Python operator, plain and reflected, by LLVM's instruction for each kind of dtype."""
-
-    def plain(self: Value, o: Any) -> Value:
-        return self._arithmetic(o, floating, signed, unsigned)
-
-    def reflected(self: Value, o: Any) -> Value:
-        return self._arithmetic(o, floating, signed, unsigned, swap=True)
-
-    return plain, reflected
-
-
-def _comparison(sign: str) -> Operator:
-    return lambda self, o: self._compare(sign, o)
-
-
-class Value(Tensor):
+class Value(Tensor, metaclass=_ElementType):
     """A number, or a vector of them. x: LLVM's value; dtype: of one number. A mask is a vector of bool."""
 
     __slots__ = ("count", "dtype", "x")
@@ -57,7 +46,8 @@ class Value(Tensor):
     """Number of lanes; 0 for a number that is no vector."""
 
     def __init__(self, x: ir.Value, dtype: DType) -> None:
-        self.x, self.dtype, self.count = x, dtype, x.type.count if isinstance(x.type, ir.VectorType) else 0
+        self.x, self.count = x, x.type.count if isinstance(x.type, ir.VectorType) else 0
+        self.dtype = dtype  # pyright: ignore[reportIncompatibleMethodOverride]
         current().count_value()
 
     @property
@@ -122,23 +112,68 @@ class Value(Tensor):
             return a - a // c * c
         return Value(getattr(current().builder, name)(a.x, c.x), a.dtype)
 
-    def __add__(self, o: Any) -> Any:
-        if not isinstance(o, Value) and hasattr(o, "prefetch"):  # a pointer: an offset from it
-            return o + self
+    def __add__(self, o: Any) -> Value:
+        if not isinstance(o, Value) and hasattr(o, "prefetch"):  # a pointer, whose __radd__ takes the offset
+            return NotImplemented
         return self._arithmetic(o, "fadd", "add")
 
-    _, __radd__ = _operator("fadd", "add")
-    __sub__, __rsub__ = _operator("fsub", "sub")
-    __mul__, __rmul__ = _operator("fmul", "mul")
-    __truediv__, __rtruediv__ = _operator("fdiv", None)
-    __floordiv__, __rfloordiv__ = _operator(None, "sdiv", "udiv")
-    __mod__, __rmod__ = _operator("frem", "srem", "urem")
-    __and__, _ = _operator(None, "and_")
-    __or__, _ = _operator(None, "or_")
-    __xor__, _ = _operator(None, "xor")
-    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
-    __lshift__, _ = _operator(None, "shl")
-    __rshift__, _ = _operator(None, "ashr", "lshr")  # of signed integers with the sign
+    def __radd__(self, o: Any) -> Value:
+        return self._arithmetic(o, "fadd", "add", swap=True)
+
+    def __sub__(self, o: Any) -> Value:
+        return self._arithmetic(o, "fsub", "sub")
+
+    def __rsub__(self, o: Any) -> Value:
+        return self._arithmetic(o, "fsub", "sub", swap=True)
+
+    def __mul__(self, o: Any) -> Value:
+        return self._arithmetic(o, "fmul", "mul")
+
+    def __rmul__(self, o: Any) -> Value:
+        return self._arithmetic(o, "fmul", "mul", swap=True)
+
+    def __truediv__(self, o: Any) -> Value:
+        return self._arithmetic(o, "fdiv", None)
+
+    def __rtruediv__(self, o: Any) -> Value:
+        return self._arithmetic(o, "fdiv", None, swap=True)
+
+    def __floordiv__(self, o: Any) -> Value:
+        return self._arithmetic(o, None, "sdiv", "udiv")
+
+    def __rfloordiv__(self, o: Any) -> Value:
+        return self._arithmetic(o, None, "sdiv", "udiv", swap=True)
+
+    def __mod__(self, o: Any) -> Value:
+        return self._arithmetic(o, "frem", "srem", "urem")
+
+    def __rmod__(self, o: Any) -> Value:
+        return self._arithmetic(o, "frem", "srem", "urem", swap=True)
+
+    def __and__(self, o: Any) -> Value:
+        return self._arithmetic(o, None, "and_")
+
+    def __rand__(self, o: Any) -> Value:
+        return self & o
+
+    def __or__(self, o: Any) -> Value:
+        return self._arithmetic(o, None, "or_")
+
+    def __ror__(self, o: Any) -> Value:
+        return self | o
+
+    def __xor__(self, o: Any) -> Value:
+        return self._arithmetic(o, None, "xor")
+
+    def __rxor__(self, o: Any) -> Value:
+        return self ^ o
+
+    def __lshift__(self, o: Any) -> Value:
+        return self._arithmetic(o, None, "shl")
+
+    def __rshift__(self, o: Any) -> Value:
+        """Shift right: arithmetic for signed integers, logical for unsigned ones."""
+        return self._arithmetic(o, None, "ashr", "lshr")
 
     def __neg__(self) -> Value:
         b = current().builder
@@ -169,8 +204,24 @@ class Value(Tensor):
             found = (b.icmp_unsigned if unsigned else b.icmp_signed)(sign, a.x, c.x)
         return Value(found, dtypes.bool)
 
-    __lt__, __le__, __gt__, __ge__ = _comparison("<"), _comparison("<="), _comparison(">"), _comparison(">=")
-    __eq__, __ne__ = _comparison("=="), _comparison("!=")  # type: ignore[assignment]
+    def __lt__(self, o: Any) -> Value:
+        return self._compare("<", o)
+
+    def __le__(self, o: Any) -> Value:
+        return self._compare("<=", o)
+
+    def __gt__(self, o: Any) -> Value:
+        return self._compare(">", o)
+
+    def __ge__(self, o: Any) -> Value:
+        return self._compare(">=", o)
+
+    def __eq__(self, o: Any) -> Value:  # type: ignore[override]
+        return self._compare("==", o)
+
+    def __ne__(self, o: Any) -> Value:  # type: ignore[override]
+        return self._compare("!=", o)
+
     __hash__ = None
 
     # ---- lanes and conversions ----------------------------------------------------------------------------------
