@@ -149,7 +149,7 @@ def test_calls_of_all_sizes_take_one_way_and_their_own_lod():
             np.testing.assert_allclose(found["all"][0].numpy(), 2.0 * seq.reverse(x).numpy())
             np.testing.assert_allclose(found["sum"].numpy(), seq.pool(x, "sum").numpy())
     assert f.experimental_get_tracing_count() == 1
-    assert len(f._ways) == 1
+    assert len(f._call_cache) == 1
 
 
 def test_ways_are_told_apart_by_levels_rows_and_dtype():

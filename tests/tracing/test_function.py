@@ -264,16 +264,16 @@ def test_every_trace_is_listed_with_its_types() -> None:
 
 
 def test_many_shapes_through_one_trace_keep_no_more_than_a_bound() -> None:
-    from opwright.tracing.function import FAST_LIMIT
+    from opwright.tracing.function import CACHE_LIMIT
 
     @ow.function(input_signature=[ow.TensorSpec([None])])
     def total(x: Any) -> Any:
         return ow.reduce_sum(x)
 
-    for n in range(FAST_LIMIT + 10):
+    for n in range(CACHE_LIMIT + 10):
         assert total(ow.ones([n])).numpy() == n
     assert total.experimental_get_tracing_count() == 1
-    assert len(total._ways) <= FAST_LIMIT
+    assert len(total._call_cache) <= CACHE_LIMIT
 
 
 def test_a_graph_as_flat_records() -> None:

@@ -2,7 +2,7 @@
 
 Lives here: `ControlFlowHandler`, the protocol; `register_handler` and `handler_of`, the table of types;
 `StatementState`, the variables that a statement changes; `Unbound`.  Not here: any handler (tensors' is in
-tracing/staged/), the operators that dispatch to them (operators.py).
+tracing/statements/), the operators that dispatch to them (operators.py).
 """
 
 from __future__ import annotations

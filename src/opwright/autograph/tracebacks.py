@@ -12,10 +12,10 @@ _AUTOGRAPH = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _INTERNAL = (
     _AUTOGRAPH,
-    os.path.join(_PACKAGE, "tracing", "staged") + os.sep,
+    os.path.join(_PACKAGE, "tracing", "statements") + os.sep,
     os.path.join(_PACKAGE, "tracing", "control") + os.sep,
 )
-_CONTEXTS = (os.path.join(_PACKAGE, "tracing", "trace.py"), os.path.join(_PACKAGE, "tracing", "recording.py"))
+_CONTEXTS = (os.path.join(_PACKAGE, "tracing", "trace.py"), os.path.join(_PACKAGE, "tracing", "tracer.py"))
 
 
 def user_frames(traceback: types.TracebackType | None) -> types.TracebackType | None:

@@ -15,9 +15,9 @@ from ..graph import Graph
 from ..ops import dispatch
 from ..ops.random.state import own_sequences
 from ..tracing.program import Program
-from ..tracing.recording import autograph
 from ..tracing.symbolic import SymbolicTensor
 from ..tracing.trace import TRACING, FuncTrace
+from ..tracing.tracer import autograph
 from .context import IteratorContext
 from .structure import Flat, Form, as_array, flatten, form_of_value, map_leaves, operand
 

@@ -1,7 +1,7 @@
 """Loops over datasets and iterators in traced functions: one loop in the graph, whatever there is to iterate.
 
 Lives here: what `for` and Python's builtins mean for them.
-Not here: the rewriting (autograph/), loops in graphs (tracing/staged/), the operators they call (ops/iteration.py).
+Not here: the rewriting (autograph/), loops in graphs (tracing/statements/), the operators they call (ops/iteration.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..autograph.handlers import register_handler
 from ..ops import dispatch, math
 from ..ops.debugging import Assert
 from ..tracing.control import cond
-from ..tracing.staged import Cursor, GraphStage
+from ..tracing.statements import Cursor, GraphHandler
 from .dataset import Dataset
 from .iterator import OwnedIterator
 
@@ -35,7 +35,7 @@ class IteratorCursor(Cursor):
         return self.iterator.get_next(), []
 
 
-class DataStage(GraphStage):
+class DatasetHandler(GraphHandler):
     """Datasets and iterators while a function is traced."""
 
     def cursor(self, items: Any) -> Cursor | None:
@@ -107,6 +107,6 @@ _BUILTINS: dict[str, Any] = {
     "zip": _zip,
 }
 
-STAGE = DataStage()
-register_handler(Dataset, STAGE)
-register_handler(OwnedIterator, STAGE)
+DATASET_HANDLER = DatasetHandler()
+register_handler(Dataset, DATASET_HANDLER)
+register_handler(OwnedIterator, DATASET_HANDLER)

@@ -22,9 +22,9 @@ from ..core.dtypes import DType, as_dtype
 from ..core.introspection import signature_of
 from ..ops import array, dispatch, math
 from ..ops.tensor import Tensor, TensorLike
-from ..tracing.ordering import name_scope
-from ..tracing.recording import autograph
+from ..tracing.name_scopes import name_scope
 from ..tracing.trace import TRACING, FuncTrace
+from ..tracing.tracer import autograph
 from . import named
 from .call_context import CallContext, current, mask_of, set_mask
 from .configuration import Configured

@@ -15,7 +15,7 @@ from ..core import nest
 from ..eager import waiting
 from ..eager.variable import Variable
 from ..ops import dispatch
-from ..tracing.ordering import name_scope
+from ..tracing.name_scopes import name_scope
 
 _WORD = re.compile(r"(?<=[a-z0-9])[A-Z]|(?!^)[A-Z](?=[a-z])")
 

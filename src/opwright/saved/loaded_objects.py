@@ -12,7 +12,7 @@ from typing import Any
 from ..core.specs import TensorSpec
 from ..nn.module import Module
 from ..tracing.concrete import ConcreteFunction
-from ..tracing.container_type import Structure
+from ..tracing.container_type import ContainerType
 from ..tracing.function import Function
 from ..tracing.signature import CastContext
 from ..tracing.trace_type import SpecContext
@@ -90,8 +90,8 @@ class LoadedFunction(Function[..., Any]):
             pass
         for trace in self.concrete_functions:  # convertible values: lists for tensors, other namedtuples
             args, kwargs = trace.kind.parts
-            assert isinstance(args, Structure)
-            assert isinstance(kwargs, Structure)
+            assert isinstance(args, ContainerType)
+            assert isinstance(kwargs, ContainerType)
             try:
                 args.cast(bound[0], _CompatibleCast())
                 kwargs.cast(bound[1], _CompatibleCast())
@@ -100,7 +100,7 @@ class LoadedFunction(Function[..., Any]):
             return trace
         raise ValueError(self._no_match(*bound))
 
-    def _make(self, kind: Structure, named: Structure, context: Any, arguments: Any = None) -> ConcreteFunction:
+    def _make(self, kind: ContainerType, named: ContainerType, context: Any, arguments: Any = None) -> ConcreteFunction:
         raise _NoTraceError(self._no_match_of_types(kind))
 
     def _copy(self, python_function: Any) -> LoadedFunction:
@@ -128,7 +128,7 @@ class LoadedFunction(Function[..., Any]):
             f"{_arguments_text(args, kwargs)}\n\n{self._options()}"
         )
 
-    def _no_match_of_types(self, kind: Structure) -> str:
+    def _no_match_of_types(self, kind: ContainerType) -> str:
         args, kwargs = kind.placeholder_value(SpecContext())
         return self._no_match(args, kwargs)
 

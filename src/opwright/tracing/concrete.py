@@ -1,7 +1,7 @@
 """ConcreteFunction: one trace with the structure of its arguments and results.
 
 Lives here: what a trace says of itself, and giving results their structure.  Not here: fitting a call's arguments to
-it (calling.py), which trace serves a call (function.py), running and differentiating (program.py).
+it (flat_arguments.py), which trace serves a call (function.py), running and differentiating (program.py).
 """
 
 from __future__ import annotations
@@ -15,12 +15,19 @@ from ..core.type_spec import CompositeTensor
 from ..eager.variable import Variable
 from ..graph import Graph
 from ..ops.lod_tensor import LoDTensor, LoDTensorSpec
-from .calling import flat_arguments
-from .container_type import Structure, halves
-from .printing import signature_text, summary
+from .container_type import ContainerType, halves
+from .fast_path import (
+    CACHE_LIMIT,
+    CallCacheEntry,
+    Uncacheable,
+    call_key,
+    can_cache,
+    tensor_positions,
+    with_unique_tensors,
+)
+from .flat_arguments import flat_arguments
 from .program import Program
-from .quick import FAST_LIMIT, Slow, Way, call_key, keeps, places, told_apart
-from .signature import FunctionType
+from .signature import FunctionType, signature_text, summary
 from .symbolic import SymbolicTensor
 from .trace_type import SpecContext, type_of
 
@@ -38,8 +45,8 @@ class ConcreteFunction:
         self,
         program: Program,
         name: str,
-        kind: Structure,
-        named: Structure,
+        kind: ContainerType,
+        named: ContainerType,
         structured_outputs: Any,
         names: Sequence[str],
         signature: Any,
@@ -55,7 +62,7 @@ class ConcreteFunction:
         self.single = isinstance(structured_outputs, SymbolicTensor)
         self.tensor_specs = kind.flatten()
         self._pack: Packer | None = None
-        self._ways: dict[Any, Way] = {}  # by keys of calls
+        self._call_cache: dict[Any, CallCacheEntry] = {}  # by keys of calls
         self._raw: Graph | None = None
 
     # ---- looking at it ----------------------------------------------------------------------------------------------
@@ -111,7 +118,7 @@ class ConcreteFunction:
             return context.stand_in(kind)
 
         args = tuple(map(shown, self._names, positional.parts))
-        return args, {n: shown(n, k) for n, k in zip(by_name.form.names, by_name.parts)}
+        return args, {n: shown(n, k) for n, k in zip(by_name.layout.names, by_name.parts)}
 
     @property
     def structured_outputs(self) -> Any:
@@ -133,7 +140,7 @@ class ConcreteFunction:
         """The parameters, annotated with the types of the arguments, and the type of the results."""
         positional, by_name = halves(self.kind)
         kinds = dict(zip(self._names, positional.parts))
-        kinds.update(zip(by_name.form.names, by_name.parts))
+        kinds.update(zip(by_name.layout.names, by_name.parts))
         parameters = [
             p.replace(annotation=kinds[p.name], default=p.empty)
             for p in self.python_signature.parameters.values()
@@ -165,31 +172,31 @@ class ConcreteFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         key: Any
-        way: Way | None
+        way: CallCacheEntry | None
         try:
             key, met = call_key(args, kwargs)
-            way = self._ways.get(key)
-        except (Slow, AttributeError, TypeError):
+            way = self._call_cache.get(key)
+        except (Uncacheable, AttributeError, TypeError):
             key = way = None
         if way is not None:
             return way.go(met)
         result = self.call_flat(flat_arguments(self, args, kwargs))
         if key is not None and len(key) == 2 * len(met) + len(kwargs):  # eager tensors alone
-            args, kwargs = told_apart(args), told_apart(kwargs)
+            args, kwargs = with_unique_tensors(args), with_unique_tensors(kwargs)
             wanted = flat_arguments(self, args, kwargs)
-            if not keeps(wanted, self.tensor_specs, (args, kwargs)):
+            if not can_cache(wanted, self.tensor_specs, (args, kwargs)):
                 return result
-            order = places(wanted, call_key(args, kwargs)[1])
-            if len(self._ways) >= FAST_LIMIT:
-                self._ways.clear()
-            self._ways[key] = Way(self, order)
+            order = tensor_positions(wanted, call_key(args, kwargs)[1])
+            if len(self._call_cache) >= CACHE_LIMIT:
+                self._call_cache.clear()
+            self._call_cache[key] = CallCacheEntry(self, order)
         return result
 
     @property
     def slots(self) -> list[tuple[str, Any]]:
         """Each argument's name and type: positional ones first."""
         positional, by_name = halves(self.kind)
-        return [*zip(self._names, positional.parts), *zip(by_name.form.names, by_name.parts)]
+        return [*zip(self._names, positional.parts), *zip(by_name.layout.names, by_name.parts)]
 
     def call_flat(self, tensors: Sequence[Any]) -> Any:
         """Call with the tensors only, in the order of `inputs`; gives the structured result."""

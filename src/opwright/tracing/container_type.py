@@ -1,7 +1,7 @@
 """Trace types of containers: lists, tuples, dicts, namedtuples, attrs classes, dataclasses.
 
-Lives here: `Structure`, one class for all, and `Form`, in which they differ.  Not here: what is in them, and which
-values are containers (trace_type.py).
+Lives here: `ContainerType`, the type of every container, and `ContainerLayout`, which identifies and builds one kind.
+Not here: the types of the elements, and which values are containers (trace_type.py).
 """
 
 from __future__ import annotations
@@ -20,20 +20,17 @@ from ..core.type_spec import TraceType, comparable
 _CUSTOM, _MAPPING, _NAMEDTUPLE, _ATTRS = STRUCTURES[:4]
 
 
-class Structure(TraceType):
-    """A container: `form` says which, `parts` are the types of its children in the order of flattening.
+class ContainerType(TraceType):
+    """The type of a container: its layout, and the types of its children in the order of flattening."""
 
-    One class for all: what differs is in `form`, which tells two containers apart and puts values together.
-    """
+    __slots__ = ("_hash", "layout", "parts")
 
-    __slots__ = ("_hash", "form", "parts")
+    def __init__(self, layout: ContainerLayout, parts: Sequence[TraceType]) -> None:
+        self.layout, self.parts = layout, tuple(parts)
+        self._hash = hash((layout, self.parts))
 
-    def __init__(self, form: Form, parts: Sequence[TraceType]) -> None:
-        self.form, self.parts = form, tuple(parts)
-        self._hash = hash((form, self.parts))
-
-    def _alike(self, other: object) -> TypeGuard[Structure]:
-        return type(other) is Structure and self.form == other.form and len(self.parts) == len(other.parts)
+    def _alike(self, other: object) -> TypeGuard[ContainerType]:
+        return type(other) is ContainerType and self.layout == other.layout and len(self.parts) == len(other.parts)
 
     def is_subtype_of(self, other: TraceType) -> bool:
         """The same container, with parts that are subtypes."""
@@ -50,19 +47,19 @@ class Structure(TraceType):
             if found is None:
                 return None
             parts.append(found)
-        return Structure(self.form, parts)
+        return ContainerType(self.layout, parts)
 
     def placeholder_value(self, placeholder_context: Any) -> Any:
         """The container of placeholders."""
         part = getattr(placeholder_context, "part", None)
         if part is None:
-            return self.form.build([p.placeholder_value(placeholder_context) for p in self.parts])
-        return self.form.build([part(key, p) for key, p in zip(self.form.keys(len(self.parts)), self.parts)])
+            return self.layout.build([p.placeholder_value(placeholder_context) for p in self.parts])
+        return self.layout.build([part(key, p) for key, p in zip(self.layout.keys(len(self.parts)), self.parts)])
 
     def to_tensors(self, value: Any) -> list[Any]:
         """The tensors of all parts."""
         tensors: list[Any] = []
-        for kind, child in zip(self.parts, self.form.children(value)):
+        for kind, child in zip(self.parts, self.layout.children(value)):
             if type(kind) is TensorSpec:
                 tensors.append(child)
             else:
@@ -71,7 +68,7 @@ class Structure(TraceType):
 
     def from_tensors(self, tensors: Iterator[Any]) -> Any:
         """The container, its parts made of the tensors."""
-        return self.form.build([p.from_tensors(tensors) for p in self.parts])
+        return self.layout.build([p.from_tensors(tensors) for p in self.parts])
 
     def flatten(self) -> list[Any]:
         """The tensor specs of all parts."""
@@ -83,10 +80,10 @@ class Structure(TraceType):
             if not value.is_subtype_of(self):
                 raise TypeError(f"Can not cast {value!r} to {self!r}")
             return value
-        children = self.form.parts_of(value, len(self.parts))
+        children = self.layout.parts_of(value, len(self.parts))
         if children is None:
             raise TypeError(f"Can not cast {value!r} to {self!r}: it does not have that structure")
-        return self.form.build([p.cast(c, cast_context) for p, c in zip(self.parts, children)])
+        return self.layout.build([p.cast(c, cast_context) for p, c in zip(self.parts, children)])
 
     def __eq__(self, other: object) -> bool:
         return self._alike(other) and self.parts == other.parts
@@ -95,11 +92,11 @@ class Structure(TraceType):
         return self._hash
 
     def __repr__(self) -> str:
-        return self.form.text([repr(p) for p in self.parts])
+        return self.layout.text([repr(p) for p in self.parts])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Form:
+class ContainerLayout:
     """What makes one container out of its children. kind: "List", "Tuple", "Dict" ...; cls: the class that tells
     apart, None where any of its kind will do; names: keys or fields, sorted where the order does not matter.
 
@@ -113,7 +110,7 @@ class Form:
     template: Any = None  # what `build` copies; no part of what tells forms apart
 
     def __eq__(self, other: object) -> bool:
-        if type(other) is not Form or self.kind != other.kind or self.names != other.names:
+        if type(other) is not ContainerLayout or self.kind != other.kind or self.names != other.names:
             return False
         if self.cls is not other.cls and (self.kind != "NamedTuple" or self.cls.__name__ != other.cls.__name__):
             return False
@@ -182,13 +179,13 @@ class Form:
         return f"{name}[{', '.join(parts)}]"
 
 
-def halves(call: Structure) -> tuple[Structure, Structure]:
+def halves(call: ContainerType) -> tuple[ContainerType, ContainerType]:
     """The types of a call's positional arguments, and of those by name."""
     positional, by_name = call.parts
-    assert isinstance(positional, Structure)
-    assert isinstance(by_name, Structure)
+    assert isinstance(positional, ContainerType)
+    assert isinstance(by_name, ContainerType)
     return positional, by_name
 
 
-LIST, TUPLE = Form("List"), Form("Tuple")
-SLICE = Form("Slice", slice, ("start", "stop", "step"))
+LIST, TUPLE = ContainerLayout("List"), ContainerLayout("Tuple")
+SLICE = ContainerLayout("Slice", slice, ("start", "stop", "step"))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ..core import nest
 from ..core.specs import TensorSpec
 from ..core.type_spec import TraceType
-from .container_type import Structure
+from .container_type import ContainerType
 
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
@@ -109,7 +109,7 @@ class DispatchTable:
 WORTH_A_WARNING, HISTORY, MOST = 5, 10, 2
 
 
-class Detector:
+class RetraceDetector:
     """The calls of the functions made of one code object. calls: all of them so far, counted by their Functions."""
 
     __slots__ = ("__weakref__", "_last", "_traced_at", "_warnings", "calls")
@@ -120,7 +120,7 @@ class Detector:
         self._warnings = 0
         self._last: tuple[Any, list[str]] | None = None
 
-    def traced(self, function: str, kind: Structure, names: list[str]) -> None:
+    def traced(self, function: str, kind: ContainerType, names: list[str]) -> None:
         """Count one trace, and warn where there were too many of late."""
         before, self._last = self._last, (_light(kind), names)
         self.calls += 1
@@ -144,17 +144,17 @@ class Detector:
         )
 
 
-_detectors: weakref.WeakKeyDictionary[Any, Detector] = weakref.WeakKeyDictionary()
+_detectors: weakref.WeakKeyDictionary[Any, RetraceDetector] = weakref.WeakKeyDictionary()
 
 
-def detector_of(function: Any) -> Detector:
+def detector_of(function: Any) -> RetraceDetector:
     """The detector shared by all Functions made of this Python function's code."""
     code = getattr(function, "__code__", None)
     if code is None:
-        return Detector()
+        return RetraceDetector()
     found = _detectors.get(code)
     if found is None:
-        found = _detectors[code] = Detector()
+        found = _detectors[code] = RetraceDetector()
     return found
 
 
@@ -166,8 +166,8 @@ def _light(kind: Any) -> dict[tuple[Any, ...], str]:
 
 
 def _collect(kind: Any, path: tuple[Any, ...], found: dict[tuple[Any, ...], str]) -> None:
-    if isinstance(kind, Structure) and kind.parts:
-        for key, part in zip(kind.form.keys(len(kind.parts)), kind.parts):
+    if isinstance(kind, ContainerType) and kind.parts:
+        for key, part in zip(kind.layout.keys(len(kind.parts)), kind.parts):
             _collect(part, (*path, key), found)
         return
     text = kind.short() if isinstance(kind, TensorSpec) else repr(kind)

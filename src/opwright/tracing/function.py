@@ -23,14 +23,22 @@ from ..eager.variable import Variable
 from ..ops import dispatch
 from ..ops.tensor import Tensor
 from .concrete import ConcreteFunction
-from .container_type import Structure
-from .dispatch_table import Detector, DispatchTable, detector_of
-from .quick import FAST_LIMIT, Slow, Way, call_key, keeps, places, told_apart
-from .recording import record_trace
-from .signature import Arguments, FunctionType, Signature, SignatureContext, kind_of
+from .container_type import ContainerType
+from .dispatch_table import DispatchTable, RetraceDetector, detector_of
+from .fast_path import (
+    CACHE_LIMIT,
+    CallCacheEntry,
+    Uncacheable,
+    call_key,
+    can_cache,
+    tensor_positions,
+    with_unique_tensors,
+)
+from .placeholders import IdentityRequired
+from .signature import Arguments, FunctionSignature, FunctionType, SignatureContext, kind_of
 from .trace import TRACING
 from .trace_type import TracingContext
-from .variable_argument import IdentityAsked
+from .tracer import record_trace
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -63,17 +71,17 @@ class Function(Generic[P, R]):
         name: str | None = None,
     ) -> None:
         self.python_function = python_function
-        self.signature = Signature(python_function, input_signature)
+        self.signature = FunctionSignature(python_function, input_signature)
         self.name: str = name or self.signature.name
         self.autograph, self.jit_compile, self.reduce_retracing = autograph, jit_compile, reduce_retracing
         self.experimental_implements = experimental_implements
         self._table = DispatchTable(self._forget)
-        self._ways: dict[Any, Way] = {}  # by keys of calls
+        self._call_cache: dict[Any, CallCacheEntry] = {}  # by keys of calls
         self._count = 0
         self._by_identity = False  # whether what it computes depends on which variables its arguments are
         self._own: set[int] = set()  # ids of variables that some trace captures, or is made for
         self._bound: dict[int, tuple[Any, Function[..., Any]]] = {}
-        self._detector: Detector = detector_of(python_function)
+        self._detector: RetraceDetector = detector_of(python_function)
         functools.update_wrapper(
             self, python_function, assigned=("__module__", "__name__", "__qualname__", "__doc__"), updated=()
         )
@@ -86,7 +94,7 @@ class Function(Generic[P, R]):
         return self.signature.input_signature
 
     @property
-    def function_spec(self) -> Signature:
+    def function_spec(self) -> FunctionSignature:
         """The parameters and how arguments are bound to them."""
         return self.signature
 
@@ -111,7 +119,7 @@ class Function(Generic[P, R]):
                 "print(f.get_concrete_function(...).graph) shows the graph, ow.show('plan') the program, "
                 "ow.show('llvm') the code of kernels"
             )
-        from .compiled_forms import shown
+        from .compiler_ir import shown
 
         concrete = self.get_concrete_function(*args, **kwargs)
         bound = self.signature.bind(args, kwargs)
@@ -124,11 +132,11 @@ class Function(Generic[P, R]):
         if flags.run_functions_eagerly:
             return self.python_function(*args, **kwargs)
         key: Any
-        way: Way | None
+        way: CallCacheEntry | None
         try:
             key, met = call_key(args, kwargs)
-            way = self._ways.get(key)
-        except (Slow, AttributeError, TypeError):  # the arguments' types say so in words, if they must
+            way = self._call_cache.get(key)
+        except (Uncacheable, AttributeError, TypeError):  # the arguments' types say so in words, if they must
             key = way = None
         if way is not None and (not self._own or self._own.isdisjoint(map(id, met))):
             self._detector.calls += 1
@@ -144,7 +152,7 @@ class Function(Generic[P, R]):
             ]
         )
         if key is not None:
-            self._keep_way(key, args, kwargs, concrete)
+            self._cache_call(key, args, kwargs, concrete)
         return result
 
     def _looked_up(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[ConcreteFunction, list[Any]]:
@@ -155,9 +163,9 @@ class Function(Generic[P, R]):
         concrete = self._find(bound)
         return concrete, concrete.kind.to_tensors(bound)
 
-    def _keep_way(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any], concrete: ConcreteFunction) -> None:
+    def _cache_call(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any], concrete: ConcreteFunction) -> None:
         """Let calls with this key go to the trace at once, where its tensors are found among the arguments."""
-        args, kwargs = told_apart(args), told_apart(kwargs)
+        args, kwargs = with_unique_tensors(args), with_unique_tensors(kwargs)
         bound = self.signature.bind(args, kwargs)
         if self.signature.constraint is not None:
             bound = self.signature.cast(*bound)
@@ -167,14 +175,14 @@ class Function(Generic[P, R]):
         if any(isinstance(t, Variable) and id(t) not in taken for t in met):
             return  # a trace for this very variable, which the key does not tell
         try:
-            order = places(wanted, met)
-        except Slow:
+            order = tensor_positions(wanted, met)
+        except Uncacheable:
             return
-        if not keeps(wanted, concrete.tensor_specs, (args, kwargs)):
+        if not can_cache(wanted, concrete.tensor_specs, (args, kwargs)):
             return
-        if len(self._ways) >= FAST_LIMIT:
-            self._ways.clear()
-        self._ways[key] = Way(concrete, order)
+        if len(self._call_cache) >= CACHE_LIMIT:
+            self._call_cache.clear()
+        self._call_cache[key] = CallCacheEntry(concrete, order)
 
     # ---- finding and making traces ------------------------------------------------------------------------------
 
@@ -195,7 +203,7 @@ class Function(Generic[P, R]):
         elif found is None:
             try:
                 found = self._make(kind, kind, context, bound)
-            except IdentityAsked as asked:
+            except IdentityRequired as asked:
                 if asked.owner is not self:
                     raise
                 self._by_identity = True
@@ -215,7 +223,7 @@ class Function(Generic[P, R]):
         return found
 
     def _make(
-        self, kind: Structure, named: Structure, context: TracingContext, given: Arguments | None = None
+        self, kind: ContainerType, named: ContainerType, context: TracingContext, given: Arguments | None = None
     ) -> ConcreteFunction:
         """Trace for arguments of a type that no trace serves. named: the same, specs with the names given to them.
 
@@ -234,7 +242,7 @@ class Function(Generic[P, R]):
                 if self.reduce_retracing:
                     wider = self._table.generalized(kind)
                     if wider != kind:
-                        assert isinstance(wider, Structure)
+                        assert isinstance(wider, ContainerType)
                         kind = named = wider
                 before = dispatch.state.trace, dispatch.state.tapes, dispatch.state.names
                 depth = len(_in_progress.traces)
@@ -257,12 +265,12 @@ class Function(Generic[P, R]):
                     self._detector.traced(self.name, kind, self._names(kind))
         return found
 
-    def _names(self, kind: Structure) -> list[str]:
+    def _names(self, kind: ContainerType) -> list[str]:
         positional = kind.parts[0]
-        assert isinstance(positional, Structure)
+        assert isinstance(positional, ContainerType)
         return self.signature.names(positional.parts)
 
-    def _trace(self, kind: Structure, named: Structure, given: Arguments | None) -> ConcreteFunction:
+    def _trace(self, kind: ContainerType, named: ContainerType, given: Arguments | None) -> ConcreteFunction:
         """Trace; once more without the right to create variables where the first trace created some."""
         may_create = not len(self._table)
         concrete, created = self._record(kind, named, may_create, given)
@@ -271,14 +279,14 @@ class Function(Generic[P, R]):
         return concrete
 
     def _record(
-        self, kind: Structure, named: Structure, may_create: bool, given: Arguments | None
+        self, kind: ContainerType, named: ContainerType, may_create: bool, given: Arguments | None
     ) -> tuple[ConcreteFunction, list[Any]]:
         self._count += 1
         return record_trace(self, kind, named, may_create, given)
 
     def _forget(self) -> None:
         """An object that some trace was made for is no more: ids in short ways may come again."""
-        self._ways.clear()
+        self._call_cache.clear()
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """The trace for these arguments: tensors, TensorSpecs or Python values; none where input_signature says all.
@@ -352,7 +360,7 @@ class Function(Generic[P, R]):
             parameters = parameters[1:]
         vars(method)["__signature__"] = inspect.Signature(parameters)
         bound = self._copy(method)
-        bound._detector = Detector()
+        bound._detector = RetraceDetector()
         self._bound[key] = (weak, bound)
         return bound
 
@@ -383,7 +391,7 @@ class Function(Generic[P, R]):
         return f"<opwright function {self.name}{self.signature.python}, {len(self._table)} traces>"
 
 
-class _Decorator(Protocol):
+class _FunctionDecorator(Protocol):
     """`function` with its options: the decorator of the Python function."""
 
     def __call__(self, func: Callable[P, R], /) -> Function[P, R]: ...
@@ -423,7 +431,7 @@ def function(
     experimental_compile: bool | None = None,
     experimental_follow_type_hints: bool | None = None,
     name: str | None = None,
-) -> _Decorator: ...
+) -> _FunctionDecorator: ...
 def function(
     func: Callable[..., Any] | None = None,
     input_signature: Any = None,

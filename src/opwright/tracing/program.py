@@ -26,11 +26,10 @@ from ..ops import array, dispatch
 from ..ops.autodiff import CustomRecord, accumulate, backpropagate, is_trainable
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.outline import Outline, identity_of, linked
-from .by_shape import hollow
 from .inlining import fused_call, inline
+from .placeholders import VariableArgument, hollow
 from .symbolic import SymbolicTensor
 from .trace import TRACING, FuncTrace
-from .variable_argument import VariableArgument
 
 if TYPE_CHECKING:
     from ..compiler.native_plan import HotPlan, NativePlan

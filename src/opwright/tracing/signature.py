@@ -1,13 +1,22 @@
-"""Arguments of traced functions: binding them to parameters, and holding them to an `input_signature`.
+"""Signatures of traced functions: binding arguments to parameters, enforcing an `input_signature`, printing.
 
-Lives here: `Signature`, `FunctionType` and `CastContext`.  Not here: the types of arguments (trace_type.py), tracing
-(function.py).
+Lives here: `FunctionSignature`, `FunctionType`, `CastContext`; the text of a trace's signature.
+Not here: the types of arguments (trace_type.py), tracing (function.py).
+
+    f(x, n=3)
+      Args:
+        x: {'a': <1>, 'b': [<2>]}
+          <1>: float32 Tensor, shape=(2,)
+          <2>: int32 Tensor, shape=()
+      Returns:
+        float32 Tensor, shape=(2,)
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import pprint
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,10 +24,10 @@ from ..core import nest
 from ..core.errors import SignatureError
 from ..core.introspection import signature_of
 from ..core.specs import TensorSpec
-from ..core.type_spec import TraceType, TypeSpec
+from ..core.type_spec import CompositeTensor, TraceType, TypeSpec
 from ..ops import dispatch
-from ..ops.tensor import Tensor
-from .container_type import TUPLE, Form, Structure, halves
+from ..ops.tensor import Tensor, TensorLike
+from .container_type import TUPLE, ContainerLayout, ContainerType, halves
 from .trace_type import TracingContext, from_value
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -54,20 +63,20 @@ class SignatureContext(TracingContext):
     is_legacy_signature = True
 
 
-def kind_of(args: Sequence[Any], kwargs: Mapping[str, Any], context: TracingContext) -> Structure:
+def kind_of(args: Sequence[Any], kwargs: Mapping[str, Any], context: TracingContext) -> ContainerType:
     """The type of a canonical call."""
-    positional = Structure(TUPLE, [from_value(a, context) for a in args])
+    positional = ContainerType(TUPLE, [from_value(a, context) for a in args])
     if not kwargs:
-        return Structure(TUPLE, (positional, _NO_KEYWORDS))
+        return ContainerType(TUPLE, (positional, _NO_KEYWORDS))
     names = tuple(sorted(kwargs))
-    form = Form("Dict", None, names, template=dict.fromkeys(names))
-    return Structure(TUPLE, (positional, Structure(form, [from_value(kwargs[n], context) for n in names])))
+    form = ContainerLayout("Dict", None, names, template=dict.fromkeys(names))
+    return ContainerType(TUPLE, (positional, ContainerType(form, [from_value(kwargs[n], context) for n in names])))
 
 
-_NO_KEYWORDS = Structure(Form("Dict", None, (), template={}), ())
+_NO_KEYWORDS = ContainerType(ContainerLayout("Dict", None, (), template={}), ())
 
 
-class Signature:
+class FunctionSignature:
     """The parameters of a Python function, and its `input_signature` if it has one.
 
     constraint: the type of every call, where there is an input_signature.
@@ -85,7 +94,7 @@ class Signature:
         self._slots = [(p.name, p.default) for p in self.parameters]
         self._accepts = {p.name for p in self.parameters}
         self.input_signature: tuple[Any, ...] | None = None
-        self.constraint: Structure | None = None
+        self.constraint: ContainerType | None = None
         if input_signature is not None:
             self._constrain(input_signature)
 
@@ -128,10 +137,10 @@ class Signature:
                 )
         names = tuple(sorted(p.name for p in keyword_only))
         defaults = {p.name: p.default for p in keyword_only}
-        form = Form("Dict", None, names, template=dict.fromkeys(names))
-        by_name = Structure(form, [from_value(defaults[n], context) for n in names])
+        form = ContainerLayout("Dict", None, names, template=dict.fromkeys(names))
+        by_name = ContainerType(form, [from_value(defaults[n], context) for n in names])
         self.input_signature = specs
-        self.constraint = Structure(TUPLE, (Structure(TUPLE, kinds), by_name))
+        self.constraint = ContainerType(TUPLE, (ContainerType(TUPLE, kinds), by_name))
 
     def cast(self, args: tuple[Any, ...], kwargs: dict[str, Any], allow_specs: bool = False) -> Arguments:
         """A canonical call made to fit the input_signature.
@@ -144,8 +153,8 @@ class Signature:
             raise TypeError(
                 f"{self.name} takes {len(positional.parts)} arguments by its input_signature, got {len(args)}"
             )
-        if set(kwargs) != set(by_name.form.names):
-            extra = sorted(set(kwargs) - set(by_name.form.names))
+        if set(kwargs) != set(by_name.layout.names):
+            extra = sorted(set(kwargs) - set(by_name.layout.names))
             raise TypeError(f"{self.name}: {', '.join(extra)}: not covered by input_signature")
         context = CastContext(allow_specs)
 
@@ -160,7 +169,7 @@ class Signature:
                 ) from None
 
         cast = tuple(map(fit, self.names(args), positional.parts, args))
-        return cast, {n: fit(n, k, kwargs[n]) for n, k in zip(by_name.form.names, by_name.parts)}
+        return cast, {n: fit(n, k, kwargs[n]) for n, k in zip(by_name.layout.names, by_name.parts)}
 
     # ---- binding ----------------------------------------------------------------------------------------------
 
@@ -212,7 +221,7 @@ class Signature:
         if self.constraint is not None:
             positional, by_name = halves(self.constraint)
             kinds = dict(zip(self.names(positional.parts), positional.parts))
-            kinds.update(zip(by_name.form.names, by_name.parts))
+            kinds.update(zip(by_name.layout.names, by_name.parts))
             parameters = [p.replace(annotation=kinds.get(p.name, p.empty)) for p in parameters]
         return FunctionType(parameters)
 
@@ -223,3 +232,46 @@ class Signature:
 def _shown(values: Sequence[Any]) -> str:
     lines = ",\n".join(f"    {value}" for value in values)
     return f"(\n{lines})" if values else "()"
+
+
+Named = Sequence[tuple[str, Any]]
+
+
+class _Mark:
+    def __init__(self, number: int) -> None:
+        self.text = f"<{number}>"
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _is_tensor(leaf: Any) -> bool:
+    return isinstance(leaf, (TypeSpec, TensorLike, CompositeTensor))
+
+
+def summary(name: str, arguments: Named) -> str:
+    """name(x, n=3): tensors by name, fixed Python values with theirs."""
+    shown = [n if any(map(_is_tensor, nest.flatten(v))) else f"{n}={v!r}" for n, v in arguments]
+    return f"{name}({', '.join(shown)})"
+
+
+def signature_text(name: str, arguments: Named, results: Any) -> str:
+    """The whole signature: a line for each argument that holds tensors, and the results."""
+    lines = [summary(name, arguments)]
+    details = [f"    {n}: {_described(v)}" for n, v in arguments if any(map(_is_tensor, nest.flatten(v)))]
+    if details:
+        lines += ["  Args:", *details]
+    return "\n".join([*lines, "  Returns:", f"    {_described(results)}"])
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, CompositeTensor):
+        return repr(value._type_spec)
+    if isinstance(value, (TensorSpec, TensorLike)):
+        return f"{value.dtype.name} Tensor, shape={value.shape}"
+    if not nest.is_nested(value):
+        return repr(value)
+    leaves = nest.flatten(value)
+    marks = [_Mark(i + 1) for i in range(len(leaves))]
+    text = pprint.pformat(nest.pack_sequence_as(value, marks), width=10000)
+    return "".join([text, *(f"\n      {m}: {_described(leaf)}" for m, leaf in zip(marks, leaves))])

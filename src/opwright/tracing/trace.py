@@ -30,8 +30,8 @@ from ..ops.definition import Operator
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.outline import Outline
 from ..ops.tensor import Overriding, TensorLike, overriding
+from .placeholders import VariableArgument
 from .symbolic import OutOfScopeError, SymbolicTensor
-from .variable_argument import VariableArgument
 
 state = dispatch.state
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -124,7 +124,9 @@ class FuncTrace:
         self.foreign: dict[FuncTrace, Callable[[SymbolicTensor], Any]] = {}
         self.finished = False
         self.opened: weakref.WeakSet[Any] = weakref.WeakSet()  # tapes that were opened in this trace
-        self.shapes: dict[int, SymbolicTensor] = {}  # of its tensors that were asked for after it ended (by_shape.py)
+        self.shapes: dict[
+            int, SymbolicTensor
+        ] = {}  # of its tensors that were asked for after it ended (placeholders.py)
         self._from_afar: dict[int, tuple[Any, SymbolicTensor]] = {}  # tensors of traces further out than the parent
         self.variable_arguments: dict[int, VariableArgument] = {}  # by their places among the inputs
         self.variables_here: dict[int, Any] = {}  # by id of arguments of other traces: the variables they stand for
@@ -169,7 +171,7 @@ class FuncTrace:
         for x in inputs:
             if type(x) is not SymbolicTensor or x.trace is not self:
                 if op.shape_only:
-                    from .by_shape import by_shape
+                    from .placeholders import by_shape
 
                     inputs = by_shape(self, op, inputs)
                 inputs = tensors(op, inputs, self.to_tensor, name)

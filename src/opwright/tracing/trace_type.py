@@ -12,7 +12,7 @@ Not here: containers (container_type.py), the protocol (core/type_spec.py), tens
     list, tuple, namedtuple, dict, slice, attrs   the same of types       part by part
     dataclass that compares by its fields         Fields                  part by part
     Variable                                      VariableType            dtype, shape, trainable, constraint
-    anything else                                 Reference               equality, through a weak reference
+    anything else                                 WeakReferenceType               equality, through a weak reference
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from ..core.type_spec import CompositeTensor, TraceType, TypeSpec
 from ..eager.tensor import EagerTensor
 from ..eager.variable import Variable
 from ..ops.tensor import Tensor
-from .container_type import LIST, SLICE, TUPLE, Form, Structure
-from .variable_argument import VariableArgument
+from .container_type import LIST, SLICE, TUPLE, ContainerLayout, ContainerType
+from .placeholders import VariableArgument
 
 _CUSTOM, _MAPPING, _NAMEDTUPLE, _ATTRS = STRUCTURES[:4]
 _HANDLE = TensorSpec((), "resource")
@@ -175,14 +175,14 @@ class Literal(TraceType):
         return f"Literal[{self.value!r}]"
 
 
-class Reference(TraceType):
+class WeakReferenceType(TraceType):
     """Any other object, known by a weak reference: it matches what is equal to it while it lives, and nothing after."""
 
     __slots__ = ("_hash", "_reference")
 
     def __init__(self, value: Any) -> None:
         self._reference = weakref.ref(value)
-        self._hash = hash((Reference, hash(value)))
+        self._hash = hash((WeakReferenceType, hash(value)))
 
     @property
     def value(self) -> Any:
@@ -213,7 +213,7 @@ class Reference(TraceType):
         return value
 
     def __eq__(self, other: object) -> bool:
-        if type(other) is not Reference:
+        if type(other) is not WeakReferenceType:
             return False
         mine, its = self._reference(), other._reference()
         if mine is None or its is None:
@@ -413,30 +413,30 @@ def from_value(value: Any, context: TracingContext) -> Any:
     if isinstance(value, weakref.ref):
         raise TypeError(f"weakref input {value} not supported for tf.function.")
     if kind is list or isinstance(value, list):
-        return Structure(LIST, [from_value(v, context) for v in value])
+        return ContainerType(LIST, [from_value(v, context) for v in value])
     if kind is tuple:
-        return Structure(TUPLE, [from_value(v, context) for v in value])
+        return ContainerType(TUPLE, [from_value(v, context) for v in value])
     if kind is slice:
-        return Structure(SLICE, [from_value(getattr(value, n), context) for n in SLICE.names])
+        return ContainerType(SLICE, [from_value(getattr(value, n), context) for n in SLICE.names])
     if is_namedtuple(kind):
-        return Structure(Form("NamedTuple", kind, kind._fields), [from_value(v, context) for v in value])
+        return ContainerType(ContainerLayout("NamedTuple", kind, kind._fields), [from_value(v, context) for v in value])
     if isinstance(value, tuple):
-        return Structure(TUPLE, [from_value(v, context) for v in value])
+        return ContainerType(TUPLE, [from_value(v, context) for v in value])
     if isinstance(value, Mapping):
         return _mapping(value, context)
     if hasattr(kind, "__attrs_attrs__"):
         names = tuple(a.name for a in kind.__attrs_attrs__)
-        form = Form("Attrs", kind, names, template=_hollow(value, names))
-        return Structure(form, [from_value(getattr(value, n), context) for n in names])
+        form = ContainerLayout("Attrs", kind, names, template=_hollow(value, names))
+        return ContainerType(form, [from_value(getattr(value, n), context) for n in names])
     if isinstance(value, (np.ndarray, np.generic)):
         return TensorSpec(value.shape, dtypes.of_numpy(value.dtype))
     if _CUSTOM.has(kind):
         metadata, parts = value.__tf_flatten__()
-        return Structure(Form("CustomNest", kind, (), metadata), [from_value(v, context) for v in parts])
+        return ContainerType(ContainerLayout("CustomNest", kind, (), metadata), [from_value(v, context) for v in parts])
     if dataclasses.is_dataclass(kind) and kind.__dataclass_params__.eq:  # type: ignore[attr-defined]  # where dataclasses keep it
         names = tuple(f.name for f in dataclasses.fields(value))
-        form = Form("Fields", kind, names, template=_hollow(value, names))
-        return Structure(form, [from_value(getattr(value, n), context) for n in names])
+        form = ContainerLayout("Fields", kind, names, template=_hollow(value, names))
+        return ContainerType(form, [from_value(getattr(value, n), context) for n in names])
     return _object(value, context)
 
 
@@ -448,7 +448,7 @@ def _hollow(value: Any, names: Sequence[str]) -> Any:
     return new
 
 
-def _mapping(value: Mapping[Any, Any], context: TracingContext) -> Structure:
+def _mapping(value: Mapping[Any, Any], context: TracingContext) -> ContainerType:
     try:
         names = tuple(sorted(value))
     except TypeError:
@@ -457,14 +457,16 @@ def _mapping(value: Mapping[Any, Any], context: TracingContext) -> Structure:
     template: Any = dict.fromkeys(value)
     if kind is not dict:
         template = _MAPPING.rebuild(value, [None] * len(names))
-    return Structure(Form("Dict", None, names, template=template), [from_value(value[k], context) for k in names])
+    return ContainerType(
+        ContainerLayout("Dict", None, names, template=template), [from_value(value[k], context) for k in names]
+    )
 
 
 def _object(value: Any, context: TracingContext) -> TraceType:
     try:
         if isinstance(value, _BY_VALUE):
             return Literal(value)
-        reference = Reference(value)
+        reference = WeakReferenceType(value)
     except TypeError:
         try:
             return Literal(value)

@@ -15,7 +15,7 @@ from ...core import nest
 from ...eager.variable import Variable
 from ...ops import array, dispatch
 from ...ops.tensor import TensorLike
-from ...tracing.control.higher import loop_over
+from ...tracing.control.higher_order import loop_over
 from ...tracing.trace import init_scope
 from ..layer import Layer
 from .base import Described, in_training

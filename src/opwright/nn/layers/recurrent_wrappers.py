@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...ops import array, dispatch
-from ...tracing.control.higher import loop_over
+from ...tracing.control.higher_order import loop_over
 from ..layer import Layer
 from .base import Described
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 from ...core import nest
 from ...core.dtypes import as_dtype
 from ...ops import math
-from ...tracing.ordering import name_scope
+from ...tracing.name_scopes import name_scope
 from .. import backend, named
 from ..call_context import mask_of
 from ..reduction import as_floating, checked, reduced, same_rank, weigh, with_mask

@@ -12,7 +12,7 @@ from ...core import nest
 from ...core.dtypes import as_dtype
 from ...eager.variable import Variable
 from ...ops import array, dispatch, math
-from ...tracing.ordering import name_scope
+from ...tracing.name_scopes import name_scope
 from .. import backend, named
 from ..call_context import mask_of, set_mask
 from ..module import Module, root_scope

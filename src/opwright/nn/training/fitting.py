@@ -16,7 +16,7 @@ from ...core import flags, nest
 from ...core.specs import TensorSpec
 from ...ops import dispatch
 from ...ops.lod_tensor import LoDTensor, LoDTensorSpec
-from ...tracing.dispatch_table import Detector
+from ...tracing.dispatch_table import RetraceDetector
 from ...tracing.function import Function
 from .batches import Batches, batches_of, pack, split, unpack
 
@@ -78,7 +78,7 @@ class Steps:
         data_form = nest.map_structure(lambda t: None if t is None else 0, data)
         specs = [_spec_of(t) for t in tensors]
         function = Function(traced, specs, jit_compile=self.jit_compile, name=f"{kind}_step")
-        function._detector = Detector()  # each is traced once: many models are no reason to warn
+        function._detector = RetraceDetector()  # each is traced once: many models are no reason to warn
         return function
 
 

@@ -25,7 +25,7 @@ from ...ops.tensor import Tensor, TensorLike
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
 from .body import CONTROL_RECORDS, Body, captured_by, flat_tensors, handed_in, joined, of_graph, record_body
-from .gradient_forms import gets_rows, parts, reaching, together
+from .gradient_structure import gets_rows, parts, reaching, together
 
 state = dispatch.state
 

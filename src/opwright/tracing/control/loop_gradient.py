@@ -21,10 +21,9 @@ from ...ops.list_rows import ListConcat
 from ...ops.lists import ListGet, ListLength, ListPush, ListReserve
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
-from .body import CONTROL_RECORDS, Body, of_graph
+from .body import CONTROL_RECORDS, Body, emit_while, of_graph
 from .branches import dense_or_zeros
-from .gradient_forms import gets_rows, part_specs, parts, reaching, together
-from .while_node import emit_while
+from .gradient_structure import gets_rows, part_specs, parts, reaching, together
 
 state = dispatch.state
 

@@ -1,7 +1,7 @@
 """`while_loop`: a loop in the graph.
 
 Lives here: recording condition and body into a `While` node, the loop run now.
-Not here: its gradient (loop_gradient.py), loops over the elements of tensors (higher.py).
+Not here: its gradient (loop_gradient.py), loops over the elements of tensors (higher_order.py).
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from ...eager.variable import Variable
 from ...ops import dispatch
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
-from .body import flat_tensors, joined
+from .body import emit_while, flat_tensors, joined
 from .loop_gradient import LoopRecord as LoopRecord  # differentiates what is recorded here
-from .while_node import emit_while
 
 state = dispatch.state
 

@@ -1,10 +1,12 @@
-"""The short way of a call: by a key of its arguments that is quick to make, to what runs.
+"""The call cache of functions: from a key of the arguments, which is quick to build, to the compiled plan.
 
-Lives here: `call_key`, `Way`.  Not here: the types, which decide (trace_type.py), and choosing by them (function.py).
+Lives here: `call_key`, `CallCacheEntry`.
+Not here: argument types (trace_type.py), the selection of a trace by them (function.py).
 
-Two calls with one key have one type, so the second goes where the first went: no binding, no types. The contrary need
-not hold: dictionaries in another order, for instance, have another key and lead to the same trace. Objects stand by
-their id, so whoever keeps keys must forget them when an object dies; 15 us for binding and types become 1 us.
+Calls with equal keys have equal types, so the second call takes the path of the first without binding or building
+types. The converse does not hold: dictionaries in another order have another key and lead to the same trace. Objects
+are keyed by id, so an owner of keys must discard them when an object dies. Binding and types cost 15 us, a cached call
+1 us.
 """
 
 from __future__ import annotations
@@ -21,13 +23,13 @@ from ..eager.tensor import EagerTensor
 from ..eager.variable import Variable
 from ..ops import dispatch
 from ..ops.lod_tensor import LoDTensor
+from .placeholders import VariableArgument
 from .symbolic import SymbolicTensor
-from .variable_argument import VariableArgument
 
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
 
-FAST_LIMIT = 1024  # ways kept by one function: one trace with unknown sizes may be called with any number of shapes
+CACHE_LIMIT = 1024  # ways kept by one function: one trace with unknown sizes may be called with any number of shapes
 
 _PRIMITIVE = frozenset((int, bool, str, bytes, type(None)))
 _BY_ID = frozenset((types.FunctionType,))
@@ -37,7 +39,7 @@ _NO_CAPTURES: tuple[Any, ...] = ()
 state = dispatch.state
 
 
-class Slow(Exception):
+class Uncacheable(Exception):
     """A value whose type has to be built."""
 
 
@@ -46,8 +48,8 @@ def call_key(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any,
 
     The key lists what is met on the way through the arguments, each value by its kind and then its content, a
     container by its kind and size: no key is the beginning of another. A LoDTensor stands there without its number of
-    rows and of sequences, as in its type; where a trace takes only so many, `keeps` says no.
-    raises Slow, AttributeError or TypeError for values that only their trace type can tell apart
+    rows and of sequences, as in its type; where a trace takes only so many, `can_cache` says no.
+    raises Uncacheable, AttributeError or TypeError for values that only their trace type can tell apart
     """
     key: list[Any] = []
     tensors: list[Any] = []
@@ -57,14 +59,14 @@ def call_key(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any,
             key.append(value._array.shape)
             tensors.append(value)
         else:
-            _meet(value, key, tensors)
+            _append_key(value, key, tensors)
     for name, value in kwargs.items():
         key.append(name)
-        _meet(value, key, tensors)
+        _append_key(value, key, tensors)
     return tuple(key), tensors
 
 
-def _meet(value: Any, key: list[Any], tensors: list[Any]) -> None:
+def _append_key(value: Any, key: list[Any], tensors: list[Any]) -> None:
     kind = type(value)
     if kind is EagerTensor:
         key += value._dtype, value._array.shape
@@ -74,19 +76,19 @@ def _meet(value: Any, key: list[Any], tensors: list[Any]) -> None:
     elif kind is tuple or kind is list:
         key += kind, len(value)
         for part in value:
-            _meet(part, key, tensors)
+            _append_key(part, key, tensors)
     elif kind is dict:
         key += kind, tuple(value)
         for part in value.values():
-            _meet(part, key, tensors)
+            _append_key(part, key, tensors)
     elif kind is float:
         if value == 0.0 or value != value:  # of two signs; equal to nothing
-            raise Slow
+            raise Uncacheable
         key += kind, value
     elif kind in _VARIABLES:
-        _meet_variable(value, key, tensors)
+        _append_variable(value, key, tensors)
     elif kind is LoDTensor:
-        _meet_sequences(value, key, tensors)
+        _append_sequences(value, key, tensors)
     elif kind is SymbolicTensor:
         spec = value._spec
         key += kind, spec.dtype, spec.shape.dims
@@ -97,10 +99,10 @@ def _meet(value: Any, key: list[Any], tensors: list[Any]) -> None:
     elif kind in _BY_ID or (kind.__eq__ is _EQ and _by_identity(kind)):
         key += kind, id(value)
     else:
-        raise Slow
+        raise Uncacheable
 
 
-def _meet_variable(value: Variable, key: list[Any], tensors: list[Any]) -> None:
+def _append_variable(value: Variable, key: list[Any], tensors: list[Any]) -> None:
     """A variable by its type, or by its place among what was met before."""
     for i, known in enumerate(tensors):
         if known is value:
@@ -110,25 +112,25 @@ def _meet_variable(value: Variable, key: list[Any], tensors: list[Any]) -> None:
     tensors.append(value)
 
 
-def _meet_sequences(value: LoDTensor, key: list[Any], tensors: list[Any]) -> None:
+def _append_sequences(value: LoDTensor, key: list[Any], tensors: list[Any]) -> None:
     """Two entries of the key for each of its tensors, as for tensors by themselves."""
     rows, levels = value._values, value.levels
     if type(rows) is not EagerTensor:
-        raise Slow
+        raise Uncacheable
     shape = rows._array.shape
     key += LoDTensor, (rows._dtype, len(levels), shape[1:] if levels else shape)
     tensors.append(rows)
     for level in levels:
         if type(level) is not EagerTensor or level._dtype is not int64:
-            raise Slow
+            raise Uncacheable
         key += None, None
         tensors.append(level)
 
 
-class Way:
+class CallCacheEntry:
     """Where the calls of one key go.
 
-    order: the places among a call's tensors of those that the trace takes, or None where they are the same.
+    order: the tensor_positions among a call's tensors of those that the trace takes, or None where they are the same.
     """
 
     __slots__ = ("_captured", "_dtype", "_dtypes", "_order", "_run", "concrete")
@@ -192,20 +194,20 @@ def _converted(concrete: ConcreteFunction, tensors: list[Any]) -> list[Any]:
     ]
 
 
-def places(wanted: Sequence[Any], met: Sequence[Any]) -> list[int] | None:
-    """Where each of `wanted` is among `met`. Raises Slow where one is not there, or may be either of two."""
+def tensor_positions(wanted: Sequence[Any], met: Sequence[Any]) -> list[int] | None:
+    """Where each of `wanted` is among `met`. Raises Uncacheable where one is not there, or may be either of two."""
     if len(wanted) == len(met) and all(a is b for a, b in zip(wanted, met)) and len({*map(id, met)}) == len(met):
         return None
     found = {id(t): i for i, t in enumerate(met)}
     if len(found) < len(met):
-        raise Slow
+        raise Uncacheable
     try:
         return [found[id(t)] for t in wanted]
     except KeyError:
-        raise Slow from None
+        raise Uncacheable from None
 
 
-def told_apart(value: Any) -> Any:
+def with_unique_tensors(value: Any) -> Any:
     """The arguments with each of their tensors, as far as `call_key` looks, an object of its own."""
     kind = type(value)
     if kind is EagerTensor:
@@ -213,15 +215,15 @@ def told_apart(value: Any) -> Any:
     if kind is np.ndarray:
         return value.view()
     if kind is tuple or kind is list:
-        return kind([told_apart(v) for v in value])
+        return kind([with_unique_tensors(v) for v in value])
     if kind is dict:
-        return {k: told_apart(v) for k, v in value.items()}
+        return {k: with_unique_tensors(v) for k, v in value.items()}
     if kind is LoDTensor and value.is_initialized:
-        return LoDTensor.of(told_apart(value.values), [told_apart(level) for level in value.levels])
+        return LoDTensor.of(with_unique_tensors(value.values), [with_unique_tensors(level) for level in value.levels])
     return value
 
 
-def keeps(wanted: Sequence[Any], specs: Sequence[Any], args: Any) -> bool:
+def can_cache(wanted: Sequence[Any], specs: Sequence[Any], args: Any) -> bool:
     """Whether another call of the same key may go the same way: none where a LoDTensor's rows, which no key tells, are
     asked for by number.
 

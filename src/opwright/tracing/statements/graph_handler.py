@@ -1,6 +1,7 @@
-"""GraphStage: tensors, and what else lives in a graph, as values that take over control flow while tracing.
+"""GraphHandler: the control flow handler of tensors and other values of a graph.
 
-Lives here: the stage and its registration.  Not here: the statements (branches.py, loops.py), builtins (builtins.py).
+Lives here: the handler and its registration.
+Not here: the statements (conditionals.py, loops.py), builtins (builtins.py).
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from ...ops import array, dispatch, math
 from ...ops.tensor import TensorLike
 from ..tensor_array import TensorArray
 from ..trace import FuncTrace
-from . import branches, loops
+from . import conditionals, loops
 from .builtins import BUILTINS, indexed
 from .cursors import Cursor, Indexed
-from .growing import GrowingList, begin_growing
-from .merging import refuse
+from .growing_list import GrowingList, begin_growing
+from .merge import refuse
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
@@ -41,7 +42,7 @@ def _itself(value: Any) -> Any:
     return value
 
 
-class GraphStage(ControlFlowHandler):
+class GraphHandler(ControlFlowHandler):
     """Control flow as nodes of the graph that is being recorded; outside a trace values are Python's."""
 
     def claims(self, value: Any) -> bool:
@@ -58,7 +59,7 @@ class GraphStage(ControlFlowHandler):
         """`if`: an If node; what is no tensor, such as a TensorArray, is true or not as in Python."""
         test = _test(test)
         if isinstance(test, TensorLike):
-            branches.if_stmt(test, body, orelse, state, options)
+            conditionals.if_stmt(test, body, orelse, state, options)
         elif test:
             body()
         elif orelse is not None:
@@ -86,18 +87,18 @@ class GraphStage(ControlFlowHandler):
         """`a if test else b`: an If node."""
         test = _test(test)
         if isinstance(test, TensorLike):
-            return branches.if_exp(test, body, orelse)
+            return conditionals.if_exp(test, body, orelse)
         return body() if test else orelse()
 
     def logical_and(self, left: Any, right: Thunk, simple: bool) -> Any:
         """`and`: an operator, or an If node where the right side must not be computed in vain."""
         test = _test(left)
-        return branches.logical(test, right, simple, True) if isinstance(test, TensorLike) else left and right()
+        return conditionals.logical(test, right, simple, True) if isinstance(test, TensorLike) else left and right()
 
     def logical_or(self, left: Any, right: Thunk, simple: bool) -> Any:
         """`or`."""
         test = _test(left)
-        return branches.logical(test, right, simple, False) if isinstance(test, TensorLike) else left or right()
+        return conditionals.logical(test, right, simple, False) if isinstance(test, TensorLike) else left or right()
 
     def logical_not(self, value: Any) -> bool | Tensor:
         """`not`."""
@@ -106,7 +107,7 @@ class GraphStage(ControlFlowHandler):
             return not test
         if test.dtype is dtypes.bool and test.shape.rank != 0:
             return math.logical_not(test)  # element by element, as TensorFlow does
-        return math.logical_not(branches.truth(test, "the operand of `not`"))
+        return math.logical_not(conditionals.truth(test, "the operand of `not`"))
 
     def contains(self, container: Any, item: Any) -> Any:
         """`in`: whether any element equals."""
@@ -129,7 +130,7 @@ class GraphStage(ControlFlowHandler):
                 raise AssertionError(*(() if message is None else (message(),)))
             return
         said = "" if message is None else message()
-        holds = branches.truth(_test(test), "the condition of assert")
+        holds = conditionals.truth(_test(test), "the condition of assert")
         Assert(holds, list(said) if isinstance(said, (list, tuple)) else [said])
 
     def builtin(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -193,7 +194,7 @@ def _ask(test: Thunk) -> Any:
     return value
 
 
-STAGE = GraphStage()
+GRAPH_HANDLER = GraphHandler()
 for _kind in (TensorLike, TensorArray, GrowingList, Indexed):
-    register_handler(_kind, STAGE)
+    register_handler(_kind, GRAPH_HANDLER)
 probe.append(_ask)

@@ -1,7 +1,7 @@
 """The variables of two branches as one: what stays as it is, what becomes an output, what cannot be.
 
 Lives here: comparing values of one variable leaf by leaf, and the errors that name it.
-Not here: the node (branches.py), loops (loops.py).
+Not here: the node (conditionals.py), loops (loops.py).
 """
 
 from __future__ import annotations

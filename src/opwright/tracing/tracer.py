@@ -16,7 +16,7 @@ from ..core import nest
 from ..core.type_spec import CompositeTensor
 from ..ops import array, dispatch
 from .concrete import ConcreteFunction
-from .container_type import Structure, halves
+from .container_type import ContainerType, halves
 from .program import Program
 from .symbolic import SymbolicTensor
 from .trace import FuncTrace
@@ -29,7 +29,7 @@ state = dispatch.state
 
 
 def record_trace(
-    function: Function[..., Any], kind: Structure, named: Structure, may_create: bool, given: Any = None
+    function: Function[..., Any], kind: ContainerType, named: ContainerType, may_create: bool, given: Any = None
 ) -> tuple[ConcreteFunction, list[Any]]:
     """The trace of a Function for arguments of this type, and the variables that were created meanwhile.
 
@@ -54,8 +54,8 @@ def record_trace(
             return part.placeholder_value(context)
 
         args = [place(n, p) for n, p in zip(names, positional.parts)]
-        kwargs = {n: place(n, p) for n, p in zip(by_name.form.names, by_name.parts)}
-        kinds = {**dict(zip(names, positional.parts)), **dict(zip(by_name.form.names, by_name.parts))}
+        kwargs = {n: place(n, p) for n, p in zip(by_name.layout.names, by_name.parts)}
+        kinds = {**dict(zip(names, positional.parts)), **dict(zip(by_name.layout.names, by_name.parts))}
         arguments = {**dict(zip(names, args)), **kwargs}
         before = {n: _leaves(kinds[n], a) for n, a in arguments.items()}
         with autograph(function.autograph):
@@ -80,10 +80,10 @@ def record_trace(
 
 def _leaves(kind: Any, value: Any) -> list[Any] | None:
     """Return what the containers of a type hold in a value; None where the value is no longer of that structure."""
-    if type(kind) is not Structure:
+    if type(kind) is not ContainerType:
         return [value]
     try:
-        children = kind.form.parts_of(value, len(kind.parts))
+        children = kind.layout.parts_of(value, len(kind.parts))
     except (AttributeError, LookupError):
         return None
     if children is None:
@@ -106,7 +106,7 @@ def _same(before: list[Any] | None, after: list[Any] | None) -> bool:
 def autograph(enabled: bool | None) -> Iterator[None]:
     """While it lasts, what is recorded is converted by AutoGraph, or is not; None leaves it as it is around."""
     if enabled:
-        from . import staged  # noqa: F401  what if, while and for mean for tensors; late, as it costs import time
+        from . import statements  # noqa: F401  what if, while and for mean for tensors; late, as it costs import time
     with conversion_enabled(enabled):
         yield
 

@@ -13,9 +13,9 @@ from ...core import dtypes
 from ...ops import array, dispatch, math
 from ...ops.tensor import TensorLike
 from ..tensor_array import TensorArray
-from .branches import truth
-from .cursors import Indexed, Range, Sized, of_python, of_tensor, zipped
-from .growing import GrowingList
+from .conditionals import truth
+from .cursors import Indexed, RangeCursor, Sized, of_python, of_tensor, zipped
+from .growing_list import GrowingList
 from .loops import rows_of
 
 
@@ -47,9 +47,9 @@ def indexed_length(value: Any) -> Any:
     return None if found is None else found.length
 
 
-def _range(*args: Any) -> Range:
+def _range(*args: Any) -> RangeCursor:
     start, limit, step = (0, args[0], 1) if len(args) == 1 else args if len(args) == 3 else (*args, 1)
-    return Range(start, limit, step)
+    return RangeCursor(start, limit, step)
 
 
 def _number(dtype: Any) -> Callable[..., Any]:
@@ -92,7 +92,7 @@ def _extreme(pair: Callable[..., Any], whole: Callable[..., Any]) -> Callable[..
 
 
 def _sum(values: Any, start: Any = 0) -> Any:
-    if not isinstance(values, (TensorLike, GrowingList, Range)):
+    if not isinstance(values, (TensorLike, GrowingList, RangeCursor)):
         return NotImplemented
     total = math.reduce_sum(dispatch.to_tensor(values), axis=0)
     return total if isinstance(start, int) and start == 0 else start + total
@@ -147,7 +147,7 @@ def _sorted(values: Any, key: Any = None, reverse: bool = False) -> Any:
         if tensor.shape.rank not in (None, 1):
             raise ValueError(f"sorted only supports 1D tensors, found shape {tensor.shape}")
         return math.sort(tensor, direction=direction)
-    from ..control.higher import map_fn
+    from ..control.higher_order import map_fn
 
     order = math.argsort(map_fn(key, tensor), direction=direction, stable=True)
     return array.gather(tensor, order)

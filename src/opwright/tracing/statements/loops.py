@@ -22,13 +22,13 @@ from ...ops import array, dispatch, math
 from ...ops.control import Undefined as UndefinedOperator
 from ...ops.lists import ListReserve
 from ...ops.tensor import TensorLike
-from ..control.while_node import emit_while
+from ..control.body import emit_while
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
-from .branches import truth
+from .conditionals import truth
 from .cursors import Cursor
-from .growing import GrowingList, begin_growing, common_shape
-from .merging import described, is_value, leaves_of, refuse, same_structure
+from .growing_list import GrowingList, begin_growing, common_shape
+from .merge import described, is_value, leaves_of, refuse, same_structure
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
@@ -45,7 +45,7 @@ def while_stmt(test: Thunk, body: Thunk, variables: StatementState, options: dic
         body()
         return ()
 
-    _Loop(variables, options, "while").run(lambda _: test(), step, [], False)
+    _LoopRecorder(variables, options, "while").run(lambda _: test(), step, [], False)
 
 
 def run_for(
@@ -62,16 +62,16 @@ def run_for(
         body(item)
         return following
 
-    loop = _Loop(variables, options, "for")
+    loop = _LoopRecorder(variables, options, "for")
     loop.widens = cursor.widens
     loop.run(test, step, cursor.start(), cursor.never_empty)
 
 
-class _Again(Exception):
+class _RecordAgain(Exception):
     """The loop is to be recorded once more: with wider shapes, or with what a list has learnt of its items."""
 
 
-class _Carried:
+class _LoopVariable:
     """One leaf of a variable that the loop carries. initial: None for the elements of an empty list."""
 
     __slots__ = ("initial", "name", "spec")
@@ -80,7 +80,7 @@ class _Carried:
         self.name, self.initial, self.spec = name, initial, spec
 
 
-class _Loop:
+class _LoopRecorder:
     def __init__(self, variables: StatementState, options: dict[str, Any], name: str) -> None:
         trace = state.trace
         assert isinstance(trace, FuncTrace)
@@ -110,7 +110,7 @@ class _Loop:
                 try:
                     self._record(before, test, step, hidden, never_empty)
                     return
-                except _Again:
+                except _RecordAgain:
                     for value in before:
                         if isinstance(value, GrowingList) and value.items.begun_wrong:
                             value.items.begun_wrong = False
@@ -158,13 +158,13 @@ class _Loop:
 
     # ---- before ---------------------------------------------------------------------------------------------------
 
-    def _plan(self, before: list[Any]) -> list[_Carried]:
+    def _plan(self, before: list[Any]) -> list[_LoopVariable]:
         carried = []
         for symbol, value in zip(self.names, before):
             if isinstance(value, Unbound):
                 continue
             if isinstance(value, GrowingList) and not value.flows:
-                carried.append(_Carried(symbol, None, TensorSpec((), dtypes.variant, symbol)))
+                carried.append(_LoopVariable(symbol, None, TensorSpec((), dtypes.variant, symbol)))
                 continue
             announced = self.invariants.get(symbol)
             leaves = leaves_of(value)
@@ -173,7 +173,7 @@ class _Loop:
                     tensor = self.trace.to_tensor(leaf)
                     shape = self._announced(symbol, announced, value, k, tensor)
                     shape = self._wider.get(len(carried), shape)
-                    carried.append(_Carried(symbol, tensor, TensorSpec(shape, tensor.dtype, symbol)))
+                    carried.append(_LoopVariable(symbol, tensor, TensorSpec(shape, tensor.dtype, symbol)))
         return carried
 
     def _announced(self, symbol: str, announced: Any, value: Any, k: int, tensor: Any) -> TensorShape:
@@ -191,7 +191,7 @@ class _Loop:
             )
         return shape
 
-    def _empty(self, carried: _Carried) -> Tensor:
+    def _empty(self, carried: _LoopVariable) -> Tensor:
         (value,) = (v for v, s in zip(self.before, self.names) if s == carried.name)
         specs = value.items.specs if value.items.form is not None else [TensorSpec((), dtypes.float32)]
         return ListReserve(0, element_dtype=specs[0].dtype)
@@ -266,12 +266,12 @@ class _Loop:
         if any(t.shape is not None and not t.shape.is_subtype_of(c.spec.shape) for t, c in zip(results, self.carried)):
             for k, (tensor, one) in enumerate(zip(results, self.carried)):
                 self._wider[k] = common_shape(one.spec.shape, tensor.shape)
-            raise _Again
+            raise _RecordAgain
         if any(isinstance(v, GrowingList) and v.items.begun_wrong for v in self.before):
-            raise _Again
+            raise _RecordAgain
         return [*results, *born]
 
-    def _checked(self, trace: FuncTrace, carried: _Carried, old: Any, new: Any) -> Any:
+    def _checked(self, trace: FuncTrace, carried: _LoopVariable, old: Any, new: Any) -> Any:
         symbol, spec = carried.name, carried.spec
         if new is None:
             refuse(ValueError, f"{described(symbol)} is None at the end of the iteration.")
@@ -312,7 +312,7 @@ class _Loop:
             tensor = self.trace.to_tensor(text)
         flat = [tensor if leaf is text else leaf for leaf in leaves_of(old)]
         self.before[i] = nest.pack_sequence_as(old, flat, expand_composites=True)
-        raise _Again
+        raise _RecordAgain
 
     def _born(self, trace: FuncTrace, i: int, symbol: str, value: Any) -> list[Any]:
         """A variable that has its first value inside: a further variable of the loop."""

@@ -1,7 +1,7 @@
 """The `if` statement, conditional expressions, `and` and `or` on values of a graph.
 
 Lives here: tracing both branches on the same variables and making one `If` node of what they leave.
-Not here: comparing what they leave (merging.py), the node's gradient (tracing/control/branches.py).
+Not here: comparing what they leave (merge.py), the node's gradient (tracing/control/branches.py).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ...ops.tensor import TensorLike
 from ..control.body import Body, captured_by, handed_in, record_body
 from ..control.branches import BranchRecord, branch_attrs
 from ..trace import FuncTrace
-from .growing import GrowingList, begin_growing
-from .merging import Leaf, fill, is_value, leaves_of, merge_leaf, refuse, same_structure
+from .growing_list import GrowingList, begin_growing
+from .merge import Leaf, fill, is_value, leaves_of, merge_leaf, refuse, same_structure
 
 state = dispatch.state
 If: Any = _If

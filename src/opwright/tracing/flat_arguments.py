@@ -18,7 +18,7 @@ from ..core.errors import SignatureError
 from ..core.specs import TensorSpec
 from ..ops import dispatch
 from ..ops.tensor import Tensor
-from .container_type import Structure
+from .container_type import ContainerType
 from .signature import CastContext
 from .trace_type import Literal, VariableReference
 
@@ -58,7 +58,7 @@ def flat_arguments(concrete: ConcreteFunction, args: Sequence[Any], kwargs: Mapp
             except _Unfit as unfit:
                 if worst is None or unfit.rank >= worst.rank:
                     worst = unfit
-    if not kwargs and len(args) == len(specs) and any(type(k) is Structure for _, k in free):
+    if not kwargs and len(args) == len(specs) and any(type(k) is ContainerType for _, k in free):
         leaves = [(f"#{i}", s) for i, s in enumerate(specs)]
         try:
             return _bound(concrete, leaves, leaves, args, kwargs)

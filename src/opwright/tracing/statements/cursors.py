@@ -1,7 +1,7 @@
 """What a staged `for` runs over: cursors, which say whether there is more and give the next item.
 
 Lives here: `Cursor`, and those with a length and items by number: tensors, ranges, enumerate, zip, map.
-Not here: the loop (loops.py), datasets (data/), lists that grow (growing.py).
+Not here: the loop (loops.py), datasets (data/), lists that grow (growing_list.py).
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def of_tensor(tensor: Any) -> Indexed:
     return Indexed(array.shape(tensor)[0] if size is None else size, lambda i: array.gather(tensor, i))
 
 
-def _counted(tensor: Any) -> Range | None:
+def _counted(tensor: Any) -> RangeCursor | None:
     """`tf.range` of this trace, to be counted through: then no array of its numbers is made, however many they are."""
     if type(tensor) is not SymbolicTensor or tensor.trace is not dispatch.state.trace:
         return None
@@ -95,12 +95,12 @@ def _counted(tensor: Any) -> Range | None:
     size = tensor.shape[0]
     if step.constant is None or (tensor.dtype is not dtypes.int32 and (size is None or not tensor.dtype.is_integer)):
         return None  # floats are not counted but multiplied; more than 2^31 numbers have no int32 number
-    counted = Range(start, limit, step)
+    counted = RangeCursor(start, limit, step)
     counted.length = counted.length if size is None else size
     return counted
 
 
-class Range(Indexed):
+class RangeCursor(Indexed):
     """range(start, limit, step) with a tensor among them; compares by number, makes no array."""
 
     def __init__(self, start: Any, limit: Any, step: Any) -> None:

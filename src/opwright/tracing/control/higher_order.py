@@ -23,10 +23,10 @@ from ...ops.lists import ListGet, ListPush, ListReserve
 from ...ops.lod_tensor import LoDTensor
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
-from .while_node import emit_while
+from .body import emit_while
 
 if TYPE_CHECKING:
-    from ..ordering import name_scope
+    from ..name_scopes import name_scope
 
 state = dispatch.state
 _TURN = TensorSpec((), dtypes.int32, "i")
@@ -136,7 +136,7 @@ def foldr(
 
 
 def _scope(name: str) -> name_scope:
-    from ..ordering import name_scope
+    from ..name_scopes import name_scope
 
     return name_scope(name)
 

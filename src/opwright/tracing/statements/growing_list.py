@@ -21,7 +21,7 @@ from ...eager.tensor import EagerTensor
 from ...ops import array, dispatch, lists
 from ...ops import list_rows as rows
 from ...ops.tensor import TensorLike
-from .merging import refuse
+from .merge import refuse
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
