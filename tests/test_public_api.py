@@ -179,7 +179,7 @@ import os, sys
 import ml_dtypes
 import opwright as ow
 WAYS = ("from opwright import {0}", "assert {0!r} in dir(ow); ow.{0}; assert ow.{0} is vars(ow)[{0!r}]")
-from opwright.core.importing import _homes
+from opwright.core.lazy_imports import _homes
 modules = {}
 for name, (module, _) in _homes("opwright").items():
     modules.setdefault(module, []).append(name)

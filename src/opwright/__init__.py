@@ -8,6 +8,6 @@
 module when one of its names is first used; docs/api.md has a line for each.
 """
 
-from .core.importing import lazily as _lazily
+from .core.lazy_imports import lazily as _lazily
 
 __getattr__, __dir__, __all__ = _lazily(__name__, unlisted=("__version__",))

@@ -42,7 +42,7 @@ from .core.places import CUDAPinnedPlace as CUDAPinnedPlace
 from .core.places import CUDAPlace as CUDAPlace
 from .core.places import SimulatedPlace as SimulatedPlace
 from .core.shapes import TensorShape as TensorShape
-from .core.showing import show as show
+from .core.show import show as show
 from .core.specs import TensorSpec as TensorSpec
 from .core.type_spec import TypeSpec as TypeSpec
 from .core.type_spec import type_spec_from_value as type_spec_from_value
@@ -50,8 +50,8 @@ from .core.version import __version__ as __version__
 from .devices import DeviceContext as DeviceContext
 from .devices import DeviceContextPool as DeviceContextPool
 from .eager import debugging as debugging
-from .eager.calling import numpy_function as numpy_function
-from .eager.calling import py_function as py_function
+from .eager.python_functions import numpy_function as numpy_function
+from .eager.python_functions import py_function as py_function
 from .eager.tape import GradientTape as GradientTape
 from .eager.tape import UnconnectedGradients as UnconnectedGradients
 from .eager.tape import custom_gradient as custom_gradient

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import opwright as ow
-from opwright.core import flags, numerics
+from opwright.core import flag_effects, flags
 
 INF, NAN = np.inf, np.nan
 EDGES = [
@@ -97,9 +97,9 @@ def ulps(found: np.ndarray, exact: np.ndarray) -> float:
 
 def test_it_is_off_and_listed() -> None:
     assert flags.fast_math is flags.tune is flags.cuda_deterministic is False
-    assert {c.flag for c in numerics.CHANGES} == {"deterministic", "cuda_deterministic", "fast_math"}
-    assert all(c.what and c.off and c.on and c.where for c in numerics.CHANGES)
-    assert any("pow" in c.what for c in numerics.of("fast_math"))
+    assert {c.flag for c in flag_effects.FLAG_EFFECTS} == {"deterministic", "cuda_deterministic", "fast_math"}
+    assert all(c.what and c.off and c.on and c.where for c in flag_effects.FLAG_EFFECTS)
+    assert any("pow" in c.what for c in flag_effects.of("fast_math"))
 
 
 @pytest.mark.parametrize("fast", [False, True])

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from opwright.core.importing import paused
+from opwright.core.lazy_imports import paused
 
 
 @pytest.mark.parametrize("before", [True, False])

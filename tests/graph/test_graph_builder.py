@@ -17,7 +17,7 @@ from opwright.graph.builder import (
     unique_name,
     use_counts,
 )
-from opwright.graph.splicing import NodeReplacement, splice
+from opwright.graph.node_replacement import NodeReplacement, splice
 from opwright.graph.verify import verify
 
 X = np.array([1.0, -3.0], np.float32)

@@ -122,13 +122,13 @@ def test_a_variable_that_a_thread_was_writing_to_has_a_value_in_the_child() -> N
     import threading
 
     import opwright as ow
-    from opwright.eager.writing import Writing
+    from opwright.eager.variable_state import CopyOnWrite
 
     variable = ow.Variable([1.0, 2.0])
     writing, leave = threading.Event(), threading.Event()
 
     def write() -> None:
-        with Writing(variable) as array:
+        with CopyOnWrite(variable) as array:
             array[0] = 5.0
             writing.set()
             leave.wait(60)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..core import flags
 from ..core.files import digest
-from ..core.importing import later
+from ..core.lazy_imports import later
 from ..graph import Graph, Node
 from . import plan_cache
 from .bound_plan import PlanImage

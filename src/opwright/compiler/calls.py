@@ -20,7 +20,7 @@ import numpy as np
 
 from ..core import flags
 from ..core.errors import InternalError
-from ..core.importing import later
+from ..core.lazy_imports import later
 from ..graph import Value
 from .bound_plan import BoundPlan
 from .native import executor as native

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..core import flags, forks
 from ..core.errors import OpError
-from ..core.importing import later
+from ..core.lazy_imports import later
 from ..graph import Graph
 from . import cached_regions
 from .background import compiling

@@ -25,7 +25,7 @@ import numpy as np
 from ..core import flags
 from ..core.errors import DataLossError
 from ..core.files import digest
-from ..core.importing import later
+from ..core.lazy_imports import later
 from . import tuning
 from .bound_plan import Origin, PlanImage, StepOrigin
 from .cache import Mapped, objects

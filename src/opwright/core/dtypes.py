@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .importing import later
+from .lazy_imports import later
 
 if TYPE_CHECKING:
     import ml_dtypes

@@ -338,7 +338,7 @@ def override(**values: Any) -> Iterator[None]:
             _publish()
 
 
-class Row(NamedTuple):
+class FlagRow(NamedTuple):
     """A line of `table`: source is "default", "environment", "configure" or "override"."""
 
     name: str
@@ -350,13 +350,13 @@ class Row(NamedTuple):
     doc: str
 
 
-def table() -> list[Row]:
+def table() -> list[FlagRow]:
     """Every flag with its value and where that came from: for the docs and `opwright doctor`."""
     _ensure_loaded()
     with _lock:
         overridden = {name for layer in _overrides for name in layer}
         return [
-            Row(
+            FlagRow(
                 name=flag.name,
                 variable=flag.variable,
                 type=flag.type.text,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 from ..core.errors import AlreadyExistsError, NotFoundError
-from ..core.importing import is_abandoned, note_origin
+from ..core.lazy_imports import is_abandoned, note_origin
 from ..core.places import Place, place_of
 from .context import DeviceContext
 

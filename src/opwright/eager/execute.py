@@ -111,7 +111,7 @@ ADDRESSABLE = 1 << 47
 """Bytes of a process's address space on the processors that there are."""
 
 
-class Asking:
+class ValueUseTracker:
     """An input as `infer` sees it, noting whether its value was asked for."""
 
     __slots__ = ("asked", "tensor")
@@ -142,7 +142,7 @@ def _infer(op: Operator, bound: Call, inputs: Sequence[Any], key: Any, name: str
 
     raises ResourceExhaustedError for an output that no address space holds, before its kernel works towards it
     """
-    operands = [Asking(x) for x in inputs]
+    operands = [ValueUseTracker(x) for x in inputs]
     promised = _flat_specs(op.infer(bound, operands, name))
     for spec in promised:
         if isinstance(spec, TensorSpec) and spec.shape.is_fully_defined():
@@ -251,14 +251,14 @@ def _check_numerics(op: Operator, inputs: Sequence[Any], outputs: Sequence[Eager
             raise error
 
 
-def watched(execute: Callable[..., Any]) -> Callable[..., Any]:
+def with_input_checks(execute: Callable[..., Any]) -> Callable[..., Any]:
     """Return `execute` with a check around each call.
 
     The function returned raises PermissionDeniedError where an input was written, or a result lies in an input's
     memory.
     """
 
-    def execute_watched(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -> Any:
+    def checked_execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -> Any:
         before = [fingerprint(x) for x in inputs]
         result = execute(op, inputs, bound, name)
         shown = [o for o in op.outputs if not o.intermediate]
@@ -271,12 +271,12 @@ def watched(execute: Callable[..., Any]) -> Callable[..., Any]:
         compare(op, inputs, before, results, name, users_line())
         return result
 
-    return execute_watched
+    return checked_execute
 
 
 def _install() -> None:
     """Under the switch `check_inputs` another takes the place of `execute`, which then need not ask for it."""
-    dispatch.install_eager(watched(execute) if flags.check_inputs else execute, make)
+    dispatch.install_eager(with_input_checks(execute) if flags.check_inputs else execute, make)
 
 
 dispatch.install_eager(execute, make)

@@ -23,9 +23,9 @@ from ..ops.autodiff import OpRecord
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.lod_tensor import rows_of
 from ..ops.tensor import Reference, TensorLike
-from . import waiting
+from . import variable_state
 from .tensor import EagerTensor, to_array
-from .writing import Writing
+from .variable_state import CopyOnWrite
 
 if TYPE_CHECKING:
     from ..ops.call import Call
@@ -102,7 +102,9 @@ class Variable(TensorLike):
         self._guard: Any = None  # made when the value is first written to in place
         self._value: EagerTensor | None = EagerTensor(array, found)
         self._initial: EagerTensor | None = None
-        if waiting.waiting:  # a checkpoint may have another value, once it is known where this variable hangs
+        if (
+            variable_state.deferred_restores
+        ):  # a checkpoint may have another value, once it is known where this variable hangs
             self._initial, self._value = self._value, None
 
     # ---- what graphs and kernels see ---------------------------------------------------------------------------
@@ -111,18 +113,18 @@ class Variable(TensorLike):
         """The value as an array, not to be written to. Raises FailedPreconditionError if it was deleted."""
         value = self._value
         if value is None:
-            value = self._settled()
+            value = self._resolved_value()
         array: np.ndarray = value._array
         return array
 
-    def _settled(self) -> EagerTensor:
+    def _resolved_value(self) -> EagerTensor:
         """The value at the first use: a waiting checkpoint's, else the initial one."""
         if self._value is None and self._guard is not None:
             with self._guard:  # it is being written to
                 pass
         if self._initial is not None:
             self._value, self._initial = self._initial, None
-            waiting.settle()
+            variable_state.run_deferred_restores()
         if self._value is None:
             raise FailedPreconditionError(what=f"variable {self.name!r} has no value", do="assign to it first")
         return self._value
@@ -136,12 +138,12 @@ class Variable(TensorLike):
                 f"and the assigned value shape {TensorShape(array.shape)} are incompatible."
             )
         if self._initial is not None:
-            self._settled()
+            self._resolved_value()
         self._value = EagerTensor(array, self.dtype)
 
-    def writing(self) -> Writing:
+    def writing(self) -> CopyOnWrite:
         """A `with` that gives the value as an array to write to; other threads that read the variable wait."""
-        return Writing(self)
+        return CopyOnWrite(self)
 
     # A kernel on state gets the variable itself where others get an array.
     _dtype = resource
@@ -193,7 +195,7 @@ class Variable(TensorLike):
                     tape.keep(record)
             return fresh
         value = self._value
-        return self._settled() if value is None else value
+        return self._resolved_value() if value is None else value
 
     read_value = value
 
@@ -433,7 +435,7 @@ class Variable(TensorLike):
         )
 
     def __repr__(self) -> str:
-        value = self._settled() if self._initial is not None else self._value
+        value = self._resolved_value() if self._initial is not None else self._value
         shown = repr(value).partition("numpy=")[2][:-1] if value is not None else "<deleted>"
         return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, numpy={shown}>"
 

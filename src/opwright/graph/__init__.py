@@ -6,7 +6,7 @@ An operator is known here only as an object with a name, an effect and rules to 
 
 from .builder import GraphBuilder, GraphRewriter
 from .ir import Graph, Node, Value, same
-from .parsing import parse
-from .printing import text
+from .parser import parse
+from .printer import text
 
 __all__ = ["Graph", "GraphBuilder", "GraphRewriter", "Node", "Value", "parse", "same", "text"]

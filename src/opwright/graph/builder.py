@@ -2,7 +2,7 @@
 
 Lives here: `GraphBuilder`, which appends nodes under unique names; `GraphRewriter`, which builds a graph from another;
 `GraphTransform` and `map_subgraphs`, which reach the graphs that nodes hold.
-Not here: the IR itself (ir.py), tables of rewrite rules and the pass that applies them (passes/rewriting.py).
+Not here: the IR itself (ir.py), tables of rewrite rules and the pass that applies them (passes/rewrite_rules.py).
 
     rewriter = GraphRewriter(graph)
     for node in graph.nodes:

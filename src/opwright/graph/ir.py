@@ -1,7 +1,7 @@
 """Graph, Node and Value: a program in SSA form, immutable once built.
 
 Lives here: the three types, `flat` operands, structural equality (`same`).
-Not here: builders and rewriters (builder.py), text (printing.py, parsing.py), validity (verify.py), passes (passes/).
+Not here: builders and rewriters (builder.py), text (printer.py, parser.py), validity (verify.py), passes (passes/).
 
 Nodes stand in program order, which is also the order of their effects: running them first to last is always right.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from ..core.dtypes import DType
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
-from .printing import Store, text
+from .printer import Store, text
 
 Effect = str | None
 """None: pure. "read": depends on state. "write": changes state or the world. "random": a new answer each run."""

@@ -7,6 +7,6 @@ Lives here: the public names, each loaded on first use, so that `import opwright
 Not here: code. format/ has the file format; ops/ the operators; runtime/ the interpreter; convert/ the converter.
 """
 
-from ..core.importing import lazily
+from ..core.lazy_imports import lazily
 
 __getattr__, __dir__, __all__ = lazily(__name__, unlisted=("customs", "litert"))

@@ -19,7 +19,7 @@ import numpy as np
 from ..compiler import plan_cache, tuning
 from ..core import flags
 from ..core.errors import InvalidArgumentError, OpError
-from ..core.importing import later
+from ..core.lazy_imports import later
 from ..core.named_tuples import NamedTuple
 from .compiled.fast_path import FastPath
 from .compiled.fast_path import find as find_fast_path

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..core import nest
-from ..eager import waiting
+from ..eager import variable_state
 from ..eager.variable import Variable
 from ..ops import dispatch
 from ..tracing.name_scopes import name_scope
@@ -53,8 +53,8 @@ class Module:
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
-        if waiting.waiting:  # a checkpoint may have values for what hangs here now
-            waiting.attached(value)
+        if variable_state.deferred_restores:  # a checkpoint may have values for what hangs here now
+            variable_state.restore_attached(value)
 
     @property
     def name(self) -> str:

@@ -8,6 +8,6 @@ What users call `ow.ops`: get, list, spec, compatibility, lint, register_kernel,
 DefaultGradient, SingleGradient.
 """
 
-from ..core.importing import lazily
+from ..core.lazy_imports import lazily
 
 __getattr__, __dir__, __all__ = lazily(__name__)

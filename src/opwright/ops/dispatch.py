@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ..core.importing import load
+from ..core.lazy_imports import load
 
 if TYPE_CHECKING:
     from .call import Call

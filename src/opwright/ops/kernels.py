@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..core import flags, forks
 from ..core.dtypes import DType, as_dtype
 from ..core.errors import AlreadyExistsError, InvalidArgumentError, SignatureError
-from ..core.importing import is_abandoned, load, note_origin
+from ..core.lazy_imports import is_abandoned, load, note_origin
 from ..core.places import CPUPlace, Place, place_of
 from . import registry
 from .compute_wrappers import guarded

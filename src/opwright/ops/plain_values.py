@@ -28,8 +28,8 @@ from ..core.dtypes import DType
 from ..core.errors import InvalidArgumentError
 from ..core.shapes import TensorShape
 from ..graph import Graph
-from ..graph.parsing import parse
-from ..graph.printing import text
+from ..graph.parser import parse
+from ..graph.printer import text
 from . import registry
 
 

@@ -12,7 +12,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import AlreadyExistsError, NotFoundError, SignatureError
-from ..core.importing import import_homes, import_module, is_abandoned, load, note_origin
+from ..core.lazy_imports import import_homes, import_module, is_abandoned, load, note_origin
 from . import installed
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ import numpy as np
 from ..core import dtypes, flags
 from ..core.dtypes import DType
 from ..core.errors import NotFoundError, SignatureError
-from ..core.importing import later
+from ..core.lazy_imports import later
 from ..core.places import CPUPlace, Place
 from . import strategies, tuning
 from .kernels import LAYOUTS, KernelKey, install_key_rules, must_reproduce, serving

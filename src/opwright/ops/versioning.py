@@ -1,7 +1,7 @@
 """Versions of operators: the least that a call needs, and nodes of older ones brought up to date.
 
 Lives here: `least_version`; the outputs that are added to a node read from a file, and the error for what cannot be.
-Not here: the inputs and attributes that are added, where text is read (graph/parsing.py), files (saved/), the changes
+Not here: the inputs and attributes that are added, where text is read (graph/parser.py), files (saved/), the changes
 that a new version may bring (changes.py), the versions of builtin `.tflite` operators (lite/format/versions.py).
 
 The version follows from the declarations and is written nowhere else. A part with `since=2` needs version 2 where it

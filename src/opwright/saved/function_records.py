@@ -1,7 +1,7 @@
 """Records of traced functions: a trace as a record in a manifest plus graphs in text, and back.
 
 Lives here: `describe` and `rebuild`.  Not here: which traces are saved (saver.py), encoded arguments (json_values.py),
-the text (graph/parsing.py).
+the text (graph/parser.py).
 
 A record has
 

@@ -20,7 +20,7 @@ from ..core.errors import AlreadyExistsError, DataLossError, NotFoundError, OpEr
 from ..core.files import replacing, replacing_folder
 from ..graph import Graph, GraphRewriter, Node
 from ..graph.builder import map_subgraphs
-from ..graph.parsing import parse_all
+from ..graph.parser import parse_all
 from ..graph.verify import verify
 from ..ops import registry, versioning
 from . import encoding, files, safetensors

@@ -4,8 +4,8 @@ Lives here: `Restoration` and the status objects that `Checkpoint.restore` retur
 (checkpoint_files.py).
 
 Objects are matched from the root down: a child of a matched object matches the checkpoint's child of the same name. A
-value is assigned to the first variable that matches it, once. Remaining values are deferred (eager/waiting.py) while
-any of the objects is alive.
+value is assigned to the first variable that matches it, once. Remaining values are deferred (eager/variable_state.py)
+while any of the objects is alive.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..core.errors import InvalidArgumentError
-from ..eager import waiting
+from ..eager import variable_state
 from ..eager.variable import Variable
 from .checkpoint_files import CheckpointReader
 from .object_graph import children
@@ -138,7 +138,7 @@ def restore(reader: CheckpointReader, root: Any) -> CheckpointLoadStatus:
     """
     restoration = Restoration(reader, root)
     if restoration.assign():
-        waiting.waiting.append(restoration.assign)
+        variable_state.deferred_restores.append(restoration.assign)
     return CheckpointLoadStatus(restoration, root)
 
 
@@ -163,7 +163,7 @@ class CheckpointLoadStatus:
 
     def assert_existing_objects_matched(self) -> CheckpointLoadStatus:
         """Check that every variable of the program has a value; the checkpoint may have more."""
-        waiting.settle()
+        variable_state.run_deferred_restores()
         unmatched = self._restoration.unmatched()
         if unmatched:
             names = _abbreviated([f"{name} {value.name!r}" for name, value in unmatched])
@@ -175,7 +175,7 @@ class CheckpointLoadStatus:
 
     def assert_nontrivial_match(self) -> CheckpointLoadStatus:
         """Check that an object other than the root matched."""
-        waiting.settle()
+        variable_state.run_deferred_restores()
         if len(self._restoration.bound) <= 1:
             unmatched = self._restoration.unmatched()
             if unmatched:

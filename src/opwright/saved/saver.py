@@ -21,7 +21,7 @@ from ..core.errors import InvalidArgumentError
 from ..core.structures import is_namedtuple
 from ..eager.tensor import EagerTensor
 from ..eager.variable import Variable
-from ..graph.printing import text
+from ..graph.printer import text
 from ..ops import dispatch, registry
 from ..tracing.concrete import ConcreteFunction
 from ..tracing.function import Function

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..core import flags
 from ..core.places import CPUPlace
-from ..eager.execute import Asking
+from ..eager.execute import ValueUseTracker
 from ..eager.tensor import EagerTensor
 from ..ops import dispatch, tuning
 from ..ops.operands import on_devices
@@ -130,7 +130,10 @@ def cache_run(op: Any, call: Any, kernel: Any, tensors: Sequence[Any], plain: Pl
     """
     if any(part.lod_of for part in (*op.inputs, *op.outputs)):
         return
-    operands = [None if t is None else tuple(map(Asking, t)) if isinstance(t, tuple) else Asking(t) for t in tensors]
+    operands = [
+        None if t is None else tuple(map(ValueUseTracker, t)) if isinstance(t, tuple) else ValueUseTracker(t)
+        for t in tensors
+    ]
     specs: list[Any] = []
     for spec in op.infer(call, operands):
         specs.extend(spec) if isinstance(spec, list) else specs.append(spec)

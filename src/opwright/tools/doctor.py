@@ -16,7 +16,7 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from ..core import flags, numerics
+from ..core import flag_effects, flags
 from ..core.private_files import fault_of_folder
 from ..ops import installed
 from .report import out, print_json
@@ -117,7 +117,7 @@ def _operators() -> Iterator[Finding]:
 
 def _numbers() -> Iterator[Finding]:
     """Yield the effects of the switches that change numbers, in force or not."""
-    for change in numerics.CHANGES:
+    for change in flag_effects.FLAG_EFFECTS:
         value = change.on if flags.get(change.flag) else f"{change.off}; with the switch: {change.on}"
         yield f"{change.flag}: {change.what}", value, True
 

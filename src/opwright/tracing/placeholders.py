@@ -78,7 +78,7 @@ class VariableArgument(Variable):
             do="use the variable that the function is called with",
         )
 
-    def _settled(self) -> Any:
+    def _resolved_value(self) -> Any:
         self._asked()
 
     def read_array(self) -> Any:

@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...core import flags
-from ...core.importing import is_abandoned, load, note_origin
+from ...core.lazy_imports import is_abandoned, load, note_origin
 from ..loops import forms
 from .selectors import FAMILIES
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import dtypes as _dtypes
-from ...core.importing import lazily
+from ...core.lazy_imports import lazily
 from ...scalar.table import FUNCTIONS
 from .parameters import ptr as _ptr
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...core.importing import paused
+from ...core.lazy_imports import paused
 from ..native.image import runs_images
 from ..native.store import Code, find_module, find_or_make
 from ..target import Target, host

@@ -35,7 +35,7 @@ MOST_VALUES = 100_000
 """Values that a kernel may compute while it is staged, with copies of unrolled loops: LLVM needs minutes for more."""
 
 FAST = ("reassoc", "contract", "arcp", "nsz")
-"""The flags that `fast_math` puts on sums, products and quotients. Users' list: core/numerics.py.
+"""The flags that `fast_math` puts on sums, products and quotients. Users' list: core/flag_effects.py.
 
 Never that there are no NaN or infinities, nor anything about calls of the C library, pow among them.
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ...core.importing import load
+from ...core.lazy_imports import load
 from ...scalar.table import OF_OPERATOR
 from ..loops.forms import Form
 from .context import LoweringContext, NoLowering

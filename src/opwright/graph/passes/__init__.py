@@ -4,8 +4,8 @@ Lives here: the order of the passes, `run_passes`, the family's names.
 Not here: choice of kernels and layouts (compiler/), changes of dialect (lite/), inlining of functions, which the
 caller's trace does (tracing/inlining.py).
 
-rewriting.py    rules, and the walk that applies them
-folding.py      constant folding, common subexpressions
+rewrite_rules.py    rules, and the walk that applies them
+constant_folding.py      constant folding, common subexpressions
 arithmetic.py   identities of numbers
 shapes.py       identities of shape and order
 branches.py     static control flow
@@ -24,10 +24,10 @@ from ..ir import Graph
 from ..verify import verify
 from .arithmetic import ARITHMETIC
 from .branches import BRANCHES
+from .constant_folding import COMMON, FOLD, FOLD_LIMIT_BYTES
 from .dead_code import dead_code, prune
-from .folding import COMMON, FOLD, FOLD_LIMIT_BYTES
 from .loops import hoist
-from .rewriting import Answer, Pass, PatternRewriter, RewriteRule, rewrite
+from .rewrite_rules import Answer, Pass, PatternRewriter, RewriteRule, rewrite
 from .shapes import SHAPES
 
 __all__ = [

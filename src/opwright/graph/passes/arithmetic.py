@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, Value
-from .folding import replacement_constant
-from .rewriting import Answer, PatternRewriter, RewriteRule
+from .constant_folding import replacement_constant
+from .rewrite_rules import Answer, PatternRewriter, RewriteRule
 from .shapes import same_static_shape
 
 _SMALL = 64  # constants with more elements are not searched for one number

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..ir import Graph, Node, Value
-from .folding import fold_constants
-from .rewriting import Answer, PatternRewriter, RewriteRule
+from .constant_folding import fold_constants
+from .rewrite_rules import Answer, PatternRewriter, RewriteRule
 
 _LONGEST_CONDITION = 40  # nodes; longer conditions are not worked out ahead
 

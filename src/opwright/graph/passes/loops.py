@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from ..builder import GraphRewriter, has_subgraphs, map_subgraphs
 from ..ir import Graph, Node, Value
 from .branches import first_turn
-from .rewriting import PatternRewriter
+from .rewrite_rules import PatternRewriter
 
 # Operators that cannot fail where the sizes of all they take and give are known ahead; element-wise ones besides.
 _SAFE = frozenset(

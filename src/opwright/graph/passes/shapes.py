@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, Value
-from .folding import replacement_constant
-from .rewriting import Answer, PatternRewriter, RewriteRule
+from .constant_folding import replacement_constant
+from .rewrite_rules import Answer, PatternRewriter, RewriteRule
 
 _SAME_ORDER = frozenset({"Reshape", "ExpandDims", "Squeeze"})  # elements stay in row-major order
 

@@ -27,7 +27,7 @@ from ...compiler import tuning
 from ...compiler.background import Job, compiling
 from ...compiler.native.image import runs_images
 from ...core import flags
-from ...core.importing import later
+from ...core.lazy_imports import later
 from ..delegate import Delegate, DelegateFlags, DelegateParams
 from ..registration import Registration
 from ..runtime.node import Node

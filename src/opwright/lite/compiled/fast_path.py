@@ -25,7 +25,7 @@ from ...compiler.native.executor import StepError, StepFailed
 from ...core import dtypes, flags
 from ...core.errors import OpError
 from ...core.files import digest
-from ...core.importing import later
+from ...core.lazy_imports import later
 from ...core.named_tuples import NamedTuple
 from ..runtime.direct_invocation import DirectTensors
 from ..runtime.errors import also

@@ -1,6 +1,6 @@
 """Constant sinking: move constant operands of If, Case and While into their graphs.
 
-Lives here: `sink`.  Not here: folding the nodes that read them there (graph/passes/folding.py).
+Lives here: `sink`.  Not here: folding the nodes that read them there (graph/passes/constant_folding.py).
 
 Inside, a constant folds and merges with its readers: the weights of a cell in a loop. Equal contents share a buffer in
 the file, however many subgraphs hold them. A loop variable that the body returns unchanged is the value it starts with,
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from ...core.specs import TensorSpec
 from ...graph import Graph, GraphRewriter, Node, Value
 from ...graph.builder import constant_node, has_subgraphs, map_subgraphs
-from ...graph.passes.rewriting import PatternRewriter
+from ...graph.passes.rewrite_rules import PatternRewriter
 from ...ops import registry
 
 

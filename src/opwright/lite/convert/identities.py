@@ -13,7 +13,7 @@ import numpy as np
 from ...core.dtypes import float32
 from ...core.errors import InvalidArgumentError
 from ...graph import Node, Value
-from ...graph.passes.rewriting import RewriteRule
+from ...graph.passes.rewrite_rules import RewriteRule
 from .operator_fusion import NO, is_number
 from .rewriter import LiteRewriter, RuleResult, fused_activation, rule_table
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...graph import Node, Value
-from ...graph.passes.rewriting import RewriteRule
+from ...graph.passes.rewrite_rules import RewriteRule
 from .rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 
 UNARY = (

@@ -18,7 +18,7 @@ import numpy as np
 from ...core.constants import FUSED_CLAMPS
 from ...core.dtypes import float32
 from ...graph import Node, Value
-from ...graph.passes.rewriting import RewriteRule
+from ...graph.passes.rewrite_rules import RewriteRule
 from ...ops.windows import window
 from .layout import order_of
 from .operator_fusion import LINEAR, NO, bias_of, channels_of

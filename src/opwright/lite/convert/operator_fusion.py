@@ -14,7 +14,7 @@ import numpy as np
 from ...core.constants import CLAMPS, FUSED_CLAMPS
 from ...core.dtypes import float32
 from ...graph import Node, Value
-from ...graph.passes.rewriting import RewriteRule
+from ...graph.passes.rewrite_rules import RewriteRule
 from .rewriter import LiteRewriter, NoMatch, RuleResult, definition, fused_activation, rule_table
 
 # Which operand is the filter, which the bias, and where the filter has its output channels.

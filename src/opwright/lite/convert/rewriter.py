@@ -20,7 +20,7 @@ from ...core.specs import TensorSpec
 from ...graph import Graph, GraphRewriter, Node, Value
 from ...graph.builder import constant_node, refined, use_counts
 from ...graph.ir import Operand, flat
-from ...graph.passes.rewriting import RewriteRule, change_line
+from ...graph.passes.rewrite_rules import RewriteRule, change_line
 from ...ops import registry
 from .. import ops as dialect
 from ..ops import types

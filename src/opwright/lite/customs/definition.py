@@ -16,7 +16,7 @@ from typing import Any
 
 from ...core.dtypes import DType
 from ...core.errors import InternalError, InvalidArgumentError
-from ...core.importing import is_abandoned, note_origin
+from ...core.lazy_imports import is_abandoned, note_origin
 from ...ops.call import Call
 from ...ops.definition import Operator
 from ..format import schema

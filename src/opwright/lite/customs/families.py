@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...core.errors import InternalError, NotFoundError
-from ...core.importing import load
+from ...core.lazy_imports import load
 
 if TYPE_CHECKING:
     from .definition import CustomOperator

@@ -8,6 +8,6 @@ Lives here: the bytes and their meaning as a file. Not here: graphs, kernels, co
 Other tables' classes are attributes of `objects` (`objects.Tensor`), enums of `schema` (`schema.TensorType`).
 """
 
-from ...core.importing import lazily
+from ...core.lazy_imports import lazily
 
 __getattr__, __dir__, __all__ = lazily(__name__)

@@ -6,6 +6,6 @@ Not here: the catalogue that programs call (opwright.ops), rules from one to the
 A family is imported when one of its operators is first asked for, so a model costs the families it uses.
 """
 
-from ...core.importing import lazily
+from ...core.lazy_imports import lazily
 
 __getattr__, __dir__, __all__ = lazily(__name__)

@@ -20,7 +20,7 @@ import numpy as np
 from ...core.constants import FUSED_CLAMPS
 from ...core.dtypes import DType
 from ...core.errors import InternalError, InvalidArgumentError, NotFoundError
-from ...core.importing import is_abandoned, note_origin
+from ...core.lazy_imports import is_abandoned, note_origin
 from ...ops.attributes import Attr, Check, one_of
 from ...ops.call import Call
 from ...ops.definition import Operator

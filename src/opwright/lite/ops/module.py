@@ -15,7 +15,7 @@ from ...core import introspection
 from ...core.errors import UnimplementedError
 from ...graph import Graph, Node
 from ...graph.ir import Effect
-from ...graph.parsing import parse
+from ...graph.parser import parse
 from ...ops import registry
 from ..format import versions
 from .families import get, list_names
@@ -144,5 +144,5 @@ def find(name: str) -> Any:
 
 
 def parse_graph(text: str) -> Graph:
-    """Read a graph of the lite dialect from its text. Raises InvalidArgumentError as `graph.parsing.parse`."""
+    """Read a graph of the lite dialect from its text. Raises InvalidArgumentError as `graph.parser.parse`."""
     return parse(text, find, detailed=detailed)

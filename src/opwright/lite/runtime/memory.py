@@ -17,7 +17,7 @@ import numpy as np
 from ...compiler.memory import Allocation, Lifetimes, plan_arena
 from ...core import flags
 from ...core.errors import InvalidArgumentError, ResourceExhaustedError
-from ...core.importing import later
+from ...core.lazy_imports import later
 from ...core.named_tuples import NamedTuple
 from .node import Node
 from .tensor import ARENA, CONSTANT, Tensor

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.dtypes import DType, int8, string
-from ...core.importing import later
+from ...core.lazy_imports import later
 from ...core.named_tuples import NamedTuple
 from ..ops import types
 

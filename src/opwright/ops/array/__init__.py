@@ -3,7 +3,7 @@
 Lives here: the family's public names.  Not here: arithmetic (math/), matrices (linalg/).
 """
 
-from ...core.importing import lazily
+from ...core.lazy_imports import lazily
 
 __getattr__, __dir__, __all__ = lazily(__name__, unlisted=("MergeRows", "RowsAt", "run_time_axes"))
 __all__ += ["newaxis"]

@@ -3,6 +3,6 @@
 Lives here: the family's public names.  Not here: shapes and selection (array/), matrices (linalg/), networks (nn/).
 """
 
-from ...core.importing import lazily
+from ...core.lazy_imports import lazily
 
 __getattr__, __dir__, __all__ = lazily(__name__, unlisted=("integrals", "special"))

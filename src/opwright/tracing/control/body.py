@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core import dtypes, nest
-from ...core.importing import load
+from ...core.lazy_imports import load
 from ...core.specs import TensorSpec
 from ...core.type_spec import CompositeTensor
 from ...eager.variable import Variable

@@ -15,7 +15,7 @@ import numpy as np
 from ....core.constants import GELU_CUBIC, GELU_SLOPE
 from ....core.dtypes import float32, int32
 from ....graph import Node, Value
-from ....graph.passes.rewriting import RewriteRule
+from ....graph.passes.rewrite_rules import RewriteRule
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from ..rules.emission import number, sizes
 

@@ -13,7 +13,7 @@ from typing import Any
 from ....core.specs import TensorSpec
 from ....graph import Graph, Node, Value
 from ....graph.ir import flat
-from ....graph.passes.rewriting import RewriteRule
+from ....graph.passes.rewrite_rules import RewriteRule
 from ...format import objects, versions
 from ...ops.definition import LiteOperator
 from ...ops.tensor_tables import tensor_of

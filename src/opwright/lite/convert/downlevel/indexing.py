@@ -14,7 +14,7 @@ import numpy as np
 
 from ....core.dtypes import bool, float32, int32
 from ....graph import Node, Value
-from ....graph.passes.rewriting import RewriteRule
+from ....graph.passes.rewrite_rules import RewriteRule
 from ...ops.images import sampling
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from ..rules.emission import constant_of, number, reshaped, sizes

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 
 from ....graph import Node, Value
-from ....graph.passes.rewriting import RewriteRule
+from ....graph.passes.rewrite_rules import RewriteRule
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from ..rules.emission import constant_of, reshaped, sizes
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ....core.dtypes import DType, bool, float16, float32, int16, int32, int64
 from ....graph import Node, Value
-from ....graph.passes.rewriting import RewriteRule
+from ....graph.passes.rewrite_rules import RewriteRule
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 
 WIDER_TYPE: dict[DType, DType] = {bool: int32, int16: int32, float16: float32}

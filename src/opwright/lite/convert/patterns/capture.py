@@ -1,7 +1,7 @@
 """Captures: the constants and attributes of a pattern's trace that are attributes of the fused operator.
 
 Lives here: `template_of`; `check_template`, which rejects patterns that could never match or never be right.
-Not here: declarations of patterns (pattern.py), matching (graph/matching.py).
+Not here: declarations of patterns (pattern.py), matching (graph/matcher.py).
 
 The function is traced several times, with different values of its keyword-only parameters. Where the graphs differ,
 one of these values must occur unchanged: that position is captured. No value is special.
@@ -20,7 +20,7 @@ from ....core.errors import InvalidArgumentError, OpError
 from ....graph import Graph, Node
 from ....graph.builder import has_subgraphs
 from ....graph.ir import same_attr
-from ....graph.matching import Template
+from ....graph.matcher import Template
 from ...format.flexbuffers import encode_options
 
 if TYPE_CHECKING:

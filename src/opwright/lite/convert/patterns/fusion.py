@@ -1,7 +1,7 @@
 """Fusion of users' patterns in the graphs of a conversion.
 
 Lives here: `fuse_patterns`, and its account: `PatternCount`.
-Not here: patterns (pattern.py), matching (graph/matching.py).
+Not here: patterns (pattern.py), matching (graph/matcher.py).
 
 Patterns are tried in the given order, forms of one pattern in the order of their addition, positions from the first
 node of a graph to the last; a node belongs to the first match. Equal models therefore yield equal files.
@@ -22,9 +22,9 @@ from ....core.introspection import levels_to_user
 from ....graph import Graph, Node, Value
 from ....graph.builder import GraphTransform, map_subgraphs, refined
 from ....graph.ir import output_names
-from ....graph.matching import Finder, Match, Miss, Template
+from ....graph.matcher import Finder, Match, Miss, Template
+from ....graph.node_replacement import NodeReplacement, splice
 from ....graph.passes import dead_code
-from ....graph.splicing import NodeReplacement, splice
 from ...format.flexbuffers import encode_options
 from ...ops.module import ExternalOp, external_attrs
 from .pattern import STAGES, Pattern, Stage

@@ -25,7 +25,7 @@ from ....core.errors import InvalidArgumentError, OpError
 from ....core.specs import TensorSpec
 from ....eager.variable import Variable
 from ....graph import Graph
-from ....graph.matching import Template
+from ....graph.matcher import Template
 from ....ops.attributes import Check
 from ....ops.definition import Operator
 from ....tracing.function import Function

@@ -8,7 +8,7 @@ quantise each graph (graph_quantizer.py). Weights alone need no data (weights.py
 Not here: integer kernels (lite/ops/quantized), version rules (format/versions.py).
 """
 
-from ....core.importing import lazily
+from ....core.lazy_imports import lazily
 
 # The driver imports the interpreter, which most conversions do without.
 __getattr__, __dir__, __all__ = lazily(__name__)

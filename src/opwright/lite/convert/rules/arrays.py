@@ -12,7 +12,7 @@ from typing import Any
 
 from ....core.dtypes import int8, int32, int64, uint8
 from ....graph import Node, Value
-from ....graph.passes.rewriting import RewriteRule
+from ....graph.passes.rewrite_rules import RewriteRule
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .convolution import FROM_LAST, TO_LAST, transposed
 from .direct import front

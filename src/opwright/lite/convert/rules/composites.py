@@ -12,7 +12,7 @@ from typing import Any
 from ....core.constants import SELU_ALPHA, SELU_SCALE
 from ....core.dtypes import int32
 from ....graph import Node, Value
-from ....graph.passes.rewriting import RewriteRule
+from ....graph.passes.rewrite_rules import RewriteRule
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .emission import number
 from .reductions import axes_tensor

@@ -13,7 +13,7 @@ import numpy as np
 
 from ....core.dtypes import int32, string
 from ....graph import Graph, Node, Value
-from ....graph.passes.rewriting import RewriteRule
+from ....graph.passes.rewrite_rules import RewriteRule
 from ..rewriter import LiteRewriter, RuleResult, rule_table
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from ....core.dtypes import float32, int32
 from ....core.specs import TensorSpec
 from ....graph import Node, Value
-from ....graph.passes.rewriting import RewriteRule
+from ....graph.passes.rewrite_rules import RewriteRule
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 
 TO_LAST, FROM_LAST = (0, 2, 3, 1), (0, 3, 1, 2)  # NCHW <-> NHWC

@@ -16,7 +16,7 @@ from ....core.dtypes import DType, complex64, float32, int8, int16, int32, int64
 from ....core.shapes import TensorShape
 from ....graph import Node, Value
 from ....graph.ir import Operand
-from ....graph.passes.rewriting import RewriteRule
+from ....graph.passes.rewrite_rules import RewriteRule
 from ....scalar.table import OF_OPERATOR
 from ... import ops as dialect
 from ...ops import types

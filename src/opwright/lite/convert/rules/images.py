@@ -17,7 +17,7 @@ import numpy as np
 
 from ....core.dtypes import float32, int32
 from ....graph import Node, Value
-from ....graph.passes.rewriting import RewriteRule
+from ....graph.passes.rewrite_rules import RewriteRule
 from ..rewriter import LiteRewriter, RuleResult, rule_table
 from .emission import along, constant_of, matrix_of, number, numbered, only, picked, rank_of, run, sizes
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from ....core.dtypes import float32, int8, int16, int32, int64, string, uint8
 from ....graph import Node, Value
-from ....graph.passes.rewriting import RewriteRule
+from ....graph.passes.rewrite_rules import RewriteRule
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .direct import SLICE_RANK, front
 from .emission import number, only, rank_of, reshaped, size_along, sizes

@@ -13,7 +13,7 @@ import numpy as np
 
 from ....core.dtypes import float32, int8, int16, int32, int64, uint8
 from ....graph import Node, Value
-from ....graph.passes.rewriting import RewriteRule
+from ....graph.passes.rewrite_rules import RewriteRule
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .direct import BIT_TYPES
 from .emission import constant_of, number, only

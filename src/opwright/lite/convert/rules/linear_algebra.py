@@ -16,7 +16,7 @@ import numpy as np
 
 from ....core.dtypes import complex64, float32, int32, int64
 from ....graph import Node, Value
-from ....graph.passes.rewriting import RewriteRule
+from ....graph.passes.rewrite_rules import RewriteRule
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .emission import UnmatchedNode, constant_of, number, numbered, only, padded, picked, rank_of, run, sizes, sliced
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ....core.dtypes import float32
 from ....graph import Node, Value
-from ....graph.passes.rewriting import RewriteRule
+from ....graph.passes.rewrite_rules import RewriteRule
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .convolution import transposed
 from .direct import front

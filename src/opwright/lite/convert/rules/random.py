@@ -14,7 +14,7 @@ from typing import Any
 
 from ....core.dtypes import float32, int32, int64
 from ....graph import Node, Value
-from ....graph.passes.rewriting import RewriteRule
+from ....graph.passes.rewrite_rules import RewriteRule
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .emission import constant_of, only, rank_of, size_along
 

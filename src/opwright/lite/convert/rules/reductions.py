@@ -15,7 +15,7 @@ import numpy as np
 from ....core.dtypes import bfloat16, float16, float32, int8, int16, int32, int64, uint8, uint16, uint32
 from ....core.specs import TensorSpec
 from ....graph import Node, Value
-from ....graph.passes.rewriting import RewriteRule
+from ....graph.passes.rewrite_rules import RewriteRule
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .direct import front
 from .emission import number, only, rank_of, size_along

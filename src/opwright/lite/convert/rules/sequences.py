@@ -11,7 +11,7 @@ import numpy as np
 from ....core.dtypes import bool as bool_
 from ....core.dtypes import float32, int32, int64
 from ....graph import Node, Value
-from ....graph.passes.rewriting import RewriteRule
+from ....graph.passes.rewrite_rules import RewriteRule
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .direct import front
 from .emission import constant_of, number, numbered, only, padded, picked, rank_of, reshaped, run, sizes, sliced

@@ -14,7 +14,7 @@ from ....core.dtypes import int32, string
 from ....core.errors import OpError
 from ....core.specs import TensorSpec
 from ....graph import Node
-from ....graph.passes.rewriting import RewriteRule
+from ....graph.passes.rewrite_rules import RewriteRule
 from ....ops import registry
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ....core.dtypes import float32, int32
 from ....graph import Node, Value
-from ....graph.passes.rewriting import RewriteRule
+from ....graph.passes.rewrite_rules import RewriteRule
 from ....ops.windows import Window, window
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .convolution import FROM_LAST, ImageLayout, transposed

@@ -14,7 +14,7 @@ import numpy as np
 
 from ....core.dtypes import float32
 from ....graph import Node, Value
-from ....graph.passes.rewriting import RewriteRule
+from ....graph.passes.rewrite_rules import RewriteRule
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .convolution import transposed
 from .emission import only, padded, reshaped, size_along, sliced

@@ -1,7 +1,7 @@
 """Finding a small graph in a larger one.
 
 Lives here: `Template`, `Finder`, `Match`.  Not here: where templates come from (lite/convert/patterns/), putting nodes
-in the place of what was found (splicing.py).
+in the place of what was found (node_replacement.py).
 
 A template is a graph without effects: its inputs stand for any value, its constants for themselves, or for whatever is
 there where they are captured; so are attributes. Two nodes of it may be the same one in the graph, as long as all that

@@ -1,6 +1,6 @@
 """Replacing groups of nodes by single nodes.
 
-Lives here: `NodeReplacement`, `splice`.  Not here: matching (matching.py), rules for single nodes (passes/).
+Lives here: `NodeReplacement`, `splice`.  Not here: matching (matcher.py), rules for single nodes (passes/).
 """
 
 from __future__ import annotations

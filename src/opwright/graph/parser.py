@@ -1,6 +1,6 @@
 """The text form of graphs: parsing it back to an equal graph.
 
-Lives here: `parse(text, operators)`, the form.  Not here: printing (printing.py), drawing graphs for people (tools/).
+Lives here: `parse(text, operators)`, the form.  Not here: printing (printer.py), drawing graphs for people (tools/).
 
     graph head(x: f32[1,7,7,1280], w: f32[1280,1000]) {
       m: f32[1,1280] = Mean(x, axis=[1, 2], keepdims=False)  # head.py:14

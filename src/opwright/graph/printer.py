@@ -1,6 +1,6 @@
 """The text form of graphs: printing.
 
-Lives here: `text(graph)`.  Not here: the form itself, reading it back (parsing.py).
+Lives here: `text(graph)`.  Not here: the form itself, reading it back (parser.py).
 """
 
 from __future__ import annotations

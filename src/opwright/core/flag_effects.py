@@ -1,6 +1,6 @@
 """What the switches of numbers change: one table, which docs and `opwright doctor` print.
 
-Lives here: the table `CHANGES`.  Not here: the switches (flags.py), the parts that read them, named in each row.
+Lives here: the table `FLAG_EFFECTS`.  Not here: the switches (flags.py), the parts that read them, named in each row.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FlagEffect:
     """One thing a switch changes. flag: its name; what: the thing; off, on: how it is; where: the module that does."""
 
     flag: str
@@ -19,117 +19,119 @@ class Change:
     where: str
 
 
-CHANGES = (
-    Change(
+FLAG_EFFECTS = (
+    FlagEffect(
         "deterministic",
         "choice among kernels",
         "by the clock where tune is on",
         "by the documented order",
         "ops/tuning.py",
     ),
-    Change(
+    FlagEffect(
         "deterministic",
         "choice among algorithms",
         "by shapes; by the clock where tune is on",
         "by shapes alone",
         "ops/strategies.py",
     ),
-    Change(
+    FlagEffect(
         "deterministic",
         "choice among compiled kernels",
         "by what this machine has measured, else by tables",
         "by tables alone",
         "compiler/tuning/measurements.py",
     ),
-    Change(
+    FlagEffect(
         "deterministic",
         "ranges of parallel_for",
         "follow from the number of threads",
         "follow from n and grain alone",
         "devices/cpu.py",
     ),
-    Change(
+    FlagEffect(
         "deterministic",
         "threads of BLAS",
         "as many as BLAS wants; sums of products differ in the last bits",
         "one",
         "devices/cpu.py",
     ),
-    Change(
+    FlagEffect(
         "deterministic",
         "order of a parallel map of a Dataset",
         "as its argument deterministic says",
         "always the input's",
         "data/elementwise.py",
     ),
-    Change(
+    FlagEffect(
         "deterministic",
         "sums by index, scattered or by segment",
         "in the order of the rows",
         "in the order of the rows",
         "ops/array/row_arrays.py",
     ),
-    Change(
+    FlagEffect(
         "deterministic",
         "random operators without any seed",
         "numbers of the system",
         "RuntimeError",
         "ops/random/state.py",
     ),
-    Change(
+    FlagEffect(
         "deterministic",
         "kernels declared reproducible=False",
         "tried in their order",
         "left out, at every place",
         "ops/kernels.py",
     ),
-    Change("deterministic", "sums by index on GPUs, which are atomic", "on the GPU", "on the CPU", "ops/selection.py"),
-    Change(
+    FlagEffect(
+        "deterministic", "sums by index on GPUs, which are atomic", "on the GPU", "on the CPU", "ops/selection.py"
+    ),
+    FlagEffect(
         "cuda_deterministic",
         "kernels declared reproducible=False",
         "tried in their order",
         "left out, at every place",
         "ops/kernels.py",
     ),
-    Change(
+    FlagEffect(
         "cuda_deterministic", "sums by index on GPUs, which are atomic", "on the GPU", "on the CPU", "ops/selection.py"
     ),
-    Change(
+    FlagEffect(
         "cuda_deterministic",
         "convolutions on GPUs",
         "products in a fixed order of taps",
         "the same: no kernel of ours adds atomically",
         "ops/cuda_kernels.py",
     ),
-    Change(
+    FlagEffect(
         "fast_math",
         "sums and products in @ow.kernel",
         "in the order written",
         "regrouped, and fused to a * b + c",
         "compiler/elementwise.py",
     ),
-    Change(
+    FlagEffect(
         "fast_math",
         "divisions in @ow.kernel",
         "rounded once",
         "may be products with a reciprocal",
         "compiler/elementwise.py",
     ),
-    Change(
+    FlagEffect(
         "fast_math",
         "float32 Exp, Log, Tanh, Sigmoid in @ow.kernel",
         "in float64 inside, within 0.53 ulp",
         "in float32 alone, within 2 ulp; Sigmoid 4",
         "scalar/numerics/approximate.py",
     ),
-    Change(
+    FlagEffect(
         "fast_math",
         "sign of a zero that a kernel computes",
         "IEEE 754's",
         "may be lost in sums and products",
         "compiler/elementwise.py",
     ),
-    Change(
+    FlagEffect(
         "fast_math",
         "NaN, infinities, pow, float64 functions",
         "IEEE 754's",
@@ -139,6 +141,6 @@ CHANGES = (
 )
 
 
-def of(flag: str) -> tuple[Change, ...]:
+def of(flag: str) -> tuple[FlagEffect, ...]:
     """What one switch changes."""
-    return tuple(change for change in CHANGES if change.flag == flag)
+    return tuple(change for change in FLAG_EFFECTS if change.flag == flag)

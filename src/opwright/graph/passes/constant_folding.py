@@ -14,7 +14,7 @@ from ...core.errors import OpError
 from ...core.specs import TensorSpec
 from ..builder import constant_node, has_subgraphs
 from ..ir import Graph, Node, Value
-from .rewriting import PatternRewriter, RewriteRule
+from .rewrite_rules import PatternRewriter, RewriteRule
 
 FOLD_LIMIT_BYTES = 1 << 20  # a constant larger than this, and than its operands, would bloat the graph
 
