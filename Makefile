@@ -38,7 +38,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 PYTEST = $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 QUICK_TESTS := $(addprefix tests/,core graph eager autograph tracing ops/test_operators.py ops/test_catalogue.py \
-  lite/ops/test_lite_ops.py compiler/rules/test_rules_on_rows.py test_import_circles.py)
+  lite/ops/test_lite_ops.py compiler/lowering/test_rules_on_rows.py test_import_circles.py)
 TWO_ENGINES := $(addprefix tests/lite/,interpreter networks state)
 KERNEL_TESTS := $(addprefix tests/,compiler tracing/test_jit_compile.py \
   $(addprefix lite/,compiled customs interpreter networks ops state))

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import Expr, apply, arg, convert, quantize
-from opwright.compiler.loops.forms import Buffer, Contract, Depthwise, Form, TransposedContract, Window
 from opwright.compiler.loops.graph import LoopGraph
+from opwright.compiler.loops.ops import Contract, Depthwise, LoopOp, TransposedContract
 from opwright.core.dtypes import DType, float32, int8, int32
 
 #        lines and columns of the input, channels, features, window, stride
@@ -188,7 +189,7 @@ def layers() -> Iterator[LoopGraph]:
             yield _graph(_transposed(_image(dtype, n, channels), features, size, stride))
 
 
-def _graph(*forms: Form) -> LoopGraph:
+def _graph(*forms: LoopOp) -> LoopGraph:
     written = {id(form.output) for form in forms}
     inputs = [b for form in forms for b in form.inputs if b.constant is None and id(b) not in written]
     return LoopGraph("layer", tuple(inputs), (forms[-1].output,), forms)

@@ -23,9 +23,10 @@ import test_rules_on_rows
 
 from opwright.compiler import partitioner
 from opwright.compiler.kernels import NoKernel
-from opwright.compiler.loops.forms import Banded, Buffer, Form
+from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.graph import LoopGraph
-from opwright.compiler.loops.plans import Address, Plan
+from opwright.compiler.loops.ops import Banded, LoopOp
+from opwright.compiler.loops.plans import Address, LoopPlan
 from opwright.lite import Interpreter
 from opwright.lite.compiled.delegate import CompiledDelegate
 
@@ -125,7 +126,7 @@ def _elements(array: np.ndarray) -> str:
     return f"{zlib.crc32(np.ascontiguousarray(array).view(np.uint8).reshape(-1)):08x}"
 
 
-def _buffers(graph: LoopGraph, plan: Plan | NoKernel) -> list[Buffer]:
+def _buffers(graph: LoopGraph, plan: LoopPlan | NoKernel) -> list[Buffer]:
     """Every buffer that is printed, in order of appearance."""
     found: dict[int, Buffer] = {}
 
@@ -135,7 +136,7 @@ def _buffers(graph: LoopGraph, plan: Plan | NoKernel) -> list[Buffer]:
             add(buffer.parent)
             buffer = getattr(buffer, "of", None)
 
-    def add_form(form: Form) -> None:
+    def add_form(form: LoopOp) -> None:
         for b in (*form.inputs, form.output):
             add(b)
         for part in form.parts if isinstance(form, Banded) else ():

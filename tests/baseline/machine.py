@@ -26,7 +26,7 @@ TABLES = (
     "tests/ops",
     "tests/functions",
     "tests/compiler",
-    "tests/compiler/rules",
+    "tests/compiler/lowering",
     "tests/lite",
     "tests/lite/ops",
     "tests/lite/convert",

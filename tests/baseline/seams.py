@@ -32,9 +32,9 @@ from opwright.compiler import engine, target
 from opwright.compiler.background import LLVM
 from opwright.compiler.kernels import NoKernel
 from opwright.compiler.language.families import Family, FamilyCode
-from opwright.compiler.loops import planning
+from opwright.compiler.loops import planner
 from opwright.compiler.loops.graph import LoopGraph
-from opwright.compiler.loops.plans import Plan
+from opwright.compiler.loops.plans import LoopPlan
 from opwright.compiler.target import NAMED, Target, processor
 from opwright.lite.ops.bit_generators import begun
 from opwright.ops.random import state
@@ -47,7 +47,7 @@ class Planned(NamedTuple):
     """A loop graph and what became of it: a plan, or the exception that nobody makes it."""
 
     graph: LoopGraph
-    plan: Plan | NoKernel
+    plan: LoopPlan | NoKernel
 
 
 def targets() -> list[str]:
@@ -91,7 +91,7 @@ def _use(name: str) -> None:
         for package in (opwright.compiler.kernels, opwright.compiler.native):
             for module in pkgutil.iter_modules(package.__path__):
                 importlib.import_module(f"{package.__name__}.{module.name}")
-        _replace(planning.plan_of, _noted_plan_of(planning.plan_of))
+        _replace(planner.plan_of, _noted_plan_of(planner.plan_of))
         Family.code = _named_code  # type: ignore[method-assign]
     _replace(target.host, lambda: chosen, but=opwright.compiler.native.__name__)  # whose code this process runs
     foreign_plans._forget()
@@ -108,8 +108,8 @@ def _replace(function: Callable[..., Any], other: Callable[..., Any], but: str =
         setattr(module, name, other)
 
 
-def _noted_plan_of(plan_of: Callable[..., Plan]) -> Callable[..., Plan]:
-    def noted(graph: LoopGraph, *args: Any, **more: Any) -> Plan:
+def _noted_plan_of(plan_of: Callable[..., LoopPlan]) -> Callable[..., LoopPlan]:
+    def noted(graph: LoopGraph, *args: Any, **more: Any) -> LoopPlan:
         try:
             plan = plan_of(graph, *args, **more)
         except NoKernel as why:
@@ -123,7 +123,7 @@ def _noted_plan_of(plan_of: Callable[..., Plan]) -> Callable[..., Plan]:
     return noted
 
 
-def _refuse(plan: Plan) -> None:
+def _refuse(plan: LoopPlan) -> None:
     """Raise NoKernel for all forms, so that the engine leaves their nodes to the interpreter and goes on with others.
 
     Where that leaves the same nodes to be planned over and over, since a form does not say which it came from, raise

@@ -22,10 +22,11 @@ from foreign import build, need
 from opwright.compiler import kernels
 from opwright.compiler import target as targets
 from opwright.compiler.language.families import Family, FamilyCode
-from opwright.compiler.loops.forms import Buffer, Form
+from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.graph import LoopGraph
-from opwright.compiler.loops.planning import plan_of
-from opwright.compiler.loops.plans import Address, Constant, InArena, Plan, word
+from opwright.compiler.loops.ops import LoopOp
+from opwright.compiler.loops.planner import plan_of
+from opwright.compiler.loops.plans import Address, ArenaOffset, LoopPlan, PackedConstant, word
 from opwright.compiler.native.store import find_module
 
 PACKING = ("pack", "transform_filter")  # how families begin that pack weights when a model is loaded
@@ -40,7 +41,7 @@ def _forget() -> None:
                     held.cache_clear()
 
 
-def run_forms_on(name: str, folder: Path, forms: Sequence[Form], given: Mapping[Buffer, np.ndarray]) -> np.ndarray:
+def run_forms_on(name: str, folder: Path, forms: Sequence[LoopOp], given: Mapping[Buffer, np.ndarray]) -> np.ndarray:
     """What the last form writes."""
     need(name)
     with pytest.MonkeyPatch.context() as patch:
@@ -53,7 +54,7 @@ def run_forms_on(name: str, folder: Path, forms: Sequence[Form], given: Mapping[
 
 
 def _run(
-    name: str, folder: Path, forms: Sequence[Form], given: Mapping[Buffer, np.ndarray], patch: pytest.MonkeyPatch
+    name: str, folder: Path, forms: Sequence[LoopOp], given: Mapping[Buffer, np.ndarray], patch: pytest.MonkeyPatch
 ) -> np.ndarray:
     target, native = targets.named(name), targets.host()
     # all are loaded before anything is patched: what is imported later would keep the patch for good
@@ -88,14 +89,14 @@ def _run(
     return np.frombuffer(done.stdout, output.dtype.np).reshape(output.shape)
 
 
-def _program(plan: Plan, given: Mapping[Buffer, np.ndarray], output: Buffer) -> tuple[str, list[np.ndarray]]:
+def _program(plan: LoopPlan, given: Mapping[Buffer, np.ndarray], output: Buffer) -> tuple[str, list[np.ndarray]]:
     """A C program that reads the arrays, runs the steps in order and writes the output."""
     arrays: list[np.ndarray] = []
     names: dict[int, str] = {id(output): "output"}
 
-    def name_of(owner: Buffer | Constant) -> str:
+    def name_of(owner: Buffer | PackedConstant) -> str:
         if id(owner) not in names:
-            array = owner.array if isinstance(owner, Constant) else owner.constant
+            array = owner.array if isinstance(owner, PackedConstant) else owner.constant
             array = given[owner] if array is None else array  # type: ignore[index]
             names[id(owner)] = f"a{len(arrays)}"
             arrays.append(np.ascontiguousarray(array))
@@ -107,7 +108,7 @@ def _program(plan: Plan, given: Mapping[Buffer, np.ndarray], output: Buffer) -> 
             continue  # its strands, one after the other
         words = []
         for w, kind in zip(step.words, step.code.parameters, strict=True):
-            if isinstance(w, InArena):
+            if isinstance(w, ArenaOffset):
                 words.append(f"(int64_t)(intptr_t)(arena + {w.offset})")
             elif isinstance(w, Address):
                 words.append(f"(int64_t)(intptr_t)({name_of(w.of)} + {w.offset})")

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from opwright.compiler.loops import forms as f
-from opwright.compiler.loops.arrays import evaluate_arrays
+from opwright.compiler.loops import ops as f
+from opwright.compiler.loops.buffers import Buffer, Window
+from opwright.compiler.loops.expression_evaluation import evaluate_arrays
 from opwright.compiler.loops.graph import LoopGraph
 
 Values = dict[Any, np.ndarray]
@@ -31,7 +32,7 @@ def meaning(graph: LoopGraph, inputs: list[np.ndarray]) -> list[np.ndarray]:
     return [value(b, values) for b in graph.outputs]
 
 
-def value(b: f.Buffer, values: Values) -> np.ndarray:
+def value(b: Buffer, values: Values) -> np.ndarray:
     if b.constant is not None:
         return b.constant
     if b.parent is not None:
@@ -39,11 +40,11 @@ def value(b: f.Buffer, values: Values) -> np.ndarray:
     return values[b]
 
 
-def _map(form: f.Map, of: Callable[[f.Buffer], np.ndarray]) -> np.ndarray:
+def _map(form: f.Map, of: Callable[[Buffer], np.ndarray]) -> np.ndarray:
     return np.broadcast_to(evaluate_arrays(form.expr, [of(b) for b in form.operands]), form.output.shape)
 
 
-def _patches(x: np.ndarray, w: f.Window, zero: float, sizes: tuple[int, int]) -> np.ndarray:
+def _patches(x: np.ndarray, w: Window, zero: float, sizes: tuple[int, int]) -> np.ndarray:
     """[N, OH, OW, KH, KW, C]: what each window sees."""
     top, bottom, left, right = w.padding
     x = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=zero)
@@ -60,7 +61,7 @@ def _wide(x: np.ndarray, zero: int = 0) -> np.ndarray:
     return x.astype(np.float64) if x.dtype.kind == "f" else x.astype(np.int64) - zero
 
 
-def _contract(form: f.Contract, of: Callable[[f.Buffer], np.ndarray]) -> np.ndarray:
+def _contract(form: f.Contract, of: Callable[[Buffer], np.ndarray]) -> np.ndarray:
     x, w = _wide(of(form.input), form.input_zero), _wide(of(form.filter), form.filter_zero)
     p = _patches(x, form.window, 0, form.output.shape[1:3])
     parts = zip(np.split(p, form.groups, -1), np.split(w, form.groups, 0))
@@ -68,18 +69,18 @@ def _contract(form: f.Contract, of: Callable[[f.Buffer], np.ndarray]) -> np.ndar
     return _finished(form, total, of)
 
 
-def _depthwise(form: f.Depthwise, of: Callable[[f.Buffer], np.ndarray]) -> np.ndarray:
+def _depthwise(form: f.Depthwise, of: Callable[[Buffer], np.ndarray]) -> np.ndarray:
     x, w = _wide(of(form.input), form.input_zero), _wide(of(form.filter), form.filter_zero)
     p = np.repeat(_patches(x, form.window, 0, form.output.shape[1:3]), form.multiplier, -1)
     return _finished(form, np.einsum("nhwijc,ijc->nhwc", p, w), of)
 
 
-def _finished(form: Any, total: np.ndarray, of: Callable[[f.Buffer], np.ndarray]) -> np.ndarray:
+def _finished(form: Any, total: np.ndarray, of: Callable[[Buffer], np.ndarray]) -> np.ndarray:
     kind = np.float32 if total.dtype.kind == "f" else np.int32
     return evaluate_arrays(form.expr, [total.astype(kind), *(of(b) for b in form.operands)])
 
 
-def _pool(form: f.Pool, of: Callable[[f.Buffer], np.ndarray]) -> np.ndarray:
+def _pool(form: f.Pool, of: Callable[[Buffer], np.ndarray]) -> np.ndarray:
     x, sizes = of(form.input), form.output.shape[1:3]
     least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
     inside = _patches(np.ones(x.shape, np.int64), form.window, 0, sizes)
@@ -91,13 +92,13 @@ def _pool(form: f.Pool, of: Callable[[f.Buffer], np.ndarray]) -> np.ndarray:
     return evaluate_arrays(form.expr, [total.astype(kind), inside.sum((3, 4)).astype(np.float32)])
 
 
-def _reduce(form: f.Reduce, of: Callable[[f.Buffer], np.ndarray]) -> np.ndarray:
+def _reduce(form: f.Reduce, of: Callable[[Buffer], np.ndarray]) -> np.ndarray:
     x = evaluate_arrays(form.before, [of(form.input)])
     total = {"sum": np.sum, "max": np.max, "min": np.min, "prod": np.prod}[form.kind](x, axis=form.axes)
     return evaluate_arrays(form.expr, [np.asarray(total).reshape(form.output.shape)])
 
 
-def _move(form: f.Move, of: Callable[[f.Buffer], np.ndarray]) -> np.ndarray:
+def _move(form: f.Move, of: Callable[[Buffer], np.ndarray]) -> np.ndarray:
     out = np.full(form.output.shape, 0 if form.fill is None else form.fill, form.output.dtype.np)
     for b, box in zip(form.operands, form.maps):
         flat = np.ascontiguousarray(of(b)).reshape(-1)
@@ -108,14 +109,14 @@ def _move(form: f.Move, of: Callable[[f.Buffer], np.ndarray]) -> np.ndarray:
     return out
 
 
-def _matmul(form: f.MatMul, of: Callable[[f.Buffer], np.ndarray]) -> np.ndarray:
+def _matmul(form: f.MatMul, of: Callable[[Buffer], np.ndarray]) -> np.ndarray:
     a, b = _wide(of(form.a), form.a_zero), _wide(of(form.b), form.b_zero)
     a = a.swapaxes(-1, -2) if form.transpose_a else a
     b = b.swapaxes(-1, -2) if form.transpose_b else b
     return _finished(form, a @ b, of)
 
 
-def _transposed(form: f.TransposedContract, of: Callable[[f.Buffer], np.ndarray]) -> np.ndarray:
+def _transposed(form: f.TransposedContract, of: Callable[[Buffer], np.ndarray]) -> np.ndarray:
     x, w = _wide(of(form.input), form.input_zero), _wide(of(form.filter), form.filter_zero)
     (n, height, width, _), (features, kh, kw, _), (_, down, across, _) = x.shape, w.shape, form.output.shape
     (sh, sw), (dh, dw), (top, _, left, _) = form.window.strides, form.window.dilations, form.window.padding
@@ -128,7 +129,7 @@ def _transposed(form: f.TransposedContract, of: Callable[[f.Buffer], np.ndarray]
     return _finished(form, sums[:, top : top + down, left : left + across], of)
 
 
-FORMS: dict[type[f.Form], Callable[..., np.ndarray]] = {
+FORMS: dict[type[f.LoopOp], Callable[..., np.ndarray]] = {
     f.Map: _map,
     f.Contract: _contract,
     f.Depthwise: _depthwise,

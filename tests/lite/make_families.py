@@ -1,4 +1,4 @@
-"""Write the tables that say which module defines which operator, or makes which form: `make families`.
+"""Write the tables that say which module defines, lowers or compiles which operators: `make families`.
 
 Lives here: finding the operators and selectors of the packages, and the tables' text in modules of theirs.
 Not here: the test that the tables are current (lite/ops/test_families.py).
@@ -9,15 +9,22 @@ Modules are imported when one of their operators is asked for, so their names ha
 from __future__ import annotations
 
 import importlib
+import itertools
 import pkgutil
 import sys
 import textwrap
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-KERNELS = "opwright.compiler.kernels"
-PACKAGES = {"opwright.lite.ops": "families", "opwright.lite.customs": "families", KERNELS: "selectors"}
+KERNELS, LOWERING = "opwright.compiler.kernels", "opwright.compiler.lowering"
+PACKAGES = {
+    "opwright.lite.ops": "families",
+    "opwright.lite.customs": "families",
+    LOWERING: "families",
+    KERNELS: "selectors",
+}
 """Packages, and the module of each that has the table."""
 HEAD, TAIL = "FAMILIES: dict[str, str] = {\n", "}\n"
 WIDTH = 120
@@ -29,6 +36,8 @@ def families(package: str) -> dict[str, list[str]]:
         importlib.import_module(module.name)
     if package == KERNELS:
         return selectors()
+    if package == LOWERING:
+        return rules()
     found: dict[str, list[str]] = {}
     for name, defined in sorted(_table(package).defined.items()):
         for operator in defined if isinstance(defined, list) else [defined]:
@@ -49,6 +58,16 @@ def selectors() -> dict[str, list[str]]:
         return (kernels.BEFORE[module], "") if module in kernels.BEFORE else (module, module)
 
     return {module: sorted(found[module]) for module in sorted(found, key=place)}
+
+
+def rules() -> dict[str, list[str]]:
+    """Return the operators that each module of lowering has rules for. Raises ValueError if two have one."""
+    lowering: Any = importlib.import_module(f"{LOWERING}.registry")
+    found = {module: sorted(names) for module, names in sorted(lowering.registered().items())}
+    repeated = [name for name, count in Counter(itertools.chain(*found.values())).items() if count > 1]
+    if repeated:
+        raise ValueError(f"several modules have a rule for {', '.join(repeated)}")
+    return found
 
 
 def _table(package: str) -> ModuleType:

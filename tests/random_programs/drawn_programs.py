@@ -3,7 +3,7 @@
     python tests/random_programs/drawn_programs.py 0 1000        seeds 0 to 999; prints each difference, and a summary
 
 Lives here: `draw`, a program of a seed; `differences`, what its ways of running disagree on.
-Not here: single functions over their whole range (tests/functions), graphs of float32 alone (tests/compiler/rules).
+Not here: single functions over their whole range (tests/functions), graphs of float32 alone (tests/compiler/lowering).
 
 A program is a list of steps on earlier values: element-wise operators, casts, views, reductions, products, sorts,
 conditionals and loops, of float32, int32, int64, bool, int8 and uint8, some of size 0. The eager result is the

@@ -26,8 +26,8 @@ from .regions import CompiledGraph, CompiledRegion, Operands, UncompiledNode, re
 if TYPE_CHECKING:
     from . import partitioner, plan_serialization
     from .kernels import connecting
-    from .loops.forms import Buffer
-    from .loops.plans import Plan
+    from .loops.buffers import Buffer
+    from .loops.plans import LoopPlan
 else:
     connecting = later(".kernels.connecting", __package__)
     partitioner = later(".partitioner", __package__)
@@ -125,5 +125,5 @@ def save(key: str, compiled: CompiledGraph) -> None:
     plan_serialization.save(name, plans, compiled.note, constants.arrays, _positions, helpers)
 
 
-def _positions(plan: Plan) -> dict[Buffer, int]:
+def _positions(plan: LoopPlan) -> dict[Buffer, int]:
     return {b: place for place, b in enumerate(plan.outside)}

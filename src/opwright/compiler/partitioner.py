@@ -20,10 +20,11 @@ from ..core.errors import InternalError
 from ..graph import Graph, Node
 from .inlined_kernels import own_kernel, user_code
 from .kernels import NoKernel
-from .loops.forms import Buffer, Form
+from .loops.buffers import Buffer
 from .loops.fusion import fused
 from .loops.graph import LoopGraph, parents
-from .loops.planning import plan_of
+from .loops.ops import LoopOp
+from .loops.planner import plan_of
 from .lowering.context import Buffers, LoweringContext, NoLowering
 from .lowering.nodes import GraphNode, catalogue_operand
 from .lowering.registry import lower
@@ -73,7 +74,7 @@ class Partitioner:
     def __init__(self, graph: Graph) -> None:
         self.graph, self.operands, self.buffers = graph, Operands(graph), Buffers(catalogue_operand)
         self.nodes = [node for node in self.operands.nodes if node.op.name != "Const"]
-        self.forms: dict[Node, list[Form]] = {}
+        self.forms: dict[Node, list[LoopOp]] = {}
         self.why: dict[Node, str] = {}
         self.alone: set[Node] = set()
         read = {v for n in self.nodes for v in n.operands} | set(self.operands.outputs)
@@ -87,7 +88,7 @@ class Partitioner:
             except NoLowering as why:
                 self.why[node] = str(why)
 
-    def _forms(self, node: Node) -> list[Form]:
+    def _forms(self, node: Node) -> list[LoopOp]:
         if node.effect is not None:
             raise NoLowering(f"it has effects ({node.effect})")
         if any(True for _ in node.subgraphs):
@@ -165,7 +166,7 @@ class Partitioner:
         return region._replace(plan=plan, work=sum(math.prod(form.output.shape) for form in plan.forms))
 
 
-def _needed(forms: Sequence[Form], outputs: Iterable[Buffer]) -> list[Form]:
+def _needed(forms: Sequence[LoopOp], outputs: Iterable[Buffer]) -> list[LoopOp]:
     """The forms that the outputs need, in order."""
     needed = {id(b) for b in outputs}
     kept = []

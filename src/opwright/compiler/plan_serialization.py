@@ -1,7 +1,7 @@
 """Write plans to the plan cache, for later processes.
 
 Lives here: `save`: images of plans whose words are relative to what a later process has, the constants they need.
-Not here: the form of the file, reading it (plan_cache.py), making plans (loops/planning.py).
+Not here: the form of the file, reading it (plan_cache.py), making plans (loops/planner.py).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 
 from ..core import flags
 from .cache import objects
-from .loops.forms import Buffer
-from .loops.plans import ARENA, Address, Constant, Plan, relocatable
+from .loops.buffers import Buffer
+from .loops.plans import ARENA, Address, LoopPlan, PackedConstant, relocatable
 from .native.executor import ALIGNMENT, aligned
 from .native.host import keep_description
 from .native.image import runs_images
@@ -35,17 +35,17 @@ class _NotPortable(Exception):
     """These plans cannot be kept."""
 
 
-def file_tensors(plan: Plan) -> dict[Buffer, int]:
+def file_tensors(plan: LoopPlan) -> dict[Buffer, int]:
     """The numbers of a plan's inputs and outputs that are tensors of a file: their names are `t0`, `t1`, ..."""
     return {b: int(b.name.removeprefix("t")) for b in plan.outside}
 
 
 def save(
     key: str,
-    plans: Sequence[Plan],
+    plans: Sequence[LoopPlan],
     note: Any,
     tensors: Mapping[int, np.ndarray],
-    numbers: Callable[[Plan], dict[Buffer, int]] = file_tensors,
+    numbers: Callable[[LoopPlan], dict[Buffer, int]] = file_tensors,
     helpers: Mapping[str, int] | None = None,
 ) -> None:
     """Keep plans, whose constants are packed, for `plan_cache.find(key)`.
@@ -95,7 +95,7 @@ class _Writer:
         self.kernels: list[str] = []
         self.arrays: list[np.ndarray] = []
 
-    def plan(self, plan: Plan, numbers: Mapping[Buffer, int]) -> dict[str, Any]:
+    def plan(self, plan: LoopPlan, numbers: Mapping[Buffer, int]) -> dict[str, Any]:
         """What the text says of a plan; its integers are among `arrays` then."""
         block, places = relocatable(plan, lambda code: self.kernel(code.address), lambda w: self._locate(w, numbers))
         outside = sorted(set(numbers.values()))
@@ -119,11 +119,11 @@ class _Writer:
         of = w.of
         if isinstance(of, Buffer) and of in numbers:
             return numbers[of], w.offset
-        array = of.array if isinstance(of, Constant) else of.constant
+        array = of.array if isinstance(of, PackedConstant) else of.constant
         if array is None or not array.flags.c_contiguous:
             raise _NotPortable
         start = array.__array_interface__["data"][0]
-        if not isinstance(of, Constant):
+        if not isinstance(of, PackedConstant):
             index = np.searchsorted(self._starts, start, "right") - 1
             if index >= 0:
                 base, size, tensor = self._tensors[index]

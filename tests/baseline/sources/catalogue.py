@@ -1,6 +1,6 @@
 """Rows of the catalogue's tables (tests/ops/cases_*.py): as written, in the other floating dtypes, and their gradients.
 
-Eagerly, traced, and compiled whatever the size, as tests/compiler/rules do; in float32 also from a .tflite, by both
+Eagerly, traced, and compiled whatever the size, as tests/compiler/lowering do; in float32 also from a .tflite, by both
 engines.
 """
 

@@ -16,10 +16,11 @@ import pytest
 
 from opwright.compiler.bound_plan import BoundPlan
 from opwright.compiler.language.families import Family
-from opwright.compiler.loops.forms import Buffer, Form
+from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.graph import LoopGraph, parents
-from opwright.compiler.loops.planning import plan_of
-from opwright.compiler.loops.plans import Plan
+from opwright.compiler.loops.ops import LoopOp
+from opwright.compiler.loops.planner import plan_of
+from opwright.compiler.loops.plans import LoopPlan
 from opwright.compiler.native.executor import ROW
 from opwright.compiler.target import NAMED, host
 from opwright.core import dtypes
@@ -32,7 +33,7 @@ def buffer(x: np.ndarray, name: str = "x") -> Buffer:
     return Buffer(name, dtypes.as_dtype(x.dtype), x.shape)
 
 
-def _bound(forms: Sequence[Form], given: Mapping[Buffer, np.ndarray]) -> tuple[Plan, BoundPlan, np.ndarray]:
+def _bound(forms: Sequence[LoopOp], given: Mapping[Buffer, np.ndarray]) -> tuple[LoopPlan, BoundPlan, np.ndarray]:
     last = forms[-1].output
     whole = ([last, *parents(last)])[-1]
     plan = plan_of(LoopGraph("test", tuple(given), (whole,), tuple(forms)))
@@ -44,14 +45,14 @@ def _bound(forms: Sequence[Form], given: Mapping[Buffer, np.ndarray]) -> tuple[P
     return plan, running, out
 
 
-def run(forms: Form | Sequence[Form], given: Mapping[Buffer, np.ndarray]) -> np.ndarray:
+def run(forms: LoopOp | Sequence[LoopOp], given: Mapping[Buffer, np.ndarray]) -> np.ndarray:
     """What the last form writes (the whole of what it is a slice of), its memory marked before."""
-    _, running, out = _bound([forms] if isinstance(forms, Form) else forms, given)
+    _, running, out = _bound([forms] if isinstance(forms, LoopOp) else forms, given)
     running.run()
     return out
 
 
-def split(form: Form, given: Mapping[Buffer, np.ndarray], parts: int) -> np.ndarray:
+def split(form: LoopOp, given: Mapping[Buffer, np.ndarray], parts: int) -> np.ndarray:
     """As run, each step's items in so many calls, the last first."""
     plan, running, out = _bound([form], given)
     scratch = np.zeros(max((s.scratch for s in plan.steps), default=0) + 64, np.uint8)
@@ -65,7 +66,7 @@ def split(form: Form, given: Mapping[Buffer, np.ndarray], parts: int) -> np.ndar
     return out
 
 
-def fastest(form: Form, given: Mapping[Buffer, np.ndarray], turns: int = 100) -> float:
+def fastest(form: LoopOp, given: Mapping[Buffer, np.ndarray], turns: int = 100) -> float:
     """The least seconds of so many runs."""
     _, running, out = _bound([form], given)
     times = []

@@ -7,8 +7,9 @@ from form_kit import buffer, compiles_for, run, split, targets
 from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.attention import attend, pack_keys
 from opwright.compiler.kernels.epilogue import ELEMENT, Epilogue
+from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.expressions import apply, arg, const, scalar
-from opwright.compiler.loops.forms import Attention, Buffer
+from opwright.compiler.loops.ops import Attention
 from opwright.core.dtypes import float32
 
 RNG = np.random.default_rng(12)

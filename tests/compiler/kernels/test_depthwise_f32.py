@@ -9,8 +9,9 @@ from windows import correlated, output_size
 
 from opwright.compiler.kernels.depthwise_f32 import depthwise_any_f32, depthwise_f32
 from opwright.compiler.kernels.epilogue import Epilogue
+from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg, parametrised, scalar
-from opwright.compiler.loops.forms import Buffer, Depthwise, Window
+from opwright.compiler.loops.ops import Depthwise
 from opwright.core.dtypes import float32
 
 RNG = np.random.default_rng(5)

@@ -15,8 +15,9 @@ from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.depthwise_int8 import depthwise_any_int8, depthwise_int8
 from opwright.compiler.kernels.depthwise_tiles import Tile
 from opwright.compiler.kernels.epilogue import Epilogue
+from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg, convert, lookup, parametrised, quantize
-from opwright.compiler.loops.forms import Buffer, Depthwise, Window
+from opwright.compiler.loops.ops import Depthwise
 from opwright.core.dtypes import as_dtype, float32, int8, int32, int64, uint8
 
 RNG = np.random.default_rng(6)

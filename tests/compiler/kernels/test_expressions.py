@@ -12,9 +12,10 @@ from form_kit import buffer, run
 
 from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.expression import STRUCTURAL, check, tables
-from opwright.compiler.loops import arrays
+from opwright.compiler.loops import expression_evaluation
+from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.expressions import Expr, apply, arg, const, convert, lookup, quantize, scalar
-from opwright.compiler.loops.forms import Buffer, Map
+from opwright.compiler.loops.ops import Map
 from opwright.core import dtypes as d
 from opwright.scalar.table import FUNCTIONS as ROWS
 
@@ -137,7 +138,7 @@ def both(expr: Expr, operands: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray
     shape = np.broadcast_shapes(*(x.shape for x in operands if x.shape != (256,))) or (1,)
     found = run(Map(Buffer("y", expr.dtype, shape), tuple(buffers), expr), dict(zip(buffers, operands)))
     with np.errstate(all="ignore"):
-        return found, np.broadcast_to(arrays.evaluate_arrays(expr, operands), shape)
+        return found, np.broadcast_to(expression_evaluation.evaluate_arrays(expr, operands), shape)
 
 
 @pytest.mark.parametrize("name", sorted(FLOATS))
@@ -367,7 +368,7 @@ def test_wide_tables(source: d.DType, into: d.DType) -> None:
     expr = lookup(arg(0, source), arg(1, into))
     wanted = table[x.view(f"u{source.size}")]
     np.testing.assert_array_equal(run(Map(Buffer("y", into, (201,)), (b, t), expr), {b: x}), wanted)
-    np.testing.assert_array_equal(arrays.evaluate_arrays(expr, [x, table]), wanted)
+    np.testing.assert_array_equal(expression_evaluation.evaluate_arrays(expr, [x, table]), wanted)
 
 
 def test_numbers_are_code_or_words() -> None:
@@ -423,4 +424,4 @@ def test_every_operation_is_tested_and_stands_in_numpy() -> None:
         "bitwise_not",
     }
     assert set(ROWS) == tested
-    assert set(STRUCTURAL) - set(arrays.STRUCTURAL) == {"lookup"}
+    assert set(STRUCTURAL) - set(expression_evaluation.STRUCTURAL) == {"lookup"}

@@ -11,8 +11,9 @@ from form_kit import buffer, compiles_for, run, targets
 from opwright.compiler.kernels.fixed_point import fixed_product
 from opwright.compiler.kernels.random_numbers import advance, classes, normal_pairs, random_words
 from opwright.compiler.kernels.value_checks import copy_checked
-from opwright.compiler.loops.forms import Buffer, Checked
-from opwright.compiler.loops.numeric_forms import Advanced, Classes, RandomWords
+from opwright.compiler.loops.buffers import Buffer
+from opwright.compiler.loops.numeric_ops import Advanced, Classes, RandomWords
+from opwright.compiler.loops.ops import Checked
 from opwright.compiler.native.executor import StepFailed
 from opwright.core import dtypes
 

@@ -18,7 +18,7 @@ import test_row_passes as rows
 
 import opwright as ow
 from opwright.compiler import target as processors
-from opwright.compiler.loops.forms import Window
+from opwright.compiler.loops.buffers import Window
 from opwright.core.dtypes import float16, float32
 
 PLAIN = gemm.PLAIN

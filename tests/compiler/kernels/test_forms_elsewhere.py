@@ -13,16 +13,15 @@ from foreign import RUNNERS
 from foreign_plans import run_forms_on
 from windows import correlated, output_size, patches
 
+from opwright.compiler.loops.buffers import Buffer, IndexMap, Window
 from opwright.compiler.loops.expressions import apply, arg, const, convert, quantize, scalar
-from opwright.compiler.loops.forms import (
+from opwright.compiler.loops.indexing_ops import Gather
+from opwright.compiler.loops.ops import (
     ArgReduce,
     Attention,
-    Buffer,
     Contract,
     Depthwise,
-    Form,
-    Gather,
-    IndexMap,
+    LoopOp,
     Map,
     MatMul,
     Move,
@@ -31,7 +30,6 @@ from opwright.compiler.loops.forms import (
     RowPass,
     Scan,
     TransposedContract,
-    Window,
 )
 from opwright.core.dtypes import as_dtype, float32, int8, int32
 
@@ -42,7 +40,7 @@ X, SUM = arg(0, float32), arg(0, int32)
 class Case(NamedTuple):
     """forms; what they are given; what the last one writes; steps of an integer that it may be off."""
 
-    forms: Sequence[Form]
+    forms: Sequence[LoopOp]
     given: dict[Buffer, np.ndarray]
     wanted: np.ndarray
     steps: int = 0

@@ -7,8 +7,8 @@ import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels.fourier import fourier
-from opwright.compiler.loops.forms import Buffer
-from opwright.compiler.loops.numeric_forms import Fourier
+from opwright.compiler.loops.buffers import Buffer
+from opwright.compiler.loops.numeric_ops import Fourier
 from opwright.core import flags
 from opwright.core.dtypes import float32
 

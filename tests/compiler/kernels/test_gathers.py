@@ -6,7 +6,8 @@ from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.gather import copy_unless_shared, gather_places, gather_runs, slice_box, update_box
-from opwright.compiler.loops.forms import Buffer, Gather, GatherNd, SliceAt, UpdateSlice
+from opwright.compiler.loops.buffers import Buffer
+from opwright.compiler.loops.indexing_ops import Gather, GatherNd, SliceAt, UpdateSlice
 from opwright.compiler.native.executor import StepFailed
 from opwright.core.dtypes import int16, int32, int64
 

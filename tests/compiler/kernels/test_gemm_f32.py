@@ -12,8 +12,9 @@ from opwright.compiler.kernels.gemv_f32 import gemv
 from opwright.compiler.kernels.tiling import balanced, blocks
 from opwright.compiler.kernels.weight_packing_f32 import pack
 from opwright.compiler.kernels.winograd import transform_filter, winograd, wins
+from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg, const, scalar
-from opwright.compiler.loops.forms import Buffer, Contract, Window
+from opwright.compiler.loops.ops import Contract
 from opwright.core import dtypes
 from opwright.core.dtypes import bfloat16, float16, float32
 

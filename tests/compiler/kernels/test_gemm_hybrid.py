@@ -9,8 +9,9 @@ from opwright.compiler.kernels.convolution_int8 import convolution_int8
 from opwright.compiler.kernels.dynamic_quantization import round_rows
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.gemm_int8 import gemm_int8
+from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg
-from opwright.compiler.loops.forms import Buffer, Contract, Window
+from opwright.compiler.loops.ops import Contract
 from opwright.core.dtypes import float32, int4, int8
 
 EXPR = apply("relu", apply("fma", arg(0, float32), arg(1, float32), arg(2, float32)))

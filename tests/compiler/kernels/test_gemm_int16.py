@@ -8,8 +8,9 @@ from test_gemm_int8 import PLAIN, SAME, integers, out_shape, sums
 from opwright.compiler.kernels.convolution_int8 import convolution_int8
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.gemm_int8 import gemm_int8
+from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg, convert, quantize
-from opwright.compiler.loops.forms import Buffer, Contract, Window
+from opwright.compiler.loops.ops import Contract
 from opwright.core.dtypes import float32, int4, int8, int16, int32, int64
 
 BIASED = apply("add", arg(0, int64), arg(1, int64))

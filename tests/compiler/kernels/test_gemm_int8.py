@@ -12,8 +12,9 @@ from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.gemm_int8 import gemm_int8
 from opwright.compiler.kernels.tiling import Blocks, for_two
 from opwright.compiler.kernels.weight_packing_int8 import pack_int8
+from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg, convert, lookup, parametrised, quantize, scalar
-from opwright.compiler.loops.forms import Buffer, Contract, Window
+from opwright.compiler.loops.ops import Contract
 from opwright.core.dtypes import float32, int8, int32, uint8
 
 SUM = arg(0, int32)

@@ -14,7 +14,8 @@ from opwright.compiler import target as targets
 from opwright.compiler.kernels.epilogue import epilogue_of
 from opwright.compiler.kernels.gemm_neon import is_paired, steps_for, whole_steps
 from opwright.compiler.kernels.weight_packing_int8 import Panels, grouped_tile
-from opwright.compiler.loops.forms import Buffer, Contract
+from opwright.compiler.loops.buffers import Buffer
+from opwright.compiler.loops.ops import Contract
 from opwright.core.dtypes import float32, int8, int32
 
 TARGETS = ("aarch64", "aarch64-dotprod", "aarch64-i8mm")

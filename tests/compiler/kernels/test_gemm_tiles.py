@@ -14,9 +14,10 @@ from test_gemm_int8 import CASES, EPILOGUES, PLAIN, SAME, SHAPE, SUM, integers, 
 from opwright.compiler.kernels import contractions_int8, gemm_tiles, matmul_integer
 from opwright.compiler.kernels.convolution_int8 import convolution_int8
 from opwright.compiler.kernels.gemm_int8 import gemm_int8
-from opwright.compiler.loops.forms import Buffer, Contract, MatMul, Window
+from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.graph import LoopGraph
-from opwright.compiler.loops.planning import plan_of
+from opwright.compiler.loops.ops import Contract, MatMul
+from opwright.compiler.loops.planner import plan_of
 from opwright.compiler.target import NAMED, host
 from opwright.core.dtypes import float32, int8, int32, uint8
 from opwright.core.errors import UnimplementedError

@@ -5,8 +5,8 @@ import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels.rnn import gru
-from opwright.compiler.loops.forms import Buffer
-from opwright.compiler.loops.recurrent_forms import Gru
+from opwright.compiler.loops.buffers import Buffer
+from opwright.compiler.loops.recurrent_ops import Gru
 from opwright.core.dtypes import float32
 
 RNG = np.random.default_rng(15)

@@ -12,24 +12,12 @@ import numpy as np
 import pytest
 from form_kit import buffer
 
+from opwright.compiler.loops.buffers import Buffer, IndexMap
 from opwright.compiler.loops.expressions import arg, convert
-from opwright.compiler.loops.forms import (
-    ArgReduce,
-    Attention,
-    Buffer,
-    Checked,
-    Gather,
-    IndexMap,
-    Move,
-    Ordered,
-    Reduce,
-    ReverseStart,
-    RowPass,
-    Scan,
-    Segments,
-)
 from opwright.compiler.loops.graph import LoopGraph
-from opwright.compiler.loops.planning import plan_of
+from opwright.compiler.loops.indexing_ops import Gather, ReverseStart, Segments
+from opwright.compiler.loops.ops import ArgReduce, Attention, Checked, Move, Ordered, Reduce, RowPass, Scan
+from opwright.compiler.loops.planner import plan_of
 from opwright.core import dtypes
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="pages are protected by mprotect")

@@ -17,7 +17,8 @@ from opwright.compiler import target as processors
 from opwright.compiler.kernels import contractions_int8, depthwise_tiles
 from opwright.compiler.kernels.gemm_widened import steps_of, widens
 from opwright.compiler.kernels.weight_packing_int8 import Panels, tile_of
-from opwright.compiler.loops.forms import Buffer, Contract, Window
+from opwright.compiler.loops.buffers import Buffer, Window
+from opwright.compiler.loops.ops import Contract
 from opwright.compiler.target import NAMED
 from opwright.core.dtypes import float32, int4, int8, int32, uint8
 

@@ -12,10 +12,11 @@ from opwright.compiler import language as kl
 from opwright.compiler.kernels.maps import COLUMN, EACH, ONE, TABLE, Pattern, hoisted, joined, map_elements
 from opwright.compiler.language import i64, ptr, u8
 from opwright.compiler.language.families import Family, FamilyCode
+from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.expressions import Expr, apply, arg, const, convert, lookup, parametrised, quantize, scalar
-from opwright.compiler.loops.forms import Buffer, Map
 from opwright.compiler.loops.graph import LoopGraph
-from opwright.compiler.loops.planning import plan_of
+from opwright.compiler.loops.ops import Map
+from opwright.compiler.loops.planner import plan_of
 from opwright.compiler.native.store import find_or_make
 from opwright.compiler.target import NAMED, host
 from opwright.core import dtypes as d

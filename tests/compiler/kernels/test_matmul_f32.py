@@ -8,8 +8,9 @@ from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.gemv_f32 import gevm
 from opwright.compiler.kernels.matmul import batches, transpose
+from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.expressions import apply, arg, scalar
-from opwright.compiler.loops.forms import Buffer, MatMul
+from opwright.compiler.loops.ops import MatMul
 from opwright.core.dtypes import float16, float32
 
 SUM = arg(0, float32)

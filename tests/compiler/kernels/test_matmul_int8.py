@@ -6,8 +6,9 @@ from form_kit import buffer, run, split
 from test_gemm_hybrid import rounded
 from test_gemm_int8 import integers
 
+from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.expressions import apply, arg, convert, quantize, scalar
-from opwright.compiler.loops.forms import Buffer, MatMul
+from opwright.compiler.loops.ops import MatMul
 from opwright.core.dtypes import float32, int8, int32, uint8
 
 SUM = arg(0, int32)

@@ -7,7 +7,8 @@ from form_kit import buffer, compiles_for, run, split, targets
 from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.interleaving import move_interleaved
 from opwright.compiler.kernels.moves import move_block, move_elements, move_runs, move_transposed
-from opwright.compiler.loops.forms import Buffer, IndexMap, Move
+from opwright.compiler.loops.buffers import Buffer, IndexMap
+from opwright.compiler.loops.ops import Move
 from opwright.core import dtypes
 
 RNG = np.random.default_rng(7)

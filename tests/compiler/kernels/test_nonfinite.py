@@ -16,23 +16,22 @@ import pytest
 from form_kit import buffer, run
 
 from opwright.compiler import target as targets
+from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import arg
-from opwright.compiler.loops.forms import (
+from opwright.compiler.loops.fusion import fused
+from opwright.compiler.loops.graph import LoopGraph
+from opwright.compiler.loops.ops import (
     Attention,
-    Buffer,
     Contract,
     Depthwise,
-    Form,
+    LoopOp,
     MatMul,
     Pool,
     Reduce,
     RowPass,
     Scan,
     TransposedContract,
-    Window,
 )
-from opwright.compiler.loops.fusion import fused
-from opwright.compiler.loops.graph import LoopGraph
 from opwright.core import flags
 from opwright.core.dtypes import float32
 
@@ -71,7 +70,7 @@ def same(found: np.ndarray, wanted: np.ndarray, words: str = "") -> None:
     np.testing.assert_allclose(found, wanted, rtol=2e-4, atol=2e-4, err_msg=words)
 
 
-def check(form: Form, given: dict[Buffer, np.ndarray], wanted: np.ndarray, words: str = "") -> None:
+def check(form: LoopOp, given: dict[Buffer, np.ndarray], wanted: np.ndarray, words: str = "") -> None:
     same(run(form, given), wanted.reshape(form.output.shape), words)
 
 
@@ -209,9 +208,9 @@ def test_patches_whose_transform_is_beyond_float32() -> None:
     np.testing.assert_allclose(found / 1e36, wanted / 1e36, atol=1e-4 * wanted.std() / 1e36)
 
 
-def refused(form: Form) -> bool:
+def refused(form: LoopOp) -> bool:
     from opwright.compiler.kernels import NoKernel
-    from opwright.compiler.loops.planning import plan_of
+    from opwright.compiler.loops.planner import plan_of
 
     try:
         plan_of(LoopGraph("refused", (form.inputs[0],), (form.output,), (form,)))
@@ -248,7 +247,8 @@ def test_weights_beside_padding(values: str) -> None:
 @pytest.mark.parametrize("bad", [True, False])
 def test_pads_are_the_windows_where_weights_are_finite(bad: bool) -> None:
     """Zeros of an explicit pad are multiplied with the weights; what is outside of a window is not."""
-    from opwright.compiler.loops.forms import IndexMap, Move
+    from opwright.compiler.loops.buffers import IndexMap
+    from opwright.compiler.loops.ops import Move
 
     rng = np.random.default_rng(6)
     x, taps = rng.normal(size=(1, 4, 5, 8)).astype(F), rng.normal(size=(3, 3, 8)).astype(F)
@@ -362,7 +362,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("value", [np.inf, -np.inf])
 def test_lstm_and_gru_with_an_infinity_in_the_state(cells: int, value: float) -> None:
     """Gates of infinities are 0 and 1: the cells that follow are finite, also behind vectors' ends."""
-    from opwright.compiler.loops.recurrent_forms import Gru, Lstm
+    from opwright.compiler.loops.recurrent_ops import Gru, Lstm
 
     rng = np.random.default_rng(11)
     gates = [rng.normal(size=(3, 2, cells)).astype(F) for _ in range(4)]
@@ -399,7 +399,7 @@ def test_lstm_and_gru_with_an_infinity_in_the_state(cells: int, value: float) ->
 @pytest.mark.parametrize("cells", [3, 17])
 def test_nan_in_cells_that_are_clipped(cells: int) -> None:
     """A bound on cells and outputs holds infinities, and lets NaN through."""
-    from opwright.compiler.loops.recurrent_forms import Lstm
+    from opwright.compiler.loops.recurrent_ops import Lstm
 
     rng = np.random.default_rng(12)
     gates = [rng.normal(size=(1, 4, cells)).astype(F) for _ in range(4)]

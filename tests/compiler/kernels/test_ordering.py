@@ -6,7 +6,8 @@ from form_kit import buffer, compiles_for, run, split, targets
 
 from each_row import each_row
 from opwright.compiler.kernels.sorting import order_rows
-from opwright.compiler.loops.forms import Buffer, Ordered
+from opwright.compiler.loops.buffers import Buffer
+from opwright.compiler.loops.ops import Ordered
 from opwright.core.dtypes import float32, int8, int16, int32, int64, uint32
 
 RNG = np.random.default_rng(7)

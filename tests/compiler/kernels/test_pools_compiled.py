@@ -9,8 +9,9 @@ from windows import correlated, output_size, patches
 
 from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.pooling import pool
+from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg, convert, parametrised, quantize
-from opwright.compiler.loops.forms import Buffer, Pool, Window
+from opwright.compiler.loops.ops import Pool
 from opwright.core.dtypes import as_dtype, float32, int8, int32
 
 RNG = np.random.default_rng(8)

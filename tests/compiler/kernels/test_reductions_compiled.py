@@ -8,8 +8,9 @@ from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.argreduce import search_columns, search_rows
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.reductions import reduce_columns, reduce_rows
+from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.expressions import apply, arg, convert, quantize, scalar
-from opwright.compiler.loops.forms import ArgReduce, Buffer, Reduce
+from opwright.compiler.loops.ops import ArgReduce, Reduce
 from opwright.core import dtypes
 from opwright.core.dtypes import float32, int8, int32, uint8
 

@@ -6,8 +6,9 @@ from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.resize import bilinear, nearest
+from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.expressions import apply, arg, parametrised, quantize, scalar
-from opwright.compiler.loops.forms import Buffer, Resize
+from opwright.compiler.loops.image_ops import Resize
 from opwright.core.dtypes import float32, int8
 
 RNG = np.random.default_rng(10)

@@ -7,8 +7,9 @@ from form_kit import buffer, compiles_for, run, split, targets
 from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.rows import row_pass
+from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.expressions import apply, arg, const, convert, quantize, scalar
-from opwright.compiler.loops.forms import Buffer, RowPass
+from opwright.compiler.loops.ops import RowPass
 from opwright.core.dtypes import float32, int8, int16, uint8
 
 RNG = np.random.default_rng(4)

@@ -5,7 +5,8 @@ import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels.cumulative import running_sums
-from opwright.compiler.loops.forms import Buffer, Scan
+from opwright.compiler.loops.buffers import Buffer
+from opwright.compiler.loops.ops import Scan
 from opwright.core.dtypes import float32, int64
 
 RNG = np.random.default_rng(6)

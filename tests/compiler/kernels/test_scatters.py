@@ -5,7 +5,8 @@ import pytest
 from form_kit import buffer, compiles_for, run, targets
 
 from opwright.compiler.kernels.scatter import scatter
-from opwright.compiler.loops.forms import Buffer, ScatterNd
+from opwright.compiler.loops.buffers import Buffer
+from opwright.compiler.loops.indexing_ops import ScatterNd
 from opwright.compiler.native.executor import StepFailed
 from opwright.core import dtypes
 

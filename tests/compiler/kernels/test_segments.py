@@ -6,7 +6,8 @@ from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels.gather import reverse_starts
 from opwright.compiler.kernels.scatter import join_segments
-from opwright.compiler.loops.forms import Buffer, ReverseStart, Segments
+from opwright.compiler.loops.buffers import Buffer
+from opwright.compiler.loops.indexing_ops import ReverseStart, Segments
 from opwright.compiler.native.executor import StepFailed
 from opwright.core.dtypes import float32, int32, int64
 

@@ -9,8 +9,8 @@ import pytest
 from form_kit import buffer, compiles_for, run, targets
 
 from opwright.compiler.kernels.slices import gather_slices, scatter_slices
-from opwright.compiler.loops.forms import Buffer
-from opwright.compiler.loops.indexing_forms import GatherSlices, ScatterSlices, SliceLayout
+from opwright.compiler.loops.buffers import Buffer
+from opwright.compiler.loops.indexing_ops import GatherSlices, ScatterSlices, SliceLayout
 from opwright.core import dtypes
 
 RNG = np.random.default_rng(31)

@@ -8,7 +8,8 @@ import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels.tabled_softmax import tabled_softmax
-from opwright.compiler.loops.forms import Buffer, TabledSoftmax
+from opwright.compiler.loops.buffers import Buffer
+from opwright.compiler.loops.numeric_ops import TabledSoftmax
 from opwright.core.dtypes import int16, int64
 from opwright.scalar.tabled_softmax import tables_of
 

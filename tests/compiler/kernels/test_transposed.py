@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.transposed import add_taps
+from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg, convert, quantize
-from opwright.compiler.loops.forms import Buffer, TransposedContract, Window
+from opwright.compiler.loops.ops import TransposedContract
 from opwright.core.dtypes import as_dtype, float32, int8, int32
 
 RNG = np.random.default_rng(9)

@@ -10,7 +10,8 @@ from test_int8_targets import runs
 import opwright as ow
 from opwright.compiler.kernels.contractions_winograd import patch_of
 from opwright.compiler.kernels.winograd_int8 import transform_filter_int8, transform_patches_int8, winograd_int8
-from opwright.compiler.loops.forms import Buffer, Contract, Window
+from opwright.compiler.loops.buffers import Buffer, Window
+from opwright.compiler.loops.ops import Contract
 from opwright.compiler.target import NAMED
 from opwright.core.dtypes import int8, int32, uint8
 

@@ -5,10 +5,11 @@ import pytest
 
 from opwright.compiler.kernels.maps import BLOCK, _evenly
 from opwright.compiler.kernels.tiling import SERIAL_BYTES, Blocks, for_two, grain
+from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg
-from opwright.compiler.loops.forms import Buffer, Contract, Map, Window
 from opwright.compiler.loops.graph import LoopGraph
-from opwright.compiler.loops.planning import plan_of
+from opwright.compiler.loops.ops import Contract, Map
+from opwright.compiler.loops.planner import plan_of
 from opwright.core.dtypes import float32, int8, int32
 
 RNG = np.random.default_rng(4)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from opwright.compiler.loops.forms import Window
+from opwright.compiler.loops.buffers import Window
 
 
 def output_size(shape: Sequence[int], window: Window) -> tuple[int, int]:

@@ -7,27 +7,25 @@ import pytest
 
 from opwright.compiler import plan_serialization
 from opwright.compiler.kernels.expression import evaluate
-from opwright.compiler.loops.arrays import evaluate_arrays
+from opwright.compiler.loops.buffers import Buffer, Window
+from opwright.compiler.loops.expression_evaluation import evaluate_arrays
 from opwright.compiler.loops.expressions import Expr, apply, arg, convert, lookup, scalar
-from opwright.compiler.loops.forms import (
+from opwright.compiler.loops.fusion import fused
+from opwright.compiler.loops.graph import LoopGraph, Rewriting, verify
+from opwright.compiler.loops.image_ops import Resize
+from opwright.compiler.loops.map_fusion import into_chain, into_producer, into_table
+from opwright.compiler.loops.ops import (
     Attention,
-    Buffer,
     Contract,
     Depthwise,
     Map,
     MatMul,
     Pool,
     Reduce,
-    Resize,
     RowPass,
     TransposedContract,
-    Window,
 )
-from opwright.compiler.loops.fusing_maps import into_chain, into_producer, into_table
-from opwright.compiler.loops.fusion import fused
-from opwright.compiler.loops.graph import LoopGraph, verify
 from opwright.compiler.loops.plans import Address
-from opwright.compiler.loops.rewriting import Rewriting
 from opwright.core.dtypes import bool as bool_
 from opwright.core.dtypes import float32, float64, int8, int16, int32, int64, uint8
 from opwright.core.errors import InternalError

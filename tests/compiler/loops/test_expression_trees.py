@@ -6,13 +6,13 @@ import pickle
 
 import numpy as np
 
-from opwright.compiler.loops.arrays import evaluate_arrays
-from opwright.compiler.loops.expressions import Expr, apply, arg, const, parametrised, scalar, substitute
-from opwright.compiler.loops.forms import Buffer, Map
-from opwright.compiler.loops.fusing_maps import LARGEST
+from opwright.compiler.loops.buffers import Buffer
+from opwright.compiler.loops.expression_evaluation import evaluate_arrays
+from opwright.compiler.loops.expressions import Expr, apply, arg, const, parametrised, scalar, simplified, substitute
 from opwright.compiler.loops.fusion import fused
 from opwright.compiler.loops.graph import LoopGraph
-from opwright.compiler.loops.simplify import simplified
+from opwright.compiler.loops.map_fusion import LARGEST
+from opwright.compiler.loops.ops import Map
 from opwright.core.dtypes import float16, float32, int32
 
 

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from meaning import meaning
 
+from opwright.compiler.loops.buffers import Buffer, IndexMap, Window
 from opwright.compiler.loops.expressions import apply, arg, const, convert, quantize, scalar
-from opwright.compiler.loops.forms import Buffer, Contract, Depthwise, IndexMap, Map, Move, Pool, Reduce, View, Window
 from opwright.compiler.loops.fusion import PASSES, fused
 from opwright.compiler.loops.graph import LoopGraph, verify
+from opwright.compiler.loops.ops import Contract, Depthwise, Map, Move, Pool, Reduce, View
 from opwright.core import flags
 from opwright.core.dtypes import float32, int8, int32
 

@@ -8,11 +8,12 @@ from meaning import meaning
 
 from opwright.compiler import kernels
 from opwright.compiler.kernels import NoKernel
+from opwright.compiler.loops.buffers import Buffer, IndexMap
 from opwright.compiler.loops.expressions import apply, arg
-from opwright.compiler.loops.forms import Buffer, Form, IndexMap, Map, Move, View
 from opwright.compiler.loops.fusion import fused
 from opwright.compiler.loops.graph import LoopGraph
-from opwright.compiler.loops.planning import plan_of
+from opwright.compiler.loops.ops import LoopOp, Map, Move, View
+from opwright.compiler.loops.planner import plan_of
 from opwright.compiler.loops.plans import word
 from opwright.compiler.native.executor import StepFailed
 from opwright.core.dtypes import float32, float64, int64
@@ -107,7 +108,7 @@ def test_constants_of_one_key_are_packed_once():
         packed.append(1)
         out[:] = w
 
-    from opwright.compiler.loops.planning import Builder
+    from opwright.compiler.loops.plan_builder import Builder
 
     build = Builder()
     a, b = (build.packed((7,), "f4", fill, key=("test", w)) for _ in range(2))
@@ -160,7 +161,7 @@ def test_all_forms_without_a_kernel_are_named(picky):
 
 
 def test_a_form_without_maker():
-    class Odd(Form):
+    class Odd(LoopOp):
         pass
 
     with pytest.raises(NoKernel, match="there is no selector of Odd"):

@@ -15,11 +15,13 @@ from new_process import forget_code
 
 from opwright.compiler import cache, plan_cache, plan_serialization
 from opwright.compiler.bound_plan import PlanImage
+from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import Expr, apply, arg
-from opwright.compiler.loops.forms import Buffer, Contract, Gather, Map, Window
 from opwright.compiler.loops.graph import LoopGraph
-from opwright.compiler.loops.planning import plan_of
-from opwright.compiler.loops.plans import Plan
+from opwright.compiler.loops.indexing_ops import Gather
+from opwright.compiler.loops.ops import Contract, Map
+from opwright.compiler.loops.planner import plan_of
+from opwright.compiler.loops.plans import LoopPlan
 from opwright.compiler.native.executor import StepFailed
 from opwright.compiler.native.image import runs_images
 from opwright.core import flags
@@ -41,7 +43,7 @@ def F(i: int) -> Expr:
 SUM = apply("maximum", apply("add", F(0), F(1)), F(2))
 
 
-def model() -> Plan:
+def model() -> LoopPlan:
     """max(x @ weights + bias, scale) * scale + more: packed weights, constants of the file and others, the arena."""
     x, y = Buffer("t0", float32, (1, 5, 7, 16)), Buffer("h", float32, (1, 5, 7, 24))
     z = Buffer("t4", float32, (1, 5, 7, 24))
@@ -70,7 +72,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield tmp_path
 
 
-def keep(key: str = "key", **more: Any) -> Plan:
+def keep(key: str = "key", **more: Any) -> LoopPlan:
     plan = model()
     tensors = {1: WEIGHTS, 2: BIAS, 3: MORE, 4: np.zeros(0, np.float32)}
     plan_serialization.save(key, [plan], {"nodes": [0, 1]}, tensors, **more)
@@ -287,7 +289,7 @@ LATER = """
 import sys
 from opwright.compiler import plan_cache, plan_serialization
 result = plan_cache.find("key")
-print(len(result.plans), "llvmlite" in sys.modules, "opwright.compiler.loops.planning" in sys.modules)
+print(len(result.plans), "llvmlite" in sys.modules, "opwright.compiler.loops.planner" in sys.modules)
 """
 
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg, convert, quantize
-from opwright.compiler.loops.forms import Buffer, Contract, Depthwise, Form, TransposedContract, Window
 from opwright.compiler.loops.graph import LoopGraph
+from opwright.compiler.loops.ops import Contract, Depthwise, LoopOp, TransposedContract
 from opwright.core.dtypes import DType, float32, int8, int32
 
 RNG = np.random.default_rng(8)
@@ -62,13 +63,13 @@ def transposed(dtype: DType) -> TransposedContract:
     return TransposedContract(out, x, w, window=window, **_ends(dtype, 12))  # type: ignore[arg-type]
 
 
-def residual(dtype: DType) -> list[Form]:
+def residual(dtype: DType) -> list[LoopOp]:
     first = convolution(dtype, 10, 8, 24, Window((1, 1)))
     middle = depthwise(dtype, 10, 24, first.output)
     return [first, middle, convolution(dtype, 10, 24, 8, Window((1, 1)), middle.output)]
 
 
-FORMS: dict[str, Callable[[], list[Form]]] = {
+FORMS: dict[str, Callable[[], list[LoopOp]]] = {
     "winograd": lambda: [convolution(float32, 9, 32, 64)],
     "winograd_int8": lambda: [convolution(int8, 9, 64, 64)],
     "lines_f32": lambda: [convolution(float32, 10, 6, 20, Window((3, 3), (2, 2), (1, 1), (0, 1, 0, 1)))],
@@ -84,6 +85,6 @@ FORMS: dict[str, Callable[[], list[Form]]] = {
 """By choice, forms that put it."""
 
 
-def graph_of(forms: list[Form]) -> LoopGraph:
+def graph_of(forms: list[LoopOp]) -> LoopGraph:
     """Forms one after the other as a graph."""
     return LoopGraph("layer", (forms[0].inputs[0],), (forms[-1].output,), tuple(forms))

@@ -7,7 +7,7 @@ from meaning import meaning
 
 from opwright.compiler import target as processors
 from opwright.compiler.loops.fusion import fused
-from opwright.compiler.loops.planning import plan_of
+from opwright.compiler.loops.planner import plan_of
 from opwright.compiler.native import store
 from opwright.compiler.tuning.choices import CHOICES, answering
 from opwright.compiler.tuning.racing import questions_of

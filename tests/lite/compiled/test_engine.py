@@ -16,7 +16,7 @@ from engine_kit import answer, chain, engine, names, plain, plan_of
 from lite_kit import Build
 
 from opwright import lite
-from opwright.compiler.loops import planning
+from opwright.compiler.loops import planner
 from opwright.lite.compiled import claims, partition_plans
 from opwright.lite.compiled import engine as engines
 from opwright.lite.compiled.ahead import Ahead
@@ -268,7 +268,7 @@ def test_where_nothing_can_be_compiled_models_run_and_one_warning_says_so(monkey
 
     content = chain(names())
     monkeypatch.setattr(partition_plans, "plan_of", fail)
-    monkeypatch.setattr(planning, "plan_of", fail)
+    monkeypatch.setattr(planner, "plan_of", fail)
     monkeypatch.setattr(engines, "_warned", threading.Event())
     with engine(), pytest.warns(RuntimeWarning, match="without compiled kernels: no compiler here"):
         assert answer(made(content), X).tolist() == plain(content, X).tolist()

@@ -11,7 +11,7 @@ from engine_kit import engine, plan_of
 from lite_kit import Build, run
 
 from opwright import lite
-from opwright.compiler.loops.forms import Contract
+from opwright.compiler.loops.ops import Contract
 from opwright.lite.format import objects
 
 peer = pytest.importorskip("ai_edge_litert.interpreter")

@@ -2,7 +2,7 @@
 
 Lives here: the registry of selectors: `selector`, `SELECTORS`, `MODULES`, `select`, `NoKernel`.
 Not here: the module of each selector (selectors.py, generated), families of kernels and their selectors (one module per
-algorithm), the `Builder` that selectors add steps to (../loops/planning.py).
+algorithm), the `Builder` that selectors add steps to (../loops/planner.py).
 
 A selector is a function of a form and a `Builder`:
 
@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...core import flags
 from ...core.lazy_imports import is_abandoned, load, note_origin
-from ..loops import forms
+from ..loops.ops import LoopOp
 from .selectors import FAMILIES
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 Selector = Callable[[Any, "Builder"], None]
 S = TypeVar("S", bound=Selector)
@@ -36,7 +36,7 @@ S = TypeVar("S", bound=Selector)
 class NoKernel(Exception):
     """No kernel implements a form; the message is the reason. forms: reasons by form, which the planner fills in."""
 
-    forms: Mapping[forms.Form, str] = MappingProxyType({})
+    forms: Mapping[LoopOp, str] = MappingProxyType({})
 
 
 MODULES: dict[str, tuple[str, ...]] = {}
@@ -49,11 +49,11 @@ for _module, _forms in FAMILIES.items():
 BEFORE: dict[str, str] = {}
 """Modules that are tried before another: the other one by module. The rest are tried in alphabetical order."""
 
-SELECTORS: dict[type[forms.Form], dict[str, list[Selector]]] = {}
+SELECTORS: dict[type[LoopOp], dict[str, list[Selector]]] = {}
 """Selectors loaded so far, by form and module."""
 
 
-def selector(form: type[forms.Form], before: str | None = None) -> Callable[[S], S]:
+def selector(form: type[LoopOp], before: str | None = None) -> Callable[[S], S]:
     """Register a function as selector of a class of forms. before: a module whose selectors are tried after it.
 
     selectors.py lists the function's module under the form's name: `make families` writes it.
@@ -71,7 +71,7 @@ def selector(form: type[forms.Form], before: str | None = None) -> Callable[[S],
     return register
 
 
-def selectors_of(form: type[forms.Form]) -> list[Selector]:
+def selectors_of(form: type[LoopOp]) -> list[Selector]:
     """Return the selectors of a form in order of trial; loads their modules."""
     names = MODULES.get(form.__name__, ())
     for name in names:
@@ -81,7 +81,7 @@ def selectors_of(form: type[forms.Form]) -> list[Selector]:
     return [function for name in order for function in by_module.get(name, ())]
 
 
-def select(form: forms.Form, build: Builder) -> None:
+def select(form: LoopOp, build: Builder) -> None:
     """Add the steps of a form by the first selector that supports it. Raises NoKernel with each selector's reason."""
     reasons = []
     for function in selectors_of(type(form)):

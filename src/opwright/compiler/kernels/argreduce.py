@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i32, i64, ptr, u8
-from ..loops.forms import ArgReduce
+from ..loops.ops import ArgReduce
 from ..target import host
 from . import NoKernel, selector
 from .reductions import joined, neutral, together
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 VECTORS = 4  # accumulators in registers
 LIMIT = 2**31 - 1  # of an axis: places are held in int32

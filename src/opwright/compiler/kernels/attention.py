@@ -17,8 +17,9 @@ import numpy as np
 from ...core.dtypes import float32
 from .. import language as kl
 from ..language import f32, i64, ptr, u8
+from ..loops.buffers import Buffer
 from ..loops.expressions import parametrised
-from ..loops.forms import Attention, Buffer
+from ..loops.ops import Attention
 from ..loops.plans import word
 from ..target import host
 from . import NoKernel, selector
@@ -27,7 +28,7 @@ from .expression import check, fast
 from .moves import transposed
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 VECTORS = 2  # of keys or values that are multiplied at a time
 LARGEST = 1 << 20  # bytes of scores that an item may have

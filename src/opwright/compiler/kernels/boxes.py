@@ -13,7 +13,7 @@ from .. import language as kl
 from ..language import u8, u16, u32, u64
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 UNITS = {1: u8, 2: u16, 4: u32, 8: u64}
 """By bytes of an element, what it is moved as."""

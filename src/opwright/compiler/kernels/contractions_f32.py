@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...core.dtypes import bfloat16, float16, float32
-from ..loops.forms import Buffer, Contract
+from ..loops.buffers import Buffer
+from ..loops.ops import Contract
 from ..native import executor
 from ..target import host
 from ..tuning.choices import FEW_ROWS, LINES, WINOGRAD, Choice, choose
@@ -27,7 +28,7 @@ from .weight_packing_f32 import packed_filter
 from .winograd import scratch_of, size_of, sizes_of_patches, transform_filter, winograd, wins
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 FEW, SOME = 1, 8
 """Rows for which a constant filter is read as it is by default, not packed, and one that is no constant; no more than

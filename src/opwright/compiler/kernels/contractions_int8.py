@@ -10,7 +10,8 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...core.dtypes import DType, float32, int4, int8, int16, int32, uint8
-from ..loops.forms import Buffer, Contract
+from ..loops.buffers import Buffer
+from ..loops.ops import Contract
 from ..target import host
 from ..tuning.choices import BLOCKS_INT8, COPIES
 from . import NoKernel, selector
@@ -39,7 +40,7 @@ from .tiling import (
 from .weight_packing_int8 import Panels, Tile, grouped_tile, packed_filter, parts_of, tile_of
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 BYTES = (int8, uint8)
 QUICKER = 4

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...core.dtypes import int8, int32
-from ..loops.forms import Contract
+from ..loops.ops import Contract
 from ..native import executor
 from ..target import Target, host
 from ..tuning.choices import WINOGRAD_INT8
@@ -25,7 +25,7 @@ from .winograd import LARGEST
 from .winograd_int8 import apart, bits_of, transform_filter_int8, transform_patches_int8, winograd_int8
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 SMALLEST = 6
 """Pixels of a side of the output below which patches reach too far beyond it."""

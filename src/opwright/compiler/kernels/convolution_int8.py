@@ -27,7 +27,8 @@ import numpy as np
 
 from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr
-from ..loops.forms import Buffer, Contract, SameMemory, Window
+from ..loops.buffers import Buffer, SameMemory, Window
+from ..loops.ops import Contract
 from .epilogue import Epilogue
 from .expression import tables
 from .gemm_int8 import Source, panels

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i64, ptr, u8
-from ..loops.forms import Scan
+from ..loops.ops import Scan
 from ..target import host
 from . import NoKernel, selector
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 
 @kl.family

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core import dtypes
-from ..loops.forms import Buffer, Depthwise, Ring, Window
+from ..loops.buffers import Buffer, Ring, Window
+from ..loops.ops import Depthwise
 from ..target import host
 from ..tuning.choices import DEPTHWISE_ROWS, DEPTHWISE_TEAMS
 from . import NoKernel, selector
@@ -30,7 +31,7 @@ from .gemm_widened import LINE
 from .tiling import grain, vector_lanes
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 BYTES = (dtypes.int8, dtypes.uint8)
 BAND = 8

@@ -19,12 +19,13 @@ from ...core import dtypes
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import f32
-from ..loops.forms import Depthwise, Ring, Window
+from ..loops.buffers import Ring, Window
+from ..loops.ops import Depthwise
 from .tiling import grain
 
 if TYPE_CHECKING:
     from ..language import Value
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 LARGEST = 64
 """Taps of a window whose code is unrolled; larger ones are loops."""

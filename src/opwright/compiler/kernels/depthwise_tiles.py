@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..loops.forms import Buffer, Window
+from ..loops.buffers import Buffer, Window
 from ..target import Target
 from .epilogue import TABLE, Epilogue
 from .gemm_widened import widens
 
 if TYPE_CHECKING:
-    from ..loops.forms import Buffer
+    from ..loops.buffers import Buffer
 
 FOURS, PAIRS, ONES = 4, 2, 1
 """Rows of a group: of bytes, of int16, and where products of int16 are added one by one."""

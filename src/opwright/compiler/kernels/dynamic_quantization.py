@@ -15,12 +15,12 @@ from ...scalar.quantization import ASYMMETRIC, SYMMETRIC, asymmetric_steps, symm
 from ...scalar.rounding import finite_round_away
 from .. import language as kl
 from ..language import f32, i8, i32, i64, ptr
-from ..loops.forms import Buffer
+from ..loops.buffers import Buffer
 from .tiling import grain
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 
 class RoundedRows(NamedTuple):

@@ -25,15 +25,15 @@ import numpy as np
 from ...core import dtypes
 from ...core.dtypes import DType
 from .. import language as kl
+from ..loops.buffers import Buffer
 from ..loops.expressions import Expr, arg, parametrised
-from ..loops.forms import Buffer
 from ..loops.plans import word
 from . import NoKernel
 from .expression import check, cost, evaluate, tables
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 CHANNEL, ELEMENT, TABLE, ONE = "channel", "element", "table", "one"
 """What an operand has: a number a channel, a number an element of the output, 256 numbers to look up, a number."""

@@ -1,8 +1,8 @@
 """Expressions in kernels: the walk that computes a tree on the language's values.
 
 Lives here: `evaluate`, `fast`, `check`, `tables`, `cost`, and what `quantize`, `convert` and `lookup` are.
-Not here: functions (scalar/table.py), the trees (../loops/expressions.py), what they are in NumPy (../loops/arrays.py),
-the selector of element-wise loops (maps.py).
+Not here: functions (scalar/table.py), the trees (../loops/expressions.py), their evaluation in NumPy
+(../loops/expression_evaluation.py), the selector of element-wise loops (maps.py).
 
 Everything serves numbers and vectors of any length alike. Integers wrap. Float16 and bfloat16 are computed in float32
 and rounded once an operation. Functions are the fast code of their rows; `quantize` of NaN is the least integer.

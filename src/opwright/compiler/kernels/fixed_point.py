@@ -15,13 +15,13 @@ from ...scalar.fixed_point_int32 import MOST_LEFT, FixedPointInt32
 from ...scalar.multipliers import short_multiplier
 from .. import language as kl
 from ..language import i8, i16, i64, ptr, u8
-from ..loops.numeric_forms import FixedProduct
+from ..loops.numeric_ops import FixedProduct
 from ..target import host
 from . import NoKernel, selector
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 INT16 = FixedPoint(kl, 16)
 """On int32 that hold int16."""

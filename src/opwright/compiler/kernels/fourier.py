@@ -30,16 +30,17 @@ import numpy as np
 from ...core.dtypes import float32
 from .. import language as kl
 from ..language import f32, i64, ptr
+from ..loops.buffers import Buffer, SameMemory
 from ..loops.expressions import arg
-from ..loops.forms import Buffer, MatMul, SameMemory
-from ..loops.numeric_forms import Fourier
+from ..loops.numeric_ops import Fourier
+from ..loops.ops import MatMul
 from ..target import host
 from . import NoKernel, select, selector
 from .tiling import grain
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 MOST = 1 << 16
 """The longest transform: stages are unrolled, and tables of a row stay in the second cache."""

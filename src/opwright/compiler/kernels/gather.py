@@ -16,14 +16,15 @@ import numpy as np
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i16, i32, i64, ptr, u8
-from ..loops.forms import Buffer, Gather, GatherNd, ReverseStart, SliceAt, UpdateSlice
+from ..loops.buffers import Buffer
+from ..loops.indexing_ops import Gather, GatherNd, ReverseStart, SliceAt, UpdateSlice
 from . import NoKernel, selector
 from .boxes import Axis, joined, place, table_of
 from .moves import BLOCK, copy_run, run_width
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 INDICES = (i16, i32, i64)
 

@@ -30,7 +30,7 @@ from .tiling import Tiles, balanced, blocks, chunk_of, for_two, has_all_panels, 
 
 if TYPE_CHECKING:
     from ..language import Pointer, Registers, Value
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 LIGHT = 6
 """Weight of epilogues that are computed in registers, one after the other; others are a loop over rows."""

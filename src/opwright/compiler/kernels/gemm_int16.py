@@ -15,11 +15,11 @@ import numpy as np
 
 from .. import language as kl
 from ..language import i8, i16, i32, i64
-from ..loops.forms import Buffer
+from ..loops.buffers import Buffer
 
 if TYPE_CHECKING:
     from ..language import Pointer
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
     from .gemm_int8 import Source
     from .weight_packing_int8 import Panels
 

@@ -29,7 +29,7 @@ from ..language import i8, i32, u8
 
 if TYPE_CHECKING:
     from ..language import Pointer, Registers, Value
-    from ..loops.forms import Buffer
+    from ..loops.buffers import Buffer
     from ..target import Target
     from .gemm_int8 import Source
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...core.dtypes import float32, int4, int8
-from ..loops.forms import Contract
+from ..loops.ops import Contract
 from ..target import host
 from . import NoKernel, selector
 from .contractions_f32 import chunk_of, share
@@ -29,7 +29,7 @@ from .tiling import Tiles, balanced, blocks
 from .weight_packing_int8 import Panels, tile_of
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 
 def filling(panels: Panels, filters: np.ndarray, scales: np.ndarray) -> Callable[[np.ndarray], None]:

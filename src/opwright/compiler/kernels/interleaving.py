@@ -15,7 +15,7 @@ from .boxes import UNITS, Axis, place, table_of
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 MOST = 4  # planes
 BLOCK = 4096  # elements of each plane that an item moves

@@ -12,12 +12,12 @@ from ...core.dtypes import float32, int32, uint8
 from ...ops.strings.fingerprints import fingerprint_of
 from .. import language as kl
 from ..language import f32, f64, i32, i64, ptr, u8, u32, u64
-from ..loops.numeric_forms import Projection
+from ..loops.numeric_ops import Projection
 from . import NoKernel, selector
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 SEED = 4  # bytes of a number that stand before a row
 LONGEST = 2048  # bytes of a row: the fingerprint's rounds are unrolled

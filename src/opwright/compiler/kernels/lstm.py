@@ -18,8 +18,8 @@ import numpy as np
 from ...core.dtypes import DType, float32, int8
 from .. import language as kl
 from ..language import f32, i64, ptr, u8
-from ..loops.forms import Buffer
-from ..loops.recurrent_forms import Lstm, LstmInt8
+from ..loops.buffers import Buffer
+from ..loops.recurrent_ops import Lstm, LstmInt8
 from ..target import host
 from . import NoKernel, selector
 from .dynamic_quantization import rounded_floats
@@ -41,7 +41,7 @@ from .recurrent_cells import (
 )
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 
 @kl.family

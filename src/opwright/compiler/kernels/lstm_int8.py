@@ -21,14 +21,14 @@ from ...core.dtypes import int8, int16
 from ...scalar.integer_lstm import GATE, IntegerCells, LayerNormalization
 from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr, u8
-from ..loops.recurrent_forms import LstmInt8
+from ..loops.recurrent_ops import LstmInt8
 from . import NoKernel, selector
 from .fixed_point import INT16, INT32
 from .lstm import layer_of
 from .recurrent_cells import Cells, order_of, packed, whole
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 FAR = 1 << 20  # beyond int16, and its sums with int16 within int32
 

@@ -22,8 +22,9 @@ from ...core.dtypes import DType
 from .. import language as kl
 from ..inlined_kernels import is_endless
 from ..language import i64
+from ..loops.buffers import Buffer
 from ..loops.expressions import Expr, arg, parametrised
-from ..loops.forms import Buffer, Map
+from ..loops.ops import Map
 from ..loops.plans import word
 from . import NoKernel, selector
 from .epilogue import number, weight
@@ -32,7 +33,7 @@ from .tiling import SERIAL_BYTES, grain
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 BLOCK = 32768  # bytes of the widest buffer that an item goes through
 ITEM = 64  # elements: blocks are multiples of them

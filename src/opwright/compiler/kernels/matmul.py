@@ -18,7 +18,8 @@ import numpy as np
 from ...core.dtypes import bfloat16, float16, float32
 from .. import language as kl
 from ..language import f32, i64, ptr
-from ..loops.forms import Buffer, MatMul
+from ..loops.buffers import Buffer
+from ..loops.ops import MatMul
 from ..native import executor
 from ..target import host
 from . import NoKernel, selector
@@ -30,7 +31,7 @@ from .tiling import chunk_of
 from .weight_packing_f32 import pack, pack_code
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 FEW = 4
 """Rows for which a second operand that is no constant is read as it is, not packed."""

@@ -18,7 +18,8 @@ import numpy as np
 from ...core.dtypes import DType, float32, int8, int16, uint8
 from .. import language as kl
 from ..language import i16, i32, i64, ptr, u8
-from ..loops.forms import Buffer, IndexMap, MatMul, Move
+from ..loops.buffers import Buffer, IndexMap
+from ..loops.ops import MatMul, Move
 from ..native import executor
 from ..target import host
 from . import NoKernel, select, selector
@@ -35,7 +36,7 @@ from .tiling import Tiles, balanced, blocks
 from .weight_packing_int8 import Panels, grouped_tile, pack_code, pack_int8, parts_of, tile_of
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 
 class Left(NamedTuple):

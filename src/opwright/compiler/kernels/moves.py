@@ -17,7 +17,8 @@ import numpy as np
 
 from .. import language as kl
 from ..language import i64, ptr, u8
-from ..loops.forms import Buffer, IndexMap, Move
+from ..loops.buffers import Buffer, IndexMap
+from ..loops.ops import Move
 from ..target import host
 from . import NoKernel, selector
 from .boxes import UNITS, Axis, joined, place, table_of
@@ -25,7 +26,7 @@ from .interleaving import interleave
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 LONG = 1024  # bytes of a run from which memcpy is faster than vectors of ours
 BLOCK = 32768  # bytes of one long run that an item copies

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from .. import language as kl
 from ..language import f32, i32, i64, ptr, u8
-from ..loops.image_forms import Suppression
+from ..loops.image_ops import Suppression
 from ..target import host
 from . import NoKernel, selector
 from .sorting import PLACES, heaped, key_of_float, sink
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 Box = tuple[Any, Any, Any, Any, Any]  # y1, x1, y2, x2 and the area
 FIELDS = 5

@@ -19,8 +19,8 @@ from ...core.dtypes import DType, float32
 from .. import language as kl
 from ..language import f32, i32, i64, ptr, u8
 from ..loops.expressions import parametrised
-from ..loops.forms import Move, Pool, ReduceWindow
-from ..loops.indexing_forms import MaxPlaces, PutInWindows
+from ..loops.indexing_ops import MaxPlaces, PutInWindows
+from ..loops.ops import Move, Pool, ReduceWindow
 from ..loops.plans import word
 from ..target import host
 from . import NoKernel, selector
@@ -31,7 +31,7 @@ from .reductions import neutral
 from .tiling import grain, vector_lanes
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 VECTORS = 4  # accumulators in registers
 DTYPES = (dtypes.float32, dtypes.int8, dtypes.uint8, dtypes.int16)

@@ -13,14 +13,14 @@ from ...core.dtypes import DType, float32, float64, int32, int64, uint32, uint64
 from ...scalar.counter_generators import BLOCK_WORDS, MASK, MULTIPLIERS, philox, threefry
 from .. import language as kl
 from ..language import f32, f64, i64, ptr, u8, u32, u64
-from ..loops.numeric_forms import Advanced, Classes, NormalPairs, RandomWords
+from ..loops.numeric_ops import Advanced, Classes, NormalPairs, RandomWords
 from ..target import host
 from . import NoKernel, selector
 from .expression import fast
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 
 @kl.family

@@ -18,14 +18,14 @@ from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i8, i16, i32, i64, ptr, u8, u16
 from ..loops.expressions import arg
-from ..loops.forms import Reduce
+from ..loops.ops import Reduce
 from ..target import host
 from . import NoKernel, selector
 from .epilogue import Epilogue, epilogue_of
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 ROW = 65536  # elements of a row that one item reduces
 COLUMN = 1024  # elements of a column that one item reduces

@@ -21,7 +21,7 @@ from ...scalar.resampling import FixedMean, Sampling
 from .. import language as kl
 from ..language import f32, i32, i64, ptr, u8
 from ..loops.expressions import Expr, parametrised
-from ..loops.forms import Resize
+from ..loops.image_ops import Resize
 from ..loops.plans import word
 from . import NoKernel, selector
 from .epilogue import number
@@ -30,7 +30,7 @@ from .tiling import grain, vector_lanes
 
 if TYPE_CHECKING:
     from ..language import Value
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 MEAN = FixedMean(kl)
 BILINEAR = (dtypes.float32, dtypes.int8, dtypes.uint8)

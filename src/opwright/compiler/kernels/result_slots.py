@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from .. import language as kl
 from ..language import i64, ptr, u8
-from ..loops.forms import Part
+from ..loops.ops import Part
 from . import NoKernel, selector
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 BLOCK = 1 << 16  # bytes of an item
 

@@ -15,8 +15,9 @@ from ...core.dtypes import float32, int8, int16, int32, uint8
 from ...scalar.integer_lstm import IntegerCells
 from .. import language as kl
 from ..language import f32, i16, i32, i64, ptr, u8
-from ..loops.forms import Buffer, IndexMap, Move
-from ..loops.recurrent_forms import BasicLstm, Gru, Rnn
+from ..loops.buffers import Buffer, IndexMap
+from ..loops.ops import Move
+from ..loops.recurrent_ops import BasicLstm, Gru, Rnn
 from ..target import host
 from . import NoKernel, selector
 from .dynamic_quantization import rounded_floats
@@ -38,7 +39,7 @@ from .recurrent_cells import (
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 
 @kl.family

@@ -1,7 +1,7 @@
 """Convolution, depthwise convolution and projection a band of lines at a time, so that what lies between stays near.
 
 Lives here: the selector of `Banded`.
-Not here: where it pays (../loops/fusing_bands.py), the kernels: each part's own selectors are asked for each band.
+Not here: where it pays (../loops/block_fusion.py), the kernels: each part's own selectors are asked for each band.
 
 The lines that the first convolution makes lie in a ring, where the depthwise one finds those of its window: each band
 asks for the lines it sees that are not made yet, and they take the places of lines that nobody will see again.
@@ -15,12 +15,13 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from ..loops.forms import Banded, Buffer, Contract, Depthwise, Form, Ring, Rows, ring_lines
+from ..loops.buffers import Buffer, Ring, RowBand, ring_lines
+from ..loops.ops import Banded, Contract, Depthwise, LoopOp
 from . import NoKernel, selector
 from .contractions_f32 import same_in_bands
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 STRANDS = 2
 """Threads that have something to do. Each strand more computes a few lines twice."""
@@ -54,7 +55,7 @@ class _Bands:
     """The bands of one strand, with its memory."""
 
     def __init__(
-        self, lines: int, before: tuple[Form, ...], middle: Depthwise, after: tuple[Form, ...], build: Builder
+        self, lines: int, before: tuple[LoopOp, ...], middle: Depthwise, after: tuple[LoopOp, ...], build: Builder
     ) -> None:
         self.lines, self.before, self.middle, self.after, self.build = lines, before, middle, after, build
         _, _, width, channels = middle.input.shape
@@ -75,7 +76,7 @@ class _Bands:
             seen = min(height, (end - 1) * stride + size - top)
             if self.before and made < seen:
                 shape = (1, seen - made, width, channels)
-                there = Rows("ring", ring.dtype, shape, of=self.ring, first=(made + shift) % kept * width)
+                there = RowBand("ring", ring.dtype, shape, of=self.ring, first=(made + shift) % kept * width)
                 self._contract(self.before[0], n, made, seen, there)
                 made = seen
             self._depthwise(n, start, end, ring)
@@ -88,12 +89,12 @@ class _Bands:
         out = lines_of(part.output, n, start, end)
         operands = tuple(lines_of(b, n, start, end) if b.shape == part.output.shape else b for b in part.operands)
         if self.after:
-            out = Rows("band", out.dtype, out.shape, of=self.band)
+            out = RowBand("band", out.dtype, out.shape, of=self.band)
         padding = top - start * part.window.strides[0], bottom, left, right
         window = dataclasses.replace(part.window, padding=padding)
         self.build.part(dataclasses.replace(part, output=out, input=source, operands=operands, window=window))
 
-    def _contract(self, part: Form, n: int, start: int, end: int, out: Buffer) -> None:
+    def _contract(self, part: LoopOp, n: int, start: int, end: int, out: Buffer) -> None:
         """Lines [start, end) of a convolution of image n, written to `out`."""
         assert isinstance(part, Contract)
         window, height = part.window, part.input.shape[1]
@@ -104,7 +105,7 @@ class _Bands:
         if there[0] >= there[1]:
             raise NoKernel("lines that see nothing but padding")
         if part.input is self.middle.output:
-            source: Buffer = Rows("band", part.input.dtype, (1, end - start, *part.input.shape[2:]), of=self.band)
+            source: Buffer = RowBand("band", part.input.dtype, (1, end - start, *part.input.shape[2:]), of=self.band)
         else:
             source = lines_of(part.input, n, *there)
         window = dataclasses.replace(window, padding=(there[0] - low, high - there[1], left, right))
@@ -112,8 +113,8 @@ class _Bands:
         self.build.part(dataclasses.replace(part, output=out, input=source, operands=operands, window=window))
 
 
-def lines_of(image: Buffer, n: int, start: int, end: int) -> Rows:
+def lines_of(image: Buffer, n: int, start: int, end: int) -> RowBand:
     """Lines [start, end) of image n."""
     _, height, width, channels = image.shape
     first = (n * height + start) * width
-    return Rows(image.name, image.dtype, (1, end - start, width, channels), of=image, first=first)
+    return RowBand(image.name, image.dtype, (1, end - start, width, channels), of=image, first=first)

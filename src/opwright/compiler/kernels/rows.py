@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import f32, i64, ptr, u8
-from ..loops.forms import RowPass
+from ..loops.ops import RowPass
 from ..target import host
 from . import NoKernel, selector
 from .epilogue import Epilogue, epilogue_of
@@ -32,7 +32,7 @@ from .expression import fast
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 VECTORS = 4  # accumulators in registers
 NUMBERS = {

@@ -14,8 +14,9 @@ import numpy as np
 from ...core.dtypes import DType, int32
 from .. import language as kl
 from ..language import i32, i64, ptr, u8
-from ..loops.forms import IndexMap, Move, SameMemory, ScatterNd, Segments
-from ..loops.indexing_forms import PutEntries
+from ..loops.buffers import IndexMap, SameMemory
+from ..loops.indexing_ops import PutEntries, ScatterNd, Segments
+from ..loops.ops import Move
 from . import NoKernel, selector
 from .gather import INDICES, copy_unless_shared
 from .moves import BLOCK, copy_run, run_width, select_move
@@ -24,7 +25,7 @@ from .reductions import joined
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 
 @kl.family

@@ -33,7 +33,7 @@ FAMILIES: dict[str, str] = {
     "row_band_fusion": "Banded",
     "rows": "RowPass",
     "scatter": "PutEntries ScatterNd Segments",
-    "sized": "BroadcastSizes Counted Distinct Expected Numbers Places",
+    "sized": "BroadcastSizes Distinct Expected ExpectedCount Numbers Places",
     "slices": "GatherSlices ScatterSlices",
     "sorting": "KeyPlaces Ordered",
     "ssd_postprocess": "Detection",

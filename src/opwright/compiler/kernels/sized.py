@@ -1,7 +1,7 @@
 """Sizes that elements decide: what a plan expects of them, places of elements that are not 0, different elements,
 numbers up to a limit, shapes broadcast together.
 
-Lives here: the selectors of Expected, Counted, Places, Distinct, Numbers and BroadcastSizes, their families.
+Lives here: the selectors of Expected, ExpectedCount, Places, Distinct, Numbers and BroadcastSizes, their families.
 Not here: guards of indices (gather.py), the order of elements (sorting.py).
 
 Each is one item: what comes later hangs on how much there was before.
@@ -17,11 +17,11 @@ import numpy as np
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import f32, i32, i64, ptr, u8
-from ..loops.indexing_forms import BroadcastSizes, Counted, Distinct, Expected, Numbers, Places
+from ..loops.indexing_ops import BroadcastSizes, Distinct, Expected, ExpectedCount, Numbers, Places
 from . import NoKernel, selector
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)
 """2^64 by the golden ratio, as int64: the high bits of a product with it hang on all bits of a number."""
@@ -57,8 +57,8 @@ def compare_counts(work, count: ptr[i64]):
     return kl.select(count[0] == count[1], kl.value(0), 1)
 
 
-@selector(Counted)
-def select_counted(form: Counted, build: Builder) -> None:
+@selector(ExpectedCount)
+def select_counted(form: ExpectedCount, build: Builder) -> None:
     """After all else."""
     build.step(compare_counts.code(), [build.pointer(form.count)], 1, chunk=1)
 

@@ -14,8 +14,9 @@ import numpy as np
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import f32, i32, i64, ptr, u8
-from ..loops.forms import Buffer, IndexMap, Move, SameMemory
-from ..loops.indexing_forms import GatherSlices, ScatterSlices
+from ..loops.buffers import Buffer, IndexMap, SameMemory
+from ..loops.indexing_ops import GatherSlices, ScatterSlices
+from ..loops.ops import Move
 from . import NoKernel, selector
 from .boxes import Axis, joined, place, table_of
 from .moves import copy_run, run_width, select_move
@@ -23,7 +24,7 @@ from .scatter import updated
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 STARTS = (i32, i64)
 

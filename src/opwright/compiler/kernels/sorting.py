@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i32, i64, ptr, u8
-from ..loops.forms import KeyPlaces, Ordered
+from ..loops.indexing_ops import KeyPlaces
+from ..loops.ops import Ordered
 from . import NoKernel, selector
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 Before = Callable[[Any, Any], Any]
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from .. import language as kl
 from ..language import f32, f64, i32, i64, ptr, u8
-from ..loops.image_forms import Detection
+from ..loops.image_ops import Detection
 from ..target import host
 from . import NoKernel, selector
 from .nms import FIELDS, Box, Boxes, area_of, candidate, greedy
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 LOG2E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 0.6931471803691238, 1.9082149292705877e-10
 EXP = tuple(1.0 / math.factorial(k) for k in range(14))

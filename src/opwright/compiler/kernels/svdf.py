@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from ...core.dtypes import DType, float32, int16, int32
 from .. import language as kl
 from ..language import i64, ptr, u8
-from ..loops.recurrent_forms import Svdf
+from ..loops.recurrent_ops import Svdf
 from ..target import host
 from . import NoKernel, selector
 from .epilogue import epilogue_of
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 SUMS = {float32: float32, int16: int32}
 """By the dtype of states, that of sums of their products."""

@@ -14,12 +14,12 @@ from ...scalar.fixed_point import ENTRIES
 from ...scalar.tabled_softmax import SoftmaxOfInt16
 from .. import language as kl
 from ..language import i16, i32, i64, ptr
-from ..loops.forms import TabledSoftmax
+from ..loops.numeric_ops import TabledSoftmax
 from . import NoKernel, selector
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 LONGEST = 65535  # elements of a row: their sum has 31 bits
 ARITHMETIC = SoftmaxOfInt16(kl)

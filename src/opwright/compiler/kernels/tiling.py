@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..target import host
 
 if TYPE_CHECKING:
-    from ..loops.forms import Window
+    from ..loops.buffers import Window
 
 CACHE = 1 << 19
 """Bytes of one operand that may be read again and again: half of a second-level cache."""

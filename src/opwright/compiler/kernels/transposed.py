@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any
 from ...core import dtypes
 from .. import language as kl
 from ..language import i64, ptr, u8
+from ..loops.buffers import Buffer, Window
 from ..loops.expressions import arg
-from ..loops.forms import Buffer, Contract, TransposedContract, Window
+from ..loops.ops import Contract, TransposedContract
 from ..tuning.choices import TAPS
 from . import NoKernel, select, selector
 from .epilogue import epilogue_of
@@ -31,7 +32,7 @@ from .tiling import grain, vector_lanes
 
 if TYPE_CHECKING:
     from ..language import Value
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 FEW = 2
 """Pixels of all images for which a product reads the filter in place."""

@@ -18,7 +18,8 @@ import numpy as np
 from ...core.errors import InvalidArgumentError
 from ..language.families import FamilyCode
 from ..language.parameters import number_word
-from ..loops.forms import Buffer, Form
+from ..loops.buffers import Buffer
+from ..loops.ops import LoopOp
 from ..loops.plans import Address, word
 from ..lowering.context import LoweringContext, NoLowering
 from ..native import executor as native
@@ -27,11 +28,11 @@ from . import NoKernel, selector
 
 if TYPE_CHECKING:
     from ..language.array_kernels import ArrayCode
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 
 @dataclass(frozen=True, eq=False)
-class Written(Form):
+class Written(LoopOp):
     """What a user's kernel writes. operands: its inputs; results: its outputs' dtypes and shapes, and the byte in
     `output` where each begins; numbers: its attributes that are words."""
 

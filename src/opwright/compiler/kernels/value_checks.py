@@ -12,12 +12,12 @@ import numpy as np
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i64, ptr, u8
-from ..loops.forms import Checked
+from ..loops.ops import Checked
 from . import NoKernel, selector
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 BLOCK = 16384  # elements of an item
 

@@ -14,13 +14,13 @@ import numpy as np
 from ...core.dtypes import float32, int64
 from .. import language as kl
 from ..language import f32, f64, i64, ptr
-from ..loops.image_forms import AffineImage, AffinePoints, CropMatrix, PixelsAt
+from ..loops.image_ops import AffineImage, AffinePoints, CropMatrix, PixelsAt
 from . import NoKernel, selector
 from .tiling import grain
 
 if TYPE_CHECKING:
     from ..language import Value
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 
 @kl.family

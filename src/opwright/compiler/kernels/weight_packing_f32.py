@@ -14,13 +14,13 @@ from ...core.dtypes import DType
 from .. import language as kl
 from ..language import f32, i64, ptr
 from ..language.families import FamilyCode
-from ..loops.forms import Buffer
+from ..loops.buffers import Buffer
 from ..native import executor
 from .gemm_f32 import Panels
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 
 @kl.family

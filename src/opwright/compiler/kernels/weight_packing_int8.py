@@ -30,7 +30,7 @@ from ...core.dtypes import DType, int4, uint8
 from .. import language as kl
 from ..language import i8, i32, i64, ptr, u8
 from ..language.families import FamilyCode
-from ..loops.forms import Buffer
+from ..loops.buffers import Buffer
 from ..native import executor
 from ..target import Target
 from .gemm_neon import LANES, order_groups, shape_for, steps_for, whole_steps
@@ -38,7 +38,7 @@ from .gemm_widened import order_steps, widens
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value
-    from ..loops.planning import Builder
+    from ..loops.plan_builder import Builder
 
 
 class Tile(NamedTuple):

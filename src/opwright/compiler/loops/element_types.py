@@ -1,7 +1,7 @@
 """Element types: every read of a form's expression has the dtype of the buffer that it reads.
 
 Lives here: `check_types`, the table of what each form's expressions read and give.
-Not here: forms (forms.py), graphs (graph.py), whose construction asks for this check.
+Not here: forms (ops.py), graphs (graph.py), whose construction asks for this check.
 
 An expression names its operands by number and says their dtypes; a buffer has a dtype of its own. Nothing may follow
 from one where the other is different: memory would be read as another type. A mismatch is a mistake of a rule and
@@ -16,27 +16,16 @@ from typing import Any
 
 from ...core.dtypes import DType, float32, float64, int16, int32, int64
 from ...core.errors import InternalError
+from .buffers import Buffer
 from .expressions import Expr
-from .forms import (
-    Attention,
-    Buffer,
-    Contract,
-    Depthwise,
-    Form,
-    Map,
-    MatMul,
-    Pool,
-    Reduce,
-    Resize,
-    RowPass,
-    TransposedContract,
-)
+from .image_ops import Resize
+from .ops import Attention, Contract, Depthwise, LoopOp, Map, MatMul, Pool, Reduce, RowPass, TransposedContract
 
 Read = tuple[DType, tuple[int, ...]]
 """What an argument of an expression is: dtype and shape; of an element that the form computes, the shape is ()."""
 
 
-def check_types(form: Form) -> None:
+def check_types(form: LoopOp) -> None:
     """Raise InternalError where an expression of a form reads or gives another dtype than its buffers have."""
     for kind, elements in ELEMENTS.items():
         if isinstance(form, kind):
@@ -137,7 +126,7 @@ def _row_pass(form: RowPass) -> Elements:
     yield form.expr, [(float32, ())], form.output.dtype
 
 
-ELEMENTS: dict[type[Form], Callable[[Any], Elements]] = {
+ELEMENTS: dict[type[LoopOp], Callable[[Any], Elements]] = {
     Map: _map,
     Contract: _contraction,
     Depthwise: _contraction,

@@ -1,7 +1,7 @@
 """Fusion: a loop graph rewritten so that fewer passes go over memory. The table of rules, and what applies them.
 
 Lives here: `PASSES`, `fused`, `Rewriting` (a graph while it is rewritten).
-Not here: the rules (fusing_*.py), expressions made simpler (simplify.py), plans (planning.py).
+Not here: the rules (*_fusion.py, constant_folding.py), expressions made simpler (expressions.py), plans (planner.py).
 
 A pass is a rule over one class of forms, applied to each form in order until nothing changes. A rule looks at a form
 and rewrites the graph around it, or does nothing. What a form was made of is kept: where no kernel does the fused form,
@@ -15,14 +15,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ...core import flags
-from .forms import Contract, Depthwise, Form, Gather, Map, MatMul, Move, RowPass, TransposedContract, View
-from .fusing_attention import into_attention
-from .fusing_bands import into_bands
-from .fusing_constants import constant_map, constant_move, constant_view, gathered_map, short_filter
-from .fusing_maps import into_chain, into_producer, into_table, over_view, scalar_operands
-from .fusing_moves import into_parent, into_window, same_shape
-from .graph import LoopGraph, verify
-from .rewriting import Rewriting
+from .block_fusion import into_attention, into_bands
+from .constant_folding import constant_map, constant_move, constant_view, gathered_map, short_filter
+from .graph import LoopGraph, Rewriting, verify
+from .indexing_ops import Gather
+from .map_fusion import into_chain, into_producer, into_table, over_view, scalar_operands
+from .move_fusion import into_parent, into_window, same_shape
+from .ops import Contract, Depthwise, LoopOp, Map, MatMul, Move, RowPass, TransposedContract, View
 
 Rule = Callable[[Rewriting, Any], bool]
 
@@ -31,7 +30,7 @@ class Pass(NamedTuple):
     """name: as OPWRIGHT_SHOW=passes prints it; form: the class that it looks at; rule: whether it changed something."""
 
     name: str
-    form: type[Form]
+    form: type[LoopOp]
     rule: Rule
     why: str
 
@@ -59,7 +58,7 @@ PASSES: tuple[Pass, ...] = (
 )  # in this order: tables before producers, so that a chain of functions of one byte is one look-up in an epilogue
 
 
-def fused(graph: LoopGraph) -> tuple[LoopGraph, Callable[[Form], Sequence[Form] | None]]:
+def fused(graph: LoopGraph) -> tuple[LoopGraph, Callable[[LoopOp], Sequence[LoopOp] | None]]:
     """The graph after all passes; and what gives the parts that a fused form was made of."""
     if "graph" in flags.show:
         print(f"before fusion: {graph}", file=sys.stderr)

@@ -1,7 +1,7 @@
 """The loop graph: forms in the order they run, between buffers that come from outside and go there.
 
 Lives here: `LoopGraph`, its text form, `verify`.
-Not here: forms (forms.py), fusion (fusion.py), plans (planning.py).
+Not here: forms (ops.py), fusion (fusion.py), plans (planner.py).
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import dataclasses
 from collections.abc import Sequence
 
 from ...core.errors import InternalError
+from .buffers import Buffer
 from .element_types import check_types
-from .forms import Banded, Buffer, Form
+from .indexing_ops import GUARDS
+from .ops import Banded, LoopOp
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -25,7 +27,7 @@ class LoopGraph:
     name: str
     inputs: tuple[Buffer, ...]
     outputs: tuple[Buffer, ...]
-    forms: tuple[Form, ...]
+    forms: tuple[LoopOp, ...]
 
     def __post_init__(self) -> None:
         for form in self.forms:
@@ -37,7 +39,7 @@ class LoopGraph:
         return "\n".join([*lines, f"  return {', '.join(b.name for b in self.outputs)}", "}"])
 
 
-def text(form: Form) -> str:
+def text(form: LoopOp) -> str:
     """A form in a line: what it writes, its class, what it is made of, and the operators it came from. What is made of
     others has a line for each."""
     parts = []
@@ -62,7 +64,7 @@ def _part(name: str, value: object) -> str:
         return _operand(value)
     if isinstance(value, tuple) and value and isinstance(value[0], Buffer):
         return ", ".join(map(_operand, value))
-    if isinstance(value, tuple) and value and isinstance(value[0], Form):
+    if isinstance(value, tuple) and value and isinstance(value[0], LoopOp):
         return ""
     if name == "window":
         return repr(value).removeprefix("Window").strip("()")
@@ -102,10 +104,109 @@ def parents(buffer: Buffer) -> list[Buffer]:
     return found
 
 
-def readers(forms: Sequence[Form]) -> dict[int, list[Form]]:
+def readers(forms: Sequence[LoopOp]) -> dict[int, list[LoopOp]]:
     """By identity of a buffer, the forms that read it."""
-    found: dict[int, list[Form]] = {}
+    found: dict[int, list[LoopOp]] = {}
     for form in forms:
         for b in dict.fromkeys(form.inputs):
             found.setdefault(id(b), []).append(form)
     return found
+
+
+class Rewriting:
+    """The forms in order, to be replaced; forms and buffers themselves never change.
+
+    parts: by form, those it was made of where a rule made it of several.
+    """
+
+    def __init__(self, graph: LoopGraph) -> None:
+        self._graph = graph
+        self._slots: list[tuple[LoopOp, ...]] = [(form,) for form in graph.forms]
+        self._slot: dict[LoopOp, int] = {form: i for i, form in enumerate(graph.forms)}
+        self._outputs = {id(b) for b in graph.outputs}
+        self._writers: dict[int, LoopOp] = {}
+        self._readers: dict[int, dict[LoopOp, None]] = {}
+        self._replaced: dict[LoopOp, LoopOp | None] = {}
+        self.parts: dict[LoopOp, Sequence[LoopOp]] = {}
+        for form in graph.forms:
+            self._add(form)
+
+    def of(self, kind: type[LoopOp]) -> list[LoopOp]:
+        """The forms of a class that there are now, in order."""
+        return [form for form in self._order() if isinstance(form, kind)]
+
+    def _order(self) -> list[LoopOp]:
+        """All forms, each after those that write what it reads: those that stand in for others are in their places."""
+        return [form for slot in self._slots for form in slot]
+
+    def latest(self, form: LoopOp) -> LoopOp | None:
+        """What stands in the place of a form now; None where nothing does."""
+        found: LoopOp | None = form
+        while found is not None and found in self._replaced:
+            found = self._replaced[found]
+        return found
+
+    def writer(self, buffer: Buffer) -> LoopOp | None:
+        """The form that writes a buffer; None for inputs, constants, and parents."""
+        return self._writers.get(id(buffer))
+
+    def readers(self, buffer: Buffer) -> list[LoopOp]:
+        """The forms that read a buffer."""
+        return list(self._readers.get(id(buffer), ()))
+
+    def only_reader(self, buffer: Buffer, form: LoopOp) -> bool:
+        """Whether nobody else needs the buffer: neither another form nor who runs the graph."""
+        found = self._readers.get(id(buffer), {})
+        return len(found) == 1 and form in found and id(buffer) not in self._outputs
+
+    def is_output(self, buffer: Buffer) -> bool:
+        """Whether who runs the graph is given it."""
+        return id(buffer) in self._outputs
+
+    # ---- changes ----------------------------------------------------------------------------------------------------
+
+    def replace(self, old: LoopOp, *new: LoopOp) -> None:
+        """Put forms in the place of one. The last of them stands for it from here on."""
+        self._drop(old)
+        self._replaced[old] = new[-1] if new else None
+        self._fill(old, new)
+        for form in new:
+            self._add(form)
+
+    def join(self, producer: LoopOp, reader: LoopOp, whole: LoopOp) -> None:
+        """Put one form in the place of a reader and of the only form whose result nobody but it reads."""
+        self._drop(producer)
+        self._fill(producer, ())
+        self._replaced[producer] = None
+        self.parts[whole] = (producer, reader)
+        self.replace(reader, whole)
+
+    def _fill(self, old: LoopOp, new: tuple[LoopOp, ...]) -> None:
+        slot = self._slot.pop(old)
+        self._slot.update(dict.fromkeys(new, slot))
+        self._slots[slot] = tuple(f for form in self._slots[slot] for f in (new if form is old else (form,)))
+
+    def _add(self, form: LoopOp) -> None:
+        check_types(form)
+        self._writers[id(form.output)] = form
+        for b in form.inputs:
+            if b.constant is None:
+                self._readers.setdefault(id(b), {})[form] = None
+
+    def _drop(self, form: LoopOp) -> None:
+        if self._writers.get(id(form.output)) is form:
+            del self._writers[id(form.output)]
+        for b in form.inputs:
+            self._readers.get(id(b), {}).pop(form, None)
+
+    def graph(self) -> LoopGraph:
+        """The graph as it is now, without forms whose result nobody needs, but for guards."""
+        g, kept, needed = self._graph, [], set(self._outputs)
+        for form in reversed(self._order()):
+            b: Buffer | None = form.output
+            while b is not None and id(b) not in needed:
+                b = b.parent
+            if b is not None or isinstance(form, GUARDS):
+                kept.append(form)
+                needed.update(id(i) for i in form.inputs)
+        return LoopGraph(g.name, g.inputs, g.outputs, tuple(reversed(kept)))

@@ -1,7 +1,7 @@
 """Plans: steps as data, the arena they work in and their constants.
 
-Lives here: `Plan` with its text form, `Step`, `Address`, `Constant`; `relocatable`, the integers of a plan.
-Not here: how a plan is made (planning.py), plans bound to memory (../bound_plan.py), the machine code that runs the
+Lives here: `LoopPlan` and its text form, `PlanStep`, `Address`, `PackedConstant`; `relocatable`, a plan as integers.
+Not here: how a plan is made (planner.py), plans bound to memory (../bound_plan.py), the machine code that runs the
 steps (../native/executor.py).
 """
 
@@ -20,13 +20,14 @@ from ..bound_plan import BoundPlan, PlanImage, StepOrigin
 from ..language.parameters import number_word
 from ..native import executor as native
 from ..native.executor import ALIGNMENT, aligned
-from .forms import Buffer, Form
+from .buffers import Buffer
 from .graph import LoopGraph
+from .ops import LoopOp
 
 Fill = Callable[[np.ndarray], Any]
 
 
-class Code(Protocol):
+class KernelCode(Protocol):
     """Machine code of a kernel. parameters: the type of each word: DTypes, and something else for pointers."""
 
     @property
@@ -37,7 +38,7 @@ class Code(Protocol):
     def parameters(self) -> Sequence[Any]: ...
 
 
-class Constant:
+class PackedConstant:
     """An array in a plan's block of constants. array: where it is, once packed. key: see Builder.packed."""
 
     __slots__ = ("array", "dtype", "fill", "key", "shape")
@@ -61,7 +62,7 @@ class Constant:
 class Address(NamedTuple):
     """A pointer word: bytes from the start of a buffer or of a packed constant."""
 
-    of: Buffer | Constant
+    of: Buffer | PackedConstant
     offset: int = 0
 
     def moved(self, nbytes: int) -> Address:
@@ -69,13 +70,13 @@ class Address(NamedTuple):
         return Address(self.of, self.offset + nbytes)
 
 
-class InArena(NamedTuple):
+class ArenaOffset(NamedTuple):
     """A pointer word: bytes from the start of the arena."""
 
     offset: int
 
 
-class Step(NamedTuple):
+class PlanStep(NamedTuple):
     """A kernel over [0, items). words: ints, floats, Addresses and InArenas. scratch: bytes a thread. chunk: items that
     a thread takes at a time. place: of the form in the plan.
 
@@ -83,13 +84,13 @@ class Step(NamedTuple):
     other, whole. strand: which of them a step is of.
     """
 
-    code: Code
+    code: KernelCode
     words: tuple[Any, ...]
     items: int
     scratch: int
     chunk: int | None
     place: int
-    form: Form | None
+    form: LoopOp | None
     covers: int = 0
     strand: int = 0
 
@@ -101,13 +102,13 @@ class Strands:
     parameters: Sequence[Any] = ()
 
 
-class Layout(NamedTuple):
+class PlanLayout(NamedTuple):
     """What the planner found. arena: its bytes; unshared: bytes without sharing; places: buffers in it, and where."""
 
-    steps: list[Step]
+    steps: list[PlanStep]
     arena: int
     unshared: int
-    constants: list[Constant]
+    constants: list[PackedConstant]
     places: list[tuple[Buffer, int]]
 
 
@@ -130,13 +131,13 @@ def word(value: Any, parameter: Any) -> int:
     return int(value)
 
 
-class Plan:
+class LoopPlan:
     """A loop graph made ready: what runs one after the other, and where in memory. It holds no memory but constants.
 
     graph: what it came from; forms: what was made, in order; steps; arena: bytes of the arena.
     """
 
-    def __init__(self, graph: LoopGraph, forms: tuple[Form, ...], layout: Layout) -> None:
+    def __init__(self, graph: LoopGraph, forms: tuple[LoopOp, ...], layout: PlanLayout) -> None:
         self.graph, self.forms = graph, forms
         self.steps, self.arena, self.unshared, self.constants, self.places = layout
         self._image: PlanImage | None = None
@@ -167,7 +168,7 @@ class Plan:
 
     def _locate(self, address: Address) -> tuple[Buffer | None, int]:
         of = address.of
-        array = of.array if isinstance(of, Constant) else of.constant
+        array = of.array if isinstance(of, PackedConstant) else of.constant
         if array is not None:
             return None, int(array.__array_interface__["data"][0]) + address.offset
         assert isinstance(of, Buffer)
@@ -215,7 +216,7 @@ ARENA = "arena"
 
 
 def relocatable(
-    plan: Plan, code: Callable[[Code], int], locate: Callable[[Address], tuple[Hashable, int]]
+    plan: LoopPlan, code: Callable[[KernelCode], int], locate: Callable[[Address], tuple[Hashable, int]]
 ) -> tuple[np.ndarray, dict[Any, np.ndarray]]:
     """Return the steps and words of a plan as the executor takes them, and which words are addresses in what.
 
@@ -231,7 +232,7 @@ def relocatable(
         kinds = s.code.parameters
         for place, w in enumerate(s.words):
             key: Hashable = None
-            if isinstance(w, InArena):
+            if isinstance(w, ArenaOffset):
                 key, value = ARENA, w.offset
             elif isinstance(w, Address):
                 key, value = locate(w)
@@ -245,7 +246,7 @@ def relocatable(
 
 
 def _word(value: Any) -> str:
-    if isinstance(value, InArena):
+    if isinstance(value, ArenaOffset):
         return f"arena+{value.offset}"
     if isinstance(value, Address):
         return f"[{value.of.name}]" + (f"+{value.offset}" if value.offset else "")

@@ -1,28 +1,39 @@
-"""Element-wise arithmetic of two tensors or more: ADD to POW, MAXIMUM, with an activation where they have one;
-STABLEHLO_ADD to STABLEHLO_SHIFT_LEFT, whose quantised tensors are their integers, which wrap.
+"""Binary arithmetic, comparison and selection: ADD to POW, Maximum and Minimum, EQUAL to GREATER_EQUAL, SELECT.
 
-Lives here: these rules.  Not here: comparisons and bits (comparison.py), functions of one operand (elementwise.py).
+Lives here: these rules; STABLEHLO_ADD to STABLEHLO_SHIFT_LEFT, which compute on the integers of quantized tensors and
+wrap.
+Not here: functions of the scalar table (functions.py), operands as expressions (elementwise.py).
 
-Quantised sums and products need few steps each: with a = q_a - zero_a and so on, in steps of the output,
+Quantized sums and products take few instructions. With a = q_a - zero_a and so on, in steps of the output's scale,
 
-    y = a (s_a / s_y) +- b (s_b / s_y)      as two fused multiply-adds, the zero points in one constant
+    y = a (s_a / s_y) +- b (s_b / s_y)      two fused multiply-adds, both zero points in one constant
     y = a b (s_a s_b / s_y)
     y = a (s_a / (s_b s_y)) / b
     y = (a (s_a / t) - b (s_b / t))^2       t = sqrt s_y
+
+Quantized comparisons rescale both operands to fixed point with 8 fractional bits, by a table for each operand.
 """
 
 from __future__ import annotations
 
 import math
 
-from ...core.dtypes import complex64, float32, float64, int8, int16, uint8
-from ...scalar.table import ANALYSIS, ARITHMETIC, DIVISION, OF_BUILTIN
-from ..loops.expressions import Expr, apply, arg, convert, scalar
-from ..loops.forms import Checked
-from .context import LoweringContext, NoLowering, Operand
+import numpy as np
+
+from ...core.dtypes import bool as bool_
+from ...core.dtypes import complex64, float32, float64, int8, int16, int64, uint8
+from ...scalar import numpy_namespace
+from ...scalar.fixed_point_int32 import FixedPointInt32
+from ...scalar.multipliers import multiplier
+from ...scalar.table import ANALYSIS, ARITHMETIC, DIVISION, OF_BUILTIN, TESTS
+from ..kernels.expression import DTYPES
+from ..loops.buffers import Buffer
+from ..loops.expressions import Expr, apply, arg, convert, lookup, scalar
+from ..loops.ops import Bitcast, Checked, Map
+from .context import LoweringContext, NoLowering, RuleOperand
 from .elementwise import alike, broadcast, every, mapped, plain, truth
-from .quantized import NARROW, clamped, in_steps, real, real_number, steps, steps_per
 from .registry import rule
+from .requantization import NARROW, clamped, in_steps, real, real_number, steps, steps_per
 from .spectral import product
 
 OPERATIONS = tuple(row.builtin for row in (*ARITHMETIC, *DIVISION, *ANALYSIS) if row.builtin and row.arity == 2)
@@ -63,7 +74,7 @@ def _fused(x: Expr, activation: object) -> Expr:
     return clamped(x, activation)
 
 
-def _checked_second(ctx: LoweringContext, name: str, a: Operand, b: Operand) -> Operand:
+def _checked_second(ctx: LoweringContext, name: str, a: RuleOperand, b: RuleOperand) -> RuleOperand:
     """The second operand, guarded where elements of it may be an error as it runs. Raises NoLowering
     where they may make it another function."""
     integers = not b.dtype.is_floating
@@ -74,11 +85,11 @@ def _checked_second(ctx: LoweringContext, name: str, a: Operand, b: Operand) -> 
     return b
 
 
-def _checked_quantized(ctx: LoweringContext, name: str, b: Operand) -> Operand:
+def _checked_quantized(ctx: LoweringContext, name: str, b: RuleOperand) -> RuleOperand:
     return _divisors(ctx, b, b.zero) if name == "DIV" else b
 
 
-def _divisors(ctx: LoweringContext, b: Operand, zero: int) -> Operand:
+def _divisors(ctx: LoweringContext, b: RuleOperand, zero: int) -> RuleOperand:
     """The divisors, guarded where they are computed; zero: the element that stands for 0."""
     if b.constant is None:
         guarded = ctx.new(b.dtype, b.shape, ".divisors")
@@ -89,7 +100,7 @@ def _divisors(ctx: LoweringContext, b: Operand, zero: int) -> Operand:
     return b
 
 
-def _exponents(ctx: LoweringContext, b: Operand) -> Operand:
+def _exponents(ctx: LoweringContext, b: RuleOperand) -> RuleOperand:
     """Integers as exponents, guarded where they are computed: negative ones are refused."""
     if b.constant is None:
         guarded = ctx.new(b.dtype, b.shape, ".exponents")
@@ -103,7 +114,7 @@ def _exponents(ctx: LoweringContext, b: Operand) -> Operand:
 # ---- quantised -----------------------------------------------------------------------------------------------------
 
 
-def _quantized(name: str, a: Operand, b: Operand, y: Operand, activation: object) -> Expr:
+def _quantized(name: str, a: RuleOperand, b: RuleOperand, y: RuleOperand, activation: object) -> Expr:
     types = (a.dtype, b.dtype, y.dtype)
     products = ((int16, int16, int8), (int16, int16, uint8)) if name == "MUL" else ()
     if (
@@ -127,7 +138,7 @@ def _quantized(name: str, a: Operand, b: Operand, y: Operand, activation: object
     return in_steps(apply("square", _sum(a, b, math.sqrt(y.scale), -1.0)), y)
 
 
-def _sum(a: Operand, b: Operand, unit: float, sign: float) -> Expr:
+def _sum(a: RuleOperand, b: RuleOperand, unit: float, sign: float) -> Expr:
     """a + sign b, in units."""
     offset, terms = 0.0, []
     for place, o, factor in ((0, a, 1.0), (1, b, sign)):
@@ -143,7 +154,7 @@ def _sum(a: Operand, b: Operand, unit: float, sign: float) -> Expr:
     return total
 
 
-def _product(a: Operand, b: Operand, y: Operand) -> Expr:
+def _product(a: RuleOperand, b: RuleOperand, y: RuleOperand) -> Expr:
     factor, parts = 1.0 / y.scale, []
     for place, o in ((0, a), (1, b)):
         if o.size == 1 and o.constant is not None:
@@ -157,7 +168,7 @@ def _product(a: Operand, b: Operand, y: Operand) -> Expr:
     return total
 
 
-def _quotient(a: Operand, b: Operand, y: Operand) -> Expr:
+def _quotient(a: RuleOperand, b: RuleOperand, y: RuleOperand) -> Expr:
     """In steps of the output."""
     above = apply("mul", real(a, 0), scalar(1.0 / y.scale, float32))
     return apply("div", above, real(b, 1))
@@ -187,3 +198,85 @@ def stablehlo_binary(ctx: LoweringContext) -> None:
     if name in ("maximum", "minimum") and dtype.is_floating:  # the second operand stands for both where one is NaN
         found = Expr("select", dtype, (truth("equal", x, x), found, x))
     mapped(ctx, ctx.output(a.shape), found, a, b)
+
+
+COMPARISONS = tuple(row.builtin for row in TESTS if row.builtin)
+
+
+@rule(*COMPARISONS)
+def comparison(ctx: LoweringContext) -> None:
+    a, b = ctx.operand(0), ctx.operand(1)
+    y, op = ctx.output(broadcast(a, b)), OF_BUILTIN[ctx.operator].name
+    alike(a, b)
+    if not ctx.node.quantized:
+        plain(ctx, a, b)
+        mapped(ctx, y, truth(op, *every((a, b))), a, b)
+    elif a.dtype is int16 and op not in ("equal", "not_equal"):
+        mapped(ctx, y, truth(op, *every((a, b))), a, b)
+    elif y.dtype is bool_:
+        tables = [_fixed_point(ctx, o) for o in (a, b)]
+        sides = [lookup(arg(k, o.dtype), arg(2 + k, int64)) for k, o in enumerate((a, b))]
+        ctx.form(Map, y.buffer, (a.buffer, b.buffer, *tables), truth(op, *sides))
+    else:
+        raise NoLowering(f"the output is {y.dtype.name}")
+
+
+def _fixed_point(ctx: LoweringContext, o: RuleOperand) -> Buffer:
+    """For each integer of an operand, the number that it stands for, in units of 2^-8."""
+    if o.dtype not in (int8, uint8, int16) or o.scale <= 0.0:
+        raise NoLowering(f"elements of type {o.dtype.name}, or no scale")
+    size = 1 << (8 * o.dtype.size)
+    q = np.arange(size, dtype=f"u{o.dtype.size}").view(o.dtype.np).astype(np.int64)
+    table = np.asarray(FixedPointInt32(numpy_namespace).rescale((q - o.zero) << 8, *multiplier(o.scale)), np.int64)
+    return Buffer(f"{o.buffer.name}.fixed", int64, (size,), table)
+
+
+# ---- choice --------------------------------------------------------------------------------------------------------
+
+
+def _as_bits(ctx: LoweringContext, o: RuleOperand) -> RuleOperand:
+    """Complex numbers as what is moved for them: integers of as many bytes."""
+    return o if o.dtype is not complex64 else o.with_buffer(ctx.bits(o.buffer, int64, o.shape))
+
+
+def _chosen(operands: tuple[RuleOperand, ...]) -> Expr:
+    condition, a, b = operands
+    alike(a, b)
+    if condition.dtype is not bool_ or a.dtype not in DTYPES:
+        raise NoLowering(f"{condition.dtype.name} chooses among {a.dtype.name}")
+    return Expr("select", a.dtype, tuple(every(operands)))
+
+
+@rule("SELECT_V2")
+def select_v2(ctx: LoweringContext) -> None:
+    operands = ctx.operand(0), *(_as_bits(ctx, ctx.operand(i)) for i in (1, 2))
+    y = ctx.output(broadcast(*operands))
+    _written(ctx, y, tuple(o.buffer for o in operands), _chosen(operands))
+
+
+def _written(ctx: LoweringContext, y: RuleOperand, operands: tuple[Buffer, ...], expr: Expr) -> None:
+    """The map that writes y, or the bits of its complex numbers. Raises NoLowering for other types."""
+    if y.dtype is expr.dtype:
+        ctx.form(Map, y.buffer, operands, expr)
+        return
+    if y.dtype is not complex64 or expr.dtype is not int64:
+        raise NoLowering(f"the output is {y.dtype.name}, {expr.dtype.name} follows from the inputs")
+    made = ctx.new(int64, y.shape, ".chosen")
+    ctx.form(Map, made, operands, expr)
+    ctx.form(Bitcast, y.buffer, made)
+
+
+@rule("SELECT")
+def select(ctx: LoweringContext) -> None:
+    """The condition is of x's shape, a scalar, or has an element for each of x's first dimension."""
+    given = ctx.operand(1)
+    c, a, b = operands = ctx.operand(0), _as_bits(ctx, given), _as_bits(ctx, ctx.operand(2))
+    y, expr = ctx.output(a.shape), _chosen(operands)
+    if a.shape != b.shape or y.dtype is not given.dtype:
+        raise NoLowering("x and y differ, or the output's type")
+    condition = c.buffer
+    if c.shape != a.shape and c.shape:
+        if len(c.shape) != 1 or not a.shape or c.size not in (1, a.shape[0]):
+            raise NoLowering("the condition does not fit x")
+        condition = ctx.viewed(condition, c.shape + (1,) * (len(a.shape) - 1))
+    _written(ctx, y, (condition, a.buffer, b.buffer), expr)

@@ -1,7 +1,7 @@
 """What a lowering rule receives: the operands, results and attributes of one node, and the loops that it adds.
 
-Lives here: `LoweringContext`, `Operand`, `Buffers`, `NoLowering`.
-Not here: quantised values as expressions (quantized.py), nodes of graphs as the context reads them (nodes.py).
+Lives here: `LoweringContext`, `RuleOperand`, `Buffers`, `NoLowering`.
+Not here: quantised values as expressions (requantization.py), nodes of graphs as the context reads them (nodes.py).
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import numpy as np
 
 from ...core.dtypes import DType, int64, uint8
 from ...core.specs import TensorSpec
-from ..loops.forms import Bitcast, Buffer, Form, Part, View
+from ..loops.buffers import Buffer
+from ..loops.ops import Bitcast, LoopOp, Part, View
 
 if TYPE_CHECKING:
     from .nodes import GraphNode
     from .variables import ResourceState
 
-F = TypeVar("F", bound=Form)
+F = TypeVar("F", bound=LoopOp)
 
 LINE = 64
 """Bytes to which the results of a form that has several are aligned."""
@@ -33,7 +34,7 @@ class NoLowering(Exception):
     """A node has no lowering; the message says why in a few words. The node runs uncompiled."""
 
 
-class Operand:
+class RuleOperand:
     """A value as an operand of a rule.
 
     spec: the type, with scales in dialects whose types have them. buffer: in the loop graph. key: finds elements seen
@@ -47,9 +48,9 @@ class Operand:
         self._constant: np.ndarray | None = buffer.constant
         self._compute: Callable[[], np.ndarray] | None = None
 
-    def with_buffer(self, buffer: Buffer) -> Operand:
+    def with_buffer(self, buffer: Buffer) -> RuleOperand:
         """Return the operand with its elements in another buffer."""
-        return Operand(self.spec, self.name, buffer, self.key)
+        return RuleOperand(self.spec, self.name, buffer, self.key)
 
     @property
     def constant(self) -> np.ndarray | None:
@@ -161,31 +162,31 @@ class Buffers:
 
     def __init__(
         self,
-        operand_of: Callable[[Any], Operand],
+        operand_of: Callable[[Any], RuleOperand],
         seen: Mapping[Any, np.ndarray] | None = None,
         resources: ResourceState | None = None,
     ) -> None:
         self._operand_of, self.resources = operand_of, resources
-        self._operands: dict[Any, Operand] = {}
+        self._operands: dict[Any, RuleOperand] = {}
         self.seen = seen
         self.assumed: set[Any] = set()
         self.counts: dict[Any, Buffer] = {}
         self.state: dict[Any, tuple[Buffer, tuple[int, ...] | None]] = {}
 
-    def of(self, value: Any) -> Operand:
+    def of(self, value: Any) -> RuleOperand:
         """Return the operand of a value. Raises NoLowering for types and sizes that no form has."""
         operand = self._operands.get(value)
         if operand is None:
             operand = self._operands[value] = self._operand_of(value)
         return operand
 
-    def assume(self, operand: Operand) -> None:
+    def assume(self, operand: RuleOperand) -> None:
         """Let an operand have the elements that were seen in an earlier run, if any."""
         if self.seen is not None and operand.key in self.seen:
             self.assumed.add(operand.key)
             operand.follows(functools.partial(self.seen.__getitem__, operand.key))
 
-    def counted(self, value: Any, rows_of: Callable[[int], int]) -> tuple[Operand, Buffer]:
+    def counted(self, value: Any, rows_of: Callable[[int], int]) -> tuple[RuleOperand, Buffer]:
         """As `LoweringContext.counted`."""
         if self.seen is None or value in self._operands:
             raise NoLowering("how many rows it has is not known before it runs")
@@ -206,18 +207,18 @@ class LoweringContext:
     def __init__(self, node: GraphNode, buffers: Buffers) -> None:
         self.node, self.buffers = node, buffers
         self.operator, self.origin = node.operator, (node.origin,)
-        self.forms: list[Form] = []
+        self.forms: list[LoopOp] = []
 
     # ---- what it has ------------------------------------------------------------------------------------------------
 
-    def operand(self, place: int) -> Operand:
+    def operand(self, place: int) -> RuleOperand:
         """Return an input. Raises NoLowering if it is left out, or is repeated."""
         operand = self.optional(place)
         if operand is None:
             raise NoLowering(f"input {place} is left out")
         return operand
 
-    def optional(self, place: int) -> Operand | None:
+    def optional(self, place: int) -> RuleOperand | None:
         """Return an input, or None if it is left out."""
         inputs = self.node.inputs
         value = inputs[place] if place < len(inputs) else None
@@ -226,9 +227,9 @@ class LoweringContext:
         return None if value is None else self.buffers.of(value)
 
     @property
-    def operands(self) -> list[Operand]:
+    def operands(self) -> list[RuleOperand]:
         """All inputs, the values of repeated ones in order. Raises NoLowering if one is left out."""
-        operands: list[Operand] = []
+        operands: list[RuleOperand] = []
         for place, value in enumerate(self.node.inputs):
             if isinstance(value, tuple):
                 operands.extend(map(self.buffers.of, value))
@@ -246,14 +247,14 @@ class LoweringContext:
             raise NoLowering(f"input {place} is no constant")
         return elements
 
-    def output(self, shape: Sequence[int] | None = None, place: int = 0) -> Operand:
+    def output(self, shape: Sequence[int] | None = None, place: int = 0) -> RuleOperand:
         """Return an output. shape: as it follows from the inputs; raises NoLowering if the graph declares another."""
         operand = self.buffers.of(self.node.outputs[place])
         if shape is not None and operand.shape != tuple(shape):
             raise NoLowering(f"the output has the shape {list(operand.shape)}, {list(shape)} follows from the inputs")
         return operand
 
-    def counted(self, rows_of: Callable[[int], int]) -> tuple[Operand, Buffer]:
+    def counted(self, rows_of: Callable[[int], int]) -> tuple[RuleOperand, Buffer]:
         """Return the first output with memory for rows_of(size in an earlier run) rows, and the cell for their number
         after a run. Raises NoLowering if sizes are those that the file declares."""
         return self.buffers.counted(self.node.outputs[0], rows_of)
@@ -315,9 +316,9 @@ class LoweringContext:
         return view
 
     @contextlib.contextmanager
-    def reshaped(self, output: Operand | Buffer, shape: Sequence[int]) -> Iterator[Buffer]:
+    def reshaped(self, output: RuleOperand | Buffer, shape: Sequence[int]) -> Iterator[Buffer]:
         """Yield a buffer of another shape for the forms of the block to write; its elements become the output's."""
-        target = output.buffer if isinstance(output, Operand) else output
+        target = output.buffer if isinstance(output, RuleOperand) else output
         if target.shape == tuple(shape):
             yield target
             return

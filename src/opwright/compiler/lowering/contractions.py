@@ -1,7 +1,7 @@
 """Convolutions and products with a filter: Conv2D, DepthwiseConv2dNative and their builtins, FULLY_CONNECTED.
 
 Lives here: their rules, their epilogues.
-Not here: windows (windows.py), other products of matrices (products.py), transposed convolutions
+Not here: windows (windows.py), other products of matrices (matmul.py), transposed convolutions
 (transposed_convolutions.py), kernels.
 
 Integers: the sum is int32, the bias is added, and one float32 multiplier a channel takes it to steps of the output:
@@ -23,12 +23,13 @@ import numpy as np
 
 from ...core.dtypes import DType, float32, int4, int8, int16, int32, int64, uint8
 from ...scalar.multipliers import multipliers, short_multiplier
+from ..loops.buffers import Buffer, Window
 from ..loops.expressions import Expr, apply, arg, convert
-from ..loops.forms import Buffer, Contract, Depthwise, MatMul, Window
-from .context import LoweringContext, NoLowering, Operand
-from .moves import layout, move
-from .quantized import clamped, in_steps, steps_per
+from ..loops.ops import Contract, Depthwise, MatMul
+from .context import LoweringContext, NoLowering, RuleOperand
+from .data_movement import layout, move
 from .registry import CATALOGUE, rule
+from .requantization import clamped, in_steps, steps_per
 from .type_conversion import as_bytes, in_float32
 from .windows import window_of
 
@@ -75,12 +76,12 @@ def conv_2d(ctx: LoweringContext) -> None:
     ctx.form(Contract, y.buffer, x.buffer, w.buffer, operands, expr, window, groups, *zeros_of(x, w))
 
 
-def _is_pointwise(ctx: LoweringContext, x: Operand, w: Operand) -> bool:
+def _is_pointwise(ctx: LoweringContext, x: RuleOperand, w: RuleOperand) -> bool:
     """Whether a filter [height, width, in, out] is a matrix that each pixel is multiplied by."""
     return window_of(ctx, x.shape, w.shape[:2])[0] == Window((1, 1)) and x.dtype is w.dtype is float32
 
 
-def _pointwise(ctx: LoweringContext, x: Operand, w: Operand) -> None:
+def _pointwise(ctx: LoweringContext, x: RuleOperand, w: RuleOperand) -> None:
     """The product of pixels and a computed filter, whose axes need not be moved."""
     y = ctx.output((*x.shape[:3], w.shape[3]))
     rows, (channels, features) = x.size // max(x.shape[3], 1), w.shape[2:]
@@ -161,7 +162,7 @@ def fully_connected(ctx: LoweringContext) -> None:
         ctx.form(Contract, target, source, filter, operands, expr, Window((1, 1)), **more)
 
 
-def _block_scales(x: Operand, w: Operand, y: Operand) -> Buffer:
+def _block_scales(x: RuleOperand, w: RuleOperand, y: RuleOperand) -> Buffer:
     """Return the scales of weights by block, float32 [features, blocks]. Raises NoLowering for other types."""
     blocks, (features, channels) = w.blocks, w.shape
     found = None if blocks is None else blocks.scales
@@ -173,12 +174,12 @@ def _block_scales(x: Operand, w: Operand, y: Operand) -> Buffer:
     return Buffer(f"{w.buffer.name}.scales", float32, scales.shape, scales)
 
 
-def zeros_of(x: Operand, w: Operand) -> tuple[int, int]:
+def zeros_of(x: RuleOperand, w: RuleOperand) -> tuple[int, int]:
     return (0, 0) if x.dtype is float32 else (x.zero, w.zero)
 
 
 def epilogue(
-    ctx: LoweringContext, x: Operand, w: Operand, y: Operand, features: int, bias: int = 2, axis: int = 0
+    ctx: LoweringContext, x: RuleOperand, w: RuleOperand, y: RuleOperand, features: int, bias: int = 2, axis: int = 0
 ) -> tuple[tuple[Buffer, ...], Expr]:
     """What follows the sum: bias, scales and activation, as operands and their expression.
 
@@ -204,7 +205,7 @@ def epilogue(
     return (*operands, scales), in_steps(value, y, activation)
 
 
-def is_hybrid(x: Operand, w: Operand) -> bool:
+def is_hybrid(x: RuleOperand, w: RuleOperand) -> bool:
     """Whether the floats are rounded to integers while it runs. Raises NoLowering for weights with a zero point."""
     if x.dtype is not float32 or w.dtype not in (int8, uint8, int4) or not w.is_quantized:
         return False
@@ -213,13 +214,13 @@ def is_hybrid(x: Operand, w: Operand) -> bool:
     return True
 
 
-def _signed(ctx: LoweringContext, w: Operand) -> Buffer:
+def _signed(ctx: LoweringContext, w: RuleOperand) -> Buffer:
     """Weights beside floats; the bytes of the first files, which call them uint8, are int8."""
     return ctx.bits(w.buffer, int8, w.shape) if w.dtype is uint8 else w.buffer
 
 
 def hybrid_epilogue(
-    ctx: LoweringContext, w: Operand, y: Operand, features: int, bias: int = 2
+    ctx: LoweringContext, w: RuleOperand, y: RuleOperand, features: int, bias: int = 2
 ) -> tuple[tuple[Buffer, ...], Expr]:
     """What follows the sum of floats that were rounded: the weights' scales, bias and activation. bias: which input."""
     added, scales = ctx.optional(bias), w.scales
@@ -235,7 +236,7 @@ def hybrid_epilogue(
     return operands, clamped(value, ctx.node.activation)
 
 
-def with_bias(bias: Operand | None, dtype: DType, features: int) -> tuple[tuple[Buffer, ...], Expr]:
+def with_bias(bias: RuleOperand | None, dtype: DType, features: int) -> tuple[tuple[Buffer, ...], Expr]:
     total = arg(0, dtype)
     if bias is None:
         return (), total
@@ -244,7 +245,7 @@ def with_bias(bias: Operand | None, dtype: DType, features: int) -> tuple[tuple[
     return (bias.buffer,), apply("add", total, convert(arg(1, bias.dtype), dtype))
 
 
-def check_sums(x: Operand, w: Operand, bias: Operand | None, axis: int) -> None:
+def check_sums(x: RuleOperand, w: RuleOperand, bias: RuleOperand | None, axis: int) -> None:
     """Refuse a constant bias with which sums may leave their type: officially undefined, and each kernel has others.
 
     A large bias alone is no reason: channels whose weights are all 0 have the least scales, and so the largest biases.
@@ -264,7 +265,7 @@ def check_sums(x: Operand, w: Operand, bias: Operand | None, axis: int) -> None:
         raise NoLowering(f"a bias {bias} with which sums may overflow")
 
 
-def _factors(x: Operand, w: Operand, y: Operand, features: int) -> np.ndarray:
+def _factors(x: RuleOperand, w: RuleOperand, y: RuleOperand, features: int) -> np.ndarray:
     """float64[features]: from the sum to steps of the output."""
     scales: Any = steps_per(w.scales.astype(np.float64) * x.scale, y)
     if scales.size not in (1, features):

@@ -1,7 +1,7 @@
 """What the rules of element-wise operators share: operands as expressions, tables of quantised functions.
 
 Lives here: `plain`, `mapped`, `map_elements`, `tabulated`, `unary`.
-Not here: the rules (functions.py, arithmetic.py, comparison.py, activations.py, type_conversion.py, quantizing.py).
+Not here: the rules (functions.py, arithmetic.py, arithmetic.py, functions.py, type_conversion.py, quantization.py).
 
 A function of one quantised tensor is a table of the results of the operator's own integer rule for each of its 256 or
 65536 integers. So it is exact, and a look-up.
@@ -18,9 +18,10 @@ import numpy as np
 from ...core.dtypes import DType, bfloat16, float16, float32, int8, int16, uint8
 from ...core.dtypes import bool as bool_
 from ..kernels.expression import DTYPES
+from ..loops.buffers import Buffer
 from ..loops.expressions import Expr, arg, const, convert, lookup, scalar
-from ..loops.forms import Buffer, Checked, Map
-from .context import LoweringContext, NoLowering, Operand
+from ..loops.ops import Checked, Map
+from .context import LoweringContext, NoLowering, RuleOperand
 
 UNIFORM = 1 << 16
 """Elements up to which a constant is checked for being one number."""
@@ -29,7 +30,7 @@ POSITIVE = ("SQRT", "RSQRT")
 """Whose integer rules refuse integers below the zero point."""
 
 
-def plain(ctx: LoweringContext, *operands: Operand) -> DType:
+def plain(ctx: LoweringContext, *operands: RuleOperand) -> DType:
     """Return the type of operands that are read as they are. Raises NoLowering if the operator does not declare it."""
     for place, o in enumerate(operands):
         if not ctx.node.takes(place, o.dtype) or o.dtype not in DTYPES:
@@ -37,13 +38,13 @@ def plain(ctx: LoweringContext, *operands: Operand) -> DType:
     return operands[-1].dtype
 
 
-def alike(*operands: Operand) -> None:
+def alike(*operands: RuleOperand) -> None:
     """Raise NoLowering for operands of several types."""
     if len({o.dtype for o in operands}) > 1:
         raise NoLowering("types " + ", ".join(o.dtype.name for o in operands))
 
 
-def broadcast(*operands: Operand) -> tuple[int, ...]:
+def broadcast(*operands: RuleOperand) -> tuple[int, ...]:
     """The shape of all together. Raises NoLowering if they do not fit."""
     try:
         return np.broadcast_shapes(*(o.shape for o in operands))
@@ -51,7 +52,7 @@ def broadcast(*operands: Operand) -> tuple[int, ...]:
         raise NoLowering(f"{', '.join(map(repr, operands))} do not broadcast") from None
 
 
-def mapped(ctx: LoweringContext, y: Operand, expr: Expr, *operands: Operand) -> None:
+def mapped(ctx: LoweringContext, y: RuleOperand, expr: Expr, *operands: RuleOperand) -> None:
     """The map that writes y. Raises NoLowering if the file gives y another type."""
     if y.dtype is not expr.dtype:
         raise NoLowering(f"the output is {y.dtype.name}, {expr.dtype.name} follows from the inputs")
@@ -105,11 +106,11 @@ _tables: OrderedDict[Any, np.ndarray] = OrderedDict()
 _KEPT = 512  # tables of bytes that models have in common, or one model after the other
 
 
-def _parameters(o: Operand) -> tuple[Any, ...]:
+def _parameters(o: RuleOperand) -> tuple[Any, ...]:
     return o.dtype, o.scales.tobytes() if o.is_quantized else b"", o.zero if o.is_quantized else 0
 
 
-def tabulated(ctx: LoweringContext, x: Operand, y: Operand) -> None:
+def tabulated(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> None:
     """A function of one quantised tensor. Raises NoLowering for what its integer rule refuses; what that refuses as it
     runs is a guard."""
     if x.dtype not in (int8, uint8, int16) or y.dtype not in DTYPES:
@@ -164,6 +165,6 @@ def truth(op: str, *args: Expr) -> Expr:
     return Expr(op, bool_, args)
 
 
-def every(operands: Sequence[Operand]) -> list[Expr]:
+def every(operands: Sequence[RuleOperand]) -> list[Expr]:
     """The operands as arguments in their order."""
     return [arg(i, o.dtype) for i, o in enumerate(operands)]

@@ -15,12 +15,13 @@ import numpy as np
 
 from ...core.dtypes import bool as bool_
 from ...core.dtypes import float32, int32
+from ..loops.buffers import Buffer, Window
 from ..loops.expressions import Expr, apply, arg, const
-from ..loops.forms import Buffer, Contract, MatMul, Reduce, Window
-from .context import LoweringContext, NoLowering, Operand
+from ..loops.ops import Contract, MatMul, Reduce
+from .context import LoweringContext, NoLowering, RuleOperand
 from .contractions import transposed
+from .data_movement import layout, move
 from .elementwise import map_elements
-from .moves import layout, move
 from .pooling import pool_window
 from .registry import rule
 from .windows import window_of
@@ -106,7 +107,7 @@ def avg_pool_grad(ctx: LoweringContext) -> None:
         map_elements(ctx, out, [gradient], lambda d: apply("mul", d, share))
 
 
-def _side_by_side(ctx: LoweringContext, x: Operand, y: Operand) -> tuple[int, ...]:
+def _side_by_side(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> tuple[int, ...]:
     """Return the shape of images whose windows lie side by side, with the pixels of a window as axes of their own.
 
     raises NoLowering for other windows

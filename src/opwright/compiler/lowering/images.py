@@ -1,8 +1,10 @@
-"""Resizing and warping of images, by the catalogue's, the builtins' and MediaPipe's operators.
+"""Images: resizing, affine and dense warping, non-maximum suppression and object detection.
 
 Lives here: the rules of ResizeBilinear, ResizeNearestNeighbor and their builtins; TransformLandmarks,
-Landmarks2TransformMatrix, TransformTensorBilinear in both versions; DenseImageWarp and Resampler.
-Not here: sampling positions (scalar/resampling.py), the operators (lite/customs/landmarks.py, warping.py).
+Landmarks2TransformMatrix, TransformTensorBilinear in both versions; DenseImageWarp, Resampler; NON_MAX_SUPPRESSION_V4
+and _V5, TFLite_Detection_PostProcess.
+Not here: sampling positions (scalar/resampling.py), the operators (lite/customs/landmarks.py, warping.py), the kernels
+(../kernels/).
 """
 
 from __future__ import annotations
@@ -11,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import float32, int8, int64, uint8
+from ...core.dtypes import float32, int8, int32, int64, uint8
+from ..loops.buffers import Buffer, IndexMap
 from ..loops.expressions import Expr, arg, quantize
-from ..loops.forms import Buffer, Resize
-from ..loops.image_forms import AffineImage, AffinePoints, CropMatrix, PixelsAt
-from .context import LoweringContext, NoLowering, Operand
+from ..loops.image_ops import AffineImage, AffinePoints, CropMatrix, Detection, PixelsAt, Resize, Suppression
+from ..loops.ops import Map, Move
+from .context import LoweringContext, NoLowering, RuleOperand
 from .registry import CATALOGUE, rule
+from .requantization import real
 
 
 @rule("ResizeBilinear", "ResizeNearestNeighbor", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")
@@ -35,7 +39,7 @@ def resize(ctx: LoweringContext) -> None:
         ctx.form(Resize, y.buffer, x.buffer, "bilinear", aligned, centered, _mean(x, y))
 
 
-def _mean(x: Operand, y: Operand) -> Expr:
+def _mean(x: RuleOperand, y: RuleOperand) -> Expr:
     if x.dtype is float32:
         return arg(0, float32)
     if x.dtype not in (int8, uint8) or x.scale != y.scale or x.zero != y.zero:
@@ -51,7 +55,7 @@ def _call(ctx: LoweringContext, *places: int) -> Any:
     return ctx.node.call
 
 
-@rule("TransformLandmarks")
+@rule(custom=("TransformLandmarks",))
 def transform_landmarks(ctx: LoweringContext) -> None:
     call, x, matrix = _call(ctx, 0, 1), ctx.operand(0), ctx.operand(1)
     y = ctx.output(x.shape)
@@ -63,7 +67,7 @@ def transform_landmarks(ctx: LoweringContext) -> None:
         ctx.form(AffinePoints, target, ctx.viewed(x.buffer, shape), matrix.buffer, float(getattr(call, "scale", 1.0)))
 
 
-@rule("TransformTensorBilinear", "TransformTensor")
+@rule(custom=("TransformTensorBilinear", "TransformTensor"))
 def transform_tensor(ctx: LoweringContext) -> None:
     call, x, matrix = _call(ctx, 0, 1), ctx.operand(0), ctx.operand(1)
     centred = not hasattr(call, "output_size")
@@ -74,7 +78,7 @@ def transform_tensor(ctx: LoweringContext) -> None:
     ctx.form(AffineImage, y.buffer, x.buffer, matrix.buffer, centred)
 
 
-@rule("DenseImageWarp", "Resampler")
+@rule(custom=("DenseImageWarp", "Resampler"))
 def read_at(ctx: LoweringContext) -> None:
     _call(ctx, 0, 1)
     x, places, flow = ctx.operand(0), ctx.operand(1), ctx.operator == "DenseImageWarp"
@@ -84,7 +88,7 @@ def read_at(ctx: LoweringContext) -> None:
     ctx.form(PixelsAt, y.buffer, x.buffer, places.buffer, flow)
 
 
-@rule("Landmarks2TransformMatrix")
+@rule(custom=("Landmarks2TransformMatrix",))
 def landmarks_to_matrix(ctx: LoweringContext) -> None:
     call, x, y = _call(ctx, 0), ctx.operand(0), ctx.output((1, 4, 4))
     if x.size % 3:
@@ -121,3 +125,91 @@ def landmarks_to_matrix(ctx: LoweringContext) -> None:
             first,
             *map(tuple, numbers),
         )
+
+
+Results = tuple[tuple[Buffer, int], ...]
+
+
+@rule("NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5")
+def suppression(ctx: LoweringContext) -> None:
+    boxes, scores, limit, least = (ctx.operand(i) for i in (0, 1, 3, 4))
+    soft = ctx.operator == "NON_MAX_SUPPRESSION_V5"
+    sigma = (ctx.operand(5),) if soft else ()
+    most, n = int(ctx.constant(2).reshape(-1)[0]), boxes.shape[0]
+    if boxes.shape != (n, 4) or scores.shape != (n,) or any(o.size != 1 for o in (limit, least, *sigma)):
+        raise NoLowering(f"boxes {boxes} and scores {scores}")
+    if any(o.dtype is not float32 or o.is_quantized for o in (boxes, scores, limit, least, *sigma)):
+        raise NoLowering(f"boxes {boxes} and scores {scores}")
+    outputs = [ctx.output((most,)), *([ctx.output((most,), 1)] if soft else []), ctx.output((), 2 if soft else 1)]
+    if [o.dtype for o in outputs] != [int32, *([float32] if soft else []), int32]:
+        raise NoLowering("results of other types")
+
+    def make(whole: Buffer, results: Results) -> None:
+        ctx.form(
+            Suppression,
+            whole,
+            boxes.buffer,
+            scores.buffer,
+            limit.buffer,
+            least.buffer,
+            tuple(o.buffer for o in sigma),
+            results,
+        )
+
+    ctx.with_results(make, *(o.buffer for o in outputs))
+
+
+@rule(custom=("TFLite_Detection_PostProcess",))
+def detection(ctx: LoweringContext) -> None:
+    codes, scores, anchors = (ctx.operand(i) for i in range(3))
+    call: Any = ctx.node.call
+    n = anchors.shape[0] if anchors.shape else 0
+    classes, most, several = call.num_classes, call.max_detections, call.max_classes_per_detection
+    if len(codes.shape) != 3 or codes.shape[:2] != (1, n) or codes.shape[2] < 4 or anchors.shape != (n, 4):
+        raise NoLowering(f"codes {codes}, anchors {anchors}")
+    if len(scores.shape) != 3 or scores.shape[:2] != (1, n) or scores.shape[2] not in (classes, classes + 1):
+        raise NoLowering(f"scores {scores}")
+    rows = most * several
+    outputs = [ctx.output(shape, k) for k, shape in enumerate(((1, rows, 4), (1, rows), (1, rows), (1,)))]
+    if any(o.dtype is not float32 for o in outputs):
+        raise NoLowering("results of other types")
+    by_class = bool(call.use_regular_nms)
+    chances = ctx.viewed(_real(ctx, scores, "scores"), (n, scores.shape[2]))
+    if by_class:  # a class after the other, without the background
+        turned = ctx.new(float32, (classes, n), ".by_class")
+        whole = scores.shape[2]
+        ctx.form(Move, turned, (chances,), (IndexMap((0, 0), (classes, n), whole - classes, (1, whole)),))
+        chances = turned
+    boxes, centres = _real(ctx, codes, "codes"), _real(ctx, anchors, "anchors")
+    scales = (call.y_scale, call.x_scale, call.h_scale, call.w_scale)
+
+    def make(whole: Buffer, results: Results) -> None:
+        ctx.form(
+            Detection,
+            whole,
+            boxes,
+            chances,
+            centres,
+            results,
+            classes,
+            most,
+            several,
+            call.detections_per_class,
+            by_class,
+            call.nms_score_threshold,
+            call.nms_iou_threshold,
+            scales,
+        )
+
+    ctx.with_results(make, *(o.buffer for o in outputs))
+
+
+def _real(ctx: LoweringContext, x: RuleOperand, what: str) -> Any:
+    """The numbers that an operand stands for, as the kernel has them: whole steps times the scale."""
+    if x.dtype is float32:
+        return x.buffer
+    if x.dtype is not uint8:
+        raise NoLowering(f"{what} {x}")
+    made = ctx.new(float32, x.shape, f".{what}")
+    ctx.form(Map, made, (x.buffer,), real(x, 0))
+    return made

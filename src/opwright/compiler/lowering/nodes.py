@@ -14,12 +14,12 @@ import numpy as np
 from ...core.dtypes import DType, bfloat16
 from ...graph import Node, Value
 from ...graph.ir import Operand as GraphOperand
-from ..loops.forms import Buffer
-from .context import NoLowering, Operand
+from ..loops.buffers import Buffer
+from .context import NoLowering, RuleOperand
 from .registry import CATALOGUE, USER
 
 
-def operand_of(value: Value, name: str, key: Any = None) -> Operand:
+def operand_of(value: Value, name: str, key: Any = None) -> RuleOperand:
     """Return a value as an operand. name: of its buffer; key: finds its elements of an earlier run.
 
     raises NoLowering for unknown sizes, and for elements that are Python objects
@@ -33,10 +33,10 @@ def operand_of(value: Value, name: str, key: Any = None) -> Operand:
     constant = value.constant
     if constant is not None and (constant.shape != shape or not constant.flags.c_contiguous):
         constant = np.ascontiguousarray(constant).reshape(shape)
-    return Operand(spec, value.name, Buffer(name, value.dtype, shape, constant), key)
+    return RuleOperand(spec, value.name, Buffer(name, value.dtype, shape, constant), key)
 
 
-def catalogue_operand(value: Value) -> Operand:
+def catalogue_operand(value: Value) -> RuleOperand:
     """Return a value of a catalogue graph as an operand. Raises NoLowering as `operand_of`, and for complex numbers."""
     if value.dtype.np.kind in "SUVc" and value.dtype is not bfloat16:
         raise NoLowering(f"elements of type {value.dtype.name}")
@@ -86,7 +86,7 @@ class GraphNode:
         """Whether the operator declares that it takes this type there: the graph was checked when it was traced."""
         return True
 
-    def evaluate(self, operands: Sequence[Operand], arrays: Sequence[Any]) -> list[Any]:
+    def evaluate(self, operands: Sequence[RuleOperand], arrays: Sequence[Any]) -> list[Any]:
         """Compute the operator's reference on arrays. Raises NoLowering for what its own rules refuse."""
         op = self.node.op
         return list(op.flat_outputs(op.reference(self.call)(*arrays)))

@@ -15,10 +15,11 @@ import numpy as np
 
 from ...core.dtypes import float32, float64, int8, int32, int64, uint32, uint64
 from ...scalar.counter_generators import BIT_TYPES, BLOCK_WORDS
+from ..loops.buffers import Buffer, IndexMap
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar, substitute
-from ..loops.forms import Bitcast, Buffer, IndexMap, Map, Move, View
-from ..loops.numeric_forms import Advanced, Classes, NormalPairs, RandomWords
-from .context import LoweringContext, NoLowering, Operand
+from ..loops.numeric_ops import Advanced, Classes, NormalPairs, RandomWords
+from ..loops.ops import Bitcast, Map, Move, View
+from .context import LoweringContext, NoLowering, RuleOperand
 from .registry import rule
 from .variables import Assignment, Reading, sequence_of
 
@@ -35,7 +36,7 @@ def _words(ctx: LoweringContext, count: int, blocks: int | None = None) -> Buffe
     return words
 
 
-def _check_filled(ctx: LoweringContext) -> Operand:
+def _check_filled(ctx: LoweringContext) -> RuleOperand:
     """Return the output. Raises NoLowering if its shape is not the constant first input, or it has no elements."""
     y = ctx.output(ctx.constant(0).reshape(-1).tolist())
     if not y.size:
@@ -77,7 +78,7 @@ def normal(ctx: LoweringContext) -> None:
     ctx.form(NormalPairs, y.buffer, numbers)
 
 
-@rule("MULTINOMIAL", "Multinomial")
+@rule("MULTINOMIAL", custom=("Multinomial",))
 def multinomial(ctx: LoweringContext) -> None:
     """The builtin passes over blocks that others may use, the custom one does not."""
     logits, samples = ctx.operand(0), ctx.constant(1).reshape(-1)
@@ -116,7 +117,7 @@ def random_bits(ctx: LoweringContext) -> None:
 # ---- under TensorFlow's names ---------------------------------------------------------------------------------------
 
 
-@rule("RandomUniform")
+@rule(custom=("RandomUniform",))
 def custom_uniform(ctx: LoweringContext) -> None:
     """Of float64; rounding to float32 may give 1, which is outside the law."""
     y = _check_filled(ctx)
@@ -127,7 +128,7 @@ def custom_uniform(ctx: LoweringContext) -> None:
     _written(ctx, y, value, pairs)
 
 
-@rule("RandomUniformInt")
+@rule(custom=("RandomUniformInt",))
 def custom_integers(ctx: LoweringContext) -> None:
     """Limits are known, and no further apart than float64 has whole numbers."""
     low, high = (int(ctx.constant(i).reshape(-1)[0]) for i in (1, 2))
@@ -140,7 +141,7 @@ def custom_integers(ctx: LoweringContext) -> None:
     _written(ctx, y, convert(found, y.dtype), pairs)
 
 
-@rule("RandomStandardNormal")
+@rule(custom=("RandomStandardNormal",))
 def custom_normal(ctx: LoweringContext) -> None:
     """Box and Muller's cosines: of 2 n numbers in [0, 1) the first n are radii, the others turns."""
     y = _check_filled(ctx)
@@ -156,6 +157,6 @@ def custom_normal(ctx: LoweringContext) -> None:
     _written(ctx, y, apply("mul", radius, apply("cos", angle)), *halves)
 
 
-def _written(ctx: LoweringContext, y: Operand, value: Expr, *operands: Buffer) -> None:
+def _written(ctx: LoweringContext, y: RuleOperand, value: Expr, *operands: Buffer) -> None:
     with ctx.reshaped(y, (y.size,)) as out:
         ctx.form(Map, out, operands, value)

@@ -16,11 +16,12 @@ import numpy as np
 from ...core.dtypes import bool as bool_
 from ...core.dtypes import uint8
 from ...core.errors import OpError
+from ..loops.buffers import Buffer
 from ..loops.expressions import arg, const, convert
-from ..loops.forms import Buffer, Map, Move, ReduceWindow
-from .context import LoweringContext, NoLowering, Operand
+from ..loops.ops import Map, Move, ReduceWindow
+from .context import LoweringContext, NoLowering, RuleOperand
 from .elementwise import truth
-from .filling import padded
+from .padding import padded
 from .registry import rule
 
 KINDS: dict[Any, str] = {
@@ -87,7 +88,7 @@ def joining(ctx: LoweringContext) -> str | None:
 def _windows(
     ctx: LoweringContext,
     x: Buffer,
-    start: Operand,
+    start: RuleOperand,
     kind: str,
     window: Sequence[int],
     strides: Sequence[int],

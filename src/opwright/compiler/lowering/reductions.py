@@ -13,14 +13,15 @@ import numpy as np
 from ...core.dtypes import DType, bfloat16, float16, float32, int8, int16, int32, int64, uint8
 from ...core.dtypes import bool as bool_
 from ...scalar.multipliers import multiplier
+from ..loops.buffers import Buffer, IndexMap
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar
-from ..loops.forms import ArgReduce, Buffer, IndexMap, Move, Reduce, Scan, View
-from ..loops.numeric_forms import FixedProduct
-from .context import LoweringContext, NoLowering, Operand
+from ..loops.numeric_ops import FixedProduct
+from ..loops.ops import ArgReduce, Move, Reduce, Scan, View
+from .context import LoweringContext, NoLowering, RuleOperand
+from .data_movement import row_major
 from .elementwise import map_elements
-from .moves import row_major
-from .quantized import in_steps, same_numbers, steps_per
 from .registry import CATALOGUE, LITE, rule
+from .requantization import in_steps, same_numbers, steps_per
 
 KINDS = {
     **dict.fromkeys(("Sum", "Mean", "SUM"), "sum"),
@@ -49,7 +50,7 @@ def axes_of(ctx: LoweringContext, rank: int) -> tuple[int, ...]:
     return tuple(sorted({a % rank for a in axes}))
 
 
-def _operands(ctx: LoweringContext) -> tuple[Operand, Operand, tuple[int, ...], int]:
+def _operands(ctx: LoweringContext) -> tuple[RuleOperand, RuleOperand, tuple[int, ...], int]:
     """Input, output, axes, and how many elements go into one."""
     x = ctx.operand(0)
     axes = axes_of(ctx, len(x.shape))
@@ -61,7 +62,7 @@ def _operands(ctx: LoweringContext) -> tuple[Operand, Operand, tuple[int, ...], 
     return x, y, axes, count
 
 
-def _check_sum(x: Operand, count: int) -> None:
+def _check_sum(x: RuleOperand, count: int) -> None:
     """Raise NoLowering if the sum of so many integers may not fit into int32."""
     if count << (8 * x.dtype.size) > 1 << 31:
         raise NoLowering(f"a sum of {count} elements of {x.dtype.name}")
@@ -86,12 +87,12 @@ def reduce(ctx: LoweringContext) -> None:
     ctx.form(Reduce, y.buffer, x.buffer, axes, kind, before, convert(arg(0, before.dtype), x.dtype))
 
 
-def _wide(x: Operand) -> Expr:
+def _wide(x: RuleOperand) -> Expr:
     """An element as it is accumulated."""
     return convert(arg(0, x.dtype), float32 if x.dtype in SHORT else x.dtype)
 
 
-def _quantized_sum(ctx: LoweringContext, x: Operand, y: Operand, axes: tuple[int, ...], count: int) -> None:
+def _quantized_sum(ctx: LoweringContext, x: RuleOperand, y: RuleOperand, axes: tuple[int, ...], count: int) -> None:
     if x.dtype not in QUANTIZED or y.dtype is not x.dtype or not y.is_quantized:
         raise NoLowering(f"a sum of {x} to {y}")
     _check_sum(x, count)
@@ -99,14 +100,14 @@ def _quantized_sum(ctx: LoweringContext, x: Operand, y: Operand, axes: tuple[int
 
 
 def _scaled_sum(
-    ctx: LoweringContext, x: Operand, y: Operand, axes: tuple[int, ...], factor: float, more: float
+    ctx: LoweringContext, x: RuleOperand, y: RuleOperand, axes: tuple[int, ...], factor: float, more: float
 ) -> None:
     """sum * factor + more, in steps of the output."""
     value = apply("fma", convert(arg(0, int32), float32), scalar(factor, float32), scalar(more, float32))
     ctx.form(Reduce, y.buffer, x.buffer, axes, "sum", convert(arg(0, x.dtype), int32), in_steps(value, y))
 
 
-def _quantized_product(ctx: LoweringContext, x: Operand, y: Operand, axes: tuple[int, ...], count: int) -> None:
+def _quantized_product(ctx: LoweringContext, x: RuleOperand, y: RuleOperand, axes: tuple[int, ...], count: int) -> None:
     """The elements go first, so that each turn of the kernel joins another of all results."""
     if x.dtype not in (int8, int16) or y.dtype is not x.dtype or not y.is_quantized:
         raise NoLowering(f"a product of {x} to {y}")
@@ -151,7 +152,7 @@ def search(ctx: LoweringContext) -> None:
     ctx.form(ArgReduce, y.buffer, x.buffer, axis, "max" if ctx.operator in ("ArgMax", "ARG_MAX") else "min")
 
 
-def _axis_of(ctx: LoweringContext, x: Operand) -> int:
+def _axis_of(ctx: LoweringContext, x: RuleOperand) -> int:
     """Return the one axis, not negative. Raises NoLowering if it is not known."""
     axes, rank = ctx.attr("axis") if ctx.node.dialect == CATALOGUE else ctx.constant(1), len(x.shape)
     axes = np.reshape(axes, -1).tolist()

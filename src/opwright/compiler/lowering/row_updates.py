@@ -18,9 +18,9 @@ import numpy as np
 
 from ...graph import Graph, Node, Value
 from ...graph.ir import flat
-from ..loops.forms import UpdateSlice
+from ..loops.indexing_ops import UpdateSlice
 from .context import LoweringContext, NoLowering
-from .quantized import same_numbers
+from .requantization import same_numbers
 
 
 class RowUpdate(NamedTuple):

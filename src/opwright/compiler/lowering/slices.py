@@ -1,23 +1,24 @@
 """Slices at start vectors that are computed: STABLEHLO_GATHER, STABLEHLO_SCATTER.
 
 Lives here: their rules.
-Not here: GATHER, GATHER_ND and SCATTER_ND (lookups.py), graphs of two numbers (reduce_window.py).
+Not here: GATHER, GATHER_ND and SCATTER_ND (gather_scatter.py), graphs of two numbers (reduce_window.py).
 """
 
 from __future__ import annotations
 
 from ...core.dtypes import bool as bool_
 from ...core.dtypes import int32, int64
-from ..loops.forms import Buffer, IndexMap, Move
-from ..loops.indexing_forms import GatherSlices, ScatterSlices, SliceLayout
-from .context import LoweringContext, NoLowering, Operand
-from .moves import row_major
-from .quantized import same_numbers
+from ..loops.buffers import Buffer, IndexMap
+from ..loops.indexing_ops import GatherSlices, ScatterSlices, SliceLayout
+from ..loops.ops import Move
+from .context import LoweringContext, NoLowering, RuleOperand
+from .data_movement import row_major
 from .reduce_window import OF_TRUTH, joining, numbers_of
 from .registry import rule
+from .requantization import same_numbers
 
 
-def _vectors(ctx: LoweringContext, indices: Operand, along: int) -> Buffer:
+def _vectors(ctx: LoweringContext, indices: RuleOperand, along: int) -> Buffer:
     """Start vectors [batch..., components]. along: the dimension of the components."""
     if indices.dtype not in (int32, int64) or not 0 <= along <= len(indices.shape):
         raise NoLowering(f"start vectors {indices} along dimension {along}")
@@ -35,7 +36,7 @@ def _vectors(ctx: LoweringContext, indices: Operand, along: int) -> Buffer:
 
 
 def _layout(
-    x: Operand, vectors: Buffer, slices: tuple[int, ...], mapped: list[int], offsets: list[int], dropped: list[int]
+    x: RuleOperand, vectors: Buffer, slices: tuple[int, ...], mapped: list[int], offsets: list[int], dropped: list[int]
 ) -> SliceLayout:
     """Raise NoLowering if start vectors, slices and the tensor do not fit each other."""
     rank = len(x.shape)

@@ -1,38 +1,39 @@
-"""Complex numbers and Fourier transforms: RFFT2D, IRFFT2D, REAL, IMAG, COMPLEX_ABS, Complex, and
-products of complex numbers.
+"""Complex numbers and Fourier transforms: RFFT2D, IRFFT2D, REAL, IMAG, COMPLEX_ABS, Complex; AudioSpectrogram, Mfcc.
 
-Lives here: these rules; `parts_of`, `join`: complex numbers as pairs of floats.
-Not here: transforms of rows (compiler/kernels/fourier.py), moving complex numbers, which are 8 bytes (views.py).
+Lives here: these rules; complex numbers as pairs of floats (`parts_of`, `join`), products of complex numbers.
+Not here: row transforms (../kernels/fourier.py), moves of complex numbers, which are 8 bytes (views.py).
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from ...core.dtypes import DType, complex64, complex128, float32, float64
 from ...core.dtypes import bool as bool_
+from ..loops.buffers import Buffer, IndexMap
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar
-from ..loops.forms import Bitcast, Buffer, IndexMap, Map, Move
-from ..loops.numeric_forms import Fourier
-from .context import LoweringContext, NoLowering, Operand
+from ..loops.numeric_ops import Fourier
+from ..loops.ops import Bitcast, Map, MatMul, Move
+from .context import LoweringContext, NoLowering, RuleOperand
+from .data_movement import row_major
 from .elementwise import broadcast, truth
-from .moves import row_major
 from .registry import rule
 
 PARTS = {complex64: float32, complex128: float64}
 """Of what type both parts of complex numbers are."""
 
 
-def pairs(ctx: LoweringContext, x: Operand) -> Buffer:
+def pairs(ctx: LoweringContext, x: RuleOperand) -> Buffer:
     """Complex numbers as floats [..., 2]. Raises NoLowering for other types."""
     if x.dtype not in PARTS:
         raise NoLowering(f"elements of type {x.dtype.name}")
     return ctx.bits(x.buffer, PARTS[x.dtype], (*x.shape, 2))
 
 
-def parts_of(ctx: LoweringContext, x: Operand) -> tuple[Buffer, Buffer]:
+def parts_of(ctx: LoweringContext, x: RuleOperand) -> tuple[Buffer, Buffer]:
     """Real and imaginary parts. Raises NoLowering for other types."""
     both = pairs(ctx, x)
     return part(ctx, both, 0), part(ctx, both, 1)
@@ -49,7 +50,7 @@ def _take(ctx: LoweringContext, out: Buffer, both: Buffer, which: int) -> None:
     ctx.form(Move, out, (both,), (IndexMap((0,) * len(out.shape), out.shape, which, row_major(both.shape)[:-1]),))
 
 
-def join(ctx: LoweringContext, y: Operand, real: Buffer, imaginary: Buffer) -> None:
+def join(ctx: LoweringContext, y: RuleOperand, real: Buffer, imaginary: Buffer) -> None:
     """Complex numbers of two parts of the output's shape. Raises NoLowering for other types."""
     if y.dtype is not complex64:
         raise NoLowering(f"elements of type {y.dtype.name}")
@@ -60,7 +61,7 @@ def join(ctx: LoweringContext, y: Operand, real: Buffer, imaginary: Buffer) -> N
     as_output(ctx, y, made)
 
 
-def as_output(ctx: LoweringContext, y: Operand, made: Buffer) -> None:
+def as_output(ctx: LoweringContext, y: RuleOperand, made: Buffer) -> None:
     """Let pairs be the output."""
     ctx.form(Bitcast, y.buffer, made)
 
@@ -93,7 +94,7 @@ def magnitude(ctx: LoweringContext) -> None:
     ctx.form(Map, y.buffer, parts_of(ctx, x), found)
 
 
-def _wide_magnitude(ctx: LoweringContext, x: Operand, y: Operand) -> None:
+def _wide_magnitude(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> None:
     """h sqrt(1 + (l / h)^2) of the longer part h and the shorter l."""
     a, b = (apply("abs", arg(i, float64)) for i in range(2))
     longer, shorter = apply("maximum", a, b), apply("minimum", a, b)
@@ -106,7 +107,7 @@ def _wide_magnitude(ctx: LoweringContext, x: Operand, y: Operand) -> None:
     ctx.form(Map, y.buffer, parts_of(ctx, x), found)
 
 
-@rule("Complex")
+@rule(custom=("Complex",))
 def complex_(ctx: LoweringContext) -> None:
     a, b = ctx.operand(0), ctx.operand(1)
     y = ctx.output(broadcast(a, b))
@@ -123,7 +124,7 @@ def _spread(ctx: LoweringContext, b: Buffer, shape: tuple[int, ...]) -> Buffer:
     return made
 
 
-def product(ctx: LoweringContext, x: Operand, y: Operand, z: Operand) -> None:
+def product(ctx: LoweringContext, x: RuleOperand, y: RuleOperand, z: RuleOperand) -> None:
     """Complex products, broadcast: (a + i b) (c + i d) = a c - b d + i (a d + b c)."""
     operands = (*parts_of(ctx, x), *parts_of(ctx, y))
     a, b, c, d = (arg(i, float32) for i in range(4))
@@ -134,7 +135,7 @@ def product(ctx: LoweringContext, x: Operand, y: Operand, z: Operand) -> None:
     join(ctx, z, *made)
 
 
-def _image(ctx: LoweringContext, dtype: DType) -> tuple[Operand, int, int]:
+def _image(ctx: LoweringContext, dtype: DType) -> tuple[RuleOperand, int, int]:
     """What is transformed, and by which lengths. Raises NoLowering if it is no image of this dtype."""
     x, lengths = ctx.operand(0), [int(n) for n in ctx.constant(1).reshape(-1)]
     if x.dtype is not dtype or len(x.shape) < 2 or len(lengths) != 2 or min(lengths) < 1 or not x.size:
@@ -142,7 +143,7 @@ def _image(ctx: LoweringContext, dtype: DType) -> tuple[Operand, int, int]:
     return x, lengths[0], lengths[1]
 
 
-def _result(ctx: LoweringContext, shape: tuple[int, ...], dtype: DType) -> Operand:
+def _result(ctx: LoweringContext, shape: tuple[int, ...], dtype: DType) -> RuleOperand:
     """The transform. Raises NoLowering for an output of another dtype."""
     y = ctx.output(shape)
     if y.dtype is not dtype:
@@ -150,7 +151,7 @@ def _result(ctx: LoweringContext, shape: tuple[int, ...], dtype: DType) -> Opera
     return y
 
 
-@rule("RFFT2D", "Rfft2d")
+@rule(lite=("RFFT2D",), custom=("RFFT2D", "Rfft2d"))
 def rfft2d(ctx: LoweringContext) -> None:
     """Rows, then columns as rows of the transposed image."""
     x, high, wide = _image(ctx, float32)
@@ -172,7 +173,7 @@ def rfft2d(ctx: LoweringContext) -> None:
     as_output(ctx, y, made)
 
 
-@rule("IRFFT2D", "Irfft2d")
+@rule(custom=("IRFFT2D", "Irfft2d"))
 def irfft2d(ctx: LoweringContext) -> None:
     """By forward transforms of conjugates: of columns, then of rows that are completed by what is symmetric."""
     x, high, wide = _image(ctx, complex64)
@@ -211,7 +212,7 @@ def irfft2d(ctx: LoweringContext) -> None:
     ctx.form(Map, y.buffer, (real,), apply("mul", arg(0, float32), scalar(1.0 / (high * wide), float32)))
 
 
-def _signs(y: Operand, signs: np.ndarray) -> Buffer:
+def _signs(y: RuleOperand, signs: np.ndarray) -> Buffer:
     return Buffer(f"{y.buffer.name}.signs{signs.ndim}", float32, signs.shape, signs)
 
 
@@ -229,3 +230,57 @@ def _turn(ctx: LoweringContext, out: Buffer, b: Buffer) -> None:
     """Complex images [n, h, w, 2] transposed."""
     n, h, w, _ = row_major(b.shape)
     ctx.form(Move, out, (b,), (IndexMap((0,) * 4, out.shape, 0, (n, w, h, 1)),))
+
+
+@rule(custom=("AudioSpectrogram",))
+def spectrogram(ctx: LoweringContext) -> None:
+    """Windows are rows of their own, times the window, transformed."""
+    x = ctx.operand(0)
+    call: Any = ctx.node.call
+    size, stride = int(call.window_size), int(call.stride)
+    if x.dtype is not float32 or len(x.shape) != 2 or x.shape[0] < size or not x.shape[1]:
+        raise NoLowering(f"windows of {size} samples of {x}")
+    samples, channels = x.shape
+    count, length = 1 + (samples - size) // stride, call.transform_length()
+    y = ctx.output((channels, count, length // 2 + 1))
+    shape = (channels, count, size)
+    rows, shaped = ctx.new(float32, shape, ".windows"), ctx.new(float32, shape, ".shaped")
+    ctx.form(Move, rows, (x.buffer,), (IndexMap((0, 0, 0), shape, 0, (1, stride * channels, channels)),))
+    hann = call.hann_window().astype(np.float32)
+    window = Buffer(f"{y.buffer.name}.hann", float32, hann.shape, hann)
+    ctx.form(Map, shaped, (rows, window), apply("mul", arg(0, float32), arg(1, float32)))
+    waves = ctx.new(float32, (*y.shape, 2), ".spectrum")
+    ctx.form(Fourier, waves, shaped, length)
+    a, b = arg(0, float32), arg(1, float32)
+    power = apply("fma", a, a, apply("mul", b, b))
+    ctx.form(
+        Map,
+        y.buffer,
+        (part(ctx, waves, 0), part(ctx, waves, 1)),
+        power if call.magnitude_squared else apply("sqrt", power),
+    )
+
+
+@rule(custom=("Mfcc",))
+def mfcc(ctx: LoweringContext) -> None:
+    """Two products with matrices, of the bands and of cosines; a logarithm between."""
+    x, rate = ctx.operand(0), int(ctx.constant(1).reshape(-1)[0])
+    call: Any = ctx.node.call
+    bands, count = int(call.filterbank_channel_count), int(call.dct_coefficient_count)
+    if x.dtype is not float32 or len(x.shape) != 3 or not x.size or rate <= 0:
+        raise NoLowering(f"coefficients of {x} at {rate} Hz")
+    weights = call.mel_weights(x.shape[2], rate)
+    if weights is None:
+        raise NoLowering("the upper limit is beyond the frequencies")
+    y = ctx.output((*x.shape[:2], count))
+    roots = ctx.new(float32, x.shape, ".magnitudes")
+    ctx.form(Map, roots, (x.buffer,), apply("sqrt", arg(0, float32)))
+    energies = ctx.new(float32, (*x.shape[:2], bands), ".energies")
+    loud = apply("log", apply("maximum", arg(0, float32), const(call.least_energy(), float32)))
+    ctx.form(MatMul, energies, roots, _matrix(f"{y.buffer.name}.bands", weights.T), (), loud)
+    cosines = _matrix(f"{y.buffer.name}.cosines", call.cosines())
+    ctx.form(MatMul, y.buffer, energies, cosines, (), arg(0, float32))
+
+
+def _matrix(name: str, matrix: np.ndarray) -> Buffer:
+    return Buffer(name, float32, matrix.shape, np.ascontiguousarray(matrix, np.float32))

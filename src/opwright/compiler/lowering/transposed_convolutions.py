@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import float32, uint8
+from ..loops.buffers import Buffer, Window
 from ..loops.expressions import arg
-from ..loops.forms import Buffer, Contract, TransposedContract, Window
-from .context import LoweringContext, NoLowering, Operand
+from ..loops.ops import Contract, TransposedContract
+from .context import LoweringContext, NoLowering, RuleOperand
 from .contractions import epilogue, hybrid_epilogue, is_hybrid, transposed, with_bias, zeros_of
-from .moves import layout, move
+from .data_movement import layout, move
 from .registry import CATALOGUE, rule
 from .windows import window_of
 
@@ -53,7 +54,7 @@ def transpose_conv(ctx: LoweringContext) -> None:
     ctx.form(TransposedContract, y.buffer, x.buffer, w.buffer, operands, expr, window, *zeros_of(x, w))
 
 
-def _reversed_convolution(ctx: LoweringContext, x: Operand, w: Operand, y: Operand, window: Window) -> None:
+def _reversed_convolution(ctx: LoweringContext, x: RuleOperand, w: RuleOperand, y: RuleOperand, window: Window) -> None:
     spans = [(k - 1) * d for k, d in zip(window.size, window.dilations)]
     top, bottom, left, right = window.padding
     margins = (spans[0] - top, spans[0] - bottom, spans[1] - left, spans[1] - right)
@@ -74,7 +75,7 @@ def _reversed(ctx: LoweringContext, w: Buffer) -> Buffer:
     return made
 
 
-@rule("Convolution2DTransposeBias")
+@rule(custom=("Convolution2DTransposeBias",))
 def transpose_conv_bias(ctx: LoweringContext) -> None:
     x, w = ctx.operand(0), ctx.operand(1)
     call: Any = ctx.node.call

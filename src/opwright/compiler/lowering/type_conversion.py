@@ -3,7 +3,7 @@
 Lives here: `in_float32`, a decorator of rules; int4, uint4 and int2 operands as bytes, `check_whole_bytes` for rules
 that do not convert them; the rule of CAST.
 Not here: element-wise operators, whose expressions round themselves (compiler/kernels/expression.py), data movement,
-which copies bytes, weights that kernels of products read (contractions.py), quantisation (quantizing.py).
+which copies bytes, weights that kernels of products read (contractions.py), quantisation (quantization.py).
 
 The reference kernels compute float16 operands as float32. The interpreter keeps an element below a byte in a byte of
 its own, of which the lower bits count; NumPy leaves the others undefined.
@@ -18,9 +18,10 @@ import numpy as np
 
 from ...core.dtypes import complex64, float16, float32, int8, uint8
 from ..kernels.expression import DTYPES
+from ..loops.buffers import Buffer
 from ..loops.expressions import apply, arg, const, convert
-from ..loops.forms import Bitcast, Buffer, Map
-from .context import LoweringContext, NoLowering, Operand
+from ..loops.ops import Bitcast, Map
+from .context import LoweringContext, NoLowering, RuleOperand
 from .elementwise import as_type, mapped, plain
 from .registry import CATALOGUE, Rule, rule
 from .spectral import join, pairs, part
@@ -35,10 +36,10 @@ class Widened(LoweringContext):
     def __init__(self, ctx: LoweringContext) -> None:
         super().__init__(ctx.node, ctx.buffers)
         self.forms = ctx.forms
-        self._inputs: dict[int, Operand] = {}
-        self._outputs: dict[int, tuple[Operand, Operand]] = {}
+        self._inputs: dict[int, RuleOperand] = {}
+        self._outputs: dict[int, tuple[RuleOperand, RuleOperand]] = {}
 
-    def optional(self, place: int) -> Operand | None:
+    def optional(self, place: int) -> RuleOperand | None:
         given = super().optional(place)
         if given is None or given.dtype is not float16:
             return given
@@ -49,7 +50,7 @@ class Widened(LoweringContext):
             found = self._inputs[place] = given.with_buffer(wide)
         return found
 
-    def output(self, shape: Sequence[int] | None = None, place: int = 0) -> Operand:
+    def output(self, shape: Sequence[int] | None = None, place: int = 0) -> RuleOperand:
         asked = super().output(shape, place)
         if asked.dtype is not float16:
             return asked
@@ -84,13 +85,13 @@ BITS = {"int4": 4, "uint4": 4, "int2": 2}
 """Bits of the types below a byte, by name: two of them are known to files alone."""
 
 
-def check_whole_bytes(x: Operand) -> None:
+def check_whole_bytes(x: RuleOperand) -> None:
     """Raise NoLowering for elements below a byte."""
     if x.dtype.name in BITS:
         raise NoLowering(f"elements of type {x.dtype.name}")
 
 
-def as_bytes(ctx: LoweringContext, x: Operand) -> Operand:
+def as_bytes(ctx: LoweringContext, x: RuleOperand) -> RuleOperand:
     """The operand as int8 or uint8, if it is below a byte; else itself."""
     bits = BITS.get(x.dtype.name)
     if bits is None:
@@ -108,7 +109,7 @@ def as_bytes(ctx: LoweringContext, x: Operand) -> Operand:
     return x.with_buffer(made)
 
 
-def to_bytes(ctx: LoweringContext, y: Operand) -> tuple[Operand, Callable[[], None]]:
+def to_bytes(ctx: LoweringContext, y: RuleOperand) -> tuple[RuleOperand, Callable[[], None]]:
     """An output as bytes for a form to write, and what to call after that form. What it writes is within the type."""
     if y.dtype.name not in BITS:
         return y, lambda: None

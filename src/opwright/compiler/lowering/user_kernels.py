@@ -22,13 +22,14 @@ from ...core.errors import OpError
 from ...graph.ir import flat
 from ..inlined_kernels import InlinedKernel, call, own_kernel
 from ..kernel import COMPILED, Kernel
+from ..loops.buffers import Buffer
 from ..loops.expressions import arg, lookup
-from ..loops.forms import Buffer, Map
-from .context import LoweringContext, NoLowering, Operand
+from ..loops.ops import Map
+from .context import LoweringContext, NoLowering, RuleOperand
 from .elementwise import broadcast, map_elements, mapped
 from .functions import SAME, applied
-from .quantized import NARROW, real, stored
 from .registry import USER, rule
+from .requantization import NARROW, real, stored
 
 
 @rule(USER)
@@ -42,7 +43,7 @@ def user_operator(ctx: LoweringContext) -> None:
         raise NoLowering("it computes in Python")
     ctx.node.check_results()
     outputs = [ctx.output(place=i) for i in range(len(ctx.node.outputs))]
-    given: list[Operand | None]
+    given: list[RuleOperand | None]
     if isinstance(kernel, Kernel):  # one of its parameters may be left out
         given = [ctx.optional(i) for i in range(len(ctx.node.inputs))]
     else:
@@ -58,7 +59,7 @@ def user_operator(ctx: LoweringContext) -> None:
 
 
 def _on_reals(
-    ctx: LoweringContext, kernel: Kernel, given: Sequence[Operand | None], outputs: Sequence[Operand]
+    ctx: LoweringContext, kernel: Kernel, given: Sequence[RuleOperand | None], outputs: Sequence[RuleOperand]
 ) -> None:
     """Add the map of integers that stand for real numbers, or the table of the class's own rule."""
     check_parameters(kernel, given, outputs)
@@ -71,7 +72,7 @@ def _on_reals(
     mapped(ctx, y, stored(value, y) if y.is_quantized else value, *operands)
 
 
-def _catalogue_function(ctx: LoweringContext, operands: Sequence[Operand], y: Operand) -> None:
+def _catalogue_function(ctx: LoweringContext, operands: Sequence[RuleOperand], y: RuleOperand) -> None:
     """Add the map of a function of the scalar table, of dtypes in which it is what the operator computes."""
     if ctx.node.quantized or any(o.dtype.np not in COMPILED for o in (*operands, y)):
         raise NoLowering(f"its function is not for {', '.join(o.dtype.name for o in operands)}")
@@ -83,7 +84,7 @@ def _catalogue_function(ctx: LoweringContext, operands: Sequence[Operand], y: Op
     mapped(ctx, y, value, *operands)
 
 
-def _tabulated(ctx: LoweringContext, operands: Sequence[Operand], y: Operand) -> None:
+def _tabulated(ctx: LoweringContext, operands: Sequence[RuleOperand], y: RuleOperand) -> None:
     """Add the table of what the class's own rule computes of each integer."""
     if len(operands) != 1 or operands[0].dtype not in NARROW or y.shape != operands[0].shape:
         raise NoLowering("its class states what it does with quantised tensors")
@@ -102,7 +103,11 @@ def _tabulated(ctx: LoweringContext, operands: Sequence[Operand], y: Operand) ->
 
 
 def lower_kernel(
-    ctx: LoweringContext, kernel: Any, attributes: Any, given: Sequence[Operand | None], outputs: Sequence[Operand]
+    ctx: LoweringContext,
+    kernel: Any,
+    attributes: Any,
+    given: Sequence[RuleOperand | None],
+    outputs: Sequence[RuleOperand],
 ) -> None:
     """Add the form of a kernel. given: by parameter, None if left out. Raises NoLowering for what it does not take."""
     operands = [o for o in given if o is not None]
@@ -116,7 +121,7 @@ def lower_kernel(
     map_elements(ctx, outputs[0].buffer, [o.buffer for o in operands], lambda *xs: call(function, *xs))
 
 
-def check_parameters(kernel: Kernel, given: Sequence[Operand | None], outputs: Sequence[Operand]) -> None:
+def check_parameters(kernel: Kernel, given: Sequence[RuleOperand | None], outputs: Sequence[RuleOperand]) -> None:
     """Raise NoLowering for operands and results that a kernel on scalars does not have, and for other shapes."""
     operands = [o for o in given if o is not None]
     if len(given) != len(kernel.inputs) or not operands or len(outputs) != 1:

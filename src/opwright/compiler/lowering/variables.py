@@ -2,7 +2,7 @@
 
 Lives here: their rules; `ResourceState`, memory that stays from run to run; the forms `Reading` and `Assignment`, and
 `with_stores`, which replaces those of one plan by views at its start and Stores at its end.
-Not here: resources themselves, which a graph's owner has; where stored values are computed (../loops/storing.py).
+Not here: resources themselves, which a graph's owner has; where stored values are computed (../loops/plan_memory.py).
 
 After an assignment a variable is the buffer that was assigned, so within a plan no read waits for memory.
 """
@@ -15,7 +15,8 @@ from typing import Any, Protocol
 
 from ...core.dtypes import uint64
 from ...graph import Node, Value
-from ..loops.forms import Buffer, Form, SameMemory, Store, View
+from ..loops.buffers import Buffer, SameMemory
+from ..loops.ops import LoopOp, Store, View
 from .context import LoweringContext, NoLowering
 from .registry import rule
 from .type_conversion import check_whole_bytes
@@ -32,23 +33,23 @@ class ResourceState(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Reading(Form):
+class Reading(LoopOp):
     """The value that a variable has at this place of the plan."""
 
     variable: Buffer
 
 
 @dataclass(frozen=True, eq=False)
-class Assignment(Form):
+class Assignment(LoopOp):
     """From this place on, the variable has this value. output: stands for it, and nothing reads it."""
 
     input: Buffer
     variable: Buffer
 
 
-def with_stores(forms: Sequence[Form]) -> tuple[list[Form], list[Buffer], list[Buffer]]:
+def with_stores(forms: Sequence[LoopOp]) -> tuple[list[LoopOp], list[Buffer], list[Buffer]]:
     """Return a plan's forms with views for reads, and Stores at the end; the variables; their values afterwards."""
-    lowered: list[Form] = []
+    lowered: list[LoopOp] = []
     variables: dict[int, Buffer] = {}
     now: dict[int, Assignment] = {}
     for form in forms:

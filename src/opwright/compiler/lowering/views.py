@@ -1,7 +1,7 @@
 """Operators whose results are their input's elements under another shape or other strides.
 
 Lives here: the rules of Reshape to Unpack and of their builtins; StridedSliceGrad.
-Not here: joining and padding (moves.py), blocks of space (blocks.py).
+Not here: joining and padding (data_movement.py), blocks of space (data_movement.py).
 
 The operator's definition is the only statement of its meaning: its own reference is applied to an array whose elements
 are never read, and the strides of the result are the index map.
@@ -14,11 +14,13 @@ import math
 import numpy as np
 
 from ...ops import registry
-from ..loops.forms import Gather, IndexMap, Move, SliceAt, View
-from .context import LoweringContext, NoLowering, Operand
-from .moves import layout, move, move_view
-from .quantized import same_numbers
+from ..loops.buffers import IndexMap
+from ..loops.indexing_ops import Gather, SliceAt
+from ..loops.ops import Move, View
+from .context import LoweringContext, NoLowering, RuleOperand
+from .data_movement import layout, move, move_view
 from .registry import LITE, rule
+from .requantization import same_numbers
 
 FEW = 4096
 """Elements that are numbered to find one of them."""
@@ -39,7 +41,7 @@ def reshape(ctx: LoweringContext) -> None:
     ctx.form(View, y.buffer, x.buffer)
 
 
-def _shape_of(ctx: LoweringContext, x: Operand) -> list[int]:
+def _shape_of(ctx: LoweringContext, x: RuleOperand) -> list[int]:
     """Return the output's shape as the builtin computes it."""
     if ctx.operator == "EXPAND_DIMS":
         axis = int(ctx.constant(1).reshape(-1)[0])

@@ -20,25 +20,26 @@ import numpy as np
 
 from ...core.dtypes import DType, float32, int8, int16, int32
 from ...ops.windows import window
+from ..loops.buffers import Buffer, IndexMap
 from ..loops.expressions import Expr, apply, arg, convert
-from ..loops.forms import Buffer, Contract, IndexMap, Map, Move, ReduceWindow, TransposedContract
-from .context import LoweringContext, NoLowering, Operand
+from ..loops.ops import Contract, Map, Move, ReduceWindow, TransposedContract
+from .context import LoweringContext, NoLowering, RuleOperand
 from .contractions import with_bias
-from .moves import row_major
-from .quantized import clamped, same_numbers
+from .data_movement import row_major
 from .registry import rule
-from .windows import Sliding, window_of
+from .requantization import clamped, same_numbers
+from .windows import SlidingWindow, window_of
 
 
 def _depth(ctx: LoweringContext, size: int, kernel: int) -> tuple[int, int, int, int]:
     """Stride, dilation, slices before the first, and how many the result has."""
     steps = ctx.attr("stride_d"), ctx.attr("dilation_d_factor") or 1
-    sliding = Sliding(ctx.attr("padding") or "SAME", (steps[0], 1), (steps[1], 1), truncates=True)
+    sliding = SlidingWindow(ctx.attr("padding") or "SAME", (steps[0], 1), (steps[1], 1), truncates=True)
     window, (count, _) = sliding.over((size, 1), (kernel, 1))
     return (*steps, window.padding[0], count)
 
 
-def _seen(ctx: LoweringContext, x: Operand, count: int, taps: list[tuple[int, int]], name: str) -> Buffer:
+def _seen(ctx: LoweringContext, x: RuleOperand, count: int, taps: list[tuple[int, int]], name: str) -> Buffer:
     """[n * count, h, w, taps * c]: of slice q, for each tap (step, first) the slice q step + first; zeros outside."""
     n, d, h, w, c = x.shape
     if count == d and taps == [(1, 0)]:
@@ -63,7 +64,7 @@ def _seen(ctx: LoweringContext, x: Operand, count: int, taps: list[tuple[int, in
     return ctx.viewed(made, (n * count, h, w, len(taps) * c))
 
 
-def _filter(w: Operand, order: tuple[int, ...], taps: list[int]) -> Buffer:
+def _filter(w: RuleOperand, order: tuple[int, ...], taps: list[int]) -> Buffer:
     """[features, kh, kw, taps * c] of a constant filter. order: where these axes, and that of depth before c, are."""
     if w.constant is None:
         raise NoLowering("the filter is no constant")
@@ -72,7 +73,7 @@ def _filter(w: Operand, order: tuple[int, ...], taps: list[int]) -> Buffer:
     return Buffer(f"{w.buffer.name}.taps{'_'.join(map(str, taps))}", float32, shape, chosen.reshape(shape))
 
 
-def _check(x: Operand, w: Operand, y: Operand) -> None:
+def _check(x: RuleOperand, w: RuleOperand, y: RuleOperand) -> None:
     if any(o.dtype is not float32 or len(o.shape) != 5 or not o.size for o in (x, w, y)):
         raise NoLowering(f"a convolution of {x} and {w} to {y}")
 
@@ -131,7 +132,7 @@ def conv_3d_transpose(ctx: LoweringContext) -> None:
 # ---- pools ----------------------------------------------------------------------------------------------------------
 
 
-@rule("MaxPool3D", "AvgPool3D", "AveragePool3D")
+@rule(custom=("MaxPool3D", "AvgPool3D", "AveragePool3D"))
 def pool(ctx: LoweringContext) -> None:
     """An axis after the other; of integers the mean is rounded, halves away from zero."""
     x, call = ctx.operand(0), ctx.node.call
@@ -169,7 +170,7 @@ def pool(ctx: LoweringContext) -> None:
     ctx.form(Map, y.buffer, operands, value)
 
 
-def _padded(ctx: LoweringContext, x: Operand, windows: list[Any], dtype: DType, greatest: bool) -> Buffer:
+def _padded(ctx: LoweringContext, x: RuleOperand, windows: list[Any], dtype: DType, greatest: bool) -> Buffer:
     """The volume as another type, with what changes no result around it."""
     source = x.buffer
     if dtype is not x.dtype:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ...core.errors import InvalidArgumentError
 from ...ops.windows import pairs, window
-from ..loops.forms import Window
+from ..loops.buffers import Window
 from .context import LoweringContext, NoLowering
 from .registry import CATALOGUE
 
@@ -21,7 +21,7 @@ def check_channels_last(ctx: LoweringContext) -> None:
         raise NoLowering(f"images in {ctx.attr('data_format')}")
 
 
-class Sliding(NamedTuple):
+class SlidingWindow(NamedTuple):
     """How windows slide over the axes of an image.
 
     pads: of "EXPLICIT" padding, before and after each axis. truncates: how `ops.windows.out_size` rounds.
@@ -46,19 +46,19 @@ class Sliding(NamedTuple):
         return Window((y.kernel, x.kernel), (y.stride, x.stride), (y.dilation, x.dilation), margins), (y.out, x.out)
 
 
-def sliding_of(ctx: LoweringContext) -> Sliding:
+def sliding_of(ctx: LoweringContext) -> SlidingWindow:
     """Read how windows slide over images from the attributes. Raises NoLowering for windows over other axes."""
     if ctx.node.dialect != CATALOGUE:
         factors = ctx.attr("dilation_h_factor") or 1, ctx.attr("dilation_w_factor") or 1
         strides = ctx.attr("stride_h"), ctx.attr("stride_w")
-        return Sliding(ctx.attr("padding") or "SAME", strides, factors, truncates=True)
+        return SlidingWindow(ctx.attr("padding") or "SAME", strides, factors, truncates=True)
     check_channels_last(ctx)
     strides = ctx.attr("strides")
     dilations: Sequence[int] = ctx.attr("dilations") or (1, 1, 1, 1)
     if {strides[0], strides[3], dilations[0], dilations[3]} != {1}:
         raise NoLowering(f"strides {list(strides)}, dilations {list(dilations)}")
     pads: Any = pairs(ctx.attr("explicit_paddings") or (), 4)
-    return Sliding(ctx.attr("padding"), strides[1:3], dilations[1:3], pads[1:3])
+    return SlidingWindow(ctx.attr("padding"), strides[1:3], dilations[1:3], pads[1:3])
 
 
 def window_of(ctx: LoweringContext, image: Sequence[int], size: Sequence[int]) -> tuple[Window, tuple[int, int]]:

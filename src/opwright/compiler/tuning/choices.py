@@ -17,7 +17,7 @@ from . import measurements, tables
 from .measurements import decided
 
 if TYPE_CHECKING:
-    from ..loops.forms import Form
+    from ..loops.ops import LoopOp
 
 
 class Choice(NamedTuple):
@@ -141,7 +141,7 @@ class Question(NamedTuple):
     sizes: tuple[int, ...]
     ways: tuple[int, ...]
     default: int
-    forms: tuple[Form, ...]
+    forms: tuple[LoopOp, ...]
 
     @property
     def key(self) -> Key:
@@ -161,7 +161,7 @@ class _Thread(threading.local):
 _here = _Thread()
 
 
-def choose(choice: Choice, ways: Sequence[int], default: int, forms: Sequence[Form], *sizes: int) -> int:
+def choose(choice: Choice, ways: Sequence[int], default: int, forms: Sequence[LoopOp], *sizes: int) -> int:
     """Return the way to take: one of `ways`.
 
     Answers come from measurements kept by this machine, then from the nearest table; without any it is the default.

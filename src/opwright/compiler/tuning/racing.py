@@ -23,11 +23,12 @@ import numpy as np
 from ...core import flags
 from ..bound_plan import BoundPlan
 from ..kernels import NoKernel
-from ..loops.forms import Buffer, Form
+from ..loops.buffers import Buffer
 from ..loops.fusion import fused
 from ..loops.graph import LoopGraph, parents
-from ..loops.planning import plan_of
-from ..loops.plans import Plan
+from ..loops.ops import LoopOp
+from ..loops.planner import plan_of
+from ..loops.plans import LoopPlan
 from ..native.executor import StepFailed, aligned
 from ..native.host import cache_bytes
 from ..native.store import compiling_beside, without_code
@@ -73,7 +74,7 @@ def measured(question: Question, seconds: float) -> Row:
     return _race({way: running.run for way, running in runs.items()}, question.default, displace, seconds)
 
 
-def _graph_of(forms: Sequence[Form]) -> LoopGraph:
+def _graph_of(forms: Sequence[LoopOp]) -> LoopGraph:
     """The graph of some forms alone: what they read of others is its input, what nobody of them reads its output."""
     written = {id(b) for form in forms for b in (form.output, *parents(form.output))}
     read = {id(b): b for form in forms for b in form.inputs}
@@ -86,7 +87,7 @@ def _whole(buffer: Buffer) -> Buffer:
     return [buffer, *parents(buffer)][-1]
 
 
-def _plan(graph: LoopGraph, question: Question, way: int) -> Plan:
+def _plan(graph: LoopGraph, question: Question, way: int) -> LoopPlan:
     with answering({question.key: way}):
         after, apart = fused(graph)
         with compiling_beside():
@@ -96,7 +97,7 @@ def _plan(graph: LoopGraph, question: Question, way: int) -> Plan:
     return plan
 
 
-def _running(plan: Plan, arrays: dict[Buffer, np.ndarray]) -> BoundPlan:
+def _running(plan: LoopPlan, arrays: dict[Buffer, np.ndarray]) -> BoundPlan:
     running = plan.bind()
     running.connect({b: a.__array_interface__["data"][0] for b, a in arrays.items()})
     return running

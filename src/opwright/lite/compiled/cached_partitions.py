@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...compiler import plan_cache
-from ...compiler.loops.plans import Plan
+from ...compiler.loops.plans import LoopPlan
 from ...compiler.plan_cache import CachedPlans
 from ...core.dtypes import as_dtype
 from ...core.errors import OpError
@@ -46,7 +46,7 @@ class UnsavedPlans(NamedTuple):
     """The plans of a subgraph, to be saved: what `plan_serialization.save` takes. whole: whether one runs all nodes."""
 
     key: str
-    plans: list[Plan]
+    plans: list[LoopPlan]
     note: dict[str, Any]
     tensors: dict[int, np.ndarray]
     whole: bool
@@ -81,7 +81,7 @@ class PartitionCache:
         subgraph: Subgraph,
         delegate: Delegate,
         params: list[DelegateParams],
-        plans: list[Plan],
+        plans: list[LoopPlan],
         uses: list[list[Use]],
         whole: bool,
         measured: bool,

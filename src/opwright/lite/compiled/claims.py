@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...compiler.inlined_kernels import user_code
-from ...compiler.loops.forms import Form
-from ...compiler.lowering.context import Buffers, LoweringContext, NoLowering, Operand
+from ...compiler.loops.ops import LoopOp
+from ...compiler.lowering.context import Buffers, LoweringContext, NoLowering, RuleOperand
 from ...compiler.lowering.registry import lower
 from ...compiler.lowering.row_updates import RowUpdate, lower_row_update, row_updates
 from ...core import flags
@@ -40,7 +40,7 @@ class ClaimedNode(NamedTuple):
     forms they mean nothing."""
 
     number: int
-    forms: Sequence[Form]
+    forms: Sequence[LoopOp]
     together: tuple[int, ...]
 
 
@@ -51,7 +51,7 @@ class TensorBuffers(Buffers):
         super().__init__(graph.operand, seen, SubgraphResources(graph, subgraph))
         self.graph = graph
 
-    def at(self, tensor: int) -> Operand:
+    def at(self, tensor: int) -> RuleOperand:
         """Return the operand of a tensor that one of the nodes reads or writes."""
         return self.of(self.graph.value(tensor))
 

@@ -39,7 +39,7 @@ from .eligibility import COUNTED, Seen, has_run, only_initialises, open_nodes, s
 from .plan_registration import PlanRegistration
 
 if TYPE_CHECKING:
-    from ...compiler.loops.plans import Plan
+    from ...compiler.loops.plans import LoopPlan
     from ..runtime.delegate_context import DelegateContext
     from . import partition_plans, specialised
     from .claims import ClaimedNode, Refusals, TensorBuffers
@@ -183,7 +183,7 @@ class CompiledDelegate(Delegate):
         self,
         context: DelegateContext,
         params: list[DelegateParams],
-        plans: list[Plan],
+        plans: list[LoopPlan],
         buffers: TensorBuffers,
         whole: bool,
     ) -> None:
@@ -221,7 +221,7 @@ class CompiledDelegate(Delegate):
         return self._planner.claim(subgraph, nodes, lambda t: True, seen)
 
     def _specialised_registration(
-        self, subgraph: Subgraph, params: DelegateParams, plan: Plan, buffers: TensorBuffers
+        self, subgraph: Subgraph, params: DelegateParams, plan: LoopPlan, buffers: TensorBuffers
     ) -> Registration:
         first = _specialised(subgraph, plan, params, buffers)
         return specialised.SpecialisedRegistration(first, functools.partial(self._specialised_again, params))
@@ -244,7 +244,7 @@ class CompiledDelegate(Delegate):
 
 
 def _specialised(
-    subgraph: Subgraph, plan: Plan, params: DelegateParams, buffers: TensorBuffers
+    subgraph: Subgraph, plan: LoopPlan, params: DelegateParams, buffers: TensorBuffers
 ) -> specialised.Specialised:
     assumed = partition_plans.assumed_outside(subgraph, params, buffers)
     return specialised.Specialised(plan, assumed, [*buffers.counts])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ...compiler.lowering.context import NoLowering, Operand
+from ...compiler.lowering.context import NoLowering, RuleOperand
 from ...compiler.lowering.nodes import GraphNode, operand_of
 from ...compiler.lowering.registry import CUSTOM, LITE, USER
 from ...core.dtypes import DType
@@ -146,7 +146,7 @@ class NodeGraph:
         """Return the number of a value's tensor."""
         return self._numbers[value]
 
-    def operand(self, value: Value) -> Operand:
+    def operand(self, value: Value) -> RuleOperand:
         """Return a value as an operand. Raises NoLowering for types and sizes that no form has."""
         blocks = None if value.spec.quantization is None else value.spec.quantization.blocks
         if blocks is not None and blocks.axes:
@@ -229,7 +229,7 @@ class LiteNode(GraphNode):
         declared = self.node.op.inputs
         return dtype in declared[min(place, len(declared) - 1)].dtypes
 
-    def evaluate(self, operands: Sequence[Operand], arrays: Sequence[Any]) -> list[Any]:
+    def evaluate(self, operands: Sequence[RuleOperand], arrays: Sequence[Any]) -> list[Any]:
         """Compute the operator's reference on arrays. Raises NoLowering for what its own rules refuse."""
         op, call = self.node.op, self.call
         try:
@@ -272,5 +272,5 @@ class _Inferred:
 
     __slots__ = ("constant", "spec")
 
-    def __init__(self, operand: Operand) -> None:
+    def __init__(self, operand: RuleOperand) -> None:
         self.spec, self.constant = TensorSpec(operand.shape, operand.dtype), operand.constant

@@ -15,12 +15,13 @@ import numpy as np
 
 from ...compiler import tuning
 from ...compiler.kernels import NoKernel
-from ...compiler.loops.forms import Buffer, Form
+from ...compiler.loops.buffers import Buffer
 from ...compiler.loops.fusion import fused
 from ...compiler.loops.graph import LoopGraph
-from ...compiler.loops.indexing_forms import Counted, Expected
-from ...compiler.loops.planning import plan_of
-from ...compiler.loops.plans import Plan
+from ...compiler.loops.indexing_ops import Expected, ExpectedCount
+from ...compiler.loops.ops import LoopOp
+from ...compiler.loops.planner import plan_of
+from ...compiler.loops.plans import LoopPlan
 from ...compiler.lowering.variables import with_stores
 from ...compiler.native.builtins import make_builtins
 from ...compiler.native.store import NotCached, compiling_beside, only_cached, pack
@@ -43,7 +44,7 @@ class PendingCompilation(NamedTuple):
     """A graph for which kernels are not compiled yet; apart: as of `fused`."""
 
     graph: LoopGraph
-    apart: Callable[[Form], Sequence[Form] | None]
+    apart: Callable[[LoopOp], Sequence[LoopOp] | None]
 
 
 class PartitionPlanner:
@@ -85,7 +86,7 @@ class PartitionPlanner:
 
     def plan(
         self, subgraph: Subgraph, params: DelegateParams, claimed: dict[int, ClaimedNode], buffers: TensorBuffers
-    ) -> Plan | None:
+    ) -> LoopPlan | None:
         """Return the plan of a partition. None where nodes of it turn out to have no kernel: they are claimed no more;
         or where kernels are to be compiled: the graph is among `pending`."""
         graph = _graph_of(subgraph, params, claimed, buffers)
@@ -108,7 +109,7 @@ class PartitionPlanner:
             print(plan, file=sys.stderr)
         return plan
 
-    def _planned(self, graph: LoopGraph, apart: Callable[[Form], Sequence[Form] | None]) -> Plan:
+    def _planned(self, graph: LoopGraph, apart: Callable[[LoopOp], Sequence[LoopOp] | None]) -> LoopPlan:
         """Raises NotCached where kernels are missing and are to be compiled in the background."""
         try:
             with only_cached():
@@ -137,7 +138,7 @@ def _graph_of(
     return LoopGraph(name, inputs, outputs, tuple(forms))
 
 
-def uses_of(plan: Plan, buffers: TensorBuffers) -> list[Use]:
+def uses_of(plan: LoopPlan, buffers: TensorBuffers) -> list[Use]:
     """The variables that a plan reads or writes."""
     inputs = {id(b) for b in plan.graph.inputs}
     return [
@@ -155,7 +156,7 @@ def uses_of(plan: Plan, buffers: TensorBuffers) -> list[Use]:
     ]
 
 
-def _nodes_of(form: Form) -> list[int]:
+def _nodes_of(form: LoopOp) -> list[int]:
     """The nodes that a form came from."""
     return [int(name.rpartition(" ")[2]) for name in form.origin]
 
@@ -193,8 +194,8 @@ def assumed_outside(subgraph: Subgraph, params: DelegateParams, buffers: TensorB
 
 
 def _guarded(
-    subgraph: Subgraph, params: DelegateParams, forms: Mapping[int, Sequence[Form]], buffers: TensorBuffers
-) -> list[Form]:
+    subgraph: Subgraph, params: DelegateParams, forms: Mapping[int, Sequence[LoopOp]], buffers: TensorBuffers
+) -> list[LoopOp]:
     """The forms of a partition's nodes, by number, in order, with guards: after whoever writes a tensor that something
     is assumed of, and of what has been counted at the end."""
     nodes = [subgraph.nodes[number] for number in params.nodes_to_replace]
@@ -205,7 +206,7 @@ def _guarded(
         origin = [f"{node.name} {node.number}" for node in nodes if subgraph.tensors[index] in node.tensors_in]
         return Expected(Buffer(f"{x.name}.guard", uint8, (1,)), x, known, origin=tuple(origin))
 
-    found: list[Form] = [guard(i, known) for i, known in assumed_outside(subgraph, params, buffers).items()]
+    found: list[LoopOp] = [guard(i, known) for i, known in assumed_outside(subgraph, params, buffers).items()]
     for node in nodes:
         found += forms[node.number]
         for t in node.tensors_out:
@@ -213,6 +214,7 @@ def _guarded(
                 found.append(guard(t.index, buffers.seen[t.index]))
     origin = tuple(f"{node.name} {node.number}" for node in nodes)
     found += [
-        Counted(Buffer(f"{count.name}.guard", uint8, (1,)), count, origin=origin) for count in buffers.counts.values()
+        ExpectedCount(Buffer(f"{count.name}.guard", uint8, (1,)), count, origin=origin)
+        for count in buffers.counts.values()
     ]
     return found

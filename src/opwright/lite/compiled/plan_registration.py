@@ -13,8 +13,8 @@ from typing import Any
 
 from ...compiler import plan_cache
 from ...compiler.bound_plan import PlanImage
-from ...compiler.loops.forms import Buffer
-from ...compiler.loops.plans import Plan
+from ...compiler.loops.buffers import Buffer
+from ...compiler.loops.plans import LoopPlan
 from ...compiler.native.executor import Executor, StepError, StepFailed
 from ...compiler.native.interrupts import raise_pending
 from ...compiler.plan_cache import CachedPlans
@@ -34,7 +34,7 @@ class PlanRegistration(Registration):
 
     __slots__ = ("_pairs", "_running", "_uses", "_variables", "plan")
 
-    def __init__(self, plan: Plan | PlanImage, uses: Sequence[Use] = ()) -> None:
+    def __init__(self, plan: LoopPlan | PlanImage, uses: Sequence[Use] = ()) -> None:
         super().__init__(None, self._free, self._prepare, self._invoke)
         self.plan: Any = plan
         self._uses = uses

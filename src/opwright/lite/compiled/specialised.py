@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...compiler.background import Job
-from ...compiler.loops.plans import Plan
+from ...compiler.loops.plans import LoopPlan
 from ...compiler.native.executor import Executor, Step, StepFailed
 from ...compiler.native.interrupts import raise_pending
 from ...compiler.native.workers import functions
@@ -45,7 +45,7 @@ class Specialised(NamedTuple):
     """A plan for the sizes of a run. assumed: tensors from outside, and the elements that it was made for; counted:
     tensors that have memory for more rows than there may be."""
 
-    plan: Plan
+    plan: LoopPlan
     assumed: dict[int, np.ndarray]
     counted: Sequence[int]
 

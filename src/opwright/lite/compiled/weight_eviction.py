@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from ...compiler.loops.plans import Plan
+from ...compiler.loops.plans import LoopPlan
 from ..runtime.node import Node
 from ..runtime.tensor import CONSTANT
 
 EVERY = 8 << 20  # bytes of constants that are packed between two times of giving back
 
 
-def pack_and_release(plan: Plan, node: Node) -> None:
+def pack_and_release(plan: LoopPlan, node: Node) -> None:
     """Pack a plan's constants, and give back the pages of the file that holds the node's constants meanwhile."""
     mapping = next(
         (

@@ -1,0 +1,116 @@
+"""Buffers of a loop graph, and the windows and boxes that index them.
+
+Lives here: `Buffer`, a tensor; `RowBand`, `Ring` and `SameMemory`, views of other buffers; `Window`, `IndexMap`.
+Not here: operations on buffers (ops.py and *_ops.py), their memory (plan_memory.py).
+
+Buffers are immutable and compared by identity. Arrays are dense and row-major; images are NHWC.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...core.dtypes import DType
+from ...core.errors import InternalError
+
+
+@dataclass(frozen=True, eq=False)
+class Buffer:
+    """A tensor of the loop graph. constant: its elements, if known.
+
+    A buffer with a parent is a slice of the parent's last axis from `start` on: what a concatenation's parts are when
+    their producers write them in place.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    constant: np.ndarray | None = None
+    parent: Buffer | None = None
+    start: int = 0
+
+    def __post_init__(self) -> None:
+        known = self.constant
+        if known is not None and (known.dtype != self.dtype.np or known.size != self.size):
+            raise InternalError(
+                op="loop graph",
+                what=f"the constant {self!r} does not have the elements of its buffer",
+                found=f"{known.dtype}{list(known.shape)}",
+            )
+
+    @property
+    def pitch(self) -> int:
+        """Elements from one row (all but the last axis) to the next."""
+        if self.parent is not None:
+            return self.parent.pitch
+        return self.shape[-1] if self.shape else 1
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.dtype.short}{list(self.shape)}"
+
+
+@dataclass(frozen=True, eq=False)
+class RowBand(Buffer):
+    """Neighbouring rows (all but the last axis) of another buffer, from its row `first` on: a band of an image."""
+
+    of: Buffer = None  # type: ignore[assignment]
+    first: int = 0
+
+    @property
+    def pitch(self) -> int:
+        """Of the other buffer."""
+        return self.of.pitch
+
+
+@dataclass(frozen=True, eq=False)
+class Ring(Buffer):
+    """An image of which a few lines are kept: line i lies at line (i + shift) mod `lines` of another buffer."""
+
+    of: Buffer = None  # type: ignore[assignment]
+    lines: int = 1
+    shift: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class SameMemory(Buffer):
+    """The memory of another buffer, under a shape of its own: of a variable, what it holds once the graph has run."""
+
+    of: Buffer = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class Window:
+    """How a kernel slides over an image: (height, width) each; padding: (top, bottom, left, right) in pixels, less than
+    0 where lines are left out."""
+
+    size: tuple[int, int]
+    strides: tuple[int, int] = (1, 1)
+    dilations: tuple[int, int] = (1, 1)
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+
+def ring_lines(window: Window, lines: int) -> int:
+    """Lines that a ring has for a window that makes so many of the output at a time: those that it sees, and a multiple
+    of those that it moves on by, so that what is new lies in one piece."""
+    step = lines * window.strides[0]
+    seen = step - window.strides[0] + window.size[0]
+    return -(-seen // step) * step
+
+
+@dataclass(frozen=True)
+class IndexMap:
+    """Which element of a flat input an output element at (i0, i1, ...) is: offset + sum i_k strides_k, for a box of the
+    output: from `start`, `extent` elements along each axis."""
+
+    start: tuple[int, ...]
+    extent: tuple[int, ...]
+    offset: int
+    strides: tuple[int, ...]

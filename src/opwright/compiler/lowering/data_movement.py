@@ -1,0 +1,281 @@
+"""Data movement: moves by index maps, padding and concatenation, blocks moved between space, depth and batch.
+
+Lives here: `layout`, `row_major`, `move`, `move_view`; the rules of Pad, Concat, Pack, Tile, SpaceToDepth,
+DepthToSpace, SpaceToBatchND and BatchToSpaceND, of their builtins, of MIRROR_PAD and Roll.
+Not here: operators whose results are views (views.py), padding by a computed value (padding.py), `Move` itself
+(../loops/ops.py).
+
+An operator applied to a NumPy array of the operand's shape returns a view; its offset and strides are the index map.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..loops.buffers import Buffer, IndexMap
+from ..loops.ops import Move, View
+from .context import LoweringContext, NoLowering, RuleOperand
+from .registry import rule
+from .requantization import same_numbers
+from .windows import check_channels_last
+
+
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the elements from one place to the next along each axis."""
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return tuple(reversed(strides))
+
+
+def layout(operand: RuleOperand | Buffer) -> np.ndarray:
+    """Return an array of the operand's shape, a byte for each element, that is never written."""
+    return np.empty(operand.shape, np.int8)
+
+
+def move(
+    ctx: LoweringContext, output: Buffer, *parts: tuple[Buffer, np.ndarray, Sequence[int]], fill: float | None = None
+) -> None:
+    """Add the move that writes each part's elements in the order of a view, from a place of the output on.
+
+    parts: a buffer, a view of its layout, the place where its box begins. fill: of all other elements.
+    """
+    maps, buffers = [], []
+    for buffer, view, start in parts:
+        if view.size:
+            maps.append(IndexMap(tuple(start), view.shape, _offset(view), view.strides))
+            buffers.append(buffer)
+    ctx.form(Move, output, tuple(buffers), tuple(maps), fill)
+
+
+def move_view(ctx: LoweringContext, output: Buffer, source: Buffer, view: np.ndarray, whole: np.ndarray) -> None:
+    """Write the elements of a view of the source's layout, in order; a View if these are all of them in their order.
+
+    whole: the layout. raises NoLowering for an array that is no view of it
+    """
+    if math.prod(view.shape) != output.size or (view.size and not np.may_share_memory(view, whole)):
+        raise NoLowering(f"{view.shape} is no view for {output}")
+    offset, strides = _offset(view) if view.size else 0, tuple(view.strides)
+    is_all = view.size == source.size and not offset
+    if is_all and all(n == 1 or s == r for n, s, r in zip(view.shape, strides, row_major(view.shape))):
+        ctx.form(View, output, source)
+        return
+    box = IndexMap((0,) * view.ndim, view.shape, offset, strides)
+    with ctx.reshaped(output, view.shape) as y:
+        ctx.form(Move, y, (source,), (box,))
+
+
+def _offset(view: np.ndarray) -> int:
+    """Bytes, and so elements, from the layout's first."""
+    base: Any = view
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    return int(view.__array_interface__["data"][0] - base.__array_interface__["data"][0])
+
+
+# ---- padding and joining --------------------------------------------------------------------------------------------
+
+
+def margins_of(ctx: LoweringContext) -> tuple[list[int], list[int]]:
+    """Return the sizes of padding before and after each axis of the first input. Raises NoLowering."""
+    margins, rank = ctx.constant(1), len(ctx.operand(0).shape)
+    if margins.shape != (rank, 2) or (margins < 0).any():
+        raise NoLowering(f"paddings {margins.tolist()}")
+    return margins[:, 0].tolist(), margins[:, 1].tolist()
+
+
+@rule("Pad", "PAD")
+def pad(ctx: LoweringContext) -> None:
+    """With a constant, by default what stands for 0."""
+    x, value, (before, after) = ctx.operand(0), ctx.optional(2), margins_of(ctx)
+    y = ctx.output([b + n + a for b, n, a in zip(before, x.shape, after)])
+    same_numbers(x, y)
+    fill = x.zero
+    if value is not None:
+        same_numbers(value, x)
+        fill = ctx.constant(2).reshape(-1)[0].item()
+    move(ctx, y.buffer, (x.buffer, layout(x), before), fill=fill)
+
+
+@rule("Concat", "CONCATENATION", "Pack", "PACK")
+def join(ctx: LoweringContext) -> None:
+    """Along an axis, or along a new one."""
+    parts, axis, packs = ctx.operands, int(ctx.attr("axis")), ctx.operator in ("Pack", "PACK")
+    shape = list(parts[0].shape)
+    rank = len(shape) + packs
+    if not -rank <= axis < rank or ctx.node.activation != "NONE":
+        raise NoLowering(f"joining along {axis} of {rank}")
+    axis %= rank
+    size, others = 0, shape if packs else shape[:axis] + shape[axis + 1 :]
+    moves: list[tuple[Buffer, np.ndarray, Sequence[int]]] = []
+    for part in parts:
+        if list(part.shape if packs else part.shape[:axis] + part.shape[axis + 1 :]) != others:
+            raise NoLowering(f"joining {parts} along {axis}")
+        view = layout(part)
+        view = view[(slice(None),) * axis + (None,)] if packs else view
+        moves.append((part.buffer, view, [size if i == axis else 0 for i in range(rank)]))
+        size += view.shape[axis]
+    y = ctx.output((*others[:axis], size, *others[axis:]))
+    for part in parts:
+        same_numbers(part, y)
+    move(ctx, y.buffer, *moves)
+
+
+@rule(custom=("Roll",))
+def roll(ctx: LoweringContext) -> None:
+    """An axis after the other: what passes the end, and what does not."""
+    x = ctx.operand(0)
+    shifts, axes = (ctx.constant(place).reshape(-1).tolist() for place in (1, 2))
+    y, rank = ctx.output(x.shape), len(x.shape)
+    same_numbers(x, y)
+    if len(shifts) != len(axes) or not axes or not x.size or any(not -rank <= a < rank for a in axes):
+        raise NoLowering(f"{x} moved by {shifts} along {axes}")
+    source, steps = x.buffer, row_major(x.shape)
+    for number, (shift, axis) in enumerate(zip(shifts, axes)):
+        target = y.buffer if number == len(axes) - 1 else ctx.new(x.dtype, x.shape, f".axis{number}")
+        size, axis = x.shape[axis], axis % rank
+        shift %= size
+        boxes = []
+        for first, extent, offset in ((0, shift, size - shift), (shift, size - shift, 0)):
+            if extent:
+                start = (*(0,) * axis, first, *(0,) * (rank - axis - 1))
+                sizes = (*x.shape[:axis], extent, *x.shape[axis + 1 :])
+                boxes.append(IndexMap(start, sizes, offset * steps[axis], steps))
+        ctx.form(Move, target, (source,) * len(boxes), tuple(boxes))
+        source = target
+
+
+MOST_BOXES = 100
+
+
+@rule("Tile", "TILE")
+def tile(ctx: LoweringContext) -> None:
+    x, times = ctx.operand(0), [int(n) for n in ctx.constant(1)]
+    if len(times) != len(x.shape) or min(times, default=1) < 0:
+        raise NoLowering(f"multiples {times}")
+    y = ctx.output([n * t for n, t in zip(x.shape, times)])
+    same_numbers(x, y)
+    whole = layout(x)
+    apart = whole.reshape([v for n in x.shape for v in (1, n)])
+    repeated = np.broadcast_to(apart, [v for n, t in zip(x.shape, times) for v in (t, n)])
+    move_view(ctx, y.buffer, x.buffer, repeated, whole)
+
+
+@rule("SpaceToDepth", "DepthToSpace", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE")
+def space_and_depth(ctx: LoweringContext) -> None:
+    x, b = ctx.operand(0), int(ctx.attr("block_size"))
+    to_depth = ctx.operator in ("SpaceToDepth", "SPACE_TO_DEPTH")
+    check_channels_last(ctx)
+    if len(x.shape) != 4 or b < 1 or (x.shape[1] % b or x.shape[2] % b if to_depth else x.shape[3] % (b * b)):
+        raise NoLowering(f"blocks of {b} in {x}")
+    n, h, w, c = x.shape
+    whole = layout(x)
+    if to_depth:
+        shape, split = (n, h // b, w // b, b * b * c), whole.reshape(n, h // b, b, w // b, b, c)
+    else:
+        shape, split = (n, h * b, w * b, c // (b * b)), whole.reshape(n, h, w, b, b, c // (b * b))
+    y = ctx.output(shape)
+    same_numbers(x, y)
+    move_view(ctx, y.buffer, x.buffer, split.transpose(0, 1, 3, 2, 4, 5), whole)
+
+
+def _blocks(ctx: LoweringContext, x: RuleOperand) -> tuple[list[int], list[list[int]]]:
+    """The sizes of blocks, and what is added or cut before and behind each axis of space."""
+    block, pairs = [int(b) for b in ctx.constant(1).reshape(-1)], ctx.constant(2).tolist()
+    fits = len(pairs) == len(block) < len(x.shape) and all(len(p) == 2 and min(p) >= 0 for p in pairs)
+    if not fits or min(block, default=1) < 1:
+        raise NoLowering(f"blocks {block}, pairs {pairs}")
+    return block, pairs
+
+
+@rule("SpaceToBatchND", "SPACE_TO_BATCH_ND")
+def space_to_batch(ctx: LoweringContext) -> None:
+    """A box for each place in a block: the pixels of every block that are at this place."""
+    x = ctx.operand(0)
+    block, pairs = _blocks(ctx, x)
+    m, n = len(block), x.shape[0]
+    padded = [s + before + behind for s, (before, behind) in zip(x.shape[1:], pairs)]
+    if any(p % b for p, b in zip(padded, block)) or math.prod(block) > MOST_BOXES:
+        raise NoLowering(f"blocks {block} in {padded}")
+    rest = x.shape[m + 1 :]
+    y = ctx.output((n * math.prod(block), *(p // b for p, b in zip(padded, block)), *rest))
+    same_numbers(x, y)
+    if not y.size:
+        raise NoLowering("no elements")
+    strides = row_major(x.shape)
+    boxes = []
+    for number, corner in enumerate(itertools.product(*map(range, block))):
+        start, extent, offset = [number * n], [n], 0
+        for axis, (k, b, (before, _)) in enumerate(zip(corner, block, pairs)):
+            first = max(-(-(before - k) // b), 0)  # the first block whose place k is inside the image
+            last = (before + x.shape[axis + 1] - 1 - k) // b
+            start.append(first)
+            extent.append(max(last - first + 1, 0))
+            offset += (first * b + k - before) * strides[axis + 1]
+        steps = (strides[0], *(s * b for s, b in zip(strides[1:], block)), *strides[m + 1 :])
+        if 0 not in extent:
+            boxes.append(IndexMap((*start, *(0,) * len(rest)), (*extent, *rest), offset, steps))
+    fill = None if not any(map(any, pairs)) else float(x.zero if x.is_quantized else 0)
+    ctx.form(Move, y.buffer, (x.buffer,) * len(boxes), tuple(boxes), fill)
+
+
+@rule("BatchToSpaceND", "BATCH_TO_SPACE_ND")
+def batch_to_space(ctx: LoweringContext) -> None:
+    x = ctx.operand(0)
+    block, crops = _blocks(ctx, x)
+    m, space, rest = len(block), x.shape[1 : len(block) + 1], x.shape[len(block) + 1 :]
+    if x.shape[0] % math.prod(block):
+        raise NoLowering(f"blocks {block} of {x}")
+    n = x.shape[0] // math.prod(block)
+    uncut = [s * b for s, b in zip(space, block)]
+    sizes = [w - before - behind for w, (before, behind) in zip(uncut, crops)]
+    if min(sizes, default=0) < 0:
+        raise NoLowering(f"crops {crops} of {uncut}")
+    y = ctx.output((n, *sizes, *rest))
+    same_numbers(x, y)
+    whole = layout(x)
+    split = whole.reshape(*block, n, *space, *rest)
+    apart = split.transpose(m, *(v for i in range(m) for v in (m + 1 + i, i)), *range(2 * m + 1, split.ndim))
+    if not any(map(any, crops)):
+        move_view(ctx, y.buffer, x.buffer, apart, whole)
+        return
+    steps = tuple(apart.strides)
+    between = ctx.new(x.dtype, apart.shape)
+    ctx.form(Move, between, (x.buffer,), (IndexMap((0,) * apart.ndim, apart.shape, 0, steps),))
+    joined = ctx.viewed(between, (n, *uncut, *rest))
+    strides = row_major(joined.shape)
+    offset = sum(before * s for (before, _), s in zip(crops, strides[1:]))
+    ctx.form(Move, y.buffer, (joined,), (IndexMap((0,) * len(y.shape), y.shape, offset, strides),))
+
+
+@rule("MIRROR_PAD")
+def mirror_pad(ctx: LoweringContext) -> None:
+    """A box for each part of each axis: what is before, the input, what is behind."""
+    x, pairs = ctx.operand(0), ctx.constant(1)
+    edge = 1 if ctx.attr("mode") == "REFLECT" else 0  # whether the edge is not repeated
+    rank = len(x.shape)
+    if pairs.shape != (rank, 2) or any(not 0 <= p <= max(n - edge, 0) for n, two in zip(x.shape, pairs) for p in two):
+        raise NoLowering(f"paddings {pairs.tolist()}")
+    y = ctx.output([int(before) + n + int(behind) for n, (before, behind) in zip(x.shape, pairs)])
+    same_numbers(x, y)
+    parts = []
+    for n, stride, (before, behind) in zip(x.shape, row_major(x.shape), pairs.tolist()):
+        along = [  # start and extent in the output, where in the input, step
+            (0, before, (before - 1 + edge) * stride, -stride),
+            (before, n, 0, stride),
+            (before + n, behind, (n - 1 - edge) * stride, -stride),
+        ]
+        parts.append([p for p in along if p[1]])
+    if math.prod(map(len, parts)) > MOST_BOXES or not x.size:
+        raise NoLowering(f"paddings {pairs.tolist()}")
+    boxes = []
+    for chosen in itertools.product(*parts):
+        start, extent, offsets, strides = zip(*chosen) if chosen else ((), (), (), ())
+        boxes.append(IndexMap(start, extent, sum(offsets), strides))
+    ctx.form(Move, y.buffer, (x.buffer,) * len(boxes), tuple(boxes))

@@ -1,0 +1,83 @@
+"""Which module lowers which operators: a table that `make families` writes (tests/lite/make_families.py).
+
+Lives here: the table. Names that several dialects use have a prefix: "custom:" of shipped custom operators, "lite:" of
+builtins.
+Not here: looking up the rule of an operator (registry.py).
+"""
+
+FAMILIES: dict[str, str] = {
+    "arithmetic": (
+        "ADD ATAN2 DIV EQUAL FLOOR_DIV FLOOR_MOD GREATER GREATER_EQUAL LESS LESS_EQUAL MAXIMUM MINIMUM MUL NOT_EQUAL "
+        "POW SELECT SELECT_V2 SQUARED_DIFFERENCE STABLEHLO_ADD STABLEHLO_AND STABLEHLO_MAXIMUM STABLEHLO_MINIMUM "
+        "STABLEHLO_MULTIPLY STABLEHLO_SHIFT_LEFT SUB"
+    ),
+    "contractions": "CONV_2D Conv2D DEPTHWISE_CONV_2D DepthwiseConv2dNative FULLY_CONNECTED",
+    "data_movement": (
+        "BATCH_TO_SPACE_ND BatchToSpaceND CONCATENATION Concat DEPTH_TO_SPACE DepthToSpace MIRROR_PAD PACK PAD Pack "
+        "Pad SPACE_TO_BATCH_ND SPACE_TO_DEPTH SpaceToBatchND SpaceToDepth TILE Tile custom:Roll"
+    ),
+    "functions": (
+        "ABS ADD_N Abs Acos Acosh Add AddN Asin Asinh Atan Atan2 Atanh BITWISE_XOR BiasAdd BitwiseAnd BitwiseOr "
+        "BitwiseXor CEIL COS Cast Ceil ClipByValue Cos Cosh DivNoNan ELU EXP Elu Equal Erf Erfc Exp Expm1 FLOOR Floor "
+        "FloorDiv FloorMod GELU Gelu Greater GreaterEqual HARD_SWISH Invert IsFinite IsInf IsNan LEAKY_RELU LOG "
+        "LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOGISTIC LeakyRelu LeftShift Less LessEqual Log Log1p LogicalAnd "
+        "LogicalNot LogicalOr Maximum Minimum Mul NEG Neg NotEqual PRELU Pow RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 "
+        "RIGHT_SHIFT ROUND RSQRT RealDiv Reciprocal Relu Relu6 RightShift Rint Round Rsqrt SIGN SIN SQRT SQUARE Select "
+        "Selu Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Square SquaredDifference Sub TANH Tan Tanh TruncateDiv "
+        "TruncateMod Xdivy ZEROS_LIKE custom:Atan2 custom:Sign"
+    ),
+    "gather_scatter": (
+        "DYNAMIC_UPDATE_SLICE EMBEDDING_LOOKUP EMBEDDING_LOOKUP_SPARSE GATHER GATHER_ND Gather GatherNd "
+        "HASHTABLE_LOOKUP LSH_PROJECTION SCATTER_ND SPARSE_TO_DENSE custom:odml.update_external_kv_cache"
+    ),
+    "gradients": "AvgPoolGrad Conv2DBackpropFilter MaxPoolGrad",
+    "images": (
+        "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR ResizeBilinear "
+        "ResizeNearestNeighbor custom:DenseImageWarp custom:Landmarks2TransformMatrix custom:Resampler "
+        "custom:TFLite_Detection_PostProcess custom:TransformLandmarks custom:TransformTensor "
+        "custom:TransformTensorBilinear"
+    ),
+    "lstm": "BIDIRECTIONAL_SEQUENCE_LSTM LSTM UNIDIRECTIONAL_SEQUENCE_LSTM",
+    "matmul": "BATCH_MATMUL MatMul custom:aeq.hadamard_rotation custom:odml.scaled_dot_product_attention",
+    "normalization": (
+        "FusedBatchNorm L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION LOG_SOFTMAX LRN LayerNorm LogSoftmax SOFTMAX "
+        "Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits custom:MeanVarianceNormalization"
+    ),
+    "padding": "BITCAST BUCKETIZE DILATE FILL MATRIX_DIAG MATRIX_SET_DIAG ONE_HOT OneHot PADV2 RANGE STABLEHLO_PAD",
+    "pooling": (
+        "AVERAGE_POOL_2D AvgPool L2_POOL_2D MAX_POOL_2D MaxPool custom:MaxPoolWithArgmax custom:MaxPoolingWithArgmax2D "
+        "custom:MaxUnpooling2D"
+    ),
+    "quantization": "DENSIFY DEQUANTIZE FAKE_QUANT QUANTIZE custom:NumericVerify custom:Table",
+    "random": (
+        "MULTINOMIAL RANDOM_STANDARD_NORMAL RANDOM_UNIFORM STABLEHLO_RNG_BIT_GENERATOR custom:Multinomial "
+        "custom:RandomStandardNormal custom:RandomUniform custom:RandomUniformInt"
+    ),
+    "reduce_window": "REDUCE_WINDOW STABLEHLO_REDUCE_WINDOW",
+    "reductions": (
+        "ARG_MAX ARG_MIN All Any ArgMax ArgMin BiasAddGrad CUMSUM Cumsum L2Loss MEAN Max Mean Min Prod REDUCE_ALL "
+        "REDUCE_ANY REDUCE_MAX REDUCE_MIN REDUCE_PROD SUM Sum SumToLike"
+    ),
+    "rnn": (
+        "BIDIRECTIONAL_SEQUENCE_RNN DynamicGru RNN SVDF UNIDIRECTIONAL_SEQUENCE_RNN custom:UNIDIRECTIONAL_SEQUENCE_GRU"
+    ),
+    "slices": "STABLEHLO_GATHER STABLEHLO_SCATTER",
+    "sorting": (
+        "BROADCAST_ARGS RANK REVERSE_SEQUENCE SEGMENT_SUM SHAPE Sort TOPK_V2 TopK UNIQUE UNSORTED_SEGMENT_MAX "
+        "UNSORTED_SEGMENT_MIN UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_SUM WHERE"
+    ),
+    "spectral": (
+        "COMPLEX_ABS IMAG REAL custom:AudioSpectrogram custom:Complex custom:IRFFT2D custom:Irfft2d custom:Mfcc "
+        "custom:RFFT2D custom:Rfft2d lite:RFFT2D"
+    ),
+    "transposed_convolutions": "Conv2DBackpropInput TRANSPOSE_CONV custom:Convolution2DTransposeBias",
+    "type_conversion": "CAST",
+    "user_kernels": "user",
+    "variables": "ASSIGN_VARIABLE CALL_ONCE READ_VARIABLE",
+    "views": (
+        "BROADCAST_TO BroadcastTo EXPAND_DIMS EnsureShape ExpandDims RESHAPE REVERSE_V2 Reshape Reverse SLICE SPLIT "
+        "SPLIT_V SQUEEZE STRIDED_SLICE Slice Split SplitV Squeeze StridedSlice StridedSliceGrad TRANSPOSE Transpose "
+        "UNPACK Unpack"
+    ),
+    "volumes": "CONV_3D CONV_3D_TRANSPOSE custom:AveragePool3D custom:AvgPool3D custom:MaxPool3D",
+}

@@ -1,0 +1,295 @@
+"""Slices by index: Gather, GatherNd, GATHER, GATHER_ND, SCATTER_ND, EMBEDDING_LOOKUP, EMBEDDING_LOOKUP_SPARSE,
+DYNAMIC_UPDATE_SLICE, SPARSE_TO_DENSE, odml.update_external_kv_cache; by key: HASHTABLE_LOOKUP; LSH_PROJECTION.
+
+Lives here: these rules.  Not here: slices whose places are constant (views.py).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.dtypes import float16, float32, int8, int16, int32, int64, uint8
+from ..kernels.expression import DTYPES
+from ..loops.buffers import Buffer, IndexMap
+from ..loops.expressions import Expr, apply, arg, const, convert, scalar
+from ..loops.indexing_ops import Gather, GatherNd, KeyPlaces, PutEntries, ScatterNd, UpdateSlice
+from ..loops.numeric_ops import Projection
+from ..loops.ops import Map, Move
+from .context import LoweringContext, NoLowering, RuleOperand
+from .elementwise import truth
+from .registry import rule
+from .requantization import same_numbers
+from .type_conversion import as_bytes, check_whole_bytes
+
+
+def _check(indices: RuleOperand, n: int) -> None:
+    """Raise NoLowering for indices of other types, and for constants outside."""
+    if indices.dtype not in (int16, int32, int64):
+        raise NoLowering(f"indices {indices}")
+    known = indices.constant
+    if known is not None and known.size and not 0 <= int(known.min()) <= int(known.max()) < n:
+        raise NoLowering("an index is out of bounds")
+
+
+@rule("Gather", "GATHER")
+def gather(ctx: LoweringContext) -> None:
+    x, indices, axis, batch = ctx.operand(0), ctx.operand(1), ctx.attr("axis"), ctx.attr("batch_dims")
+    rank = len(x.shape)
+    if not -rank <= axis < rank:
+        raise NoLowering(f"axis {axis} of {rank}")
+    axis, batch = axis % rank, batch + len(indices.shape) if batch < 0 else batch
+    if not 0 <= batch <= min(len(indices.shape), axis) or x.shape[:batch] != indices.shape[:batch]:
+        raise NoLowering(f"batch_dims {batch}")
+    y = ctx.output((*x.shape[:axis], *indices.shape[batch:], *x.shape[axis + 1 :]))
+    same_numbers(x, y)
+    _check(indices, x.shape[axis])
+    ctx.form(Gather, y.buffer, x.buffer, indices.buffer, axis, batch)
+
+
+@rule("GatherNd", "GATHER_ND")
+def gather_nd(ctx: LoweringContext) -> None:
+    if ctx.attr("batch_dims"):
+        raise NoLowering("batches")
+    x, indices = ctx.operand(0), ctx.operand(1)
+    depth = indices.shape[-1] if indices.shape else 0
+    if not 0 < depth <= len(x.shape):
+        raise NoLowering(f"slices of {x} at {indices}")
+    y = ctx.output((*indices.shape[:-1], *x.shape[depth:]))
+    same_numbers(x, y)
+    _check_places(indices, depth, x.shape)
+    ctx.form(GatherNd, y.buffer, x.buffer, indices.buffer)
+
+
+def _check_places(indices: RuleOperand, depth: int, shape: tuple[int, ...]) -> None:
+    """Raise NoLowering for constant coordinates outside."""
+    if indices.constant is not None:
+        places = indices.constant.reshape(-1, depth)
+        if (places < 0).any() or (places >= np.array(shape[:depth])).any():
+            raise NoLowering("an index is out of bounds")
+
+
+@rule("SCATTER_ND")
+def scatter_nd(ctx: LoweringContext) -> None:
+    indices, updates = ctx.operand(0), ctx.operand(1)
+    sizes = tuple(int(n) for n in ctx.constant(2).reshape(-1))
+    depth = indices.shape[-1] if indices.shape else 0
+    if not 0 < depth <= len(sizes) or updates.shape != (*indices.shape[:-1], *sizes[depth:]) or min(sizes) < 1:
+        raise NoLowering(f"{updates} at {indices}")
+    y = ctx.output(sizes)
+    same_numbers(updates, y)
+    check_whole_bytes(updates)
+    _check_places(indices, depth, sizes)
+    ctx.form(ScatterNd, y.buffer, updates.buffer, indices.buffer)
+
+
+@rule("DYNAMIC_UPDATE_SLICE")
+def dynamic_update_slice(ctx: LoweringContext) -> None:
+    x, update, starts = (ctx.operand(i) for i in range(3))
+    y = ctx.output(x.shape)
+    same_numbers(x, y)
+    same_numbers(update, y)
+    if len(update.shape) != len(x.shape) or any(u > n for u, n in zip(update.shape, x.shape)):
+        raise NoLowering(f"{update} into {x}")
+    if starts.shape != (len(x.shape),):
+        raise NoLowering(f"places {starts}")
+    ctx.form(UpdateSlice, y.buffer, x.buffer, update.buffer, starts.buffer)
+
+
+@rule("EMBEDDING_LOOKUP")
+def embedding_lookup(ctx: LoweringContext) -> None:
+    indices, table = ctx.operand(0), ctx.operand(1)
+    if len(table.shape) < 2 or len(indices.shape) != 1:
+        raise NoLowering(f"rows {indices} of {table}")
+    y = ctx.output((*indices.shape, *table.shape[1:]))
+    _check(indices, table.shape[0])
+    if not indices.size:
+        ctx.form(Move, y.buffer, (), (), 0)
+        return
+    if table.blocks is not None:
+        _rows_of_blocks(ctx, table, indices, y)
+        return
+    if table.is_quantized and y.dtype in (float32, float16):
+        _real_rows(ctx, as_bytes(ctx, table), indices, y)
+        return
+    same_numbers(table, y)
+    ctx.form(Gather, y.buffer, table.buffer, indices.buffer, 0)
+
+
+def _rows_of_blocks(ctx: LoweringContext, table: RuleOperand, indices: RuleOperand, y: RuleOperand) -> None:
+    """Rows of int4 or int2 whose blocks have a scale each."""
+    blocks = table.blocks
+    assert blocks is not None
+    scales = blocks.scales
+    rows, n = table.shape[0], y.size // indices.size
+    fits = scales is not None and scales.dtype == np.float16 and scales.size * blocks.size == table.size
+    if scales is None or not fits or len(table.shape) != 2 or y.dtype not in (float32, float16):
+        raise NoLowering(f"a table {table} with scales by block")
+    count = scales.size // rows
+    factors = scales.reshape(rows, count).astype(np.float32)
+    known = Buffer(f"{table.buffer.name}.scales", float32, factors.shape, factors)
+    source = as_bytes(ctx, table)
+    found, taken = ctx.new(source.dtype, y.shape, ".rows"), ctx.new(float32, (indices.size, count), ".scales")
+    ctx.form(Gather, found, source.buffer, indices.buffer, 0)
+    ctx.form(Gather, taken, known, indices.buffer, 0)
+    shape = (indices.size, count, n // count)
+    with ctx.reshaped(y, shape) as out:
+        real = apply("mul", convert(arg(0, source.dtype), float32), arg(1, float32))
+        ctx.form(Map, out, (ctx.viewed(found, shape), ctx.viewed(taken, (*shape[:2], 1))), convert(real, y.dtype))
+
+
+def _real_rows(ctx: LoweringContext, table: RuleOperand, indices: RuleOperand, y: RuleOperand) -> None:
+    """Rows of integers as the real numbers that they stand for; each may have a scale of its own."""
+    scales = table.scales
+    by_row = scales.size > 1
+    if (
+        table.zero
+        or table.dtype not in (int8, uint8)
+        or (by_row and (scales.size != table.shape[0] or int(table.quantization.axis)))
+    ):
+        raise NoLowering(f"a table {table} with {scales.size} scales, zero point {table.zero}")
+    rows, scale = ctx.new(table.dtype, y.shape, ".rows"), scalar(float(scales[0]), float32)
+    operands: tuple[Buffer, ...] = ()
+    ctx.form(Gather, rows, table.buffer, indices.buffer, 0)
+    if by_row:
+        known = Buffer(f"{table.buffer.name}.scales", float32, scales.shape, np.ascontiguousarray(scales))
+        found = ctx.new(float32, indices.shape, ".scales")
+        ctx.form(Gather, found, known, indices.buffer, 0)
+        operands, scale = (ctx.viewed(found, (*indices.shape, *(1,) * (len(y.shape) - 1))),), arg(1, float32)
+    signed = apply("bitcast", arg(0, table.dtype), dtype=int8)  # the official kernel reads uint8 as int8
+    real = apply("mul", convert(signed, float32), scale)
+    ctx.form(Map, y.buffer, (rows, *operands), convert(real, y.dtype))
+
+
+@rule("SPARSE_TO_DENSE")
+def sparse_to_dense(ctx: LoweringContext) -> None:
+    """Of several values at one place the last counts."""
+    indices, values = ctx.operand(0), ctx.operand(2)
+    sizes, default = tuple(int(n) for n in ctx.constant(1).reshape(-1)), ctx.operand(3)
+    if indices.dtype not in (int32, int64) or len(indices.shape) > 2 or min(sizes, default=0) < 1 or default.size != 1:
+        raise NoLowering(f"values at {indices}")
+    y = ctx.output(sizes)
+    same_numbers(values, y)
+    depth = len(sizes)
+    count = indices.shape[0] if indices.shape else 1
+    if (len(indices.shape) == 2 and indices.shape[1] != depth) or (len(indices.shape) < 2 and depth != 1):
+        raise NoLowering(f"indices {indices} of {list(sizes)}")
+    _check_places(indices, depth, sizes)
+    given = values.buffer
+    if values.shape != (count,):
+        given = ctx.new(values.dtype, (count,), ".values")
+        ctx.form(Map, given, (ctx.viewed(values.buffer, ()),), arg(0, values.dtype))
+    places, known = ctx.viewed(indices.buffer, (count, depth)), default.constant
+    if known is not None:
+        ctx.form(ScatterNd, y.buffer, given, places, known.reshape(-1)[0].item(), (), "set")
+        return
+    base = ctx.new(y.dtype, sizes, ".default")
+    ctx.form(Map, base, (ctx.viewed(default.buffer, ()),), arg(0, y.dtype))
+    ctx.form(ScatterNd, y.buffer, given, places, 0.0, (base,), "set")
+
+
+@rule("EMBEDDING_LOOKUP_SPARSE")
+def embedding_lookup_sparse(ctx: LoweringContext) -> None:
+    """Rows times their weights, added up; then divided by what the weights are together."""
+    ids, indices, weights, table = (ctx.operand(i) for i in (0, 1, 3, 4))
+    sizes = tuple(int(n) for n in ctx.constant(2).reshape(-1))[:-1]
+    if len(indices.shape) != 2 or indices.shape[1] != len(sizes) + 1 or not sizes or min(sizes) < 1 or not table.size:
+        raise NoLowering(f"rows {ids} of {table} at {indices}")
+    if any(o.dtype is not float32 for o in (weights, table)) or indices.dtype is not int32 or len(table.shape) < 2:
+        raise NoLowering(f"rows {ids} of {table} by {weights}")
+    n, rest = ids.size, table.shape[1:]
+    y = ctx.output((*sizes, *rest))
+    _check(ids, table.shape[0])
+    rows, scaled = ctx.new(float32, (n, *rest), ".rows"), ctx.new(float32, (n, *rest), ".scaled")
+    ctx.form(Gather, rows, table.buffer, ids.buffer, 0)
+    shares = ctx.viewed(weights.buffer, (n, *(1,) * len(rest)))
+    ctx.form(Map, scaled, (rows, shares), apply("mul", arg(0, float32), arg(1, float32)))
+    places = ctx.new(int32, (n, len(sizes)), ".places")
+    ctx.form(Move, places, (indices.buffer,), (IndexMap((0, 0), places.shape, 0, (indices.shape[1], 1)),))
+    combiner = ctx.attr("combiner")
+    if combiner in (0, "SUM"):
+        ctx.form(ScatterNd, y.buffer, scaled, places)
+        return
+    total, together = ctx.new(float32, y.shape, ".sums"), ctx.new(float32, sizes, ".together")
+    ctx.form(ScatterNd, total, scaled, places)
+    given = weights.buffer
+    if combiner == "SQRTN":
+        given = ctx.new(float32, (n,), ".squares")
+        ctx.form(Map, given, (weights.buffer,), apply("square", arg(0, float32)))
+    ctx.form(ScatterNd, together, given, places)
+    used, ones = ctx.new(float32, sizes, ".used"), np.ones(n, np.float32)
+    ctx.form(ScatterNd, used, Buffer(f"{used.name}.ones", float32, (n,), ones), places, 0.0, (), "set")
+    along = (*sizes, *(1,) * len(rest))
+    by = apply("sqrt", arg(1, float32)) if combiner == "SQRTN" else arg(1, float32)
+    there = truth("not_equal", arg(2, float32), const(0.0, float32))
+    value = Expr("select", float32, (there, apply("div", arg(0, float32), by), arg(0, float32)))
+    ctx.form(Map, y.buffer, (total, ctx.viewed(together, along), ctx.viewed(used, along)), value)
+
+
+@rule("HASHTABLE_LOOKUP")
+def hashtable_lookup(ctx: LoweringContext) -> None:
+    """Rows of a table by keys that rise. Of a key that is not there the first row, in whose place come zeros."""
+    wanted, keys, table = ctx.operand(0), ctx.operand(1), ctx.operand(2)
+    known = keys.constant
+    if not table.shape or table.shape[0] != keys.size or not keys.size or table.dtype not in DTYPES:
+        raise NoLowering(f"rows of {table} by {keys}")
+    if known is not None and (known[1:] < known[:-1]).any():
+        raise NoLowering("keys that fall")
+    n, rest = wanted.size, table.shape[1:]
+    y, hits = ctx.output((n, *rest)), ctx.output((n,), 1)
+    same_numbers(table, y)
+    check_whole_bytes(table)
+    places, rows = ctx.new(int32, (n,), ".places"), ctx.new(int32, (n,), ".rows")
+    ctx.form(KeyPlaces, places, keys.buffer, wanted.buffer, known is not None)
+    there = truth("greater_equal", arg(0, int32), const(0, int32))
+    ctx.form(Map, hits.buffer, (places,), convert(there, uint8))
+    ctx.form(Map, rows, (places,), apply("maximum", arg(0, int32), const(0, int32)))
+    found = ctx.new(table.dtype, y.shape, ".found")
+    ctx.form(Gather, found, table.buffer, rows, 0)
+    nothing = const(False if table.dtype.is_bool else 0, table.dtype)
+    ctx.form(
+        Map,
+        y.buffer,
+        (ctx.viewed(places, (n, *(1,) * len(rest))), found),
+        Expr("select", table.dtype, (there, arg(1, table.dtype), nothing)),
+    )
+
+
+@rule(custom=("odml.update_external_kv_cache",))
+def update(ctx: LoweringContext) -> None:
+    """Keys and values alike."""
+    positions = ctx.operand(2)
+    for place in range(2):
+        cache, entries = ctx.operand(place), ctx.operand(3 + place)
+        y = ctx.output(cache.shape, place)
+        fits = entries.shape == (1, positions.size, *cache.shape[2:]) and cache.shape[0] == 1 and entries.size
+        if not fits or {cache.dtype, entries.dtype, y.dtype} != {float32} or positions.dtype is not int32:
+            raise NoLowering(f"{entries} in {cache} at {positions}")
+        with ctx.reshaped(y, cache.shape[1:]) as out:
+            ctx.form(
+                PutEntries,
+                out,
+                ctx.viewed(cache.buffer, cache.shape[1:]),
+                ctx.viewed(entries.buffer, entries.shape[1:]),
+                positions.buffer,
+            )
+
+
+@rule("LSH_PROJECTION")
+def projection(ctx: LoweringContext) -> None:
+    """Rows of numbers are hashed as the bytes they are."""
+    hash, x, weights = ctx.operand(0), ctx.operand(1), ctx.optional(2)
+    check_whole_bytes(x)
+    kind = ctx.attr("type")
+    if kind not in ("SPARSE", "DENSE") or hash.dtype is not float32 or len(hash.shape) != 2 or not x.shape:
+        raise NoLowering(f"hashes of {x} by {hash}, {kind}")
+    functions, bits = hash.shape
+    if (
+        not hash.size
+        or not x.size
+        or bits > 32
+        or (weights is not None and (weights.dtype is not float32 or weights.shape != x.shape[:1]))
+    ):
+        raise NoLowering(f"hashes of {x} by {hash} and {weights}")
+    y = ctx.output((functions,) if kind == "SPARSE" else (functions * bits,))
+    rows = ctx.bits(x.buffer, uint8, (x.shape[0], x.size // x.shape[0] * x.dtype.size))
+    ctx.form(Projection, y.buffer, hash.buffer, rows, () if weights is None else (weights.buffer,), kind == "SPARSE")

@@ -1,0 +1,313 @@
+"""LSTMs of floats: LSTM, UNIDIRECTIONAL_SEQUENCE_LSTM, BIDIRECTIONAL_SEQUENCE_LSTM, by weights of floats or integers.
+
+Lives here: their rules, with LSTM of kernel_type BASIC, also of integers; weights, states and gate sums, which simple
+recurrence shares.
+Not here: LSTMs of int8 (lstm_int8.py), simple recurrence (rnn.py), the kernel of a step (../kernels/lstm.py).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.dtypes import float32, int8, int16, int32, uint8
+from ...scalar.multipliers import multiplier
+from ..loops.buffers import Buffer, IndexMap, Window
+from ..loops.expressions import apply, arg, scalar
+from ..loops.ops import Contract, Move
+from ..loops.recurrent_ops import BasicLstm, Lstm
+from .context import LoweringContext, NoLowering, RuleOperand
+from .contractions import check_sums
+from .data_movement import row_major
+from .lstm_int8 import BIASES, NORMS, PEEPHOLES, PROJECTION, RECURRENT, STATE, WEIGHTS, integer_lstm
+from .registry import rule
+
+BOTH = "BIDIRECTIONAL_SEQUENCE_LSTM"
+ONE, BOTH_STATES, AUXILIARY = 17, 35, 39
+"""Of both directions: how many inputs the weights of one are, where the states are, where a second input is, which its
+weights follow."""
+
+
+@rule("UNIDIRECTIONAL_SEQUENCE_LSTM", "LSTM")
+def one_direction(ctx: LoweringContext) -> None:
+    """LSTM of kernel_type FULL is a sequence of one step, or one whose time comes first."""
+    x = ctx.operand(0)
+    if x.dtype is int8 and ctx.operand(RECURRENT + 1).dtype is int8:
+        integer_lstm(ctx, x)
+        return
+    if ctx.operator == "LSTM" and ctx.attr("kernel_type") not in (0, "FULL"):
+        basic_lstm(ctx)
+        return
+    time_major = ctx.operator == "LSTM" or bool(ctx.attr("time_major"))
+    shape = (1, *x.shape) if ctx.operator == "LSTM" and len(x.shape) == 2 else x.shape
+    n = ctx.operand(RECURRENT + 1).shape[-1]
+    y = ctx.output((*x.shape[:-1], n))
+    with ctx.reshaped(y, (*shape[:-1], n)) as out:
+        _direction(ctx, x, shape, out, (0, STATE), time_major=time_major)
+
+
+@rule(BOTH)
+def both_directions(ctx: LoweringContext) -> None:
+    """The second from the sequence's end."""
+    x = ctx.operand(0)
+    if len(x.shape) != 3:
+        raise NoLowering(f"a sequence {x}")
+    other = ctx.optional(AUXILIARY)
+    has_weights = ctx.optional(AUXILIARY + 2) is not None  # else the second direction reads the auxiliary input
+    inputs = (x, other) if other is not None and not has_weights else (x, x)
+    sizes = [ctx.operand(RECURRENT + 1 + more).shape[-1] for more in (0, ONE)]
+    shapes = [(*x.shape[:2], n) for n in sizes]
+    merged = bool(ctx.attr("merge_outputs"))
+    y = ctx.output((*x.shape[:2], sum(sizes)) if merged else shapes[0])
+    others = [] if merged else [ctx.output(shapes[1], 1).buffer]
+    outs = (
+        [ctx.new(float32, shape, f".direction{i}") for i, shape in enumerate(shapes)] if merged else [y.buffer, *others]
+    )
+    for i, out in enumerate(outs):
+        places = (i * ONE, BOTH_STATES + 2 * i)
+        more = (other, AUXILIARY + 1 + 4 * i) if other is not None and has_weights else None
+        _direction(
+            ctx, inputs[i], x.shape, out, places, time_major=bool(ctx.attr("time_major")), backward=bool(i), more=more
+        )
+    if merged:
+        starts = (0, sizes[0])
+        maps = tuple(IndexMap((0, 0, start), shape, 0, row_major(shape)) for start, shape in zip(starts, shapes))
+        ctx.form(Move, y.buffer, tuple(outs), maps)
+
+
+def _direction(
+    ctx: LoweringContext,
+    x: RuleOperand,
+    shape: tuple[int, ...],
+    out: Buffer,
+    places: tuple[int, int],
+    *,
+    time_major: bool,
+    backward: bool = False,
+    more: tuple[RuleOperand, int] | None = None,
+) -> None:
+    """The forms of one direction. shape: [time, batch, n] or [batch, time, n]. places: how far behind the first
+    direction's its weights are, and where its state is. more: an auxiliary input, and where its weights begin."""
+    behind, state = places
+    if x.dtype is not float32 or len(shape) != 3 or (more is not None and more[0].dtype is not float32):
+        raise NoLowering(f"an LSTM of {x}")
+    gates = range(0 if ctx.optional(WEIGHTS + behind) is not None else 1, 4)
+    diagonal = bool(ctx.attr("diagonal_recurrent_tensors"))
+    recurrent = [(_diagonal if diagonal else matrix)(ctx, RECURRENT + behind + g) for g in gates]
+    cells, outputs = recurrent[0].buffer.shape * (2 if diagonal else 1)
+    batch = shape[1] if time_major else shape[0]
+    h, c = (state_of(ctx, state + i, batch, n) for i, n in enumerate((outputs, cells)))
+    peepholes = [ctx.optional(PEEPHOLES + behind + i) for i in range(0 if len(gates) == 4 else 1, 3)]
+    looks = [
+        _vector(ctx, PEEPHOLES + behind + i + 3 - len(peepholes), cells)
+        for i, p in enumerate(peepholes)
+        if p is not None
+    ]
+    if len(looks) not in (0, len(peepholes)):
+        raise NoLowering("peepholes")
+    projection, scales = _projection(ctx, behind, cells, outputs)
+    norms = () if behind or ctx.operator == BOTH else _norms(ctx, gates, cells)
+    given = () if diagonal else recurrent
+    rounding = {m.rounding for m in (*given, *(m for m in projection if isinstance(m, Matrix)))} or {""}
+    if len(rounding) > 1 or any(m.buffer.shape != recurrent[0].buffer.shape for m in recurrent):
+        raise NoLowering("weights of several types or shapes")
+    sums = []
+    for gate in gates:
+        bias = None if norms else BIASES + behind + gate
+        total = from_input(ctx, x, WEIGHTS + behind + gate, bias, cells)
+        if more is not None and ctx.optional(more[1] + gate) is not None:
+            total = from_input(ctx, more[0], more[1] + gate, total, cells)
+        sums.append(total)
+    ctx.form(
+        Lstm,
+        out,
+        tuple(sums),
+        tuple(m.buffer for m in recurrent),
+        h,
+        c,
+        tuple(looks),
+        tuple(p.buffer if isinstance(p, Matrix) else p for p in projection),
+        ctx.attr("fused_activation_function") or "NONE",
+        time_major,
+        (float(ctx.attr("cell_clip")), float(ctx.attr("proj_clip"))),
+        backward,
+        norms,
+        *rounding,
+        (*(m.scale for m in recurrent), *scales),
+    )
+
+
+def _projection(
+    ctx: LoweringContext, behind: int, cells: int, outputs: int
+) -> tuple[tuple[Matrix | Buffer, ...], tuple[float, ...]]:
+    """The matrix that makes outputs of cells, its bias, and the scale of the first; or nothing."""
+    if ctx.optional(PROJECTION + behind) is None:
+        if cells != outputs or ctx.optional(PROJECTION + behind + 1) is not None:
+            raise NoLowering(f"{cells} cells and {outputs} outputs")
+        return (), ()
+    weights = matrix(ctx, PROJECTION + behind)
+    if weights.buffer.shape != (outputs, cells):
+        raise NoLowering("a projection")
+    if ctx.optional(PROJECTION + behind + 1) is None:
+        return (weights,), (weights.scale,)
+    bias = _known(ctx, PROJECTION + behind + 1)
+    if bias.shape != (outputs,):
+        raise NoLowering("a projection")
+    return (weights, bias.buffer), (weights.scale,)
+
+
+def _norms(ctx: LoweringContext, gates: range, cells: int) -> tuple[Buffer, ...]:
+    """Coefficients and biases of gates that are normalised; none where they are not."""
+    given = [ctx.optional(NORMS + gate) is not None for gate in gates]
+    if not any(given):
+        return ()
+    found = [_known(ctx, place + gate) for gate in gates for place in (NORMS, BIASES)]
+    if not all(given) or any(o.shape != (cells,) for o in found):
+        raise NoLowering("layer normalisation of some gates")
+    return tuple(Buffer(o.buffer.name, float32, o.shape, o.constant) for o in found)
+
+
+class Matrix(NamedTuple):
+    """Weights. rounding: how rows are rounded that they are multiplied with; scale: what one stands for then."""
+
+    buffer: Buffer
+    scale: float
+    rounding: str
+
+
+def matrix(ctx: LoweringContext, place: int) -> Matrix:
+    """Constant weights, float32, or int8 beside floats that are rounded; bytes of the first files are int8, too.
+
+    raises NoLowering for others
+    """
+    w = ctx.operand(place)
+    if w.is_constant and w.dtype is float32 and len(w.shape) == 2:
+        return Matrix(w.buffer, 1.0, "")
+    if w.buffer.constant is None or w.dtype not in (int8, uint8) or len(w.shape) != 2 or (w.dtype is int8 and w.zero):
+        raise NoLowering(f"weights {w}")
+    rounding = "asymmetric" if ctx.attr("asymmetric_quantize_inputs") else "symmetric"
+    return Matrix(ctx.bits(w.buffer, int8, w.shape), w.scale, rounding)
+
+
+def _diagonal(ctx: LoweringContext, place: int) -> Matrix:
+    """The diagonal of a matrix, as reals."""
+    return Matrix(_vector(ctx, place, ctx.operand(place).size), 1.0, "")
+
+
+def _vector(ctx: LoweringContext, place: int, n: int) -> Buffer:
+    """Constant weights of each cell, as reals."""
+    w = ctx.operand(place)
+    if not w.is_constant or w.shape != (n,) or w.dtype not in (float32, int8, uint8):
+        raise NoLowering(f"weights {w}")
+    if w.dtype is float32:
+        return w.buffer
+    assert w.constant is not None
+    reals = w.constant.view(np.int8).astype(np.float32) * np.float32(w.scale)
+    return Buffer(f"{w.buffer.name}.reals", float32, w.shape, reals)
+
+
+def _known(ctx: LoweringContext, place: int) -> RuleOperand:
+    """Numbers. Raises NoLowering if they are not constants of float32."""
+    w = ctx.operand(place)
+    if not w.is_constant or w.dtype is not float32:
+        raise NoLowering(f"weights {w}")
+    return w
+
+
+def state_of(ctx: LoweringContext, place: int, batch: int, n: int) -> Buffer:
+    """A variable of floats. Raises NoLowering for others."""
+    s = ctx.operand(place)
+    if not s.is_variable or s.size != batch * n or s.dtype is not float32:
+        raise NoLowering(f"a state {s}")
+    return s.buffer
+
+
+def from_input(ctx: LoweringContext, x: RuleOperand, place: int, added: int | Buffer | None, cells: int) -> Buffer:
+    """What a gate gets from the inputs of all steps, [rows, 1, 1, cells]. place: of the weights; added: the place of a
+    bias, or what there is already."""
+    w, n = matrix(ctx, place), x.shape[-1]
+    if w.buffer.shape != (cells, n) or not n or not x.size:
+        raise NoLowering(f"weights {w.buffer}")
+    rows = x.size // n
+    out = ctx.new(float32, (rows, 1, 1, cells), f".gate{place}")
+    total = arg(0, float32)
+    operands: tuple[Any, ...] = ()
+    if w.rounding:
+        total = apply("mul", total, scalar(w.scale, float32))
+    if added is not None:
+        b = ctx.operand(added) if isinstance(added, int) else None
+        if b is not None and (b.shape != (cells,) or b.dtype is not float32):
+            raise NoLowering(f"a bias {b}")
+        operands = (b.buffer if b is not None else added,)
+        total = apply("add", total, arg(1, float32))
+    ctx.form(
+        Contract,
+        out,
+        ctx.viewed(x.buffer, (rows, 1, 1, n)),
+        ctx.viewed(w.buffer, (cells, 1, 1, n)),
+        operands,
+        total,
+        Window((1, 1)),
+        rounding=w.rounding,
+    )
+    return out
+
+
+ACTIVATION = 1 / 128, 128
+"""Scale and zero point of what goes in and comes out as uint8."""
+
+
+def basic_lstm(ctx: LoweringContext) -> None:
+    x, h, w, bias, c = (ctx.operand(i) for i in range(5))
+    fixed = x.dtype is uint8
+    kinds = (uint8, uint8, uint8, int32, int16) if fixed else (float32,) * 5
+    if (x.dtype, h.dtype, w.dtype, bias.dtype, c.dtype) != kinds or len(x.shape) != 2 or len(h.shape) != 2:
+        raise NoLowering(f"an LSTM of {x} with {h}, {w}, {bias}, {c}")
+    (batch, n), cells = x.shape, h.shape[1]
+    shapes = [(batch, cells), (batch, cells), (batch, n + cells), (batch, 4 * cells)]
+    y, state, joined, gates = (ctx.output(shape, i) for i, shape in enumerate(shapes))
+    if (
+        h.shape != shapes[0]
+        or c.shape != shapes[0]
+        or w.shape != (4 * cells, n + cells)
+        or bias.shape != (4 * cells,)
+        or not h.size
+        or not h.is_variable
+        or not c.is_variable
+    ):
+        raise NoLowering(f"an LSTM of {x} with {h}, {w}, {bias}, {c}")
+    power, factor = 0, (0, 0)
+    if fixed:
+        if any((o.scale, o.zero) != ACTIVATION for o in (x, h, y)):
+            raise NoLowering(f"the scales of {x}, {h} and {y}")
+        power = round(math.log2(c.scale))
+        if 2.0**power != c.scale or not -15 <= power <= -9 or c.zero:
+            raise NoLowering(f"cells of the scale {c.scale}")
+        check_sums(x, w, bias, 0)
+        factor = multiplier(x.scale * w.scale * 4096)
+    ends = [IndexMap((0, start), o.shape, 0, row_major(o.shape)) for o, start in ((x, 0), (h, n))]
+    ctx.form(Move, joined.buffer, (x.buffer, h.buffer), tuple(ends))
+    kind = int32 if fixed else float32
+    rows = (batch, 1, 1, n + cells)
+    sums = ctx.new(kind, (batch, 1, 1, 4 * cells), ".sums")
+    ctx.form(
+        Contract,
+        sums,
+        ctx.viewed(joined.buffer, rows),
+        ctx.viewed(w.buffer, (4 * cells, 1, 1, n + cells)),
+        (bias.buffer,),
+        apply("add", arg(0, kind), arg(1, kind)),
+        Window((1, 1)),
+        input_zero=x.zero if fixed else 0,
+        filter_zero=w.zero if fixed else 0,
+    )
+    flat = ctx.viewed(sums, gates.shape)
+    if not fixed:
+        ctx.form(Move, gates.buffer, (flat,), (IndexMap((0, 0), gates.shape, 0, row_major(gates.shape)),))
+
+    def make(whole: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
+        ctx.form(BasicLstm, whole, flat, h.buffer, c.buffer, results, factor, power)
+
+    ctx.with_results(make, y.buffer, state.buffer, *((gates.buffer,) if fixed else ()))

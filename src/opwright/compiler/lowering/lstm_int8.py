@@ -1,0 +1,181 @@
+"""LSTMs of int8 with int16 cells.
+
+Lives here: their rule; where the inputs of LSTMs begin, by kind.
+Not here: those of floats, who asks (lstm.py), the rule on integers that this follows (ops/quantized/lstm.py), the
+kernel of the steps (compiler/kernels/lstm_int8.py).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...core.dtypes import DType, int8, int16, int32
+from ...scalar.integer_lstm import least_variance, normalization_factor
+from ...scalar.multipliers import multiplier
+from ..loops.buffers import Buffer, Window
+from ..loops.expressions import Expr, apply, arg
+from ..loops.ops import Contract
+from ..loops.recurrent_ops import LstmInt8
+from .context import LoweringContext, NoLowering, RuleOperand
+
+WEIGHTS, RECURRENT, PEEPHOLES, BIASES, PROJECTION, STATE, NORMS = 1, 5, 9, 12, 16, 18, 20
+"""First of the inputs of an LSTM of each kind; a kind's inputs follow in the order input, forget, cell, output gate."""
+GATE = 2.0**-12
+NO_CLIP = 1 << 16
+CELL = 2
+"""The gate of new values."""
+HIDDEN = 4
+"""Which of the intermediate tensors says the scale of o tanh(c)."""
+
+
+def integer_lstm(ctx: LoweringContext, x: RuleOperand) -> None:
+    """With gates of int16. Raises NoLowering for others."""
+    intermediates = ctx.node.intermediates
+    if len(intermediates) != HIDDEN + 1:
+        raise NoLowering(f"an LSTM of {x} with {len(intermediates)} intermediate tensors")
+    time_major = ctx.operator == "LSTM" or bool(ctx.attr("time_major"))
+    shape = (1, *x.shape) if ctx.operator == "LSTM" and len(x.shape) == 2 else x.shape
+    gates = range(0 if ctx.optional(WEIGHTS) is not None else 1, 4)
+    recurrent = [_known(ctx, RECURRENT + g) for g in gates]
+    if len(shape) != 3 or len(recurrent[0].shape) != 2:
+        raise NoLowering(f"an LSTM of {x}")
+    cells, outputs = recurrent[0].shape
+    batch = shape[1] if time_major else shape[0]
+    h, c, y = ctx.operand(STATE), ctx.operand(STATE + 1), ctx.output((*x.shape[:-1], outputs))
+    for state, dtype, n in ((h, int8, outputs), (c, int16, cells)):
+        if not state.is_variable or state.size != batch * n or state.dtype is not dtype:
+            raise NoLowering(f"a state {state}")
+    if any(r.shape != (cells, outputs) for r in recurrent) or y.dtype is not int8:
+        raise NoLowering(f"recurrent weights of {cells} cells and {outputs} outputs")
+    power = math.log2(c.scale)
+    if power != round(power) or not -30 <= power <= -9 or c.zero:
+        raise NoLowering(f"cells of the scale {c.scale}")
+    hidden = ctx.buffers.of(intermediates[HIDDEN])
+    given = [PROJECTION + i for i in range(2) if ctx.optional(PROJECTION + i) is not None]
+    projection = [ctx.operand(i) for i in given]
+    if not projection and cells != outputs:
+        raise NoLowering(f"{cells} cells and {outputs} outputs")
+    if projection and (
+        projection[0].dtype is not int8
+        or projection[0].shape != (outputs, cells)
+        or any(b.constant is None or b.dtype is not int32 or b.shape != (outputs,) for b in projection[1:])
+    ):
+        raise NoLowering("a projection")
+    # With a projection the official kernel has this zero point with the other sign (ops/quantized/lstm.py).
+    zero = -hidden.zero if projection else hidden.zero
+    norms = _norms(ctx, gates, cells)
+    steps = [ctx.buffers.of(intermediates[g]).scale if norms else GATE for g in gates]
+    weights = [_known(ctx, WEIGHTS + g) for g in gates]
+    of_gates = [
+        _factor(pair[0].scale, pair[1].scale, step)
+        for w, r, step in zip(weights, recurrent, steps)
+        for pair in ((w, x), (r, h))
+    ]
+    peepholes = _peepholes(ctx, gates, c, steps, cells)
+    to_hidden = multiplier(float(np.float32(2.0**-30 / hidden.scale)))
+    to_output = _factor(projection[0].scale, hidden.scale, h.scale) if projection else (0, 0)
+    clips = _clip(ctx.attr("cell_clip"), c, 32767), _clip(ctx.attr("proj_clip"), y, 127)
+    sums = [_from_input(ctx, x, g, cells, bool(norms)) for g in gates]
+    with ctx.reshaped(y, (*shape[:-1], outputs)) as out:
+        ctx.form(
+            LstmInt8,
+            out,
+            tuple(sums),
+            tuple(r.buffer for r in recurrent),
+            h.buffer,
+            c.buffer,
+            tuple(p.buffer for p in projection),
+            tuple(of_gates),
+            to_hidden,
+            to_output,
+            (zero, h.zero),
+            clips,
+            round(power),
+            time_major,
+            tuple(p.buffer for p in peepholes),
+            tuple(_peephole_factor(p, c, step) for p, step in peepholes.items()),
+            tuple(b.buffer for pair in norms for b in pair),
+            tuple(_norm_factor(n) for n, _ in norms),
+        )
+
+
+def _vector(ctx: LoweringContext, place: int, dtype: DType, cells: int) -> RuleOperand:
+    """A number for each cell. Raises NoLowering if they are not known, or of another type."""
+    v = ctx.operand(place)
+    if v.buffer.constant is None or v.dtype is not dtype or v.shape != (cells,):
+        raise NoLowering(f"a vector {v}")
+    return v
+
+
+def _peepholes(
+    ctx: LoweringContext, gates: range, c: RuleOperand, steps: list[float], cells: int
+) -> dict[RuleOperand, float]:
+    """What gates but that of new values see of the cells, each with the scale of its gate; or nothing."""
+    looking = [(PEEPHOLES + (g if g < CELL else g - 1), step) for g, step in zip(gates, steps) if g != CELL]
+    if all(ctx.optional(place) is None for place, _ in looking):
+        return {}
+    return {_vector(ctx, place, int16, cells): step for place, step in looking}
+
+
+def _factor(weights: float, x: float, step: float) -> tuple[int, int]:
+    """What takes products to steps, as float32 has it."""
+    return multiplier(float(np.float32(weights) * np.float32(x) / np.float32(step)))
+
+
+def _peephole_factor(p: RuleOperand, c: RuleOperand, step: float) -> tuple[int, int]:
+    return multiplier(float(np.float32(c.scale * p.scale / step)))
+
+
+def _norms(ctx: LoweringContext, gates: range, cells: int) -> list[tuple[RuleOperand, RuleOperand]]:
+    """Of each gate the coefficients and the bias; nothing where there are none."""
+    if all(ctx.optional(NORMS + g) is None for g in gates):
+        return []
+    return [(_vector(ctx, NORMS + g, int16, cells), _vector(ctx, BIASES + g, int32, cells)) for g in gates]
+
+
+def _norm_factor(coefficients: RuleOperand) -> tuple[int, int, int]:
+    """m, e and the least variance; see lite/ops/quantized/lstm.py."""
+    return *normalization_factor(coefficients.scale), least_variance(coefficients.scale)
+
+
+def _clip(most: float, o: RuleOperand, high: int) -> int:
+    """An option of a clip in steps of its scale, cut; 0 is none."""
+    return int(np.minimum(np.float32(most) / np.float32(o.scale), high)) or NO_CLIP
+
+
+def _known(ctx: LoweringContext, place: int) -> RuleOperand:
+    """Weights. Raises NoLowering if they are not constants of int8 with one scale."""
+    w = ctx.operand(place)
+    if w.constant is None or w.dtype is not int8 or w.zero:
+        raise NoLowering(f"weights {w}")
+    return w
+
+
+def _from_input(ctx: LoweringContext, x: RuleOperand, gate: int, cells: int, normed: bool) -> Buffer:
+    """What a gate gets from the inputs of all steps: sums, int32 [rows, 1, 1, cells]. normed: its bias comes later."""
+    w, bias, n = _known(ctx, WEIGHTS + gate), None if normed else ctx.optional(BIASES + gate), x.shape[-1]
+    if (
+        w.shape != (cells, n)
+        or not n
+        or not x.size
+        or (bias is not None and (bias.shape != (cells,) or bias.dtype is not int32))
+    ):
+        raise NoLowering(f"weights {w}, bias {bias}")
+    rows = x.size // n
+    out = ctx.new(int32, (rows, 1, 1, cells), f".gate{gate}")
+    total: Expr = arg(0, int32)
+    if bias is not None:
+        total = apply("add", total, arg(1, int32))
+    ctx.form(
+        Contract,
+        out,
+        ctx.viewed(x.buffer, (rows, 1, 1, n)),
+        ctx.viewed(w.buffer, (cells, 1, 1, n)),
+        (bias.buffer,) if bias is not None else (),
+        total,
+        Window((1, 1)),
+        input_zero=x.zero,
+    )
+    return out

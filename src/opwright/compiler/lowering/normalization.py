@@ -1,0 +1,203 @@
+"""Normalization and softmax: operators that read a whole row, or the moments of axes.
+
+Lives here: the rules of Softmax, LogSoftmax, LRN and L2_NORMALIZATION in both dialects; FusedBatchNorm, LayerNorm,
+MeanVarianceNormalization; SoftmaxCrossEntropyWithLogits, SparseSoftmaxCrossEntropyWithLogits.
+Not here: the row kernels (../kernels/).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...core.dtypes import bfloat16, float16, float32, int8, int16, int64, uint8
+from ...core.dtypes import bool as bool_
+from ...scalar.tabled_softmax import tables_of
+from ..loops.buffers import Buffer
+from ..loops.expressions import Expr, apply, arg, const, convert, quantize, scalar
+from ..loops.indexing_ops import Gather
+from ..loops.numeric_ops import TabledSoftmax
+from ..loops.ops import Map, Reduce, RowPass, View
+from .context import LoweringContext, NoLowering, RuleOperand
+from .elementwise import map_elements
+from .registry import CATALOGUE, rule
+from .requantization import real, steps, stored
+
+STEPS = {int8: 256.0, uint8: 256.0, int16: 65536.0}
+"""Steps of 1 that SOFTMAX of 8 bits gives, from the least integer on."""
+
+
+def _check_catalogue(ctx: LoweringContext) -> None:
+    """Raise NoLowering for the catalogue's softmax along another axis, which files do not have, and of other types,
+    which NumPy rounds at each step."""
+    if ctx.node.dialect == CATALOGUE:
+        x, axis = ctx.operand(0), int(ctx.attr("axis"))
+        if axis not in (-1, len(x.shape) - 1) or x.dtype is not float32:
+            raise NoLowering(f"softmax of {x} along {axis}")
+
+
+def _row(ctx: LoweringContext) -> tuple[RuleOperand, RuleOperand]:
+    """Of int16 the official kernels of other functions than softmax are further than a step from what they say."""
+    x = ctx.operand(0)
+    y = ctx.output(x.shape)
+    if x.dtype is not y.dtype or x.dtype is int16 or not x.shape:
+        raise NoLowering(f"rows of {x} to {y}")
+    return x, y
+
+
+@rule("Softmax", "SOFTMAX")
+def softmax(ctx: LoweringContext) -> None:
+    _check_catalogue(ctx)
+    if ctx.operand(0).dtype is int16:
+        _of_int16(ctx)
+        return
+    x = ctx.operand(0)
+    wide = x.dtype in (int8, uint8) and ctx.output().dtype is int16
+    x, y = (x, ctx.output(x.shape)) if wide and x.shape else _row(ctx)
+    beta = 1.0 if ctx.node.dialect == CATALOGUE else ctx.attr("beta")
+    # Below 0, beta * (x - max) has its greatest at the least x, which the row's pass does not subtract; from 1e30 on it
+    # overflows before the difference is taken.
+    if not 0 < beta < 1e30:
+        raise NoLowering(f"softmax with beta {beta}")
+    short = x.dtype in (float16, bfloat16)
+    value = convert(arg(0, x.dtype), float32) if short else real(x, 0)
+    before = value if ctx.node.dialect == CATALOGUE else apply("mul", value, scalar(beta, float32))
+    found = arg(0, float32)
+    if y.dtype in STEPS:  # whatever y's scale and zero point are
+        if not y.is_quantized:
+            raise NoLowering(f"rows of {x} to {y}")
+        after = quantize(apply("mul", found, scalar(STEPS[y.dtype], float32)), int(y.dtype.min), y.dtype)
+    else:
+        after = convert(found, x.dtype) if short else stored(found, y)
+    ctx.form(RowPass, y.buffer, x.buffer, (), "softmax", before, after)
+
+
+def _of_int16(ctx: LoweringContext) -> None:
+    x = ctx.operand(0)
+    y = ctx.output(x.shape)
+    if not x.shape or y.dtype is not int16:
+        raise NoLowering(f"rows of {x} to {y}")
+    ctx.node.integer_kernel()  # refuses scales that the operator refuses
+    factor, *tables = tables_of(x.scale, ctx.attr("beta"))
+    both = np.stack(tables).astype(np.int64)
+    ctx.form(TabledSoftmax, y.buffer, x.buffer, Buffer("softmax.tables", int64, both.shape, both), factor)
+
+
+@rule("LogSoftmax", "LOG_SOFTMAX")
+def log_softmax(ctx: LoweringContext) -> None:
+    _check_catalogue(ctx)
+    x, y = _row(ctx)
+    ctx.form(RowPass, y.buffer, x.buffer, (), "log_softmax", real(x, 0), stored(arg(0, float32), y))
+
+
+@rule("L2_NORMALIZATION")
+def l2_normalization(ctx: LoweringContext) -> None:
+    """Normalise integers in steps: the scale cancels, and 1e-6 is below any sum of squares of integers but 0."""
+    x, y = _row(ctx)
+    ctx.form(RowPass, y.buffer, x.buffer, (), "l2_norm", steps(x, 0), stored(arg(0, float32), y), (1e-6,))
+
+
+@rule("LRN", "LOCAL_RESPONSE_NORMALIZATION")
+def local_response_normalization(ctx: LoweringContext) -> None:
+    x, y = _row(ctx)
+    radius = ctx.attr("depth_radius" if ctx.node.dialect == CATALOGUE else "radius")
+    bias, alpha, beta = (ctx.attr(name) for name in ("bias", "alpha", "beta"))
+    if x.dtype is not float32 or len(x.shape) != 4 or radius < 0:
+        raise NoLowering(f"rows of {x}, radius {radius}")
+    numbers = (float(radius), float(bias), float(alpha), float(beta))
+    kind = "response_of_positive" if bias > 0 and alpha >= 0 else "local_response"
+    ctx.form(RowPass, y.buffer, x.buffer, (), kind, arg(0, float32), arg(0, float32), numbers)
+
+
+@rule("LayerNorm")
+def layer_norm(ctx: LoweringContext) -> None:
+    x, scale, offset = ctx.operand(0), ctx.optional(1), ctx.optional(2)
+    axes = tuple(int(a) % max(len(x.shape), 1) for a in ctx.attr("axis"))
+    if axes != (len(x.shape) - 1,) or x.dtype is not float32 or scale is None or offset is None:
+        raise NoLowering(f"rows of {x} along {axes}, with scale {scale}, offset {offset}")
+    y, value, epsilon = ctx.output(x.shape), arg(0, float32), float(ctx.attr("epsilon"))
+    parameters = scale.buffer, offset.buffer
+    ctx.form(RowPass, y.buffer, x.buffer, parameters, "layer_norm", value, value, (epsilon,))
+
+
+def _log_softmax(ctx: LoweringContext, x: Buffer) -> Buffer:
+    if x.dtype is not float32 or not x.shape or not x.size:
+        raise NoLowering(f"softmax of {x}")
+    made = ctx.new(float32, x.shape)
+    ctx.form(RowPass, made, x, (), "log_softmax", arg(0, float32), arg(0, float32))
+    return made
+
+
+@rule("SparseSoftmaxCrossEntropyWithLogits")
+def sparse_cross_entropy(ctx: LoweringContext) -> None:
+    """A label outside of the row is a failed guard."""
+    labels, x = [o.buffer for o in ctx.operands]
+    y = ctx.output(x.shape[:-1]).buffer
+    found = _log_softmax(ctx, x)
+    rows = ctx.viewed(found, (y.size, x.shape[-1]))
+    taken = ctx.new(float32, (y.size,))
+    ctx.form(Gather, taken, rows, ctx.viewed(labels, (y.size,)), 1, 1)
+    map_elements(ctx, y, [ctx.viewed(taken, y.shape)], lambda p: apply("neg", p))
+
+
+@rule("SoftmaxCrossEntropyWithLogits")
+def cross_entropy(ctx: LoweringContext) -> None:
+    """Labels of 0 give 0 beside a logit of minus infinity too."""
+    labels, x = [o.buffer for o in ctx.operands]
+    if labels.shape != x.shape or int(ctx.attr("axis")) not in (-1, len(x.shape) - 1):
+        raise NoLowering(f"labels {labels} of {x} along {ctx.attr('axis')}")
+    y = ctx.output(x.shape[:-1]).buffer
+    terms = ctx.new(float32, x.shape)
+
+    def term(wanted: Expr, p: Expr) -> Expr:
+        zero = const(0, float32)
+        return apply("select", apply("equal", wanted, zero, dtype=bool_), zero, apply("mul", wanted, p), dtype=float32)
+
+    map_elements(ctx, terms, [labels, _log_softmax(ctx, x)], term)
+    ctx.form(Reduce, y, terms, (len(x.shape) - 1,), "sum", arg(0, float32), apply("neg", arg(0, float32)))
+
+
+@rule("FusedBatchNorm")
+def batch_norm(ctx: LoweringContext) -> None:
+    """With the moments that it is given: y = (x - mean) * scale / sqrt(variance + epsilon) + offset."""
+    if ctx.attr("is_training") or ctx.attr("data_format") != "NHWC":
+        raise NoLowering("moments of the batch, or channels first")
+    x, *moments = [o.buffer for o in ctx.operands]
+    if any(b.dtype is not float32 for b in (x, *moments)):
+        raise NoLowering(f"a norm of {x}")
+    epsilon = const(float(ctx.attr("epsilon")), float32)
+    factor = ctx.new(float32, moments[0].shape)
+    map_elements(
+        ctx, factor, [moments[0], moments[3]], lambda s, v: apply("div", s, apply("sqrt", apply("add", v, epsilon)))
+    )
+    map_elements(
+        ctx,
+        ctx.output(place=0).buffer,
+        [x, moments[2], factor, moments[1]],
+        lambda a, m, f, o: apply("add", apply("mul", apply("sub", a, m), f), o),
+    )
+    for place, moment in ((1, moments[2]), (2, moments[3])):
+        ctx.form(View, ctx.output(place=place).buffer, moment)
+
+
+@rule(custom=("MeanVarianceNormalization",))
+def normalize(ctx: LoweringContext) -> None:
+    x, call = ctx.operand(0), ctx.node.call
+    y, rank = ctx.output(x.shape), len(x.shape)
+    if x.dtype is not float32 or y.dtype is not float32 or not x.size or not rank:
+        raise NoLowering(f"{x} normalised")
+    axes = tuple(sorted(a % rank for a in call.axes)) or tuple(range(max(rank - 1, 1)))
+    kept = tuple(1 if a in axes else n for a, n in enumerate(x.shape))
+    count = const(float(math.prod(x.shape[a] for a in axes)), float32)
+    a, b = arg(0, float32), arg(1, float32)
+    mean = ctx.new(float32, kept, ".mean")
+    ctx.form(Reduce, mean, x.buffer, axes, "sum", a, apply("div", a, count))
+    if not call.normalize_variance:
+        ctx.form(Map, y.buffer, (x.buffer, mean), apply("sub", a, b))
+        return
+    less, variance = ctx.new(float32, x.shape, ".less"), ctx.new(float32, kept, ".variance")
+    ctx.form(Map, less, (x.buffer, mean), apply("sub", a, b))
+    ctx.form(Reduce, variance, less, axes, "sum", apply("square", a), apply("div", a, count))
+    deviation = apply("add", apply("sqrt", b), const(float(call.eps), float32))
+    ctx.form(Map, y.buffer, (less, variance), apply("div", a, deviation))

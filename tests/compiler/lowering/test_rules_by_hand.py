@@ -1,0 +1,160 @@
+"""Rules whose operators come from gradients and layers, and have few rows of their own: against the eager operators."""
+
+import numpy as np
+import pytest
+
+import opwright as ow
+from opwright.compiler import partitioner
+from opwright.compiler.lowering.registry import MODULES
+from opwright.ops.sequence.gru import DynamicGru
+
+RNG = np.random.default_rng(11)
+
+
+def f32(*shape):
+    return ow.constant(RNG.standard_normal(shape, dtype=np.float32))
+
+
+def ran_natively(function, *args):
+    """The operators of the native calls; the results are checked against the eager ones."""
+    f = ow.function(function, jit_compile=True, autograph=False)
+    wanted = ow.nest.flatten(function(*args))
+    for found, y in zip(ow.nest.flatten(f(*args)), wanted, strict=True):
+        scale = np.abs(y.numpy()).max() if y.numpy().size else 0.0
+        np.testing.assert_allclose(found.numpy(), y.numpy(), 1e-5, 1e-5 * scale)
+    ((_, made),) = f.get_concrete_function(*args).program.plan._made.values()
+    return {n.op.name for s in made.regions for n in s.nodes}
+
+
+@pytest.fixture(autouse=True)
+def whatever_the_size(monkeypatch):
+    monkeypatch.setattr(partitioner.Partitioner, "_pays", lambda self, nodes: len(nodes) > 0)
+
+
+def gradients(function, *sources):
+    with ow.GradientTape() as tape:
+        tape.watch(sources)
+        y = function(*sources)
+    return tape.gradient(y, sources)
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID", [[0, 0], [1, 0], [0, 2], [0, 0]]])
+@pytest.mark.parametrize(
+    ("size", "stride", "dilation"), [(1, 1, 1), (3, 1, 1), (3, 2, 1), (2, 3, 1), (1, 2, 1), (3, 1, 2), (2, 1, 3)]
+)
+def test_gradients_of_convolutions(size, stride, dilation, padding):
+    def loss(x, w):
+        return ow.nn.conv2d(x, w, stride, padding, dilations=dilation)
+
+    ran = ran_natively(lambda x, w: gradients(loss, x, w), f32(2, 9, 8, 3), f32(size, size, 3, 5))
+    assert "Conv2DBackpropFilter" in ran
+    if stride == 1 and size > 1:
+        assert "Conv2DBackpropInput" in ran
+
+
+@pytest.mark.parametrize("pool", [ow.nn.max_pool2d, ow.nn.avg_pool2d])
+@pytest.mark.parametrize("ksize", [(2, 2), (3, 2)])
+def test_gradients_of_pools(pool, ksize):
+    """Of windows side by side; with ties, where the first pixel gets it all."""
+    x = ow.constant(RNG.integers(0, 3, (2, 6, 4, 3)).astype(np.float32))
+    ran = ran_natively(lambda x: gradients(lambda x: pool(x, ksize, ksize, "VALID") ** 2, x), x)
+    assert ran & {"MaxPoolGrad", "AvgPoolGrad"}
+
+
+def test_pools_that_overlap_keep_their_gradient():
+    ran = ran_natively(lambda x: gradients(lambda x: ow.nn.max_pool2d(x, 3, 2, "SAME"), x), f32(1, 7, 7, 2))
+    assert "MaxPoolGrad" not in ran
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (2, 3, 1), (1, 1000)])
+def test_cross_entropies(shape):
+    labels = ow.constant(RNG.integers(0, shape[-1], shape[:-1]))
+    x = f32(*shape)
+    sparse = ow.nn.sparse_softmax_cross_entropy_with_logits
+    assert "SparseSoftmaxCrossEntropyWithLogits" in ran_natively(lambda i, x: sparse(labels=i, logits=x), labels, x)
+    dense = ow.nn.softmax(f32(*shape))
+    ran = ran_natively(lambda p, x: ow.nn.softmax_cross_entropy_with_logits(labels=p, logits=x), dense, x)
+    assert "SoftmaxCrossEntropyWithLogits" in ran
+    ran_natively(lambda x: gradients(lambda x: sparse(labels=labels, logits=x), x), x)
+
+
+def test_a_label_outside_is_told_in_the_operators_words():
+    f = ow.function(
+        lambda i, x: ow.nn.sparse_softmax_cross_entropy_with_logits(labels=i, logits=x) * 2.0,
+        jit_compile=True,
+        autograph=False,
+    )
+    x = f32(4, 6)
+    good, bad = ow.constant([0, 1, 2, 5]), ow.constant([0, 1, 2, 6])
+    before = f(good, x)
+    with pytest.raises(ow.errors.InvalidArgumentError, match=r"SparseSoftmax.*label value of 6"):
+        f(bad, x)
+    np.testing.assert_array_equal(f(good, x), before)
+
+
+def test_batch_norm_by_given_moments():
+    c = 6
+    args = f32(2, 5, 4, c), f32(c), f32(c), f32(c), ow.exp(f32(c))
+    operator = ow.ops.get("FusedBatchNorm")
+    assert "FusedBatchNorm" in ran_natively(lambda *a: list(operator(*a, is_training=False)), *args)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_what_was_broadcast_is_summed(rank):
+    shapes = {1: ((5,), (3, 5)), 2: ((4, 1), (2, 4, 6)), 3: ((2, 1, 3), (2, 5, 3))}[rank]
+    small, whole = (f32(*s) for s in shapes)
+    assert "SumToLike" in ran_natively(lambda a, b: gradients(lambda a: ow.tanh(a * b), a), small, whole)
+
+
+MOVES = {
+    "a slice's gradient": ("StridedSliceGrad", lambda x: gradients(lambda x: ow.square(x[1:3, 2:]), x), (5, 6)),
+    "a row's gradient": ("StridedSliceGrad", lambda x: gradients(lambda x: ow.square(x[2]), x), (5, 6)),
+    "an element's gradient": ("StridedSliceGrad", lambda x: gradients(lambda x: x[3, 4] * x[0, 1], x), (5, 6)),
+    "an element": ("StridedSlice", lambda x: x[3, -2] * 2.0, (5, 6)),
+    "an element of a column": ("StridedSliceGrad", lambda x: gradients(lambda x: ow.square(x[:, 1]), x), (2, 3, 1)),
+    "blocks to space": ("BatchToSpaceND", lambda x: ow.batch_to_space(x, [2, 3], [[0, 0], [0, 0]]), (12, 2, 3, 2)),
+    "space to blocks": ("SpaceToBatchND", lambda x: ow.space_to_batch(x, [2, 2], [[1, 0], [0, 1]]), (2, 5, 7, 3)),
+    "depth to space": ("DepthToSpace", lambda x: ow.nn.depth_to_space(x, 2), (2, 3, 2, 8)),
+    "space to depth": ("SpaceToDepth", lambda x: ow.nn.space_to_depth(x, 2), (2, 4, 6, 3)),
+    "backwards": ("StridedSlice", lambda x: x[::-1, 4:0:-2], (5, 6)),
+    "tiles": ("Tile", lambda x: ow.tile(x, [2, 3]), (3, 4)),
+    "turned": ("Transpose", lambda x: ow.transpose(x, [2, 0, 1]), (3, 4, 5)),
+    "parts": ("Split", lambda x: ow.split(x, 3, 1), (4, 9)),
+    "unequal parts": ("SplitV", lambda x: ow.split(x, [2, 5, 2], 1), (4, 9)),
+    "layers": ("Unpack", lambda x: ow.unstack(x, axis=1), (4, 3, 2)),
+    "stacked": ("Pack", lambda x: ow.stack([x, x * 2.0, x], 1), (4, 3)),
+    "joined": ("Concat", lambda x: ow.concat([x, x[:1], x * 2.0], 0), (4, 3)),
+    "nothing joined": ("Concat", lambda x: ow.concat([x[:0], x + 1.0], 0), (4, 3)),
+    "margins": ("Pad", lambda x: ow.pad(x, [[0, 2], [1, 0]], constant_values=0.5), (4, 3)),
+    "one of many": ("OneHot", lambda x: ow.one_hot(ow.cast(x * 2.0, ow.int32), 4, axis=1), (5, 3)),
+}
+
+
+@pytest.mark.parametrize("what", MOVES)
+def test_moves(what):
+    name, function, shape = MOVES[what]
+    assert name in MODULES
+    assert name in ran_natively(function, f32(*shape))
+
+
+@pytest.mark.parametrize("options", [{}, {"is_reverse": True, "origin_mode": True}, {"activation": "relu"}])
+@pytest.mark.parametrize(("lengths", "native"), [((4, 4, 4), True), ((4, 3, 5), False)])
+def test_gated_units_over_packed_sequences(lengths, native, options):
+    offsets = np.cumsum((0, *lengths))
+    bias, h = f32(1, 15), f32(3, 5)
+
+    def units(x, w, bias=bias, h=h):
+        return DynamicGru(x, w, bias, h, ow.constant(offsets), **options)[0]
+
+    x, w = f32(12, 15), ow.constant(0.3 * RNG.standard_normal((5, 15), dtype=np.float32))
+    assert ("DynamicGru" in ran_natively(lambda x, w: ow.tanh(units(x, w)), x, w)) is native
+    assert ("DynamicGru" in ran_natively(lambda x, w: ow.tanh(units(x, w, None, None)), x, w)) is native
+
+
+def test_what_gradients_read_is_made():
+    def loss(x, w):
+        return ow.reduce_sum(DynamicGru(x, w, None, None, ow.constant(np.array([0, 4, 8])))[0])
+
+    w = ow.constant(RNG.uniform(-0.3, 0.3, (5, 15)).astype(np.float32))
+    ran = ran_natively(lambda x, w: gradients(loss, x, w), f32(8, 15), w)
+    assert "DynamicGru" not in ran
