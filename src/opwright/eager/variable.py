@@ -328,7 +328,7 @@ class Variable(TensorLike):
 
     def __getitem__(self, key: Any) -> Any:
         """`variable[key]`, a tensor, with an `assign` that sets that part: `variable[1:3].assign(x)`."""
-        part = array_ops.getitem(self, key)
+        part: Any = array_ops.getitem(self, key)
 
         def assign(value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Variable:
             return self.assign(set_item(self, key, value))

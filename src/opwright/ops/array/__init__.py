@@ -1,4 +1,4 @@
-"""Arrays: making, shaping, joining, slicing, indexing, moving and selecting tensors.
+"""Operators on arrays: creation, shapes, slices, gathers and scatters, permutations, selection.
 
 Lives here: the family's public names.  Not here: arithmetic (math/), matrices (linalg/).
 """

@@ -1,6 +1,6 @@
-"""Changing dtype: Cast, Bitcast and saturate_cast.
+"""Conversion between dtypes.
 
-Lives here: dtype changes.  Not here: quantisation.
+Lives here: Cast, Bitcast, `saturate_cast`.  Not here: quantization.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CASTABLE = tuple(d for d in dtypes.ALL if d is not dtypes.string)
 
 @operator
 class Cast(OperatorDefinition):
-    """Change the dtype.
+    """Convert a tensor to another dtype.
 
     .. math:: y = (dtype) x
 
@@ -44,7 +44,7 @@ class Cast(OperatorDefinition):
     y = Output(kind="as x")
     dtype = Attr(DType)
 
-    def on_rows(op, x: Any) -> Any:
+    def on_rows(op, x: IndexedSlices) -> IndexedSlices:
         return cast(x, op.dtype)
 
     def infer(op) -> TensorSpec:
@@ -52,7 +52,7 @@ class Cast(OperatorDefinition):
             raise InvalidArgumentError(what=f"Cast {op.x.spec.dtype.name} to {op.dtype.name} is not supported")
         return op.x.spec.with_dtype(op.dtype)
 
-    def compute(op, x: Any) -> Any:
+    def compute(op, x: np.ndarray) -> np.ndarray:
         if x.dtype.kind == "c" and not op.dtype.is_complex and not op.dtype.is_bool:
             x = x.real
         return x.astype(op.dtype.np)
@@ -72,51 +72,43 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
 
     Returns x itself if it has that dtype. Sparse rows stay sparse.
     """
-    wanted = as_dtype(dtype)
+    target = as_dtype(dtype)
     if isinstance(x, IndexedSlices):
-        return IndexedSlices(cast(x.values, wanted), x.indices, x.dense_shape)
+        return IndexedSlices(cast(x.values, target), x.indices, x.dense_shape)
     tensor = dispatch.to_tensor(x)
-    return tensor if tensor.dtype is wanted else Cast(tensor, dtype=wanted, name=name)
+    return tensor if tensor.dtype is target else Cast(tensor, dtype=target, name=name)
 
 
 def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
-    """`value` clipped to what `dtype` holds, then cast; for complex dtypes real and imaginary parts alike."""
-    wanted, tensor = as_dtype(dtype), dispatch.to_tensor(value)
-    if tensor.dtype.is_complex and wanted.is_complex:
-        return _saturated_parts(tensor, wanted, name)
-    within = wanted.real_dtype
+    """Clip a tensor to the range of a dtype, then cast it. Clips real and imaginary parts of complex numbers each."""
+    target, tensor = as_dtype(dtype), dispatch.to_tensor(value)
+    real_target = target.real_dtype
+    if tensor.dtype.is_complex and target.is_complex:
+        real, imag = (saturate_cast(part, real_target) for part in (math.real(tensor), math.imag(tensor)))
+        return math.complex(real, imag, name=name)
     if tensor.dtype.is_floating or tensor.dtype.is_integer:
-        exact = _float if tensor.dtype.is_floating else _int  # the largest int64 is no float64
-        (low, high), (found_low, found_high) = (map(exact, d.limits) for d in (within, tensor.dtype))
-        least = np.array(max(low, found_low), tensor.dtype.np)
-        most = np.array(min(high, found_high), tensor.dtype.np)
-        if exact is _float and _int(most) > _int(within.limits[1]):  # rounding up the limit would overflow
-            most = np.nextafter(most, most.dtype.type(0))
-        tensor = math.clip_by_value(tensor, least, most)
-    return cast(tensor, wanted, name)
+        exact = float if tensor.dtype.is_floating else _exact_int  # the largest int64 is no float64
+        (low, high), (source_low, source_high) = (map(exact, d.limits) for d in (real_target, tensor.dtype))
+        minimum = np.array(max(low, source_low), tensor.dtype.np)
+        maximum = np.array(min(high, source_high), tensor.dtype.np)
+        if exact is float and _exact_int(maximum) > _exact_int(real_target.limits[1]):
+            maximum = np.nextafter(maximum, maximum.dtype.type(0))  # rounding up the limit would overflow
+        tensor = math.clip_by_value(tensor, minimum, maximum)
+    return cast(tensor, target, name)
 
 
-def _float(number: Any) -> float:
-    return float(number)
-
-
-def _int(number: Any) -> int:
-    """A limit as a Python integer, by way of float where NumPy's own scalar type would go through int64."""
-    return int(number) if isinstance(number, np.integer) or number.dtype.kind in "iu" else int(float(number))
-
-
-def _saturated_parts(x: Any, wanted: DType, name: str | None) -> Tensor:
-    part = wanted.real_dtype
-    return math.complex(saturate_cast(math.real(x), part), saturate_cast(math.imag(x), part), name=name)
+def _exact_int(limit: Any) -> int:
+    """Return a limit of a dtype as a Python integer; via float for scalar types that NumPy converts through int64."""
+    return int(limit) if isinstance(limit, np.integer) or limit.dtype.kind in "iu" else int(float(limit))
 
 
 @operator
 class Bitcast(OperatorDefinition):
-    """The same bits read as another dtype.
+    """Reinterpret the bits of a tensor as another dtype.
 
     .. math:: y = bits^{-1}_{type}(bits(x))
 
-    A wider dtype takes up the last dimension, a narrower one adds one.
+    A wider dtype removes the last dimension, a narrower one adds a dimension.
     """
 
     input = Input(_CASTABLE)

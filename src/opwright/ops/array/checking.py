@@ -1,4 +1,4 @@
-"""Shapes asked for, merged and insisted on.
+"""Shape assertions and shapes of broadcasts.
 
 Lives here: EnsureShape, BroadcastArgs, `broadcast_static_shape`, `identity_n`, `shape_n`.
 Not here: changing a shape (shaping.py), assertions on values (debugging).
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 @operator
 class EnsureShape(OperatorDefinition):
-    """The tensor itself, if it has the shape, of which parts may be unknown.
+    """Return a tensor if its shape is compatible with `shape`, which may be partly unknown.
 
     .. math:: output = x
 
-    raises InvalidArgumentError when run, or earlier where it is known, for another shape
+    raises InvalidArgumentError for another shape: while tracing if it is known, else at run time
     """
 
     x = Input()
@@ -43,22 +43,22 @@ class EnsureShape(OperatorDefinition):
     inplace = {"output": "x"}
 
     def infer(op) -> TensorSpec:
-        found = op.x.spec.shape
-        if not found.is_compatible_with(op.shape):
-            raise _mismatch(found, op.shape)
-        return op.x.spec.with_shape(found.merge_with(op.shape))
+        shape = op.x.spec.shape
+        if not shape.is_compatible_with(op.shape):
+            raise _mismatch(shape, op.shape)
+        return op.x.spec.with_shape(shape.merge_with(op.shape))
 
-    def compute(op, x: Any) -> Any:
+    def compute(op, x: np.ndarray) -> np.ndarray:
         if not op.shape.is_compatible_with(np.shape(x)):
             raise _mismatch(np.shape(x), op.shape)
         return x
 
-    def gradient(op, doutput: Any) -> Any:
+    def gradient(op, doutput: Tensor) -> Tensor:
         return doutput
 
 
-def _mismatch(found: Any, wanted: Any) -> InvalidArgumentError:
-    return InvalidArgumentError(what=f"Shape of tensor {found} is not compatible with expected shape {wanted}")
+def _mismatch(shape: Any, expected: Any) -> InvalidArgumentError:
+    return InvalidArgumentError(what=f"Shape of tensor {shape} is not compatible with expected shape {expected}")
 
 
 ensure_shape: signatures.EnsureShape = EnsureShape.as_function("ensure_shape")
@@ -66,7 +66,7 @@ ensure_shape: signatures.EnsureShape = EnsureShape.as_function("ensure_shape")
 
 @operator
 class BroadcastArgs(OperatorDefinition):
-    """The shape that two shapes broadcast to.
+    """Compute the shape to which two shapes broadcast.
 
     .. math:: r_i = \\max(s0_i, s1_i)
 
@@ -85,14 +85,15 @@ class BroadcastArgs(OperatorDefinition):
         broadcast(shape_from(op.s0), shape_from(op.s1))
         return op.s0.spec.with_shape([None if None in ranks else max(ranks)])
 
-    def compute(op, s0: Any, s1: Any) -> Any:
-        both = broadcast(TensorShape(s0.tolist()), TensorShape(s1.tolist()))
-        return like_device.array(s0, np.array(tuple(both), s0.dtype))
+    def compute(op, s0: np.ndarray, s1: np.ndarray) -> np.ndarray:
+        shape = broadcast(TensorShape(s0.tolist()), TensorShape(s1.tolist()))
+        r0: np.ndarray = like_device.array(s0, np.array(tuple(shape), s0.dtype))
+        return r0
 
 
 @documented_by(BroadcastArgs)
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
-    """Return the shape that two shapes broadcast to, as a tensor. shape_x, shape_y: sizes or integer tensors."""
+    """Return the shape to which two shapes broadcast, as a tensor. shape_x, shape_y: sizes or integer tensors."""
     x, y = (
         dims_tensor(list(s)) if isinstance(s, (list, tuple, TensorShape)) else dispatch.to_tensor(s)
         for s in (shape_x, shape_y)
@@ -103,9 +104,9 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
 
 
 def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
-    """The TensorShape that two shapes, perhaps partly unknown, broadcast to.
+    """Return the TensorShape to which two shapes broadcast. Both may be partly unknown.
 
-    raises ValueError if they do not
+    raises ValueError if they do not broadcast
     """
     return broadcast(as_shape(shape_x), as_shape(shape_y))
 
@@ -116,7 +117,7 @@ def identity_n(input: Any, name: str | None = None) -> list[Any]:
 
 
 def guarantee_const(input: Any, name: str | None = None) -> Tensor:
-    """The tensor itself; kept for programs that promise that it never changes."""
+    """Return a tensor as it is. Exists for compatibility with programs that mark constants."""
     return identity(input, name=name)
 
 

@@ -1,7 +1,7 @@
-"""Making tensors of nothing but numbers: constants, fills, ranges.
+"""Constants, fills and sequences of numbers.
 
-Lives here: Const, Fill, Range, LinSpace, OneHot, Eye and the functions over them.
-Not here: `ow.constant`, which makes tensors of Python values (eager/tensor.py), random numbers (ops/random/).
+Lives here: Const, Fill, Range, LinSpace, OneHot, and `zeros`, `ones`, `eye` and their like.
+Not here: `ow.constant`, which converts Python values (eager/tensor.py); random numbers (ops/random/).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @operator
 class Const(OperatorDefinition):
-    """A constant.
+    """Return a constant.
 
     .. math:: output = value
     """
@@ -51,7 +51,7 @@ class Const(OperatorDefinition):
 
 @operator
 class Fill(OperatorDefinition):
-    """A tensor of shape `dims` filled with one value.
+    """Return a tensor of shape `dims` filled with one value.
 
     .. math:: output_i = value
 
@@ -80,10 +80,10 @@ class Fill(OperatorDefinition):
 fill: signatures.Fill = Fill.as_function("fill")
 
 
-def _static(shape: Any) -> tuple[int, ...] | None:
-    """A shape as sizes where all are known, else None.
+def _static_sizes(shape: Any) -> tuple[int, ...] | None:
+    """Return the sizes of a shape if all are known, else None.
 
-    raises SignatureError for a size that is no integer
+    raises SignatureError for a size that is not an integer
     """
     if isinstance(shape, TensorShape):
         return shape.dims if shape.is_fully_defined() else None  # type: ignore[return-value]
@@ -94,18 +94,18 @@ def _static(shape: Any) -> tuple[int, ...] | None:
         constant = constant.reshape(-1).tolist()
     sizes = []
     for size in constant if hasattr(constant, "__iter__") else (constant,):
-        known = getattr(size, "constant", size)
-        if known is None:
+        value = getattr(size, "constant", size)
+        if value is None:
             return None
         try:
-            sizes.append(as_integer(known))
+            sizes.append(as_integer(value))
         except TypeError:
-            raise SignatureError(op="Fill", what="a size is no integer", found=repr(known), wanted="integers") from None
+            raise SignatureError(op="Fill", what="a size is no integer", found=repr(value), wanted="integers") from None
     return tuple(sizes)
 
 
 def _filled(shape: Any, value: Any, dtype: DType, name: str | None) -> Tensor:
-    sizes = _static(shape)
+    sizes = _static_sizes(shape)
     if sizes is None:
         return Fill(shape, dispatch.to_tensor(np.asarray(value, dtype.np), dtype), name=name)
     if any(s < 0 for s in sizes):
@@ -115,13 +115,13 @@ def _filled(shape: Any, value: Any, dtype: DType, name: str | None) -> Tensor:
 
 
 def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
-    """A tensor of zeros (empty strings, False). shape: sizes, a TensorShape or an integer tensor."""
+    """Return a tensor of zeros (empty strings, False). shape: sizes, a TensorShape or an integer tensor."""
     dtype = as_dtype(dtype)
     return _filled(shape, b"" if dtype is dtypes.string else 0, dtype, name)
 
 
 def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
-    """A tensor of ones (True). shape: sizes, a TensorShape or an integer tensor."""
+    """Return a tensor of ones (True). shape: sizes, a TensorShape or an integer tensor."""
     return _filled(shape, 1, as_dtype(dtype), name)
 
 
@@ -139,22 +139,22 @@ def _like(value: Any, number: Any, dtype: Any, name: str | None) -> Tensor:
 
 
 def zeros_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor:
-    """Zeros in the shape, and unless `dtype` is given the dtype, of `input`."""
+    """Return zeros in the shape of a tensor. dtype: by default the tensor's."""
     return _like(input, 0, dtype, name)
 
 
 def ones_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor:
-    """Ones in the shape, and unless `dtype` is given the dtype, of `input`."""
+    """Return ones in the shape of a tensor. dtype: by default the tensor's."""
     return _like(input, 1, dtype, name)
 
 
 @operator
 class Range(OperatorDefinition):
-    """Numbers from start, up to but without limit, in steps of delta.
+    """Return evenly spaced numbers in the half-open interval [start, limit).
 
     .. math:: output_i = start + i \\cdot delta, \\quad 0 \\le i < \\lceil (limit - start) / delta \\rceil
 
-    start, limit, delta: scalars of one dtype, in which the quotient is computed too. Output: [n] of that dtype.
+    start, limit, delta: scalars of one dtype, in which the quotient is also computed. Output: [n] of that dtype.
     raises InvalidArgumentError if delta is 0 or leads away from limit, or the quotient is not finite
     """
 
@@ -167,14 +167,15 @@ class Range(OperatorDefinition):
 
     def infer(op) -> TensorSpec:
         bounds = [op.start.constant, op.limit.constant, op.delta.constant]
-        known = [b[()] for b in bounds if b is not None]
-        if len(known) < len(bounds):
+        constants = [b[()] for b in bounds if b is not None]
+        if len(constants) < len(bounds):
             return TensorSpec([None], op.start.spec.dtype)
-        return TensorSpec([_range_length(*known)], op.start.spec.dtype)
+        return TensorSpec([_range_length(*constants)], op.start.spec.dtype)
 
-    def compute(op, start: Any, limit: Any, delta: Any) -> Any:
+    def compute(op, start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> np.ndarray:
         n = _range_length(*(np.array(x.item(), x.dtype)[()] for x in (start, limit, delta)))
-        return (start + like_device.arange(start, n).astype(start.dtype) * delta).astype(start.dtype)
+        output: np.ndarray = (start + like_device.arange(start, n).astype(start.dtype) * delta).astype(start.dtype)
+        return output
 
 
 def _range_length(start: Any, limit: Any, delta: Any) -> int:
@@ -200,25 +201,24 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
     if limit is None:
         start, limit = 0, start
     if dtype is not None:
-        wanted = as_dtype(dtype)
-        arguments = [_cast_to(v, wanted) for v in (start, limit, delta)]
+        dtype = as_dtype(dtype)
     else:
-        found = [natural_dtype(v) for v in (start, limit, delta)]
+        argument_dtypes = [natural_dtype(v) for v in (start, limit, delta)]
         order = [dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64]
-        wanted = max((d for d in found if d in order), key=order.index, default=found[0])
-        arguments = [_cast_to(v, wanted) for v in (start, limit, delta)]
-    return Range(*arguments, name=name)
+        dtype = max((d for d in argument_dtypes if d in order), key=order.index, default=argument_dtypes[0])
+    return Range(*(_cast_to(v, dtype) for v in (start, limit, delta)), name=name)
 
 
-def _cast_to(value: Any, dtype: DType) -> Any:
+def _cast_to(value: Any, dtype: DType) -> Tensor:
     if hasattr(value, "spec") or isinstance(value, (np.ndarray, np.generic)):
-        return array.cast(value, dtype)
+        result: Tensor = array.cast(value, dtype)
+        return result
     return dispatch.to_tensor(value, dtype)
 
 
 @operator
 class LinSpace(OperatorDefinition):
-    """num evenly spaced numbers from start to stop, both included.
+    """Return `num` evenly spaced numbers in the closed interval [start, stop].
 
     .. math:: output_i = start + i \\frac{stop - start}{num - 1}
 
@@ -236,7 +236,7 @@ class LinSpace(OperatorDefinition):
             raise InvalidArgumentError(what="Requires num > 0", found=op.num)
         return TensorSpec([op.num], op.start.spec.dtype)
 
-    def compute(op, start: Any, stop: Any) -> Any:
+    def compute(op, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
         weight = like_device.arange(start, op.num, np.float64) / max(op.num - 1, 1)
         low, high = start.astype(np.float64), stop.astype(np.float64)  # stop - start may overflow, these do not
         return (low * (1.0 - weight) + high * weight).astype(start.dtype)
@@ -246,10 +246,12 @@ class LinSpace(OperatorDefinition):
         return math_ops.reduce_sum(doutput * (1.0 - weight)), math_ops.reduce_sum(doutput * weight)
 
 
-def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Any:
-    """LinSpace; between tensors of one shape element by element, the numbers along the new dimension `axis`.
+def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Tensor:
+    """Return evenly spaced numbers; between tensors of one shape element by element, along a new dimension `axis`.
 
-    Integers are made floating first, as by `divide`.
+    .. math:: output_i = start + i \\frac{stop - start}{num - 1}
+
+    Integers are first converted to floating point, as by `divide`.
     """
     from ..math.arithmetic import floating_pair
 
@@ -262,9 +264,10 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     start, stop = array.expand_dims(start, axis), array.expand_dims(stop, axis)
     part: Any = np.linspace(0.0, 1.0, num).astype(start.dtype.np)
     if axis != -1:
-        at = axis_in(axis, _known_rank(start))
-        part = array.reshape(part, [num if i == at else 1 for i, _ in enumerate(start.shape)])
-    return start * (1.0 - part) + stop * part
+        axis = axis_in(axis, _known_rank(start))
+        part = array.reshape(part, [num if i == axis else 1 for i, _ in enumerate(start.shape)])
+    result: Tensor = start * (1.0 - part) + stop * part
+    return result
 
 
 def _known_rank(x: Any) -> int:
@@ -274,7 +277,7 @@ def _known_rank(x: Any) -> int:
 
 
 def _spaced(start: Any, stop: Any, num: Any, axis: int, name: str | None) -> Tensor:
-    """`linspace` of as many numbers as a tensor says."""
+    """Compute `linspace` for a number of elements known only at run time."""
     num = array.reshape(array.cast(num, dtypes.int32), [])
     debugging.Assert(num > 0, ["linspace: Requires num > 0, got", num])
     last = num - 1
@@ -282,8 +285,8 @@ def _spaced(start: Any, stop: Any, num: Any, axis: int, name: str | None) -> Ten
     if start.shape.rank != 0 or stop.shape.rank != 0:
         start, stop = array.expand_dims(start, axis), array.expand_dims(stop, axis)
         if axis != -1:
-            at = axis_in(axis, _known_rank(start))
-            numbers = array.reshape(numbers, [-1 if i == at else 1 for i, _ in enumerate(start.shape)])
+            axis = axis_in(axis, _known_rank(start))
+            numbers = array.reshape(numbers, [-1 if i == axis else 1 for i, _ in enumerate(start.shape)])
     step = (stop - start) / array.cast(math_ops.maximum(last, 1), start.dtype)
     spread = start + array.cast(numbers, start.dtype) * step
     return array.identity(array.where((numbers == last) & (last > 0), stop, spread), name=name)
@@ -291,11 +294,12 @@ def _spaced(start: Any, stop: Any, num: Any, axis: int, name: str | None) -> Ten
 
 @operator
 class OneHot(OperatorDefinition):
-    """on_value at the index, off_value elsewhere; a new dimension of size depth at `axis`.
+    """Encode indices as one-hot vectors along a new dimension of size `depth`.
 
     .. math:: output[..., j, ...] = on\\_value \\text{ if } indices[...] = j \\text{ else } off\\_value
 
-    indices: integers of any shape, those outside [0, depth) give all off_value. Output: on_value's dtype.
+    indices: integers of any shape; for an index outside [0, depth) all elements are off_value. Output: on_value's
+    dtype.
     """
 
     indices = Input((dtypes.uint8, dtypes.int8, dtypes.int32, dtypes.int64))
@@ -313,28 +317,31 @@ class OneHot(OperatorDefinition):
         depth = op.depth.constant
         if depth is not None and depth < 0:
             raise InvalidArgumentError(what="depth must be non-negative", found=int(depth))
-        at = axis_in(op.axis, shape.rank + 1)
-        return TensorSpec([*shape[:at], None if depth is None else int(depth), *shape[at:]], dtype)
+        axis = axis_in(op.axis, shape.rank + 1)
+        return TensorSpec([*shape[:axis], None if depth is None else int(depth), *shape[axis:]], dtype)
 
-    def compute(op, indices: Any, depth: Any, on_value: Any, off_value: Any) -> Any:
-        return ONE_HOT(op, np.asarray(indices) if like_device.on_host(indices) else indices, depth, on_value, off_value)
+    def compute(op, indices: Any, depth: Any, on_value: Any, off_value: Any) -> np.ndarray:
+        indices = np.asarray(indices) if like_device.on_host(indices) else indices
+        output: np.ndarray = ONE_HOT(op, indices, depth, on_value, off_value)
+        return output
 
     gradient = None
 
 
-def _compared(op: Any, indices: np.ndarray, depth: Any, on_value: Any, off_value: Any) -> Any:
-    return structural_arrays.one_hot(indices, int(depth), on_value, off_value, op.axis).astype(on_value.dtype)
+def _compared(op: Any, indices: np.ndarray, depth: Any, on_value: Any, off_value: Any) -> np.ndarray:
+    rows: np.ndarray = structural_arrays.one_hot(indices, int(depth), on_value, off_value, op.axis)
+    return rows.astype(on_value.dtype)
 
 
 def _set_ones(op: Any, indices: np.ndarray, depth: Any, on_value: Any, off_value: Any) -> np.ndarray:
-    """off_value everywhere, then on_value where the indices say: one write a row where comparing costs one each."""
-    at, n = indices.reshape(-1), int(depth)
-    out = np.full((at.size, n), off_value, on_value.dtype)
-    rows: Any = np.arange(at.size)
-    if at.size and (int(at.min()) < 0 or int(at.max()) >= n):
-        inside = (at >= 0) & (at < n)
-        rows, at = rows[inside], at[inside]
-    out[rows, at] = on_value
+    """Fill with off_value, then write on_value once per row; comparison would cost one operation per element."""
+    columns, n = indices.reshape(-1), int(depth)
+    out = np.full((columns.size, n), off_value, on_value.dtype)
+    rows: Any = np.arange(columns.size)
+    if columns.size and (int(columns.min()) < 0 or int(columns.max()) >= n):
+        in_range = (columns >= 0) & (columns < n)
+        rows, columns = rows[in_range], columns[in_range]
+    out[rows, columns] = on_value
     return out.reshape(*indices.shape, n)
 
 
@@ -368,20 +375,19 @@ def one_hot(
 
     raises TypeError where dtype, on_value and off_value differ in dtype
     """
-    wanted = None if dtype is None else as_dtype(dtype)
-    given = {n: _hinted(v, wanted) for n, v in (("on_value", on_value), ("off_value", off_value)) if v is not None}
-    if wanted is None:
-        wanted = next((v.dtype for v in given.values()), dtypes.float32)
-    for argument, value in given.items():
-        if value.dtype is not wanted:
-            raise TypeError(f"one_hot: {argument} has dtype {value.dtype.name}, and the result {wanted.name}")
-    on = given["on_value"] if "on_value" in given else dispatch.to_tensor(1, wanted)
-    off = given["off_value"] if "off_value" in given else dispatch.to_tensor(0, wanted)
+    hint = None if dtype is None else as_dtype(dtype)
+    values = {n: _hinted(v, hint) for n, v in (("on_value", on_value), ("off_value", off_value)) if v is not None}
+    out_dtype = hint if hint is not None else next((v.dtype for v in values.values()), dtypes.float32)
+    for argument, value in values.items():
+        if value.dtype is not out_dtype:
+            raise TypeError(f"one_hot: {argument} has dtype {value.dtype.name}, and the result {out_dtype.name}")
+    on = values["on_value"] if "on_value" in values else dispatch.to_tensor(1, out_dtype)
+    off = values["off_value"] if "off_value" in values else dispatch.to_tensor(0, out_dtype)
     return OneHot(indices, depth, on, off, axis=-1 if axis is None else axis, name=name)
 
 
 def _hinted(value: Any, dtype: DType | None) -> Tensor:
-    """A value as a tensor: of `dtype` where it can be had without losing its kind, else of its own."""
+    """Convert a value to a tensor of `dtype` if that preserves its kind, else of its own dtype."""
     if dtype is not None and not hasattr(value, "dtype"):
         try:
             return dispatch.to_tensor(bool(value) if dtype.is_bool else value, dtype)
@@ -396,10 +402,13 @@ def eye(
     batch_shape: Any = None,
     dtype: Any = dtypes.float32,
     name: str | None = None,
-) -> Any:
-    """The identity matrix, repeated over `batch_shape`: output[..., i, j] = 1 if i = j else 0."""
+) -> Tensor:
+    """Return identity matrices of shape [*batch_shape, num_rows, num_columns].
+
+    .. math:: output[..., i, j] = 1 \\text{ if } i = j \\text{ else } 0
+    """
     dtype = as_dtype(dtype)
-    batch = () if batch_shape is None else _static(batch_shape)
+    batch = () if batch_shape is None else _static_sizes(batch_shape)
     if batch is None or not is_static(num_rows) or not is_static(num_columns):
         return _identity_matrix(num_rows, num_rows if num_columns is None else num_columns, batch_shape, dtype, name)
     rows = static_int(num_rows, "num_rows")
@@ -408,7 +417,7 @@ def eye(
 
 
 def _identity_matrix(rows: Any, columns: Any, batch_shape: Any, dtype: DType, name: str | None) -> Tensor:
-    """`eye` of sizes that are tensors."""
+    """Compute `eye` for sizes known only at run time."""
     rows, columns = (array.cast(n, dtypes.int32) for n in (rows, columns))
     matrix = array.cast(array.expand_dims(range(rows), 1) == range(columns), dtype, name=name)
     if batch_shape is None:

@@ -1,6 +1,6 @@
-"""Picking by tensors of indices.
+"""Gathering by tensors of indices.
 
-Lives here: Gather, GatherGrad, GatherNd, UnravelIndex.  Not here: the way back (scattering.py), slices (slicing.py).
+Lives here: Gather, GatherGrad, GatherNd, UnravelIndex.  Not here: scatters (scattering.py), slices (slicing.py).
 """
 
 from __future__ import annotations
@@ -36,20 +36,22 @@ if TYPE_CHECKING:
 
 
 def check_indices(indices: np.ndarray, limit: int) -> None:
-    """Raises InvalidArgumentError naming the first index that is not in [0, limit)."""
+    """Raise InvalidArgumentError naming the first index that is not in [0, limit)."""
     if indices.size and (indices.min() < 0 or indices.max() >= limit):
-        at = np.argwhere((indices < 0) | (indices >= limit))[0]
-        raise InvalidArgumentError(what=f"indices{at.tolist() or ''} = {indices[tuple(at)]} is not in [0, {limit})")
+        first = np.argwhere((indices < 0) | (indices >= limit))[0]
+        raise InvalidArgumentError(
+            what=f"indices{first.tolist() or ''} = {indices[tuple(first)]} is not in [0, {limit})"
+        )
 
 
-def _batch(batch_dims: int, rank: int) -> int:
+def _nonnegative_batch_dims(batch_dims: int, rank: int) -> int:
     if not -rank <= batch_dims <= rank:
         raise InvalidArgumentError(what=f"batch_dims {batch_dims} is out of range", wanted=f"in [{-rank}, {rank}]")
     return batch_dims + rank if batch_dims < 0 else batch_dims
 
 
-def _same_batch(params: TensorShape, indices: TensorShape, batch_dims: int) -> list[int | None]:
-    """The batch dimensions of both. Raises InvalidArgumentError where they differ."""
+def _merge_batch(params: TensorShape, indices: TensorShape, batch_dims: int) -> list[int | None]:
+    """Merge the batch dimensions of params and indices. Raises InvalidArgumentError if they differ."""
     merged = []
     for i in range(batch_dims):
         a, b = params[i], indices[i]
@@ -64,7 +66,7 @@ def _same_batch(params: TensorShape, indices: TensorShape, batch_dims: int) -> l
 
 @operator
 class Gather(OperatorDefinition):
-    """The slices of `params` along `axis` that `indices` names; the first batch_dims dimensions go side by side.
+    """Gather slices of `params` along `axis` by index; the first batch_dims dimensions are batches.
 
     .. math:: output[b, p, i, q] = params[b, p, indices[b, i], q]
 
@@ -85,22 +87,25 @@ class Gather(OperatorDefinition):
         spec, indices = op.params.spec, op.indices.spec.shape
         if spec.shape.rank is None or indices.rank is None:
             return spec.with_shape(UNKNOWN)
-        batch = _batch(op.batch_dims, indices.rank)
+        batch = _nonnegative_batch_dims(op.batch_dims, indices.rank)
         if spec.shape.rank == 0:
             raise InvalidArgumentError(what="params must be at least 1 dimensional", found=spec.short())
         axis = axis_in(op.axis, spec.shape.rank)
         if batch > axis:
             raise InvalidArgumentError(what=f"batch_dims {batch} must be less than or equal to axis {axis}")
-        merged = _same_batch(spec.shape, indices, batch)
+        merged = _merge_batch(spec.shape, indices, batch)
         return spec.with_shape([*merged, *spec.shape[batch:axis], *indices[batch:], *spec.shape[axis + 1 :]])
 
-    def compute(op, params: Any, indices: Any) -> Any:
+    def compute(op, params: np.ndarray, indices: np.ndarray) -> np.ndarray:
         if indices.ndim == 0 and not op.batch_dims:
             i, axis = int(indices), op.axis % params.ndim
-            if 0 <= i < params.shape[axis]:  # as loops take rows: ten times faster so
+            if 0 <= i < params.shape[axis]:  # single rows, as loops read them: ten times faster
                 return params[i] if axis == 0 else params[(slice(None),) * axis + (i,)].copy()
         check_indices(indices, params.shape[op.axis])
-        return gathered(params, indices, op.axis % params.ndim, _batch(op.batch_dims, indices.ndim))
+        output: np.ndarray = gathered(
+            params, indices, op.axis % params.ndim, _nonnegative_batch_dims(op.batch_dims, indices.ndim)
+        )
+        return output
 
     def gradient(op, doutput: Any) -> tuple[IndexedSlices, None] | tuple[Tensor, None]:
         if op.batch_dims == 0 and (op.axis == 0 or (op.axis == -1 and op.params.shape.rank == 1)):
@@ -108,23 +113,23 @@ class Gather(OperatorDefinition):
         return GatherGrad(doutput, op.indices, shape_op(op.params), op.axis, op.batch_dims), None
 
 
-def sparse_rows(shape: Any, known: TensorShape, indices: Any, dy: Any) -> IndexedSlices:
-    """The gradient of rows taken by indices [...] from a tensor: dy [*indices.shape, ...] as sparse rows of it.
+def sparse_rows(shape: Any, static_shape: TensorShape, indices: Any, dy: Any) -> IndexedSlices:
+    """Return the gradient of gathered rows, dy [*indices.shape, ...], as IndexedSlices of the gathered tensor.
 
-    shape: the tensor's, as a tensor; known: what is known of it ahead. Indices given twice stay twice.
+    shape: the tensor's shape as a tensor; static_shape: its static shape. Repeated indices remain repeated.
     """
     flat = indices if indices.shape.rank == 1 else reshape(indices, [-1])
     if indices.shape.rank != 1:
         count = indices.shape.num_elements()
-        if count is not None and known.rank is not None and None not in known[1:].dims:
-            dy = reshape(dy, [count, *known[1:]])
+        if count is not None and static_shape.rank is not None and None not in static_shape[1:].dims:
+            dy = reshape(dy, [count, *static_shape[1:]])
         else:
             dy = reshape(dy, concat([reshape(size(indices), [1]), getitem(shape, slice(1, None))], 0))
     return IndexedSlices(dy, flat, shape)
 
 
 def wide_index(indices: Any) -> Any:
-    """Indices of int16 as int32; others as they are."""
+    """Cast int16 indices to int32; return others unchanged."""
     narrow = getattr(indices, "dtype", None) in (dtypes.int16, np.dtype("int16"))
     return array.cast(indices, dtypes.int32) if narrow else indices
 
@@ -157,7 +162,7 @@ def gather(
 
 @operator
 class GatherGrad(OperatorDefinition):
-    """Zeros of shape `shape`, to which dy is added where Gather would read: the dense gradient of Gather.
+    """Compute the dense gradient of Gather: scatter-add dy into zeros of shape `shape`.
 
     .. math:: output[b, p, j, q] = \\sum_{i: indices[b, i] = j} dy[b, p, i, q]
     """
@@ -175,7 +180,7 @@ class GatherGrad(OperatorDefinition):
 
     def compute(op, dy: Any, indices: Any, shape: Any) -> np.ndarray:
         dx = like_device.zeros(dy, tuple(shape.tolist()), dy.dtype)
-        batch, axis = _batch(op.batch_dims, indices.ndim), op.axis % dx.ndim
+        batch, axis = _nonnegative_batch_dims(op.batch_dims, indices.ndim), op.axis % dx.ndim
         check_indices(indices, dx.shape[axis])
         if axis == 0:
             combine(np.add, dx, indices.reshape(-1), dy.reshape(indices.size, *dx.shape[1:]))
@@ -191,7 +196,7 @@ class GatherGrad(OperatorDefinition):
 
 @operator
 class GatherNd(OperatorDefinition):
-    """Elements or slices of `params` by index vectors in the last dimension of `indices`.
+    """Gather elements or slices of `params` by the index vectors in the last dimension of `indices`.
 
     .. math:: output[b, i, q] = params[b, indices[b, i, 0], ..., indices[b, i, K-1], q]
 
@@ -212,28 +217,30 @@ class GatherNd(OperatorDefinition):
         if indices.rank is None or spec.shape.rank is None:
             return spec.with_shape(UNKNOWN)
         if indices.rank <= batch or spec.shape.rank < batch:
-            found = {"params": spec.short(), "indices": op.indices.spec.short(), "batch_dims": batch}
-            raise InvalidArgumentError(what="batch_dims leaves no dimension of indices", found=found)
-        merged, depth = _same_batch(spec.shape, indices, batch), indices[-1]
+            raise InvalidArgumentError(
+                what="batch_dims leaves no dimension of indices",
+                found={"params": spec.short(), "indices": op.indices.spec.short(), "batch_dims": batch},
+            )
+        merged, depth = _merge_batch(spec.shape, indices, batch), indices[-1]
         if depth is None:
             return spec.with_shape(UNKNOWN)
         if depth > spec.shape.rank - batch:
-            found = {"params": spec.short(), "indices": op.indices.spec.short()}
             raise InvalidArgumentError(
                 what="index innermost dimension length must be <= params rank; "
                 f"saw: {depth} vs. {spec.shape.rank - batch}",
-                found=found,
+                found={"params": spec.short(), "indices": op.indices.spec.short()},
             )
         return spec.with_shape([*merged, *indices[batch:-1], *spec.shape[batch + depth :]])
 
-    def compute(op, params: Any, indices: Any) -> Any:
+    def compute(op, params: np.ndarray, indices: np.ndarray) -> np.ndarray:
         batch, depth = op.batch_dims, indices.shape[-1]
         check_vectors(indices, params.shape[batch:], "params of shape")
         if depth == 0:
             spread = params.reshape(params.shape[:batch] + (1,) * (indices.ndim - 1 - batch) + params.shape[batch:])
             return np.broadcast_to(spread, indices.shape[:-1] + params.shape[batch:])
         grid = batch_key(indices[..., 0], batch)
-        return params[(*grid, *(indices[..., k] for k in range(depth)))]
+        output: np.ndarray = params[(*grid, *(indices[..., k] for k in range(depth)))]
+        return output
 
     def gradient(op, doutput: Any) -> tuple[IndexedSlices, None] | tuple[Any, None]:
         if not op.batch_dims and op.indices.shape.rank == 2 and op.indices.shape[-1] == 1:
@@ -253,20 +260,20 @@ registry.name_function("gather_nd", registry.get("GatherNd"))
 
 
 def check_vectors(indices: np.ndarray, sizes: tuple[int, ...], what: str) -> None:
-    """Raises InvalidArgumentError naming the first vector in `indices` not inside `sizes`; what: whose sizes."""
+    """Raise InvalidArgumentError naming the first index vector outside `sizes`. what: describes `sizes`."""
     if not indices.size:
         return
     limits = like_device.array(indices, np.array(sizes[: indices.shape[-1]]))
     bad = ((indices < 0) | (indices >= limits)).any(-1)
     if bad.any():
-        at = np.argwhere(bad)[0]
+        first = np.argwhere(bad)[0]
         raise InvalidArgumentError(
-            what=f"indices{at.tolist() or ''} = {indices[tuple(at)].tolist()} does not index into {what} {list(sizes)}"
+            what=f"indices{first.tolist() or ''} = {indices[tuple(first)].tolist()} does not index into {what} {list(sizes)}"
         )
 
 
 def _scatter_batches(params: Any, indices: Any, dy: Any, batch_dims: int) -> Tensor:
-    """The gradient of GatherNd with batches: all batch dimensions made one, whose number joins each index vector."""
+    """Compute the gradient of GatherNd with batches: flatten them, prepend the batch index to each index vector."""
     dtype = indices.dtype
     shape, index_shape = shape_op(params, dtype), shape_op(indices, dtype)
     lead, tail = getitem(shape, slice(0, batch_dims)), getitem(shape, slice(batch_dims, None))
@@ -276,14 +283,14 @@ def _scatter_batches(params: Any, indices: Any, dy: Any, batch_dims: int) -> Ten
     batches = reshape(count, [1])
     depth = getitem(index_shape, slice(-1, None))
     flat = reshape(indices, concat([batches, _product(getitem(index_shape, slice(batch_dims, -1))), depth], 0))
-    number = expand_dims(expand_dims(range_(count), 1), 2)
+    batch_index = expand_dims(expand_dims(range_(count), 1), 2)
     flat_shape = shape_op(flat, dtype)
-    number = broadcast_to(number, concat([getitem(flat_shape, slice(0, 2)), np.ones(1, dtype.np)], 0))
-    rest = getitem(shape, slice(batch_dims + (indices.shape[-1] or 0), None))
+    batch_index = broadcast_to(batch_index, concat([getitem(flat_shape, slice(0, 2)), np.ones(1, dtype.np)], 0))
+    slice_shape = getitem(shape, slice(batch_dims + (indices.shape[-1] or 0), None))
     if indices.shape[-1] is None:
-        rest = getitem(shape, slice(batch_dims + getitem(depth, 0), None))
-    updates = reshape(dy, concat([getitem(flat_shape, slice(0, 2)), rest], 0))
-    return reshape(array.scatter_nd(concat([number, flat], 2), updates, concat([batches, tail], 0)), shape)
+        slice_shape = getitem(shape, slice(batch_dims + getitem(depth, 0), None))
+    updates = reshape(dy, concat([getitem(flat_shape, slice(0, 2)), slice_shape], 0))
+    return reshape(array.scatter_nd(concat([batch_index, flat], 2), updates, concat([batches, tail], 0)), shape)
 
 
 def _product(sizes: Any) -> Tensor:
@@ -292,12 +299,12 @@ def _product(sizes: Any) -> Tensor:
 
 @operator
 class UnravelIndex(OperatorDefinition):
-    """The coordinates, in an array of shape `dims`, of places counted through it row by row.
+    """Convert flat row-major indices into coordinates of an array of shape `dims`.
 
     .. math:: indices_j = \\sum_i output_{ij} \\prod_{k>i} dims_k
 
     indices: int32 or int64, a scalar or [n]; dims: [rank], of the same dtype; output: [rank] or [rank, n].
-    raises InvalidArgumentError for a place that is not in such an array, and sizes below 1
+    raises InvalidArgumentError for an index outside the array, and for sizes below 1
     """
 
     indices = Input(index, rank=(0, 1))
@@ -310,14 +317,15 @@ class UnravelIndex(OperatorDefinition):
         rank = dims[0] if dims.rank == 1 else None
         return indices.with_shape(UNKNOWN if indices.shape.rank is None else [rank, *indices.shape])
 
-    def compute(op, indices: Any, dims: Any) -> Any:
+    def compute(op, indices: np.ndarray, dims: np.ndarray) -> np.ndarray:
         if (dims < 1).any():
             raise InvalidArgumentError(what="dims has a size below 1", found=dims.tolist(), wanted="sizes >= 1")
         check_indices(indices, math.prod(dims.tolist()))
-        places = np.unravel_index(indices, tuple(dims.tolist())) if dims.size else ()
-        if not like_device.on_host(indices) and places:
-            return np.stack(places).astype(indices.dtype)
-        return like_device.array(indices, np.array(places, indices.dtype).reshape(dims.size, *indices.shape))
+        coordinates = np.unravel_index(indices, tuple(dims.tolist())) if dims.size else ()
+        if not like_device.on_host(indices) and coordinates:
+            return np.stack(coordinates).astype(indices.dtype)
+        output: np.ndarray = np.array(coordinates, indices.dtype).reshape(dims.size, *indices.shape)
+        return output if like_device.on_host(indices) else like_device.array(indices, output)
 
 
 unravel_index: signatures.UnravelIndex = UnravelIndex.as_function("unravel_index")

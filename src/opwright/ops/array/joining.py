@@ -1,7 +1,7 @@
-"""Joining tensors along a dimension, and one tensor with itself.
+"""Concatenation, stacking and tiling.
 
 Lives here: Concat, Pack, Tile, TileGrad, and `concat`, `stack`, `repeat` over them.
-Not here: the way back (splitting.py), batches made of blocks (spaces.py).
+Not here: splitting (splitting.py), blocks to batch (spaces.py).
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 
 
 def _common_dims(values: Any, free: int | None, name: str) -> list[int | None] | None:
-    """The sizes that all of `values` have, None for unknown ones and at `free`; None if no rank is known.
+    """Merge the sizes of all values, except along dimension `free`; None if no rank is known.
 
-    raises InvalidArgumentError naming the first two that disagree, and the dimension
+    raises InvalidArgumentError naming the first two values that disagree, and the dimension
     """
-    known = [(i, v.spec.shape.dims) for i, v in enumerate(values) if v.spec.shape.dims is not None]
-    if not known:
+    ranked = [(i, v.spec.shape.dims) for i, v in enumerate(values) if v.spec.shape.dims is not None]
+    if not ranked:
         return None
-    first, dims = known[0]
+    first, dims = ranked[0]
     merged, source = list(dims), [first] * len(dims)
-    for i, other in known[1:]:
+    for i, other in ranked[1:]:
         if len(other) != len(dims):
             raise InvalidArgumentError(
                 what=f"{name}[{first}] and {name}[{i}] differ in rank",
@@ -67,7 +67,7 @@ def _common_dims(values: Any, free: int | None, name: str) -> list[int | None] |
 
 @operator
 class Concat(OperatorDefinition):
-    """Tensors one after another along an existing dimension.
+    """Concatenate tensors along an existing dimension.
 
     .. math:: output[..., o_k + j, ...] = values_k[..., j, ...], \\quad o_k = \\sum_{l<k} n_l
 
@@ -82,7 +82,7 @@ class Concat(OperatorDefinition):
     lod = lod_rules.concat
 
     def expected_kernel_key(op, place: Any) -> KernelKey:
-        return KernelKey(place, op.dtype_of("values", skip_empty=True))  # those not filled yet add nothing
+        return KernelKey(place, op.dtype_of("values", skip_empty=True))  # empty variables contribute nothing
 
     def infer(op) -> TensorSpec:
         if not op.values:
@@ -102,8 +102,9 @@ class Concat(OperatorDefinition):
         dims[axis] = None if None in sizes else sum(n for n in sizes if n)
         return TensorSpec(dims, dtype)
 
-    def compute(op, values: Any) -> Any:
-        return CONCAT(op, values)
+    def compute(op, values: Any) -> np.ndarray:
+        output: np.ndarray = CONCAT(op, values)
+        return output
 
     def gradient(op, doutput: Any) -> list[Any] | list[Tensor]:
         if len(op.values) == 1:
@@ -115,7 +116,7 @@ class Concat(OperatorDefinition):
 
 
 def _are_columns(op: Any, values: Any) -> bool:
-    """Many columns of a table, neither short nor of a length at which writing across pages is slow."""
+    """Return whether to concatenate by rows: many columns of a length at which strided writes are slow."""
     first = values[0]
     return (
         len(values) >= 16
@@ -128,18 +129,18 @@ def _are_columns(op: Any, values: Any) -> bool:
 
 
 def _concat_columns(op: Any, values: Any) -> np.ndarray:
-    """As rows one after the other, then turned: writes whole lines of memory, where columns write single numbers."""
+    """Concatenate as rows, then transpose: writes full cache lines, where columns write single elements."""
     return np.ascontiguousarray(np.concatenate([v.T for v in values]).T)
 
 
 CONCAT = Strategies(
     "Concat",
-    lambda op, values: np.concatenate(values, op.axis),  # skips empty ones; for single parts nothing else is as fast
+    lambda op, values: np.concatenate(values, op.axis),
     Strategy(
         "columns",
         _concat_columns,
         _are_columns,
-        "at least 16 columns [n, 1] beside one another, 8192 <= n <= 32768, n items not a multiple of 4 KiB",
+        "at least 16 columns [n, 1], 8192 <= n <= 32768, n items not a multiple of 4 KiB",
         "concat_columns",
         fits=lambda op, values: values[0].ndim == 2 and op.axis in (1, -1),
     ),
@@ -148,8 +149,8 @@ CONCAT = Strategies(
 
 @documented_by(Concat)
 def concat(values: Any, axis: Any, name: str | None = "concat") -> Tensor:
-    """Concatenate tensors along an axis. values: a list; a single tensor is returned as it is."""
-    if hasattr(values, "concatenated"):  # a list that grows in a graph
+    """Concatenate tensors along an axis. values: a list; a single tensor is returned unchanged."""
+    if hasattr(values, "concatenated"):  # a list of tensors in a graph
         joined: Tensor = values.concatenated(static_int(axis, "axis"))
         return joined
     if not isinstance(values, (list, tuple)):
@@ -161,7 +162,7 @@ def concat(values: Any, axis: Any, name: str | None = "concat") -> Tensor:
 
 @operator
 class Pack(OperatorDefinition):
-    """Tensors of one shape side by side along a new dimension.
+    """Stack tensors of one shape along a new dimension.
 
     .. math:: output[..., k, ...] = values_k[...]
 
@@ -184,11 +185,11 @@ class Pack(OperatorDefinition):
         return TensorSpec(dims, op.values[0].spec.dtype)
 
     def compute(op, values: Any) -> np.ndarray:
-        if isinstance(values[0], np.generic):  # most are the numbers of a shape or an index
+        if isinstance(values[0], np.generic):  # usually the sizes of a shape or an index
             try:
                 return np.array(values, values[0].dtype)
             except ValueError:
-                pass  # of several shapes
+                pass  # different shapes
         return np.stack(values, op.axis)
 
     def gradient(op, doutput: Any) -> list[Tensor]:
@@ -203,7 +204,7 @@ def stack(values: Any, axis: Any = 0, name: str | None = "stack") -> Tensor:
     """
     if isinstance(values, TensorLike):
         values = array.unstack(values)
-    elif hasattr(values, "stacked"):  # a list that grows in a graph
+    elif hasattr(values, "stacked"):  # a list of tensors in a graph
         stacked: Tensor = values.stacked(static_int(axis, "axis"))
         return stacked
     return Pack(values, axis=static_int(axis, "axis"), name=name)
@@ -214,7 +215,7 @@ parallel_stack = stack
 
 @operator
 class Tile(OperatorDefinition):
-    """The tensor repeated as a whole along each dimension.
+    """Repeat a tensor along each dimension.
 
     .. math:: output[i_0, ..., i_n] = input[i_0 \\bmod d_0, ..., i_n \\bmod d_n]
 
@@ -244,7 +245,7 @@ class Tile(OperatorDefinition):
             )
         return spec.with_shape([None if d is None or m is None else d * m for d, m in zip(spec.shape, multiples)])
 
-    def compute(op, input: Any, multiples: Any) -> Any:
+    def compute(op, input: Any, multiples: Any) -> np.ndarray:
         return np.tile(input, tuple(multiples.tolist())) if multiples.size else input
 
     def gradient(op, doutput: Any) -> tuple[Tensor, None]:
@@ -280,18 +281,22 @@ class TileGrad(OperatorDefinition):
                 )
         return spec.with_shape(shape)
 
-    def compute(op, input: Any, multiples: Any, shape: Any) -> Any:
+    def compute(op, input: np.ndarray, multiples: np.ndarray, shape: np.ndarray) -> np.ndarray:
         parts = [n for m, d in zip(multiples.tolist(), shape.tolist()) for n in (m, d)]
-        return input.reshape(parts).sum(tuple(range(0, len(parts), 2)), dtype=input.dtype)
+        output: np.ndarray = input.reshape(parts).sum(tuple(range(0, len(parts), 2)), dtype=input.dtype)
+        return output
 
     def gradient(op, doutput: Any) -> tuple[Tensor, None, None]:
         return tile(doutput, op.multiples), None, None
 
 
-def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) -> Any:
-    """Each slice along `axis` repeated `repeats` times; axis None: of the flat tensor. Built of Tile, or of Gather.
+def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) -> Tensor:
+    """Repeat each slice along `axis` `repeats` times; with axis None, each element of the flattened tensor.
 
-    repeats: one number for all slices, or one for each.
+    .. math:: output[..., o_i + j, ...] = input[..., i, ...] \\text{ for } 0 \\le j < repeats_i, \\quad
+              o_i = \\sum_{k<i} repeats_k
+
+    repeats: one number for all slices, or one per slice.
     raises InvalidArgumentError if their number does not fit, ValueError for repeats of more than one dimension
     """
     data, repeats = dispatch.to_tensor(input), dispatch.to_tensor(repeats)
@@ -320,13 +325,13 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
 
 
 def _gather_repeated(data: Any, repeats: Any, axis: int, name: str | None) -> Tensor:
-    """`repeat` with a number for each slice."""
-    places = array.getitem(array.where(array.sequence_mask(repeats)), (slice(None), 0))
-    return array.gather(data, places, axis=axis, name=name)
+    """Compute `repeat` with one number per slice, by Gather."""
+    indices = array.getitem(array.where(array.sequence_mask(repeats)), (slice(None), 0))
+    return array.gather(data, indices, axis=axis, name=name)
 
 
-def _repeat_rows(data: Any, repeats: Any, axis: int, name: str | None) -> Any:
-    """`repeat` of a tensor or by a tensor of unknown rank. A scalar counts as a vector of one."""
+def _repeat_rows(data: Any, repeats: Any, axis: int, name: str | None) -> Tensor:
+    """Compute `repeat` for data or repeats of unknown rank. A scalar counts as a vector of one element."""
     if data.shape.rank is None:
         shape = shape_op(data)
         data = reshape(data, concat([shape, array.fill([math.maximum(1 - array.rank(data), 0)], 1)], 0))

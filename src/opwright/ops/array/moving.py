@@ -1,4 +1,4 @@
-"""Moving elements within a tensor: every element goes somewhere, none is lost.
+"""Permutations of elements: transposition, reversal, rotation.
 
 Lives here: Transpose, Reverse, Roll, ReverseSequence.  Not here: batches and blocks of images (spaces.py).
 """
@@ -28,16 +28,20 @@ if TYPE_CHECKING:
 
 
 def _permutation(perm: tuple[int, ...], rank: int) -> tuple[int, ...]:
-    """The permutation counted from the front. Raises InvalidArgumentError if it is none of `rank` dimensions."""
-    if sorted(p + rank if p < 0 else p for p in perm) != list(range(rank)):
-        wanted = f"each of 0 to {rank - 1} once" if rank else "an empty list, for a scalar"
-        raise InvalidArgumentError(what="perm is not a permutation of the dimensions", found=list(perm), wanted=wanted)
-    return tuple(p + rank if p < 0 else p for p in perm)
+    """Return a permutation with nonnegative axes. Raises InvalidArgumentError if it is not one of `rank` dimensions."""
+    axes = tuple(p + rank if p < 0 else p for p in perm)
+    if sorted(axes) != list(range(rank)):
+        raise InvalidArgumentError(
+            what="perm is not a permutation of the dimensions",
+            found=list(perm),
+            wanted=f"each of 0 to {rank - 1} once" if rank else "an empty list, for a scalar",
+        )
+    return axes
 
 
 @operator
 class Transpose(OperatorDefinition):
-    """The dimensions in another order; without perm reversed.
+    """Permute the dimensions of a tensor; without perm, reverse their order.
 
     .. math:: output[i_{perm_0}, ..., i_{perm_n}] = a[i_0, ..., i_n]
 
@@ -69,7 +73,7 @@ class Transpose(OperatorDefinition):
 
 @operator
 class Permute(OperatorDefinition):
-    """The dimensions in an order that is computed: Transpose with the permutation as an input.
+    """Permute the dimensions of a tensor by a computed permutation: Transpose with `perm` as an input.
 
     .. math:: output[i_{perm_0}, ..., i_{perm_n}] = a[i_0, ..., i_n]
 
@@ -95,10 +99,10 @@ class Permute(OperatorDefinition):
             raise InvalidArgumentError(
                 what="perm names another number of dimensions than the input has", found=perm, wanted=f"{rank} numbers"
             )
-        known = [p for p in perm if p is not None]
-        if len(known) < rank:
+        axes = [p for p in perm if p is not None]
+        if len(axes) < rank:
             return spec.with_shape([None if p is None or not -rank <= p < rank else spec.shape[p] for p in perm])
-        return spec.with_shape([spec.shape[p] for p in _permutation(tuple(known), rank)])
+        return spec.with_shape([spec.shape[p] for p in _permutation(tuple(axes), rank)])
 
     def compute(op, a: Any, perm: Any) -> np.ndarray:
         return np.transpose(a, _permutation(tuple(perm.tolist()), a.ndim))
@@ -117,17 +121,17 @@ def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str = "tr
     conjugate.
     """
     if is_static(perm):
-        moved = Transpose(a, perm=static_axes(perm, "perm"), name=name)
+        transposed = Transpose(a, perm=static_axes(perm, "perm"), name=name)
     else:
-        moved = Permute(a, dims_tensor(list(perm)) if isinstance(perm, (list, tuple)) else perm, name=name)
-    if conjugate and moved.dtype.is_complex:
-        moved = math.conj(moved)
-    return moved
+        transposed = Permute(a, dims_tensor(list(perm)) if isinstance(perm, (list, tuple)) else perm, name=name)
+    if conjugate and transposed.dtype.is_complex:
+        transposed = math.conj(transposed)
+    return transposed
 
 
 @operator
 class Reverse(OperatorDefinition):
-    """The order of elements along some dimensions turned round.
+    """Reverse the order of elements along axes.
 
     .. math:: output[..., i, ...] = tensor[..., d - 1 - i, ...]
 
@@ -145,7 +149,7 @@ class Reverse(OperatorDefinition):
             axes_in(op.axis, op.tensor.spec.shape.rank)
         return op.tensor.spec
 
-    def compute(op, tensor: Any) -> Any:
+    def compute(op, tensor: Any) -> np.ndarray:
         return np.flip(tensor, op.axis)
 
     def gradient(op, doutput: Any) -> Tensor:
@@ -153,7 +157,7 @@ class Reverse(OperatorDefinition):
 
 
 @documented_by(Reverse)
-def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
+def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
     """Reverse a tensor along axes."""
     if not is_static(axis):
         return array.run_time_axes.reverse(lambda x, n: Reverse(x, axis=tuple(range(n))), tensor, axis, name)
@@ -162,7 +166,7 @@ def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
 
 @operator
 class Roll(OperatorDefinition):
-    """Elements shifted along dimensions; what leaves at one end comes in at the other.
+    """Rotate elements along axes: elements shifted beyond the last position re-enter at the first.
 
     .. math:: output[..., (i + shift) \\bmod d, ...] = input[..., i, ...]
 
@@ -188,7 +192,7 @@ class Roll(OperatorDefinition):
                 axis_in(axis, shape.rank)
         return op.input.spec
 
-    def compute(op, input: Any, shift: Any) -> Any:
+    def compute(op, input: Any, shift: Any) -> np.ndarray:
         return np.roll(input, tuple(shift.tolist()), op.axis)
 
     def gradient(op, doutput: Any) -> tuple[Tensor, None]:
@@ -204,12 +208,12 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
     """Roll elements along axes, with wraparound. shift, axis: numbers, or lists of equal length."""
     shift = reshape(dispatch.to_tensor(shift), [-1])
     if not is_static(axis):
-        return _rolled(dispatch.to_tensor(input), shift, axis, name)
+        return _roll_run_time_axes(dispatch.to_tensor(input), shift, axis, name)
     return Roll(input, shift, axis=static_axes(axis) or (), name=name)
 
 
-def _rolled(x: Any, shift: Any, axis: Any, name: str | None) -> Tensor:
-    """Roll along axes known when the graph runs, one after another, as an axis may occur several times."""
+def _roll_run_time_axes(x: Any, shift: Any, axis: Any, name: str | None) -> Tensor:
+    """Roll along axes known only at run time, one after another, as an axis may occur several times."""
     axes = reshape(dims_tensor(list(axis)) if isinstance(axis, (list, tuple)) else axis, [-1])
     counts = {axes.shape[0], shift.shape[0]} - {None}
     if len(counts) != 1:
@@ -229,7 +233,7 @@ def _rolled(x: Any, shift: Any, axis: Any, name: str | None) -> Tensor:
 
 @operator
 class ReverseSequence(OperatorDefinition):
-    """Along seq_axis, the first seq_lengths[b] elements of each batch entry turned round, the rest left.
+    """Reverse the first seq_lengths[b] elements of each batch entry along seq_axis; keep the others.
 
     .. math:: output[b, i] = input[b, n_b - 1 - i] \\text{ if } i < n_b \\text{ else } input[b, i]
 

@@ -1,6 +1,6 @@
-"""Making a tensor larger at its borders.
+"""Padding of tensors with a constant or by reflection.
 
-Lives here: Pad, MirrorPad, MirrorPadGrad, `pad`.  Not here: padding of convolutions and pools (nn/).
+Lives here: Pad, MirrorPad, MirrorPadGrad, `pad`.  Not here: padding of convolutions and pools (ops/windows.py).
 """
 
 from __future__ import annotations
@@ -23,19 +23,23 @@ from .shaping import shape_op
 from .slicing import Slice, getitem
 
 if TYPE_CHECKING:
+    from ...core.specs import TensorSpec
     from ..tensor import Tensor
 
 
-def _padded(op: Any, sign: int) -> Any:
-    """The input's spec with the paddings added (sign 1) or taken away (-1), as far as they are known."""
-    spec, form = op.input.spec, op.paddings.spec.shape
-    rank = spec.shape.rank if spec.shape.rank is not None else None if form.rank is None else form[0]
+def _infer_padded(op: Any, sign: int) -> TensorSpec:
+    """Infer the input's spec with the paddings added (sign 1) or removed (sign -1)."""
+    spec: TensorSpec = op.input.spec
+    padding_shape = op.paddings.spec.shape
+    rank = spec.shape.rank
+    if rank is None and padding_shape.rank is not None:
+        rank = padding_shape[0]
     if rank is None:
         return spec.with_shape(UNKNOWN)
-    if not form.is_compatible_with((rank, 2)):
+    if not padding_shape.is_compatible_with((rank, 2)):
         raise InvalidArgumentError(
             what="paddings must be a matrix with 2 columns and a row for each dimension",
-            found=form,
+            found=padding_shape,
             wanted=f"({rank}, 2)",
         )
     paddings, dims = op.paddings.constant, spec.shape.dims
@@ -49,7 +53,7 @@ def _padded(op: Any, sign: int) -> Any:
 
 
 def _check_paddings(op: Any, paddings: np.ndarray, dims: Any) -> None:
-    """Raises InvalidArgumentError for a padding that is negative, or larger than what there is to mirror."""
+    """Raise InvalidArgumentError for a padding that is negative or exceeds the elements to mirror."""
     mode = op.attrs.get("mode", "CONSTANT")
     for i, ((before, after), d) in enumerate(zip(paddings.tolist(), dims)):
         if before < 0 or after < 0:
@@ -66,7 +70,7 @@ def _check_paddings(op: Any, paddings: np.ndarray, dims: Any) -> None:
 
 @operator
 class Pad(OperatorDefinition):
-    """The tensor with a border of one value, by default zero.
+    """Pad a tensor with a constant, by default zero.
 
     .. math:: output[i] = input[i - before] \\text{ inside, } constant\\_values \\text{ outside}
 
@@ -81,15 +85,15 @@ class Pad(OperatorDefinition):
     no_need_buffer = ("input", "constant_values")
     lod = lod_rules.first_of("paddings", "input", lambda sizes: not sizes.any())
 
-    def infer(op) -> Any:
-        return _padded(op, 1)
+    def infer(op) -> TensorSpec:
+        return _infer_padded(op, 1)
 
     def compute(op, input: Any, paddings: Any, constant_values: Any) -> np.ndarray:
         _check_paddings(op, paddings, input.shape)
         fill = constant_values if constant_values is not None else b"" if input.dtype == object else 0
         return padded(input, paddings.tolist(), fill)
 
-    def gradient(op, doutput: Any) -> Any:
+    def gradient(op, doutput: Any) -> tuple[Tensor, None, Tensor | None]:
         dx = Slice(doutput, getitem(op.paddings, (slice(None), 0)), shape_op(op.input, op.paddings.dtype))
         if op.constant_values is None:
             return dx, None, None
@@ -98,7 +102,7 @@ class Pad(OperatorDefinition):
 
 @operator
 class MirrorPad(OperatorDefinition):
-    """The tensor with a border that mirrors what is inside: REFLECT without the edge itself, SYMMETRIC with it.
+    """Pad a tensor by mirroring it at its edges: REFLECT omits the edge elements, SYMMETRIC repeats them.
 
     .. math:: output[i] = input[|i - before|] \\text{ (REFLECT, before the front)}
 
@@ -110,14 +114,12 @@ class MirrorPad(OperatorDefinition):
     paddings = Input(index, rank=2)
     output = Output(like="input")
     mode = Attr(
-        str,
-        check=one_of("REFLECT", "SYMMETRIC"),
-        doc="REFLECT leaves the edge out of what is mirrored, SYMMETRIC repeats it",
+        str, check=one_of("REFLECT", "SYMMETRIC"), doc="REFLECT omits the edge elements, SYMMETRIC repeats them"
     )
     lod = lod_rules.first_of("paddings", "input", lambda sizes: not sizes.any())
 
-    def infer(op) -> Any:
-        return _padded(op, 1)
+    def infer(op) -> TensorSpec:
+        return _infer_padded(op, 1)
 
     def compute(op, input: Any, paddings: Any) -> Any:
         _check_paddings(op, paddings, input.shape)
@@ -129,7 +131,7 @@ class MirrorPad(OperatorDefinition):
 
 @operator
 class MirrorPadGrad(OperatorDefinition):
-    """The border folded back and added to what it mirrors: the gradient of MirrorPad.
+    """Compute the gradient of MirrorPad: add each border element to the element it copies.
 
     .. math:: output[j] = \\sum_{i \\text{ copy of } j} input[i]
     """
@@ -138,22 +140,20 @@ class MirrorPadGrad(OperatorDefinition):
     paddings = Input(index, rank=2, doc="elements added before and after each dimension")
     output = Output(like="input")
     mode = Attr(
-        str,
-        check=one_of("REFLECT", "SYMMETRIC"),
-        doc="REFLECT leaves the edge out of what is mirrored, SYMMETRIC repeats it",
+        str, check=one_of("REFLECT", "SYMMETRIC"), doc="REFLECT omits the edge elements, SYMMETRIC repeats them"
     )
     lod = "vanishes"
 
-    def infer(op) -> Any:
-        return _padded(op, -1)
+    def infer(op) -> TensorSpec:
+        return _infer_padded(op, -1)
 
-    def compute(op, input: Any, paddings: Any) -> Any:
+    def compute(op, input: np.ndarray, paddings: np.ndarray) -> np.ndarray:
         folded = input
         for axis, (before, after) in enumerate(paddings.tolist()):
             n = folded.shape[axis] - before - after
             sums = like_device.zeros(input, (n, *folded.shape[:axis], *folded.shape[axis + 1 :]), input.dtype)
-            place = like_device.array(input, mirrored_places(n, before, after, op.mode))
-            np.add.at(sums, place, np.moveaxis(folded, axis, 0))
+            indices = like_device.array(input, mirrored_places(n, before, after, op.mode))
+            np.add.at(sums, indices, np.moveaxis(folded, axis, 0))
             folded = np.moveaxis(sums, 0, axis)
         return folded
 
@@ -177,9 +177,9 @@ def pad(
             "Value of argument `mode` expected to be one of 'CONSTANT', 'REFLECT', or 'SYMMETRIC'. "
             f"Received `mode` = {mode}"
         )
-    plain = (
+    is_zero = (
         not hasattr(constant_values, "dtype") and not isinstance(constant_values, (str, bytes)) and constant_values == 0
     )
-    if plain and tensor.dtype is not dtypes.string:
+    if is_zero and tensor.dtype is not dtypes.string:
         constant_values = None
     return Pad(tensor, paddings, constant_values, name=name)

@@ -1,7 +1,7 @@
-"""Rows by index: what sparse rows (`IndexedSlices`) are computed with.
+"""Operators on sparse rows (`IndexedSlices`).
 
 Lives here: MergeRows, RowsAt.
-Not here: the type of sparse rows (ops/indexed_slices.py), merging arrays (row_arrays.py), scatters (scattering.py).
+Not here: the type of sparse rows (ops/indexed_slices.py), merging arrays (scatter_arrays.py), scatters (scatter.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..definition import operator
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .indexing import gather, sparse_rows
-from .row_arrays import check_inside, merge
+from .row_arrays import merge
 from .selecting import searchsorted
 from .shaping import reshape, shape_op
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def check_pair(indices: TensorShape, values: TensorShape) -> None:
-    """Raises InvalidArgumentError where there is not one index for each row of values."""
+    """Raise InvalidArgumentError unless there is one index for each row of values."""
     if values.rank == 0:
         raise InvalidArgumentError(what="values are a scalar", wanted="one row for each index")
     if indices.rank is None or values.rank is None:
@@ -42,14 +42,14 @@ def check_pair(indices: TensorShape, values: TensorShape) -> None:
 
 @operator
 class MergeRows(OperatorDefinition[tuple[Tensor, Tensor]]):
-    """Sparse rows with each index once: equal ones are added up, in the order they come, and indices ascend.
+    """Merge sparse rows: sort their indices and add up rows of equal index, in their order.
 
     .. math:: where = \\mathrm{sort}\\{indices\\}, \\quad rows_k = \\sum_{i: indices_i = where_k} values_i
 
-    values: [n, ...]; indices: [n]; dense_shape: of the tensor the rows are of, where it is known. rows: [m, ...],
-    where: [m], m the number of different indices; n = 0 gives m = 0.
-    raises InvalidArgumentError where indices and values differ in number, and with dense_shape for an index that is no
-    row of it, or values that are not as wide as its rows
+    values: [n, ...]; indices: [n]; dense_shape: shape of the dense tensor, if known. rows: [m, ...], where: [m], m the
+    number of distinct indices.
+    raises InvalidArgumentError if indices and values differ in number, and with dense_shape for an index out of its
+    range, or values whose shape is not that of its rows
     """
 
     values = Input(numeric)
@@ -78,7 +78,7 @@ class MergeRows(OperatorDefinition[tuple[Tensor, Tensor]]):
                     found={"values": values.shape, "dense_shape": shape},
                     wanted=f"values of shape {(len(indices), *shape[1:])}",
                 )
-            check_inside(indices, shape[0], "merging rows")
+            _check_range(indices, shape[0])
         where, rows = merge(indices, values)
         return rows, where
 
@@ -86,14 +86,24 @@ class MergeRows(OperatorDefinition[tuple[Tensor, Tensor]]):
         return gather(drows, searchsorted(op.where, op.indices, out_type=op.indices.dtype)), None, None
 
 
+def _check_range(indices: np.ndarray, height: int) -> None:
+    """Raise InvalidArgumentError naming the first index that is not in [0, height)."""
+    if indices.size and (indices.min() < 0 or indices.max() >= height):
+        first = np.flatnonzero((indices < 0) | (indices >= height))[0]
+        raise InvalidArgumentError(
+            what=f"merging rows: index {indices.flat[first]} is out of range",
+            wanted=f"0 <= index < {height}, the number of rows",
+        )
+
+
 @operator
 class RowsAt(OperatorDefinition):
-    """Rows by the index they bear, out of merged sparse rows.
+    """Look up merged sparse rows by their indices.
 
     .. math:: output_i = rows_k \\text{ with } where_k = ids_i
 
     rows: [m, ...]; where: [m], ascending; ids: any shape. output: [*ids.shape, ...].
-    raises InvalidArgumentError for an id that `where` has not
+    raises InvalidArgumentError for an id that is not in `where`
     """
 
     rows = Input()
@@ -106,18 +116,22 @@ class RowsAt(OperatorDefinition):
     def infer(op) -> TensorSpec:
         rows, ids = op.rows.spec, op.ids.spec.shape
         check_pair(op.where.spec.shape, rows.shape)
-        known = rows.shape.rank is not None and ids.rank is not None
-        return rows.with_shape([*ids, *rows.shape[1:]] if known else UNKNOWN)
+        if rows.shape.rank is None or ids.rank is None:
+            return rows.with_shape(UNKNOWN)
+        return rows.with_shape([*ids, *rows.shape[1:]])
 
-    def compute(op, rows: Any, where: Any, ids: Any) -> Any:
-        at = np.searchsorted(where, ids)
-        absent = at >= len(where)
-        absent |= np.take(where, at, mode="clip") != ids if len(where) else True
+    def compute(op, rows: np.ndarray, where: np.ndarray, ids: np.ndarray) -> np.ndarray:
+        positions: np.ndarray = np.searchsorted(where, ids)
+        absent = positions >= len(where)
+        absent |= np.take(where, positions, mode="clip") != ids if len(where) else True
         if absent.any():
-            what = f"there is no row {ids[absent].flat[0]} among the {len(where)} rows given"
-            raise InvalidArgumentError(what=what, wanted="an id that is there", do="to_dense(), which has zeros there")
-        return rows.take(at, 0)
+            raise InvalidArgumentError(
+                what=f"there is no row {ids[absent].flat[0]} among the {len(where)} rows given",
+                wanted="an id that is there",
+                do="to_dense(), which has zeros there",
+            )
+        return rows.take(positions, 0)
 
     def gradient(op, doutput: Any) -> tuple[IndexedSlices, None, None]:
-        at = searchsorted(op.where, reshape(op.ids, [-1]), out_type=op.ids.dtype)
-        return sparse_rows(shape_op(op.rows), op.rows.shape, reshape(at, shape_op(op.ids)), doutput), None, None
+        positions = searchsorted(op.where, reshape(op.ids, [-1]), out_type=op.ids.dtype)
+        return sparse_rows(shape_op(op.rows), op.rows.shape, reshape(positions, shape_op(op.ids)), doutput), None, None

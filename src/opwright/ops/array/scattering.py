@@ -1,6 +1,7 @@
-"""Writing by tensors of indices.
+"""Scatters by tensors of indices.
 
-Lives here: ScatterNd and the TensorScatter operators.  Not here: reading (indexing.py), variables' scatters (state.py).
+Lives here: ScatterNd and the TensorScatter operators.  Not here: gathers (indexing.py), scatters into variables
+(ops/state.py).
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
 
 @operator
 class ScatterNd(OperatorDefinition):
-    """Zeros of shape `shape`, to which each update is added at its index vector; equal index vectors add up.
+    """Scatter-add updates by index vectors into zeros of shape `shape`.
 
-    Strings are joined; where none is, the string is empty.
+    Strings are concatenated, starting from empty strings.
 
     .. math:: output[j, q] = \\sum_{i: indices[i] = j} updates[i, q]
 
@@ -64,19 +65,19 @@ class ScatterNd(OperatorDefinition):
 
 
 def _accumulate(ufunc: Any, into: np.ndarray, indices: np.ndarray, updates: np.ndarray, what: str) -> np.ndarray:
-    """`into`, a fresh array, with the updates worked in one by one."""
+    """Apply updates in their order to the array `into`, in place, and return it. ufunc: None for assignment."""
     check_vectors(indices, into.shape, what)
     depth = indices.shape[-1]
-    whole: np.ndarray = into
+    target: np.ndarray = into
     key = tuple(indices[..., k] for k in range(depth))
-    if depth == 0:  # every update is of the whole
-        whole, key = into[None], (like_device.zeros(indices, indices.shape[:-1], np.intp),)
+    if depth == 0:  # every update covers the whole array
+        target, key = into[None], (like_device.zeros(indices, indices.shape[:-1], np.intp),)
     if ufunc is None:
-        put_last(whole, key, updates)
-    elif len(key) == 1 and whole.ndim > 1 and whole.dtype != object:
-        combine(ufunc, whole, key[0].reshape(-1), updates.reshape(key[0].size, *whole.shape[1:]))
+        put_last(target, key, updates)
+    elif len(key) == 1 and target.ndim > 1 and target.dtype != object:
+        combine(ufunc, target, key[0].reshape(-1), updates.reshape(key[0].size, *target.shape[1:]))
     else:
-        ufunc.at(whole, key, updates)
+        ufunc.at(target, key, updates)
     return into
 
 
@@ -89,14 +90,15 @@ def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) 
     return ScatterNd(indices, updates, cast(shape, indices.dtype), name=name)
 
 
-def _tensor_spec(op: Any) -> Any:
+def _tensor_spec(op: Any) -> TensorSpec:
     check_updates(op.indices.spec.shape, op.updates.spec.shape, op.tensor.spec.shape)
-    return op.tensor.spec
+    result: TensorSpec = op.tensor.spec
+    return result
 
 
 @operator
 class TensorScatterUpdate(OperatorDefinition):
-    """The tensor with slices replaced; of equal index vectors the last wins.
+    """Replace slices of a tensor by index vectors; of equal index vectors the last wins.
 
     .. math:: output[indices[i], q] = updates[i, q], \\text{ elsewhere } tensor
 
@@ -123,7 +125,7 @@ tensor_scatter_nd_update: signatures.TensorScatterUpdate = TensorScatterUpdate.a
 
 @operator
 class TensorScatterAdd(OperatorDefinition):
-    """The tensor with the updates added at their index vectors; equal ones add up.
+    """Add updates to a tensor at index vectors, which may repeat.
 
     .. math:: output[j, q] = tensor[j, q] + \\sum_{i: indices[i] = j} updates[i, q]
 
@@ -149,7 +151,7 @@ tensor_scatter_nd_add: signatures.TensorScatterAdd = TensorScatterAdd.as_functio
 
 @operator
 class TensorScatterSub(OperatorDefinition):
-    """The tensor with the updates subtracted at their index vectors; equal ones add up.
+    """Subtract updates from a tensor at index vectors, which may repeat.
 
     .. math:: output[j, q] = tensor[j, q] - \\sum_{i: indices[i] = j} updates[i, q]
 
@@ -174,7 +176,7 @@ tensor_scatter_nd_sub: signatures.TensorScatterSub = TensorScatterSub.as_functio
 
 
 def _extremum_gradient(op: Any, doutput: Any) -> tuple[Any, None, Any]:
-    """Shared equally by the tensor and the updates that equal the result."""
+    """Compute the gradient of an extremum: the tensor and the updates equal to the result share it equally."""
     dtype, chosen = doutput.dtype, gather_nd(op.output, op.indices)
     from_tensor = cast(op.tensor == op.output, dtype)
     from_updates = cast(op.updates == chosen, dtype)
@@ -184,7 +186,7 @@ def _extremum_gradient(op: Any, doutput: Any) -> tuple[Any, None, Any]:
 
 @operator
 class TensorScatterMax(OperatorDefinition):
-    """The larger of the tensor and the updates at their index vectors. Ties share the gradient.
+    """Take the maximum of a tensor and updates at index vectors. Ties share the gradient.
 
     .. math:: output[j, q] = \\max(tensor[j, q], \\max_{i: indices[i] = j} updates[i, q])
 
@@ -208,7 +210,7 @@ tensor_scatter_nd_max: signatures.TensorScatterMax = TensorScatterMax.as_functio
 
 @operator
 class TensorScatterMin(OperatorDefinition):
-    """The smaller of the tensor and the updates at their index vectors. Ties share the gradient.
+    """Take the minimum of a tensor and updates at index vectors. Ties share the gradient.
 
     .. math:: output[j, q] = \\min(tensor[j, q], \\min_{i: indices[i] = j} updates[i, q])
 

@@ -1,7 +1,7 @@
-"""Selecting by truth and by value.
+"""Selection by condition, distinct elements, binary search.
 
 Lives here: Where, Select, Unique, UniqueWithCounts, LowerBound, UpperBound, and `boolean_mask`, `sequence_mask`,
-`searchsorted`, `meshgrid` built of operators.  Not here: picking by index (indexing.py), sorting (math/).
+`searchsorted`, `meshgrid` over operators.  Not here: gathers (indexing.py), sorting (math/).
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from .slicing import getitem
 
 @operator
 class Where(OperatorDefinition):
-    """The indices of the elements that are true, or not zero, in row-major order.
+    """Return the indices of nonzero elements in row-major order.
 
     .. math:: index_k = (i_0, ..., i_{r-1}) \\text{ of the } k\\text{-th true element}
 
     Output: int64 [n, rank], n the number of true elements.
     """
 
-    condition = Input((*numeric, dtypes.bool), doc="what is looked through")
+    condition = Input((*numeric, dtypes.bool), doc="the tensor whose nonzero elements are located")
     index = Output(dtype=dtypes.int64)
     lod = "vanishes"
     gradient = None
@@ -56,7 +56,7 @@ class Where(OperatorDefinition):
 
 @operator
 class Select(OperatorDefinition):
-    """x where the condition is true, y elsewhere, with broadcasting of all three.
+    """Select elements of x where the condition is true, of y elsewhere. All three broadcast.
 
     .. math:: output_i = x_i \\text{ if } condition_i \\text{ else } y_i
     """
@@ -68,7 +68,7 @@ class Select(OperatorDefinition):
     elementwise = True
     inplace = {"output": ("x", "y")}
 
-    def compute(op, condition: Any, x: Any, y: Any, *, out: Any = None) -> Any:
+    def compute(op, condition: np.ndarray, x: np.ndarray, y: np.ndarray, *, out: Any = None) -> np.ndarray:
         if out is x and out is not None:
             np.copyto(out, y, where=np.logical_not(condition))
         elif out is y and out is not None:
@@ -101,7 +101,7 @@ UniqueWithCountsResult = namedtuple("UniqueWithCounts", ["y", "idx", "count"])  
 
 @operator
 class Unique(OperatorDefinition[tuple[Tensor, Tensor]]):
-    """The distinct elements of a vector, in the order of their first occurrence, and where each element is among them.
+    """Return the distinct elements of a vector in the order of their first occurrence, and the inverse indices.
 
     .. math:: x_i = y_{idx_i}
 
@@ -131,7 +131,7 @@ def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Uniq
 
 @operator
 class UniqueWithCounts(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
-    """The distinct elements of a vector as Unique has them, and how often each occurs.
+    """Return the distinct elements of a vector as Unique does, with their counts.
 
     .. math:: count_k = |\\{i : idx_i = k\\}|, \\quad x_i = y_{idx_i}
 
@@ -162,26 +162,26 @@ def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = N
 
 
 def _bound_spec(op: Any) -> TensorSpec:
-    rows, wanted = op.sorted_inputs.spec.shape, op.values.spec.shape
-    if None not in (rows.rank, wanted.rank) and None not in (rows[0], wanted[0]) and rows[0] != wanted[0]:
+    rows, values = op.sorted_inputs.spec.shape, op.values.spec.shape
+    if None not in (rows.rank, values.rank) and None not in (rows[0], values[0]) and rows[0] != values[0]:
         raise InvalidArgumentError(
-            what="Leading dim_size of both tensors must match.", found={"sorted_inputs": rows, "values": wanted}
+            what="Leading dim_size of both tensors must match.", found={"sorted_inputs": rows, "values": values}
         )
-    return TensorSpec(wanted.with_rank(2), op.out_type)
+    return TensorSpec(values.with_rank(2), op.out_type)
 
 
 def _bounds(op: Any, sorted_inputs: np.ndarray, values: np.ndarray, side: Any) -> np.ndarray:
-    found = like_device.empty(values, values.shape, op.out_type.np)
+    bounds = like_device.empty(values, values.shape, op.out_type.np)
     if sorted_inputs.dtype.kind not in "biufc":  # bfloat16
         sorted_inputs, values = sorted_inputs.astype(np.float32), values.astype(np.float32)
-    for row, (keys, wanted) in enumerate(zip(sorted_inputs, values)):
-        found[row] = np.searchsorted(keys, wanted, side)
-    return found
+    for row, (keys, row_values) in enumerate(zip(sorted_inputs, values)):
+        bounds[row] = np.searchsorted(keys, row_values, side)
+    return bounds
 
 
 @operator
 class LowerBound(OperatorDefinition):
-    """Row by row, the first place at which each value could be inserted into a sorted row.
+    """Find the first index at which each value could be inserted into a sorted row, by binary search.
 
     .. math:: output[b, j] = |\\{i : sorted\\_inputs[b, i] < values[b, j]\\}|
 
@@ -202,7 +202,7 @@ class LowerBound(OperatorDefinition):
 
 @operator
 class UpperBound(OperatorDefinition):
-    """Row by row, the last place at which each value could be inserted into a sorted row.
+    """Find the last index at which each value could be inserted into a sorted row, by binary search.
 
     .. math:: output[b, j] = |\\{i : sorted\\_inputs[b, i] \\le values[b, j]\\}|
 
@@ -224,21 +224,23 @@ class UpperBound(OperatorDefinition):
 def searchsorted(
     sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = dtypes.int32, name: str | None = None
 ) -> Tensor:
-    """Where values would be inserted into the sorted last dimension: LowerBound (side "left"), UpperBound ("right").
+    """Find the indices at which values would be inserted into a sorted last dimension.
 
-    raises ValueError for another side
+    .. math:: left_j = |\\{i : s_i < values_j\\}|, \\quad right_j = |\\{i : s_i \\le values_j\\}|
+
+    side: "left" (LowerBound) or "right" (UpperBound). raises ValueError for another side
     """
     bound = {"left": LowerBound, "right": UpperBound}.get(side)
     if bound is None:
         raise ValueError(f"Argument `side` must be either 'right' or 'left'. Received: `side` = '{side}'.")
     sequence = dispatch.to_tensor(sorted_sequence)
     values = dispatch.to_tensor(values, sequence.dtype)
-    rows, wanted = _rows_of(sequence), _rows_of(values)
-    return reshape(bound(rows, wanted, out_type=as_dtype(out_type)), shape_op(values), name=name)
+    bounds = bound(_flatten_batch(sequence), _flatten_batch(values), out_type=as_dtype(out_type))
+    return reshape(bounds, shape_op(values), name=name)
 
 
-def _rows_of(x: Any) -> Tensor:
-    """All leading dimensions as one. Raises InvalidArgumentError for a scalar, which has no last one."""
+def _flatten_batch(x: Any) -> Tensor:
+    """Flatten all dimensions but the last into one. Raises InvalidArgumentError for a scalar."""
     if x.shape.rank == 0:
         raise InvalidArgumentError(
             op="searchsorted",
@@ -255,7 +257,9 @@ def _rows_of(x: Any) -> Tensor:
 
 
 def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool, name: str | None = None) -> Tensor:
-    """mask[..., j] = j < lengths[...], for j below maxlen, by default the largest length.
+    """Return masks of the first `lengths` elements of rows of `maxlen`, by default the largest length.
+
+    .. math:: mask[..., j] = j < lengths[...]
 
     raises ValueError for a maxlen that is not a scalar
     """
@@ -274,10 +278,10 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool, na
 
 
 def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str | None = "boolean_mask") -> Tensor:
-    """The elements or slices of `tensor` where `mask`, laid over dimensions `axis` and on, is true.
+    """Select the elements or slices of a tensor where a mask of the dimensions beginning at `axis` is true.
 
-    Shape tensor.shape[:axis] + [n] + tensor.shape[axis+rank(mask):]. Built of Where and Gather.
-    raises ValueError if the mask is a scalar, of unknown rank, or does not fit
+    Shape tensor.shape[:axis] + [n] + tensor.shape[axis+rank(mask):].
+    raises ValueError if the mask is a scalar, of unknown rank, or of an incompatible shape
     """
     tensor, mask = dispatch.to_tensor(tensor), dispatch.to_tensor(mask, dtypes.bool)
     rank = mask.shape.rank
@@ -289,7 +293,7 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str | None = "b
     if rank == 0:
         raise ValueError("mask cannot be scalar.")
     if not is_static(axis):
-        return array.run_time_axes.remade(lambda x: boolean_mask(x, mask), tensor, axis, before=rank, name=name)
+        return array.run_time_axes.replace_axes(lambda x: boolean_mask(x, mask), tensor, axis, before=rank, name=name)
     axis = 0 if axis is None else static_int(axis, "axis")
     if tensor.shape.rank is not None:
         axis = axis_in(axis, tensor.shape.rank)
@@ -302,15 +306,17 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str | None = "b
             tensor, concat([getitem(shape, slice(0, axis)), count, getitem(shape, slice(axis + rank, None))], 0)
         )
     elif axis == 0:
-        tensor = reshape(tensor, shape_op(tensor))  # whose gradient is dense, and so TensorFlow's is for every mask
+        tensor = reshape(tensor, shape_op(tensor))  # its gradient is dense, as in TensorFlow
     rows = squeeze(Where(reshape(mask, [-1])), [1])
     return gather(tensor, rows, axis=axis, name=name)
 
 
 def meshgrid(*args: Any, **kwargs: Any) -> list[Any]:
-    """The coordinates of a grid: output_k[i_0, ..., i_n] = args_k[i_k].
+    """Return the coordinates of a grid.
 
-    indexing: "xy" (default: the first two dimensions swapped) or "ij"; name. Scalars count as vectors of one.
+    .. math:: output_k[i_0, ..., i_n] = args_k[i_k]
+
+    indexing: "xy" (default: the first two dimensions swapped) or "ij"; name. Scalars count as vectors of one element.
     raises ValueError for another indexing, TypeError for other keywords
     """
     indexing, name = kwargs.pop("indexing", "xy"), kwargs.pop("name", "meshgrid")
@@ -321,14 +327,14 @@ def meshgrid(*args: Any, **kwargs: Any) -> list[Any]:
     vectors = [reshape(a, [-1]) for a in args]
     if not vectors:
         return []
-    places = list(range(len(vectors)))
+    axes = list(range(len(vectors)))
     if indexing == "xy" and len(vectors) > 1:
-        places[:2] = [1, 0]
+        axes[:2] = [1, 0]
     lengths = [shape_op(v) for v in vectors]
-    shape = concat([lengths[places.index(i)] for i in range(len(vectors))], 0)
+    shape = concat([lengths[axes.index(i)] for i in range(len(vectors))], 0)
     grids = []
-    for vector, at in zip(vectors, places):
-        spread = [1] * len(vectors)
-        spread[at] = -1
-        grids.append(broadcast_to(reshape(vector, spread), shape, name=name))
+    for vector, axis in zip(vectors, axes):
+        sizes = [1] * len(vectors)
+        sizes[axis] = -1
+        grids.append(broadcast_to(reshape(vector, sizes), shape, name=name))
     return grids

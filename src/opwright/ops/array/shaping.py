@@ -1,7 +1,7 @@
-"""Shapes of tensors: asking for them and changing them without moving an element.
+"""Shape queries, reshaping and broadcasting.
 
 Lives here: Identity, StopGradient, Shape, Size, Rank, Reshape, ExpandDims, Squeeze, BroadcastTo, SumToLike.
-Not here: transposing, slicing, joining (their own modules).
+Not here: transposition (permutation.py), slicing, concatenation (their own modules).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @operator
 class Identity(OperatorDefinition):
-    """The tensor itself, as a new tensor.
+    """Return a tensor of the same value.
 
     .. math:: output = input
     """
@@ -46,10 +46,10 @@ class Identity(OperatorDefinition):
         parts = (input.values, input.indices, input.dense_shape)
         return IndexedSlices(*(None if p is None else identity(p) for p in parts))
 
-    def compute(op, input: Any) -> Any:
+    def compute(op, input: np.ndarray) -> np.ndarray:
         return input
 
-    def gradient(op, doutput: Any) -> Any:
+    def gradient(op, doutput: Tensor) -> Tensor:
         return doutput
 
 
@@ -57,7 +57,7 @@ identity: signatures.Identity = Identity.as_function("identity")
 
 
 def identity_without_record(value: Any) -> Tensor:
-    """A new tensor of the same value that no tape knows the origin of."""
+    """Return a tensor of the same value, without recording the operation on any tape."""
     state = dispatch.state
     saved, state.tapes = state.tapes, ()
     try:
@@ -68,7 +68,7 @@ def identity_without_record(value: Any) -> Tensor:
 
 @operator
 class StopGradient(OperatorDefinition):
-    """The tensor itself, through which no gradient flows.
+    """Return a tensor of the same value, through which no gradient flows.
 
     .. math:: output = input
     """
@@ -78,7 +78,7 @@ class StopGradient(OperatorDefinition):
     inplace = {"output": "input"}
     gradient = None
 
-    def compute(op, input: Any) -> Any:
+    def compute(op, input: np.ndarray) -> np.ndarray:
         return input
 
 
@@ -87,7 +87,7 @@ stop_gradient: signatures.StopGradient = StopGradient.as_function("stop_gradient
 
 @operator
 class Shape(OperatorDefinition):
-    """The sizes of the dimensions.
+    """Return the sizes of the dimensions.
 
     .. math:: output_i = \\text{size of dimension } i
 
@@ -109,16 +109,16 @@ class Shape(OperatorDefinition):
 
 
 def shape_op(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> Tensor:
-    """The shape of `input` as a tensor [rank]; a constant where it is fully known. Exported as `ow.shape`."""
-    wanted, tensor = as_dtype(out_type), dispatch.to_tensor(input)
+    """Return the shape of a tensor as a tensor [rank]; a constant if it is fully known. Exported as `ow.shape`."""
+    dtype, tensor = as_dtype(out_type), dispatch.to_tensor(input)
     if dispatch.state.trace is not None and tensor.shape.is_fully_defined():
-        return dispatch.to_tensor(np.array(tuple(tensor.shape), wanted.np), wanted, name)
-    return Shape(tensor, out_type=wanted, name=name)
+        return dispatch.to_tensor(np.array(tuple(tensor.shape), dtype.np), dtype, name)
+    return Shape(tensor, out_type=dtype, name=name)
 
 
 @operator
 class Size(OperatorDefinition):
-    """The number of elements.
+    """Return the number of elements.
 
     .. math:: output = \\prod_i \\text{size of dimension } i
     """
@@ -142,7 +142,7 @@ size: signatures.Size = Size.as_function("size")
 
 @operator
 class Rank(OperatorDefinition):
-    """The number of dimensions, int32.
+    """Return the number of dimensions, int32.
 
     .. math:: output = rank(input)
     """
@@ -165,7 +165,7 @@ rank: signatures.Rank = Rank.as_function("rank")
 
 @operator
 class Reshape(OperatorDefinition):
-    """The same elements, in row-major order, under another shape; one size may be -1 and is then worked out.
+    """Change the shape of a tensor, keeping its elements in row-major order. A size of -1 is inferred.
 
     .. math:: output[flat\\ i] = tensor[flat\\ i]
 
@@ -181,48 +181,48 @@ class Reshape(OperatorDefinition):
     lod = lod_rules.reshape
 
     def infer(op) -> TensorSpec:
-        spec, wanted = op.tensor.spec, shape_from(op.shape)
+        spec, new_shape = op.tensor.spec, shape_from(op.shape)
         constant = op.shape.constant
         elements = elements_of(op.shape) if constant is None else None
-        if elements is not None and None not in elements:  # computed from shapes that are known
+        if elements is not None and None not in elements:  # computed from static shapes
             constant = np.array(elements, np.int64)
         n = spec.shape.num_elements()
         if constant is not None:
-            holes = int((constant == -1).sum())
-            if holes > 1:
+            inferred = int((constant == -1).sum())
+            if inferred > 1:
                 raise InvalidArgumentError(what="Only one input size may be -1", found=constant.tolist())
-            known = 1
-            for d in wanted:
-                known *= 1 if d is None else d
+            product = 1
+            for d in new_shape:
+                product *= 1 if d is None else d
             if n is not None:
-                fits = n == known if holes == 0 else known > 0 and n % known == 0
-                if holes and known == 0:
+                fits = n == product if inferred == 0 else product > 0 and n % product == 0
+                if inferred and product == 0:
                     fits = n == 0
                 if not fits:
                     raise InvalidArgumentError(
-                        what=f"Input to reshape is a tensor with {n} values, but the requested shape has {known}"
-                        + (" times an unknown size" if holes else ""),
+                        what=f"Input to reshape is a tensor with {n} values, but the requested shape has {product}"
+                        + (" times an unknown size" if inferred else ""),
                         found=spec.short(),
                         wanted=f"shape {constant.tolist()}",
                     )
-                if holes:
-                    wanted = TensorShape(_hole_filled(spec.shape.dims, constant.tolist()))
-        return TensorSpec(wanted, spec.dtype)
+                if inferred:
+                    new_shape = TensorShape(_infer_size(spec.shape.dims, constant.tolist()))
+        return TensorSpec(new_shape, spec.dtype)
 
     def compute(op, tensor: Any, shape: Any) -> np.ndarray:
         sizes = tuple(shape.tolist())
-        return np.reshape(tensor, sizes if tensor.size else _hole_filled(tensor.shape, sizes))
+        return np.reshape(tensor, sizes if tensor.size else _infer_size(tensor.shape, sizes))
 
     def gradient(op, doutput: Any) -> tuple[Any, None]:
         return reshape(doutput, shape_op(op.tensor)), None
 
 
-def _hole_filled(dims: Any, sizes: Any) -> list[int]:
-    """The sizes with -1 worked out. Sizes of 0 on both sides cancel: [0, 2] under [0, -1] is [0, 2] again."""
+def _infer_size(dims: Any, sizes: Any) -> list[int]:
+    """Replace a size of -1 by the inferred one. Zeros on both sides cancel: [0, 2] reshaped to [0, -1] is [0, 2]."""
     if 0 in sizes:
         dims = [d for d in dims if d]
-    known = math.prod(s for s in sizes if s > 0)
-    return [math.prod(dims) // known if s == -1 else s for s in sizes]
+    product = math.prod(s for s in sizes if s > 0)
+    return [math.prod(dims) // product if s == -1 else s for s in sizes]
 
 
 @documented_by(Reshape)
@@ -238,13 +238,13 @@ def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
 
 
 def dims_tensor(dims: Any) -> Tensor:
-    """Sizes, some of which may be scalar tensors, as one 1-D integer tensor."""
+    """Convert sizes, which may be scalar tensors, to one 1-D integer tensor."""
     if any(hasattr(d, "spec") for d in dims):
-        known = [getattr(d, "constant", d) for d in dims]
-        if any(k is None for k in known):
+        constants = [getattr(d, "constant", d) for d in dims]
+        if any(c is None for c in constants):
             wide = any(getattr(d, "dtype", None) is dtypes.int64 for d in dims)
             return array.stack([array.cast(d, dtypes.int64 if wide else dtypes.int32) for d in dims])
-        dims = [int(k) for k in known]
+        dims = [int(c) for c in constants]
     if not dims:
         return dispatch.to_tensor(np.zeros(0, np.int32), dtypes.int32)
     return dispatch.to_tensor(list(dims))
@@ -252,7 +252,7 @@ def dims_tensor(dims: Any) -> Tensor:
 
 @operator
 class ExpandDims(OperatorDefinition):
-    """A new dimension of size 1 at `axis`.
+    """Insert a dimension of size 1 at `axis`.
 
     .. math:: output[..., 0, ...] = input[...]
     """
@@ -268,8 +268,8 @@ class ExpandDims(OperatorDefinition):
         spec = op.input.spec
         if spec.shape.rank is None:
             return spec
-        at = axis_in(op.axis, spec.shape.rank + 1)
-        return TensorSpec([*spec.shape[:at], 1, *spec.shape[at:]], spec.dtype)
+        axis = axis_in(op.axis, spec.shape.rank + 1)
+        return TensorSpec([*spec.shape[:axis], 1, *spec.shape[axis:]], spec.dtype)
 
     def compute(op, input: Any) -> np.ndarray:
         return np.expand_dims(input, op.axis)
@@ -282,13 +282,13 @@ class ExpandDims(OperatorDefinition):
 def expand_dims(input: Any, axis: Any, name: str | None = None) -> Tensor:
     """Insert a dimension of size 1."""
     if not is_static(axis):
-        return array.run_time_axes.expanded(input, axis, name)
+        return array.run_time_axes.insert_axis(input, axis, name)
     return ExpandDims(input, axis=static_int(axis, "axis"), name=name)
 
 
 @operator
 class Squeeze(OperatorDefinition):
-    """Without the dimensions of size 1, or without those named.
+    """Remove dimensions of size 1: the given ones, or all of them.
 
     .. math:: output[...] = input[..., 0, ...]
 
@@ -315,7 +315,7 @@ class Squeeze(OperatorDefinition):
                 )
         return spec.with_shape([d for i, d in enumerate(dims) if i not in axes])
 
-    def compute(op, input: Any) -> Any:
+    def compute(op, input: np.ndarray) -> np.ndarray:
         return np.squeeze(input, op.axis or None)
 
     def gradient(op, doutput: Any) -> Tensor:
@@ -330,7 +330,7 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Tensor:
 
 @operator
 class BroadcastTo(OperatorDefinition):
-    """Repeat along dimensions of size 1 and new leading ones until the shape is `shape`.
+    """Broadcast a tensor to `shape`: repeat along dimensions of size 1 and new leading ones.
 
     .. math:: output[i_1, ..., i_n] = input[i_k \\text{ or } 0]
 
@@ -345,10 +345,10 @@ class BroadcastTo(OperatorDefinition):
     lod = lod_rules.broadcast_to
 
     def infer(op) -> TensorSpec:
-        wanted, spec = shape_from(op.shape), op.input.spec
-        if not broadcast(spec.shape, wanted).is_compatible_with(wanted):
-            raise InvalidArgumentError(what="Incompatible shapes", found=spec.short(), wanted=f"to reach {wanted}")
-        return TensorSpec(wanted, spec.dtype)
+        target, spec = shape_from(op.shape), op.input.spec
+        if not broadcast(spec.shape, target).is_compatible_with(target):
+            raise InvalidArgumentError(what="Incompatible shapes", found=spec.short(), wanted=f"to reach {target}")
+        return TensorSpec(target, spec.dtype)
 
     def compute(op, input: Any, shape: Any) -> np.ndarray:
         return np.broadcast_to(input, tuple(shape.tolist()))
@@ -367,7 +367,7 @@ def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
 
 @operator
 class SumToLike(OperatorDefinition):
-    """What broadcasting `like`'s shape to `x`'s did, undone by adding up: the gradient of broadcasting.
+    """Sum over the dimensions along which `like` is broadcast to the shape of `x`: the gradient of broadcasting.
 
     .. math:: output[j] = \\sum_{i \\text{ broadcast from } j} x[i]
     """
@@ -386,19 +386,19 @@ class SumToLike(OperatorDefinition):
             raise InvalidArgumentError(what="like's shape does not broadcast to x's", found={"x": x, "like": like})
         return op.x.spec.with_shape(like)
 
-    def compute(op, x: Any, like: Any) -> Any:
-        wanted = np.shape(like)
-        new = x.ndim - len(wanted)
-        axes = tuple(range(new)) + tuple(i + new for i, d in enumerate(wanted) if d == 1 and x.shape[i + new] != 1)
-        return x.sum(axes, dtype=x.dtype).reshape(wanted) if axes else x
+    def compute(op, x: np.ndarray, like: np.ndarray) -> np.ndarray:
+        shape = np.shape(like)
+        new = x.ndim - len(shape)
+        axes = tuple(range(new)) + tuple(i + new for i, d in enumerate(shape) if d == 1 and x.shape[i + new] != 1)
+        return x.sum(axes, dtype=x.dtype).reshape(shape) if axes else x
 
     def gradient(op, doutput: Any) -> tuple[Any, None]:
         return broadcast_to(doutput, shape_op(op.x)), None
 
 
-def sum_to_shape_of(x: Any, like: Any) -> Any:
-    """`x` summed down to the shape of `like`; itself where the shapes are known to be equal."""
-    wanted = like.shape
-    if wanted.dims is not None and None not in wanted.dims and x.shape.dims == wanted.dims:
+def sum_to_shape_of(x: Tensor, like: Any) -> Tensor:
+    """Sum `x` over broadcast dimensions to the shape of `like`; return `x` if the shapes are known to be equal."""
+    shape = like.shape
+    if shape.dims is not None and None not in shape.dims and x.shape.dims == shape.dims:
         return x
     return SumToLike(x, like)

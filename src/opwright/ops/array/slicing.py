@@ -1,7 +1,7 @@
-"""Slices: rectangular parts of a tensor, by numbers or by Python's brackets.
+"""Slicing: by offsets and sizes, by strides, by Python's subscripts.
 
 Lives here: Slice, StridedSlice, StridedSliceGrad, `getitem` (tensor[key]).
-Not here: picking by tensors of indices (indexing.py), by masks (selecting.py).
+Not here: gathering by tensors of indices (indexing.py), by masks (selection.py).
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from .shaping import shape_op, sum_to_shape_of
 
 @operator
 class Slice(OperatorDefinition):
-    """`size` elements from `begin` on, in each dimension; a size of -1 means all that are left.
+    """Extract `size` elements starting at `begin` in each dimension; a size of -1 means all remaining.
 
     .. math:: output[i_0, ..., i_n] = input[begin_0 + i_0, ..., begin_n + i_n]
 
     begin, size: int32 or int64 [rank].
-    raises InvalidArgumentError naming the first dimension in which the part is not inside the tensor
+    raises InvalidArgumentError naming the first dimension in which the slice is not inside the tensor
     """
 
     input = Input()
@@ -51,21 +51,21 @@ class Slice(OperatorDefinition):
 
     def infer(op) -> TensorSpec:
         spec = op.input.spec
-        known: list[Any] = [spec.shape.dims, elements_of(op.begin), elements_of(op.size)]
-        rank = next((len(x) for x in known if x is not None), None)
+        vectors: list[Any] = [spec.shape.dims, elements_of(op.begin), elements_of(op.size)]
+        rank = next((len(x) for x in vectors if x is not None), None)
         if rank is None:
             return spec.with_shape(UNKNOWN)
-        dims, begin, size = ([None] * rank if x is None else x for x in known)
+        dims, begin, size = ([None] * rank if x is None else x for x in vectors)
         if not len(dims) == len(begin) == len(size):
             raise InvalidArgumentError(
                 what="begin and size name other dimensions than the input has",
                 found={"input": spec.short(), "begin": begin, "size": size},
                 wanted=f"{len(dims)} numbers each",
             )
-        whole = op.size.constant is not None  # only then -1 is told from unknown
-        return spec.with_shape(slice_dims(dims, begin, size, whole))
+        is_exact = op.size.constant is not None  # otherwise -1 may also mean unknown
+        return spec.with_shape(slice_dims(dims, begin, size, is_exact))
 
-    def compute(op, input: Any, begin: Any, size: Any) -> Any:
+    def compute(op, input: np.ndarray, begin: np.ndarray, size: np.ndarray) -> np.ndarray:
         starts, sizes = known_bounds(begin), known_bounds(size)
         slice_dims(input.shape, starts, sizes)
         return input[(*(slice(b, None if n == -1 else b + n) for b, n in zip(starts, sizes)), ...)]
@@ -86,7 +86,7 @@ def slice_op(input_: Any, begin: Any, size: Any, name: str | None = None) -> Ten
 
 
 def _key(op: Any, begin: Any, end: Any, strides: Any, dims: Sizes) -> tuple[Any, ...]:
-    """The key of a strided slice for an array of sizes `dims`."""
+    """Return the NumPy index of a strided slice of an array of shape `dims`."""
     return key_of_plan(SliceMasks(op).plan(known_bounds(begin), known_bounds(end), known_bounds(strides), dims))
 
 
@@ -96,12 +96,12 @@ def _slice_attrs() -> list[Attr[int]]:
 
 @operator
 class StridedSlice(OperatorDefinition):
-    """Python's slicing: begin, end and stride for each dimension, a negative begin or end counted from the back.
+    """Extract a strided slice, with the semantics of Python's: negative begin and end count from the last element.
 
     .. math:: output[i_0, ..., i_n] = input[begin_0 + i_0 strides_0, ..., begin_n + i_n strides_n]
 
-    begin, end, strides: int32 or int64 [n]. Bit i of a mask speaks of entry i: begin_mask and end_mask leave the
-    bound out, ellipsis_mask makes it `...`, new_axis_mask a new dimension of size 1, shrink_axis_mask the single
+    begin, end, strides: int32 or int64 [n]. Bit i of a mask applies to entry i: begin_mask and end_mask omit the
+    bound, ellipsis_mask makes the entry `...`, new_axis_mask a new dimension of size 1, shrink_axis_mask the single
     index begin_i.
     raises InvalidArgumentError for a stride of 0, more entries than dimensions, or an index out of range
     """
@@ -117,22 +117,24 @@ class StridedSlice(OperatorDefinition):
     lod = lod_rules.strided_slice
 
     def infer(op) -> TensorSpec:
-        return op.input_.spec.with_shape(_read_shape(op, op.input_.spec.shape))
+        return op.input_.spec.with_shape(_slice_shape(op, op.input_.spec.shape))
 
-    def compute(op, input_: Any, begin: Any, end: Any, strides: Any) -> Any:
+    def compute(op, input_: np.ndarray, begin: np.ndarray, end: np.ndarray, strides: np.ndarray) -> np.ndarray:
         if op.shrink_axis_mask == 1 and op.ellipsis_mask == 0 == op.new_axis_mask and input_.ndim:
             (i, *more), n = begin.tolist(), len(input_)
             if not more and type(i) is int and -n <= i < n and strides.tolist() == [1] and len(end) == 1:
-                return input_[i]  # the loops' v[i]: five times faster so
-        return input_[_key(op, begin, end, strides, input_.shape)]
+                element: np.ndarray = input_[i]  # v[i] in loops: five times faster
+                return element
+        output: np.ndarray = input_[_key(op, begin, end, strides, input_.shape)]
+        return output
 
     def gradient(op, doutput: Any) -> tuple[Tensor, None, None, None]:
         dx = StridedSliceGrad(shape_op(op.input_, op.begin.dtype), op.begin, op.end, op.strides, doutput, **op.attrs)
         return dx, None, None, None
 
 
-def _read_shape(op: Any, shape: TensorShape) -> TensorShape:
-    """The shape of what is read of a tensor of that shape."""
+def _slice_shape(op: Any, shape: TensorShape) -> TensorShape:
+    """Infer the shape of a strided slice of a tensor of `shape`."""
     begin, end, strides = (elements_of(x) for x in (op.begin, op.end, op.strides))
     n = next((len(x) for x in (strides, begin, end) if x is not None), None)
     if shape.dims is None or n is None:
@@ -143,8 +145,8 @@ def _read_shape(op: Any, shape: TensorShape) -> TensorShape:
 
 
 def _check_fills(op: Any, value: TensorShape, shape: TensorShape) -> None:
-    """Raises InvalidArgumentError where a value cannot be broadcast to what is read of a tensor of that shape."""
-    read = _read_shape(op, shape)
+    """Raise InvalidArgumentError if a value does not broadcast to the slice of a tensor of `shape`."""
+    read = _slice_shape(op, shape)
     if value.dims is None or read.dims is None:
         return
     wide = (None,) * (len(value.dims) - len(read.dims)) + tuple(read.dims)
@@ -155,7 +157,7 @@ def _check_fills(op: Any, value: TensorShape, shape: TensorShape) -> None:
 
 @operator
 class StridedSliceGrad(OperatorDefinition):
-    """Zeros of shape `shape`, with dy where StridedSlice would read: the gradient of StridedSlice.
+    """Compute the gradient of StridedSlice: write dy to the slice of zeros of shape `shape`.
 
     .. math:: output[begin + i \\cdot strides] = dy[i]
     """
@@ -185,11 +187,11 @@ class StridedSliceGrad(OperatorDefinition):
 
 @operator
 class TensorStridedSliceUpdate(OperatorDefinition):
-    """The tensor with other values where StridedSlice would read.
+    """Replace a strided slice of a tensor.
 
     .. math:: output[begin + i \\cdot strides] = value[i], \\quad output_j = input_j \\text{ elsewhere}
 
-    value: broadcasts to what StridedSlice would give.
+    value: broadcasts to the slice.
     raises InvalidArgumentError as StridedSlice does, and for a value of another shape
     """
 
@@ -207,14 +209,17 @@ class TensorStridedSliceUpdate(OperatorDefinition):
         _check_fills(op, op.value.spec.shape, op.input.spec.shape)
         return op.input.spec
 
-    def compute(op, input: Any, begin: Any, end: Any, strides: Any, value: Any) -> Any:
+    def compute(
+        op, input: np.ndarray, begin: np.ndarray, end: np.ndarray, strides: np.ndarray, value: np.ndarray
+    ) -> np.ndarray:
         output = input.copy()
-        place = _key(op, begin, end, strides, input.shape)
+        key = _key(op, begin, end, strides, input.shape)
         try:
-            output[place] = value
+            output[key] = value
         except ValueError:
-            found = {"value": value.shape, "slice": np.shape(output[place])}
-            raise InvalidArgumentError(what="the value does not fill the slice", found=found) from None
+            raise InvalidArgumentError(
+                what="the value does not fill the slice", found={"value": value.shape, "slice": np.shape(output[key])}
+            ) from None
         return output
 
     def gradient(op, doutput: Any) -> tuple[Tensor, None, None, None, Any]:
@@ -260,11 +265,8 @@ def strided_slice(
     )
 
 
-# ---- Python's brackets ----------------------------------------------------------------------------------------------
-
-
-def getitem(tensor: Any, key: Any) -> Any:
-    """`tensor[key]`: integers, slices with steps, None, Ellipsis, scalar integer tensors in their places; or one mask.
+def getitem(tensor: Any, key: Any) -> Tensor:
+    """Evaluate `tensor[key]`. key: integers, slices, None, Ellipsis, scalar integer tensors; or one boolean mask.
 
     raises TypeError for any other key, InvalidArgumentError for an index out of range
     """
@@ -276,7 +278,7 @@ def getitem(tensor: Any, key: Any) -> Any:
 
 
 def set_item(tensor: Any, key: Any, value: Any) -> Tensor:
-    """The tensor with `tensor[key]` replaced by `value`, which broadcasts; key: as `getitem` has it, but no mask."""
+    """Return a tensor with `tensor[key]` replaced by `value`, which broadcasts. key: as in `getitem`, except masks."""
     tensor = dispatch.to_tensor(tensor)
     begin, end, strides, masks = _bounds(key)
     value = dispatch.to_tensor(value, tensor.dtype)
@@ -284,7 +286,7 @@ def set_item(tensor: Any, key: Any, value: Any) -> Tensor:
 
 
 def _bounds(key: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
-    """Begin, end, strides and masks of a key in brackets."""
+    """Return begin, end, strides and masks of a subscript."""
     begin: list[Any] = []
     end: list[Any] = []
     strides: list[Any] = []
@@ -295,8 +297,8 @@ def _bounds(key: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
         bit = 1 << i
         bounds: tuple[Any, ...] = (0, 0, 1)
         if isinstance(item, slice):
-            given = (item.start, item.stop, item.step)
-            bounds = tuple(default if bound is None else _bound(bound) for bound, default in zip(given, bounds))
+            fields = (item.start, item.stop, item.step)
+            bounds = tuple(default if bound is None else _bound(bound) for bound, default in zip(fields, bounds))
             masks["begin_mask"] |= bit * (item.start is None)
             masks["end_mask"] |= bit * (item.stop is None)
         elif item is Ellipsis:
@@ -304,34 +306,33 @@ def _bounds(key: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
         elif item is None:
             masks["new_axis_mask"] |= bit
         else:
-            found = _bound(item)
-            bounds = (found, found + 1, 1)
+            index = _bound(item)
+            bounds = (index, index + 1, 1)
             masks["shrink_axis_mask"] |= bit
-        for where, bound in zip((begin, end, strides), bounds):
-            where.append(bound)
+        for vector, bound in zip((begin, end, strides), bounds):
+            vector.append(bound)
     if not begin:
-        nothing = np.zeros(0, np.int32)
-        return nothing, nothing, nothing, masks
+        empty = np.zeros(0, np.int32)
+        return empty, empty, empty, masks
     wide = any(_is_wide(b) for b in (*begin, *end, *strides))
     return _vector(begin, wide), _vector(end, wide), _vector(strides, wide), masks
 
 
 def _bound(value: Any) -> Any:
-    """A bound as an int where its value is known, else the scalar tensor."""
-    found = getattr(value, "dtype", None)
+    """Return a bound as an int if its value is known, else as a scalar tensor."""
     if isinstance(value, numbers.Integral):
         return int(value)
-    if found is not None:
+    if getattr(value, "dtype", None) is not None:
         value = dispatch.to_tensor(value)
         if value.dtype.is_integer and value.shape.rank in (0, None):
-            known = value.constant
-            return value if known is None else int(known)
+            constant = value.constant
+            return value if constant is None else int(constant)
     elif hasattr(value, "__index__"):
         return value.__index__()
-    shown = f"a tensor of {value.spec.short()}" if hasattr(value, "spec") else repr(value)
+    description = f"a tensor of {value.spec.short()}" if hasattr(value, "spec") else repr(value)
     raise TypeError(
         "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar tf.int32/tf.int64 tensors are "
-        f"valid indices, got {shown}"
+        f"valid indices, got {description}"
     )
 
 
@@ -341,7 +342,7 @@ def _is_wide(bound: Any) -> bool:
     return bound.dtype in (dtypes.int64, dtypes.uint32, dtypes.uint64)
 
 
-def _vector(bounds: list[Any], wide: bool) -> Any:
+def _vector(bounds: list[Any], wide: bool) -> Tensor:
     dtype = dtypes.int64 if wide else dtypes.int32
     if all(isinstance(b, int) for b in bounds):
         if dispatch.state.trace is None:
@@ -350,6 +351,6 @@ def _vector(bounds: list[Any], wide: bool) -> Any:
     return stack([cast(b, dtype) if hasattr(b, "spec") else np.asarray(b, dtype.np) for b in bounds])
 
 
-@functools.lru_cache(512)  # eager tensors, which never change; programs use few different keys
-def _constant_vector(bounds: tuple[int, ...], dtype: DType) -> Any:
+@functools.lru_cache(512)  # eager tensors, which are immutable; programs use few different keys
+def _constant_vector(bounds: tuple[int, ...], dtype: DType) -> Tensor:
     return dispatch.to_tensor(np.array(bounds, dtype.np), dtype)

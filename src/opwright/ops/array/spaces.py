@@ -1,6 +1,6 @@
-"""Blocks of space moved into depth or batch, and back.
+"""Rearrangement of spatial blocks into depth or batch, and its inverses.
 
-Lives here: SpaceToDepth, DepthToSpace, SpaceToBatchND, BatchToSpaceND.  Not here: other movements (moving.py).
+Lives here: SpaceToDepth, DepthToSpace, SpaceToBatchND, BatchToSpaceND.  Not here: other permutations (permutation.py).
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def _depth_spec(op: Any, to_depth: bool) -> TensorSpec:
     return depth_spec(op.input.spec, (1, 2, 3) if op.data_format == "NHWC" else (2, 3, 1), op.block_size, to_depth)
 
 
-def _on_channels_last(move: Callable[[Any, int], Any], op: Any, images: Any) -> Any:
-    """Move blocks of images in the operator's data format."""
+def _on_channels_last(move: Callable[[Any, int], np.ndarray], op: Any, images: Any) -> np.ndarray:
+    """Apply a rearrangement of NHWC images to images in the operator's data format."""
     if op.data_format == "NHWC":
         return move(images, op.block_size)
     return np.moveaxis(move(np.moveaxis(images, 1, -1), op.block_size), -1, 1)
@@ -40,7 +40,7 @@ def _on_channels_last(move: Callable[[Any, int], Any], op: Any, images: Any) -> 
 
 @operator
 class SpaceToDepth(OperatorDefinition):
-    """Each block of block_size by block_size pixels becomes one pixel with all their channels.
+    """Rearrange each block of block_size by block_size pixels into the channels of one pixel.
 
     .. math:: output[n, y, x, (b_y s + b_x) c + k] = input[n, y s + b_y, x s + b_x, k]
 
@@ -53,10 +53,10 @@ class SpaceToDepth(OperatorDefinition):
     block_size = Attr(int, check=at_least(2))
     data_format = Attr(str, default="NHWC", check=LAYOUT)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return _depth_spec(op, True)
 
-    def compute(op, input: Any) -> Any:
+    def compute(op, input: Any) -> np.ndarray:
         return _on_channels_last(structural_arrays.space_to_depth, op, input)
 
     def gradient(op, doutput: Any) -> Tensor:
@@ -65,7 +65,7 @@ class SpaceToDepth(OperatorDefinition):
 
 @operator
 class DepthToSpace(OperatorDefinition):
-    """The channels of each pixel spread over a block of block_size by block_size pixels: the inverse of SpaceToDepth.
+    """Rearrange the channels of each pixel into a block of pixels: the inverse of SpaceToDepth.
 
     .. math:: output[n, y s + b_y, x s + b_x, k] = input[n, y, x, (b_y s + b_x) c + k]
 
@@ -78,10 +78,10 @@ class DepthToSpace(OperatorDefinition):
     block_size = Attr(int, check=at_least(2))
     data_format = Attr(str, default="NHWC", check=LAYOUT)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         return _depth_spec(op, False)
 
-    def compute(op, input: Any) -> Any:
+    def compute(op, input: Any) -> np.ndarray:
         return _on_channels_last(structural_arrays.depth_to_space, op, input)
 
     def gradient(op, doutput: Any) -> Tensor:
@@ -94,7 +94,7 @@ depth_to_space: signatures.DepthToSpace = DepthToSpace.as_function("depth_to_spa
 
 @operator
 class SpaceToBatchND(OperatorDefinition):
-    """The spatial dimensions, padded with zeros and cut into blocks; each place in a block becomes a batch entry.
+    """Zero-pad the spatial dimensions and divide them into blocks; each position in a block becomes a batch entry.
 
     .. math:: output[(b_1 s_2 + b_2) n + k, y, x] = padded[k, y s_1 + b_1, x s_2 + b_2]
 
@@ -112,7 +112,7 @@ class SpaceToBatchND(OperatorDefinition):
     def infer(op) -> TensorSpec:
         return batch_blocks_spec(op.input.spec, op.block_shape, op.paddings, True)
 
-    def compute(op, input: Any, block_shape: Any, paddings: Any) -> Any:
+    def compute(op, input: Any, block_shape: Any, paddings: Any) -> np.ndarray:
         sizes, pairs = block_shape.tolist(), paddings.tolist()
         for i, (d, b, (before, after)) in enumerate(zip(input.shape[1:], sizes, pairs), 1):
             blocks_size(i, d, b, before, after, True)
@@ -124,12 +124,12 @@ class SpaceToBatchND(OperatorDefinition):
 
 @operator
 class BatchToSpaceND(OperatorDefinition):
-    """Batch entries put back as the places of blocks, then cropped: the inverse of SpaceToBatchND.
+    """Rearrange batch entries into positions of spatial blocks, then crop: the inverse of SpaceToBatchND.
 
     .. math:: output[k, y s_1 + b_1 - c_1, x s_2 + b_2 - c_2] = input[(b_1 s_2 + b_2) n + k, y, x]
 
     input: [n prod(block_shape), spatial dimensions, rest]; block_shape: [m]; crops: [m, 2].
-    raises InvalidArgumentError if the batch is no multiple of the blocks, or the crops are larger than what there is
+    raises InvalidArgumentError if the batch is no multiple of the block size, or the crops exceed a dimension
     """
 
     input = Input()
@@ -142,11 +142,12 @@ class BatchToSpaceND(OperatorDefinition):
     def infer(op) -> TensorSpec:
         return batch_blocks_spec(op.input.spec, op.block_shape, op.crops, False)
 
-    def compute(op, input: Any, block_shape: Any, crops: Any) -> Any:
+    def compute(op, input: Any, block_shape: Any, crops: Any) -> np.ndarray:
         sizes, pairs = block_shape.tolist(), crops.tolist()
         for i, (d, b, (before, after)) in enumerate(zip(input.shape[1:], sizes, pairs), 1):
             blocks_size(i, d, b, before, after, False)
-        return structural_arrays.batch_to_space(input, sizes, pairs)
+        output: np.ndarray = structural_arrays.batch_to_space(input, sizes, pairs)
+        return output
 
     def gradient(op, doutput: Any) -> tuple[Tensor, None, None]:
         return SpaceToBatchND(doutput, op.block_shape, op.crops), None, None
@@ -158,10 +159,7 @@ space_to_batch = space_to_batch_nd
 
 @documented_by(BatchToSpaceND)
 def batch_to_space(input: Any, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
-    """Move blocks of batch entries to spatial dimensions, and crop.
-
-    block_shape: one number per crop, or one for all.
-    """
+    """Move blocks of batch entries to spatial dimensions, and crop. block_shape: a number per crop, or one for all."""
     block_shape = dispatch.to_tensor(block_shape)
     if block_shape.shape.rank == 0:
         crops = dispatch.to_tensor(crops)

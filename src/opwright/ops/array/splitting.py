@@ -1,7 +1,7 @@
-"""Split a tensor along a dimension, or into partitions by number; stitch partitions together.
+"""Splits along a dimension; dynamic partition and stitch.
 
 Lives here: Unpack, Split, SplitV with `unstack` and `split`; DynamicPartition, DynamicStitch.
-Not here: parts by place in several dimensions (slicing.py), joining (joining.py).
+Not here: slices of several dimensions (slicing.py), concatenation (concatenation.py).
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 @operator
 class Unpack(OperatorDefinition[list[Tensor]]):
-    """The slices along a dimension, without it.
+    """Split a tensor into its slices along a dimension, which is removed.
 
     .. math:: output_k[...] = value[..., k, ...]
 
-    num: how many; the size of the dimension.
+    num: the size of the dimension.
     raises InvalidArgumentError for a scalar, or another size than num
     """
 
@@ -57,12 +57,12 @@ class Unpack(OperatorDefinition[list[Tensor]]):
             return [spec] * op.num
         if spec.shape.rank == 0:
             raise InvalidArgumentError(what="a scalar cannot be unstacked", wanted="at least one dimension")
-        at = axis_in(op.axis, spec.shape.rank)
-        if spec.shape[at] not in (None, op.num):
+        axis = axis_in(op.axis, spec.shape.rank)
+        if spec.shape[axis] not in (None, op.num):
             raise InvalidArgumentError(
-                what=f"num is {op.num}, dimension {at} has size {spec.shape[at]}", found=spec.short()
+                what=f"num is {op.num}, dimension {axis} has size {spec.shape[axis]}", found=spec.short()
             )
-        return [spec.with_shape([*spec.shape[:at], *spec.shape[at + 1 :]])] * op.num
+        return [spec.with_shape([*spec.shape[:axis], *spec.shape[axis + 1 :]])] * op.num
 
     def compute(op, value: Any) -> list[Any]:
         if value.shape[op.axis] != op.num:
@@ -94,7 +94,7 @@ def unstack(value: Any, num: int | None = None, axis: Any = 0, name: str | None 
 
 @operator
 class Split(OperatorDefinition[list[Tensor]]):
-    """Equal parts of a tensor along a dimension.
+    """Split a tensor along a dimension into equal parts.
 
     .. math:: output_k[..., j, ...] = value[..., k n + j, ...]
 
@@ -112,19 +112,19 @@ class Split(OperatorDefinition[list[Tensor]]):
         spec = op.value.spec
         if spec.shape.rank is None:
             return [spec] * op.num_split
-        at = axis_in(op.axis, spec.shape.rank)
-        n = spec.shape[at]
+        axis = axis_in(op.axis, spec.shape.rank)
+        n = spec.shape[axis]
         if n is not None and n % op.num_split:
             raise InvalidArgumentError(
-                what=f"dimension {at} of size {n} does not split into {op.num_split} equal parts", found=spec.short()
+                what=f"dimension {axis} of size {n} does not split into {op.num_split} equal parts", found=spec.short()
             )
-        part = [*spec.shape[:at], None if n is None else n // op.num_split, *spec.shape[at + 1 :]]
+        part = [*spec.shape[:axis], None if n is None else n // op.num_split, *spec.shape[axis + 1 :]]
         return [spec.with_shape(part)] * op.num_split
 
     def compute(op, value: Any) -> list[np.ndarray] | list[Any]:
-        n, rest = divmod(value.shape[op.axis], op.num_split)
-        if rest:
-            return np.split(value, op.num_split, op.axis)  # which says so
+        n, remainder = divmod(value.shape[op.axis], op.num_split)
+        if remainder:
+            return np.split(value, op.num_split, op.axis)  # raises the error
         before = (slice(None),) * (op.axis % value.ndim)
         return [value[(*before, slice(k * n, k * n + n))] for k in range(op.num_split)]
 
@@ -134,7 +134,7 @@ class Split(OperatorDefinition[list[Tensor]]):
 
 @operator
 class SplitV(OperatorDefinition[list[Tensor]]):
-    """Parts of given sizes along a dimension; one size may be -1 and is then what is left.
+    """Split a tensor along a dimension into parts of given sizes. A size of -1 is inferred.
 
     .. math:: output_k[..., j, ...] = value[..., o_k + j, ...], \\quad o_k = \\sum_{l<k} size\\_splits_l
 
@@ -152,16 +152,16 @@ class SplitV(OperatorDefinition[list[Tensor]]):
 
     def infer(op) -> list[Any]:
         spec, sizes = op.value.spec, elements_of(op.size_splits)
-        hidden: list[int | None] = [None] * op.num_split
+        unknown: list[int | None] = [None] * op.num_split
         if sizes is not None and len(sizes) != op.num_split:
             raise InvalidArgumentError(what=f"num is {op.num_split}, there are {len(sizes)} sizes", found=sizes)
         if spec.shape.rank is None:
             return [spec] * op.num_split
-        at = axis_in(op.axis, spec.shape.rank)
-        if op.size_splits.constant is not None and spec.shape[at] is not None:
-            sizes = [*part_sizes(op.size_splits.constant.tolist(), spec.shape[at], at)]
-        known = [None if s is None or s < 0 else s for s in sizes or hidden]
-        return [spec.with_shape([*spec.shape[:at], s, *spec.shape[at + 1 :]]) for s in known]
+        axis = axis_in(op.axis, spec.shape.rank)
+        if op.size_splits.constant is not None and spec.shape[axis] is not None:
+            sizes = [*part_sizes(op.size_splits.constant.tolist(), spec.shape[axis], axis)]
+        parts = [None if s is None or s < 0 else s for s in sizes or unknown]
+        return [spec.with_shape([*spec.shape[:axis], s, *spec.shape[axis + 1 :]]) for s in parts]
 
     def compute(op, value: Any, size_splits: Any) -> list[Any]:
         sizes = part_sizes(size_splits.tolist(), value.shape[op.axis], op.axis)
@@ -179,8 +179,8 @@ def split(
 ) -> list[Tensor]:
     """Split a tensor along an axis, into equal parts (an int) or parts of given sizes (a list or 1-D tensor).
 
-    num: how many parts, where sizes are a tensor of unknown length.
-    raises ValueError where the number of parts cannot be known
+    num: the number of parts, required for a tensor of sizes of unknown length.
+    raises ValueError if the number of parts is unknown
     """
     value = dispatch.to_tensor(value)
     if not is_static(axis):
@@ -202,11 +202,11 @@ def split(
 
 @operator
 class DynamicPartition(OperatorDefinition[list[Tensor]]):
-    """Slices of `data` sorted into num_partitions tensors; each keeps the order they had.
+    """Partition the slices of `data` into num_partitions tensors, in their order.
 
     .. math:: outputs_k = (data[i] : partitions[i] = k)
 
-    partitions: int32, its shape the beginning of data's. outputs: [n_k, rest of data's shape].
+    partitions: int32, its shape a prefix of data's. outputs: [n_k, *data.shape[rank(partitions):]].
     raises InvalidArgumentError for a partition outside [0, num_partitions)
     """
 
@@ -231,15 +231,15 @@ class DynamicPartition(OperatorDefinition[list[Tensor]]):
     def compute(op, data: Any, partitions: Any) -> list[Any]:
         bad = (partitions < 0) | (partitions >= op.num_partitions)
         if bad.any():
-            at = np.argwhere(bad)[0]
+            first = np.argwhere(bad)[0]
             raise InvalidArgumentError(
-                what=f"partitions{at.tolist() or ''} = {partitions[tuple(at)]} is not in [0, {op.num_partitions})"
+                what=f"partitions{first.tolist() or ''} = {partitions[tuple(first)]} is not in [0, {op.num_partitions})"
             )
         return [data[partitions == k] for k in range(op.num_partitions)]
 
     def gradient(op, doutputs: Any) -> tuple[Any, None]:
-        places = reshape(range_(size(op.partitions)), shape_op(op.partitions))
-        stitched = dynamic_stitch(dynamic_partition(places, op.partitions, op.num_partitions), doutputs)
+        indices = reshape(range_(size(op.partitions)), shape_op(op.partitions))
+        stitched = dynamic_stitch(dynamic_partition(indices, op.partitions, op.num_partitions), doutputs)
         return reshape(stitched, shape_op(op.data)), None
 
 
@@ -248,12 +248,12 @@ dynamic_partition: signatures.DynamicPartition = DynamicPartition.as_function("d
 
 @operator
 class DynamicStitch(OperatorDefinition):
-    """Slices of several tensors put together by number; of equal numbers the last one wins.
+    """Interleave slices of several tensors by index; of equal indices the last one wins.
 
     .. math:: merged[indices_m[i]] = data_m[i]
 
-    indices: int32 tensors; data: as many, data_m.shape = indices_m.shape + rest. Rows that no index names are zero.
-    raises InvalidArgumentError for a negative index or shapes that do not fit
+    indices: int32 tensors; data: as many, data_m.shape = indices_m.shape + slice shape. Rows without an index are zero.
+    raises InvalidArgumentError for a negative index or incompatible shapes
     """
 
     indices = Input(dtypes.int32, repeated=True)
@@ -267,22 +267,26 @@ class DynamicStitch(OperatorDefinition):
                 what="as many tensors of indices as of data are needed, at least one",
                 found={"indices": len(op.indices), "data": len(op.data)},
             )
-        rest = UNKNOWN
-        for m, (numbers, data) in enumerate(zip(op.indices, op.data)):
-            rank, shape = numbers.spec.shape.rank, data.spec.shape
+        slice_shape = UNKNOWN
+        for m, (indices, data) in enumerate(zip(op.indices, op.data)):
+            rank, shape = indices.spec.shape.rank, data.spec.shape
             if rank is None or shape.rank is None:
                 continue
-            if not numbers.spec.shape.is_compatible_with(shape[:rank]):
-                found = {"data": data.spec.short(), "indices": numbers.spec.short()}
-                raise InvalidArgumentError(what=f"data[{m}].shape must start with indices[{m}].shape", found=found)
-            if not rest.is_compatible_with(shape[rank:]):
-                raise InvalidArgumentError(what=f"data[{m}] has slices of shape {shape[rank:]}, others of {rest}")
-            rest = rest.merge_with(shape[rank:])
-        known = [k for numbers in op.indices if (k := numbers.constant) is not None]
+            if not indices.spec.shape.is_compatible_with(shape[:rank]):
+                raise InvalidArgumentError(
+                    what=f"data[{m}].shape must start with indices[{m}].shape",
+                    found={"data": data.spec.short(), "indices": indices.spec.short()},
+                )
+            if not slice_shape.is_compatible_with(shape[rank:]):
+                raise InvalidArgumentError(
+                    what=f"data[{m}] has slices of shape {shape[rank:]}, others of {slice_shape}"
+                )
+            slice_shape = slice_shape.merge_with(shape[rank:])
+        constants = [k for indices in op.indices if (k := indices.constant) is not None]
         rows = None
-        if len(known) == len(op.indices):
-            rows = max((int(k.max()) + 1 for k in known if k.size), default=0)
-        return TensorSpec(TensorShape([rows]).concatenate(rest), op.data[0].spec.dtype)
+        if len(constants) == len(op.indices):
+            rows = max((int(k.max()) + 1 for k in constants if k.size), default=0)
+        return TensorSpec(TensorShape([rows]).concatenate(slice_shape), op.data[0].spec.dtype)
 
     def compute(op, indices: Any, data: Any) -> np.ndarray:
         for m, numbers in enumerate(indices):

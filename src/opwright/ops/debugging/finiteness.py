@@ -40,7 +40,7 @@ class CheckNumerics(OperatorDefinition):
     inplace = {"output": "tensor"}
     effect = "write"  # it may raise, which is what it is there for: it keeps its place and is never dropped
 
-    def compute(op, tensor: Any) -> Any:
+    def compute(op, tensor: np.ndarray) -> np.ndarray:
         if not np.isfinite(tensor).all():
             kinds = [k for k, found in (("Inf", np.isinf(tensor).any()), ("NaN", np.isnan(tensor).any())) if found]
             raise InvalidArgumentError(what=f"{op.message} : Tensor had {' and '.join(kinds)} values")

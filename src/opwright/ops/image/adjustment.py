@@ -73,10 +73,11 @@ class AdjustContrast(OperatorDefinition):
             raise InvalidArgumentError(what="input must be at least 3-D", found=op.images.spec.short())
         return op.images.spec
 
-    def compute(op, images: Any, contrast_factor: Any) -> Any:
+    def compute(op, images: np.ndarray, contrast_factor: np.ndarray) -> np.ndarray:
         x = images.astype(wide(images.dtype), copy=False)
         mean = x.mean((-3, -2), keepdims=True) if x.size else x
-        return ((x - mean) * contrast_factor.astype(x.dtype) + mean).astype(images.dtype, copy=False)
+        output: np.ndarray = ((x - mean) * contrast_factor.astype(x.dtype) + mean).astype(images.dtype, copy=False)
+        return output
 
     def gradient(op, doutput: Any) -> tuple[Any, Any]:
         x, factor, dy = _widened(op, op.images, op.contrast_factor, doutput)
@@ -102,15 +103,18 @@ class AdjustHue(OperatorDefinition):
     output = Output(like="images")
     lod = lod_rules.batched("images", 3)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         check_colours(op.images, 3)
         return with_colours(op.images.spec)
 
-    def compute(op, images: Any, delta: Any) -> Any:
+    def compute(op, images: np.ndarray, delta: np.ndarray) -> np.ndarray:
         x = images.astype(wide(images.dtype), copy=False)
         top, low = x.max(-1), x.min(-1)
         turned = np.mod(hue(x, top, top - low) + delta.astype(x.dtype), x.dtype.type(1))
-        return (low[..., None] + (top - low)[..., None] * fullness(turned)).astype(images.dtype, copy=False)
+        output: np.ndarray = (low[..., None] + (top - low)[..., None] * fullness(turned)).astype(
+            images.dtype, copy=False
+        )
+        return output
 
     def gradient(op, doutput: Any) -> tuple[Any, Any]:
         x, delta, dy = _widened(op, op.images, op.delta, doutput)
@@ -143,7 +147,7 @@ class AdjustSaturation(OperatorDefinition):
     output = Output(like="images")
     lod = lod_rules.batched("images", 3)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         check_colours(op.images, 3)
         return with_colours(op.images.spec)
 
@@ -164,20 +168,20 @@ class AdjustSaturation(OperatorDefinition):
         return array.cast(dx, op.images.dtype), array.cast(math.reduce_sum(ds * s), op.scale.dtype)
 
 
-def adjust_brightness(image: Any, delta: Any) -> Any:
+def adjust_brightness(image: Any, delta: Any) -> Tensor:
     """Every channel increased by `delta`, in parts of the whole range. Integers are clipped to their range."""
     floats, dtype = as_floats(image)
     return convert_image_dtype(floats + cast(delta, floats.dtype), dtype, saturate=True)
 
 
 @documented_by(AdjustContrast)
-def adjust_contrast(images: Any, contrast_factor: Any) -> Any:
+def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
     """Scale the distance of each pixel from the mean of its channel."""
     floats, dtype = as_floats(images)
     return convert_image_dtype(AdjustContrast(floats, contrast_factor), dtype, saturate=True)
 
 
-def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Any:
+def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
     """gain * image ** gamma, of values in [0, 1]. Integers are clipped to their range.
 
     raises InvalidArgumentError for a negative gamma
@@ -192,7 +196,7 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Any:
 
 
 @documented_by(AdjustHue)
-def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Any:
+def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
     """Rotate hues by `delta`, in [-1, 1].
 
     raises InvalidArgumentError for a delta out of range
@@ -207,13 +211,13 @@ def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Any:
 
 
 @documented_by(AdjustSaturation)
-def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Any:
+def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Tensor:
     """Scale the saturation of colours."""
     floats, dtype = as_floats(image)
     return convert_image_dtype(AdjustSaturation(floats, saturation_factor, name=name), dtype)
 
 
-def per_image_standardization(image: Any) -> Any:
+def per_image_standardization(image: Any) -> Tensor:
     """Every image scaled to mean 0 and variance 1, as float32; no more than by the root of its number of elements.
 
     .. math:: \\frac{image - mean}{\\max(\\sigma, 1 / \\sqrt{h\\,w\\,c})}
@@ -225,24 +229,27 @@ def per_image_standardization(image: Any) -> Any:
     number = cast(math.reduce_prod(shape_op(image)[-3:]), float32)
     centred = image - math.reduce_mean(image, axis=axes, keepdims=True)
     deviation = math.maximum(math.reduce_std(image, axis=axes, keepdims=True), math.rsqrt(number))
-    return centred / deviation
+    result: Tensor = centred / deviation
+    return result
 
 
 # ---- by chance ----------------------------------------------------------------------------------------------------
 
 
-def _drawn(seed: Any, low: Any, high: Any) -> Any:
-    return uniform([], low, high, seed=seed)
+def _drawn(seed: Any, low: Any, high: Any) -> Tensor:
+    result: Tensor = uniform([], low, high, seed=seed)
+    return result
 
 
-def _drawn_by(seed: Any, low: Any, high: Any) -> Any:
-    return stateless_uniform([], seed, low, high)
+def _drawn_by(seed: Any, low: Any, high: Any) -> Tensor:
+    result: Tensor = stateless_uniform([], seed, low, high)
+    return result
 
 
 Draw = Callable[[Any, Any, Any], Any]
 
 
-def _by_delta(adjust: Callable[..., Any], image: Any, delta: Any, draw: Draw, seed: Any, most: Any = None) -> Any:
+def _by_delta(adjust: Callable[..., Tensor], image: Any, delta: Any, draw: Draw, seed: Any, most: Any = None) -> Tensor:
     if delta < 0:
         raise ValueError(f"max_delta must be non-negative; found {delta}")
     if most is not None and delta > most:
@@ -250,7 +257,7 @@ def _by_delta(adjust: Callable[..., Any], image: Any, delta: Any, draw: Draw, se
     return adjust(image, draw(seed, -delta, delta))
 
 
-def _by_factor(adjust: Callable[..., Any], image: Any, lower: Any, upper: Any, draw: Draw, seed: Any) -> Any:
+def _by_factor(adjust: Callable[..., Tensor], image: Any, lower: Any, upper: Any, draw: Draw, seed: Any) -> Tensor:
     if upper <= lower:
         raise ValueError(f"upper must be > lower; found {lower} to {upper}")
     if lower < 0:
@@ -258,41 +265,41 @@ def _by_factor(adjust: Callable[..., Any], image: Any, lower: Any, upper: Any, d
     return adjust(image, draw(seed, lower, upper))
 
 
-def random_brightness(image: Any, max_delta: Any, seed: Any = None) -> Any:
+def random_brightness(image: Any, max_delta: Any, seed: Any = None) -> Tensor:
     """adjust_brightness by a number in [-max_delta, max_delta). Raises ValueError for a negative max_delta."""
     return _by_delta(adjust_brightness, image, max_delta, _drawn, seed)
 
 
-def stateless_random_brightness(image: Any, max_delta: Any, seed: Any) -> Any:
+def stateless_random_brightness(image: Any, max_delta: Any, seed: Any) -> Tensor:
     """As random_brightness, a function of `seed`, two integers. Raises ValueError for a negative max_delta."""
     return _by_delta(adjust_brightness, image, max_delta, _drawn_by, seed)
 
 
-def random_hue(image: Any, max_delta: Any, seed: Any = None) -> Any:
+def random_hue(image: Any, max_delta: Any, seed: Any = None) -> Tensor:
     """adjust_hue by a number in [-max_delta, max_delta). Raises ValueError for a max_delta out of [0, 0.5]."""
     return _by_delta(adjust_hue, image, max_delta, _drawn, seed, 0.5)
 
 
-def stateless_random_hue(image: Any, max_delta: Any, seed: Any) -> Any:
+def stateless_random_hue(image: Any, max_delta: Any, seed: Any) -> Tensor:
     """As random_hue, a function of `seed`, two integers. Raises ValueError for a max_delta out of [0, 0.5]."""
     return _by_delta(adjust_hue, image, max_delta, _drawn_by, seed, 0.5)
 
 
-def random_contrast(image: Any, lower: Any, upper: Any, seed: Any = None) -> Any:
+def random_contrast(image: Any, lower: Any, upper: Any, seed: Any = None) -> Tensor:
     """adjust_contrast by a factor in [lower, upper). Raises ValueError unless 0 <= lower < upper."""
     return _by_factor(adjust_contrast, image, lower, upper, _drawn, seed)
 
 
-def stateless_random_contrast(image: Any, lower: Any, upper: Any, seed: Any) -> Any:
+def stateless_random_contrast(image: Any, lower: Any, upper: Any, seed: Any) -> Tensor:
     """As random_contrast, a function of `seed`, two integers. Raises ValueError unless 0 <= lower < upper."""
     return _by_factor(adjust_contrast, image, lower, upper, _drawn_by, seed)
 
 
-def random_saturation(image: Any, lower: Any, upper: Any, seed: Any = None) -> Any:
+def random_saturation(image: Any, lower: Any, upper: Any, seed: Any = None) -> Tensor:
     """adjust_saturation by a factor in [lower, upper). Raises ValueError unless 0 <= lower < upper."""
     return _by_factor(adjust_saturation, image, lower, upper, _drawn, seed)
 
 
-def stateless_random_saturation(image: Any, lower: Any, upper: Any, seed: Any = None) -> Any:
+def stateless_random_saturation(image: Any, lower: Any, upper: Any, seed: Any = None) -> Tensor:
     """As random_saturation, a function of `seed`, two integers. Raises ValueError unless 0 <= lower < upper."""
     return _by_factor(adjust_saturation, image, lower, upper, _drawn_by, seed)

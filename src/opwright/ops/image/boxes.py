@@ -92,7 +92,7 @@ class DrawBoundingBoxes(OperatorDefinition):
             _has_colors(channels)
         return op.images.spec
 
-    def compute(op, images: Any, boxes: Any, colors: Any) -> Any:
+    def compute(op, images: np.ndarray, boxes: np.ndarray, colors: np.ndarray) -> np.ndarray:
         n, high, wide, depth = images.shape
         if colors is None or not colors.size:
             _has_colors(depth)

@@ -24,6 +24,7 @@ from ..slots import Input, OperatorDefinition, Output
 from ..windows import wide, wide_dtype
 
 if TYPE_CHECKING:
+    from ...core.specs import TensorSpec
     from .. import signatures
     from ..tensor import Tensor
 
@@ -46,9 +47,10 @@ def check_colours(images: Any, least: int = 1) -> None:
         )
 
 
-def with_colours(spec: Any) -> Any:
-    """The spec with a last dimension of 3."""
-    return spec if spec.shape.rank is None else spec.with_shape([*spec.shape.dims[:-1], 3])
+def with_colours(spec: TensorSpec) -> TensorSpec:
+    """Return a spec with a last dimension of 3."""
+    dims = spec.shape.dims
+    return spec if dims is None else spec.with_shape([*dims[:-1], 3])
 
 
 # ---- arrays -------------------------------------------------------------------------------------------------------
@@ -106,7 +108,7 @@ def _constant(values: np.ndarray, like: Any) -> Tensor:
 class Shade:
     """What the gradients of a pixel's hue, saturation and value are made of; tensors."""
 
-    def __init__(self, x: Any) -> None:
+    def __init__(self, x: Tensor) -> None:
         self.x, red, green = x, x[..., 0], x[..., 1]
         self.top = math.reduce_max(array.stop_gradient(x), axis=-1)
         low = math.reduce_min(array.stop_gradient(x), axis=-1)
@@ -117,7 +119,7 @@ class Shade:
         self.low = math.reduce_sum(x * self.is_low, axis=-1, keepdims=True)
         self.span = self.top - self.low
 
-    def back_from_hue(self, dh: Any) -> Any:
+    def back_from_hue(self, dh: Tensor) -> Tensor:
         """The gradient of pixels from that of their hue [..., 1]."""
         some = self.span > 0.0
         span = array.where(some, self.span, array.ones_like(self.span))
@@ -131,7 +133,7 @@ class Shade:
         dh = array.where(some, dh, array.zeros_like(dh))
         return dh * slope / 6.0
 
-    def back_from_saturation(self, ds: Any) -> Any:
+    def back_from_saturation(self, ds: Tensor) -> Tensor:
         """The gradient of pixels from that of their saturation [..., 1]."""
         some = self.top > 0.0
         top = array.where(some, self.top, array.ones_like(self.top))
@@ -139,7 +141,7 @@ class Shade:
         return ds * (self.low / (top * top) * self.is_top - self.is_low / top)
 
 
-def hsv_back(x: Any, dhsv: Any) -> Any:
+def hsv_back(x: Tensor, dhsv: Tensor) -> Tensor:
     """The gradient of pixels from that of their hue, saturation and value [..., 3]."""
     shade = Shade(x)
     dh, ds, dv = dhsv[..., 0:1], dhsv[..., 1:2], dhsv[..., 2:3]
@@ -183,14 +185,14 @@ class RGBToHSV(OperatorDefinition):
     output = Output(like="images")
     lod = lod_rules.batched("images", 1)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         _check_pixels(op)
         return with_colours(op.images.spec)
 
     def compute(op, images: Any) -> np.ndarray:
         return np.stack(to_hsv(images.astype(wide(images.dtype), copy=False)), -1).astype(images.dtype, copy=False)
 
-    def gradient(op, doutput: Any) -> Any:
+    def gradient(op, doutput: Any) -> Tensor:
         dtype = wide_dtype(op.images.dtype)
         return array.cast(hsv_back(array.cast(op.images, dtype), array.cast(doutput, dtype)), op.images.dtype)
 
@@ -219,7 +221,7 @@ class HSVToRGB(OperatorDefinition):
     output = Output(like="images")
     lod = lod_rules.batched("images", 1)
 
-    def infer(op) -> Any:
+    def infer(op) -> TensorSpec:
         _check_pixels(op)
         return with_colours(op.images.spec)
 
@@ -227,7 +229,7 @@ class HSVToRGB(OperatorDefinition):
         x = images.astype(wide(images.dtype), copy=False)
         return to_rgb(x[..., 0], x[..., 1], x[..., 2]).astype(images.dtype, copy=False)
 
-    def gradient(op, doutput: Any) -> Any:
+    def gradient(op, doutput: Any) -> Tensor:
         dtype = wide_dtype(op.images.dtype)
         return array.cast(rgb_back(array.cast(op.images, dtype), array.cast(doutput, dtype)), op.images.dtype)
 
@@ -235,7 +237,7 @@ class HSVToRGB(OperatorDefinition):
 hsv_to_rgb: signatures.HSVToRGB = HSVToRGB.as_function("hsv_to_rgb")
 
 
-def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: str | None = None) -> Any:
+def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: str | None = None) -> Tensor:
     """An image in another dtype, with its range of values: floats are in [0, 1], integers from 0 to their largest.
 
     saturate: clip what the dtype does not hold, where else it wraps round.
@@ -250,7 +252,8 @@ def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: st
     to = saturate_cast if saturate else cast
     if wanted.is_floating:
         made = cast(image, wanted, name=name)
-        return made if image.dtype.is_floating else made * (1.0 / int(image.dtype.max))
+        result: Tensor = made if image.dtype.is_floating else made * (1.0 / int(image.dtype.max))
+        return result
     if image.dtype.is_floating:
         with np.errstate(over="ignore"):  # float16 does not hold the largest int32
             return to(image * (float(int(wanted.max)) + 0.5), wanted, name=name)
@@ -269,7 +272,7 @@ def as_floats(image: Any) -> tuple[Any, DType]:
 GREY = np.array([0.2989, 0.587, 0.114])  # how bright red, green and blue are
 
 
-def rgb_to_grayscale(images: Any, name: str | None = None) -> Any:
+def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
     """Brightness: [..., 3] to [..., 1] in the same dtype.
 
     .. math:: 0.2989\\,R + 0.587\\,G + 0.114\\,B
@@ -314,21 +317,21 @@ def _mixed(images: Any, matrix: np.ndarray) -> Tensor:
     return tensordot(images, dispatch.to_tensor(matrix.astype(images.dtype.np), images.dtype), [[-1], [0]])
 
 
-def rgb_to_yiq(images: Any) -> Any:
+def rgb_to_yiq(images: Any) -> Tensor:
     """Red, green and blue as luma and the chroma of the NTSC standard: [..., 3], in [0, 1]."""
     return _mixed(images, RGB_TO_YIQ)
 
 
-def yiq_to_rgb(images: Any) -> Any:
+def yiq_to_rgb(images: Any) -> Tensor:
     """Luma and chroma of the NTSC standard as red, green and blue: [..., 3]."""
     return _mixed(images, YIQ_TO_RGB)
 
 
-def rgb_to_yuv(images: Any) -> Any:
+def rgb_to_yuv(images: Any) -> Tensor:
     """Red, green and blue as luma and the chroma of the PAL standard: [..., 3], in [0, 1]."""
     return _mixed(images, RGB_TO_YUV)
 
 
-def yuv_to_rgb(images: Any) -> Any:
+def yuv_to_rgb(images: Any) -> Tensor:
     """Luma and chroma of the PAL standard as red, green and blue: [..., 3]."""
     return _mixed(images, YUV_TO_RGB)

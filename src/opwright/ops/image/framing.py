@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def crop_to_bounding_box(
     image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
-) -> Any:
+) -> Tensor:
     """The part of the image that begins at (offset_height, offset_width) and has the target's size.
 
     image: [n, h, w, c] or [h, w, c]; the numbers may be scalar tensors.
@@ -48,12 +48,13 @@ def crop_to_bounding_box(
     require(op, rows >= high + top, "height must be >= target + offset.", height=rows, target=high, offset=top)
     cropped = slice_op(image, dims_tensor([0, top, left, 0]), dims_tensor([n, high, wide, depth]))
     cropped.set_shape([image.shape[0], *static_dims(high, wide), image.shape[3]])
-    return unbatched(cropped)
+    result: Tensor = unbatched(cropped)
+    return result
 
 
 def pad_to_bounding_box(
     image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
-) -> Any:
+) -> Tensor:
     """The image in a frame of zeros of the target's size, at (offset_height, offset_width).
 
     image: [n, h, w, c] or [h, w, c]; the numbers may be scalar tensors.
@@ -71,7 +72,8 @@ def pad_to_bounding_box(
     ends = dims_tensor([0, 0, top, below, left, right, 0, 0])
     padded = pad(image, reshape(ends, [4, 2]))
     padded.set_shape([image.shape[0], *static_dims(high, wide), image.shape[3]])
-    return unbatched(padded)
+    result: Tensor = unbatched(padded)
+    return result
 
 
 def central_crop(image: Any, central_fraction: Any) -> Tensor:
@@ -99,15 +101,16 @@ def central_crop(image: Any, central_fraction: Any) -> Tensor:
     return slice_op(image, dims_tensor([*lead, *starts, 0]), dims_tensor([*(-1 for _ in lead), *kept, -1]))
 
 
-def _start(side: Any, fraction: Any) -> Any:
+def _start(side: Any, fraction: Any) -> int | Tensor:
     if is_known(side, fraction):
         return int((float(side) - float(side) * fraction) / 2)
     wide = cast(side, dtypes.float64)
     share = np.float64(fraction) if is_known(fraction) else cast(fraction, dtypes.float64)
-    return cast((wide - wide * share) / 2, dtypes.int32)
+    result: int | Tensor = cast((wide - wide * share) / 2, dtypes.int32)
+    return result
 
 
-def resize_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -> Any:
+def resize_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -> Tensor:
     """Images of the target's size around the same middle: what is too much is cut off, what is missing is 0.
 
     image: [n, h, w, c] or [h, w, c]; an odd pixel is cut and added below and to the right.
@@ -121,10 +124,11 @@ def resize_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -
     sides = dims_of(image)[1:3]
     more = [t - side for t, side in zip(target, sides)]
     cropped = crop_to_bounding_box(image, *(larger(_half(-m), 0) for m in more), *map(smaller, target, sides))
-    return unbatched(pad_to_bounding_box(cropped, *(larger(_half(m), 0) for m in more), *target))
+    result: Tensor = unbatched(pad_to_bounding_box(cropped, *(larger(_half(m), 0) for m in more), *target))
+    return result
 
 
-def _half(value: Any) -> Any:
+def _half(value: Any) -> Tensor:
     return value // 2 if is_known(value) else math.floordiv(value, 2)
 
 
@@ -147,7 +151,7 @@ def _cropped(value: Any, size: Any, draw: Callable[[Any], Any], name: str | None
     return slice_op(value, mod(draw(shape_op(size)), room), size, name=name)
 
 
-def random_crop(value: Any, size: Any, seed: Any = None, name: str | None = None) -> Any:
+def random_crop(value: Any, size: Any, seed: Any = None, name: str | None = None) -> Tensor:
     """A part of `value` of this size, at a place where each is as likely as any other.
 
     size: integers, one a dimension. raises InvalidArgumentError where the size is larger than the value
@@ -155,7 +159,7 @@ def random_crop(value: Any, size: Any, seed: Any = None, name: str | None = None
     return _cropped(value, size, lambda n: uniform(n, 0, int32.max, int32, seed), name)
 
 
-def stateless_random_crop(value: Any, size: Any, seed: Any, name: str | None = None) -> Any:
+def stateless_random_crop(value: Any, size: Any, seed: Any, name: str | None = None) -> Tensor:
     """As random_crop, a function of `seed`, two integers.
 
     raises InvalidArgumentError where the size is larger than the value
@@ -173,12 +177,12 @@ def _image(image: Any, op: str) -> Tensor:
     return tensor
 
 
-def flip_left_right(image: Any) -> Any:
+def flip_left_right(image: Any) -> Tensor:
     """The image with left and right exchanged. Raises InvalidArgumentError for another rank than 3 or 4."""
     return array.reverse(_image(image, "flip_left_right"), [WIDTH])
 
 
-def flip_up_down(image: Any) -> Any:
+def flip_up_down(image: Any) -> Tensor:
     """The image upside down. Raises InvalidArgumentError for another rank than 3 or 4."""
     return array.reverse(_image(image, "flip_up_down"), [HEIGHT])
 
@@ -189,7 +193,7 @@ def transpose(image: Any, name: str | None = None) -> Tensor:
     return array.transpose(image, _turned(image), name=name or "transpose")
 
 
-def _ranked(image: Any, op: str) -> Any:
+def _ranked(image: Tensor, op: str) -> Tensor:
     if image.shape.rank is None:
         raise InvalidArgumentError(
             op=op,
@@ -204,7 +208,7 @@ def _turned(image: Any) -> list[int]:
     return [1, 0, 2] if image.shape.rank == 3 else [0, 2, 1, 3]
 
 
-def rot90(image: Any, k: Any = 1, name: str | None = None) -> Any:
+def rot90(image: Any, k: Any = 1, name: str | None = None) -> Tensor:
     """The image turned anticlockwise by k right angles. k: an integer or a scalar tensor.
 
     raises InvalidArgumentError for another rank than 3 or 4, or an unknown one

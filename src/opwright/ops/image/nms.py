@@ -155,7 +155,7 @@ class NonMaxSuppressionWithOverlaps(OperatorDefinition):
 
     def compute(
         op, overlaps: Any, scores: Any, max_output_size: Any, overlap_threshold: Any, score_threshold: Any
-    ) -> Any:
+    ) -> np.ndarray:
         check_thresholds((max_output_size, "max_output_size"))
         with_one = lambda i, others: overlaps[i, others]  # noqa: E731
         chosen, _ = box_suppression.suppressed(
@@ -287,7 +287,7 @@ class CombinedNonMaxSuppression(OperatorDefinition[tuple[Tensor, Tensor, Tensor,
         max_total_size: Any,
         iou_threshold: Any,
         score_threshold: Any,
-    ) -> Any:
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         check_thresholds((iou_threshold, "iou_threshold"))
         n, _, classes = scores.shape
         per_class, total = int(max_output_size_per_class), int(max_total_size)

@@ -223,6 +223,6 @@ def _halved(x: Any) -> Tensor:
     return array.reshape(small, array.concat([shape[:-3], shape_op(small)[1:]], 0))
 
 
-def _odd(x: Any, shape: Any, axis: int) -> Any:
+def _odd(x: Any, shape: Any, axis: int) -> Tensor:
     size = x.shape[axis] if x.shape.rank is not None else None
     return math.floormod(shape[axis], 2) if size is None else size % 2

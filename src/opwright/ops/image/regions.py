@@ -164,7 +164,7 @@ def _places(op: Any) -> _Places:
     return _Places(y, x, array.cast(inside, dtype)[..., None], (shares[0][:, None], shares[1]), room)
 
 
-def _image_gradient(op: Any, at: _Places, dcrops: Any) -> Any:
+def _image_gradient(op: Any, at: _Places, dcrops: Any) -> Tensor:
     """Each crop's pixel gives to those it was taken from."""
     dcrops = array.where(at.inside > 0.0, dcrops, array.zeros_like(dcrops))
     shape = shape_op(op.image)
@@ -176,7 +176,8 @@ def _image_gradient(op: Any, at: _Places, dcrops: Any) -> Any:
         for column, wide in _neighbours(at.x):
             part = array.scatter_nd(at.corner(op.box_indices, row, column), dcrops * (high * wide)[..., None], shape)
             total = part if total is None else total + part
-    return array.cast(total, op.image.dtype)
+    result: Tensor = array.cast(total, op.image.dtype)
+    return result
 
 
 def _neighbours(x: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:

@@ -201,7 +201,7 @@ def resize(
     preserve_aspect_ratio: bool = False,
     antialias: bool = False,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """Images of another size: [n, h, w, c] or [h, w, c] to [(n,) *size, c].
 
     size: two integers or an int32 tensor of two, height and width. method: of ResizeMethod: "bilinear", "nearest",
@@ -232,7 +232,7 @@ def resize(
     return squeeze(images, [0], name=name) if alone else images
 
 
-def _size(size: Any, name: str | None) -> Any:
+def _size(size: Any, name: str | None) -> Tensor:
     if isinstance(size, (list, tuple)):
         size = dims_tensor(list(size))
     size = dispatch.to_tensor(size)
@@ -243,12 +243,13 @@ def _size(size: Any, name: str | None) -> Any:
             found=size.spec.short(),
             what="'size' must be a 1-D int32 Tensor of 2 elements: new_height, new_width",
         )
-    return cast(size, dtypes.int32)
+    result: Tensor = cast(size, dtypes.int32)
+    return result
 
 
 def resize_with_pad(
     image: Any, target_height: Any, target_width: Any, method: Any = ResizeMethod.BILINEAR, antialias: bool = False
-) -> Any:
+) -> Tensor:
     """Images as large as fit into the target with their ratio of sides, in the middle of zeros.
 
     image: [n, h, w, c] or [h, w, c]; method, antialias: as `resize` has them.
@@ -265,7 +266,8 @@ def resize_with_pad(
     exact = [side / ratio for side in sides]
     before = [larger(0, _whole((t - e) / 2)) for t, e in zip(wanted, exact)]
     resized = resize(image, [_whole(e) for e in exact], method, antialias=antialias)
-    return unbatched(pad_to_bounding_box(resized, *before, *target))
+    result: Tensor = unbatched(pad_to_bounding_box(resized, *before, *target))
+    return result
 
 
 def _float(value: Any) -> Any:

@@ -92,7 +92,7 @@ def arguments(op: Any, images: np.ndarray, out: tuple[int, int]) -> tuple[tuple[
     return (images.shape[1], out[0], *flags), (images.shape[2], out[1], *flags)
 
 
-def gradient_dtype(grads: np.ndarray) -> Any:
+def gradient_dtype(grads: np.ndarray) -> type[np.floating]:
     """What gradients are added up in."""
     return np.float64 if grads.dtype == np.float64 else np.float32
 
@@ -105,10 +105,11 @@ def gradient_of(op: Any, grad: Any, doutput: Any) -> tuple[None, None] | tuple[A
     return grad(doutput, op.images, **flags), None
 
 
-def gradient_of_gradient(op: Any, forward: Any, doutput: Any) -> Any:
+def gradient_of_gradient(op: Any, forward: Any, doutput: Any) -> Tensor:
     """The gradient of grads: `forward` applied to that of the image."""
     flags: Any = {"align_corners": op.align_corners, "half_pixel_centers": op.half_pixel_centers}
-    return cast(forward(doutput, shape_op(op.grads)[1:3], **flags), op.grads.dtype)
+    result: Tensor = cast(forward(doutput, shape_op(op.grads)[1:3], **flags), op.grads.dtype)
+    return result
 
 
 @operator
@@ -132,7 +133,7 @@ class ResizeBilinear(OperatorDefinition):
     def infer(op) -> TensorSpec:
         return of_size(op, float32)
 
-    def compute(op, images: Any, size: Any) -> Any:
+    def compute(op, images: Any, size: Any) -> np.ndarray:
         rows, columns = arguments(op, images, tuple(size.tolist()))
         x = images.astype(np.float32, copy=False)
         low, high, part = (like_device.array(x, a) for a in weights.bilinear(*columns))
@@ -140,7 +141,8 @@ class ResizeBilinear(OperatorDefinition):
         x = top + (np.take(x, high, 2) - top) * part[:, None]
         low, high, part = (like_device.array(x, a) for a in weights.bilinear(*rows))
         top = np.take(x, low, 1)
-        return top + (np.take(x, high, 1) - top) * part[:, None, None]
+        resized_images: np.ndarray = top + (np.take(x, high, 1) - top) * part[:, None, None]
+        return resized_images
 
     def gradient(op, doutput: Any) -> tuple[None, None] | tuple[Any, None]:
         return gradient_of(op, ResizeBilinearGrad, doutput)
@@ -203,7 +205,7 @@ class ResizeNearestNeighbor(OperatorDefinition):
     def infer(op) -> TensorSpec:
         return of_size(op)
 
-    def compute(op, images: Any, size: Any) -> Any:
+    def compute(op, images: np.ndarray, size: np.ndarray) -> np.ndarray:
         rows, columns = arguments(op, images, tuple(size.tolist()))
         return images[:, Sampling(*rows).nearest()[:, None], Sampling(*columns).nearest()]
 

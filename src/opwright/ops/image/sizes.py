@@ -59,11 +59,12 @@ def dims_of(tensor: Any) -> list[Any]:
     return [sizes[i] if d is None else d for i, d in enumerate(dims)]
 
 
-def known(value: Any) -> Any:
+def known(value: Any) -> int | Tensor:
     """An integer where its value is known, else the tensor as int32."""
     constant = getattr(value, "constant", value)
     if constant is None:
-        return cast(value, dtypes.int32)
+        result: int | Tensor = cast(value, dtypes.int32)
+        return result
     return int(constant.item() if hasattr(constant, "item") else constant)
 
 
@@ -72,12 +73,12 @@ def is_known(*values: Any) -> bool:
     return all(isinstance(v, (int, float)) for v in values)
 
 
-def larger(x: Any, y: Any) -> Any:
+def larger(x: Any, y: Any) -> Tensor:
     """The larger of two numbers, each of which may be a tensor."""
     return max(x, y) if is_known(x, y) else math.maximum(x, y)
 
 
-def smaller(x: Any, y: Any) -> Any:
+def smaller(x: Any, y: Any) -> Tensor:
     """The smaller of two numbers, each of which may be a tensor."""
     return min(x, y) if is_known(x, y) else math.minimum(x, y)
 

@@ -38,12 +38,14 @@ def bicubic(size: int, out: int, align_corners: bool, half_pixel_centers: bool) 
     whole = np.floor(at)
     offset = np.rint((at - whole) * F(TABLE)) / F(TABLE)
 
-    def near(x: Any) -> Any:
-        return ((a + F(2)) * x - (a + F(3))) * x * x + F(1)
+    def near(x: np.ndarray) -> np.ndarray:
+        result: np.ndarray = ((a + F(2)) * x - (a + F(3))) * x * x + F(1)
+        return result
 
-    def far(x: Any) -> Any:
+    def far(x: np.ndarray) -> np.ndarray:
         x = x + F(1)
-        return ((a * x - F(5) * a) * x + F(8) * a) * x - F(4) * a
+        result: np.ndarray = ((a * x - F(5) * a) * x + F(8) * a) * x - F(4) * a
+        return result
 
     weights = np.stack([far(offset), near(offset), near(F(1) - offset), far(F(1) - offset)], 1)
     wanted = whole[:, None].astype(np.intp) + np.arange(-1, 3)
@@ -83,7 +85,7 @@ def _box(x: Any) -> np.ndarray:
     return np.where(x < F(0.5), F(1), np.where(x == F(0.5), F(0.5), F(0)))
 
 
-def _triangle(x: Any) -> Any:
+def _triangle(x: np.ndarray) -> np.ndarray:
     return np.maximum(F(1) - x, F(0))
 
 

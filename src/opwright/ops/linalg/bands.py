@@ -126,7 +126,7 @@ class TridiagonalSolve(OperatorDefinition):
         return array.stack(rows, -2), drhs
 
 
-def _compact(diagonals: Any, diagonals_format: str) -> Any:
+def _compact(diagonals: Any, diagonals_format: str) -> Tensor:
     """The diagonals as [..., 3, n], of whichever format. Raises ValueError."""
     if diagonals_format == "compact":
         return dispatch.to_tensor(diagonals)

@@ -277,7 +277,7 @@ class MatrixSetDiag(OperatorDefinition):
                 )
         return spec
 
-    def compute(op, input: Any, diagonal: Any) -> Any:
+    def compute(op, input: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
         rows, cols = input.shape[-2:]
         band = diagonal[..., None, :] if op.k[0] == op.k[1] else diagonal
         if band.shape != (*input.shape[:-2], op.k[1] - op.k[0] + 1, _longest(op.k, rows, cols)):
@@ -318,7 +318,7 @@ def _padding(value: Any, dtype: Any) -> Tensor:
 @documented_by(MatrixDiagPart)
 def diag_part(
     input: Any, name: str | None = "diag_part", k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT"
-) -> Any:
+) -> Tensor:
     """Return diagonals of matrices. k: one diagonal, or the lowest and the highest."""
     input = dispatch.to_tensor(input)
     if not is_static(k):
@@ -370,7 +370,7 @@ class MatrixBandPart(OperatorDefinition):
                 )
         return spec
 
-    def compute(op, input: Any, num_lower: Any, num_upper: Any) -> Any:
+    def compute(op, input: np.ndarray, num_lower: np.ndarray, num_upper: np.ndarray) -> np.ndarray:
         i, j = like_device.arange(input, input.shape[-2])[:, None], like_device.arange(input, input.shape[-1])
         inside = ((num_lower < 0) | (i - j <= num_lower)) & ((num_upper < 0) | (j - i <= num_upper))
         return np.where(inside, input, input.dtype.type(0))

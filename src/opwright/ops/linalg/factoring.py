@@ -54,7 +54,7 @@ class Cholesky(OperatorDefinition):
                 wanted="positive definite matrices",
             ) from None
 
-    def gradient(op, doutput: Any) -> Any:
+    def gradient(op, doutput: Any) -> Tensor:
         # Murray, Differentiation of the Cholesky decomposition, 2016, equation 10
         factor = op.output
         middle = product(factor, doutput, adjoint_a=True)
@@ -102,7 +102,7 @@ class Qr(OperatorDefinition[tuple[Tensor, Tensor]]):
         q, r = np.linalg.qr(input, "complete" if op.full_matrices else "reduced")
         return q, r
 
-    def gradient(op, dq: Any, dr: Any) -> Any:
+    def gradient(op, dq: Any, dr: Any) -> Tensor:
         m, n = op.input.shape.dims[-2:] if op.input.shape.dims else (None, None)
         if op.full_matrices and (m is None or n is None or m > n):
             raise UnimplementedError(
@@ -122,10 +122,10 @@ class Qr(OperatorDefinition[tuple[Tensor, Tensor]]):
         return array.concat([left, product(q, dr_right)], -1)
 
 
-def _qr_gradient(q: Any, r: Any, dq: Any, dr: Any) -> Any:
+def _qr_gradient(q: Any, r: Any, dq: Any, dr: Any) -> Tensor:
     """Of a tall or square matrix; Walter, Lehmann, Lamour, On evaluating higher-order derivatives of the QR, 2012."""
 
-    def over_r(x: Any) -> Any:
+    def over_r(x: Any) -> Tensor:
         """x r^-H"""
         return adjoint(MatrixTriangularSolve(r, adjoint(x), lower=False))
 
@@ -154,7 +154,7 @@ def _without_diagonal(x: Any) -> Tensor:
     return set_diag(x, array.zeros_like(diag_part(x)))
 
 
-def _differences(x: Any) -> Any:
+def _differences(x: Any) -> Tensor:
     """[..., i, j]: 1 / (x_j - x_i), 0 on the diagonal."""
     return _without_diagonal(_reciprocal(array.expand_dims(x, -2) - array.expand_dims(x, -1)))
 

@@ -69,7 +69,7 @@ class Lu(OperatorDefinition[tuple[Tensor, Tensor]]):
             lu[:, k + 1 :, k + 1 :] -= lu[:, k + 1 :, k, None] * lu[:, k, None, k + 1 :]
         return lu.reshape(input.shape), p.reshape(input.shape[:-1]).astype(op.output_idx_type.np)
 
-    def gradient(op, dlu: Any, dp: Any) -> Any:
+    def gradient(op, dlu: Any, dp: Any) -> Tensor:
         # L^-H (the lower half of L^H dL + the upper half of dU U^H) U^-H
         low, high = _parts(op.lu)
         below = _below(product(low, _below(dlu), adjoint_a=True))

@@ -40,7 +40,7 @@ def matrix_transpose(a: Any, name: str | None = "matrix_transpose", conjugate: b
     return array.transpose(a, [*range(rank - 2), rank - 1, rank - 2], name=name or "matrix_transpose")
 
 
-def adjoint(matrix: Any, name: str | None = None) -> Any:
+def adjoint(matrix: Any, name: str | None = None) -> Tensor:
     """Transposed and conjugated: output[..., j, i] = conj(matrix[..., i, j])."""
     return matrix_transpose(matrix, name or "adjoint", conjugate=True)
 

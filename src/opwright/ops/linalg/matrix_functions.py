@@ -118,7 +118,7 @@ class MatrixExponential(OperatorDefinition):
     def infer(op) -> TensorSpec:
         return op.input.spec.with_shape(matrix_shape(op.input))
 
-    def compute(op, input: Any) -> Any:
+    def compute(op, input: np.ndarray) -> np.ndarray:
         if input.size == 0:
             return input
         norm = np.abs(input).sum(-2).max(-1).astype(np.float64)

@@ -114,7 +114,7 @@ class MatrixDeterminant(OperatorDefinition):
     def compute(op, input: Any) -> Any:
         return np.linalg.det(input)
 
-    def gradient(op, doutput: Any) -> Any:
+    def gradient(op, doutput: Any) -> Tensor:
         return as_column(doutput * _conj(op.output)) * MatrixInverse(op.input, adjoint=True)
 
 
@@ -148,7 +148,7 @@ class LogMatrixDeterminant(OperatorDefinition[tuple[Tensor, Tensor]]):
         sign, log_abs = np.linalg.slogdet(input)
         return sign.astype(input.dtype), log_abs.astype(input.dtype)
 
-    def gradient(op, dsign: Any, dlog: Any) -> Any:
+    def gradient(op, dsign: Any, dlog: Any) -> Tensor:
         # d log det = tr(input^-1 d input): its real part moves the logarithm, its imaginary part turns the sign
         if op.input.dtype.is_complex:
             dlog = math.complex(math.real(dlog), -math.imag(_conj(dsign) * op.sign))

@@ -250,7 +250,7 @@ class Eig(OperatorDefinition[tuple[Tensor, Tensor]]):
         e, v = np.linalg.eig(input)
         return e.astype(dtype), v.astype(dtype)
 
-    def gradient(op, de: Any, dv: Any) -> Any:
+    def gradient(op, de: Any, dv: Any) -> Tensor:
         # Boeddeker et al., On the computation of complex-valued gradients, 2017, equation 4.77
         if op.compute_v:
             v = op.v

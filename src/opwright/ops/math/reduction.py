@@ -328,7 +328,7 @@ class EuclideanNorm(OperatorDefinition):
 def reduced(op: Any, input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
     """Call a reduction over axes that may be a tensor whose value is known only when the graph runs."""
     if not is_static(axis):
-        return array.run_time_axes.reduced(op, input_tensor, axis, bool(keepdims), name)
+        return array.run_time_axes.reduce(op, input_tensor, axis, bool(keepdims), name)
     result: Tensor = op(input_tensor, axis=static_axes(axis), keepdims=bool(keepdims), name=name)
     return result
 

@@ -107,7 +107,7 @@ class ArgMin(OperatorDefinition):
 def argmax(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
     """Return the index of the maximum along an axis. axis: by default 0."""
     if not is_static(axis):
-        found = run_time_axes.without(lambda x: ArgMax(x, axis=0, output_type=as_dtype(output_type)), input, axis)
+        found = run_time_axes.reduce_along(lambda x: ArgMax(x, axis=0, output_type=as_dtype(output_type)), input, axis)
         return array.identity(found, name=name)
     axis = 0 if axis is None else static_int(axis, "axis")
     return ArgMax(input, axis=axis, output_type=as_dtype(output_type), name=name)
@@ -117,7 +117,7 @@ def argmax(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: 
 def argmin(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
     """Return the index of the minimum along an axis. axis: by default 0."""
     if not is_static(axis):
-        found = run_time_axes.without(lambda x: ArgMin(x, axis=0, output_type=as_dtype(output_type)), input, axis)
+        found = run_time_axes.reduce_along(lambda x: ArgMin(x, axis=0, output_type=as_dtype(output_type)), input, axis)
         return array.identity(found, name=name)
     axis = 0 if axis is None else static_int(axis, "axis")
     return ArgMin(input, axis=axis, output_type=as_dtype(output_type), name=name)

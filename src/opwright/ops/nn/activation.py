@@ -42,8 +42,9 @@ class Relu(OperatorDefinition):
     elementwise = True
     inplace = {"activations": "features"}
 
-    def compute(op, features: Any, *, out: Any = None) -> Any:
-        return FUNCTIONS["relu"].numpy(features, out)
+    def compute(op, features: np.ndarray, *, out: Any = None) -> np.ndarray:
+        activations: np.ndarray = FUNCTIONS["relu"].numpy(features, out)
+        return activations
 
     def gradient(op, dy: Any) -> Tensor:
         return where(op.activations > 0, dy, zeros_like(dy))
@@ -64,8 +65,9 @@ class Relu6(OperatorDefinition):
     elementwise = True
     inplace = {"activations": "features"}
 
-    def compute(op, features: Any, *, out: Any = None) -> Any:
-        return FUNCTIONS["relu6"].numpy(features, out)
+    def compute(op, features: np.ndarray, *, out: Any = None) -> np.ndarray:
+        activations: np.ndarray = FUNCTIONS["relu6"].numpy(features, out)
+        return activations
 
     def gradient(op, dy: Any) -> Tensor:
         y = op.activations
@@ -88,8 +90,9 @@ class LeakyRelu(OperatorDefinition):
     elementwise = True
     inplace = {"activations": "features"}
 
-    def compute(op, features: Any) -> Any:
-        return FUNCTIONS["leaky_relu"].numpy(features, op.alpha)
+    def compute(op, features: np.ndarray) -> np.ndarray:
+        activations: np.ndarray = FUNCTIONS["leaky_relu"].numpy(features, op.alpha)
+        return activations
 
     def gradient(op, dy: Any) -> Tensor:
         return where(op.features > 0, dy, dy * op.alpha)
@@ -121,8 +124,9 @@ class Elu(OperatorDefinition):
     elementwise = True
     inplace = {"activations": "features"}
 
-    def compute(op, features: Any) -> Any:
-        return FUNCTIONS["elu"].numpy(features)
+    def compute(op, features: np.ndarray) -> np.ndarray:
+        activations: np.ndarray = FUNCTIONS["elu"].numpy(features)
+        return activations
 
     def gradient(op, dy: Any) -> Tensor:
         return where(op.activations < 0, dy * (op.activations + 1), dy)
@@ -144,8 +148,9 @@ class Selu(OperatorDefinition):
     elementwise = True
     inplace = {"activations": "features"}
 
-    def compute(op, features: Any) -> Any:
-        return FUNCTIONS["selu"].numpy(features)
+    def compute(op, features: np.ndarray) -> np.ndarray:
+        activations: np.ndarray = FUNCTIONS["selu"].numpy(features)
+        return activations
 
     def gradient(op, dy: Any) -> Tensor:
         y = op.activations
@@ -171,12 +176,13 @@ class Gelu(OperatorDefinition):
     approximate = Attr(bool, default=False)
     elementwise = True
 
-    def compute(op, features: Any) -> Any:
+    def compute(op, features: np.ndarray) -> np.ndarray:
         x = features.astype(np.float32, copy=False) if features.dtype.itemsize == 2 else features
         row = FUNCTIONS["gelu_tanh" if op.approximate else "gelu"]
-        return row.numpy(x).astype(features.dtype, copy=False)
+        activations: np.ndarray = row.numpy(x).astype(features.dtype, copy=False)
+        return activations
 
-    def gradient(op, dy: Any) -> Any:
+    def gradient(op, dy: Tensor) -> Tensor:
         x = op.features
         if op.approximate:
             square = x * x
@@ -191,12 +197,15 @@ class Gelu(OperatorDefinition):
 gelu: signatures.Gelu = Gelu.as_function("gelu")
 
 
-def silu(features: Any, beta: Any = 1.0, name: str | None = None) -> Any:
-    """features * sigmoid(beta * features), also called swish (Ramachandran et al. 2017)."""
-    features = dispatch.to_tensor(features)
+def silu(features: Any, beta: Any = 1.0, name: str | None = None) -> Tensor:
+    """Apply the sigmoid linear unit, also called swish (Ramachandran et al. 2017).
+
+    .. math:: activations = features \\cdot sigmoid(beta \\cdot features)
+    """
+    x = dispatch.to_tensor(features)
     if not hasattr(beta, "spec") and beta == 1.0:
-        return features * sigmoid(features)
-    return features * sigmoid(cast(beta, features.dtype) * features)
+        return x * sigmoid(x)
+    return x * sigmoid(cast(beta, x.dtype) * x)
 
 
 swish = silu

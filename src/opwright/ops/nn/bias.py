@@ -64,13 +64,14 @@ class BiasAdd(OperatorDefinition):
             )
         return op.value.spec
 
-    def compute(op, value: Any, bias: Any, *, out: Any = None) -> Any:
+    def compute(op, value: np.ndarray, bias: np.ndarray, *, out: Any = None) -> np.ndarray:
         at = _channel(op, value.ndim)
         if bias.shape[0] != value.shape[at]:
             raise InvalidArgumentError(
                 what=f"Must provide as many biases as channels: {bias.shape[0]} vs. {value.shape[at]}"
             )
-        return np.add(value, bias.reshape([-1 if i == at else 1 for i in range(value.ndim)]), out)
+        output: np.ndarray = np.add(value, bias.reshape([-1 if i == at else 1 for i in range(value.ndim)]), out)
+        return output
 
     def gradient(op, doutput: Any) -> tuple[Any, Tensor]:
         return doutput, BiasAddGrad(doutput, data_format=op.data_format)
@@ -93,10 +94,11 @@ class BiasAddGrad(OperatorDefinition):
         shape = op.out_backprop.spec.shape
         return op.out_backprop.spec.with_shape([None if shape.dims is None else shape[_channel(op, len(shape))]])
 
-    def compute(op, out_backprop: Any) -> Any:
+    def compute(op, out_backprop: np.ndarray) -> np.ndarray:
         at = _channel(op, out_backprop.ndim)
         axes = tuple(i for i in range(out_backprop.ndim) if i != at)
-        return np.sum(out_backprop, axes, dtype=wide(out_backprop.dtype)).astype(out_backprop.dtype)
+        output: np.ndarray = np.sum(out_backprop, axes, dtype=wide(out_backprop.dtype)).astype(out_backprop.dtype)
+        return output
 
     def gradient(op, doutput: Any) -> Tensor:
         return BiasAdd(zeros_like(op.out_backprop), doutput, data_format=op.data_format)

@@ -278,8 +278,8 @@ Conv2D, Conv2DBackpropInput, Conv2DBackpropFilter = _define(2, (*floating, int32
 Conv3D, Conv3DBackpropInput, Conv3DBackpropFilter = _define(3, floating)
 
 
-FORWARD = {2: Conv2D, 3: Conv3D}
-BY_INPUT = {2: Conv2DBackpropInput, 3: Conv3DBackpropInput}
+FORWARD: dict[int, Callable[..., Tensor]] = {2: Conv2D, 3: Conv3D}
+BY_INPUT: dict[int, Callable[..., Tensor]] = {2: Conv2DBackpropInput, 3: Conv3DBackpropInput}
 
 
 def known_format(op: str, data_format: str | None, n: int) -> str:
@@ -304,7 +304,7 @@ def attributes_of(n: int, data_format: str, strides: Any, padding: Any, dilation
     }
 
 
-def _one_batch_dimension(x: Any, inner: int, use: Callable[[Any], Any]) -> Any:
+def _one_batch_dimension(x: Any, inner: int, use: Callable[[Any], Tensor]) -> Tensor:
     """`use(x)` with all dimensions but the last `inner` folded into one, and unfolded in the result."""
     x = dispatch.to_tensor(x)
     if x.shape.rank is None or x.shape.rank <= inner + 1:
@@ -315,7 +315,7 @@ def _one_batch_dimension(x: Any, inner: int, use: Callable[[Any], Any]) -> Any:
     return reshape(y, concat([sizes[:batch], shape_op(y)[1:]], 0))
 
 
-def _convolve(n: int, input: Any, filters: Any, attrs: dict[str, Any], name: str | None) -> Any:
+def _convolve(n: int, input: Any, filters: Any, attrs: dict[str, Any], name: str | None) -> Tensor:
     return _one_batch_dimension(input, n + 1, lambda x: FORWARD[n](x, filters, **attrs, name=name))
 
 
@@ -328,7 +328,7 @@ def conv2d(
     data_format: str = "NHWC",
     dilations: Any = None,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """Compute a 2-D convolution. The input may have several batch dimensions."""
     return _convolve(
         2, input, filters, attributes_of(2, known_format("Conv2D", data_format, 2), strides, padding, dilations), name
@@ -344,7 +344,7 @@ def conv3d(
     data_format: str = "NDHWC",
     dilations: Any = None,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """Compute a 3-D convolution. The input may have several batch dimensions."""
     return _convolve(
         3, input, filters, attributes_of(3, known_format("Conv3D", data_format, 3), strides, padding, dilations), name
@@ -373,7 +373,7 @@ def conv1d(
     data_format: str = "NWC",
     dilations: Any = None,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """Convolution over one dimension: Conv2D of images of height 1.
 
     input: [batch, width, channels] (or "NCW"), filters: [width, channels / groups, out].
@@ -405,7 +405,7 @@ def convolution(
     data_format: str | None = None,
     dilations: Any = None,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """Compute a convolution over one, two or three dimensions, by the rank of `filters`."""
     filters, input = dispatch.to_tensor(filters), dispatch.to_tensor(input)
     rank = filters.shape.rank if filters.shape.rank is not None else input.shape.rank
@@ -417,14 +417,14 @@ def convolution(
             found=f"input {input.spec.short()}, filters {filters.spec.short()}",
             wanted="filters of rank 3, 4 or 5",
         )
-    function: Any = {3: conv1d, 4: conv2d, 5: conv3d}[rank]
+    function: Callable[..., Tensor] = {3: conv1d, 4: conv2d, 5: conv3d}[rank]
     formats = FORMATS[rank - 2]
     if data_format is not None and data_format not in formats:
         data_format = formats[1] if data_format.startswith("NC") else formats[0]
     return function(input, filters, strides, padding, data_format or formats[0], dilations, name=name)
 
 
-def atrous_conv2d(value: Any, filters: Any, rate: int, padding: Any, name: str | None = None) -> Any:
+def atrous_conv2d(value: Any, filters: Any, rate: int, padding: Any, name: str | None = None) -> Tensor:
     """Conv2D with holes: `rate` is the dilation of both image dimensions."""
     return conv2d(value, filters, 1, padding, dilations=rate, name=name)
 
@@ -432,14 +432,15 @@ def atrous_conv2d(value: Any, filters: Any, rate: int, padding: Any, name: str |
 # ---- transposed ---------------------------------------------------------------------------------------------------
 
 
-def as_sizes(output_shape: Any) -> Any:
+def as_sizes(output_shape: Any) -> Tensor:
     """A shape that may hold scalar tensors, as one tensor."""
     if hasattr(output_shape, "spec"):
-        return output_shape
+        result: Tensor = output_shape
+        return result
     return dims_tensor([int(d) if isinstance(d, np.integer) else d for d in output_shape])
 
 
-def _transposed(n: int, input: Any, filters: Any, output_shape: Any, attrs: dict[str, Any], name: str | None) -> Any:
+def _transposed(n: int, input: Any, filters: Any, output_shape: Any, attrs: dict[str, Any], name: str | None) -> Tensor:
     return BY_INPUT[n](as_sizes(output_shape), filters, input, **attrs, name=name)
 
 
@@ -453,7 +454,7 @@ def conv2d_transpose(
     data_format: str = "NHWC",
     dilations: Any = None,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """Compute a transposed 2-D convolution.
 
     filters: [height, width, out, channels]; output_shape: of the result, a batch of -1 is the input's.
@@ -472,7 +473,7 @@ def conv3d_transpose(
     data_format: str = "NDHWC",
     dilations: Any = None,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """Compute a transposed 3-D convolution."""
     attrs = attributes_of(3, known_format("conv3d_transpose", data_format, 3), strides, padding, dilations)
     return _transposed(3, input, filters, output_shape, attrs, name)
@@ -516,7 +517,7 @@ def conv_transpose(
     data_format: str | None = None,
     dilations: Any = None,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """The transpose of `convolution`, over one, two or three dimensions by the length of `output_shape`."""
     sizes = dispatch.to_tensor(as_sizes(output_shape))
     rank = sizes.shape[0] if sizes.shape.rank == 1 else None
@@ -524,12 +525,12 @@ def conv_transpose(
         raise InvalidArgumentError(
             op="conv_transpose", node=name, what="output_shape must have 3, 4 or 5 entries", found=sizes.spec.short()
         )
-    function: Any = {3: conv1d_transpose, 4: conv2d_transpose, 5: conv3d_transpose}[rank]
+    function: Callable[..., Tensor] = {3: conv1d_transpose, 4: conv2d_transpose, 5: conv3d_transpose}[rank]
     return function(input, filters, sizes, strides, padding, data_format or FORMATS[rank - 2][0], dilations, name=name)
 
 
 def atrous_conv2d_transpose(
     value: Any, filters: Any, output_shape: Any, rate: int, padding: Any, name: str | None = None
-) -> Any:
+) -> Tensor:
     """The transpose of atrous_conv2d."""
     return conv2d_transpose(value, filters, output_shape, 1, padding, dilations=rate, name=name)

@@ -35,6 +35,8 @@ from .convolution import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ...core.specs import TensorSpec
     from ..tensor import Tensor
 
@@ -82,7 +84,7 @@ class DepthwiseConv2dNative(OperatorDefinition):
             _slid(op, known_dims(op.input.spec.shape, 4), known_dims(op.filter.spec.shape, 4))
         )
 
-    def compute(op, input: Any, filter: Any) -> Any:
+    def compute(op, input: Any, filter: Any) -> np.ndarray:
         x = to_last(input, op.data_format)
         _check_channels(x.shape[-1], filter.shape[2])
         windows = spatial_windows(op, x.shape[1:-1], filter.shape)
@@ -127,7 +129,7 @@ class DepthwiseConv2dNativeBackpropInput(OperatorDefinition):
             image = [found[0], *image[1:]]
         return op.filter.spec.with_shape(image)
 
-    def compute(op, input_sizes: Any, filter: Any, out_backprop: Any) -> Any:
+    def compute(op, input_sizes: Any, filter: Any, out_backprop: Any) -> np.ndarray:
         dy, shape = to_last(out_backprop, op.data_format), last_shape(input_sizes, op.data_format)
         shape = (dy.shape[0] if shape[0] == -1 else shape[0], *shape[1:])
         _check_channels(shape[-1], filter.shape[2])
@@ -172,7 +174,7 @@ class DepthwiseConv2dNativeBackpropFilter(OperatorDefinition):
         check_backprop(op, op.out_backprop.spec.shape, _slid(op, known_dims(op.input.spec.shape, 4), kernel))
         return op.input.spec.with_shape(kernel)
 
-    def compute(op, input: Any, filter_sizes: Any, out_backprop: Any) -> Any:
+    def compute(op, input: Any, filter_sizes: Any, out_backprop: Any) -> np.ndarray:
         x, dy, kernel = to_last(input, op.data_format), to_last(out_backprop, op.data_format), filter_sizes.tolist()
         _check_channels(x.shape[-1], kernel[2])
         windows = spatial_windows(op, x.shape[1:-1], kernel)
@@ -251,7 +253,7 @@ def separable_conv2d(
     data_format: str | None = None,
     dilations: Any = None,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """A depthwise convolution, then one of 1 x 1 that mixes the channels.
 
     depthwise_filter: [rows, columns, channels, multiplier]; pointwise_filter: [1, 1, channels * multiplier, out].

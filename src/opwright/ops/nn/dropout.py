@@ -12,11 +12,11 @@ from .. import dispatch
 from ..array import cast, where, zeros_like
 from ..array.shaping import shape_op
 from ..random import stateless_uniform, uniform
-from ..tensor import TensorLike
+from ..tensor import Tensor, TensorLike
 from ..windows import wide_dtype
 
 
-def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: Any = None, name: str | None = None) -> Any:
+def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: Any = None, name: str | None = None) -> Tensor:
     """Each element 0 with chance `rate`, else times 1 / (1 - rate): the expected value stays (Srivastava et al. 2014).
 
     .. math:: y_i = x_i m_i / (1 - rate), \\quad P(m_i = 0) = rate
@@ -29,12 +29,12 @@ def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: Any = None, name: 
 
 def stateless_dropout(
     x: Any, rate: Any, seed: Any, rng_alg: Any = "auto_select", noise_shape: Any = None, name: str | None = None
-) -> Any:
+) -> Tensor:
     """dropout of which the zeros are a function of `seed` (two integers)."""
     return _dropped(x, rate, noise_shape, lambda shape, dtype: stateless_uniform(shape, seed, dtype=dtype), name)
 
 
-def _dropped(x: Any, rate: Any, noise_shape: Any, draw: Any, name: str | None) -> Any:
+def _dropped(x: Any, rate: Any, noise_shape: Any, draw: Any, name: str | None) -> Tensor:
     x = dispatch.to_tensor(x)
     known = isinstance(rate, (int, float)) and not isinstance(rate, bool)
     wanted = "`rate` must be a scalar tensor or a float in the range [0, 1)."
@@ -47,7 +47,8 @@ def _dropped(x: Any, rate: Any, noise_shape: Any, draw: Any, name: str | None) -
             f"`x.dtype` must be a floating point tensor as `x` will be scaled. Received: x_dtype={x.dtype!r}"
         )
     if known and rate == 0:
-        return x  # as in TensorFlow: no numbers are drawn
+        result: Tensor = x  # as in TensorFlow: no numbers are drawn
+        return result
     if not known:
         rate = dispatch.to_tensor(rate)
         if rate.shape.rank not in (None, 0):

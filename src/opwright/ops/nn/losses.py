@@ -40,18 +40,19 @@ class L2Loss(OperatorDefinition):
     def infer(op) -> TensorSpec:
         return TensorSpec([], op.t.spec.dtype)
 
-    def compute(op, t: Any) -> Any:
+    def compute(op, t: np.ndarray) -> np.ndarray:
         flat = np.ravel(t).astype(wide(t.dtype), copy=False)
-        return (np.dot(flat, flat) / 2).astype(t.dtype)
+        output: np.ndarray = (np.dot(flat, flat) / 2).astype(t.dtype)
+        return output
 
-    def gradient(op, dy: Any) -> Any:
+    def gradient(op, dy: Tensor) -> Tensor:
         return dy * op.t
 
 
 l2_loss: signatures.L2Loss = L2Loss.as_function("l2_loss")
 
 
-def _two(labels: Any, logits: Any, what: str, name: str | None) -> tuple[Any, Any]:
+def _two(labels: Any, logits: Any, what: str, name: str | None) -> tuple[Tensor, Tensor]:
     """Labels and logits as tensors of one dtype. Raises InvalidArgumentError where the shapes differ."""
     logits = dispatch.to_tensor(logits)
     labels = dispatch.to_tensor(labels, None if hasattr(labels, "spec") else logits.dtype)
@@ -65,24 +66,25 @@ def _two(labels: Any, logits: Any, what: str, name: str | None) -> tuple[Any, An
     return labels, logits
 
 
-def _relu_and_log1p_exp(x: Any) -> tuple[Any, Any]:
+def _relu_and_log1p_exp(x: Any) -> tuple[Tensor, Tensor]:
     """max(x, 0) and log(1 + exp(-|x|)), written so that their derivatives at 0 add up to the true one."""
     positive = x >= 0
     zeros = zeros_like(x)
     return where(positive, x, zeros), log1p(exp(where(positive, negative(x), x)))
 
 
-def sigmoid_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None = None) -> Any:
+def sigmoid_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None = None) -> Tensor:
     """Cross entropy of independent wanted chances and those that logits give by the sigmoid, element by element.
 
     .. math:: loss = \\max(x, 0) - x z + \\log(1 + e^{-|x|}), \\quad x = logits, \\; z = labels
     """
     labels, logits = _two(labels, logits, "sigmoid_cross_entropy_with_logits", name)
     relu, softplus = _relu_and_log1p_exp(logits)
-    return relu - logits * labels + softplus
+    result: Tensor = relu - logits * labels + softplus
+    return result
 
 
-def weighted_cross_entropy_with_logits(labels: Any, logits: Any, pos_weight: Any, name: str | None = None) -> Any:
+def weighted_cross_entropy_with_logits(labels: Any, logits: Any, pos_weight: Any, name: str | None = None) -> Tensor:
     """sigmoid_cross_entropy_with_logits in which positive labels weigh `pos_weight` times as much.
 
     .. math:: loss = (1 - z) x + (1 + (q - 1) z) (\\log(1 + e^{-|x|}) + \\max(-x, 0)), \\quad q = pos\\_weight
@@ -92,10 +94,11 @@ def weighted_cross_entropy_with_logits(labels: Any, logits: Any, pos_weight: Any
         pos_weight = dispatch.to_tensor(pos_weight, logits.dtype)
     weight = 1.0 + (pos_weight - 1.0) * labels
     relu, softplus = _relu_and_log1p_exp(logits)
-    return (1.0 - labels) * logits + weight * (softplus + (relu - logits))
+    result: Tensor = (1.0 - labels) * logits + weight * (softplus + (relu - logits))
+    return result
 
 
-def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None) -> Any:
+def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None) -> Tensor:
     """Minus the log-likelihood of Poisson counts, given the log of their rate, without the constant log(z!).
 
     .. math:: loss = e^c - z c \\; [ + z \\log z - z + \\tfrac12 \\log(2 \\pi z) ]
@@ -103,7 +106,7 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
     compute_full_loss: whether to add Stirling's approximation of log(z!), for z > 1.
     """
     targets, log_input = _two(targets, log_input, "log_poisson_loss", name)
-    result = exp(log_input) - log_input * targets
+    result: Tensor = exp(log_input) - log_input * targets
     if compute_full_loss:
         large = targets > 1
         z = where(large, targets, zeros_like(targets) + 1.0)

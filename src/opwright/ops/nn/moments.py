@@ -6,7 +6,7 @@ Not here: batch normalisation in one operator (normalization.py).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.dtypes import float32
 from .. import dispatch
@@ -17,8 +17,13 @@ from ..inference import is_static, static_axes
 from ..math import divide_no_nan, reduce_mean, reduce_prod, reduce_sum, rsqrt, square, squared_difference
 from ..windows import wide_dtype
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
-def moments(x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None) -> tuple[Any, Any]:
+
+def moments(
+    x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
+) -> tuple[Tensor, Tensor]:
     """Mean and variance over `axes`; computed in float32 for 16-bit floats. shift: not used, as in TensorFlow.
 
     .. math:: mean = \\frac{1}{n} \\sum x, \\quad variance = \\frac{1}{n} \\sum (x - mean)^2
@@ -35,7 +40,7 @@ def moments(x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: 
 
 def weighted_moments(
     x: Any, axes: Any, frequency_weights: Any, keepdims: bool = False, name: str | None = None
-) -> tuple[Any, Any]:
+) -> tuple[Tensor, Tensor]:
     """Mean and variance over `axes`, each element counted `frequency_weights` times; those broadcast with x.
 
     .. math:: mean = \\frac{\\sum w x}{\\sum w}, \\quad variance = \\frac{\\sum w (x - mean)^2}{\\sum w}
@@ -80,7 +85,7 @@ def sufficient_statistics(
 
 def normalize_moments(
     counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: str | None = None
-) -> tuple[Any, Any]:
+) -> tuple[Tensor, Tensor]:
     """Mean and variance from what sufficient_statistics gives."""
     counts, mean_ss, variance_ss = (dispatch.to_tensor(t) for t in (counts, mean_ss, variance_ss))
     shifted = mean_ss / counts
@@ -90,7 +95,7 @@ def normalize_moments(
 
 def batch_normalization(
     x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: Any, name: str | None = None
-) -> Any:
+) -> Tensor:
     """`x` by the given statistics, which broadcast with it; offset and scale may be None.
 
     .. math:: y = scale \\frac{x - mean}{\\sqrt{variance + variance\\_epsilon}} + offset
@@ -106,7 +111,8 @@ def batch_normalization(
     if scale is not None:
         inverse = inverse * cast(scale, dtype)
     base = -mean * inverse if offset is None else cast(offset, dtype) - mean * inverse
-    return x * cast(inverse, x.dtype) + cast(base, x.dtype)
+    result: Tensor = x * cast(inverse, x.dtype) + cast(base, x.dtype)
+    return result
 
 
 def batch_norm_with_global_normalization(
@@ -118,7 +124,7 @@ def batch_norm_with_global_normalization(
     variance_epsilon: Any,
     scale_after_normalization: bool,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """batch_normalization under its older argument names."""
     return batch_normalization(
         input, mean, variance, beta, gamma if scale_after_normalization else None, variance_epsilon, name

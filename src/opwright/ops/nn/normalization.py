@@ -222,7 +222,7 @@ class LayerNorm(OperatorDefinition):
                 )
         return op.x.spec
 
-    def compute(op, x: Any, scale: Any, offset: Any) -> Any:
+    def compute(op, x: np.ndarray, scale: Any, offset: Any) -> np.ndarray:
         axes: tuple[int, ...] = tuple(op.axis)
         wide_x = x.astype(wide(x.dtype), copy=False)
         along = _along(axes, x.ndim, x.shape)
@@ -233,7 +233,8 @@ class LayerNorm(OperatorDefinition):
             y = y * scale.reshape(along)
         if offset is not None:
             y = y + offset.reshape(along)
-        return y.astype(x.dtype, copy=False)
+        result: np.ndarray = y.astype(x.dtype, copy=False)
+        return result
 
     def gradient(op, dy: Any) -> tuple[Any, Any, Any]:
         dtype = wide_dtype(op.x.dtype)
@@ -259,7 +260,7 @@ def _along(axes: Any, rank: int, sizes: Any) -> list[int]:
     return [sizes[i] if i in inside else 1 for i in range(rank)]
 
 
-def _aligned(like: Any, axes: Any, x: Any) -> Any:
+def _aligned(like: Tensor, axes: Any, x: Any) -> Tensor:
     """`like`, which has the sizes of x at `axes`, so that it broadcasts against x.
 
     raises InvalidArgumentError where that needs x's rank and it is unknown
@@ -311,14 +312,17 @@ class LRN(OperatorDefinition):
     alpha = Attr(float, default=1.0)
     beta = Attr(float, default=0.5)
 
-    def compute(op, input: Any) -> Any:
+    def compute(op, input: np.ndarray) -> np.ndarray:
         x = input.astype(wide(input.dtype), copy=False)
         r, kind = op.depth_radius, x.dtype.type
         squares = np.pad(x * x, [(0, 0)] * 3 + [(r, r)])
         around = sliding_window_view(squares, 2 * r + 1, axis=-1).sum(-1) if x.size else x
-        return (x * (kind(op.bias) + kind(op.alpha) * around) ** kind(-op.beta)).astype(input.dtype, copy=False)
+        output: np.ndarray = (x * (kind(op.bias) + kind(op.alpha) * around) ** kind(-op.beta)).astype(
+            input.dtype, copy=False
+        )
+        return output
 
-    def gradient(op, dy: Any) -> Any:
+    def gradient(op, dy: Tensor) -> Tensor:
         x = cast(op.input, wide_dtype(op.input.dtype))
         dy = cast(dy, x.dtype)
         places = range_(shape_op(x)[3])

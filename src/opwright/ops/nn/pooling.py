@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import namedtuple
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -206,8 +206,9 @@ def _define_max(n: int) -> tuple[Any, Any, Any]:
             _check_same(op, op.grad, op.orig_input.spec.shape, "grad")
             return op.orig_input.spec.with_shape(_out_shape(op, op.orig_input.spec.shape, rank))
 
-        def compute(op, orig_input: Any, orig_output: Any, grad: Any) -> Any:
-            return grad.reshape(-1)[_where_largest(op, orig_input)]
+        def compute(op, orig_input: np.ndarray, orig_output: np.ndarray, grad: np.ndarray) -> np.ndarray:
+            output: np.ndarray = grad.reshape(-1)[_where_largest(op, orig_input)]
+            return output
 
         def gradient(op, doutput: Any) -> tuple[None, None, Tensor]:
             return None, None, Grad(op.orig_input, op.orig_output, doutput, **op.attrs)
@@ -252,9 +253,10 @@ class MaxPoolWithArgmax(OperatorDefinition[tuple[Tensor, Tensor]]):
             at = at % max(math.prod(input.shape[1:]), 1)
         return output, at.astype(op.output_dtype.np)
 
-    def gradient(op, doutput: Any, dargmax: Any) -> Any:
+    def gradient(op, doutput: Any, dargmax: Any) -> Tensor:
         window = {"ksize": op.ksize, "strides": op.strides, "padding": op.padding}
-        return MaxPoolGrad(op.input, op.output, doutput, **window)
+        result: Tensor = MaxPoolGrad(op.input, op.output, doutput, **window)
+        return result
 
 
 def _counts(windows: Sequence[Window]) -> np.ndarray:
@@ -348,7 +350,7 @@ AvgPool3D, AvgPool3DGrad = _define_avg(3)
 
 def _pool(
     op: Any, input: Any, n: int, ksize: Any, strides: Any, padding: Any, data_format: str | None, name: str | None
-) -> Any:
+) -> Tensor:
     data_format = known_format(op.name, data_format, n)
     kind, explicit = padding_of(padding)
     attrs: dict[str, Any] = {"explicit_paddings": explicit} if "explicit_paddings" in op.attr_defs else {}
@@ -362,7 +364,8 @@ def _pool(
         "padding": kind,
     }
     if n > 1:
-        return op(input, **attrs, data_format=data_format, name=name)
+        result: Tensor = op(input, **attrs, data_format=data_format, name=name)
+        return result
     at = 1 if data_format == "NWC" else 2
     for key in ("ksize", "strides"):
         attrs[key] = (*attrs[key][:at], 1, *attrs[key][at:])
@@ -375,7 +378,7 @@ def _pool(
 @documented_by(MaxPool)
 def max_pool1d(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NWC", name: str | None = None
-) -> Any:
+) -> Tensor:
     """Compute max pooling over [batch, width, channels]."""
     return _pool(MaxPool, input, 1, ksize, strides, padding, data_format, name)
 
@@ -383,7 +386,7 @@ def max_pool1d(
 @documented_by(MaxPool)
 def max_pool2d(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC", name: str | None = None
-) -> Any:
+) -> Tensor:
     """Compute 2-D max pooling. padding: "SAME", "VALID" or a list of (before, after) pairs, one per dimension."""
     return _pool(MaxPool, input, 2, ksize, strides, padding, data_format, name)
 
@@ -391,7 +394,7 @@ def max_pool2d(
 @documented_by(MaxPool3D)
 def max_pool3d(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NDHWC", name: str | None = None
-) -> Any:
+) -> Tensor:
     """Compute 3-D max pooling."""
     return _pool(MaxPool3D, input, 3, ksize, strides, padding, data_format, name)
 
@@ -399,7 +402,7 @@ def max_pool3d(
 @documented_by(AvgPool)
 def avg_pool1d(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NWC", name: str | None = None
-) -> Any:
+) -> Tensor:
     """Compute average pooling over [batch, width, channels]."""
     return _pool(AvgPool, input, 1, ksize, strides, padding, data_format, name)
 
@@ -407,7 +410,7 @@ def avg_pool1d(
 @documented_by(AvgPool)
 def avg_pool2d(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC", name: str | None = None
-) -> Any:
+) -> Tensor:
     """Compute 2-D average pooling."""
     return _pool(AvgPool, input, 2, ksize, strides, padding, data_format, name)
 
@@ -415,7 +418,7 @@ def avg_pool2d(
 @documented_by(AvgPool3D)
 def avg_pool3d(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NDHWC", name: str | None = None
-) -> Any:
+) -> Tensor:
     """Compute 3-D average pooling."""
     return _pool(AvgPool3D, input, 3, ksize, strides, padding, data_format, name)
 
@@ -437,7 +440,7 @@ def _spatial_rank(op: str, input: Any, data_format: str | None, name: str | None
 
 
 def _any_rank(
-    functions: Any,
+    functions: Sequence[Callable[..., Tensor]],
     op: str,
     input: Any,
     ksize: Any,
@@ -445,7 +448,7 @@ def _any_rank(
     padding: Any,
     data_format: str | None,
     name: str | None,
-) -> Any:
+) -> Tensor:
     input = dispatch.to_tensor(input)
     n = _spatial_rank(op, input, data_format, name)
     formats = FORMATS.get(n)
@@ -459,7 +462,7 @@ def _any_rank(
 @documented_by(MaxPool)
 def max_pool(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
-) -> Any:
+) -> Tensor:
     """Compute max pooling over one, two or three dimensions, by the rank of the input."""
     return _any_rank(
         (max_pool1d, max_pool2d, max_pool3d), "max_pool", input, ksize, strides, padding, data_format, name
@@ -469,7 +472,7 @@ def max_pool(
 @documented_by(AvgPool)
 def avg_pool(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
-) -> Any:
+) -> Tensor:
     """Compute average pooling over one, two or three dimensions, by the rank of the input."""
     return _any_rank(
         (avg_pool1d, avg_pool2d, avg_pool3d), "avg_pool", input, ksize, strides, padding, data_format, name
@@ -485,7 +488,7 @@ def pool(
     data_format: str | None = None,
     dilations: Any = None,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """max_pool or avg_pool, by pooling_type "MAX" or "AVG".
 
     raises UnimplementedError for dilations other than 1

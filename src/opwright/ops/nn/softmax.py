@@ -65,13 +65,14 @@ class Softmax(OperatorDefinition):
         _check_axis(op)
         return op.logits.spec
 
-    def compute(op, logits: Any) -> Any:
+    def compute(op, logits: np.ndarray) -> np.ndarray:
         x = logits.astype(wide(logits.dtype), copy=False)
         e = np.exp(x - x.max(op.axis, keepdims=True, initial=-np.inf))
         e /= e.sum(op.axis, keepdims=True)
-        return e.astype(logits.dtype, copy=False)
+        softmax: np.ndarray = e.astype(logits.dtype, copy=False)
+        return softmax
 
-    def gradient(op, dy: Any) -> Any:
+    def gradient(op, dy: Tensor) -> Tensor:
         y = op.softmax
         return (dy - reduce_sum(dy * y, axis=op.axis, keepdims=True)) * y
 
@@ -94,11 +95,12 @@ class LogSoftmax(OperatorDefinition):
         _check_axis(op)
         return op.logits.spec
 
-    def compute(op, logits: Any) -> Any:
+    def compute(op, logits: np.ndarray) -> np.ndarray:
         shifted, total = _log_sum_exp(logits.astype(wide(logits.dtype), copy=False), op.axis)
-        return (shifted - total).astype(logits.dtype, copy=False)
+        logsoftmax: np.ndarray = (shifted - total).astype(logits.dtype, copy=False)
+        return logsoftmax
 
-    def gradient(op, dy: Any) -> Any:
+    def gradient(op, dy: Tensor) -> Tensor:
         return dy - exp(op.logsoftmax) * reduce_sum(dy, axis=op.axis, keepdims=True)
 
 
@@ -152,14 +154,15 @@ class SoftmaxCrossEntropyWithLogits(OperatorDefinition):
         at = axis_in(op.axis, logits.rank or 0)
         return op.logits.spec.with_shape([d for i, d in enumerate(both) if i != at])
 
-    def compute(op, labels: Any, logits: Any) -> Any:
+    def compute(op, labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
         x, wanted = (a.astype(wide(a.dtype), copy=False) for a in (logits, labels))
         # broadcast first: a logit that stands for several counts several times in the normaliser
         x, wanted = np.broadcast_arrays(x, wanted)
         shifted, total = _log_sum_exp(x, op.axis)
         # labels that are 0 give 0 beside a logit of -inf too
         with_zeros = np.where(wanted == 0, wanted.dtype.type(0), wanted * (total - shifted))
-        return with_zeros.sum(op.axis).astype(labels.dtype)
+        loss: np.ndarray = with_zeros.sum(op.axis).astype(labels.dtype)
+        return loss
 
     def gradient(op, dloss: Any) -> tuple[Any, Any]:
         dloss = expand_dims(dloss, op.axis)
@@ -169,7 +172,7 @@ class SoftmaxCrossEntropyWithLogits(OperatorDefinition):
         return sum_to_shape_of(-dloss * log_p, op.labels), sum_to_shape_of(dlogits, op.logits)
 
 
-def _broadcast_like(x: Any, other: Any) -> Any:
+def _broadcast_like(x: Tensor, other: Any) -> Tensor:
     """`x` broadcast against `other`; itself where the shapes are known to be equal."""
     if x.shape.is_fully_defined() and x.shape == other.shape:
         return x
@@ -208,7 +211,7 @@ class SparseSoftmaxCrossEntropyWithLogits(OperatorDefinition):
             )
         return op.logits.spec.with_shape(labels.merge_with(rows))
 
-    def compute(op, labels: Any, logits: Any) -> Any:
+    def compute(op, labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
         classes = logits.shape[-1]
         outside = (labels < 0) | (labels >= classes)
         if outside.any():
@@ -219,7 +222,8 @@ class SparseSoftmaxCrossEntropyWithLogits(OperatorDefinition):
             )
         shifted, total = _log_sum_exp(logits.astype(wide(logits.dtype), copy=False), -1)
         chosen = np.take_along_axis(shifted, labels[..., None], -1)
-        return (total - chosen)[..., 0].astype(logits.dtype)
+        loss: np.ndarray = (total - chosen)[..., 0].astype(logits.dtype)
+        return loss
 
     def gradient(op, dloss: Any) -> tuple[None, Any]:
         p = Softmax(op.logits)

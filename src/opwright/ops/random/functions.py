@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 UNIFORM = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64)
 
 
-def sizes(shape: Any) -> Any:
+def sizes(shape: Any) -> Tensor:
     """A shape as a caller gives it as an integer tensor. Raises ValueError where it is not fully known."""
     if isinstance(shape, TensorShape):
         if not shape.is_fully_defined():

@@ -220,7 +220,7 @@ class DynamicGruGrad(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
         made = batches.restore(dz), dweight, batches.spread(dh_first, len(offsets) - 1)
         return tuple([a.astype(batch_hidden.dtype, copy=False) for a in made])
 
-    def gradient(op, *grads: Any) -> Any:
+    def gradient(op, *grads: Any) -> Tensor:
         raise LookupError(
             "DynamicGru: it has first derivatives only. For second ones take ow.keras.layers.GRU on "
             "padded sequences: rows, n = ow.sequence.pad(x), mask=ow.sequence.mask(n, dtype=ow.bool), "

@@ -100,7 +100,7 @@ class SequenceTake(OperatorDefinition):
     def infer(op) -> TensorSpec:
         return rows_like(op.x, op.rows.spec.shape[0])
 
-    def compute(op, x: Any, rows: Any) -> Any:
+    def compute(op, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
         _check_there(rows, len(x))
         return x.take(rows, 0)
 

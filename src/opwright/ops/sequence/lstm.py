@@ -279,7 +279,7 @@ class DynamicLstmGrad(OperatorDefinition[tuple[Tensor, Tensor, Tensor, Tensor, T
         )
         return tuple([a.astype(dtype, copy=False) for a in made])
 
-    def gradient(op, *grads: Any) -> Any:
+    def gradient(op, *grads: Any) -> Tensor:
         raise LookupError(
             "DynamicLstm: it has first derivatives only. For second ones take ow.keras.layers.LSTM on "
             "padded sequences: rows, n = ow.sequence.pad(x), mask=ow.sequence.mask(n, dtype=ow.bool), "

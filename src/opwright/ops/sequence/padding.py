@@ -213,7 +213,7 @@ class SequenceMask(OperatorDefinition):
             size = op.maxlen if op.maxlen > 0 else None
         return TensorSpec(UNKNOWN if shape.rank is None else [*shape, size], op.out_dtype)
 
-    def compute(op, x: Any, max_len_tensor: Any) -> Any:
+    def compute(op, x: np.ndarray, max_len_tensor: np.ndarray) -> np.ndarray:
         if max_len_tensor is not None:
             size = _one(max_len_tensor)
         else:

@@ -298,7 +298,7 @@ def _positions(axes: tuple[int, ...], x: Any) -> list[Any] | Tensor:
     return array.stack([array.rank(x) + a if a < 0 else a for a in axes])
 
 
-def fftshift(x: Any, axes: Any = None, name: str | None = None) -> Any:
+def fftshift(x: Any, axes: Any = None, name: str | None = None) -> Tensor:
     """Each axis rolled by half its size, so that the frequency 0, which comes first, comes in the middle.
 
     axes: an int, several, or None for all of them. See Roll.
@@ -308,7 +308,7 @@ def fftshift(x: Any, axes: Any = None, name: str | None = None) -> Any:
     return _shifted("fftshift", x, axes, 1, name)
 
 
-def ifftshift(x: Any, axes: Any = None, name: str | None = None) -> Any:
+def ifftshift(x: Any, axes: Any = None, name: str | None = None) -> Tensor:
     """What undoes `fftshift`; for odd sizes the two differ.
 
     .. math:: output_i = x_{(i + \\lfloor n / 2 \\rfloor) \\bmod n}

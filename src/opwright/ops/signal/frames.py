@@ -55,16 +55,18 @@ def _samples(length: Any, dtype: DType) -> Tensor:
     return array.cast(array.range(length), dtype)
 
 
-def _scalar(value: Any, dtype: DType) -> Any:
+def _scalar(value: Any, dtype: DType) -> Tensor:
     return array.cast(value, dtype) if hasattr(value, "dtype") else dispatch.to_tensor(value, dtype)
 
 
-def _one_if_alone(window: Any, length: Any) -> Any:
+def _one_if_alone(window: Any, length: Any) -> Tensor:
     """A window of one sample is 1, whatever the formula says."""
     return window if isinstance(length, int) else array.where(length == 1, array.ones_like(window), window)
 
 
-def _raised_cosine(window_length: Any, periodic: Any, dtype: Any, base: float, swing: float, name: str | None) -> Any:
+def _raised_cosine(
+    window_length: Any, periodic: Any, dtype: Any, base: float, swing: float, name: str | None
+) -> Tensor:
     length, dtype, within = _asked(window_length, dtype)
     if isinstance(length, int) and length == 1:
         return array.ones([1], dtype, name=name)
@@ -75,7 +77,9 @@ def _raised_cosine(window_length: Any, periodic: Any, dtype: Any, base: float, s
     return array.cast(_one_if_alone(base - swing * cos(angle), length), dtype, name=name)
 
 
-def hann_window(window_length: Any, periodic: Any = True, dtype: Any = dtypes.float32, name: str | None = None) -> Any:
+def hann_window(
+    window_length: Any, periodic: Any = True, dtype: Any = dtypes.float32, name: str | None = None
+) -> Tensor:
     """Hann's window, [window_length]; of one sample it is 1.
 
     .. math:: w_n = \\frac{1}{2} - \\frac{1}{2} \\cos(2 \\pi n / N)
@@ -88,7 +92,7 @@ def hann_window(window_length: Any, periodic: Any = True, dtype: Any = dtypes.fl
 
 def hamming_window(
     window_length: Any, periodic: Any = True, dtype: Any = dtypes.float32, name: str | None = None
-) -> Any:
+) -> Tensor:
     """Hamming's window, [window_length]; of one sample it is 1. periodic, errors: as in `hann_window`.
 
     .. math:: w_n = 0.54 - 0.46 \\cos(2 \\pi n / N)
@@ -96,7 +100,7 @@ def hamming_window(
     return _raised_cosine(window_length, periodic, dtype, 0.54, 0.46, name)
 
 
-def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = dtypes.float32, name: str | None = None) -> Any:
+def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
     """Kaiser's window, [window_length]; of one sample it is 1.
 
     .. math:: w_n = I_0\\left(\\beta \\sqrt{1 - \\left(\\frac{2 n}{N - 1} - 1\\right)^2}\\right) / I_0(\\beta)
@@ -190,7 +194,7 @@ class Frame(OperatorDefinition):
         frames = _frames(dims[axis], length, step, op.pad_value is not None)
         return spec.with_shape([*dims[:axis], frames, length, *dims[axis + 1 :]])
 
-    def compute(op, signal: Any, frame_length: Any, frame_step: Any, pad_value: Any) -> Any:
+    def compute(op, signal: Any, frame_length: Any, frame_step: Any, pad_value: Any) -> np.ndarray:
         length, step, axis = int(frame_length), int(frame_step), op.axis % signal.ndim
         if length < 0 or step < 1:
             raise InvalidArgumentError(what="frame_length or frame_step is too small", found=(length, step))
@@ -280,7 +284,9 @@ def frame(
     pad = dispatch.to_tensor(pad_value, signal.dtype) if pad_end else None
     length, step = dispatch.to_tensor(frame_length), dispatch.to_tensor(frame_step)
     if not is_static(axis):
-        return run_time_axes.remade(lambda x: Frame(x, length, step, pad, axis=0), signal, axis, after=2, name=name)
+        return run_time_axes.replace_axes(
+            lambda x: Frame(x, length, step, pad, axis=0), signal, axis, after=2, name=name
+        )
     return Frame(signal, length, step, pad, axis=static_int(axis, "axis"), name=name)
 
 

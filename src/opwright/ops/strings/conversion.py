@@ -111,7 +111,7 @@ class AsString(OperatorDefinition):
             )
         return op.input.spec.with_dtype(dtypes.string)
 
-    def compute(op, input: Any) -> Any:
+    def compute(op, input: np.ndarray) -> np.ndarray:
         kind = input.dtype.kind
         if kind == "O":
             return input

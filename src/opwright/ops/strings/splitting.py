@@ -141,7 +141,7 @@ class ReduceJoin(OperatorDefinition):
             return spec.with_shape([1 if i in axes else d for i, d in enumerate(spec.shape)])
         return spec.with_shape([d for i, d in enumerate(spec.shape) if i not in axes])
 
-    def compute(op, inputs: Any) -> Any:
+    def compute(op, inputs: np.ndarray) -> np.ndarray:
         axes = axes_in(op.axis, inputs.ndim)
         if not axes:
             return inputs
@@ -169,7 +169,7 @@ def reduce_join(
         def joined(x: Any, count: int) -> Tensor:
             return ReduceJoin(x, tuple(range(count)), False, separator, name=name)
 
-        return run_time_axes.without_several(joined, inputs, axis, keepdims)
+        return run_time_axes.reduce_along_axes(joined, inputs, axis, keepdims)
     axes = static_axes(axis)
     if axes is None:
         if inputs.shape.rank is None:

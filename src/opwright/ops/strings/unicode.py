@@ -279,7 +279,7 @@ class UnicodeScript(OperatorDefinition):
     input = Input(("int32",))
     output = Output(like="input")
 
-    def compute(op, input: Any) -> Any:
+    def compute(op, input: np.ndarray) -> np.ndarray:
         starts, scripts = _scripts()
         return scripts[np.searchsorted(starts, input, "right") - 1]
 
