@@ -176,7 +176,7 @@ CASES = {
         case(np.float32(1.0), type="int32", expect=np.int32(0x3F800000), half=False),
         bad(u8(3), says="Cannot bitcast", type="float32"),
     ],
-    # ---- shaped (shaping.py, checking.py) ----
+    # ---- shaped (shaping.py, shape_checks.py) ----
     "Identity": [case(f64(2, 3), expect=lambda x: x), case(strings(2), expect=lambda x: x)],
     "StopGradient": [case(f64(3), expect=lambda x: x)],
     "Shape": [
@@ -239,7 +239,7 @@ CASES = {
                                 case(longs(2), ints(1), expect=np.array([2]))],
     "identity_n": [case([f32(2), i32(3)], expect=lambda xs: list(xs))],
     "guarantee_const": [case(f32(2), expect=lambda x: x)],
-    # ---- joined and split (joining.py, splitting.py) ----
+    # ---- joined and split (concatenation.py, splits.py) ----
     "Concat": [
         case([f64(2, 3), f64(1, 3), f64(0, 3)], axis=0, expect=lambda vs: np.array([row for v in vs for row in v])),
         case([f64(2, 1), f64(2, 3)], axis=-1, expect=lambda vs: np.array([[*p, *q] for p, q in zip(*vs)])),
@@ -435,7 +435,7 @@ CASES = {
         bad(f32(2, 2), np.array([[0, 0], [2, 3]], np.int32), says=("indices[1] = [2, 3]", "shape [2, 2]")),
         bad(f32(2, 2), i32(1, 3, low=0, high=1), says="3 vs. 2"),
     ],
-    # ---- moved (moving.py) ----
+    # ---- moved (permutation.py) ----
     "Permute": [
         case(f64(2, 3), np.int32([1, 0]), expect=lambda x, _: np.array([[x[i, j] for i in (0, 1)] for j in range(3)])),
         case(B, np.int64([2, 0, 1]), expect=lambda x, p: np.array(
@@ -483,7 +483,7 @@ CASES = {
         bad(f32(2, 3), ints(1), says="seq_lengths", seq_axis=1),
         bad(f32(2, 3), ints(1, 1), says="batch_axis == seq_axis", seq_axis=0),
     ],
-    # ---- selected (selecting.py) ----
+    # ---- selected (selection.py) ----
     "Where": [
         case(bools(2, 3),
              expect=lambda c: np.array([[i, j] for i in range(2) for j in range(3) if c[i, j]]), gives="int64"),

@@ -1,6 +1,6 @@
 """Rows for arrays written by index, padded, cut into blocks and distributed.
 
-Lives here: rows for scattering.py, padding.py, spaces.py, splitting.py of ops/array.
+Lives here: rows for scatter.py, padding.py, space_blocks.py, splits.py of ops/array.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ CASES = {
              expect=lambda x, b, e, s, v: updated(x, b, e, s, v), static=(1, 2, 3)),
         bad(f32(4), np.int32([0]), np.int32([2]), np.int32([1]), f32(3), says="the value does not fill the slice"),
     ],
-    # ---- by index (scattering.py) ----
+    # ---- by index (scatter.py) ----
     "ScatterNd": [
         case(TWICE, f64(3), ints(5), expect=from_zeros),
         case(ints([0, 1], [2, 0]), f64(2, 4), ints(3, 2, 4), expect=from_zeros),
@@ -224,7 +224,7 @@ CASES = {
         case(f64(7, 9), ints([3, 1], [3, 2]), mode="SYMMETRIC", expect=folded(0)),
         bad(f32(4), ints([3, 3]), says="smaller than its paddings", mode="REFLECT"),
     ],
-    # ---- blocks (spaces.py) ----
+    # ---- blocks (space_blocks.py) ----
     "SpaceToDepth": [
         case(f64(2, 4, 6, 3), block_size=2, expect=blocks_to_depth(2)),
         case(f64(1, 2, 4, 6), block_size=2, data_format="NCHW", expect=channels_first(blocks_to_depth(2))),
@@ -255,7 +255,7 @@ CASES = {
         case(f64(4, 1, 1, 1), 2, [[0, 0], [0, 0]], expect=lambda x, b, c: x.reshape(1, 2, 2, 1)),
     ],
     "space_to_batch": [case(f64(1, 2, 2, 1), [2, 2], [[0, 0], [0, 0]], expect=lambda x, b, p: x.reshape(4, 1, 1, 1))],
-    # ---- distributed (splitting.py) ----
+    # ---- distributed (splits.py) ----
     "DynamicPartition": [
         case(f64(5, 2), ints(0, 2, 0, 2, 2), num_partitions=3,
              expect=lambda x, p: [x[[0, 2]], np.zeros((0, 2)), x[[1, 3, 4]]]),

@@ -16,7 +16,7 @@ import opwright as ow
 from opwright.devices import simulated_array
 from opwright.devices.simulated_array import SimulatedArray
 from opwright.ops import dispatch, like_device
-from opwright.ops.array.row_arrays import put_last
+from opwright.ops.array.scatter_arrays import put_last
 from opwright.testing import place_checks
 
 

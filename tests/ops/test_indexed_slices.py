@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import opwright as ow
 from opwright.core.errors import InvalidArgumentError
-from opwright.ops.array.row_arrays import combine
+from opwright.ops.array.scatter_arrays import combine
 from opwright.ops.indexed_slices import summed
 
 

@@ -67,7 +67,7 @@ FLAG_EFFECTS = (
         "sums by index, scattered or by segment",
         "in the order of the rows",
         "in the order of the rows",
-        "ops/array/row_arrays.py",
+        "ops/array/scatter_arrays.py",
     ),
     FlagEffect(
         "deterministic",

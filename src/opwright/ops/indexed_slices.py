@@ -1,7 +1,7 @@
 """IndexedSlices: rows of a larger tensor, by index. What the gradient of `gather` is.
 
 Lives here: the type, its spec, its sums and conversions.
-Not here: `gather`, merging itself (ops/array/rows.py), updates by sparse rows (ops/optimizer_steps.py, optimizers/).
+Not here: `gather`, merging (ops/array/sparse_rows.py), updates by sparse rows (ops/optimizer_steps.py, optimizers/).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from ..core.dtypes import DType, any_dtype, numeric, resource
 from ..core.errors import InvalidArgumentError
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
-from .array.row_arrays import combine
+from .array.scatter_arrays import combine
 from .attributes import Attr
 from .definition import operator
 from .slots import Input, OperatorDefinition, Output

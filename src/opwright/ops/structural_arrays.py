@@ -2,7 +2,7 @@
 
 Lives here: functions of arrays alone, of NumPy's or of a device's.
 Not here: operators (ops/array, ops/math, lite/ops), their shape rules (structural_shapes.py), rows by index
-(array/row_arrays.py), windows (windows.py).
+(array/scatter_arrays.py), windows (windows.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Gathering by tensors of indices.
 
-Lives here: Gather, GatherGrad, GatherNd, UnravelIndex.  Not here: scatters (scattering.py), slices (slicing.py).
+Lives here: Gather, GatherGrad, GatherNd, UnravelIndex.  Not here: scatters (scatter.py), slices (slicing.py).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ..inference import axis_in, is_static, shape_from, static_int
 from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..structural_arrays import batch_key, gathered
+from .concatenation import concat
 from .constants import range as range_
-from .joining import concat
-from .row_arrays import combine
+from .scatter_arrays import combine
 from .shaping import broadcast_to, expand_dims, reshape, shape_op, size
 from .slicing import getitem
 
@@ -268,7 +268,8 @@ def check_vectors(indices: np.ndarray, sizes: tuple[int, ...], what: str) -> Non
     if bad.any():
         first = np.argwhere(bad)[0]
         raise InvalidArgumentError(
-            what=f"indices{first.tolist() or ''} = {indices[tuple(first)].tolist()} does not index into {what} {list(sizes)}"
+            what=f"indices{first.tolist() or ''} = {indices[tuple(first)].tolist()} "
+            f"does not index into {what} {list(sizes)}"
         )
 
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...core import dtypes
 from .. import array, dispatch, math
 from .casting import cast
+from .concatenation import Concat
 from .constants import range as range_
-from .joining import Concat
-from .moving import Permute
+from .permutation import Permute
 from .shaping import dims_tensor, expand_dims, rank, reshape, shape_op, size
 from .slicing import getitem
 

@@ -26,8 +26,8 @@ from ..slots import Input, OperatorDefinition, Output
 from ..structural_shapes import Sizes, SliceMasks, dims_of_plan, key_of_plan, known_bounds, slice_dims
 from ..tensor import Tensor
 from .casting import cast
+from .concatenation import stack
 from .constants import ones_like, zeros_like
-from .joining import stack
 from .shaping import shape_op, sum_to_shape_of
 
 

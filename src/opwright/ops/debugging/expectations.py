@@ -1,7 +1,7 @@
 """Assertions on ranks, shapes and dtypes: mostly known ahead, so mostly checked while tracing.
 
 Lives here: assert_rank and its kin, assert_scalar, assert_shapes, the assertions on dtypes.
-Not here: assertions on values (assertions.py), shapes as results (array/checking.py: ensure_shape).
+Not here: assertions on values (assertions.py), shapes as results (array/shape_checks.py: ensure_shape).
 """
 
 from __future__ import annotations

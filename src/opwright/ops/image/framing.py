@@ -1,7 +1,7 @@
 """Crop, pad, flip, rotate and transpose images.
 
 Lives here: crops and pads to a frame in pixels, random crops, flips and rotations, also random ones.
-Not here: resizing (resize.py), boxes in relative units (regions.py), the operators of any array (array/moving.py).
+Not here: resizing (resize.py), boxes in relative units (regions.py), the operators of any array (array/permutation.py).
 
 Images are [h, w, c], or [n, h, w, c].
 """

@@ -20,7 +20,7 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
 from .. import array, like_device
-from ..array.row_arrays import combine
+from ..array.scatter_arrays import combine
 from ..definition import operator
 from ..slots import Input, OperatorDefinition, Output
 from ..strategies import Strategies, Strategy

@@ -24,10 +24,10 @@ from ..slots import Input, OperatorDefinition, Output
 from ..structural_arrays import first_occurrences
 from ..tensor import Tensor
 from .casting import cast
+from .concatenation import concat
 from .constants import range as range_
 from .constants import zeros_like
 from .indexing import gather
-from .joining import concat
 from .shaping import broadcast_to, expand_dims, reshape, shape_op, squeeze
 from .slicing import getitem
 

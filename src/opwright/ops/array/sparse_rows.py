@@ -18,8 +18,8 @@ from ..definition import operator
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .indexing import gather, sparse_rows
-from .row_arrays import merge
-from .selecting import searchsorted
+from .scatter_arrays import merge
+from .selection import searchsorted
 from .shaping import reshape, shape_op
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Concatenation, stacking and tiling.
 
 Lives here: Concat, Pack, Tile, TileGrad, and `concat`, `stack`, `repeat` over them.
-Not here: splitting (splitting.py), blocks to batch (spaces.py).
+Not here: splitting (splits.py), blocks to batch (space_blocks.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Permutations of elements: transposition, reversal, rotation.
 
-Lives here: Transpose, Reverse, Roll, ReverseSequence.  Not here: batches and blocks of images (spaces.py).
+Lives here: Transpose, Reverse, Roll, ReverseSequence.  Not here: batches and blocks of images (space_blocks.py).
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from ..structural_shapes import check_updates
 from .casting import cast
 from .constants import zeros_like
 from .indexing import check_vectors, gather_nd
-from .row_arrays import combine, put_last
+from .scatter_arrays import combine, put_last
 from .shaping import dims_tensor, shape_op
 
 if TYPE_CHECKING:

@@ -24,10 +24,10 @@ from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..structural_shapes import part_sizes
 from ..tensor import Tensor
+from .concatenation import concat, stack
 from .constants import range as range_
 from .indexing import gather
-from .joining import concat, stack
-from .row_arrays import put_last
+from .scatter_arrays import put_last
 from .shaping import dims_tensor, reshape, shape_op, size
 
 if TYPE_CHECKING:
