@@ -108,7 +108,7 @@ def text_of(planned: Planned) -> str:
         lines = [str(graph)]
         lines += [f"const {b!r} = {_elements(b.constant)}" for b in named if b.constant is not None]
         if isinstance(plan, NoKernel):
-            lines += sorted(f"no kernel: {type(form).__name__}: {why}" for form, why in plan.forms.items())
+            lines += sorted(f"no kernel: {type(form).__name__}: {why}" for form, why in plan.ops.items())
         else:
             lines.append(str(plan))
     finally:
@@ -144,7 +144,7 @@ def _buffers(graph: LoopGraph, plan: LoopPlan | NoKernel) -> list[Buffer]:
 
     for b in graph.inputs:
         add(b)
-    for form in graph.forms:
+    for form in graph.ops:
         add_form(form)
     for b in graph.outputs:
         add(b)

@@ -129,12 +129,12 @@ def _refuse(plan: LoopPlan) -> None:
     Where that leaves the same nodes to be planned over and over, since a form does not say which it came from, raise
     RuntimeError, by which the engine gives up.
     """
-    nodes = tuple(form.origin for form in plan.forms)
+    nodes = tuple(form.origin for form in plan.ops)
     _refused[nodes] += 1
     if _refused[nodes] > MOST_REFUSALS:
         raise RuntimeError("planned, and not to be run")
     refusal = NoKernel("planned, and not to be run")
-    refusal.forms = dict.fromkeys(plan.forms, str(refusal))
+    refusal.ops = dict.fromkeys(plan.ops, str(refusal))
     raise refusal
 
 

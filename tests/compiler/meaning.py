@@ -21,7 +21,7 @@ Values = dict[Any, np.ndarray]
 def meaning(graph: LoopGraph, inputs: list[np.ndarray]) -> list[np.ndarray]:
     """The outputs for these inputs."""
     values: Values = dict(zip(graph.inputs, inputs))
-    for form in graph.forms:
+    for form in graph.ops:
         result = FORMS[type(form)](form, lambda b: value(b, values)).reshape(form.output.shape)
         out = form.output
         if out.parent is None:

@@ -31,7 +31,7 @@ class Origin(NamedTuple):
 class StepOrigin(NamedTuple):
     """A step, for people. form: what it came from, if anything; name: of its kernel."""
 
-    form: Any
+    op: Any
     name: str
 
 
@@ -146,4 +146,4 @@ class BoundPlan:
 
     def _failed(self, error: native.StepError) -> StepFailed:
         step = self.image.steps[error.step - self._first]
-        return StepFailed.of(step.form, step.name, error.status)
+        return StepFailed.of(step.op, step.name, error.status)

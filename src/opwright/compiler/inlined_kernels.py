@@ -88,14 +88,14 @@ def functions_of(expr: Expr) -> list[InlinedKernel]:
     return found
 
 
-def user_code(form: Any) -> str:
+def user_code(op: Any) -> str:
     """Return digests of the users' code that a form runs: of a map its functions or its table."""
-    expr = getattr(form, "expr", None)
+    expr = getattr(op, "expr", None)
     if expr is None:
-        return str(form.code.key)
+        return str(op.code.key)
     keys = [function.key for function in functions_of(expr)]
     if not keys:
-        keys = [hashlib.sha256(b.constant.tobytes()).hexdigest() for b in form.operands if b.constant is not None]
+        keys = [hashlib.sha256(b.constant.tobytes()).hexdigest() for b in op.operands if b.constant is not None]
     return " ".join(keys)
 
 

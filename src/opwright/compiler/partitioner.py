@@ -64,7 +64,7 @@ def code_of(node: Node) -> str:
         lower(context)
     except NoLowering as why:
         return f"none: {why}"
-    return user_code(context.forms[0])
+    return user_code(context.ops[0])
 
 
 class Partitioner:
@@ -74,21 +74,21 @@ class Partitioner:
     def __init__(self, graph: Graph) -> None:
         self.graph, self.operands, self.buffers = graph, Operands(graph), Buffers(catalogue_operand)
         self.nodes = [node for node in self.operands.nodes if node.op.name != "Const"]
-        self.forms: dict[Node, list[LoopOp]] = {}
+        self.ops: dict[Node, list[LoopOp]] = {}
         self.why: dict[Node, str] = {}
         self.alone: set[Node] = set()
         read = {v for n in self.nodes for v in n.operands} | set(self.operands.outputs)
         for node in self.nodes:
             try:
-                forms = self._forms(node)
-                computed = {id(b) for f in forms for b in (f.output, *parents(f.output))}
+                ops = self._lowered(node)
+                computed = {id(b) for f in ops for b in (f.output, *parents(f.output))}
                 if any(v in read and id(self.buffers.of(v).buffer) not in computed for v in node.outputs):
                     raise NoLowering("a result that others read is not made")
-                self.forms[node] = forms
+                self.ops[node] = ops
             except NoLowering as why:
                 self.why[node] = str(why)
 
-    def _forms(self, node: Node) -> list[LoopOp]:
+    def _lowered(self, node: Node) -> list[LoopOp]:
         if node.effect is not None:
             raise NoLowering(f"it has effects ({node.effect})")
         if any(True for _ in node.subgraphs):
@@ -112,7 +112,7 @@ class Partitioner:
 
     def _planned(self) -> list[CompiledRegion | Node]:
         dependencies = self._dependencies()
-        compiled = {place for place, node in enumerate(self.nodes) if node in self.forms}
+        compiled = {place for place, node in enumerate(self.nodes) if node in self.ops}
         groups = partition(dependencies, compiled, connected=False)
         paying = [group for group in groups if self._pays([self.nodes[place] for place in group])]
         regions = [self._region([self.nodes[place] for place in group]) for group in paying]
@@ -122,12 +122,12 @@ class Partitioner:
 
     def _leave(self, why: NoKernel) -> None:
         """Leave the nodes of forms that no kernel computes to be run as they are."""
-        names = {name: reason for form, reason in why.forms.items() for name in form.origin}
-        nodes = [n for n in self.forms if n.name in names]
+        names = {name: reason for op, reason in why.ops.items() for name in op.origin}
+        nodes = [n for n in self.ops if n.name in names]
         if not nodes:
             raise InternalError(op=self.graph.name, what=f"no kernel for a form of no node: {why}") from why
         for node in nodes:
-            del self.forms[node]
+            del self.ops[node]
             self.why[node] = f"no kernel: {names[node.name]}"
 
     def _dependencies(self) -> Dependencies:
@@ -158,20 +158,20 @@ class Partitioner:
         inputs, outputs = (
             tuple([self.buffers.of(v).buffer for v in values]) for values in (region.inputs, region.outputs)
         )
-        forms = [form for n in nodes for form in self.forms[n]]
-        loops, apart = fused(LoopGraph(self.graph.name, inputs, outputs, tuple(_needed(forms, outputs))))
+        ops = [op for n in nodes for op in self.ops[n]]
+        loops, apart = fused(LoopGraph(self.graph.name, inputs, outputs, tuple(_needed(ops, outputs))))
         plan = plan_of(loops, apart=apart)
         if "plan" in flags.show:
             print(plan, file=sys.stderr)
-        return region._replace(plan=plan, work=sum(math.prod(form.output.shape) for form in plan.forms))
+        return region._replace(plan=plan, work=sum(math.prod(op.output.shape) for op in plan.ops))
 
 
-def _needed(forms: Sequence[LoopOp], outputs: Iterable[Buffer]) -> list[LoopOp]:
+def _needed(ops: Sequence[LoopOp], outputs: Iterable[Buffer]) -> list[LoopOp]:
     """The forms that the outputs need, in order."""
     needed = {id(b) for b in outputs}
     kept = []
-    for form in reversed(forms):
-        if id(form.output) in needed:
-            kept.append(form)
-            needed.update(id(b) for b in form.inputs)
+    for op in reversed(ops):
+        if id(op.output) in needed:
+            kept.append(op)
+            needed.update(id(b) for b in op.inputs)
     return kept[::-1]

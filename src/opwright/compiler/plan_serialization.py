@@ -102,7 +102,7 @@ class _Writer:
         inside = sorted(i for i in places if isinstance(i, int) and i not in outside)
         none = np.zeros(0, np.int64)
         self.arrays += [block, *(places.get(key, none) for key in (ARENA, CONSTANTS, *outside, *inside))]
-        steps = [[s.name, *(s.form.origin if s.form else ())] for s in plan.origins]
+        steps = [[s.name, *(s.op.origin if s.op else ())] for s in plan.origins]
         return {"arena": plan.arena, "scratch": plan.scratch, "outside": outside, "inside": inside, "steps": steps}
 
     def kernel(self, address: int) -> int:

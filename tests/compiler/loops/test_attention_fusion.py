@@ -59,18 +59,18 @@ def expected(arrays, turned=True):
 @pytest.mark.parametrize("mask", [None, (3, 20, 30), (1, 1, 30), (20, 30), (3, 20, 1)])
 def test_attention_is_found(mask, turned):
     g = graph(mask, turned=turned)
-    (form,) = fused(g)[0].forms
+    (form,) = fused(g)[0].ops
     assert isinstance(form, Attention)
     found, arrays = result(g)  # of the last mask no kernel makes it: the parts run
     np.testing.assert_allclose(found, expected(arrays, turned), rtol=1e-5, atol=1e-6)
 
 
 def test_what_others_read_is_not_fused():
-    assert not any(isinstance(f, Attention) for f in fused(graph(also=True))[0].forms)
+    assert not any(isinstance(f, Attention) for f in fused(graph(also=True))[0].ops)
 
 
 def test_few_rows_run_in_parts():
     g = graph(rows=2)
-    assert isinstance(fused(g)[0].forms[0], Attention)
+    assert isinstance(fused(g)[0].ops[0], Attention)
     found, arrays = result(g)
     np.testing.assert_allclose(found, expected(arrays), rtol=1e-5, atol=1e-6)

@@ -264,7 +264,7 @@ def found(forms, *outputs):
     with flags.override(verify=True):
         return [
             tuple(type(p).__name__ for p in f.parts) if isinstance(f, Banded) else type(f).__name__
-            for f in fused(graph)[0].forms
+            for f in fused(graph)[0].ops
         ]
 
 
@@ -308,7 +308,7 @@ def test_winograds_way_is_not_cut(small):
     with pytest.raises(NoKernel, match="otherwise in bands"):
         plan_of(after)
     plan = plan_of(after, apart)
-    assert [type(f).__name__ for f in plan.forms] == ["Contract", "Depthwise", "Contract"]
+    assert [type(f).__name__ for f in plan.ops] == ["Contract", "Depthwise", "Contract"]
     array = drawn(x)
     np.testing.assert_array_equal(run(plan, [array]), run(plan_of(graph), [array]))
 
@@ -327,7 +327,7 @@ def test_lines_are_few_where_they_are_long(small, monkeypatch):
     def lines(width, cache):
         monkeypatch.setattr(block_fusion, "cache_bytes", lambda: cache)
         forms = block(image(1, 40, width, 16), 64)
-        (form,) = fused(LoopGraph("g", (forms[0].input,), (forms[-1].output,), tuple(forms)))[0].forms
+        (form,) = fused(LoopGraph("g", (forms[0].input,), (forms[-1].output,), tuple(forms)))[0].ops
         return form.lines
 
     assert [lines(w, 1 << 18) for w in (28, 56, 112)] == [2, 2, 2]
@@ -368,7 +368,7 @@ def test_profiles_tell_the_parts_apart():
         arrays = [drawn(forms[0].input), np.zeros(forms[-1].output.shape, np.float32)]
         running.connect({b: a.ctypes.data for b, a in zip((forms[0].input, forms[-1].output), arrays)})
         times = running.profile()
-        assert [s.form.origin[0] for s, seconds in times if seconds > 0 and s.form] == [f.origin[0] for f in forms] * 2
+        assert [s.op.origin[0] for s, seconds in times if seconds > 0 and s.op] == [f.origin[0] for f in forms] * 2
 
 
 @pytest.mark.skipif(not runs_images(), reason="LLVM's own loader is used on this system")
@@ -390,7 +390,7 @@ def test_cached_plans_keep_strands(tmp_path, monkeypatch):
             running.connect({0: array.ctypes.data, 9: y.ctypes.data})
             running.run()
             np.testing.assert_array_equal(y, wanted)
-            names = [s.form.origin[0] for s, seconds in running.profile() if s.form and seconds > 0]
+            names = [s.op.origin[0] for s, seconds in running.profile() if s.op and seconds > 0]
             assert set(names) == {f.origin[0] for f in forms}
 
 

@@ -118,7 +118,7 @@ def test_tables_of_wide_numbers_become_one_of_bytes() -> None:
     whole = state.latest(choice)
     assert isinstance(whole, Map)
     assert into_table(state, whole)
-    (form,) = state.graph().forms
+    (form,) = state.graph().ops
     every = np.arange(256, dtype=np.uint8).view(np.int8)
     table = form.inputs[1].constant
     assert table is not None
@@ -151,4 +151,4 @@ def test_an_operand_that_stands_twice_is_not_fused(rule: Any) -> None:
     assert not rule(Rewriting(graph), last)
     after, _ = fused(graph)
     verify(after)
-    assert len(after.forms) == 1
+    assert len(after.ops) == 1

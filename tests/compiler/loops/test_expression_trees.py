@@ -54,12 +54,12 @@ def test_chains_that_read_twice_are_cut() -> None:
     step = apply("mul", x, apply("sub", scalar(1.9, float32), x))
     forms = tuple(Map(buffers[i + 1], (buffers[i],), step) for i in range(n))
     after, _ = fused(LoopGraph("logistic", (buffers[0],), (buffers[n],), forms))
-    assert 1 < len(after.forms) < n
+    assert 1 < len(after.ops) < n
     held: dict[Buffer, np.ndarray] = {buffers[0]: np.linspace(0.1, 0.9, 8).astype(np.float32)}
     wanted = held[buffers[0]].astype(np.float64)
     for _ in range(n):
         wanted = wanted * (1.9 - wanted)
-    for form in after.forms:
+    for form in after.ops:
         assert isinstance(form, Map)
         assert isinstance(form.expr, Expr)
         assert form.expr.size <= LARGEST

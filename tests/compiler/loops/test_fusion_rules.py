@@ -227,10 +227,10 @@ def test_a_rule_leaves_these_forms_and_the_same_meaning(name):
     verify(graph)
     after, apart = fused(graph)
     verify(after)
-    assert " ".join(type(form).__name__ for form in after.forms) == left
+    assert " ".join(type(form).__name__ for form in after.ops) == left
     assert after.inputs == graph.inputs
     assert after.outputs == graph.outputs
-    for form in after.forms:
+    for form in after.ops:
         parts = apart(form)
         assert parts is None or parts[-1].output is form.output or parts[-1].output.shape == form.output.shape
     for _ in range(3):
@@ -243,25 +243,25 @@ def test_a_rule_leaves_these_forms_and_the_same_meaning(name):
 
 
 def test_a_chain_of_bytes_is_one_look_up():
-    (form,) = fused(CASES["table"][0])[0].forms
+    (form,) = fused(CASES["table"][0])[0].ops
     assert form.expr.op == "lookup"
     assert [b.shape for b in form.operands] == [(2, 6), (256,)]
 
 
 def test_a_quantised_value_between_two_forms_is_not_narrowed():
-    (form,) = fused(CASES["residual_int8"][0])[0].forms
+    (form,) = fused(CASES["residual_int8"][0])[0].ops
     assert "round_even" in repr(form.expr)
     assert repr(form.expr).count("quantize") == 1
 
 
 def test_parts_of_a_concatenation_are_written_where_they_go():
-    contract, relu_, rest = fused(CASES["concat"][0])[0].forms
+    contract, relu_, rest = fused(CASES["concat"][0])[0].ops
     assert [form.output.start for form in (contract, relu_, rest)] == [0, 2, 5]
     assert contract.output.pitch == 8
 
 
 def test_padding_becomes_the_windows():
-    (form,) = fused(CASES["pad"][0])[0].forms
+    (form,) = fused(CASES["pad"][0])[0].ops
     assert form.window.padding == (2, 1, 1, 2)
 
 

@@ -145,7 +145,7 @@ def picky(monkeypatch):
 def test_what_no_kernel_does_runs_in_its_parts(picky):
     graph = chain(3, 20)
     after, apart = fused(graph)
-    assert len(after.forms) == 1
+    assert len(after.ops) == 1
     plan = plan_of(after, apart=apart)
     assert len(plan.steps) == 3
     check(graph, plan)
@@ -157,7 +157,7 @@ def test_all_forms_without_a_kernel_are_named(picky):
     forms = Map(y, (x,), deep, origin=("NEG 4",)), neg(z, y)
     with pytest.raises(NoKernel, match="too much") as caught:
         plan_of(LoopGraph("deep", (x,), (z,), forms))
-    assert [form.origin for form in caught.value.forms] == [("NEG 4",)]
+    assert [form.origin for form in caught.value.ops] == [("NEG 4",)]
 
 
 def test_a_form_without_maker():
@@ -200,5 +200,5 @@ def test_times_by_step():
     x, y = np.zeros(1000, np.float32), np.zeros(1000, np.float32)
     running.connect({graph.inputs[0]: x.ctypes.data, graph.outputs[0]: y.ctypes.data})
     times = running.profile()
-    assert [(s.form, s.name) for s, _ in times] == [(s.form, s.code.name) for s in plan.steps]
+    assert [(s.op, s.name) for s, _ in times] == [(s.op, s.code.name) for s in plan.steps]
     assert all(seconds >= 0 for _, seconds in times)

@@ -133,7 +133,7 @@ def test_notes_come_back(folder: Path) -> None:
     assert result is not None
     assert result.note == {"nodes": [0, 1]}
     steps = result.plans[0].steps
-    assert [s.form.origin if s.form else None for s in steps] == [("CONV_2D 0",), ("MUL 1", "ADD 2")]
+    assert [s.op.origin if s.op else None for s in steps] == [("CONV_2D 0",), ("MUL 1", "ADD 2")]
     running = result.plans[0].bind(1, {3: MORE.ctypes.data}.__getitem__)
     x, out = np.zeros((1, 5, 7, 16), np.float32), np.zeros((1, 5, 7, 24), np.float32)
     running.connect({0: x.ctypes.data, 4: out.ctypes.data})

@@ -54,7 +54,7 @@ def test_it_follows_a_matrix_product():
     f = native(lambda x, w: LeakyLimit(ow.matmul(x, w)))
     np.testing.assert_allclose(f(ow.constant(x), ow.constant(w)), meant(LeakyLimit, x @ w), 1e-4, 1e-4)
     (region,) = made_of(f, ow.constant(x), ow.constant(w)).regions
-    assert [type(form).__name__ for form in region.plan.forms] == ["MatMul"]
+    assert [type(form).__name__ for form in region.plan.ops] == ["MatMul"]
 
 
 def test_a_loop_sees_elements_alone():

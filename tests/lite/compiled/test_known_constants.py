@@ -171,6 +171,6 @@ def test_short_floats_that_are_made_dense_stay_short(tmp_path):
     with engine(verify=True, cache_dir=tmp_path):
         interpreter = lite.Interpreter(model_content=content)
         (found,) = run(interpreter, [x])
-    forms = interpreter._subgraphs[0].execution_plan[0].registration.plan.forms
+    forms = interpreter._subgraphs[0].execution_plan[0].registration.plan.ops
     assert [form.filter.dtype.name for form in forms if isinstance(form, Contract)] == ["float16"]
     np.testing.assert_allclose(found, x.astype(np.float64) @ weights.T.astype(np.float64), rtol=1e-4, atol=1e-5)

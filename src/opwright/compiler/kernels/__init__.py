@@ -34,9 +34,9 @@ S = TypeVar("S", bound=Selector)
 
 
 class NoKernel(Exception):
-    """No kernel implements a form; the message is the reason. forms: reasons by form, which the planner fills in."""
+    """No kernel implements a form; the message is the reason. ops: reasons by operation, which the planner fills in."""
 
-    forms: Mapping[LoopOp, str] = MappingProxyType({})
+    ops: Mapping[LoopOp, str] = MappingProxyType({})
 
 
 MODULES: dict[str, tuple[str, ...]] = {}

@@ -61,7 +61,7 @@ def add_written(
         raise NoLowering(str(error)) from None
 
     def make(whole: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
-        ctx.form(Written, whole, tuple(inputs), code, kernel, results, numbers)
+        ctx.add(Written, whole, tuple(inputs), code, kernel, results, numbers)
 
     ctx.with_results(make, *outputs)
 

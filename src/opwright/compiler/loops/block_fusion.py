@@ -14,18 +14,18 @@ from .graph import Rewriting
 from .ops import Attention, Banded, Contract, Depthwise, LoopOp, Map, MatMul, RowPass
 
 
-def into_attention(state: Rewriting, form: RowPass) -> bool:
+def into_attention(state: Rewriting, op: RowPass) -> bool:
     """softmax(f(q k^T, mask)) v, where nobody else reads what lies between."""
-    if form.kind != "softmax" or form.operands or not _plain(form.expr):
+    if op.kind != "softmax" or op.operands or not _plain(op.expr):
         return False
-    readers = state.readers(form.output)
+    readers = state.readers(op.output)
     product = readers[0] if readers else None
-    if not isinstance(product, MatMul) or not state.only_reader(form.output, product) or product.a is not form.output:
+    if not isinstance(product, MatMul) or not state.only_reader(op.output, product) or product.a is not op.output:
         return False
     if product.transpose_a or product.transpose_b or product.operands or not _plain(product.expr):
         return False
-    between: list[LoopOp] = [form]
-    found = _scores(state, form, form.input, form.before, between)
+    between: list[LoopOp] = [op]
+    found = _scores(state, op, op.input, op.before, between)
     if found is None:
         return False
     scores, operands, before = found
@@ -84,31 +84,31 @@ LINES = (16, 8, 4, 2)
 """Of the depthwise convolution's output in a band: even numbers, as its kernel makes two lines at a time."""
 
 
-def into_bands(state: Rewriting, form: Depthwise) -> bool:
+def into_bands(state: Rewriting, op: Depthwise) -> bool:
     """With a convolution whose result nobody else reads, and with the projection of its own result."""
-    if not _can_be_cut(form):
+    if not _can_be_cut(op):
         return False
-    before, after = _before(state, form), _after(state, form)
-    lines = _chosen(form, before, after)
-    whole: LoopOp = form
+    before, after = _before(state, op), _after(state, op)
+    lines = _chosen(op, before, after)
+    whole: LoopOp = op
     if before is not None and lines:
-        whole = Banded(form.output, (before, form), lines, origin=before.origin + form.origin)
-        state.join(before, form, whole)
+        whole = Banded(op.output, (before, op), lines, origin=before.origin + op.origin)
+        state.join(before, op, whole)
     if after is not None and lines:
-        parts = whole.parts if isinstance(whole, Banded) else (form,)
+        parts = whole.parts if isinstance(whole, Banded) else (op,)
         banded = Banded(after.output, (*parts, after), lines, origin=whole.origin + after.origin)
         state.join(whole, after, banded)
         whole = banded
-    return whole is not form
+    return whole is not op
 
 
-def _chosen(form: Depthwise, before: Contract | None, after: Contract | None) -> int:
+def _chosen(op: Depthwise, before: Contract | None, after: Contract | None) -> int:
     """Lines in a band, or 0. By default there are bands where what a convolution before it writes is much, or what one
     after it reads."""
-    parts = tuple(part for part in (before, form, after) if part is not None)
-    much = (before is not None and _is_much(form.input)) or (after is not None and _is_much(form.output))
-    default = _lines(form) if much else 0
-    number, height, width, channels = form.output.shape
+    parts = tuple(part for part in (before, op, after) if part is not None)
+    much = (before is not None and _is_much(op.input)) or (after is not None and _is_much(op.output))
+    default = _lines(op) if much else 0
+    number, height, width, channels = op.output.shape
     fewer = before.input.shape[3] if before is not None else 0
     features = after.output.shape[3] if after is not None else 0
     ways = (0, *(n for n in LINES if n <= max(height, LINES[-1]))) if len(parts) > 1 else (0,)
@@ -123,31 +123,31 @@ def _chosen(form: Depthwise, before: Contract | None, after: Contract | None) ->
         channels,
         fewer,
         features,
-        *form.window.size,
-        form.window.strides[0],
-        form.output.dtype.size,
+        *op.window.size,
+        op.window.strides[0],
+        op.output.dtype.size,
     )
 
 
-def _can_be_cut(form: Depthwise) -> bool:
+def _can_be_cut(op: Depthwise) -> bool:
     return (
-        form.filter.constant is not None
-        and form.multiplier == 1
-        and not form.rounding
-        and form.window.dilations == (1, 1)
-        and len(form.output.shape) == 4
+        op.filter.constant is not None
+        and op.multiplier == 1
+        and not op.rounding
+        and op.window.dilations == (1, 1)
+        and len(op.output.shape) == 4
     )
 
 
-def _before(state: Rewriting, form: Depthwise) -> Contract | None:
-    x = form.input
+def _before(state: Rewriting, op: Depthwise) -> Contract | None:
+    x = op.input
     found = state.writer(x)
-    alone = state.only_reader(x, form) and x.parent is None and x not in form.operands
+    alone = state.only_reader(x, op) and x.parent is None and x not in op.operands
     return found if isinstance(found, Contract) and alone and _is_plain(found) else None
 
 
-def _after(state: Rewriting, form: Depthwise) -> Contract | None:
-    y, pixel = form.output, Window((1, 1))
+def _after(state: Rewriting, op: Depthwise) -> Contract | None:
+    y, pixel = op.output, Window((1, 1))
     found = next(iter(state.readers(y)), None)
     if not isinstance(found, Contract) or not state.only_reader(y, found) or y.parent is not None:
         return None
@@ -155,15 +155,15 @@ def _after(state: Rewriting, form: Depthwise) -> Contract | None:
     return found if reads and found.window == pixel and _is_plain(found) else None
 
 
-def _is_plain(form: Contract) -> bool:
-    return form.filter.constant is not None and form.groups == 1 and not form.rounding and form.scales is None
+def _is_plain(op: Contract) -> bool:
+    return op.filter.constant is not None and op.groups == 1 and not op.rounding and op.scales is None
 
 
 def _is_much(b: Buffer) -> bool:
     return b.size * b.dtype.size > cache_bytes() // MUCH
 
 
-def _lines(form: Depthwise) -> int:
-    _, _, width, channels = form.input.shape
-    line = width * channels * form.input.dtype.size
-    return next((n for n in LINES if ring_lines(form.window, n) * line <= cache_bytes() // NEAR), LINES[-1])
+def _lines(op: Depthwise) -> int:
+    _, _, width, channels = op.input.shape
+    line = width * channels * op.input.dtype.size
+    return next((n for n in LINES if ring_lines(op.window, n) * line <= cache_bytes() // NEAR), LINES[-1])

@@ -36,34 +36,34 @@ BLOCK = 1 << 16
 """Elements that are computed at a time: NumPy holds several arrays of float64 of them."""
 
 
-def constant_view(state: Rewriting, form: View) -> bool:
+def constant_view(state: Rewriting, op: View) -> bool:
     """The view of a constant is a constant; the view of a map of one constant is the map of its view."""
-    source = form.input
+    source = op.input
     known = source.constant
     if known is not None and source.parent is None:
-        return _known(state, form, known.reshape(form.output.shape))
+        return _known(state, op, known.reshape(op.output.shape))
     below = state.writer(source)
     if not isinstance(below, Map) or len(below.operands) != 1 or below.operands[0].shape != source.shape:
         return False
     (operand,) = below.operands
     if operand.constant is None:
         return False
-    viewed = Buffer(operand.name, operand.dtype, form.output.shape, operand.constant.reshape(form.output.shape))
-    state.replace(form, Map(form.output, (viewed,), below.expr, origin=form.origin))
+    viewed = Buffer(operand.name, operand.dtype, op.output.shape, operand.constant.reshape(op.output.shape))
+    state.replace(op, Map(op.output, (viewed,), below.expr, origin=op.origin))
     return True
 
 
-def short_filter(state: Rewriting, form: LoopOp) -> bool:
+def short_filter(state: Rewriting, op: LoopOp) -> bool:
     """A filter that is converted to float32 is read as the short floats that it is in the file."""
-    name = FILTERS[type(form)]
-    below = state.writer(getattr(form, name))
-    if not isinstance(below, Map) or not _is_widened(below.expr) or getattr(form, name).dtype is not float32:
+    name = FILTERS[type(op)]
+    below = state.writer(getattr(op, name))
+    if not isinstance(below, Map) or not _is_widened(below.expr) or getattr(op, name).dtype is not float32:
         return False
     (operand,) = below.operands
     if operand.constant is None or operand.shape != below.output.shape:
         return False
     changes: dict[str, Any] = {name: operand}
-    state.replace(form, dataclasses.replace(form, **changes))
+    state.replace(op, dataclasses.replace(op, **changes))
     return True
 
 
@@ -71,60 +71,58 @@ def _is_widened(expr: Expr) -> bool:
     return expr.op == "convert" and expr.dtype is float32 and expr.args[0].op == "arg" and expr.args[0].dtype in SHORT
 
 
-def gathered_map(state: Rewriting, form: Gather) -> bool:
+def gathered_map(state: Rewriting, op: Gather) -> bool:
     """Rows gathered from a map of a constant table are mapped after they are gathered, where they are fewer."""
-    below = state.writer(form.input)
-    if not isinstance(below, Map) or len(below.operands) != 1 or form.output.size >= form.input.size:
+    below = state.writer(op.input)
+    if not isinstance(below, Map) or len(below.operands) != 1 or op.output.size >= op.input.size:
         return False
     (table,) = below.operands
-    if table.constant is None or table.shape != form.input.shape:
+    if table.constant is None or table.shape != op.input.shape:
         return False
-    rows = Buffer(f"{form.output.name}.rows", table.dtype, form.output.shape)
+    rows = Buffer(f"{op.output.name}.rows", table.dtype, op.output.shape)
     state.replace(
-        form,
-        dataclasses.replace(form, output=rows, input=table),
-        Map(form.output, (rows,), below.expr, origin=form.origin),
+        op, dataclasses.replace(op, output=rows, input=table), Map(op.output, (rows,), below.expr, origin=op.origin)
     )
     return True
 
 
-def constant_map(state: Rewriting, form: Map) -> bool:
+def constant_map(state: Rewriting, op: Map) -> bool:
     """A map of constants is a constant."""
-    arrays = [b.constant for b in form.operands if b.constant is not None]
-    if len(arrays) != len(form.operands) or not _is_small(form):
+    arrays = [b.constant for b in op.operands if b.constant is not None]
+    if len(arrays) != len(op.operands) or not _is_small(op):
         return False
-    is_output = state.is_output(form.output)
-    if not is_output and not state.readers(form.output):
+    is_output = state.is_output(op.output)
+    if not is_output and not state.readers(op.output):
         return False
     try:
-        found = computed(form, arrays)
+        found = computed(op, arrays)
     except KeyError:  # an operation that only kernels have
         return False
-    _known(state, form, found)
+    _known(state, op, found)
     if is_output:
-        state.replace(form, slice_copy(_constant(form.output, found), form.output, form.origin))
+        state.replace(op, slice_copy(_constant(op.output, found), op.output, op.origin))
     return True
 
 
-def computed(form: Map, arrays: Sequence[np.ndarray]) -> np.ndarray:
+def computed(op: Map, arrays: Sequence[np.ndarray]) -> np.ndarray:
     """The elements that a map writes; arrays: its operands. Raises KeyError for an operation that only kernels have."""
-    expr, shape = simplified(form.expr), form.output.shape
+    expr, shape = simplified(op.expr), op.output.shape
     with np.errstate(all="ignore"):
         if any(a.shape != shape for a in arrays):
             return np.ascontiguousarray(np.broadcast_to(evaluate_arrays(expr, arrays), shape))
-        found = np.empty(shape, form.output.dtype.np)
+        found = np.empty(shape, op.output.dtype.np)
         flat, flats = found.reshape(-1), [np.ascontiguousarray(a).reshape(-1) for a in arrays]
         for start in range(0, flat.size, BLOCK):
             flat[start : start + BLOCK] = evaluate_arrays(expr, [a[start : start + BLOCK] for a in flats])
     return found
 
 
-def constant_move(state: Rewriting, form: Move) -> bool:
+def constant_move(state: Rewriting, op: Move) -> bool:
     """A move of constants is a constant."""
-    if any(b.constant is None or b.parent is not None for b in form.operands) or not _is_small(form):
+    if any(b.constant is None or b.parent is not None for b in op.operands) or not _is_small(op):
         return False
-    found = np.full(form.output.shape, form.fill or 0).astype(form.output.dtype.np)
-    for b, box in zip(form.operands, form.maps):
+    found = np.full(op.output.shape, op.fill or 0).astype(op.output.dtype.np)
+    for b, box in zip(op.operands, op.maps):
         assert b.constant is not None
         flat = np.ascontiguousarray(b.constant).reshape(-1)
         index = np.full((), box.offset, np.int64)
@@ -133,25 +131,25 @@ def constant_move(state: Rewriting, form: Move) -> bool:
             index = index + steps.reshape((1,) * axis + (-1,) + (1,) * (len(box.extent) - axis - 1))
         place = tuple(slice(start, start + extent) for start, extent in zip(box.start, box.extent))
         found[place] = flat[index]
-    return _known(state, form, found)
+    return _known(state, op, found)
 
 
-def _is_small(form: Map | Move) -> bool:
+def _is_small(op: Map | Move) -> bool:
     return (
-        bool(form.operands)
-        and form.output.parent is None
-        and math.prod(form.output.shape) <= GROWTH * sum(b.size for b in form.operands)
+        bool(op.operands)
+        and op.output.parent is None
+        and math.prod(op.output.shape) <= GROWTH * sum(b.size for b in op.operands)
     )
 
 
-def _known(state: Rewriting, form: LoopOp, found: np.ndarray) -> bool:
+def _known(state: Rewriting, op: LoopOp, found: np.ndarray) -> bool:
     """Let readers of a form read what it computes. Return whether there are any; the form stays."""
-    readers = state.readers(form.output)
+    readers = state.readers(op.output)
     if not readers:
         return False
-    known = _constant(form.output, found)
+    known = _constant(op.output, found)
     for reader in readers:
-        state.replace(reader, reading(reader, form.output, known))
+        state.replace(reader, reading(reader, op.output, known))
     return True
 
 

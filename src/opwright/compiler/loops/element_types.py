@@ -25,11 +25,11 @@ Read = tuple[DType, tuple[int, ...]]
 """What an argument of an expression is: dtype and shape; of an element that the form computes, the shape is ()."""
 
 
-def check_types(form: LoopOp) -> None:
+def check_types(op: LoopOp) -> None:
     """Raise InternalError where an expression of a form reads or gives another dtype than its buffers have."""
     for kind, elements in ELEMENTS.items():
-        if isinstance(form, kind):
-            for expr, reads, result in elements(form):
+        if isinstance(op, kind):
+            for expr, reads, result in elements(op):
                 _check(expr, tuple(reads), result)
 
 
@@ -87,8 +87,8 @@ def _check_table(e: Expr, reads: tuple[Read, ...]) -> None:
 Elements = Iterator[tuple[Expr, Sequence[Read], DType]]
 
 
-def _map(form: Map) -> Elements:
-    yield form.expr, _of(form.operands), form.output.dtype
+def _map(op: Map) -> Elements:
+    yield op.expr, _of(op.operands), op.output.dtype
 
 
 def _sum(input: Buffer) -> DType:
@@ -98,32 +98,32 @@ def _sum(input: Buffer) -> DType:
     return int64 if input.dtype is int16 else int32
 
 
-def _contraction(form: Any) -> Elements:
-    source = form.a if isinstance(form, MatMul) else form.input
-    yield form.expr, [(_sum(source), ()), *_of(form.operands)], form.output.dtype
+def _contraction(op: Any) -> Elements:
+    source = op.a if isinstance(op, MatMul) else op.input
+    yield op.expr, [(_sum(source), ()), *_of(op.operands)], op.output.dtype
 
 
-def _attention(form: Attention) -> Elements:
-    yield form.before, [(float32, ()), *_of(form.operands)], float32
+def _attention(op: Attention) -> Elements:
+    yield op.before, [(float32, ()), *_of(op.operands)], float32
 
 
-def _pool(form: Pool) -> Elements:
-    first = form.input.dtype if form.kind == "max" else float32 if form.input.dtype.is_floating else int32
-    yield form.expr, [(first, ()), (float32, ())], form.output.dtype
+def _pool(op: Pool) -> Elements:
+    first = op.input.dtype if op.kind == "max" else float32 if op.input.dtype.is_floating else int32
+    yield op.expr, [(first, ()), (float32, ())], op.output.dtype
 
 
-def _reduction(form: Reduce) -> Elements:
-    yield form.before, [(form.input.dtype, ())], form.before.dtype
-    yield form.expr, [(form.before.dtype, ())], form.output.dtype
+def _reduction(op: Reduce) -> Elements:
+    yield op.before, [(op.input.dtype, ())], op.before.dtype
+    yield op.expr, [(op.before.dtype, ())], op.output.dtype
 
 
-def _resize(form: Resize) -> Elements:
-    yield form.expr, [(float32 if form.kind == "bilinear" else form.input.dtype, ())], form.output.dtype
+def _resize(op: Resize) -> Elements:
+    yield op.expr, [(float32 if op.kind == "bilinear" else op.input.dtype, ())], op.output.dtype
 
 
-def _row_pass(form: RowPass) -> Elements:
-    yield form.before, [(form.input.dtype, ())], float32
-    yield form.expr, [(float32, ())], form.output.dtype
+def _row_pass(op: RowPass) -> Elements:
+    yield op.before, [(op.input.dtype, ())], float32
+    yield op.expr, [(float32, ())], op.output.dtype
 
 
 ELEMENTS: dict[type[LoopOp], Callable[[Any], Elements]] = {

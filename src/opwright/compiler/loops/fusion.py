@@ -30,7 +30,7 @@ class Pass(NamedTuple):
     """name: as OPWRIGHT_SHOW=passes prints it; form: the class that it looks at; rule: whether it changed something."""
 
     name: str
-    form: type[LoopOp]
+    op: type[LoopOp]
     rule: Rule
     why: str
 
@@ -39,8 +39,8 @@ PASSES: tuple[Pass, ...] = (
     Pass("same_shape", View, same_shape, "a view of a view, or of no other shape, is the buffer itself"),
     Pass("constant_view", View, constant_view, "a view of a constant is a constant"),
     *(
-        Pass("short_filter", form, short_filter, "kernels of products convert short floats as they read or pack them")
-        for form in (Contract, TransposedContract, MatMul)
+        Pass("short_filter", op, short_filter, "kernels of products convert short floats as they read or pack them")
+        for op in (Contract, TransposedContract, MatMul)
     ),
     Pass("gathered_map", Gather, gathered_map, "a table that is mapped is mapped where it is gathered alone"),
     Pass("constant_map", Map, constant_map, "a map of constants is computed once"),
@@ -65,9 +65,9 @@ def fused(graph: LoopGraph) -> tuple[LoopGraph, Callable[[LoopOp], Sequence[Loop
     state = Rewriting(graph)
     for step in PASSES:
         changes = 0
-        for form in state.of(step.form):
-            now = state.latest(form)
-            while isinstance(now, step.form) and step.rule(state, now):
+        for op in state.of(step.op):
+            now = state.latest(op)
+            while isinstance(now, step.op) and step.rule(state, now):
                 changes += 1
                 now = state.latest(now)
         if changes and "passes" in flags.show:

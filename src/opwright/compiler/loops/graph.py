@@ -27,31 +27,31 @@ class LoopGraph:
     name: str
     inputs: tuple[Buffer, ...]
     outputs: tuple[Buffer, ...]
-    forms: tuple[LoopOp, ...]
+    ops: tuple[LoopOp, ...]
 
     def __post_init__(self) -> None:
-        for form in self.forms:
-            check_types(form)
+        for op in self.ops:
+            check_types(op)
 
     def __str__(self) -> str:
         lines = [f"loops {self.name}({', '.join(map(repr, self.inputs))}) {{"]
-        lines += [f"  {text(form)}" for form in self.forms]
+        lines += [f"  {text(op)}" for op in self.ops]
         return "\n".join([*lines, f"  return {', '.join(b.name for b in self.outputs)}", "}"])
 
 
-def text(form: LoopOp) -> str:
+def text(op: LoopOp) -> str:
     """A form in a line: what it writes, its class, what it is made of, and the operators it came from. What is made of
     others has a line for each."""
     parts = []
-    for f in dataclasses.fields(form):
-        value = getattr(form, f.name)
+    for f in dataclasses.fields(op):
+        value = getattr(op, f.name)
         if f.name in ("output", "origin") or (f.default is not dataclasses.MISSING and value == f.default):
             continue
         parts.append(_part(f.name, value))
-    line = f"{_place(form.output)} = {type(form).__name__}({', '.join(p for p in parts if p)})"
-    if isinstance(form, Banded):
-        return "\n    ".join([f"{line}:", *map(text, form.parts)])
-    return f"{line}  # {' + '.join(form.origin)}" if form.origin else line
+    line = f"{_place(op.output)} = {type(op).__name__}({', '.join(p for p in parts if p)})"
+    if isinstance(op, Banded):
+        return "\n    ".join([f"{line}:", *map(text, op.parts)])
+    return f"{line}  # {' + '.join(op.origin)}" if op.origin else line
 
 
 def _place(buffer: Buffer) -> str:
@@ -78,14 +78,14 @@ def _operand(buffer: Buffer) -> str:
 def verify(graph: LoopGraph) -> None:
     """Raises InternalError where a form reads what nobody has written yet, or two write one buffer."""
     written = {id(b) for b in graph.inputs}
-    for form in graph.forms:
-        for b in form.inputs:
+    for op in graph.ops:
+        for b in op.inputs:
             if b.constant is None and not _covered(b, written):
-                raise InternalError(op=graph.name, what=f"{text(form)} reads {b.name}, which is not written yet")
-        if id(form.output) in written or form.output.constant is not None:
-            raise InternalError(op=graph.name, what=f"{text(form)} writes {form.output.name}, which is written already")
-        written |= {id(form.output)}
-        written |= {id(b) for b in parents(form.output)}
+                raise InternalError(op=graph.name, what=f"{text(op)} reads {b.name}, which is not written yet")
+        if id(op.output) in written or op.output.constant is not None:
+            raise InternalError(op=graph.name, what=f"{text(op)} writes {op.output.name}, which is written already")
+        written |= {id(op.output)}
+        written |= {id(b) for b in parents(op.output)}
     for b in graph.outputs:
         if id(b) not in written and b.constant is None:
             raise InternalError(op=graph.name, what=f"nobody writes the output {b.name}")
@@ -104,12 +104,12 @@ def parents(buffer: Buffer) -> list[Buffer]:
     return found
 
 
-def readers(forms: Sequence[LoopOp]) -> dict[int, list[LoopOp]]:
+def readers(ops: Sequence[LoopOp]) -> dict[int, list[LoopOp]]:
     """By identity of a buffer, the forms that read it."""
     found: dict[int, list[LoopOp]] = {}
-    for form in forms:
-        for b in dict.fromkeys(form.inputs):
-            found.setdefault(id(b), []).append(form)
+    for op in ops:
+        for b in dict.fromkeys(op.inputs):
+            found.setdefault(id(b), []).append(op)
     return found
 
 
@@ -121,27 +121,27 @@ class Rewriting:
 
     def __init__(self, graph: LoopGraph) -> None:
         self._graph = graph
-        self._slots: list[tuple[LoopOp, ...]] = [(form,) for form in graph.forms]
-        self._slot: dict[LoopOp, int] = {form: i for i, form in enumerate(graph.forms)}
+        self._slots: list[tuple[LoopOp, ...]] = [(op,) for op in graph.ops]
+        self._slot: dict[LoopOp, int] = {op: i for i, op in enumerate(graph.ops)}
         self._outputs = {id(b) for b in graph.outputs}
         self._writers: dict[int, LoopOp] = {}
         self._readers: dict[int, dict[LoopOp, None]] = {}
         self._replaced: dict[LoopOp, LoopOp | None] = {}
         self.parts: dict[LoopOp, Sequence[LoopOp]] = {}
-        for form in graph.forms:
-            self._add(form)
+        for op in graph.ops:
+            self._add(op)
 
     def of(self, kind: type[LoopOp]) -> list[LoopOp]:
         """The forms of a class that there are now, in order."""
-        return [form for form in self._order() if isinstance(form, kind)]
+        return [op for op in self._order() if isinstance(op, kind)]
 
     def _order(self) -> list[LoopOp]:
         """All forms, each after those that write what it reads: those that stand in for others are in their places."""
-        return [form for slot in self._slots for form in slot]
+        return [op for slot in self._slots for op in slot]
 
-    def latest(self, form: LoopOp) -> LoopOp | None:
+    def latest(self, op: LoopOp) -> LoopOp | None:
         """What stands in the place of a form now; None where nothing does."""
-        found: LoopOp | None = form
+        found: LoopOp | None = op
         while found is not None and found in self._replaced:
             found = self._replaced[found]
         return found
@@ -154,10 +154,10 @@ class Rewriting:
         """The forms that read a buffer."""
         return list(self._readers.get(id(buffer), ()))
 
-    def only_reader(self, buffer: Buffer, form: LoopOp) -> bool:
+    def only_reader(self, buffer: Buffer, op: LoopOp) -> bool:
         """Whether nobody else needs the buffer: neither another form nor who runs the graph."""
         found = self._readers.get(id(buffer), {})
-        return len(found) == 1 and form in found and id(buffer) not in self._outputs
+        return len(found) == 1 and op in found and id(buffer) not in self._outputs
 
     def is_output(self, buffer: Buffer) -> bool:
         """Whether who runs the graph is given it."""
@@ -170,8 +170,8 @@ class Rewriting:
         self._drop(old)
         self._replaced[old] = new[-1] if new else None
         self._fill(old, new)
-        for form in new:
-            self._add(form)
+        for op in new:
+            self._add(op)
 
     def join(self, producer: LoopOp, reader: LoopOp, whole: LoopOp) -> None:
         """Put one form in the place of a reader and of the only form whose result nobody but it reads."""
@@ -184,29 +184,29 @@ class Rewriting:
     def _fill(self, old: LoopOp, new: tuple[LoopOp, ...]) -> None:
         slot = self._slot.pop(old)
         self._slot.update(dict.fromkeys(new, slot))
-        self._slots[slot] = tuple(f for form in self._slots[slot] for f in (new if form is old else (form,)))
+        self._slots[slot] = tuple(f for op in self._slots[slot] for f in (new if op is old else (op,)))
 
-    def _add(self, form: LoopOp) -> None:
-        check_types(form)
-        self._writers[id(form.output)] = form
-        for b in form.inputs:
+    def _add(self, op: LoopOp) -> None:
+        check_types(op)
+        self._writers[id(op.output)] = op
+        for b in op.inputs:
             if b.constant is None:
-                self._readers.setdefault(id(b), {})[form] = None
+                self._readers.setdefault(id(b), {})[op] = None
 
-    def _drop(self, form: LoopOp) -> None:
-        if self._writers.get(id(form.output)) is form:
-            del self._writers[id(form.output)]
-        for b in form.inputs:
-            self._readers.get(id(b), {}).pop(form, None)
+    def _drop(self, op: LoopOp) -> None:
+        if self._writers.get(id(op.output)) is op:
+            del self._writers[id(op.output)]
+        for b in op.inputs:
+            self._readers.get(id(b), {}).pop(op, None)
 
     def graph(self) -> LoopGraph:
         """The graph as it is now, without forms whose result nobody needs, but for guards."""
         g, kept, needed = self._graph, [], set(self._outputs)
-        for form in reversed(self._order()):
-            b: Buffer | None = form.output
+        for op in reversed(self._order()):
+            b: Buffer | None = op.output
             while b is not None and id(b) not in needed:
                 b = b.parent
-            if b is not None or isinstance(form, GUARDS):
-                kept.append(form)
-                needed.update(id(i) for i in form.inputs)
+            if b is not None or isinstance(op, GUARDS):
+                kept.append(op)
+                needed.update(id(i) for i in op.inputs)
         return LoopGraph(g.name, g.inputs, g.outputs, tuple(reversed(kept)))

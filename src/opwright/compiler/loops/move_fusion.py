@@ -19,58 +19,58 @@ WRITERS = (Contract, Depthwise, Map, MatMul, Pool)
 """Forms whose kernels write slices of another buffer."""
 
 
-def same_shape(state: Rewriting, form: View) -> bool:
+def same_shape(state: Rewriting, op: View) -> bool:
     """A view of a view is one of the first buffer; one of the buffer's own shape is the buffer."""
-    below = state.writer(form.input)
+    below = state.writer(op.input)
     if isinstance(below, View):
-        state.replace(form, dataclasses.replace(form, input=below.input))
+        state.replace(op, dataclasses.replace(op, input=below.input))
         return True
-    if form.input.shape != form.output.shape or state.is_output(form.output):
+    if op.input.shape != op.output.shape or state.is_output(op.output):
         return False
-    for reader in state.readers(form.output):
-        state.replace(reader, reading(reader, form.output, form.input))
-    state.replace(form)
+    for reader in state.readers(op.output):
+        state.replace(reader, reading(reader, op.output, op.input))
+    state.replace(op)
     return True
 
 
-def reading(form: LoopOp, old: Buffer, new: Buffer) -> LoopOp:
+def reading(op: LoopOp, old: Buffer, new: Buffer) -> LoopOp:
     """The form with another buffer in the place of one that it reads."""
     changes: dict[str, Any] = {}
-    for f in dataclasses.fields(form):
-        value = getattr(form, f.name)
+    for f in dataclasses.fields(op):
+        value = getattr(op, f.name)
         if f.name == "output":
             continue
         if value is old:
             changes[f.name] = new
         elif isinstance(value, tuple) and any(v is old for v in value):
             changes[f.name] = tuple(new if v is old else v for v in value)
-    return dataclasses.replace(form, **changes)
+    return dataclasses.replace(op, **changes)
 
 
-def into_window(state: Rewriting, form: Move) -> bool:
+def into_window(state: Rewriting, op: Move) -> bool:
     """Images padded with what the reader's window takes the outside for; of a greatest value, with what is no greater
     than any element, as where a RELU comes before."""
-    readers = state.readers(form.output)
-    if len(readers) != 1 or not state.only_reader(form.output, readers[0]) or not _is_padding(form):
+    readers = state.readers(op.output)
+    if len(readers) != 1 or not state.only_reader(op.output, readers[0]) or not _is_padding(op):
         return False
-    (reader,), (box,), x = readers, form.maps, form.operands[0]
-    if not isinstance(reader, Contract | Depthwise | Pool) or reader.input is not form.output:
+    (reader,), (box,), x = readers, op.maps, op.operands[0]
+    if not isinstance(reader, Contract | Depthwise | Pool) or reader.input is not op.output:
         return False
-    shape, start = form.output.shape, box.start
+    shape, start = op.output.shape, box.start
     if len(shape) != 4 or shape[0] != x.shape[0] or shape[3] != x.shape[3]:
         return False
     top, left = start[1], start[2]
     more = (top, shape[1] - x.shape[1] - top, left, shape[2] - x.shape[2] - left)
     w = reader.window
     if isinstance(reader, Pool):
-        if reader.kind != "max" or not _at_least(state, x, form.fill) or not _touches(w, more):
+        if reader.kind != "max" or not _at_least(state, x, op.fill) or not _touches(w, more):
             return False
-    elif form.fill != reader.input_zero or (form.output.dtype.is_floating and not _is_finite(reader.filter)):
+    elif op.fill != reader.input_zero or (op.output.dtype.is_floating and not _is_finite(reader.filter)):
         return False  # 0 times an infinity is NaN, but what lies outside a window is not multiplied
     a, b, c, d = w.padding
     window = Window(w.size, w.strides, w.dilations, (a + more[0], b + more[1], c + more[2], d + more[3]))
-    whole = dataclasses.replace(reader, input=x, window=window, origin=reader.origin + form.origin)
-    state.join(form, reader, whole)
+    whole = dataclasses.replace(reader, input=x, window=window, origin=reader.origin + op.origin)
+    state.join(op, reader, whole)
     return True
 
 
@@ -78,11 +78,11 @@ def _is_finite(b: Buffer) -> bool:
     return b.constant is None or bool(np.isfinite(b.constant).all())
 
 
-def _is_padding(form: Move) -> bool:
+def _is_padding(op: Move) -> bool:
     """Whether it is one input, whole, with a number around it."""
-    if len(form.maps) != 1 or form.fill is None:
+    if len(op.maps) != 1 or op.fill is None:
         return False
-    box, x = form.maps[0], form.operands[0]
+    box, x = op.maps[0], op.operands[0]
     strides, step = [], 1
     for n in reversed(x.shape):
         strides.append(step)
@@ -119,29 +119,29 @@ def _least(expr: Expr) -> float:
     return float(expr.dtype.min) if expr.dtype.is_integer else -float("inf")
 
 
-def into_parent(state: Rewriting, form: Move) -> bool:
+def into_parent(state: Rewriting, op: Move) -> bool:
     """A concatenation along the last axis: each part that a form computes for it alone is written where it goes."""
-    if form.fill is not None or len(form.maps) < 2 or form.output.parent is not None or not _is_joining(form):
+    if op.fill is not None or len(op.maps) < 2 or op.output.parent is not None or not _is_joining(op):
         return False
     parts: list[LoopOp] = []
     found = False
-    for x, box in zip(form.operands, form.maps):
-        place = Buffer(f"{form.output.name}.{box.start[-1]}", x.dtype, x.shape, None, form.output, box.start[-1])
+    for x, box in zip(op.operands, op.maps):
+        place = Buffer(f"{op.output.name}.{box.start[-1]}", x.dtype, x.shape, None, op.output, box.start[-1])
         writer = state.writer(x)
-        if isinstance(writer, WRITERS) and state.only_reader(x, form) and form.operands.count(x) == 1:
+        if isinstance(writer, WRITERS) and state.only_reader(x, op) and op.operands.count(x) == 1:
             state.replace(writer, dataclasses.replace(writer, output=place))
             found = True
         else:
-            parts.append(slice_copy(x, place, form.origin))
+            parts.append(slice_copy(x, place, op.origin))
     if found:
-        state.replace(form, *parts)
+        state.replace(op, *parts)
     return found
 
 
-def _is_joining(form: Move) -> bool:
+def _is_joining(op: Move) -> bool:
     """Whether its operands lie one after the other along the last axis, whole, and fill the output."""
-    at, shape = 0, form.output.shape
-    for x, box in zip(form.operands, form.maps):
+    at, shape = 0, op.output.shape
+    for x, box in zip(op.operands, op.maps):
         if not shape or x.shape[:-1] != shape[:-1] or box.extent != x.shape or box.offset != 0 or x.parent is not None:
             return False
         if box.start != (*(0,) * (len(shape) - 1), at):

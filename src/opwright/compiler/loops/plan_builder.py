@@ -47,7 +47,7 @@ class Builder:
         self.constants: list[PackedConstant] = []
         self.shares: list[Share] = []
         self._by_key: dict[Any, PackedConstant] = {}
-        self._form: LoopOp | None = None
+        self._op: LoopOp | None = None
         self._place = -1
         self._strand, self._in_part = 0, False
 
@@ -89,15 +89,15 @@ class Builder:
     def choose(self, choice: Choice, ways: Sequence[int], default: int, *sizes: int) -> int:
         """The way to take, by measure. Parts of a form take the default: what says that a form may be done in parts
         relies on it."""
-        assert self._form is not None
-        return default if self._in_part else choose(choice, ways, default, (self._form,), *sizes)
+        assert self._op is not None
+        return default if self._in_part else choose(choice, ways, default, (self._op,), *sizes)
 
     def share(self, operand: Buffer) -> None:
         """Say that this form's output may be written over the operand, where nobody reads that later: each item reads
         an element of it before it writes that place, and reads no place that another item writes."""
-        assert self._form is not None
+        assert self._op is not None
         if not self._in_part:  # else other parts of the whole form may read that place
-            self.shares.append(Share(self._place, operand, self._form.output))
+            self.shares.append(Share(self._place, operand, self._op.output))
 
     def step(
         self, code: KernelCode, words: Sequence[Any], items: int, scratch: int = 0, chunk: int | None = None
@@ -108,7 +108,7 @@ class Builder:
         """
         if items > 0:
             self.steps.append(
-                PlanStep(code, tuple(words), items, scratch, chunk, self._place, self._form, strand=self._strand)
+                PlanStep(code, tuple(words), items, scratch, chunk, self._place, self._op, strand=self._strand)
             )
 
     def strands(self, number: int, make_strand: Callable[[int], None]) -> None:
@@ -123,13 +123,13 @@ class Builder:
             self._strand = 0
         self.steps[head] = self.steps[head]._replace(covers=len(self.steps) - head - 1)
 
-    def part(self, form: LoopOp) -> None:
+    def part(self, op: LoopOp) -> None:
         """The steps of a form that does some of what the whole form does, by its own selectors. Raises NoKernel."""
-        whole, self._form, self._in_part = self._form, form, True
+        whole, self._op, self._in_part = self._op, op, True
         try:
-            select(form, self)
+            select(op, self)
         finally:
-            self._form, self._in_part = whole, False
+            self._op, self._in_part = whole, False
 
     # ---- what `make` calls ------------------------------------------------------------------------------------------
 
@@ -144,9 +144,9 @@ class Builder:
             self._by_key.pop(constant.key, None)
         del self.constants[mark.constants :]
 
-    def begin(self, place: int, form: LoopOp) -> None:
+    def begin(self, place: int, op: LoopOp) -> None:
         """The steps that follow are this form's."""
-        self._place, self._form = place, form
+        self._place, self._op = place, op
 
 
 def _key(part: Any) -> Any:

@@ -69,7 +69,7 @@ CERTAIN = (
 
 def copies(
     stores: Sequence[Store],
-    forms: Sequence[LoopOp],
+    ops: Sequence[LoopOp],
     spans: dict[int, tuple[int, int]],
     shares: Sequence[Share],
     memory: PlanMemory,
@@ -79,7 +79,7 @@ def copies(
     forms: all before; spans: by identity of a buffer with memory, the first and the last of them that touch it; shares:
     which of them may write over an operand.
     """
-    certain = _certain_from(forms)
+    certain = _certain_from(ops)
     kept = {id(memory.root(store.output)[0]) for store in stores}
     aside: list[LoopOp] = []
     moves: list[LoopOp] = []
@@ -90,7 +90,7 @@ def copies(
         if id(root) not in kept or (root is target and not offset):
             continue
         # The old value of a variable that is written, too: it is put aside before that happens.
-        held[id(root)] = min(held[id(root)][0], len(forms)) if id(root) in held else len(forms), len(forms)
+        held[id(root)] = min(held[id(root)][0], len(ops)) if id(root) in held else len(ops), len(ops)
         between = Buffer(f"{store.input.name}.{place}", store.input.dtype, store.input.shape)
         aside.append(slice_copy(store.input, between, store.origin))
         stores = [*stores[:place], Store(store.output, between, origin=store.origin), *stores[place + 1 :]]
@@ -101,7 +101,7 @@ def copies(
             continue
         first, read = held.get(id(root), (-1, -1))[0], held.get(id(target), (-1, -1))[1]
         fits = memory.own(root) and not offset and _bytes(root) == _bytes(target) and store.input.parent is None
-        over = read == first >= 0 and fits and _may_overwrite(target, root, forms[first], first, shares, memory)
+        over = read == first >= 0 and fits and _may_overwrite(target, root, ops[first], first, shares, memory)
         if fits and first >= certain and (read < first or over):
             memory.place(root, target)
         else:
@@ -110,22 +110,22 @@ def copies(
 
 
 def _may_overwrite(
-    old: Buffer, new: Buffer, form: LoopOp, place: int, shares: Sequence[Share], memory: PlanMemory
+    old: Buffer, new: Buffer, op: LoopOp, place: int, shares: Sequence[Share], memory: PlanMemory
 ) -> bool:
     """Whether a form, the only one that reads the old value and writes the new one, may do so in one place."""
     for share in shares:
         if share.place == place and memory.root(share.operand) == (old, 0) and memory.root(share.output) == (new, 0):
             dense = share.operand.parent is None and share.output.parent is None
-            return dense and all(b is share.operand or memory.root(b)[0] is not old for b in form.inputs)
+            return dense and all(b is share.operand or memory.root(b)[0] is not old for b in op.inputs)
     return False
 
 
-def _certain_from(forms: Sequence[LoopOp]) -> int:
+def _certain_from(ops: Sequence[LoopOp]) -> int:
     """The place from which on no form can stop the plan."""
-    for place in range(len(forms) - 1, -1, -1):
-        form = forms[place]
-        expr = getattr(form, "expr", None)
-        if not isinstance(form, CERTAIN) or (expr is not None and functions_of(expr)):
+    for place in range(len(ops) - 1, -1, -1):
+        op = ops[place]
+        expr = getattr(op, "expr", None)
+        if not isinstance(op, CERTAIN) or (expr is not None and functions_of(expr)):
             return place + 1
     return 0
 
@@ -175,9 +175,9 @@ class PlanMemory:
             and id(buffer) not in self._alias
         )
 
-    def view(self, form: View | Bitcast) -> bool:
+    def view(self, op: View | Bitcast) -> bool:
         """Let a view's two buffers share memory; whether they can."""
-        source, target = form.input, form.output
+        source, target = op.input, op.output
         if source.parent is not None:
             return False
         if self.own(target):
@@ -200,12 +200,12 @@ class PlanMemory:
         self._alias[id(buffer)] = within, 0
         self._kept.append(buffer)
 
-    def lay_out(self, forms: Sequence[LoopOp], builder: Builder) -> PlanLayout:
+    def lay_out(self, ops: Sequence[LoopOp], builder: Builder) -> PlanLayout:
         """Offsets in the arena for all that lives there, and what each address of a step is relative to."""
-        lives, buffers = self._lifetimes(forms, builder)
+        lives, buffers = self._lifetimes(ops, builder)
         unshared = sum(b.size * b.dtype.size for b in buffers.values() if self._in_arena(b))
         for share in builder.shares:
-            self._share(share, lives, forms[share.place])
+            self._share(share, lives, ops[share.place])
         arena = [(buffers[key], span) for key, span in lives.items() if self._in_arena(buffers[key])]
         needs = [Allocation(b.size * b.dtype.size, *span) for b, span in arena]
         offsets, size = plan_arena(needs)
@@ -213,14 +213,14 @@ class PlanMemory:
         steps = [PlanStep(s.code, tuple(self._resolved(w, at) for w in s.words), *s[2:]) for s in builder.steps]
         return PlanLayout(steps, size, unshared, builder.constants, [(b, at[id(b)]) for b, _ in arena])
 
-    def touched(self, forms: Sequence[LoopOp], builder: Builder) -> dict[int, tuple[int, int]]:
+    def touched(self, ops: Sequence[LoopOp], builder: Builder) -> dict[int, tuple[int, int]]:
         """By identity of a buffer with memory, the places of the first and the last form that touch it."""
-        return dict(self._lifetimes(forms, builder)[0].items())
+        return dict(self._lifetimes(ops, builder)[0].items())
 
     def _in_arena(self, buffer: Buffer) -> bool:
         return buffer.constant is None and id(buffer) not in self.outside
 
-    def _lifetimes(self, forms: Sequence[LoopOp], builder: Builder) -> tuple[Lifetimes[int], dict[int, Buffer]]:
+    def _lifetimes(self, ops: Sequence[LoopOp], builder: Builder) -> tuple[Lifetimes[int], dict[int, Buffer]]:
         """Return the lifetimes of buffers with memory, in places of forms, and the buffers; both by identity."""
         lives: Lifetimes[int] = Lifetimes()
         buffers: dict[int, Buffer] = {}
@@ -230,8 +230,8 @@ class PlanMemory:
             buffers[id(root)] = root
             lives.touch(id(root), place)
 
-        for place, form in enumerate(forms):
-            for b in (*form.inputs, form.output):
+        for place, op in enumerate(ops):
+            for b in (*op.inputs, op.output):
                 touch(b, place)
         for step in builder.steps:
             for w in step.words:
@@ -239,9 +239,9 @@ class PlanMemory:
                     touch(w.of, step.place)
         return lives, buffers
 
-    def _share(self, share: Share, lives: Lifetimes[int], form: LoopOp) -> None:
+    def _share(self, share: Share, lives: Lifetimes[int], op: LoopOp) -> None:
         operand, output = self.root(share.operand)[0], self.root(share.output)[0]
-        if any(b is not share.operand and self.root(b)[0] is operand for b in form.inputs):
+        if any(b is not share.operand and self.root(b)[0] is operand for b in op.inputs):
             return  # it reads the same memory in another way, too
         if not self.own(output) or not self._in_arena(operand):
             return

@@ -63,7 +63,7 @@ WITHOUT_GUARDS = (
 elements."""
 
 
-def plan_of(graph: LoopGraph, apart: Callable[[LoopOp], Sequence[LoopOp] | None] = lambda form: None) -> LoopPlan:
+def plan_of(graph: LoopGraph, apart: Callable[[LoopOp], Sequence[LoopOp] | None] = lambda op: None) -> LoopPlan:
     """The plan of a loop graph. Its constants are not packed yet: `LoopPlan.pack`.
 
     apart: of a form that fusion made, those it was made of, which run instead where no kernel does it.
@@ -71,55 +71,55 @@ def plan_of(graph: LoopGraph, apart: Callable[[LoopOp], Sequence[LoopOp] | None]
     """
     memory = PlanMemory(graph)
     builder = Builder()
-    forms: list[LoopOp] = []
+    ops: list[LoopOp] = []
     failed: dict[LoopOp, str] = {}
-    todo = list(reversed(graph.forms))
+    todo = list(reversed(graph.ops))
     while todo:
-        form = todo.pop()
-        if isinstance(form, Store):  # all that follow are
-            stores = [form, *(s for s in reversed(todo) if isinstance(s, Store))]
-            todo = list(reversed(copies(stores, forms, memory.touched(forms, builder), builder.shares, memory)))
+        op = todo.pop()
+        if isinstance(op, Store):  # all that follow are
+            stores = [op, *(s for s in reversed(todo) if isinstance(s, Store))]
+            todo = list(reversed(copies(stores, ops, memory.touched(ops, builder), builder.shares, memory)))
             continue
-        if isinstance(form, View | Bitcast) and memory.view(form):
-            forms.append(form)
+        if isinstance(op, View | Bitcast) and memory.view(op):
+            ops.append(op)
             continue
-        if 0 in form.output.shape and isinstance(form, WITHOUT_GUARDS):
-            forms.append(form)  # which takes no step
+        if 0 in op.output.shape and isinstance(op, WITHOUT_GUARDS):
+            ops.append(op)  # which takes no step
             continue
-        builder.begin(len(forms), form)
+        builder.begin(len(ops), op)
         try:
-            form = _of_something(form) if isinstance(form, Move) else form
-            if any(0 in b.shape for b in (form.output, *form.inputs)):
+            op = _of_something(op) if isinstance(op, Move) else op
+            if any(0 in b.shape for b in (op.output, *op.inputs)):
                 raise NoKernel("an array without elements")
-            select(_copying(form) if isinstance(form, View | Bitcast) else form, builder)
+            select(_copying(op) if isinstance(op, View | Bitcast) else op, builder)
         except NoKernel as why:
-            parts = apart(form) or _beside(form)
+            parts = apart(op) or _beside(op)
             if parts is None:
-                failed[form] = str(why)
+                failed[op] = str(why)
             else:
                 todo += reversed(parts)
             continue
-        forms.append(form)
+        ops.append(op)
     if failed:
         no_kernel = NoKernel("; ".join(dict.fromkeys(failed.values())))
-        no_kernel.forms = failed
+        no_kernel.ops = failed
         raise no_kernel
-    return LoopPlan(graph, tuple(forms), memory.lay_out(forms, builder))
+    return LoopPlan(graph, tuple(ops), memory.lay_out(ops, builder))
 
 
-def _of_something(form: Move) -> Move:
+def _of_something(op: Move) -> Move:
     """Data movement less what has no elements."""
-    pairs = [(b, m) for b, m in zip(form.operands, form.maps) if 0 not in b.shape]
-    if len(pairs) == len(form.maps):
-        return form
-    return dataclasses.replace(form, operands=tuple(b for b, _ in pairs), maps=tuple(m for _, m in pairs))
+    pairs = [(b, m) for b, m in zip(op.operands, op.maps) if 0 not in b.shape]
+    if len(pairs) == len(op.maps):
+        return op
+    return dataclasses.replace(op, operands=tuple(b for b, _ in pairs), maps=tuple(m for _, m in pairs))
 
 
-def _copying(form: View | Bitcast) -> Move:
+def _copying(op: View | Bitcast) -> Move:
     """A view whose two buffers both have memory: a copy, of bytes where their dtypes differ."""
-    dtype = form.output.dtype if form.input.dtype is form.output.dtype else uint8
-    source, target = _flat(form.input, dtype), _flat(form.output, dtype)
-    return Move(target, (source,), (IndexMap((0,), target.shape, 0, (1,)),), origin=form.origin)
+    dtype = op.output.dtype if op.input.dtype is op.output.dtype else uint8
+    source, target = _flat(op.input, dtype), _flat(op.output, dtype)
+    return Move(target, (source,), (IndexMap((0,), target.shape, 0, (1,)),), origin=op.origin)
 
 
 def _flat(buffer: Buffer, dtype: DType) -> Buffer:
@@ -131,10 +131,10 @@ def _flat(buffer: Buffer, dtype: DType) -> Buffer:
     return SameMemory(buffer.name, dtype, (size,), known, of=buffer)
 
 
-def _beside(form: LoopOp) -> list[LoopOp] | None:
+def _beside(op: LoopOp) -> list[LoopOp] | None:
     """A form that cannot write a slice in place: the form into a buffer of its own, and a copy."""
-    out = form.output
-    if out.parent is None or isinstance(form, Move):
+    out = op.output
+    if out.parent is None or isinstance(op, Move):
         return None
     whole = Buffer(out.name, out.dtype, out.shape)
-    return [dataclasses.replace(form, output=whole), slice_copy(whole, out, form.origin)]
+    return [dataclasses.replace(op, output=whole), slice_copy(whole, out, op.origin)]

@@ -90,7 +90,7 @@ class PlanStep(NamedTuple):
     scratch: int
     chunk: int | None
     place: int
-    form: LoopOp | None
+    op: LoopOp | None
     covers: int = 0
     strand: int = 0
 
@@ -137,8 +137,8 @@ class LoopPlan:
     graph: what it came from; forms: what was made, in order; steps; arena: bytes of the arena.
     """
 
-    def __init__(self, graph: LoopGraph, forms: tuple[LoopOp, ...], layout: PlanLayout) -> None:
-        self.graph, self.forms = graph, forms
+    def __init__(self, graph: LoopGraph, ops: tuple[LoopOp, ...], layout: PlanLayout) -> None:
+        self.graph, self.ops = graph, ops
         self.steps, self.arena, self.unshared, self.constants, self.places = layout
         self._image: PlanImage | None = None
 
@@ -159,7 +159,7 @@ class LoopPlan:
     @property
     def origins(self) -> list[StepOrigin]:
         """What each step came from."""
-        return [StepOrigin(s.form, s.code.name) for s in self.steps]
+        return [StepOrigin(s.op, s.code.name) for s in self.steps]
 
     @property
     def scratch(self) -> int:
@@ -204,7 +204,7 @@ class LoopPlan:
         ]
         last = 0  # of the steps of strands
         for i, s in enumerate(self.steps):
-            origin = " + ".join(s.form.origin) if s.form is not None else ""
+            origin = " + ".join(s.op.origin) if s.op is not None else ""
             words = ", ".join(map(_word, s.words))
             inside = f"  {s.strand}: " if i < last else ""
             last = i + 1 + s.covers if s.covers else last

@@ -8,7 +8,7 @@ Not here: fusion, planning (../loops/), which nodes are lowered (../partitioner.
     def space_to_depth(ctx):
         x, y = ctx.operand(0), ctx.output()
         ...
-        ctx.form(Move, y.buffer, (x.buffer,), (box,))
+        ctx.add(Move, y.buffer, (x.buffer,), (box,))
 
 A rule raises NoLowering(why) for a node that it has no loops for: that node runs uncompiled.
 """

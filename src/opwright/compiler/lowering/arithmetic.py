@@ -93,7 +93,7 @@ def _divisors(ctx: LoweringContext, b: RuleOperand, zero: int) -> RuleOperand:
     """The divisors, guarded where they are computed; zero: the element that stands for 0."""
     if b.constant is None:
         guarded = ctx.new(b.dtype, b.shape, ".divisors")
-        ctx.form(Checked, guarded, b.buffer, "equal", zero)
+        ctx.add(Checked, guarded, b.buffer, "equal", zero)
         return b.with_buffer(guarded)
     if (b.constant == zero).any():
         raise NoLowering("divisors may be 0")
@@ -104,7 +104,7 @@ def _exponents(ctx: LoweringContext, b: RuleOperand) -> RuleOperand:
     """Integers as exponents, guarded where they are computed: negative ones are refused."""
     if b.constant is None:
         guarded = ctx.new(b.dtype, b.shape, ".exponents")
-        ctx.form(Checked, guarded, b.buffer, "below", 0)
+        ctx.add(Checked, guarded, b.buffer, "below", 0)
         return b.with_buffer(guarded)
     if (b.constant < 0).any():
         raise NoLowering("negative exponents")
@@ -216,7 +216,7 @@ def comparison(ctx: LoweringContext) -> None:
     elif y.dtype is bool_:
         tables = [_fixed_point(ctx, o) for o in (a, b)]
         sides = [lookup(arg(k, o.dtype), arg(2 + k, int64)) for k, o in enumerate((a, b))]
-        ctx.form(Map, y.buffer, (a.buffer, b.buffer, *tables), truth(op, *sides))
+        ctx.add(Map, y.buffer, (a.buffer, b.buffer, *tables), truth(op, *sides))
     else:
         raise NoLowering(f"the output is {y.dtype.name}")
 
@@ -257,13 +257,13 @@ def select_v2(ctx: LoweringContext) -> None:
 def _written(ctx: LoweringContext, y: RuleOperand, operands: tuple[Buffer, ...], expr: Expr) -> None:
     """The map that writes y, or the bits of its complex numbers. Raises NoLowering for other types."""
     if y.dtype is expr.dtype:
-        ctx.form(Map, y.buffer, operands, expr)
+        ctx.add(Map, y.buffer, operands, expr)
         return
     if y.dtype is not complex64 or expr.dtype is not int64:
         raise NoLowering(f"the output is {y.dtype.name}, {expr.dtype.name} follows from the inputs")
     made = ctx.new(int64, y.shape, ".chosen")
-    ctx.form(Map, made, operands, expr)
-    ctx.form(Bitcast, y.buffer, made)
+    ctx.add(Map, made, operands, expr)
+    ctx.add(Bitcast, y.buffer, made)
 
 
 @rule("SELECT")

@@ -202,12 +202,12 @@ class Buffers:
 class LoweringContext:
     """One node, and the forms that its rule adds."""
 
-    __slots__ = ("buffers", "forms", "node", "operator", "origin")
+    __slots__ = ("buffers", "node", "operator", "ops", "origin")
 
     def __init__(self, node: GraphNode, buffers: Buffers) -> None:
         self.node, self.buffers = node, buffers
         self.operator, self.origin = node.operator, (node.origin,)
-        self.forms: list[LoopOp] = []
+        self.ops: list[LoopOp] = []
 
     # ---- what it has ------------------------------------------------------------------------------------------------
 
@@ -267,13 +267,13 @@ class LoweringContext:
 
     def new(self, dtype: DType, shape: Sequence[int], name: str = "") -> Buffer:
         """Return a buffer for what lies between two forms of this node."""
-        return Buffer(f"{self.node.prefix}{name or f'.{len(self.forms)}'}", dtype, tuple(shape))
+        return Buffer(f"{self.node.prefix}{name or f'.{len(self.ops)}'}", dtype, tuple(shape))
 
-    def form(self, make: Callable[..., F], output: Buffer, *parts: Any, **named: Any) -> F:
+    def add(self, make: Callable[..., F], output: Buffer, *parts: Any, **named: Any) -> F:
         """Add a form that writes `output`."""
-        form = make(output, *parts, origin=self.origin, **named)
-        self.forms.append(form)
-        return form
+        op = make(output, *parts, origin=self.origin, **named)
+        self.ops.append(op)
+        return op
 
     def with_results(self, make: Callable[[Buffer, tuple[tuple[Buffer, int], ...]], Any], *outputs: Buffer) -> None:
         """Add a form with several results.
@@ -291,7 +291,7 @@ class LoweringContext:
         whole = Buffer(f"{outputs[0].name}.all", uint8, (size,))
         make(whole, tuple(zip(outputs, offsets)))
         for b, offset in zip(outputs, offsets):
-            self.form(Part, b, whole, offset)
+            self.add(Part, b, whole, offset)
 
     def viewed(self, buffer: Buffer, shape: Sequence[int]) -> Buffer:
         """Return the elements of a buffer under another shape."""
@@ -301,7 +301,7 @@ class LoweringContext:
         if buffer.constant is not None:
             return Buffer(buffer.name, buffer.dtype, shape, buffer.constant.reshape(shape))
         view = Buffer(f"{buffer.name}.{'x'.join(map(str, shape))}", buffer.dtype, shape)
-        self.form(View, view, buffer)
+        self.add(View, view, buffer)
         return view
 
     def bits(self, buffer: Buffer, dtype: DType, shape: Sequence[int]) -> Buffer:
@@ -312,7 +312,7 @@ class LoweringContext:
             elements = np.ascontiguousarray(buffer.constant).reshape(-1).view(dtype.np).reshape(shape)
             return Buffer(f"{buffer.name}.{dtype.short}", dtype, tuple(shape), elements)
         view = Buffer(f"{buffer.name}.{dtype.short}", dtype, tuple(shape))
-        self.form(Bitcast, view, buffer)
+        self.add(Bitcast, view, buffer)
         return view
 
     @contextlib.contextmanager
@@ -324,4 +324,4 @@ class LoweringContext:
             return
         buffer = self.new(target.dtype, shape)
         yield buffer
-        self.form(View, target, buffer)
+        self.add(View, target, buffer)

@@ -70,10 +70,10 @@ def conv_2d(ctx: LoweringContext) -> None:
     if is_hybrid(x, w):
         rounding = "asymmetric" if np.any(w.scales != w.scales[0]) else "symmetric"
         operands, expr = hybrid_epilogue(ctx, w, y, features)
-        ctx.form(Contract, y.buffer, x.buffer, _signed(ctx, w), operands, expr, window, groups, rounding=rounding)
+        ctx.add(Contract, y.buffer, x.buffer, _signed(ctx, w), operands, expr, window, groups, rounding=rounding)
         return
     operands, expr = epilogue(ctx, x, w, y, features)
-    ctx.form(Contract, y.buffer, x.buffer, w.buffer, operands, expr, window, groups, *zeros_of(x, w))
+    ctx.add(Contract, y.buffer, x.buffer, w.buffer, operands, expr, window, groups, *zeros_of(x, w))
 
 
 def _is_pointwise(ctx: LoweringContext, x: RuleOperand, w: RuleOperand) -> bool:
@@ -87,7 +87,7 @@ def _pointwise(ctx: LoweringContext, x: RuleOperand, w: RuleOperand) -> None:
     rows, (channels, features) = x.size // max(x.shape[3], 1), w.shape[2:]
     a, b = ctx.viewed(x.buffer, (rows, channels)), ctx.viewed(w.buffer, (channels, features))
     with ctx.reshaped(y.buffer, (rows, features)) as out:
-        ctx.form(MatMul, out, a, b, (), arg(0, float32))
+        ctx.add(MatMul, out, a, b, (), arg(0, float32))
 
 
 def transposed(ctx: LoweringContext, x: Buffer, order: Sequence[int]) -> Buffer:
@@ -114,7 +114,7 @@ def depthwise_conv_2d(ctx: LoweringContext) -> None:
     filter = ctx.viewed(w.buffer, w.shape[1:])
     if w.dtype is not uint8 and is_hybrid(x, w):
         operands, expr = hybrid_epilogue(ctx, w, y, channels)
-        ctx.form(
+        ctx.add(
             Depthwise, y.buffer, x.buffer, filter, operands, expr, window, channels // x.shape[3], rounding="asymmetric"
         )
         return
@@ -122,9 +122,9 @@ def depthwise_conv_2d(ctx: LoweringContext) -> None:
     if x.shape[3] == 1 < channels and w.constant is not None and x.dtype in _DENSE and w.dtype in _DENSE:
         taps = np.ascontiguousarray(w.constant.transpose(3, 1, 2, 0))  # of one channel: any other convolution
         dense = Buffer(f"{w.buffer.name}.dense", w.dtype, taps.shape, taps)
-        ctx.form(Contract, y.buffer, x.buffer, dense, operands, expr, window, 1, *zeros_of(x, w))
+        ctx.add(Contract, y.buffer, x.buffer, dense, operands, expr, window, 1, *zeros_of(x, w))
         return
-    ctx.form(Depthwise, y.buffer, x.buffer, filter, operands, expr, window, channels // x.shape[3], *zeros_of(x, w))
+    ctx.add(Depthwise, y.buffer, x.buffer, filter, operands, expr, window, channels // x.shape[3], *zeros_of(x, w))
 
 
 @rule("FULLY_CONNECTED")
@@ -156,10 +156,10 @@ def fully_connected(ctx: LoweringContext) -> None:
     if x.dtype is int16 and (w.dtype is int16 or w.buffer.constant is None):  # no filter that panels could be made of
         with ctx.reshaped(y, (rows, features)) as target:
             matrix = ctx.viewed(x.buffer, (rows, channels))
-            ctx.form(MatMul, target, matrix, w.buffer, operands, expr, transpose_b=True)
+            ctx.add(MatMul, target, matrix, w.buffer, operands, expr, transpose_b=True)
         return
     with ctx.reshaped(y, (rows, 1, 1, features)) as target:
-        ctx.form(Contract, target, source, filter, operands, expr, Window((1, 1)), **more)
+        ctx.add(Contract, target, source, filter, operands, expr, Window((1, 1)), **more)
 
 
 def _block_scales(x: RuleOperand, w: RuleOperand, y: RuleOperand) -> Buffer:

@@ -51,7 +51,7 @@ def move(
         if view.size:
             maps.append(IndexMap(tuple(start), view.shape, _offset(view), view.strides))
             buffers.append(buffer)
-    ctx.form(Move, output, tuple(buffers), tuple(maps), fill)
+    ctx.add(Move, output, tuple(buffers), tuple(maps), fill)
 
 
 def move_view(ctx: LoweringContext, output: Buffer, source: Buffer, view: np.ndarray, whole: np.ndarray) -> None:
@@ -64,11 +64,11 @@ def move_view(ctx: LoweringContext, output: Buffer, source: Buffer, view: np.nda
     offset, strides = _offset(view) if view.size else 0, tuple(view.strides)
     is_all = view.size == source.size and not offset
     if is_all and all(n == 1 or s == r for n, s, r in zip(view.shape, strides, row_major(view.shape))):
-        ctx.form(View, output, source)
+        ctx.add(View, output, source)
         return
     box = IndexMap((0,) * view.ndim, view.shape, offset, strides)
     with ctx.reshaped(output, view.shape) as y:
-        ctx.form(Move, y, (source,), (box,))
+        ctx.add(Move, y, (source,), (box,))
 
 
 def _offset(view: np.ndarray) -> int:
@@ -147,7 +147,7 @@ def roll(ctx: LoweringContext) -> None:
                 start = (*(0,) * axis, first, *(0,) * (rank - axis - 1))
                 sizes = (*x.shape[:axis], extent, *x.shape[axis + 1 :])
                 boxes.append(IndexMap(start, sizes, offset * steps[axis], steps))
-        ctx.form(Move, target, (source,) * len(boxes), tuple(boxes))
+        ctx.add(Move, target, (source,) * len(boxes), tuple(boxes))
         source = target
 
 
@@ -222,7 +222,7 @@ def space_to_batch(ctx: LoweringContext) -> None:
         if 0 not in extent:
             boxes.append(IndexMap((*start, *(0,) * len(rest)), (*extent, *rest), offset, steps))
     fill = None if not any(map(any, pairs)) else float(x.zero if x.is_quantized else 0)
-    ctx.form(Move, y.buffer, (x.buffer,) * len(boxes), tuple(boxes), fill)
+    ctx.add(Move, y.buffer, (x.buffer,) * len(boxes), tuple(boxes), fill)
 
 
 @rule("BatchToSpaceND", "BATCH_TO_SPACE_ND")
@@ -247,11 +247,11 @@ def batch_to_space(ctx: LoweringContext) -> None:
         return
     steps = tuple(apart.strides)
     between = ctx.new(x.dtype, apart.shape)
-    ctx.form(Move, between, (x.buffer,), (IndexMap((0,) * apart.ndim, apart.shape, 0, steps),))
+    ctx.add(Move, between, (x.buffer,), (IndexMap((0,) * apart.ndim, apart.shape, 0, steps),))
     joined = ctx.viewed(between, (n, *uncut, *rest))
     strides = row_major(joined.shape)
     offset = sum(before * s for (before, _), s in zip(crops, strides[1:]))
-    ctx.form(Move, y.buffer, (joined,), (IndexMap((0,) * len(y.shape), y.shape, offset, strides),))
+    ctx.add(Move, y.buffer, (joined,), (IndexMap((0,) * len(y.shape), y.shape, offset, strides),))
 
 
 @rule("MIRROR_PAD")
@@ -278,4 +278,4 @@ def mirror_pad(ctx: LoweringContext) -> None:
     for chosen in itertools.product(*parts):
         start, extent, offsets, strides = zip(*chosen) if chosen else ((), (), (), ())
         boxes.append(IndexMap(start, extent, sum(offsets), strides))
-    ctx.form(Move, y.buffer, (x.buffer,) * len(boxes), tuple(boxes))
+    ctx.add(Move, y.buffer, (x.buffer,) * len(boxes), tuple(boxes))

@@ -56,7 +56,7 @@ def mapped(ctx: LoweringContext, y: RuleOperand, expr: Expr, *operands: RuleOper
     """The map that writes y. Raises NoLowering if the file gives y another type."""
     if y.dtype is not expr.dtype:
         raise NoLowering(f"the output is {y.dtype.name}, {expr.dtype.name} follows from the inputs")
-    ctx.form(Map, y.buffer, tuple(o.buffer for o in operands), expr)
+    ctx.add(Map, y.buffer, tuple(o.buffer for o in operands), expr)
 
 
 def map_elements(ctx: LoweringContext, y: Buffer, operands: Sequence[Buffer], function: Callable[..., Expr]) -> None:
@@ -68,7 +68,7 @@ def map_elements(ctx: LoweringContext, y: Buffer, operands: Sequence[Buffer], fu
     expr = function(*map(read.of, operands))
     if y.dtype is not expr.dtype:
         raise NoLowering(f"the output is {y.dtype.name}, {expr.dtype.name} follows from the inputs")
-    ctx.form(Map, y, tuple(read.buffers), expr)
+    ctx.add(Map, y, tuple(read.buffers), expr)
 
 
 def uniform(buffer: Buffer) -> Any:
@@ -118,7 +118,7 @@ def tabulated(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> None:
     source, least = x.buffer, int(x.dtype.min)
     if ctx.operator in POSITIVE and x.zero != least:
         source, least = ctx.new(x.dtype, x.shape, ".checked"), x.zero
-        ctx.form(Checked, source, x.buffer, "below", least)
+        ctx.add(Checked, source, x.buffer, "below", least)
     key = (ctx.operator, repr(ctx.node.call.attrs), _parameters(x), _parameters(y))
     found = _tables.get(key)
     if found is None:
@@ -133,7 +133,7 @@ def tabulated(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> None:
         if len(_tables) > _KEPT:
             _tables.popitem(last=False)
     table = Buffer(f"{y.buffer.name}.table", y.dtype, found.shape, found)
-    ctx.form(Map, y.buffer, (source, table), lookup(arg(0, x.dtype), arg(1, y.dtype)))
+    ctx.add(Map, y.buffer, (source, table), lookup(arg(0, x.dtype), arg(1, y.dtype)))
 
 
 # ---- operators of one tensor ---------------------------------------------------------------------------------------

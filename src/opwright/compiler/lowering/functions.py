@@ -122,7 +122,7 @@ def whole_division(ctx: LoweringContext) -> None:
         raise NoLowering("a divisor of 0, which is an error")
     if not x.dtype.is_floating and y.constant is None:
         divisors = ctx.new(y.dtype, y.shape)
-        ctx.form(Checked, divisors, y)
+        ctx.add(Checked, divisors, y)
         y = divisors
     map_elements(ctx, ctx.output().buffer, [x, y], lambda a, b: apply(OF_OPERATOR[ctx.operator].name, a, b))
 

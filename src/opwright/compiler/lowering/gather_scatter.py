@@ -43,7 +43,7 @@ def gather(ctx: LoweringContext) -> None:
     y = ctx.output((*x.shape[:axis], *indices.shape[batch:], *x.shape[axis + 1 :]))
     same_numbers(x, y)
     _check(indices, x.shape[axis])
-    ctx.form(Gather, y.buffer, x.buffer, indices.buffer, axis, batch)
+    ctx.add(Gather, y.buffer, x.buffer, indices.buffer, axis, batch)
 
 
 @rule("GatherNd", "GATHER_ND")
@@ -57,7 +57,7 @@ def gather_nd(ctx: LoweringContext) -> None:
     y = ctx.output((*indices.shape[:-1], *x.shape[depth:]))
     same_numbers(x, y)
     _check_places(indices, depth, x.shape)
-    ctx.form(GatherNd, y.buffer, x.buffer, indices.buffer)
+    ctx.add(GatherNd, y.buffer, x.buffer, indices.buffer)
 
 
 def _check_places(indices: RuleOperand, depth: int, shape: tuple[int, ...]) -> None:
@@ -79,7 +79,7 @@ def scatter_nd(ctx: LoweringContext) -> None:
     same_numbers(updates, y)
     check_whole_bytes(updates)
     _check_places(indices, depth, sizes)
-    ctx.form(ScatterNd, y.buffer, updates.buffer, indices.buffer)
+    ctx.add(ScatterNd, y.buffer, updates.buffer, indices.buffer)
 
 
 @rule("DYNAMIC_UPDATE_SLICE")
@@ -92,7 +92,7 @@ def dynamic_update_slice(ctx: LoweringContext) -> None:
         raise NoLowering(f"{update} into {x}")
     if starts.shape != (len(x.shape),):
         raise NoLowering(f"places {starts}")
-    ctx.form(UpdateSlice, y.buffer, x.buffer, update.buffer, starts.buffer)
+    ctx.add(UpdateSlice, y.buffer, x.buffer, update.buffer, starts.buffer)
 
 
 @rule("EMBEDDING_LOOKUP")
@@ -103,7 +103,7 @@ def embedding_lookup(ctx: LoweringContext) -> None:
     y = ctx.output((*indices.shape, *table.shape[1:]))
     _check(indices, table.shape[0])
     if not indices.size:
-        ctx.form(Move, y.buffer, (), (), 0)
+        ctx.add(Move, y.buffer, (), (), 0)
         return
     if table.blocks is not None:
         _rows_of_blocks(ctx, table, indices, y)
@@ -112,7 +112,7 @@ def embedding_lookup(ctx: LoweringContext) -> None:
         _real_rows(ctx, as_bytes(ctx, table), indices, y)
         return
     same_numbers(table, y)
-    ctx.form(Gather, y.buffer, table.buffer, indices.buffer, 0)
+    ctx.add(Gather, y.buffer, table.buffer, indices.buffer, 0)
 
 
 def _rows_of_blocks(ctx: LoweringContext, table: RuleOperand, indices: RuleOperand, y: RuleOperand) -> None:
@@ -129,12 +129,12 @@ def _rows_of_blocks(ctx: LoweringContext, table: RuleOperand, indices: RuleOpera
     known = Buffer(f"{table.buffer.name}.scales", float32, factors.shape, factors)
     source = as_bytes(ctx, table)
     found, taken = ctx.new(source.dtype, y.shape, ".rows"), ctx.new(float32, (indices.size, count), ".scales")
-    ctx.form(Gather, found, source.buffer, indices.buffer, 0)
-    ctx.form(Gather, taken, known, indices.buffer, 0)
+    ctx.add(Gather, found, source.buffer, indices.buffer, 0)
+    ctx.add(Gather, taken, known, indices.buffer, 0)
     shape = (indices.size, count, n // count)
     with ctx.reshaped(y, shape) as out:
         real = apply("mul", convert(arg(0, source.dtype), float32), arg(1, float32))
-        ctx.form(Map, out, (ctx.viewed(found, shape), ctx.viewed(taken, (*shape[:2], 1))), convert(real, y.dtype))
+        ctx.add(Map, out, (ctx.viewed(found, shape), ctx.viewed(taken, (*shape[:2], 1))), convert(real, y.dtype))
 
 
 def _real_rows(ctx: LoweringContext, table: RuleOperand, indices: RuleOperand, y: RuleOperand) -> None:
@@ -149,15 +149,15 @@ def _real_rows(ctx: LoweringContext, table: RuleOperand, indices: RuleOperand, y
         raise NoLowering(f"a table {table} with {scales.size} scales, zero point {table.zero}")
     rows, scale = ctx.new(table.dtype, y.shape, ".rows"), scalar(float(scales[0]), float32)
     operands: tuple[Buffer, ...] = ()
-    ctx.form(Gather, rows, table.buffer, indices.buffer, 0)
+    ctx.add(Gather, rows, table.buffer, indices.buffer, 0)
     if by_row:
         known = Buffer(f"{table.buffer.name}.scales", float32, scales.shape, np.ascontiguousarray(scales))
         found = ctx.new(float32, indices.shape, ".scales")
-        ctx.form(Gather, found, known, indices.buffer, 0)
+        ctx.add(Gather, found, known, indices.buffer, 0)
         operands, scale = (ctx.viewed(found, (*indices.shape, *(1,) * (len(y.shape) - 1))),), arg(1, float32)
     signed = apply("bitcast", arg(0, table.dtype), dtype=int8)  # the official kernel reads uint8 as int8
     real = apply("mul", convert(signed, float32), scale)
-    ctx.form(Map, y.buffer, (rows, *operands), convert(real, y.dtype))
+    ctx.add(Map, y.buffer, (rows, *operands), convert(real, y.dtype))
 
 
 @rule("SPARSE_TO_DENSE")
@@ -177,14 +177,14 @@ def sparse_to_dense(ctx: LoweringContext) -> None:
     given = values.buffer
     if values.shape != (count,):
         given = ctx.new(values.dtype, (count,), ".values")
-        ctx.form(Map, given, (ctx.viewed(values.buffer, ()),), arg(0, values.dtype))
+        ctx.add(Map, given, (ctx.viewed(values.buffer, ()),), arg(0, values.dtype))
     places, known = ctx.viewed(indices.buffer, (count, depth)), default.constant
     if known is not None:
-        ctx.form(ScatterNd, y.buffer, given, places, known.reshape(-1)[0].item(), (), "set")
+        ctx.add(ScatterNd, y.buffer, given, places, known.reshape(-1)[0].item(), (), "set")
         return
     base = ctx.new(y.dtype, sizes, ".default")
-    ctx.form(Map, base, (ctx.viewed(default.buffer, ()),), arg(0, y.dtype))
-    ctx.form(ScatterNd, y.buffer, given, places, 0.0, (base,), "set")
+    ctx.add(Map, base, (ctx.viewed(default.buffer, ()),), arg(0, y.dtype))
+    ctx.add(ScatterNd, y.buffer, given, places, 0.0, (base,), "set")
 
 
 @rule("EMBEDDING_LOOKUP_SPARSE")
@@ -200,29 +200,29 @@ def embedding_lookup_sparse(ctx: LoweringContext) -> None:
     y = ctx.output((*sizes, *rest))
     _check(ids, table.shape[0])
     rows, scaled = ctx.new(float32, (n, *rest), ".rows"), ctx.new(float32, (n, *rest), ".scaled")
-    ctx.form(Gather, rows, table.buffer, ids.buffer, 0)
+    ctx.add(Gather, rows, table.buffer, ids.buffer, 0)
     shares = ctx.viewed(weights.buffer, (n, *(1,) * len(rest)))
-    ctx.form(Map, scaled, (rows, shares), apply("mul", arg(0, float32), arg(1, float32)))
+    ctx.add(Map, scaled, (rows, shares), apply("mul", arg(0, float32), arg(1, float32)))
     places = ctx.new(int32, (n, len(sizes)), ".places")
-    ctx.form(Move, places, (indices.buffer,), (IndexMap((0, 0), places.shape, 0, (indices.shape[1], 1)),))
+    ctx.add(Move, places, (indices.buffer,), (IndexMap((0, 0), places.shape, 0, (indices.shape[1], 1)),))
     combiner = ctx.attr("combiner")
     if combiner in (0, "SUM"):
-        ctx.form(ScatterNd, y.buffer, scaled, places)
+        ctx.add(ScatterNd, y.buffer, scaled, places)
         return
     total, together = ctx.new(float32, y.shape, ".sums"), ctx.new(float32, sizes, ".together")
-    ctx.form(ScatterNd, total, scaled, places)
+    ctx.add(ScatterNd, total, scaled, places)
     given = weights.buffer
     if combiner == "SQRTN":
         given = ctx.new(float32, (n,), ".squares")
-        ctx.form(Map, given, (weights.buffer,), apply("square", arg(0, float32)))
-    ctx.form(ScatterNd, together, given, places)
+        ctx.add(Map, given, (weights.buffer,), apply("square", arg(0, float32)))
+    ctx.add(ScatterNd, together, given, places)
     used, ones = ctx.new(float32, sizes, ".used"), np.ones(n, np.float32)
-    ctx.form(ScatterNd, used, Buffer(f"{used.name}.ones", float32, (n,), ones), places, 0.0, (), "set")
+    ctx.add(ScatterNd, used, Buffer(f"{used.name}.ones", float32, (n,), ones), places, 0.0, (), "set")
     along = (*sizes, *(1,) * len(rest))
     by = apply("sqrt", arg(1, float32)) if combiner == "SQRTN" else arg(1, float32)
     there = truth("not_equal", arg(2, float32), const(0.0, float32))
     value = Expr("select", float32, (there, apply("div", arg(0, float32), by), arg(0, float32)))
-    ctx.form(Map, y.buffer, (total, ctx.viewed(together, along), ctx.viewed(used, along)), value)
+    ctx.add(Map, y.buffer, (total, ctx.viewed(together, along), ctx.viewed(used, along)), value)
 
 
 @rule("HASHTABLE_LOOKUP")
@@ -239,14 +239,14 @@ def hashtable_lookup(ctx: LoweringContext) -> None:
     same_numbers(table, y)
     check_whole_bytes(table)
     places, rows = ctx.new(int32, (n,), ".places"), ctx.new(int32, (n,), ".rows")
-    ctx.form(KeyPlaces, places, keys.buffer, wanted.buffer, known is not None)
+    ctx.add(KeyPlaces, places, keys.buffer, wanted.buffer, known is not None)
     there = truth("greater_equal", arg(0, int32), const(0, int32))
-    ctx.form(Map, hits.buffer, (places,), convert(there, uint8))
-    ctx.form(Map, rows, (places,), apply("maximum", arg(0, int32), const(0, int32)))
+    ctx.add(Map, hits.buffer, (places,), convert(there, uint8))
+    ctx.add(Map, rows, (places,), apply("maximum", arg(0, int32), const(0, int32)))
     found = ctx.new(table.dtype, y.shape, ".found")
-    ctx.form(Gather, found, table.buffer, rows, 0)
+    ctx.add(Gather, found, table.buffer, rows, 0)
     nothing = const(False if table.dtype.is_bool else 0, table.dtype)
-    ctx.form(
+    ctx.add(
         Map,
         y.buffer,
         (ctx.viewed(places, (n, *(1,) * len(rest))), found),
@@ -265,7 +265,7 @@ def update(ctx: LoweringContext) -> None:
         if not fits or {cache.dtype, entries.dtype, y.dtype} != {float32} or positions.dtype is not int32:
             raise NoLowering(f"{entries} in {cache} at {positions}")
         with ctx.reshaped(y, cache.shape[1:]) as out:
-            ctx.form(
+            ctx.add(
                 PutEntries,
                 out,
                 ctx.viewed(cache.buffer, cache.shape[1:]),
@@ -292,4 +292,4 @@ def projection(ctx: LoweringContext) -> None:
         raise NoLowering(f"hashes of {x} by {hash} and {weights}")
     y = ctx.output((functions,) if kind == "SPARSE" else (functions * bits,))
     rows = ctx.bits(x.buffer, uint8, (x.shape[0], x.size // x.shape[0] * x.dtype.size))
-    ctx.form(Projection, y.buffer, hash.buffer, rows, () if weights is None else (weights.buffer,), kind == "SPARSE")
+    ctx.add(Projection, y.buffer, hash.buffer, rows, () if weights is None else (weights.buffer,), kind == "SPARSE")

@@ -41,7 +41,7 @@ def by_filter(ctx: LoweringContext) -> None:
         rows = n * height * width
         a, b = ctx.viewed(x, (rows, channels)), ctx.viewed(dy, (rows, features))
         with ctx.reshaped(dw, (channels, features)) as out:
-            ctx.form(MatMul, out, a, b, (), total, True, False)
+            ctx.add(MatMul, out, a, b, (), total, True, False)
         return
     extents, margins = [], []
     for i, size in enumerate((height, width)):
@@ -59,7 +59,7 @@ def by_filter(ctx: LoweringContext) -> None:
         (sizes[0], sizes[1]), window.dilations, window.strides, (margins[0], margins[1], margins[2], margins[3])
     )
     found = ctx.new(float32, (channels, kh, kw, features))
-    ctx.form(Contract, found, images, transposed(ctx, dy, (3, 1, 2, 0)), (), total, seen)
+    ctx.add(Contract, found, images, transposed(ctx, dy, (3, 1, 2, 0)), (), total, seen)
     move(ctx, dw, (found, layout(found).transpose(1, 2, 0, 3), (0, 0, 0, 0)))
 
 
@@ -86,7 +86,7 @@ def max_pool_grad(ctx: LoweringContext) -> None:
         return apply("select", apply("equal", a, b, dtype=bool_), k, const(height * width, int32), dtype=int32)
 
     map_elements(ctx, marked, [pixels, whole, number], mark)
-    ctx.form(Reduce, first, marked, (2, 4), "min", arg(0, int32), arg(0, int32))
+    ctx.add(Reduce, first, marked, (2, 4), "min", arg(0, int32), arg(0, int32))
 
     def place(found: Expr, k: Expr, d: Expr) -> Expr:
         return apply("select", apply("equal", found, k, dtype=bool_), d, const(0, float32), dtype=float32)

@@ -34,9 +34,9 @@ def resize(ctx: LoweringContext) -> None:
     if x.dtype is not y.dtype:
         raise NoLowering(f"a resize of {x} to {y}")
     if ctx.operator in ("ResizeNearestNeighbor", "RESIZE_NEAREST_NEIGHBOR"):
-        ctx.form(Resize, y.buffer, x.buffer, "nearest", aligned, centered, arg(0, x.dtype))
+        ctx.add(Resize, y.buffer, x.buffer, "nearest", aligned, centered, arg(0, x.dtype))
     else:
-        ctx.form(Resize, y.buffer, x.buffer, "bilinear", aligned, centered, _mean(x, y))
+        ctx.add(Resize, y.buffer, x.buffer, "bilinear", aligned, centered, _mean(x, y))
 
 
 def _mean(x: RuleOperand, y: RuleOperand) -> Expr:
@@ -64,7 +64,7 @@ def transform_landmarks(ctx: LoweringContext) -> None:
         raise NoLowering(f"points {x} of {numbers} numbers")
     shape = (x.size // numbers, numbers)
     with ctx.reshaped(y, shape) as target:
-        ctx.form(AffinePoints, target, ctx.viewed(x.buffer, shape), matrix.buffer, float(getattr(call, "scale", 1.0)))
+        ctx.add(AffinePoints, target, ctx.viewed(x.buffer, shape), matrix.buffer, float(getattr(call, "scale", 1.0)))
 
 
 @rule(custom=("TransformTensorBilinear", "TransformTensor"))
@@ -75,7 +75,7 @@ def transform_tensor(ctx: LoweringContext) -> None:
     if len(x.shape) != 4 or x.shape[0] != 1 or matrix.size != 16:
         raise NoLowering(f"an image {x} by {matrix}")
     y = ctx.output((1, *sizes, x.shape[3]))
-    ctx.form(AffineImage, y.buffer, x.buffer, matrix.buffer, centred)
+    ctx.add(AffineImage, y.buffer, x.buffer, matrix.buffer, centred)
 
 
 @rule(custom=("DenseImageWarp", "Resampler"))
@@ -85,7 +85,7 @@ def read_at(ctx: LoweringContext) -> None:
     if len(x.shape) != 4 or len(places.shape) != 4 or (flow and min(x.shape[1:3]) < 2):
         raise NoLowering(f"an image {x} read at {places}")
     y = ctx.output(x.shape)
-    ctx.form(PixelsAt, y.buffer, x.buffer, places.buffer, flow)
+    ctx.add(PixelsAt, y.buffer, x.buffer, places.buffer, flow)
 
 
 @rule(custom=("Landmarks2TransformMatrix",))
@@ -115,7 +115,7 @@ def landmarks_to_matrix(ctx: LoweringContext) -> None:
             [n / 2 for n in sizes],
         ]
     with ctx.reshaped(y, (4, 4)) as target:
-        ctx.form(
+        ctx.add(
             CropMatrix,
             target,
             ctx.viewed(x.buffer, (x.size // 3, 3)),
@@ -145,7 +145,7 @@ def suppression(ctx: LoweringContext) -> None:
         raise NoLowering("results of other types")
 
     def make(whole: Buffer, results: Results) -> None:
-        ctx.form(
+        ctx.add(
             Suppression,
             whole,
             boxes.buffer,
@@ -178,13 +178,13 @@ def detection(ctx: LoweringContext) -> None:
     if by_class:  # a class after the other, without the background
         turned = ctx.new(float32, (classes, n), ".by_class")
         whole = scores.shape[2]
-        ctx.form(Move, turned, (chances,), (IndexMap((0, 0), (classes, n), whole - classes, (1, whole)),))
+        ctx.add(Move, turned, (chances,), (IndexMap((0, 0), (classes, n), whole - classes, (1, whole)),))
         chances = turned
     boxes, centres = _real(ctx, codes, "codes"), _real(ctx, anchors, "anchors")
     scales = (call.y_scale, call.x_scale, call.h_scale, call.w_scale)
 
     def make(whole: Buffer, results: Results) -> None:
-        ctx.form(
+        ctx.add(
             Detection,
             whole,
             boxes,
@@ -211,5 +211,5 @@ def _real(ctx: LoweringContext, x: RuleOperand, what: str) -> Any:
     if x.dtype is not uint8:
         raise NoLowering(f"{what} {x}")
     made = ctx.new(float32, x.shape, f".{what}")
-    ctx.form(Map, made, (x.buffer,), real(x, 0))
+    ctx.add(Map, made, (x.buffer,), real(x, 0))
     return made

@@ -74,7 +74,7 @@ def both_directions(ctx: LoweringContext) -> None:
     if merged:
         starts = (0, sizes[0])
         maps = tuple(IndexMap((0, 0, start), shape, 0, row_major(shape)) for start, shape in zip(starts, shapes))
-        ctx.form(Move, y.buffer, tuple(outs), maps)
+        ctx.add(Move, y.buffer, tuple(outs), maps)
 
 
 def _direction(
@@ -120,7 +120,7 @@ def _direction(
         if more is not None and ctx.optional(more[1] + gate) is not None:
             total = from_input(ctx, more[0], more[1] + gate, total, cells)
         sums.append(total)
-    ctx.form(
+    ctx.add(
         Lstm,
         out,
         tuple(sums),
@@ -242,7 +242,7 @@ def from_input(ctx: LoweringContext, x: RuleOperand, place: int, added: int | Bu
             raise NoLowering(f"a bias {b}")
         operands = (b.buffer if b is not None else added,)
         total = apply("add", total, arg(1, float32))
-    ctx.form(
+    ctx.add(
         Contract,
         out,
         ctx.viewed(x.buffer, (rows, 1, 1, n)),
@@ -288,11 +288,11 @@ def basic_lstm(ctx: LoweringContext) -> None:
         check_sums(x, w, bias, 0)
         factor = multiplier(x.scale * w.scale * 4096)
     ends = [IndexMap((0, start), o.shape, 0, row_major(o.shape)) for o, start in ((x, 0), (h, n))]
-    ctx.form(Move, joined.buffer, (x.buffer, h.buffer), tuple(ends))
+    ctx.add(Move, joined.buffer, (x.buffer, h.buffer), tuple(ends))
     kind = int32 if fixed else float32
     rows = (batch, 1, 1, n + cells)
     sums = ctx.new(kind, (batch, 1, 1, 4 * cells), ".sums")
-    ctx.form(
+    ctx.add(
         Contract,
         sums,
         ctx.viewed(joined.buffer, rows),
@@ -305,9 +305,9 @@ def basic_lstm(ctx: LoweringContext) -> None:
     )
     flat = ctx.viewed(sums, gates.shape)
     if not fixed:
-        ctx.form(Move, gates.buffer, (flat,), (IndexMap((0, 0), gates.shape, 0, row_major(gates.shape)),))
+        ctx.add(Move, gates.buffer, (flat,), (IndexMap((0, 0), gates.shape, 0, row_major(gates.shape)),))
 
     def make(whole: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
-        ctx.form(BasicLstm, whole, flat, h.buffer, c.buffer, results, factor, power)
+        ctx.add(BasicLstm, whole, flat, h.buffer, c.buffer, results, factor, power)
 
     ctx.with_results(make, y.buffer, state.buffer, *((gates.buffer,) if fixed else ()))

@@ -79,7 +79,7 @@ def integer_lstm(ctx: LoweringContext, x: RuleOperand) -> None:
     clips = _clip(ctx.attr("cell_clip"), c, 32767), _clip(ctx.attr("proj_clip"), y, 127)
     sums = [_from_input(ctx, x, g, cells, bool(norms)) for g in gates]
     with ctx.reshaped(y, (*shape[:-1], outputs)) as out:
-        ctx.form(
+        ctx.add(
             LstmInt8,
             out,
             tuple(sums),
@@ -168,7 +168,7 @@ def _from_input(ctx: LoweringContext, x: RuleOperand, gate: int, cells: int, nor
     total: Expr = arg(0, int32)
     if bias is not None:
         total = apply("add", total, arg(1, int32))
-    ctx.form(
+    ctx.add(
         Contract,
         out,
         ctx.viewed(x.buffer, (rows, 1, 1, n)),

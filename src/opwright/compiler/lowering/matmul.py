@@ -51,16 +51,16 @@ def batch_matmul(ctx: LoweringContext) -> None:
         weights = b.buffer if turned[1] else transposed(ctx, b.buffer, (1, 0))
         source, filter = ctx.viewed(a.buffer, (rows, 1, 1, k)), ctx.viewed(weights, (n, 1, 1, k))
         with ctx.reshaped(y.buffer, (rows, 1, 1, n)) as out:
-            ctx.form(Contract, out, source, filter, (), arg(0, float32), Window((1, 1)))
+            ctx.add(Contract, out, source, filter, (), arg(0, float32), Window((1, 1)))
         return
     if (a.dtype, b.dtype, y.dtype) == (float32, int8, float32):
         rounding = "asymmetric" if ctx.attr("asymmetric_quantize_inputs") else "symmetric"
         operands, expr = _hybrid_epilogue(b, n, turned[1])
-        ctx.form(MatMul, y.buffer, a.buffer, b.buffer, operands, expr, *turned, rounding=rounding)
+        ctx.add(MatMul, y.buffer, a.buffer, b.buffer, operands, expr, *turned, rounding=rounding)
         return
     expr = _epilogue(a, b, y)
     zeros = (0, 0) if a.dtype is float32 or y.dtype is int32 else (a.zero, b.zero)
-    ctx.form(MatMul, y.buffer, a.buffer, b.buffer, (), expr, *turned, *zeros)
+    ctx.add(MatMul, y.buffer, a.buffer, b.buffer, (), expr, *turned, *zeros)
 
 
 def _epilogue(a: RuleOperand, b: RuleOperand, y: RuleOperand) -> Expr:
@@ -108,7 +108,7 @@ def rotate(ctx: LoweringContext) -> None:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])
     known = Buffer(f"{y.buffer.name}.hadamard", float32, (n, n), (matrix / math.sqrt(n)).astype(np.float32))
     with ctx.reshaped(y, shape) as target:
-        ctx.form(MatMul, target, ctx.viewed(x.buffer, shape), known, (), arg(0, float32))
+        ctx.add(MatMul, target, ctx.viewed(x.buffer, shape), known, (), arg(0, float32))
 
 
 @rule(custom=("odml.scaled_dot_product_attention",))
@@ -125,7 +125,7 @@ def attention(ctx: LoweringContext) -> None:
     queries, keys, values = (_heads(ctx, o) for o in (q, k, v))
     scores, shown = ctx.new(float32, (b, m, rows, t), ".scores"), ctx.new(float32, (b, n, s, t), ".shown")
     factor = const(scale if scale > 0 else 1.0 / math.sqrt(h), float32)
-    ctx.form(
+    ctx.add(
         MatMul,
         scores,
         ctx.viewed(queries, (b, m, rows, h)),
@@ -134,11 +134,11 @@ def attention(ctx: LoweringContext) -> None:
         apply("mul", arg(0, float32), factor),
         transpose_b=True,
     )
-    ctx.form(Map, shown, (ctx.viewed(scores, shown.shape), mask.buffer), apply("add", arg(0, float32), arg(1, float32)))
+    ctx.add(Map, shown, (ctx.viewed(scores, shown.shape), mask.buffer), apply("add", arg(0, float32), arg(1, float32)))
     shares, found = ctx.new(float32, shown.shape, ".shares"), ctx.new(float32, (b, m, rows, h), ".heads")
-    ctx.form(RowPass, shares, shown, (), "softmax", arg(0, float32), arg(0, float32))
-    ctx.form(MatMul, found, ctx.viewed(shares, scores.shape), values, (), arg(0, float32))
-    ctx.form(
+    ctx.add(RowPass, shares, shown, (), "softmax", arg(0, float32), arg(0, float32))
+    ctx.add(MatMul, found, ctx.viewed(shares, scores.shape), values, (), arg(0, float32))
+    ctx.add(
         Move,
         y.buffer,
         (ctx.viewed(found, (b, n, s, h)),),
@@ -150,5 +150,5 @@ def _heads(ctx: LoweringContext, x: RuleOperand) -> Buffer:
     """[b, steps, heads, h] as [b, heads, steps, h]."""
     b, s, n, h = x.shape
     made = ctx.new(float32, (b, n, s, h), f".{x.buffer.name}.heads")
-    ctx.form(Move, made, (x.buffer,), (IndexMap((0,) * 4, made.shape, 0, (s * n * h, h, n * h, 1)),))
+    ctx.add(Move, made, (x.buffer,), (IndexMap((0,) * 4, made.shape, 0, (s * n * h, h, n * h, 1)),))
     return made

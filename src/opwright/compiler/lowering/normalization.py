@@ -70,7 +70,7 @@ def softmax(ctx: LoweringContext) -> None:
         after = quantize(apply("mul", found, scalar(STEPS[y.dtype], float32)), int(y.dtype.min), y.dtype)
     else:
         after = convert(found, x.dtype) if short else stored(found, y)
-    ctx.form(RowPass, y.buffer, x.buffer, (), "softmax", before, after)
+    ctx.add(RowPass, y.buffer, x.buffer, (), "softmax", before, after)
 
 
 def _of_int16(ctx: LoweringContext) -> None:
@@ -81,21 +81,21 @@ def _of_int16(ctx: LoweringContext) -> None:
     ctx.node.integer_kernel()  # refuses scales that the operator refuses
     factor, *tables = tables_of(x.scale, ctx.attr("beta"))
     both = np.stack(tables).astype(np.int64)
-    ctx.form(TabledSoftmax, y.buffer, x.buffer, Buffer("softmax.tables", int64, both.shape, both), factor)
+    ctx.add(TabledSoftmax, y.buffer, x.buffer, Buffer("softmax.tables", int64, both.shape, both), factor)
 
 
 @rule("LogSoftmax", "LOG_SOFTMAX")
 def log_softmax(ctx: LoweringContext) -> None:
     _check_catalogue(ctx)
     x, y = _row(ctx)
-    ctx.form(RowPass, y.buffer, x.buffer, (), "log_softmax", real(x, 0), stored(arg(0, float32), y))
+    ctx.add(RowPass, y.buffer, x.buffer, (), "log_softmax", real(x, 0), stored(arg(0, float32), y))
 
 
 @rule("L2_NORMALIZATION")
 def l2_normalization(ctx: LoweringContext) -> None:
     """Normalise integers in steps: the scale cancels, and 1e-6 is below any sum of squares of integers but 0."""
     x, y = _row(ctx)
-    ctx.form(RowPass, y.buffer, x.buffer, (), "l2_norm", steps(x, 0), stored(arg(0, float32), y), (1e-6,))
+    ctx.add(RowPass, y.buffer, x.buffer, (), "l2_norm", steps(x, 0), stored(arg(0, float32), y), (1e-6,))
 
 
 @rule("LRN", "LOCAL_RESPONSE_NORMALIZATION")
@@ -107,7 +107,7 @@ def local_response_normalization(ctx: LoweringContext) -> None:
         raise NoLowering(f"rows of {x}, radius {radius}")
     numbers = (float(radius), float(bias), float(alpha), float(beta))
     kind = "response_of_positive" if bias > 0 and alpha >= 0 else "local_response"
-    ctx.form(RowPass, y.buffer, x.buffer, (), kind, arg(0, float32), arg(0, float32), numbers)
+    ctx.add(RowPass, y.buffer, x.buffer, (), kind, arg(0, float32), arg(0, float32), numbers)
 
 
 @rule("LayerNorm")
@@ -118,14 +118,14 @@ def layer_norm(ctx: LoweringContext) -> None:
         raise NoLowering(f"rows of {x} along {axes}, with scale {scale}, offset {offset}")
     y, value, epsilon = ctx.output(x.shape), arg(0, float32), float(ctx.attr("epsilon"))
     parameters = scale.buffer, offset.buffer
-    ctx.form(RowPass, y.buffer, x.buffer, parameters, "layer_norm", value, value, (epsilon,))
+    ctx.add(RowPass, y.buffer, x.buffer, parameters, "layer_norm", value, value, (epsilon,))
 
 
 def _log_softmax(ctx: LoweringContext, x: Buffer) -> Buffer:
     if x.dtype is not float32 or not x.shape or not x.size:
         raise NoLowering(f"softmax of {x}")
     made = ctx.new(float32, x.shape)
-    ctx.form(RowPass, made, x, (), "log_softmax", arg(0, float32), arg(0, float32))
+    ctx.add(RowPass, made, x, (), "log_softmax", arg(0, float32), arg(0, float32))
     return made
 
 
@@ -137,7 +137,7 @@ def sparse_cross_entropy(ctx: LoweringContext) -> None:
     found = _log_softmax(ctx, x)
     rows = ctx.viewed(found, (y.size, x.shape[-1]))
     taken = ctx.new(float32, (y.size,))
-    ctx.form(Gather, taken, rows, ctx.viewed(labels, (y.size,)), 1, 1)
+    ctx.add(Gather, taken, rows, ctx.viewed(labels, (y.size,)), 1, 1)
     map_elements(ctx, y, [ctx.viewed(taken, y.shape)], lambda p: apply("neg", p))
 
 
@@ -155,7 +155,7 @@ def cross_entropy(ctx: LoweringContext) -> None:
         return apply("select", apply("equal", wanted, zero, dtype=bool_), zero, apply("mul", wanted, p), dtype=float32)
 
     map_elements(ctx, terms, [labels, _log_softmax(ctx, x)], term)
-    ctx.form(Reduce, y, terms, (len(x.shape) - 1,), "sum", arg(0, float32), apply("neg", arg(0, float32)))
+    ctx.add(Reduce, y, terms, (len(x.shape) - 1,), "sum", arg(0, float32), apply("neg", arg(0, float32)))
 
 
 @rule("FusedBatchNorm")
@@ -178,7 +178,7 @@ def batch_norm(ctx: LoweringContext) -> None:
         lambda a, m, f, o: apply("add", apply("mul", apply("sub", a, m), f), o),
     )
     for place, moment in ((1, moments[2]), (2, moments[3])):
-        ctx.form(View, ctx.output(place=place).buffer, moment)
+        ctx.add(View, ctx.output(place=place).buffer, moment)
 
 
 @rule(custom=("MeanVarianceNormalization",))
@@ -192,12 +192,12 @@ def normalize(ctx: LoweringContext) -> None:
     count = const(float(math.prod(x.shape[a] for a in axes)), float32)
     a, b = arg(0, float32), arg(1, float32)
     mean = ctx.new(float32, kept, ".mean")
-    ctx.form(Reduce, mean, x.buffer, axes, "sum", a, apply("div", a, count))
+    ctx.add(Reduce, mean, x.buffer, axes, "sum", a, apply("div", a, count))
     if not call.normalize_variance:
-        ctx.form(Map, y.buffer, (x.buffer, mean), apply("sub", a, b))
+        ctx.add(Map, y.buffer, (x.buffer, mean), apply("sub", a, b))
         return
     less, variance = ctx.new(float32, x.shape, ".less"), ctx.new(float32, kept, ".variance")
-    ctx.form(Map, less, (x.buffer, mean), apply("sub", a, b))
-    ctx.form(Reduce, variance, less, axes, "sum", apply("square", a), apply("div", a, count))
+    ctx.add(Map, less, (x.buffer, mean), apply("sub", a, b))
+    ctx.add(Reduce, variance, less, axes, "sum", apply("square", a), apply("div", a, count))
     deviation = apply("add", apply("sqrt", b), const(float(call.eps), float32))
-    ctx.form(Map, y.buffer, (less, variance), apply("div", a, deviation))
+    ctx.add(Map, y.buffer, (less, variance), apply("div", a, deviation))

@@ -40,7 +40,7 @@ def fill(ctx: LoweringContext) -> None:
         raise NoLowering(f"{value} in each place")
     flat = (y.size,)
     with ctx.reshaped(y, flat) as out:
-        ctx.form(Move, out, (ctx.viewed(value.buffer, (1,)),), (IndexMap((0,), flat, 0, (0,)),))
+        ctx.add(Move, out, (ctx.viewed(value.buffer, (1,)),), (IndexMap((0,), flat, 0, (0,)),))
 
 
 FEWEST = 64
@@ -55,11 +55,11 @@ def numbers(ctx: LoweringContext) -> None:
         y, count = ctx.counted(lambda size: max(FEWEST, 2 * size))
         if y.dtype not in (int32, int64, float32) or any(o.dtype is not y.dtype or o.size != 1 for o in given):
             raise NoLowering(f"numbers {y} of {given}")
-        ctx.form(Numbers, y.buffer, *(ctx.viewed(o.buffer, ()) for o in given), count)
+        ctx.add(Numbers, y.buffer, *(ctx.viewed(o.buffer, ()) for o in given), count)
         return
     (found,) = ctx.node.evaluate(given, [ctx.constant(i) for i in range(3)])
     y = ctx.output(found.shape)
-    ctx.form(View, y.buffer, Buffer(f"{y.buffer.name}.numbers", y.dtype, y.shape, found))
+    ctx.add(View, y.buffer, Buffer(f"{y.buffer.name}.numbers", y.dtype, y.shape, found))
 
 
 @rule("OneHot", "ONE_HOT")
@@ -81,7 +81,7 @@ def one_hot(ctx: LoweringContext) -> None:
         y.dtype,
         (truth("equal", arg(0, indices.dtype), arg(1, indices.dtype)), arg(2, y.dtype), arg(3, y.dtype)),
     )
-    ctx.form(Map, y.buffer, (given, Buffer(f"{y.buffer.name}.places", indices.dtype, shape, places), *values), chosen)
+    ctx.add(Map, y.buffer, (given, Buffer(f"{y.buffer.name}.places", indices.dtype, shape, places), *values), chosen)
 
 
 def _boxed(ctx: LoweringContext, y: Buffer, x: Buffer, box: IndexMap, value: RuleOperand | None) -> None:
@@ -98,10 +98,10 @@ def _boxed(ctx: LoweringContext, y: Buffer, x: Buffer, box: IndexMap, value: Rul
                 extent = (*box.extent[:axis], last - first, *y.shape[axis + 1 :])
                 if all(extent):
                     operands, boxes = (*operands, value.buffer), (*boxes, IndexMap(start, extent, 0, (0,) * len(start)))
-        ctx.form(Move, y, operands, boxes)
+        ctx.add(Move, y, operands, boxes)
         return
     number = 0 if value is None or value.constant is None else value.constant.reshape(-1)[0].item()
-    ctx.form(Move, y, operands, boxes, None if box.extent == y.shape else number)
+    ctx.add(Move, y, operands, boxes, None if box.extent == y.shape else number)
 
 
 PLANES = 4
@@ -114,7 +114,7 @@ def _interleaved(ctx: LoweringContext, x: Buffer, step: int, value: RuleOperand 
     planes, made = ctx.new(x.dtype, (*outer, step, n), ".planes"), ctx.new(x.dtype, (*outer, n, step), ".interleaved")
     zeros, steps = (0,) * len(planes.shape), row_major(planes.shape)
     _boxed(ctx, planes, x, IndexMap(zeros, (*outer, 1, n), 0, (*row_major(x.shape)[:-1], 0, 1)), value)
-    ctx.form(Move, made, (planes,), (IndexMap(zeros, made.shape, 0, (*steps[:-2], 1, n)),))
+    ctx.add(Move, made, (planes,), (IndexMap(zeros, made.shape, 0, (*steps[:-2], 1, n)),))
     return ctx.viewed(made, (*outer, n * step))
 
 
@@ -213,7 +213,7 @@ def matrix_diag(ctx: LoweringContext) -> None:
     y = ctx.output((*x.shape, n))
     same_numbers(x, y)
     if not x.size:
-        ctx.form(Move, y.buffer, (), (), 0)
+        ctx.add(Move, y.buffer, (), (), 0)
         return
     rows = x.size // n
     spread = _apart(ctx, ctx.viewed(x.buffer, (rows, n)), (1, n + 1))
@@ -233,7 +233,7 @@ def matrix_set_diag(ctx: LoweringContext) -> None:
     along = ctx.viewed(diagonal.buffer, (*x.shape[:-2], m, 1) if m <= n else (*x.shape[:-2], 1, n))
     mask = Buffer(f"{y.buffer.name}.diagonal", bool_, (m, n), np.eye(m, n, dtype=bool))
     value = Expr("select", x.dtype, (arg(0, bool_), arg(1, x.dtype), arg(2, x.dtype)))
-    ctx.form(Map, y.buffer, (mask, along, x.buffer), value)
+    ctx.add(Map, y.buffer, (mask, along, x.buffer), value)
 
 
 @rule("BITCAST")
@@ -243,7 +243,7 @@ def bitcast(ctx: LoweringContext) -> None:
     check_whole_bytes(y)
     if x.size * x.dtype.size != y.size * y.dtype.size or x.dtype.is_bool or y.dtype.is_bool:
         raise NoLowering(f"{x} as {y}")
-    ctx.form(Bitcast, y.buffer, x.buffer)
+    ctx.add(Bitcast, y.buffer, x.buffer)
 
 
 MOST_BOUNDS = 64
@@ -264,4 +264,4 @@ def bucketize(ctx: LoweringContext) -> None:
     for bound in np.asarray(bounds, np.float32):
         below = truth("less", value, const(float(bound), wide))
         total = apply("add", total, Expr("select", int32, (below, const(0, int32), const(1, int32))))
-    ctx.form(Map, y.buffer, (x.buffer,), total)
+    ctx.add(Map, y.buffer, (x.buffer,), total)

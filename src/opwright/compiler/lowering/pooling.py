@@ -34,7 +34,7 @@ def pool(ctx: LoweringContext) -> None:
     if x.dtype is not y.dtype or (x.dtype is not float32 and (x.dtype not in NARROW or not _alike(x, y))):
         raise NoLowering(f"a pool of {x} to {y}")
     if ctx.operator in ("MaxPool", "MAX_POOL_2D"):
-        ctx.form(Pool, y.buffer, x.buffer, "max", _within(arg(0, x.dtype), y, activation), window)
+        ctx.add(Pool, y.buffer, x.buffer, "max", _within(arg(0, x.dtype), y, activation), window)
         return
     count = arg(1, float32)
     if x.dtype is float32:
@@ -42,15 +42,15 @@ def pool(ctx: LoweringContext) -> None:
     else:
         mean = apply("round_away", apply("div", convert(arg(0, int32), float32), count))  # as the official kernel
         expr = _within(quantize(mean, 0, y.dtype), y, activation)
-    ctx.form(Pool, y.buffer, x.buffer, "sum", expr, window)
+    ctx.add(Pool, y.buffer, x.buffer, "sum", expr, window)
 
 
 def _in_float32(ctx: LoweringContext, x: RuleOperand, y: RuleOperand, window: Window, activation: object) -> None:
     """The mean of float16 in float32."""
     wide, mean = ctx.new(float32, x.shape, ".wide"), ctx.new(float32, y.shape, ".mean")
-    ctx.form(Map, wide, (x.buffer,), convert(arg(0, float16), float32))
-    ctx.form(Pool, mean, wide, "sum", apply("div", arg(0, float32), arg(1, float32)), window)
-    ctx.form(Map, y.buffer, (mean,), clamped(convert(arg(0, float32), float16), activation))
+    ctx.add(Map, wide, (x.buffer,), convert(arg(0, float16), float32))
+    ctx.add(Pool, mean, wide, "sum", apply("div", arg(0, float32), arg(1, float32)), window)
+    ctx.add(Map, y.buffer, (mean,), clamped(convert(arg(0, float32), float16), activation))
 
 
 @rule("L2_POOL_2D")
@@ -59,9 +59,9 @@ def root_of_squares(ctx: LoweringContext) -> None:
     if x.dtype is not float32 or y.dtype is not float32:
         raise NoLowering(f"a pool of {x} to {y}")
     squares = ctx.new(float32, x.shape)
-    ctx.form(Map, squares, (x.buffer,), apply("square", arg(0, float32)))
+    ctx.add(Map, squares, (x.buffer,), apply("square", arg(0, float32)))
     mean = apply("sqrt", apply("div", arg(0, float32), arg(1, float32)))
-    ctx.form(Pool, y.buffer, squares, "sum", clamped(mean, ctx.node.activation), window)
+    ctx.add(Pool, y.buffer, squares, "sum", clamped(mean, ctx.node.activation), window)
 
 
 def _images(ctx: LoweringContext) -> tuple[RuleOperand, RuleOperand, Window]:
@@ -113,7 +113,7 @@ def pool_with_places(ctx: LoweringContext) -> None:
     expr = clamped(arg(0, float32), call.fused_activation_function)
 
     def make(whole: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
-        ctx.form(MaxPlaces, whole, x.buffer, results, expr, window, call.place_offset())
+        ctx.add(MaxPlaces, whole, x.buffer, results, expr, window, call.place_offset())
 
     ctx.with_results(make, *(o.buffer for o in outputs))
 
@@ -133,7 +133,7 @@ def pool_with_indices(ctx: LoweringContext) -> None:
     taps = ctx.new(float32, y.shape, ".taps")
 
     def make(whole: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
-        ctx.form(MaxPlaces, whole, x.buffer, results, arg(0, float32), window, 0.0)
+        ctx.add(MaxPlaces, whole, x.buffer, results, arg(0, float32), window, 0.0)
 
     ctx.with_results(make, y.buffer, taps)
     top, left = window.padding[0], window.padding[2]
@@ -154,7 +154,7 @@ def pool_with_indices(ctx: LoweringContext) -> None:
     found = truth("greater", arg(1, float32), const(float(np.finfo(np.float32).min), float32))
     wider = convert(Expr("select", int32, (found, place, const(0, int32))), int64)
     value = apply("add", apply("mul", wider, const(c, int64)), arg(3, int64))
-    ctx.form(Map, index.buffer, (taps, y.buffer, *known), convert(value, index.dtype))
+    ctx.add(Map, index.buffer, (taps, y.buffer, *known), convert(value, index.dtype))
 
 
 @rule(custom=("MaxUnpooling2D",))
@@ -167,4 +167,4 @@ def unpool(ctx: LoweringContext) -> None:
     y = ctx.output((x.shape[0], *sizes, x.shape[3]))
     kernel, strides = (call.filter_height, call.filter_width), (call.stride_h, call.stride_w)
     top, left = call.margins(x.shape[1:3], sizes)
-    ctx.form(PutInWindows, y.buffer, x.buffer, places.buffer, Window(kernel, strides, (1, 1), (top, 0, left, 0)))
+    ctx.add(PutInWindows, y.buffer, x.buffer, places.buffer, Window(kernel, strides, (1, 1), (top, 0, left, 0)))

@@ -63,7 +63,7 @@ def quantize_(ctx: LoweringContext) -> None:
         value = apply("mul", convert(arg(0, x.dtype), float32), inverse)
         within = [scalar(int(limit), int32) for limit in y.dtype.limits] if y.dtype.name in BITS else []
         y, close = to_bytes(ctx, y)
-        ctx.form(Map, y.buffer, (x.buffer, *more), Expr("quantize", y.dtype, (value, zero, *within)))
+        ctx.add(Map, y.buffer, (x.buffer, *more), Expr("quantize", y.dtype, (value, zero, *within)))
         close()
         return
     check_whole_bytes(y)
@@ -86,10 +86,10 @@ def dequantize(ctx: LoweringContext) -> None:
     x = ctx.operand(0)
     y = ctx.output(x.shape)
     _dequantize(ctx, x, y)
-    form = ctx.forms[-1]
-    if x.is_constant and isinstance(form, Map):
-        parameters = [b.constant for b in form.operands[1:] if b.constant is not None]
-        y.follows(lambda: computed(form, [np.asarray(x.constant), *parameters]))
+    op = ctx.ops[-1]
+    if x.is_constant and isinstance(op, Map):
+        parameters = [b.constant for b in op.operands[1:] if b.constant is not None]
+        y.follows(lambda: computed(op, [np.asarray(x.constant), *parameters]))
 
 
 @rule("DENSIFY")
@@ -99,7 +99,7 @@ def densify(ctx: LoweringContext) -> None:
     y = ctx.output(x.shape)
     if x.buffer.constant is None or x.dtype is not y.dtype:
         raise NoLowering(f"{x} made dense")
-    ctx.form(View, y.buffer, x.buffer)
+    ctx.add(View, y.buffer, x.buffer)
     y.follows(lambda: np.asarray(x.constant))
 
 
@@ -113,7 +113,7 @@ def _dequantize(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> None:
         raise NoLowering(f"{x.dtype.name} to {y.dtype.name}")
     scale, zero, more = _parameters(x, False)
     value: Expr = apply("sub", convert(arg(0, x.dtype), float32), _real(zero))
-    ctx.form(Map, y.buffer, (x.buffer, *more), apply("mul", value, scale))
+    ctx.add(Map, y.buffer, (x.buffer, *more), apply("mul", value, scale))
 
 
 def _real(zero: Expr) -> Expr:
@@ -148,7 +148,7 @@ def table(ctx: LoweringContext) -> None:
     every = np.arange(1 << 8 * x.dtype.size, dtype=f"u{x.dtype.size}").view(x.dtype.np)
     (found,) = map(np.ascontiguousarray, ctx.node.evaluate([x, ctx.operand(1)], [every, entries]))
     known = Buffer(f"{y.buffer.name}.table", y.dtype, found.shape, found)
-    ctx.form(Map, y.buffer, (x.buffer, known), lookup(arg(0, x.dtype), arg(1, y.dtype)))
+    ctx.add(Map, y.buffer, (x.buffer, known), lookup(arg(0, x.dtype), arg(1, y.dtype)))
 
 
 @rule(custom=("NumericVerify",))
@@ -166,6 +166,6 @@ def verify(ctx: LoweringContext) -> None:
         steps = convert(apply("sub", convert(given, int32), scalar(x.zero, int32)), float32)
         real = apply("mul", steps, scalar(scale, float32))
     found = ctx.new(float32, x.shape, ".difference") if checked else y.buffer
-    ctx.form(Map, found, (x.buffer, expected.buffer), apply("sub", real, arg(1, float32)))
+    ctx.add(Map, found, (x.buffer, expected.buffer), apply("sub", real, arg(1, float32)))
     if checked:
-        ctx.form(Checked, y.buffer, found, "beyond", float(np.float32(call.tolerance) * np.float32(scale)))
+        ctx.add(Checked, y.buffer, found, "beyond", float(np.float32(call.tolerance) * np.float32(scale)))

@@ -29,10 +29,10 @@ def _words(ctx: LoweringContext, count: int, blocks: int | None = None) -> Buffe
     memory = sequence_of(ctx, ctx.node.call.seeds())
     state, after = (ctx.new(uint64, memory.shape, f".{name}") for name in ("state", "after"))
     words = ctx.new(uint32, (count,), ".words")
-    ctx.form(Reading, state, memory)
-    ctx.form(RandomWords, words, state, "philox", True)
-    ctx.form(Advanced, after, state, -(-count // BLOCK_WORDS["philox"]) if blocks is None else blocks, True)
-    ctx.form(Assignment, Buffer(f"{memory.name}.after", uint64, memory.shape), after, memory)
+    ctx.add(Reading, state, memory)
+    ctx.add(RandomWords, words, state, "philox", True)
+    ctx.add(Advanced, after, state, -(-count // BLOCK_WORDS["philox"]) if blocks is None else blocks, True)
+    ctx.add(Assignment, Buffer(f"{memory.name}.after", uint64, memory.shape), after, memory)
     return words
 
 
@@ -49,14 +49,14 @@ def _uniform(ctx: LoweringContext, out: Buffer) -> None:
     bits = apply("bitwise_and", arg(0, uint32), const(0x7FFFFF, uint32))
     ones = apply("bitwise_or", bits, const(127 << 23, uint32))
     value = apply("sub", Expr("bitcast", float32, (ones,)), const(1.0, float32))
-    ctx.form(Map, out, (_words(ctx, out.size),), value)
+    ctx.add(Map, out, (_words(ctx, out.size),), value)
 
 
 def _doubles(ctx: LoweringContext, count: int, blocks: int | None = None) -> tuple[Buffer, Expr]:
     """float64 in [0, 1) as expressions of pairs of words, which are an integer each: 20 bits of the first word, all of
     the second."""
     pairs = ctx.new(uint64, (count,), ".pairs")
-    ctx.form(Bitcast, pairs, _words(ctx, 2 * count, blocks))
+    ctx.add(Bitcast, pairs, _words(ctx, 2 * count, blocks))
     pair, half = arg(0, uint64), const(32, uint64)
     upper = apply("shift_left", apply("bitwise_and", pair, const(0xFFFFF, uint64)), half)
     bits = apply("bitwise_or", apply("bitwise_or", upper, apply("shift_right", pair, half)), const(1023 << 52, uint64))
@@ -75,7 +75,7 @@ def normal(ctx: LoweringContext) -> None:
     y = _check_filled(ctx)
     numbers = ctx.new(float32, (y.size + y.size % 2,), ".uniform")
     _uniform(ctx, numbers)
-    ctx.form(NormalPairs, y.buffer, numbers)
+    ctx.add(NormalPairs, y.buffer, numbers)
 
 
 @rule("MULTINOMIAL", custom=("Multinomial",))
@@ -91,8 +91,8 @@ def multinomial(ctx: LoweringContext) -> None:
         raise NoLowering(f"samples {y}")
     pairs, value = _doubles(ctx, batch * n, ctx.node.call.blocks(batch, n) if builtin else None)
     numbers = ctx.new(float64, (batch * n,), ".numbers")
-    ctx.form(Map, numbers, (pairs,), value)
-    ctx.form(Classes, y.buffer, logits.buffer, numbers, not builtin)
+    ctx.add(Map, numbers, (pairs,), value)
+    ctx.add(Classes, y.buffer, logits.buffer, numbers, not builtin)
 
 
 @rule("STABLEHLO_RNG_BIT_GENERATOR")
@@ -109,9 +109,9 @@ def random_bits(ctx: LoweringContext) -> None:
         raise NoLowering(f"random bits {y} of {state}")
     count = y.size * y.dtype.size // 4
     words = ctx.new(uint32, (count,), ".words")
-    ctx.form(RandomWords, words, state.buffer, algorithm, False)
-    ctx.form(Bitcast if y.dtype is not uint32 else View, y.buffer, words)
-    ctx.form(Advanced, after.buffer, state.buffer, -(-count // BLOCK_WORDS[algorithm]), False)
+    ctx.add(RandomWords, words, state.buffer, algorithm, False)
+    ctx.add(Bitcast if y.dtype is not uint32 else View, y.buffer, words)
+    ctx.add(Advanced, after.buffer, state.buffer, -(-count // BLOCK_WORDS[algorithm]), False)
 
 
 # ---- under TensorFlow's names ---------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def custom_normal(ctx: LoweringContext) -> None:
     pairs, value = _doubles(ctx, 2 * y.size)
     halves = [ctx.new(uint64, (y.size,), f".{name}") for name in ("radii", "turns")]
     for i, half in enumerate(halves):
-        ctx.form(Move, half, (pairs,), (IndexMap((0,), half.shape, i * y.size, (1,)),))
+        ctx.add(Move, half, (pairs,), (IndexMap((0,), half.shape, i * y.size, (1,)),))
     from_one = convert(apply("sub", const(1.0, float64), value), float32)
     radius = apply("sqrt", apply("mul", apply("log", from_one), const(-2.0, float32)))
     angle = convert(apply("mul", substitute(value, {0: arg(1, uint64)}), const(2 * math.pi, float64)), float32)
@@ -159,4 +159,4 @@ def custom_normal(ctx: LoweringContext) -> None:
 
 def _written(ctx: LoweringContext, y: RuleOperand, value: Expr, *operands: Buffer) -> None:
     with ctx.reshaped(y, (y.size,)) as out:
-        ctx.form(Map, out, operands, value)
+        ctx.add(Map, out, operands, value)

@@ -102,7 +102,7 @@ def _windows(
     if y.dtype is not x.dtype:
         raise NoLowering(f"windows over {x} to {y}")
     if not y.size:
-        ctx.form(Move, y.buffer, (), (), 0)
+        ctx.add(Move, y.buffer, (), (), 0)
         return
     first, target, close = ctx.viewed(start.buffer, ()), y.buffer, None
     if x.dtype is bool_:
@@ -118,16 +118,16 @@ def _windows(
         last = number == len(axes) - 1
         sizes = (*x.shape[:axis], shape[axis], *x.shape[axis + 1 :])
         made = target if last else ctx.new(x.dtype, sizes, f".axis{axis}")
-        ctx.form(
+        ctx.add(
             ReduceWindow, made, x, axis, window[axis], strides[axis], dilations[axis], kind, (first,) if last else ()
         )
         x = made
     if close is not None:
-        ctx.form(Map, y.buffer, (close,), truth("not_equal", arg(0, uint8), const(0, uint8)))
+        ctx.add(Map, y.buffer, (close,), truth("not_equal", arg(0, uint8), const(0, uint8)))
 
 
 def _as_truth(ctx: LoweringContext, b: Buffer) -> Buffer:
     """1 for what is not 0."""
     made = ctx.new(b.dtype, b.shape, f".{b.name}.truth")
-    ctx.form(Map, made, (b,), convert(truth("not_equal", arg(0, b.dtype), const(0, b.dtype)), b.dtype))
+    ctx.add(Map, made, (b,), convert(truth("not_equal", arg(0, b.dtype), const(0, b.dtype)), b.dtype))
     return made

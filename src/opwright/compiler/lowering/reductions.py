@@ -84,7 +84,7 @@ def reduce(ctx: LoweringContext) -> None:
         return
     same_numbers(x, y)
     before = _wide(x)
-    ctx.form(Reduce, y.buffer, x.buffer, axes, kind, before, convert(arg(0, before.dtype), x.dtype))
+    ctx.add(Reduce, y.buffer, x.buffer, axes, kind, before, convert(arg(0, before.dtype), x.dtype))
 
 
 def _wide(x: RuleOperand) -> Expr:
@@ -104,7 +104,7 @@ def _scaled_sum(
 ) -> None:
     """sum * factor + more, in steps of the output."""
     value = apply("fma", convert(arg(0, int32), float32), scalar(factor, float32), scalar(more, float32))
-    ctx.form(Reduce, y.buffer, x.buffer, axes, "sum", convert(arg(0, x.dtype), int32), in_steps(value, y))
+    ctx.add(Reduce, y.buffer, x.buffer, axes, "sum", convert(arg(0, x.dtype), int32), in_steps(value, y))
 
 
 def _quantized_product(ctx: LoweringContext, x: RuleOperand, y: RuleOperand, axes: tuple[int, ...], count: int) -> None:
@@ -116,10 +116,10 @@ def _quantized_product(ctx: LoweringContext, x: RuleOperand, y: RuleOperand, axe
     strides, order = row_major(x.shape), [*axes, *kept]
     rows, extent = ctx.new(x.dtype, (count, y.size), ".rows"), tuple(x.shape[i] for i in order)
     turned = Buffer(f"{rows.name}.axes", x.dtype, extent)
-    ctx.form(Move, turned, (x.buffer,), (IndexMap((0,) * len(extent), extent, 0, tuple(strides[i] for i in order)),))
-    ctx.form(View, rows, turned)
+    ctx.add(Move, turned, (x.buffer,), (IndexMap((0,) * len(extent), extent, 0, tuple(strides[i] for i in order)),))
+    ctx.add(View, rows, turned)
     factor = multiplier(float(x.scale) / float(np.float32(y.scale)) ** (1.0 / count))
-    ctx.form(FixedProduct, y.buffer, rows, x.zero, factor, y.zero)
+    ctx.add(FixedProduct, y.buffer, rows, x.zero, factor, y.zero)
 
 
 @rule("MEAN")
@@ -127,11 +127,11 @@ def mean(ctx: LoweringContext) -> None:
     x, y, axes, count = _operands(ctx)
     if x.dtype in (float32, *SHORT) and y.dtype is x.dtype:
         part = apply("mul", arg(0, float32), scalar(1.0 / count, float32))
-        ctx.form(Reduce, y.buffer, x.buffer, axes, "sum", _wide(x), convert(part, x.dtype))
+        ctx.add(Reduce, y.buffer, x.buffer, axes, "sum", _wide(x), convert(part, x.dtype))
         return
     if x.dtype.is_integer and y.dtype is x.dtype and not ctx.node.quantized:
         part = apply("div", arg(0, int64), scalar(count, int64))  # toward zero
-        ctx.form(Reduce, y.buffer, x.buffer, axes, "sum", convert(arg(0, x.dtype), int64), convert(part, x.dtype))
+        ctx.add(Reduce, y.buffer, x.buffer, axes, "sum", convert(arg(0, x.dtype), int64), convert(part, x.dtype))
         return
     if x.dtype not in QUANTIZED or y.dtype is not x.dtype or not (x.is_quantized and y.is_quantized):
         raise NoLowering(f"a mean of {x} to {y}")
@@ -149,7 +149,7 @@ def search(ctx: LoweringContext) -> None:
     misses = ctx.node.dialect == LITE and y.dtype.name.upper() != ctx.attr("output_type")
     if y.dtype not in (int32, int64) or misses:
         raise NoLowering(f"places {y}")
-    ctx.form(ArgReduce, y.buffer, x.buffer, axis, "max" if ctx.operator in ("ArgMax", "ARG_MAX") else "min")
+    ctx.add(ArgReduce, y.buffer, x.buffer, axis, "max" if ctx.operator in ("ArgMax", "ARG_MAX") else "min")
 
 
 def _axis_of(ctx: LoweringContext, x: RuleOperand) -> int:
@@ -168,7 +168,7 @@ def running_sums(ctx: LoweringContext) -> None:
     if x.dtype is bool_ or (x.dtype not in (float32, int32, int64) and ctx.node.dialect != CATALOGUE):
         raise NoLowering(f"running sums of {x}")
     same_numbers(x, y)
-    ctx.form(Scan, y.buffer, x.buffer, axis, bool(ctx.attr("exclusive")), bool(ctx.attr("reverse")))
+    ctx.add(Scan, y.buffer, x.buffer, axis, bool(ctx.attr("exclusive")), bool(ctx.attr("reverse")))
 
 
 # ---- of the catalogue -----------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ def reduce_catalogue(ctx: LoweringContext) -> None:
         raise NoLowering(f"{name} of {count} {dtype.name}")
     y, element, after = ctx.output().buffer, arg(0, dtype), arg(0, dtype)
     if count == 1:
-        ctx.form(View, y, x)
+        ctx.add(View, y, x)
         return
     if name == "Mean":
         after = apply("mul", after, const(1.0 / count, dtype))
@@ -213,7 +213,7 @@ def reduced(
     left = tuple(n for i, n in enumerate(x.shape) if i not in axes)
     shape = y.shape if y.shape in (kept, left) else left
     with ctx.reshaped(y, shape) as out:
-        ctx.form(Reduce, out, x, axes, kind, before, after)
+        ctx.add(Reduce, out, x, axes, kind, before, after)
 
 
 @rule("SumToLike")
@@ -224,7 +224,7 @@ def sum_to_like(ctx: LoweringContext) -> None:
     axes = [i for i, n in enumerate(x.shape) if i < ahead or (y.shape[i - ahead] == 1 and n != 1)]
     _floating(x.dtype)
     if not axes:
-        ctx.form(View, y, x)
+        ctx.add(View, y, x)
         return
     reduced(ctx, y, x, axes, "sum", arg(0, x.dtype), arg(0, x.dtype))
 

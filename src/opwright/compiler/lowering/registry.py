@@ -66,4 +66,4 @@ def lower(ctx: LoweringContext) -> list[LoopOp]:
     if function is None:
         raise NoLowering(f"no rule for {ctx.operator}")
     function(ctx)
-    return ctx.forms
+    return ctx.ops

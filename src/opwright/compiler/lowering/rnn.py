@@ -63,7 +63,7 @@ def both_directions(ctx: LoweringContext) -> None:
     if merged:
         starts = (0, sizes[0])
         boxes = tuple(IndexMap((0, 0, start), shape, 0, row_major(shape)) for start, shape in zip(starts, shapes))
-        ctx.form(Move, y.buffer, tuple(outs), boxes)
+        ctx.add(Move, y.buffer, tuple(outs), boxes)
 
 
 def _direction(
@@ -85,7 +85,7 @@ def _direction(
     total = from_input(ctx, x, place, place + 2, units)
     if more is not None:
         total = from_input(ctx, more[0], more[1], total, units)
-    ctx.form(
+    ctx.add(
         Rnn,
         out,
         total,
@@ -124,7 +124,7 @@ def _of_floats(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> None:
         value, operands = apply("add", value, arg(1, float32)), (bias.buffer,)
     if y.dtype is not float32 or state.dtype is not float32:
         raise NoLowering(f"filters of {x} to {y}")
-    ctx.form(
+    ctx.add(
         Svdf,
         y.buffer,
         features,
@@ -155,7 +155,7 @@ def _of_integers(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> None:
     to_state = apply("mul", convert(arg(0, int32), float32), scalar(factor, float32))
     features = ctx.new(int16, (batch, 1, 1, filters), ".features")
     source, filter = ctx.viewed(x.buffer, (batch, 1, 1, columns)), ctx.viewed(weights.buffer, (filters, 1, 1, columns))
-    ctx.form(Contract, features, source, filter, (), quantize(to_state, state.zero, int16), Window((1, 1)), 1, x.zero)
+    ctx.add(Contract, features, source, filter, (), quantize(to_state, state.zero, int16), Window((1, 1)), 1, x.zero)
     total: Any = arg(0, int32)
     operands: tuple[Buffer, ...] = ()
     if bias is not None:
@@ -163,7 +163,7 @@ def _of_integers(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> None:
             raise NoLowering(f"a bias {bias}")
         total, operands = apply("add", total, arg(1, int32)), (bias.buffer,)
     value = apply("mul", convert(total, float32), scalar(steps_per(state.scale * time.scale, y), float32))
-    ctx.form(Svdf, y.buffer, features, state.buffer, time.buffer, operands, in_steps(value, y))
+    ctx.add(Svdf, y.buffer, features, state.buffer, time.buffer, operands, in_steps(value, y))
 
 
 @rule(custom=("UNIDIRECTIONAL_SEQUENCE_GRU",))
@@ -191,8 +191,8 @@ def gru(ctx: LoweringContext) -> None:
     recurrent = np.concatenate([update[:, n:].T, reset[:, n:].T], 1).ravel(), c[:, n:].T.ravel()
     rows = ctx.new(float32, (batch, steps, n), ".rows")
     sums = ctx.new(float32, (batch * steps, 1, 1, 3 * units), ".sums")
-    ctx.form(Move, rows, (x.buffer,), (IndexMap((0, 0, 0), rows.shape, 0, (n, batch * n, 1)),))
-    ctx.form(
+    ctx.add(Move, rows, (x.buffer,), (IndexMap((0, 0, 0), rows.shape, 0, (n, batch * n, 1)),))
+    ctx.add(
         Contract,
         sums,
         ctx.viewed(rows, (batch * steps, 1, 1, n)),
@@ -202,7 +202,7 @@ def gru(ctx: LoweringContext) -> None:
         Window((1, 1)),
     )
     made = ctx.new(float32, (batch, steps, units), ".units")
-    ctx.form(
+    ctx.add(
         Gru,
         made,
         ctx.viewed(sums, (batch, steps, 3 * units)),
@@ -212,8 +212,8 @@ def gru(ctx: LoweringContext) -> None:
         True,
     )
     each = (units, steps * units, 1)
-    ctx.form(Move, outputs[0].buffer, (made,), (IndexMap((0, 0, 0), (steps, batch, units), 0, each),))
-    ctx.form(Move, outputs[1].buffer, (made,), (IndexMap((0, 0), (batch, units), (steps - 1) * units, each[1:]),))
+    ctx.add(Move, outputs[0].buffer, (made,), (IndexMap((0, 0, 0), (steps, batch, units), 0, each),))
+    ctx.add(Move, outputs[1].buffer, (made,), (IndexMap((0, 0), (batch, units), (steps - 1) * units, each[1:]),))
 
 
 ACTIVATIONS = {"tanh": "TANH", "relu": "RELU", "identity": "NONE"}
@@ -240,4 +240,4 @@ def dynamic_gru(ctx: LoweringContext) -> None:
     backward, keeps = bool(ctx.attr("is_reverse")), bool(ctx.attr("origin_mode"))
     states = () if h is None else (h.buffer,)
     with ctx.reshaped(y, (batch, steps, cells)) as out:
-        ctx.form(Gru, out, given, weight, states, activation, keeps, backward)
+        ctx.add(Gru, out, given, weight, states, activation, keeps, backward)

@@ -46,7 +46,7 @@ def lower_row_update(ctx: LoweringContext, update: RowUpdate) -> None:
     same_numbers(row, y)
     if row.shape != (1, *x.shape[1:]) or place.shape != (len(x.shape),):
         raise NoLowering(f"{row} as a row of {x} at {place}")
-    ctx.form(UpdateSlice, y.buffer, x.buffer, row.buffer, place.buffer, True)
+    ctx.add(UpdateSlice, y.buffer, x.buffer, row.buffer, place.buffer, True)
 
 
 def row_updates(graph: Graph, outputs: set[Value]) -> list[RowUpdate]:

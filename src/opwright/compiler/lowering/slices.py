@@ -31,7 +31,7 @@ def _vectors(ctx: LoweringContext, indices: RuleOperand, along: int) -> Buffer:
     steps = row_major(shape)
     made = ctx.new(indices.dtype, [shape[d] for d in order], ".vectors")
     box = IndexMap((0,) * rank, made.shape, 0, tuple(steps[d] for d in order))
-    ctx.form(Move, made, (indices.buffer,), (box,))
+    ctx.add(Move, made, (indices.buffer,), (box,))
     return made
 
 
@@ -72,7 +72,7 @@ def gather(ctx: LoweringContext) -> None:
         raise NoLowering(f"slices {sizes} of {x}")
     same_numbers(x, y)
     layout = _layout(x, vectors, y.shape, mapped, offsets, collapsed)
-    ctx.form(GatherSlices, y.buffer, x.buffer, vectors, layout, tuple(sizes))
+    ctx.add(GatherSlices, y.buffer, x.buffer, vectors, layout, tuple(sizes))
 
 
 @rule("STABLEHLO_SCATTER")
@@ -89,7 +89,7 @@ def scatter(ctx: LoweringContext) -> None:
     kind = joining(ctx)
     if kind in ("all", "any") and x.dtype is not bool_:
         raise NoLowering(f"{kind} of {x.dtype.name}")
-    ctx.form(
+    ctx.add(
         ScatterSlices,
         y.buffer,
         x.buffer,

@@ -50,8 +50,8 @@ def _ordered(
     if places.dtype not in (int16, int32):
         raise NoLowering(f"places {places}")
     axis = len(x.shape) - 1
-    ctx.form(Ordered, places.buffer, x.buffer, rising, nan)
-    ctx.form(Gather, values.buffer, x.buffer, places.buffer, axis, axis)
+    ctx.add(Ordered, places.buffer, x.buffer, rising, nan)
+    ctx.add(Gather, values.buffer, x.buffer, places.buffer, axis, axis)
 
 
 KINDS = {
@@ -82,7 +82,7 @@ def segments(ctx: LoweringContext) -> None:
         raise NoLowering(f"segments {ids} of {x}")
     y = ctx.output((count, *x.shape[rank:]))
     same_numbers(x, y)
-    ctx.form(Segments, y.buffer, x.buffer, ids.buffer, KINDS[ctx.operator])
+    ctx.add(Segments, y.buffer, x.buffer, ids.buffer, KINDS[ctx.operator])
 
 
 @rule("REVERSE_SEQUENCE")
@@ -94,7 +94,7 @@ def reverse_sequence(ctx: LoweringContext) -> None:
         raise NoLowering(f"axes {time} and {batch} of {x}")
     if lengths.dtype not in (int32, int64) or lengths.shape != (x.shape[batch],):
         raise NoLowering(f"lengths {lengths}")
-    ctx.form(ReverseStart, y.buffer, x.buffer, lengths.buffer, time, batch)
+    ctx.add(ReverseStart, y.buffer, x.buffer, lengths.buffer, time, batch)
 
 
 @rule("SHAPE", "RANK")
@@ -105,7 +105,7 @@ def sizes(ctx: LoweringContext) -> None:
     if y.dtype not in (int32, int64):
         raise NoLowering(f"sizes {y}")
     known = Buffer(f"{y.buffer.name}.sizes", y.dtype, told.shape, told.astype(y.dtype.np))
-    ctx.form(Move, y.buffer, (known,), (IndexMap((0,) * told.ndim, told.shape, 0, (1,) * told.ndim),))
+    ctx.add(Move, y.buffer, (known,), (IndexMap((0,) * told.ndim, told.shape, 0, (1,) * told.ndim),))
 
 
 @rule("BROADCAST_ARGS")
@@ -114,7 +114,7 @@ def broadcast_args(ctx: LoweringContext) -> None:
     if any(o.dtype not in (int32, int64) or o.dtype is not a.dtype or len(o.shape) != 1 for o in (a, b)):
         raise NoLowering(f"shapes {a} and {b}")
     y = ctx.output((max(a.size, b.size),))
-    ctx.form(BroadcastSizes, y.buffer, a.buffer, b.buffer)
+    ctx.add(BroadcastSizes, y.buffer, a.buffer, b.buffer)
 
 
 @rule("WHERE")
@@ -123,7 +123,7 @@ def where(ctx: LoweringContext) -> None:
     y, count = ctx.counted(lambda _: x.size)
     if y.dtype is not int64 or y.shape != (x.size, len(x.shape)):
         raise NoLowering(f"places {y} of {x}")
-    ctx.form(Places, y.buffer, x.buffer, count)
+    ctx.add(Places, y.buffer, x.buffer, count)
 
 
 @rule("UNIQUE")
@@ -135,6 +135,6 @@ def unique(ctx: LoweringContext) -> None:
         raise NoLowering(f"different elements of {x}")
 
     def make(whole: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
-        ctx.form(Distinct, whole, x.buffer, count, results)
+        ctx.add(Distinct, whole, x.buffer, count, results)
 
     ctx.with_results(make, y.buffer, places.buffer)

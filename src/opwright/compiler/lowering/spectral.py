@@ -47,7 +47,7 @@ def part(ctx: LoweringContext, both: Buffer, which: int) -> Buffer:
 
 
 def _take(ctx: LoweringContext, out: Buffer, both: Buffer, which: int) -> None:
-    ctx.form(Move, out, (both,), (IndexMap((0,) * len(out.shape), out.shape, which, row_major(both.shape)[:-1]),))
+    ctx.add(Move, out, (both,), (IndexMap((0,) * len(out.shape), out.shape, which, row_major(both.shape)[:-1]),))
 
 
 def join(ctx: LoweringContext, y: RuleOperand, real: Buffer, imaginary: Buffer) -> None:
@@ -57,13 +57,13 @@ def join(ctx: LoweringContext, y: RuleOperand, real: Buffer, imaginary: Buffer) 
     made = ctx.new(float32, (*y.shape, 2), ".pairs")
     steps = (*row_major(y.shape), 1)
     boxes = tuple(IndexMap((*(0,) * len(y.shape), k), (*y.shape, 1), 0, steps) for k in range(2))
-    ctx.form(Move, made, (real, imaginary), boxes)
+    ctx.add(Move, made, (real, imaginary), boxes)
     as_output(ctx, y, made)
 
 
 def as_output(ctx: LoweringContext, y: RuleOperand, made: Buffer) -> None:
     """Let pairs be the output."""
-    ctx.form(Bitcast, y.buffer, made)
+    ctx.add(Bitcast, y.buffer, made)
 
 
 @rule("REAL", "IMAG")
@@ -91,7 +91,7 @@ def magnitude(ctx: LoweringContext) -> None:
     for i in range(2):
         is_infinite = Expr("equal", bool_, (apply("abs", arg(i, float32)), endless))
         found = Expr("select", float32, (is_infinite, endless, found))
-    ctx.form(Map, y.buffer, parts_of(ctx, x), found)
+    ctx.add(Map, y.buffer, parts_of(ctx, x), found)
 
 
 def _wide_magnitude(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> None:
@@ -104,7 +104,7 @@ def _wide_magnitude(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> Non
     found = apply("add", found, apply("sub", apply("sub", a, a), apply("sub", b, b)))  # NaN of one part is NaN
     for part in (a, b):
         found = Expr("select", float64, (truth("equal", part, endless), endless, found))
-    ctx.form(Map, y.buffer, parts_of(ctx, x), found)
+    ctx.add(Map, y.buffer, parts_of(ctx, x), found)
 
 
 @rule(custom=("Complex",))
@@ -120,7 +120,7 @@ def _spread(ctx: LoweringContext, b: Buffer, shape: tuple[int, ...]) -> Buffer:
     if b.shape == shape:
         return b
     made = ctx.new(b.dtype, shape, f".{b.name}.spread")
-    ctx.form(Map, made, (b,), arg(0, b.dtype))
+    ctx.add(Map, made, (b,), arg(0, b.dtype))
     return made
 
 
@@ -131,7 +131,7 @@ def product(ctx: LoweringContext, x: RuleOperand, y: RuleOperand, z: RuleOperand
     made = []
     for name, sign, (p, q), (r, s) in (("real", "sub", (a, c), (b, d)), ("imaginary", "add", (a, d), (b, c))):
         made.append(ctx.new(float32, z.shape, f".{name}"))
-        ctx.form(Map, made[-1], operands, apply(sign, apply("mul", p, q), apply("mul", r, s)))
+        ctx.add(Map, made[-1], operands, apply(sign, apply("mul", p, q), apply("mul", r, s)))
     join(ctx, z, *made)
 
 
@@ -160,14 +160,14 @@ def rfft2d(ctx: LoweringContext) -> None:
     image = _cut(ctx, x.buffer, high, wide)
     outer, lines = math.prod(image.shape[:-2]), image.shape[-2]
     rows = ctx.new(float32, (outer, lines, half, 2), ".rows")
-    ctx.form(Fourier, rows, ctx.viewed(image, (outer, *image.shape[-2:])), wide)
+    ctx.add(Fourier, rows, ctx.viewed(image, (outer, *image.shape[-2:])), wide)
     if high == 1:
         as_output(ctx, y, rows)
         return
     turned = ctx.new(float32, (outer, half, lines, 2), ".turned")
     _turn(ctx, turned, rows)
     columns = ctx.new(float32, (outer, half, high, 2), ".columns")
-    ctx.form(Fourier, columns, turned, high, True)
+    ctx.add(Fourier, columns, turned, high, True)
     made = ctx.new(float32, (outer, high, half, 2), ".spectrum")
     _turn(ctx, made, columns)
     as_output(ctx, y, made)
@@ -183,12 +183,12 @@ def irfft2d(ctx: LoweringContext) -> None:
     given, known = ctx.viewed(pairs(ctx, x), (outer, m, n, 2)), min(n, half)
     steps = row_major(given.shape)
     turned = ctx.new(float32, (outer, known, lines, 2), ".turned")
-    ctx.form(Move, turned, (given,), (IndexMap((0,) * 4, turned.shape, 0, (steps[0], 2, steps[1], 1)),))
+    ctx.add(Move, turned, (given,), (IndexMap((0,) * 4, turned.shape, 0, (steps[0], 2, steps[1], 1)),))
     conjugate = ctx.new(float32, turned.shape, ".conjugate")
     product = apply("mul", arg(0, float32), arg(1, float32))
-    ctx.form(Map, conjugate, (turned, _signs(y, np.array([1, -1], np.float32))), product)
+    ctx.add(Map, conjugate, (turned, _signs(y, np.array([1, -1], np.float32))), product)
     columns = ctx.new(float32, (outer, known, high, 2), ".columns")
-    ctx.form(Fourier, columns, conjugate, high, True)
+    ctx.add(Fourier, columns, conjugate, high, True)
     mirrored = [q for q in range(half, wide) if wide - q < known]  # those whose counterparts there are
     completed, steps = ctx.new(float32, (outer, high, wide, 2), ".completed"), row_major(columns.shape)
     boxes = [IndexMap((0,) * 4, (outer, high, known, 2), 0, (steps[0], 2, steps[1], 1))]
@@ -202,14 +202,14 @@ def irfft2d(ctx: LoweringContext) -> None:
                 (steps[0], 2, -steps[1], 1),
             )
         )
-    ctx.form(Move, completed, (columns,) * len(boxes), tuple(boxes), 0)
+    ctx.add(Move, completed, (columns,) * len(boxes), tuple(boxes), 0)
     signs = np.ones((wide, 2), np.float32)
     signs[half:, 1] = -1
     spectrum, rows = (ctx.new(float32, completed.shape, f".{name}") for name in ("spectrum", "rows"))
-    ctx.form(Map, spectrum, (completed, _signs(y, signs)), product)
-    ctx.form(Fourier, rows, spectrum, wide, True)
+    ctx.add(Map, spectrum, (completed, _signs(y, signs)), product)
+    ctx.add(Fourier, rows, spectrum, wide, True)
     real = ctx.viewed(part(ctx, rows, 0), y.shape)
-    ctx.form(Map, y.buffer, (real,), apply("mul", arg(0, float32), scalar(1.0 / (high * wide), float32)))
+    ctx.add(Map, y.buffer, (real,), apply("mul", arg(0, float32), scalar(1.0 / (high * wide), float32)))
 
 
 def _signs(y: RuleOperand, signs: np.ndarray) -> Buffer:
@@ -222,14 +222,14 @@ def _cut(ctx: LoweringContext, b: Buffer, high: int, wide: int) -> Buffer:
     if shape == b.shape:
         return b
     made = ctx.new(float32, shape, ".cut")
-    ctx.form(Move, made, (b,), (IndexMap((0,) * len(shape), shape, 0, row_major(b.shape)),))
+    ctx.add(Move, made, (b,), (IndexMap((0,) * len(shape), shape, 0, row_major(b.shape)),))
     return made
 
 
 def _turn(ctx: LoweringContext, out: Buffer, b: Buffer) -> None:
     """Complex images [n, h, w, 2] transposed."""
     n, h, w, _ = row_major(b.shape)
-    ctx.form(Move, out, (b,), (IndexMap((0,) * 4, out.shape, 0, (n, w, h, 1)),))
+    ctx.add(Move, out, (b,), (IndexMap((0,) * 4, out.shape, 0, (n, w, h, 1)),))
 
 
 @rule(custom=("AudioSpectrogram",))
@@ -245,15 +245,15 @@ def spectrogram(ctx: LoweringContext) -> None:
     y = ctx.output((channels, count, length // 2 + 1))
     shape = (channels, count, size)
     rows, shaped = ctx.new(float32, shape, ".windows"), ctx.new(float32, shape, ".shaped")
-    ctx.form(Move, rows, (x.buffer,), (IndexMap((0, 0, 0), shape, 0, (1, stride * channels, channels)),))
+    ctx.add(Move, rows, (x.buffer,), (IndexMap((0, 0, 0), shape, 0, (1, stride * channels, channels)),))
     hann = call.hann_window().astype(np.float32)
     window = Buffer(f"{y.buffer.name}.hann", float32, hann.shape, hann)
-    ctx.form(Map, shaped, (rows, window), apply("mul", arg(0, float32), arg(1, float32)))
+    ctx.add(Map, shaped, (rows, window), apply("mul", arg(0, float32), arg(1, float32)))
     waves = ctx.new(float32, (*y.shape, 2), ".spectrum")
-    ctx.form(Fourier, waves, shaped, length)
+    ctx.add(Fourier, waves, shaped, length)
     a, b = arg(0, float32), arg(1, float32)
     power = apply("fma", a, a, apply("mul", b, b))
-    ctx.form(
+    ctx.add(
         Map,
         y.buffer,
         (part(ctx, waves, 0), part(ctx, waves, 1)),
@@ -274,12 +274,12 @@ def mfcc(ctx: LoweringContext) -> None:
         raise NoLowering("the upper limit is beyond the frequencies")
     y = ctx.output((*x.shape[:2], count))
     roots = ctx.new(float32, x.shape, ".magnitudes")
-    ctx.form(Map, roots, (x.buffer,), apply("sqrt", arg(0, float32)))
+    ctx.add(Map, roots, (x.buffer,), apply("sqrt", arg(0, float32)))
     energies = ctx.new(float32, (*x.shape[:2], bands), ".energies")
     loud = apply("log", apply("maximum", arg(0, float32), const(call.least_energy(), float32)))
-    ctx.form(MatMul, energies, roots, _matrix(f"{y.buffer.name}.bands", weights.T), (), loud)
+    ctx.add(MatMul, energies, roots, _matrix(f"{y.buffer.name}.bands", weights.T), (), loud)
     cosines = _matrix(f"{y.buffer.name}.cosines", call.cosines())
-    ctx.form(MatMul, y.buffer, energies, cosines, (), arg(0, float32))
+    ctx.add(MatMul, y.buffer, energies, cosines, (), arg(0, float32))
 
 
 def _matrix(name: str, matrix: np.ndarray) -> Buffer:

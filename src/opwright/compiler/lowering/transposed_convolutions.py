@@ -48,10 +48,10 @@ def transpose_conv(ctx: LoweringContext) -> None:
         w = w.with_buffer(transposed(ctx, w.buffer, (2, 0, 1, 3)))
     if w.dtype is not uint8 and is_hybrid(x, w):
         operands, expr = hybrid_epilogue(ctx, w, y, features, bias=3)
-        ctx.form(TransposedContract, y.buffer, x.buffer, w.buffer, operands, expr, window, rounding="asymmetric")
+        ctx.add(TransposedContract, y.buffer, x.buffer, w.buffer, operands, expr, window, rounding="asymmetric")
         return
     operands, expr = epilogue(ctx, x, w, y, features, bias=3)
-    ctx.form(TransposedContract, y.buffer, x.buffer, w.buffer, operands, expr, window, *zeros_of(x, w))
+    ctx.add(TransposedContract, y.buffer, x.buffer, w.buffer, operands, expr, window, *zeros_of(x, w))
 
 
 def _reversed_convolution(ctx: LoweringContext, x: RuleOperand, w: RuleOperand, y: RuleOperand, window: Window) -> None:
@@ -61,7 +61,7 @@ def _reversed_convolution(ctx: LoweringContext, x: RuleOperand, w: RuleOperand, 
     if min(margins) < 0:
         raise NoLowering(f"margins of {window.padding} around a window of {window.size}")
     window = Window(window.size, (1, 1), window.dilations, margins)
-    ctx.form(Contract, y.buffer, x.buffer, _reversed(ctx, w.buffer), (), arg(0, float32), window)
+    ctx.add(Contract, y.buffer, x.buffer, _reversed(ctx, w.buffer), (), arg(0, float32), window)
 
 
 def _reversed(ctx: LoweringContext, w: Buffer) -> Buffer:
@@ -87,7 +87,7 @@ def transpose_conv_bias(ctx: LoweringContext) -> None:
     operands, expr = with_bias(ctx.operand(2), float32, w.shape[0])
     if (x.dtype, w.dtype, y.dtype) != (float32, float32, float32):
         raise NoLowering(f"{x.dtype.name} by {w.dtype.name} to {y.dtype.name}")
-    ctx.form(
+    ctx.add(
         TransposedContract,
         y.buffer,
         x.buffer,

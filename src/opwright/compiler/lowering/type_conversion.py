@@ -35,7 +35,7 @@ class Widened(LoweringContext):
 
     def __init__(self, ctx: LoweringContext) -> None:
         super().__init__(ctx.node, ctx.buffers)
-        self.forms = ctx.forms
+        self.ops = ctx.ops
         self._inputs: dict[int, RuleOperand] = {}
         self._outputs: dict[int, tuple[RuleOperand, RuleOperand]] = {}
 
@@ -46,7 +46,7 @@ class Widened(LoweringContext):
         found = self._inputs.get(place)
         if found is None:
             wide = Buffer(f"{self.node.prefix}.{given.buffer.name}.wide", float32, given.shape)
-            self.form(Map, wide, (given.buffer,), convert(arg(0, float16), float32))
+            self.add(Map, wide, (given.buffer,), convert(arg(0, float16), float32))
             found = self._inputs[place] = given.with_buffer(wide)
         return found
 
@@ -62,7 +62,7 @@ class Widened(LoweringContext):
     def close(self) -> None:
         """Round what the rule's forms have written."""
         for asked, wide in self._outputs.values():
-            self.form(Map, asked.buffer, (wide.buffer,), convert(arg(0, float32), float16))
+            self.add(Map, asked.buffer, (wide.buffer,), convert(arg(0, float32), float16))
 
 
 def in_float32(rule: Rule) -> Rule:
@@ -105,7 +105,7 @@ def as_bytes(ctx: LoweringContext, x: RuleOperand) -> RuleOperand:
     if dtype is uint8:
         value = apply("bitwise_and", raw, const((1 << bits) - 1, dtype))
     made = ctx.new(dtype, x.shape, f".{x.buffer.name}.bytes")
-    ctx.form(Map, made, (ctx.bits(x.buffer, dtype, x.shape),), value)
+    ctx.add(Map, made, (ctx.bits(x.buffer, dtype, x.shape),), value)
     return x.with_buffer(made)
 
 
@@ -116,7 +116,7 @@ def to_bytes(ctx: LoweringContext, y: RuleOperand) -> tuple[RuleOperand, Callabl
     made = ctx.new(uint8 if y.dtype.is_unsigned else int8, y.shape, ".bytes")
 
     def close() -> None:
-        ctx.form(Bitcast, y.buffer, made)
+        ctx.add(Bitcast, y.buffer, made)
 
     return y.with_buffer(made), close
 
@@ -127,13 +127,13 @@ def cast(ctx: LoweringContext) -> None:
     x = ctx.operand(0)
     y = ctx.output(x.shape)
     if x.dtype is complex64 and y.dtype in DTYPES:
-        ctx.form(Map, y.buffer, (part(ctx, pairs(ctx, x), 0),), as_type(arg(0, float32), y.dtype))
+        ctx.add(Map, y.buffer, (part(ctx, pairs(ctx, x), 0),), as_type(arg(0, float32), y.dtype))
         return
     plain(ctx, x := as_bytes(ctx, x))
     if y.dtype is complex64:
         real, imaginary = ctx.new(float32, x.shape, ".real"), ctx.new(float32, x.shape, ".imaginary")
-        ctx.form(Map, real, (x.buffer,), as_type(arg(0, x.dtype), float32))
-        ctx.form(Map, imaginary, (x.buffer,), const(0.0, float32))
+        ctx.add(Map, real, (x.buffer,), as_type(arg(0, x.dtype), float32))
+        ctx.add(Map, imaginary, (x.buffer,), const(0.0, float32))
         join(ctx, y, real, imaginary)
         return
     limits = [int(limit) for limit in y.dtype.limits] if y.dtype.name in BITS else []

@@ -99,7 +99,7 @@ def _tabulated(ctx: LoweringContext, operands: Sequence[RuleOperand], y: RuleOpe
         raise NoLowering(error.message) from None
     results.flags.writeable = False
     table = Buffer(f"{y.buffer.name}.table", y.dtype, results.shape, results)
-    ctx.form(Map, y.buffer, (x.buffer, table), lookup(arg(0, x.dtype), arg(1, y.dtype)))
+    ctx.add(Map, y.buffer, (x.buffer, table), lookup(arg(0, x.dtype), arg(1, y.dtype)))
 
 
 def lower_kernel(

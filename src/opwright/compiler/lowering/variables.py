@@ -47,26 +47,26 @@ class Assignment(LoopOp):
     variable: Buffer
 
 
-def with_stores(forms: Sequence[LoopOp]) -> tuple[list[LoopOp], list[Buffer], list[Buffer]]:
+def with_stores(ops: Sequence[LoopOp]) -> tuple[list[LoopOp], list[Buffer], list[Buffer]]:
     """Return a plan's forms with views for reads, and Stores at the end; the variables; their values afterwards."""
     lowered: list[LoopOp] = []
     variables: dict[int, Buffer] = {}
     now: dict[int, Assignment] = {}
-    for form in forms:
-        if isinstance(form, Reading | Assignment):
-            variables[id(form.variable)] = form.variable
-        if isinstance(form, Assignment):
-            now[id(form.variable)] = form
-        elif isinstance(form, Reading):
-            last = now.get(id(form.variable))
-            lowered.append(View(form.output, form.variable if last is None else last.input, origin=form.origin))
+    for op in ops:
+        if isinstance(op, Reading | Assignment):
+            variables[id(op.variable)] = op.variable
+        if isinstance(op, Assignment):
+            now[id(op.variable)] = op
+        elif isinstance(op, Reading):
+            last = now.get(id(op.variable))
+            lowered.append(View(op.output, op.variable if last is None else last.input, origin=op.origin))
         else:
-            lowered.append(form)
+            lowered.append(op)
     after: list[Buffer] = []
-    for key, form in now.items():
+    for key, op in now.items():
         v = variables[key]
         after.append(SameMemory(v.name, v.dtype, v.shape, of=v))
-        lowered.append(Store(after[-1], form.input, origin=form.origin))
+        lowered.append(Store(after[-1], op.input, origin=op.origin))
     return lowered, list(variables.values()), after
 
 
@@ -112,7 +112,7 @@ def _variable_of(ctx: LoweringContext, value: Buffer, assigned: bool = False) ->
 def read(ctx: LoweringContext) -> None:
     y = ctx.output()
     check_whole_bytes(y)
-    ctx.form(Reading, y.buffer, _variable_of(ctx, y.buffer))
+    ctx.add(Reading, y.buffer, _variable_of(ctx, y.buffer))
 
 
 @rule("ASSIGN_VARIABLE")
@@ -120,7 +120,7 @@ def assign(ctx: LoweringContext) -> None:
     x = ctx.operand(1)
     check_whole_bytes(x)
     variable = _variable_of(ctx, x.buffer, assigned=True)
-    ctx.form(Assignment, Buffer(f"{variable.name}.after", x.dtype, x.shape), x.buffer, variable)
+    ctx.add(Assignment, Buffer(f"{variable.name}.after", x.dtype, x.shape), x.buffer, variable)
 
 
 @rule("CALL_ONCE")

@@ -38,7 +38,7 @@ def reshape(ctx: LoweringContext) -> None:
         raise NoLowering(f"{x} under the shape {list(y.shape)}")
     if ctx.node.dialect == LITE:
         ctx.output(_shape_of(ctx, x))
-    ctx.form(View, y.buffer, x.buffer)
+    ctx.add(View, y.buffer, x.buffer)
 
 
 def _shape_of(ctx: LoweringContext, x: RuleOperand) -> list[int]:
@@ -66,7 +66,7 @@ def ensure_shape(ctx: LoweringContext) -> None:
     x, shape = ctx.operand(0), ctx.attr("shape")
     if not shape.is_compatible_with(x.shape):
         raise NoLowering(f"{x} is not of the shape {shape}")
-    ctx.form(View, ctx.output(x.shape).buffer, x.buffer)
+    ctx.add(View, ctx.output(x.shape).buffer, x.buffer)
 
 
 # ---- strides --------------------------------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ def view(ctx: LoweringContext) -> None:
             move_view(ctx, y.buffer, x.buffer, part, source)
         elif x.size <= FEW:  # NumPy returns a number, and no view, for one element
             number = _applied(ctx, place, np.arange(x.size).reshape(x.shape))[i]
-            ctx.form(Move, y.buffer, (x.buffer,), (IndexMap((), (), int(number), ()),))
+            ctx.add(Move, y.buffer, (x.buffer,), (IndexMap((), (), int(number), ()),))
         else:
             raise NoLowering(f"one element of {x}")
 
@@ -123,7 +123,7 @@ def strided_slice(ctx: LoweringContext) -> None:
         return
     y = ctx.output(x.shape[1:])
     same_numbers(x, y)
-    ctx.form(Gather, y.buffer, x.buffer, ctx.viewed(start.buffer, ()), 0)
+    ctx.add(Gather, y.buffer, x.buffer, ctx.viewed(start.buffer, ()), 0)
 
 
 @rule("SLICE")
@@ -139,7 +139,7 @@ def slice_(ctx: LoweringContext) -> None:
         raise NoLowering(f"a slice of {x} at {starts}")
     y = ctx.output(sizes)
     same_numbers(x, y)
-    ctx.form(SliceAt, y.buffer, x.buffer, starts.buffer)
+    ctx.add(SliceAt, y.buffer, x.buffer, starts.buffer)
 
 
 @rule("StridedSliceGrad")

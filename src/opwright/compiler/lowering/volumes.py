@@ -60,7 +60,7 @@ def _seen(ctx: LoweringContext, x: RuleOperand, count: int, taps: list[tuple[int
                     (d * slice_, step * slice_, c, 0, 1),
                 )
             )
-    ctx.form(Move, made, (x.buffer,) * len(maps), tuple(maps), None if full else 0.0)
+    ctx.add(Move, made, (x.buffer,) * len(maps), tuple(maps), None if full else 0.0)
     return ctx.viewed(made, (n * count, h, w, len(taps) * c))
 
 
@@ -92,7 +92,7 @@ def conv_3d(ctx: LoweringContext) -> None:
     expr = clamped(expr, ctx.node.activation)
     image = _seen(ctx, x, count, [(stride, i * dilation - front) for i in range(kd)], ".slices")
     with ctx.reshaped(y, (n * count, *sizes, features)) as target:
-        ctx.form(Contract, target, image, _filter(w, (4, 1, 2, 0, 3), list(range(kd))), operands, expr, window)
+        ctx.add(Contract, target, image, _filter(w, (4, 1, 2, 0, 3), list(range(kd))), operands, expr, window)
 
 
 @rule("CONV_3D_TRANSPOSE")
@@ -117,7 +117,7 @@ def conv_3d_transpose(ctx: LoweringContext) -> None:
         image = _seen(ctx, x, number, [(1, first) for _, first in taps], f".slices{phase}")
         filter = _filter(w, (3, 1, 2, 0, 4), [i for i, _ in taps])
         made = ctx.new(float32, (n * number, *sizes[2:]), f".phase{phase}")
-        ctx.form(TransposedContract, made, image, filter, operands, expr, window)
+        ctx.add(TransposedContract, made, image, filter, operands, expr, window)
         if even:
             parts.append(made)
             boxes.append(IndexMap((0, 0, phase, 0), (n, number, 1, size), 0, (number * size, size, 0, 1)))
@@ -126,7 +126,7 @@ def conv_3d_transpose(ctx: LoweringContext) -> None:
             parts.append(made)
             boxes.append(IndexMap((0, phase + k * stride, 0), (n, 1, size), k * size, (number * size, 0, 1)))
     with ctx.reshaped(y, (n, out // stride, stride, size) if even else (n, out, size)) as target:
-        ctx.form(Move, target, tuple(parts), tuple(boxes))
+        ctx.add(Move, target, tuple(parts), tuple(boxes))
 
 
 # ---- pools ----------------------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def pool(ctx: LoweringContext) -> None:
         value = apply("div", convert(value, float32), arg(1, float32))
         if dtype is int32:
             value = convert(apply("round_away", value), y.dtype)
-    ctx.form(Map, y.buffer, operands, value)
+    ctx.add(Map, y.buffer, operands, value)
 
 
 def _padded(ctx: LoweringContext, x: RuleOperand, windows: list[Any], dtype: DType, greatest: bool) -> Buffer:
@@ -175,7 +175,7 @@ def _padded(ctx: LoweringContext, x: RuleOperand, windows: list[Any], dtype: DTy
     source = x.buffer
     if dtype is not x.dtype:
         source = ctx.new(dtype, x.shape, ".wide")
-        ctx.form(Map, source, (x.buffer,), convert(arg(0, x.dtype), dtype))
+        ctx.add(Map, source, (x.buffer,), convert(arg(0, x.dtype), dtype))
     spare = [max(0, (w.out - 1) * w.stride + w.kernel - w.size - w.before) for w in windows]
     low = (0, *(w.before for w in windows), 0)
     if not any((*low, *spare)):
@@ -183,13 +183,13 @@ def _padded(ctx: LoweringContext, x: RuleOperand, windows: list[Any], dtype: DTy
     shape = (x.shape[0], *(w.before + w.size + more for w, more in zip(windows, spare)), x.shape[4])
     made = ctx.new(dtype, shape, ".padded")
     fill = 0.0 if not greatest else -math.inf if dtype is float32 else float(dtype.min)
-    ctx.form(Move, made, (source,), (IndexMap(low, x.shape, 0, row_major(x.shape)),), fill)
+    ctx.add(Move, made, (source,), (IndexMap(low, x.shape, 0, row_major(x.shape)),), fill)
     return made
 
 
 def _reduced(ctx: LoweringContext, source: Buffer, windows: list[Any], dtype: DType, kind: str) -> Buffer:
     for axis, w in enumerate(windows, 1):
         made = ctx.new(dtype, (*source.shape[:axis], w.out, *source.shape[axis + 1 :]), f".axis{axis}")
-        ctx.form(ReduceWindow, made, source, axis, w.kernel, w.stride, 1, kind)
+        ctx.add(ReduceWindow, made, source, axis, w.kernel, w.stride, 1, kind)
         source = made
     return source

@@ -141,7 +141,7 @@ class Question(NamedTuple):
     sizes: tuple[int, ...]
     ways: tuple[int, ...]
     default: int
-    forms: tuple[LoopOp, ...]
+    ops: tuple[LoopOp, ...]
 
     @property
     def key(self) -> Key:
@@ -161,7 +161,7 @@ class _Thread(threading.local):
 _here = _Thread()
 
 
-def choose(choice: Choice, ways: Sequence[int], default: int, forms: Sequence[LoopOp], *sizes: int) -> int:
+def choose(choice: Choice, ways: Sequence[int], default: int, ops: Sequence[LoopOp], *sizes: int) -> int:
     """Return the way to take: one of `ways`.
 
     Answers come from measurements kept by this machine, then from the nearest table; without any it is the default.
@@ -169,8 +169,8 @@ def choose(choice: Choice, ways: Sequence[int], default: int, forms: Sequence[Lo
     if len(ways) < 2:
         return default
     key = Key(choice.name, sizes)
-    if _here.asked is not None and forms:
-        _here.asked.setdefault(key, Question(choice, sizes, tuple(ways), default, tuple(forms)))
+    if _here.asked is not None and ops:
+        _here.asked.setdefault(key, Question(choice, sizes, tuple(ways), default, tuple(ops)))
     answer = _here.answers.get(key)
     if answer is not None and answer in ways:
         return answer

@@ -59,11 +59,11 @@ def measured(question: Question, seconds: float) -> Row:
 
     raises NoKernel where no kernel does the question's forms
     """
-    graph = _graph_of(question.forms)
+    graph = _graph_of(question.ops)
     arrays = {b: _numbers(b) for b in graph.inputs} | {b: _memory(b) for b in graph.outputs}
     sources = [(arrays[b], arrays[b].copy()) for b in graph.inputs]
     runs = {way: _running(_plan(graph, question, way), arrays) for way in question.ways}
-    weights = sum(b.size * b.dtype.size for form in question.forms for b in form.inputs if b.constant is not None)
+    weights = sum(b.size * b.dtype.size for op in question.ops for b in op.inputs if b.constant is not None)
     elsewhere = np.ones(min(max(2 * cache_bytes(), OTHERS * weights), 2 * cache_bytes(3)) // 8)
 
     def displace() -> None:
@@ -74,13 +74,13 @@ def measured(question: Question, seconds: float) -> Row:
     return _race({way: running.run for way, running in runs.items()}, question.default, displace, seconds)
 
 
-def _graph_of(forms: Sequence[LoopOp]) -> LoopGraph:
+def _graph_of(ops: Sequence[LoopOp]) -> LoopGraph:
     """The graph of some forms alone: what they read of others is its input, what nobody of them reads its output."""
-    written = {id(b) for form in forms for b in (form.output, *parents(form.output))}
-    read = {id(b): b for form in forms for b in form.inputs}
+    written = {id(b) for op in ops for b in (op.output, *parents(op.output))}
+    read = {id(b): b for op in ops for b in op.inputs}
     inputs = {id(b): b for b in map(_whole, read.values()) if b.constant is None and id(b) not in written}
-    outputs = {id(b): b for form in forms if id(form.output) not in read for b in [_whole(form.output)]}
-    return LoopGraph("measured", tuple(inputs.values()), tuple(outputs.values()), tuple(forms))
+    outputs = {id(b): b for op in ops if id(op.output) not in read for b in [_whole(op.output)]}
+    return LoopGraph("measured", tuple(inputs.values()), tuple(outputs.values()), tuple(ops))
 
 
 def _whole(buffer: Buffer) -> Buffer:

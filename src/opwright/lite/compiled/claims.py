@@ -40,7 +40,7 @@ class ClaimedNode(NamedTuple):
     forms they mean nothing."""
 
     number: int
-    forms: Sequence[LoopOp]
+    ops: Sequence[LoopOp]
     together: tuple[int, ...]
 
 
@@ -177,7 +177,7 @@ def claim(
             refused |= {(subgraph.index, number): f"{type(error).__name__}: {error}" for number in group}
             continue
         claimed |= {number: ClaimedNode(number, (), group) for number in group}
-        claimed[node.number] = claimed[node.number]._replace(forms=context.forms)
+        claimed[node.number] = claimed[node.number]._replace(ops=context.ops)
         safe.update(map(id, node.tensors_out))
     return claimed
 
@@ -196,4 +196,4 @@ def _code_of(buffers: TensorBuffers, number: int) -> str | None:
         lower(ctx)
     except NoLowering:
         return None
-    return f"{number} {user_code(ctx.forms[0])}"
+    return f"{number} {user_code(ctx.ops[0])}"

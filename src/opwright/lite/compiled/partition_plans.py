@@ -100,8 +100,8 @@ class PartitionPlanner:
             self.pending.append(PendingCompilation(after, apart))
             return None
         except NoKernel as why:
-            for form, reason in why.forms.items():
-                for number in _nodes_of(form):
+            for op, reason in why.ops.items():
+                for number in _nodes_of(op):
                     if claimed.pop(number, None) is not None:
                         self.refused[subgraph.index, number] = f"no kernel: {reason}"
             return None
@@ -130,12 +130,12 @@ def _graph_of(
     def of(indices: Sequence[int]) -> tuple[Buffer, ...]:
         return tuple(buffers.at(i).buffer for i in indices if subgraph.tensors[i].constant is None)
 
-    made = _guarded(subgraph, params, {number: c.forms for number, c in claimed.items()}, buffers)
-    forms, variables, after = with_stores(made)
+    made = _guarded(subgraph, params, {number: c.ops for number, c in claimed.items()}, buffers)
+    ops, variables, after = with_stores(made)
     name = subgraph.name or f"subgraph{subgraph.index}"
     inputs = (*of(params.input_tensors), *variables, *buffers.counts.values())
     outputs = (*of(params.output_tensors), *after)
-    return LoopGraph(name, inputs, outputs, tuple(forms))
+    return LoopGraph(name, inputs, outputs, tuple(ops))
 
 
 def uses_of(plan: LoopPlan, buffers: TensorBuffers) -> list[Use]:
@@ -156,14 +156,14 @@ def uses_of(plan: LoopPlan, buffers: TensorBuffers) -> list[Use]:
     ]
 
 
-def _nodes_of(form: LoopOp) -> list[int]:
+def _nodes_of(op: LoopOp) -> list[int]:
     """The nodes that a form came from."""
-    return [int(name.rpartition(" ")[2]) for name in form.origin]
+    return [int(name.rpartition(" ")[2]) for name in op.origin]
 
 
 def _pack_name(key: str, graph: LoopGraph) -> str:
     """What the kernels of a partition's graph are kept as, together. key: of the model."""
-    return f"{key} {graph.name} {graph.forms[0].origin if graph.forms else ''}"
+    return f"{key} {graph.name} {graph.ops[0].origin if graph.ops else ''}"
 
 
 def compile_pending(key: str, pending: Iterable[PendingCompilation]) -> None:
@@ -194,7 +194,7 @@ def assumed_outside(subgraph: Subgraph, params: DelegateParams, buffers: TensorB
 
 
 def _guarded(
-    subgraph: Subgraph, params: DelegateParams, forms: Mapping[int, Sequence[LoopOp]], buffers: TensorBuffers
+    subgraph: Subgraph, params: DelegateParams, ops: Mapping[int, Sequence[LoopOp]], buffers: TensorBuffers
 ) -> list[LoopOp]:
     """The forms of a partition's nodes, by number, in order, with guards: after whoever writes a tensor that something
     is assumed of, and of what has been counted at the end."""
@@ -208,7 +208,7 @@ def _guarded(
 
     found: list[LoopOp] = [guard(i, known) for i, known in assumed_outside(subgraph, params, buffers).items()]
     for node in nodes:
-        found += forms[node.number]
+        found += ops[node.number]
         for t in node.tensors_out:
             if buffers.seen is not None and t.index in buffers.assumed:
                 found.append(guard(t.index, buffers.seen[t.index]))

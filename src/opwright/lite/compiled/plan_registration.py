@@ -259,8 +259,8 @@ def address(t: Tensor) -> int:
 def profile(running: Any, context: Context) -> None:
     """Run once, and tell the context how long each operator took: the first of those that a step stands for."""
     for step, seconds in running.profile():
-        if step.form is not None and step.form.origin:
-            first, *others = (int(name.rpartition(" ")[2]) for name in step.form.origin)
+        if step.op is not None and step.op.origin:
+            first, *others = (int(name.rpartition(" ")[2]) for name in step.op.origin)
             context.add_profiling_event(first, seconds)
             for number in others:
                 context.add_profiling_event(number, 0.0)
