@@ -17,7 +17,7 @@ from ..ops.random.state import own_sequences
 from ..tracing.program import Program
 from ..tracing.symbolic import SymbolicTensor
 from ..tracing.trace import TRACING, FuncTrace
-from ..tracing.tracer import autograph
+from ..tracing.tracer import autograph_enabled
 from .context import IteratorContext
 from .structure import Flat, Form, as_array, flatten, form_of_value, map_leaves, operand
 
@@ -74,7 +74,7 @@ class Traced:
         with TRACING:
             before = dispatch.state.trace, dispatch.state.tapes, dispatch.state.names
             try:
-                with trace.recording(), autograph(convert):
+                with trace.recording(), autograph_enabled(convert):
                     placeholders = [trace.placeholder(s, f"args_{i}") for i, s in enumerate(form.components)]
                     arguments = form.tensors_to_value(placeholders)
                     call = convert_if_enabled(function)

@@ -136,7 +136,7 @@ class GradientTape:
 
     def _here(self, tensor: Any, wanted: bool = False) -> Any:
         """A tensor as the records of this tape name it: inside a function, one from outside has a stand-in."""
-        return tensor if self._trace is None else self._trace.standing_for(tensor, wanted)
+        return tensor if self._trace is None else self._trace.local_tensor(tensor, wanted)
 
     def watch_variable(self, variable: Variable) -> None:
         """Remember a variable that was read."""

@@ -24,7 +24,7 @@ from ..ops import array, dispatch, math
 from ..ops.tensor import Tensor, TensorLike
 from ..tracing.name_scopes import name_scope
 from ..tracing.trace import TRACING, FuncTrace
-from ..tracing.tracer import autograph
+from ..tracing.tracer import autograph_enabled
 from . import named
 from .call_context import CallContext, current, mask_of, set_mask
 from .configuration import Configured
@@ -218,7 +218,7 @@ class Layer(Weighted, Configured):
         with TRACING:
             before = dispatch.state.trace, dispatch.state.tapes, dispatch.state.names
             try:
-                with trace.recording(), autograph(True):
+                with trace.recording(), autograph_enabled(True):
 
                     def stand_in(x: Any) -> Any:
                         if not isinstance(x, KerasTensor):

@@ -1,6 +1,6 @@
-"""The compiled form of a trace in words.
+"""Text of the compiled form of a trace: `Function.experimental_get_compiler_ir`.
 
-Lives here: `shown`.  Not here: compiling (compiler/native_plan.py), when it is asked for (function.py).
+Lives here: `stage_printer`.  Not here: compilation (compiler/native_plan.py).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 STAGES = ("loops", "plan", "report")
 
 
-def shown(concrete: ConcreteFunction, tensors: Sequence[Any]) -> Callable[..., str]:
-    """A function of a stage that gives its text, for arguments of these tensors' shapes.
+def stage_printer(concrete: ConcreteFunction, tensors: Sequence[Any]) -> Callable[..., str]:
+    """Return a function that prints one stage of compilation, for arguments of these tensors' shapes.
 
-    raises ValueError where a shape is not known, and for a stage that there is not
+    raises ValueError for unknown shapes; the function raises ValueError for unknown stages
     """
     program = concrete.program
     plan = program.plan
@@ -50,5 +50,5 @@ def _shape(concrete: ConcreteFunction, tensor: Any) -> tuple[int, ...]:
     shape = tensor.shape
     dims = getattr(shape, "dims", shape)
     if dims is None or None in dims:
-        raise ValueError(f"{concrete.name} is compiled for sizes that are all known; found the shape {shape}")
+        raise ValueError(f"{concrete.name} is compiled for known sizes only; found the shape {shape}")
     return tuple(map(int, dims))

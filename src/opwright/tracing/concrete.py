@@ -1,7 +1,7 @@
 """ConcreteFunction: one trace with the structure of its arguments and results.
 
-Lives here: what a trace says of itself, and giving results their structure.  Not here: fitting a call's arguments to
-it (flat_arguments.py), which trace serves a call (function.py), running and differentiating (program.py).
+Lives here: the properties of a trace; packing of results. Not here: binding of arguments (flat_arguments.py), the
+selection of a trace (function.py), execution and differentiation (program.py).
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from .trace_type import SpecContext, type_of
 class ConcreteFunction:
     """One trace of a function: a graph for arguments of certain types.
 
-    Called with tensors of those types (positional or by parameter name, nested like the parameters or flat); arguments
-    that were Python values when it was traced are fixed and may be left out. Made by `Function.get_concrete_function`.
+    Call it with tensors of those types (positional or by parameter name, nested like the parameters or flat). Arguments
+    that were Python values are constants of the trace and may be omitted. Created by `Function.get_concrete_function`.
 
-    kind: the type of the arguments it serves. named: the same, specs under the names they were given.
+    kind: the type of the arguments. named: the same type, with the specs' names.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class ConcreteFunction:
         self.python_signature = signature
         self._named, self._names = named, list(names)
         self._structure = structured_outputs
-        # Composites by their specs: what results are packed into.
+        # The structure of packed results, with composites as their specs.
         self._packing = nest.map_structure(
             lambda v: v._type_spec if isinstance(v, CompositeTensor) else v, structured_outputs
         )
@@ -65,11 +65,11 @@ class ConcreteFunction:
         self._call_cache: dict[Any, CallCacheEntry] = {}  # by keys of calls
         self._raw: Graph | None = None
 
-    # ---- looking at it ----------------------------------------------------------------------------------------------
+    # ---- properties -------------------------------------------------------------------------------------------------
 
     @property
     def graph(self) -> Graph:
-        """The graph as it was recorded. Prints; `as_graph_def()` gives its nodes by name."""
+        """The graph as it was recorded. Prints; `as_graph_def()` returns its nodes by name."""
         if self._raw is None:
             trace = self.program.trace
             inputs = [t.value_in_graph for t in self.inputs]
@@ -79,7 +79,7 @@ class ConcreteFunction:
 
     @property
     def optimized_graph(self) -> Graph:
-        """The graph after passes: what runs, and what is converted."""
+        """The graph after passes, which is executed and converted."""
         return self.program.graph
 
     @property
@@ -94,7 +94,7 @@ class ConcreteFunction:
 
     @property
     def captured_inputs(self) -> list[Any]:
-        """What the graph takes from outside: tensors, and variables by handle."""
+        """Captured tensors and variables."""
         return list(self.program.captured)
 
     @property
@@ -104,21 +104,21 @@ class ConcreteFunction:
 
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:
-        """Those of them that are trainable."""
+        """The trainable variables among `variables`."""
         return tuple(v for v in self.variables if v.trainable)
 
     @property
     def structured_input_signature(self) -> tuple[tuple[Any, ...], dict[Any, Any]]:
-        """The arguments it was traced for, as (positional, by name): TensorSpecs for tensors, else the values."""
+        """The arguments of the trace, as (positional, by name): TensorSpecs for tensors, other values unchanged."""
         context = SpecContext()
         positional, by_name = halves(self._named)
 
-        def shown(name: str, kind: Any) -> Any:
+        def named_spec(name: str, kind: Any) -> Any:
             context.naming_scope = name
-            return context.stand_in(kind)
+            return context.placeholder_for(kind)
 
-        args = tuple(map(shown, self._names, positional.parts))
-        return args, {n: shown(n, k) for n, k in zip(by_name.layout.names, by_name.parts)}
+        args = tuple(map(named_spec, self._names, positional.parts))
+        return args, {n: named_spec(n, k) for n, k in zip(by_name.layout.names, by_name.parts)}
 
     @property
     def structured_outputs(self) -> Any:
@@ -149,7 +149,7 @@ class ConcreteFunction:
         return FunctionType(parameters, return_annotation=type_of(self._structure))
 
     def pretty_printed_signature(self, verbose: bool = True) -> str:
-        """The arguments and results in words.
+        """Return the arguments and results as text.
 
         >>> print(double_strings.pretty_printed_signature())  # doctest: +SKIP
         double(a)
@@ -172,21 +172,21 @@ class ConcreteFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         key: Any
-        way: CallCacheEntry | None
+        entry: CallCacheEntry | None
         try:
-            key, met = call_key(args, kwargs)
-            way = self._call_cache.get(key)
+            key, tensors = call_key(args, kwargs)
+            entry = self._call_cache.get(key)
         except (Uncacheable, AttributeError, TypeError):
-            key = way = None
-        if way is not None:
-            return way.go(met)
+            key = entry = None
+        if entry is not None:
+            return entry.call(tensors)
         result = self.call_flat(flat_arguments(self, args, kwargs))
-        if key is not None and len(key) == 2 * len(met) + len(kwargs):  # eager tensors alone
+        if key is not None and len(key) == 2 * len(tensors) + len(kwargs):  # eager tensors alone
             args, kwargs = with_unique_tensors(args), with_unique_tensors(kwargs)
-            wanted = flat_arguments(self, args, kwargs)
-            if not can_cache(wanted, self.tensor_specs, (args, kwargs)):
+            required = flat_arguments(self, args, kwargs)
+            if not can_cache(required, self.tensor_specs, (args, kwargs)):
                 return result
-            order = tensor_positions(wanted, call_key(args, kwargs)[1])
+            order = tensor_positions(required, call_key(args, kwargs)[1])
             if len(self._call_cache) >= CACHE_LIMIT:
                 self._call_cache.clear()
             self._call_cache[key] = CallCacheEntry(self, order)
@@ -194,16 +194,16 @@ class ConcreteFunction:
 
     @property
     def slots(self) -> list[tuple[str, Any]]:
-        """Each argument's name and type: positional ones first."""
+        """The name and type of each argument, positional ones first."""
         positional, by_name = halves(self.kind)
         return [*zip(self._names, positional.parts), *zip(by_name.layout.names, by_name.parts)]
 
     def call_flat(self, tensors: Sequence[Any]) -> Any:
-        """Call with the tensors only, in the order of `inputs`; gives the structured result."""
+        """Call with the tensors only, in the order of `inputs`; return the structured result."""
         return self.pack(self.program.call(tensors))
 
     def pack(self, results: Sequence[Any]) -> Any:
-        """Flat results in the structure the Python function returned."""
+        """Pack flat results into the structure that the Python function returned."""
         if self.single:
             return results[0]
         if self._pack is None:
@@ -215,31 +215,31 @@ Packer = Callable[[Iterator[Any]], Any]
 
 
 def _packer(packing: Any) -> Packer:
-    """What puts flat results, in order, into a structure."""
+    """Return the function that packs flat results into a structure."""
     kind = type(packing)
     if packing is None:
-        return lambda rest: None
+        return lambda tensors: None
     if kind is SymbolicTensor:
         return next
     if kind is tuple or kind is list:
         if all(type(p) is SymbolicTensor for p in packing):
             n = len(packing)
-            return lambda rest: kind(itertools.islice(rest, n))
+            return lambda tensors: kind(itertools.islice(tensors, n))
         parts = [_packer(p) for p in packing]
-        return lambda rest: kind([part(rest) for part in parts])
+        return lambda tensors: kind([part(tensors) for part in parts])
     if kind is dict and all(type(name) is str for name in packing):
         names, packers = list(packing), [(name, _packer(packing[name])) for name in sorted(packing)]
 
-        def pack(rest: Iterator[Any]) -> dict[Any, Any | None]:
-            made = dict.fromkeys(names)
+        def pack(tensors: Iterator[Any]) -> dict[Any, Any | None]:
+            packed = dict.fromkeys(names)
             for name, part in packers:
-                made[name] = part(rest)
-            return made
+                packed[name] = part(tensors)
+            return packed
 
         return pack
     if kind is LoDTensorSpec:
         n = packing.lod_level
-        return lambda rest: LoDTensor.of(next(rest), tuple(itertools.islice(rest, n)))
-    return lambda rest: nest.map_structure(
-        lambda leaf: None if leaf is None else next(rest), packing, expand_composites=True
+        return lambda tensors: LoDTensor.of(next(tensors), tuple(itertools.islice(tensors, n)))
+    return lambda tensors: nest.map_structure(
+        lambda leaf: None if leaf is None else next(tensors), packing, expand_composites=True
     )

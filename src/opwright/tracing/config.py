@@ -1,6 +1,6 @@
 """`ow.config`: switches as functions, under TensorFlow's names.
 
-Lives here: names only.  Not here: the switches (core/flags.py).
+Lives here: the functions.  Not here: the switches (core/flags.py).
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from ..core import flags
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:
-    """Whether calls of `function`s run their Python code directly, without tracing; for debugging."""
+    """Set whether calls of a `function` run its Python code directly, without tracing; for debugging."""
     flags.configure(run_functions_eagerly=bool(run_eagerly))
 
 
 def functions_run_eagerly() -> bool:
-    """The present setting of `run_functions_eagerly`."""
+    """Return the setting of `run_functions_eagerly`."""
     return flags.run_functions_eagerly
 
 
@@ -23,8 +23,8 @@ class experimental:
 
     @staticmethod
     def enable_op_determinism() -> None:
-        """Give the same bits on every run from here on, where that costs speed; random operators then need a seed.
+        """Produce the same bits in every run, at the cost of speed; random operators then require a seed.
 
-        The switch `deterministic`; what it changes is in `opwright doctor` and docs/operators.md.
+        Sets the flag `deterministic`; `opwright doctor` and docs/operators.md list its effects.
         """
         flags.configure(deterministic=True)

@@ -33,31 +33,31 @@ class ContainerType(TraceType):
         return type(other) is ContainerType and self.layout == other.layout and len(self.parts) == len(other.parts)
 
     def is_subtype_of(self, other: TraceType) -> bool:
-        """The same container, with parts that are subtypes."""
+        """Return whether `other` is the same container with parts that are supertypes."""
         return self._alike(other) and all(a.is_subtype_of(b) for a, b in zip(self.parts, other.parts))
 
     def most_specific_common_supertype(self, others: Sequence[TraceType]) -> TraceType | None:
-        """The container of the parts' supertypes; None where one has none."""
+        """Return the container of the parts' supertypes; None if a part has none."""
         alike = [o for o in others if self._alike(o)]
         if len(alike) < len(others):
             return None
         parts = []
         for i, part in enumerate(self.parts):
-            found = part.most_specific_common_supertype([o.parts[i] for o in alike])
-            if found is None:
+            supertype = part.most_specific_common_supertype([o.parts[i] for o in alike])
+            if supertype is None:
                 return None
-            parts.append(found)
+            parts.append(supertype)
         return ContainerType(self.layout, parts)
 
     def placeholder_value(self, placeholder_context: Any) -> Any:
-        """The container of placeholders."""
+        """Return the container of placeholders."""
         part = getattr(placeholder_context, "part", None)
         if part is None:
             return self.layout.build([p.placeholder_value(placeholder_context) for p in self.parts])
         return self.layout.build([part(key, p) for key, p in zip(self.layout.keys(len(self.parts)), self.parts)])
 
     def to_tensors(self, value: Any) -> list[Any]:
-        """The tensors of all parts."""
+        """Return the tensors of all parts."""
         tensors: list[Any] = []
         for kind, child in zip(self.parts, self.layout.children(value)):
             if type(kind) is TensorSpec:
@@ -67,15 +67,15 @@ class ContainerType(TraceType):
         return tensors
 
     def from_tensors(self, tensors: Iterator[Any]) -> Any:
-        """The container, its parts made of the tensors."""
+        """Build the container from its tensors."""
         return self.layout.build([p.from_tensors(tensors) for p in self.parts])
 
     def flatten(self) -> list[Any]:
-        """The tensor specs of all parts."""
+        """Return the tensor specs of all parts."""
         return [s for p in self.parts for s in p.flatten()]
 
     def cast(self, value: Any, cast_context: Any) -> Any:
-        """The container with its parts cast. Raises TypeError where the container is another."""
+        """Cast the parts of a container. Raises TypeError for another container."""
         if isinstance(value, TraceType):
             if not value.is_subtype_of(self):
                 raise TypeError(f"Can not cast {value!r} to {self!r}")
@@ -97,17 +97,19 @@ class ContainerType(TraceType):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ContainerLayout:
-    """What makes one container out of its children. kind: "List", "Tuple", "Dict" ...; cls: the class that tells
-    apart, None where any of its kind will do; names: keys or fields, sorted where the order does not matter.
+    """The identity of one kind of container, and its construction from children.
 
-    Two namedtuple classes of one name and the same fields are one, as for `nest`.
+    kind: "List", "Tuple", "Dict" ...; cls: the class, None if any class of the kind matches; names: keys or fields,
+    sorted if their order is irrelevant.
+
+    Two namedtuple classes of one name with the same fields are equal, as for `nest`.
     """
 
     kind: str
     cls: Any = None
     names: tuple[Any, ...] = ()
     metadata: Any = None
-    template: Any = None  # what `build` copies; no part of what tells forms apart
+    template: Any = None  # copied by `build`; not compared
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not ContainerLayout or self.kind != other.kind or self.names != other.names:
@@ -120,11 +122,11 @@ class ContainerLayout:
         return hash((self.kind, self.names))  # metadata need not be hashable
 
     def keys(self, count: int) -> Sequence[Any]:
-        """A path step for each child."""
+        """Return a path step for each child."""
         return self.names if self.names else range(count)
 
     def children(self, value: Any) -> Sequence[Any]:
-        """The children of a value of this form."""
+        """Return the children of a value of this layout."""
         if self.kind == "Dict":
             return [value[k] for k in self.names]
         if self.kind in ("Attrs", "Fields", "Slice"):
@@ -133,8 +135,9 @@ class ContainerLayout:
         return children
 
     def parts_of(self, value: Any, count: int) -> Sequence[Any] | None:
-        """The children of a value given for this form, None if it has another one. Lists and tuples stand for each
-        other: that is how people write calls."""
+        """Return the children of a value, None if it has another layout. A list matches a tuple and vice versa, as
+        calls mix them.
+        """
         if self.kind in ("List", "Tuple"):
             fits = isinstance(value, (list, tuple))
         elif self.kind == "Dict":
@@ -149,7 +152,7 @@ class ContainerLayout:
         return children if len(children) == count else None
 
     def build(self, children: list[Any]) -> Any:
-        """The container of these children."""
+        """Build the container of these children."""
         if self.kind == "List":
             return children
         if self.kind == "Tuple":
@@ -172,7 +175,7 @@ class ContainerLayout:
         return row.rebuild(self.template, children)
 
     def text(self, parts: list[str]) -> str:
-        """As a type is written."""
+        """Return the text form of the type."""
         if self.kind == "Dict":
             parts = [f"[{k!r}, {p}]" for k, p in zip(self.names, parts)]
         name = self.kind if self.cls is None else f"{self.kind}[{self.cls.__name__}]"
@@ -180,7 +183,7 @@ class ContainerLayout:
 
 
 def halves(call: ContainerType) -> tuple[ContainerType, ContainerType]:
-    """The types of a call's positional arguments, and of those by name."""
+    """Return the types of a call's positional and of its keyword arguments."""
     positional, by_name = call.parts
     assert isinstance(positional, ContainerType)
     assert isinstance(by_name, ContainerType)

@@ -1,4 +1,4 @@
-"""Derivatives asked for inside a graph without a tape, and functions whose derivatives are arranged otherwise.
+"""Derivatives in graphs without a tape, and functions with modified derivatives.
 
 Lives here: gradients, grad_pass_through, recompute_grad.  Not here: the tape (eager/tape.py).
 """
@@ -29,10 +29,10 @@ def gradients(
     stop_gradients: Any = None,
     unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
 ) -> list[Any]:
-    """d sum(ys) / d x for each x, inside `function`: of all that was recorded so far.
+    """Compute d sum(ys) / d x for each x, inside `function`, through everything recorded so far.
 
-    grad_ys: what the gradients of ys start from, instead of ones. stop_gradients: tensors taken for constants.
-    raises RuntimeError eagerly, where there is a GradientTape for it
+    grad_ys: the initial gradients of ys instead of ones. stop_gradients: tensors treated as constants.
+    raises RuntimeError eagerly; use GradientTape there
     """
     trace: Any = state.trace
     if trace is None:
@@ -40,27 +40,27 @@ def gradients(
             "tf.gradients is not supported when eager execution is enabled. Use tf.GradientTape instead."
         )
     unconnected = UnconnectedGradients(unconnected_gradients)
-    given = nest.flatten(xs)
-    targets, sources = ([trace.standing_for(rows_of(t)) for t in nest.flatten(part)] for part in (ys, given))
+    flat_xs = nest.flatten(xs)
+    targets, sources = ([trace.local_tensor(rows_of(t)) for t in nest.flatten(part)] for part in (ys, flat_xs))
     dys: Sequence[Any] = [None] * len(targets) if grad_ys is None else list(map(rows_of, nest.flatten(grad_ys)))
     start: dict[int, Any] = {}
     for y, dy in zip(targets, dys, strict=True):
         dy = array.ones_like(y) if dy is None else dispatch.to_tensor(dy, y.dtype)
         start[id(y)] = accumulate(start[id(y)], dy) if id(y) in start else dy
-    stopped = {id(trace.standing_for(rows_of(t))) for t in nest.flatten(stop_gradients or [])}
+    stopped = {id(trace.local_tensor(rows_of(t))) for t in nest.flatten(stop_gradients or [])}
     records = [r for r in trace.recorder.records if not any(id(y) in stopped for y in r.outputs)]
-    found = backpropagate(records, start, {id(x) for x in sources})
-    results = [found.get(id(x)) for x in sources]
+    grads = backpropagate(records, start, {id(x) for x in sources})
+    results = [grads.get(id(x)) for x in sources]
     if unconnected is UnconnectedGradients.ZERO:
         results = [array.zeros_like(x) if g is None else g for g, x in zip(results, sources)]
-    return [x.with_values(g) if isinstance(x, LoDTensor) and g is not None else g for g, x in zip(results, given)]
+    return [x.with_values(g) if isinstance(x, LoDTensor) and g is not None else g for g, x in zip(results, flat_xs)]
 
 
 def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`f`, with the gradient of the identity: what comes for its result goes on to its arguments as it is."""
+    """Wrap `f` with the gradient of the identity: incoming gradients pass to its arguments unchanged."""
 
     @custom_gradient
-    def passing(*args: Any, **kwargs: Any) -> Any:
+    def with_identity_gradient(*args: Any, **kwargs: Any) -> Any:
         def grad(*dys: Any, variables: Sequence[Any] | None = None) -> tuple[Any, ...]:
             return dys if variables is None else (dys, [None] * len(variables))
 
@@ -68,35 +68,37 @@ def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(f)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        return passing(*args, **kwargs)
+        return with_identity_gradient(*args, **kwargs)
 
     return wrapped
 
 
 def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`f`, computed once more when its gradient is wanted, so that nothing inside it is kept until then."""
+    """Wrap `f` so that its intermediate values are recomputed for the gradient instead of stored."""
 
     @custom_gradient
-    def forgetting(*args: Any, **kwargs: Any) -> Any:
+    def recomputing(*args: Any, **kwargs: Any) -> Any:
         result = f(*args, **kwargs)
 
         def grad(*dys: Any, variables: Sequence[Any] | None = None) -> Any:
             tensors = [a for a in nest.flatten(args) if isinstance(a, TensorLike)]
             with GradientTape() as tape:
-                again = [array.identity(t) for t in tensors]  # recorded: gradients of this gradient flow through it
-                tape.watch(again)
-                fresh = iter(again)
-                repeated = nest.map_structure(lambda a: next(fresh) if isinstance(a, TensorLike) else a, list(args))
-                outputs = f(*repeated, **kwargs)
-            sources = [*again, *(variables or ())]
-            found = tape.gradient(outputs, sources, output_gradients=nest.pack_sequence_as(outputs, list(dys)))
-            inputs, rest = found[: len(again)], found[len(again) :]
-            return inputs if variables is None else (inputs, rest)
+                copies = [array.identity(t) for t in tensors]  # recorded: gradients of this gradient flow through it
+                tape.watch(copies)
+                remaining = iter(copies)
+                arguments = nest.map_structure(
+                    lambda a: next(remaining) if isinstance(a, TensorLike) else a, list(args)
+                )
+                outputs = f(*arguments, **kwargs)
+            sources = [*copies, *(variables or ())]
+            grads = tape.gradient(outputs, sources, output_gradients=nest.pack_sequence_as(outputs, list(dys)))
+            inputs, variable_grads = grads[: len(copies)], grads[len(copies) :]
+            return inputs if variables is None else (inputs, variable_grads)
 
         return result, grad
 
     @functools.wraps(f)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        return forgetting(*args, **kwargs)
+        return recomputing(*args, **kwargs)
 
     return wrapped

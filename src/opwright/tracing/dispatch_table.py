@@ -1,21 +1,21 @@
-"""DispatchTable: the trace that serves a call; warnings of functions that are traced again and again.
+"""DispatchTable: selection of the trace for a call; warnings about repeated retracing.
 
-Lives here: finding the most specific trace whose type the arguments fit, forgetting traces of dead objects; counting
-traces, and the warning with the difference between the last two.
-Not here: the types (trace_type.py), making traces (function.py).
+Lives here: the search for the most specific trace that accepts the arguments, removal of traces of dead objects; the
+count of traces, and the warning with the difference between the last two. Not here: the types (trace_type.py), creation
+of traces (function.py).
 
-An exact type is one look-up. Otherwise all traces are asked; the answer is kept by the arguments' type, for at most
-REMEMBERED types, so that a trace for unknown sizes may be called with any number of shapes.
+An exact type is one lookup. Otherwise all traces are compared; results are cached by the arguments' type, for at most
+CACHED_LOOKUPS types, so that a trace for unknown sizes may be called with any number of shapes.
 
-TensorFlow's rule of warning: where WORTH_A_WARNING traces fall within the last few calls of functions made of one piece
-of Python code, and no more than MOST warnings for each.
+TensorFlow's rule for warnings: RETRACES_TO_WARN traces within the last RETRACE_WINDOW calls of functions with one code
+object, and at most MAX_WARNINGS for each.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..core import nest
@@ -26,20 +26,20 @@ from .container_type import ContainerType
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
 
-REMEMBERED = 1024
+CACHED_LOOKUPS = 1024
 
 
 class DispatchTable:
-    """Types of arguments -> traces.
+    """A mapping from types of arguments to traces.
 
-    forgotten: called whenever a trace was dropped, so that short ways to it are closed.
+    on_discard: called whenever a trace is dropped, to invalidate caches of it.
     """
 
-    def __init__(self, forgotten: Any) -> None:
+    def __init__(self, on_discard: Callable[[], None]) -> None:
         self._traces: dict[TraceType, ConcreteFunction] = {}
-        self._answers: dict[TraceType, ConcreteFunction] = {}
+        self._lookups: dict[TraceType, ConcreteFunction] = {}
         self._watchers: dict[TraceType, list[Any]] = {}
-        self._forgotten = forgotten
+        self._on_discard = on_discard
 
     def __len__(self) -> int:
         return len(self._traces)
@@ -48,69 +48,75 @@ class DispatchTable:
         return iter(list(self._traces))
 
     def values(self) -> list[ConcreteFunction]:
-        """The traces, in the order they were made."""
+        """Return the traces in order of creation."""
         return list(self._traces.values())
 
     def find(self, kind: TraceType) -> ConcreteFunction | None:
-        """The trace for arguments of this type: its own, else the most specific of those that serve it, else None."""
-        found = self._traces.get(kind)
-        if found is None:
-            found = self._answers.get(kind)
-            if found is None:
+        """Return the trace for arguments of this type: an exact match, else the most specific supertype; None without
+        one.
+        """
+        result = self._traces.get(kind)
+        if result is None:
+            result = self._lookups.get(kind)
+            if result is None:
                 best: TraceType | None = None
                 for other, trace in list(self._traces.items()):
                     if kind.is_subtype_of(other) and (best is None or other.is_subtype_of(best)):
-                        best, found = other, trace
-                if found is not None:
-                    if len(self._answers) >= REMEMBERED:
-                        self._answers.clear()
-                    self._answers[kind] = found
-        return found
+                        best, result = other, trace
+                if result is not None:
+                    if len(self._lookups) >= CACHED_LOOKUPS:
+                        self._lookups.clear()
+                    self._lookups[kind] = result
+        return result
 
     def add(self, kind: TraceType, trace: Any, objects: Iterable[Any] = ()) -> None:
-        """Keep a trace. objects: those whose death ends it."""
+        """Add a trace. objects: the objects whose death removes it."""
         self._traces[kind] = trace
-        self._answers.clear()
+        self._lookups.clear()
         table = weakref.ref(self)
 
-        def died(_: Any) -> None:
-            here = table()
-            if here is not None:
-                here.discard(kind)
+        def discard(_: Any) -> None:
+            live_table = table()
+            if live_table is not None:
+                live_table.discard(kind)
 
         watchers = []
-        for one in objects:
+        for value in objects:
             try:
-                watchers.append(weakref.ref(one, died))
+                watchers.append(weakref.ref(value, discard))
             except TypeError:
                 continue
         if watchers:
             self._watchers[kind] = watchers
 
     def discard(self, kind: TraceType) -> None:
-        """Forget a trace. The type's object may be dead, so that it equals nothing: it is found by identity."""
-        for known in list(self._traces):
-            if known is kind:
-                # A dead type equals only itself, and a dictionary asks for identity first.
-                self._traces.pop(known, None)
-                self._watchers.pop(known, None)
-        self._answers.clear()
-        self._forgotten()
+        """Remove a trace. The type is compared by identity, as an object in it may be dead, in which case it equals
+        nothing.
+        """
+        for other in list(self._traces):
+            if other is kind:
+                # A dead type equals only itself; dictionaries compare identities first.
+                self._traces.pop(other, None)
+                self._watchers.pop(other, None)
+        self._lookups.clear()
+        self._on_discard()
 
     def generalized(self, kind: TraceType) -> TraceType:
-        """The nearest type above `kind` and as many of the known ones as have one with it."""
+        """Return the nearest supertype of `kind` and of as many existing types as share one with it."""
         for other in list(self._traces):
-            found = kind.most_specific_common_supertype([other])
-            if found is not None:
-                kind = found
+            supertype = kind.most_specific_common_supertype([other])
+            if supertype is not None:
+                kind = supertype
         return kind
 
 
-WORTH_A_WARNING, HISTORY, MOST = 5, 10, 2
+RETRACES_TO_WARN, RETRACE_WINDOW, MAX_WARNINGS = 5, 10, 2
 
 
 class RetraceDetector:
-    """The calls of the functions made of one code object. calls: all of them so far, counted by their Functions."""
+    """The traces of all functions with one code object. calls: the total number of calls, incremented by the
+    Functions.
+    """
 
     __slots__ = ("__weakref__", "_last", "_traced_at", "_warnings", "calls")
 
@@ -121,13 +127,13 @@ class RetraceDetector:
         self._last: tuple[Any, list[str]] | None = None
 
     def traced(self, function: str, kind: ContainerType, names: list[str]) -> None:
-        """Count one trace, and warn where there were too many of late."""
-        before, self._last = self._last, (_light(kind), names)
+        """Count one trace; warn about repeated retracing."""
+        before, self._last = self._last, (_texts_by_path(kind), names)
         self.calls += 1
         self._traced_at.append(self.calls)
-        while self._traced_at and self.calls - self._traced_at[0] >= HISTORY:
+        while self._traced_at and self.calls - self._traced_at[0] >= RETRACE_WINDOW:
             self._traced_at.popleft()
-        if len(self._traced_at) < WORTH_A_WARNING or self._warnings >= MOST:
+        if len(self._traced_at) < RETRACES_TO_WARN or self._warnings >= MAX_WARNINGS:
             return
         self._warnings += 1
         calls = self.calls - self._traced_at[0] + 1
@@ -148,50 +154,50 @@ _detectors: weakref.WeakKeyDictionary[Any, RetraceDetector] = weakref.WeakKeyDic
 
 
 def detector_of(function: Any) -> RetraceDetector:
-    """The detector shared by all Functions made of this Python function's code."""
+    """Return the detector shared by all Functions with this Python function's code."""
     code = getattr(function, "__code__", None)
     if code is None:
         return RetraceDetector()
-    found = _detectors.get(code)
-    if found is None:
-        found = _detectors[code] = RetraceDetector()
-    return found
+    detector = _detectors.get(code)
+    if detector is None:
+        detector = _detectors[code] = RetraceDetector()
+    return detector
 
 
-def _light(kind: Any) -> dict[tuple[Any, ...], str]:
-    """A type as texts by path, which keep no argument alive."""
-    found: dict[tuple[Any, ...], str] = {}
-    _collect(kind, (), found)
-    return found
+def _texts_by_path(kind: Any) -> dict[tuple[Any, ...], str]:
+    """Return the text of each part of a type by path, without references to arguments."""
+    texts: dict[tuple[Any, ...], str] = {}
+    _collect(kind, (), texts)
+    return texts
 
 
-def _collect(kind: Any, path: tuple[Any, ...], found: dict[tuple[Any, ...], str]) -> None:
+def _collect(kind: Any, path: tuple[Any, ...], texts: dict[tuple[Any, ...], str]) -> None:
     if isinstance(kind, ContainerType) and kind.parts:
         for key, part in zip(kind.layout.keys(len(kind.parts)), kind.parts):
-            _collect(part, (*path, key), found)
+            _collect(part, (*path, key), texts)
         return
     text = kind.short() if isinstance(kind, TensorSpec) else repr(kind)
-    found[path] = text if len(text) <= 80 else text[:76] + " ..."
+    texts[path] = text if len(text) <= 80 else text[:76] + " ..."
 
 
 def _changes(before: Any, after: Any) -> str:
     if before is None:
-        return "the function was made anew"
+        return "the function was created again"
     (old, _), (new, names) = before, after
-    shown = []
+    changes = []
     for path in [*old, *(p for p in new if p not in old)]:
         a, b = old.get(path), new.get(path)
         if a != b:
-            shown.append(f"{_place(path, names)}: {a or 'absent'} -> {b or 'absent'}")
-    if not shown:
-        return "no argument changed: the function was made anew, or it was given an object that is no more"
-    more = f" and {len(shown) - 4} more" if len(shown) > 4 else ""
-    return "; ".join(shown[:4]) + more
+            changes.append(f"{_path_text(path, names)}: {a or 'absent'} -> {b or 'absent'}")
+    if not changes:
+        return "no argument changed: the function was created again, or an object among its arguments was destroyed"
+    more = f" and {len(changes) - 4} more" if len(changes) > 4 else ""
+    return "; ".join(changes[:4]) + more
 
 
-def _place(path: tuple[Any, ...], names: list[str]) -> str:
+def _path_text(path: tuple[Any, ...], names: list[str]) -> str:
     if len(path) < 2:
         return "the arguments"
-    which, key, *rest = path
-    name = names[key] if which == 0 and key < len(names) else str(key)
+    part, key, *rest = path
+    name = names[key] if part == 0 and key < len(names) else str(key)
     return name + nest.path_text(tuple(rest))

@@ -1,6 +1,6 @@
 """`ow.experimental`: extension types and optionals under TensorFlow's names.
 
-Lives here: names.  Not here: what they do (extension_type.py, data/optional.py).
+Lives here: the names.  Not here: the definitions (extension_type.py, data/optional.py).
 """
 
 from __future__ import annotations
@@ -17,6 +17,6 @@ __all__ = ["BatchableExtensionType", "ExtensionType", "ExtensionTypeSpec", "Opti
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Optional":  # of a floor above this one: loaded when asked for, as the package's late names are
+    if name == "Optional":  # defined in a layer above this one, and imported on first use
         return importlib.import_module("opwright.data.optional").Optional
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,17 +1,17 @@
-"""Fields of ExtensionTypes: which annotations there are, and values made to fit them.
+"""Fields of ExtensionTypes: the supported annotations, and the conversion of values to them.
 
-Lives here: checking annotations, converting values and specs, `ImmutableDict`.  Not here: the classes
-(extension_type.py).
+Lives here: validation of annotations, conversion of values and specs, `ImmutableDict`.
+Not here: the classes (extension_type.py).
 
     annotation                          a value                               in the Spec
     int, float, str, bytes, bool, None  an instance (a bool is no int here)   itself
-    Tensor                              what `convert_to_tensor` takes        TensorSpec
+    Tensor                              convertible by `convert_to_tensor`    TensorSpec
     a TensorSpec or other TypeSpec      a value it is compatible with         its spec
     ExtensionType or other composite    an instance                           its `_type_spec`
-    DType, TensorShape                  what `as_dtype`, TensorShape take     itself
+    DType, TensorShape                  convertible by `as_dtype`, TensorShape itself
     Tuple[A, B], Tuple[A, ...]          a list or tuple                       a tuple of these
-    Mapping[K, V]                       a mapping, kept as ImmutableDict      an ImmutableDict of these
-    Union[A, B], Optional[A]            the first that fits                   as that
+    Mapping[K, V]                       a mapping, stored as ImmutableDict    an ImmutableDict of these
+    Union[A, B], Optional[A]            the first alternative that matches    as for the alternative
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _UNIONS = (typing.Union, types.UnionType)
 
 
 class ImmutableDict(Mapping[Any, Any]):
-    """A mapping that cannot be changed: what Mapping fields hold."""
+    """An immutable mapping, the value of Mapping fields."""
 
     __slots__ = ("_items",)
 
@@ -55,113 +55,122 @@ class ImmutableDict(Mapping[Any, Any]):
         return f"ImmutableDict({self._items})"
 
 
-def check_annotation(field: str, wanted: Any) -> None:
-    """Raises TypeError unless fields may have this annotation."""
-    if wanted is None or wanted in PRIMITIVE or wanted in (DType, TensorShape) or isinstance(wanted, TypeSpec):
+def check_annotation(field: str, annotation: Any) -> None:
+    """Raise TypeError unless fields support this annotation."""
+    if (
+        annotation is None
+        or annotation in PRIMITIVE
+        or annotation in (DType, TensorShape)
+        or isinstance(annotation, TypeSpec)
+    ):
         return
-    if isinstance(wanted, type) and typing.get_origin(wanted) is None:
-        if issubclass(wanted, (Tensor, CompositeTensor, TypeSpec)):
+    if isinstance(annotation, type) and typing.get_origin(annotation) is None:
+        if issubclass(annotation, (Tensor, CompositeTensor, TypeSpec)):
             return
-        raise TypeError(f"In field {field!r}: Unsupported type annotation {wanted.__name__!r}")
-    origin, parts = typing.get_origin(wanted), typing.get_args(wanted)
+        raise TypeError(f"In field {field!r}: Unsupported type annotation {annotation.__name__!r}")
+    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in _UNIONS or (origin is tuple and parts) or (origin is collections.abc.Mapping and len(parts) == 2):
         for part in parts:
             if part is not Ellipsis:
                 check_annotation(field, part)
         return
-    raise TypeError(f"In field {field!r}: Unsupported type annotation {_name(wanted)}")
+    raise TypeError(f"In field {field!r}: Unsupported type annotation {_name(annotation)}")
 
 
-def _name(wanted: Any) -> str:
-    return repr(wanted.__name__) if isinstance(wanted, type) and not typing.get_args(wanted) else str(wanted)
+def _name(annotation: Any) -> str:
+    return (
+        repr(annotation.__name__)
+        if isinstance(annotation, type) and not typing.get_args(annotation)
+        else str(annotation)
+    )
 
 
-def convert(value: Any, wanted: Any, path: str, spec: bool = False) -> Any:
-    """`value` as the annotation wants it. spec: whether specs stand for tensors and composites.
+def convert(value: Any, annotation: Any, path: str, spec: bool = False) -> Any:
+    """Convert `value` to an annotation. spec: whether specs replace tensors and composites.
 
     raises TypeError naming the field's path
     """
-    if wanted is None or wanted is type(None):
+    if annotation is None or annotation is type(None):
         if value is None:
             return None
-    elif isinstance(wanted, TypeSpec):
-        return _by_spec(value, wanted, path, spec)
-    elif typing.get_origin(wanted) in _UNIONS:
-        return _one_of(value, wanted, path, spec)
-    elif typing.get_origin(wanted) is tuple:
-        return _tuple(value, wanted, path, spec)
-    elif typing.get_origin(wanted) is collections.abc.Mapping:
+    elif isinstance(annotation, TypeSpec):
+        return _convert_to_spec(value, annotation, path, spec)
+    elif typing.get_origin(annotation) in _UNIONS:
+        return _convert_to_union(value, annotation, path, spec)
+    elif typing.get_origin(annotation) is tuple:
+        return _convert_to_tuple(value, annotation, path, spec)
+    elif typing.get_origin(annotation) is collections.abc.Mapping:
         if isinstance(value, Mapping):
-            k, v = typing.get_args(wanted)
+            k, v = typing.get_args(annotation)
             return ImmutableDict(
                 {convert(a, k, f"{path}[key]"): convert(b, v, f"{path}[{a!r}]", spec) for a, b in value.items()}
             )
-    elif wanted is DType:
-        return _tried(as_dtype, value, wanted, path)
-    elif wanted is TensorShape:
-        return _tried(TensorShape, value, wanted, path)
-    elif issubclass(wanted, Tensor):
+    elif annotation is DType:
+        return _construct(as_dtype, value, annotation, path)
+    elif annotation is TensorShape:
+        return _construct(TensorShape, value, annotation, path)
+    elif issubclass(annotation, Tensor):
         if spec:
             if isinstance(value, TensorSpec):
                 return value
         elif isinstance(value, Tensor):
             return value
         elif value is not None and not isinstance(value, (CompositeTensor, TypeSpec)):
-            return _tried(dispatch.to_tensor, value, wanted, path)
-    elif issubclass(wanted, CompositeTensor):
+            return _construct(dispatch.to_tensor, value, annotation, path)
+    elif issubclass(annotation, CompositeTensor):
         if spec:
-            if isinstance(value, TypeSpec) and issubclass(value.value_type, wanted):
+            if isinstance(value, TypeSpec) and issubclass(value.value_type, annotation):
                 return value
-        elif isinstance(value, wanted):
+        elif isinstance(value, annotation):
             return value
-        elif wanted in _made_from:
-            return _tried(_made_from[wanted], value, wanted, path)
-    elif isinstance(value, wanted) and (wanted is bool or type(value) is not bool):
+        elif annotation in _constructors:
+            return _construct(_constructors[annotation], value, annotation, path)
+    elif isinstance(value, annotation) and (annotation is bool or type(value) is not bool):
         return value
-    raise TypeError(f"{path}: expected {_name(wanted)}, got {type(value).__name__!r}")
+    raise TypeError(f"{path}: expected {_name(annotation)}, got {type(value).__name__!r}")
 
 
-_made_from: dict[type, Callable[[Any], Any]] = {}
+_constructors: dict[type, Callable[[Any], Any]] = {}
 
 
-def _tried(make: Callable[[Any], Any], value: Any, wanted: Any, path: str) -> Any:
+def _construct(constructor: Callable[[Any], Any], value: Any, annotation: Any, path: str) -> Any:
     try:
-        return make(value)
+        return constructor(value)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"{path}: expected {_name(wanted)}, got {type(value).__name__!r}: {error}") from None
+        raise TypeError(f"{path}: expected {_name(annotation)}, got {type(value).__name__!r}: {error}") from None
 
 
-def _by_spec(value: Any, wanted: TypeSpec, path: str, spec: bool) -> Any:
+def _convert_to_spec(value: Any, required: TypeSpec, path: str, spec: bool) -> Any:
     if spec:
-        if isinstance(value, TypeSpec) and wanted.is_compatible_with(value):
+        if isinstance(value, TypeSpec) and required.is_compatible_with(value):
             return value
-        raise TypeError(f"{path}: expected a spec compatible with {wanted!r}, got {value!r}")
-    if isinstance(wanted, TensorSpec) and not isinstance(value, (TensorLike, CompositeTensor)):
-        dtype = wanted.dtype
-        value = _tried(lambda v: dispatch.to_tensor(v, dtype), value, wanted, path)
+        raise TypeError(f"{path}: expected a spec compatible with {required!r}, got {value!r}")
+    if isinstance(required, TensorSpec) and not isinstance(value, (TensorLike, CompositeTensor)):
+        dtype = required.dtype
+        value = _construct(lambda v: dispatch.to_tensor(v, dtype), value, required, path)
     elif isinstance(value, Variable):
         value = value.value()
-    if not wanted.is_compatible_with(value):
-        found = getattr(value, "_type_spec", None) or getattr(value, "spec", type(value).__name__)
-        raise TypeError(f"{path}: expected a value compatible with {wanted!r}, got {found!r}")
+    if not required.is_compatible_with(value):
+        actual = getattr(value, "_type_spec", None) or getattr(value, "spec", type(value).__name__)
+        raise TypeError(f"{path}: expected a value compatible with {required!r}, got {actual!r}")
     return value
 
 
-def _one_of(value: Any, wanted: Any, path: str, spec: bool) -> Any:
-    options = typing.get_args(wanted)
+def _convert_to_union(value: Any, annotation: Any, path: str, spec: bool) -> Any:
+    options = typing.get_args(annotation)
     exact = [o for o in options if isinstance(o, type) and type(value) is (type(None) if o is None else o)]
     for option in (*exact, *options):
         try:
             return convert(value, option, path, spec)
         except TypeError:
             continue
-    raise TypeError(f"{path}: expected {wanted}, got {type(value).__name__!r}")
+    raise TypeError(f"{path}: expected {annotation}, got {type(value).__name__!r}")
 
 
-def _tuple(value: Any, wanted: Any, path: str, spec: bool) -> tuple[Any, ...]:
+def _convert_to_tuple(value: Any, annotation: Any, path: str, spec: bool) -> tuple[Any, ...]:
     if not isinstance(value, (list, tuple)):
         raise TypeError(f"{path}: expected tuple, got {type(value).__name__!r}")
-    parts = typing.get_args(wanted)
+    parts = typing.get_args(annotation)
     if len(parts) == 2 and parts[1] is Ellipsis:
         return tuple(convert(v, parts[0], f"{path}[{i}]", spec) for i, v in enumerate(value))
     if parts == ((),):
@@ -177,7 +186,7 @@ def _tuple(value: Any, wanted: Any, path: str, spec: bool) -> tuple[Any, ...]:
 
 
 def to_spec(value: Any) -> Any:
-    """A field's value with specs for its tensors and composites."""
+    """Return a field's value with specs in place of its tensors and composites."""
     if isinstance(value, CompositeTensor):
         return value._type_spec
     if isinstance(value, Tensor):
@@ -187,37 +196,39 @@ def to_spec(value: Any) -> Any:
     return tuple(map(to_spec, value)) if type(value) is tuple else value
 
 
-def specs_in(value: Any, found: list[Any]) -> list[Any]:
-    """The specs in a field of a Spec, in order."""
+def specs_in(value: Any, specs: list[Any]) -> list[Any]:
+    """Append the specs in a field of a Spec to a list, in order; return the list."""
     if isinstance(value, TypeSpec):
-        found.append(value)
+        specs.append(value)
     elif isinstance(value, Mapping):
         for key in sorted(value, key=repr):
-            specs_in(value[key], found)
+            specs_in(value[key], specs)
     elif type(value) is tuple:
         for item in value:
-            specs_in(item, found)
-    return found
+            specs_in(item, specs)
+    return specs
 
 
-def parts_in(value: Any, spec: Any, found: list[Any]) -> list[Any]:
-    """The values that stand where a field of a Spec has specs, in the same order."""
+def parts_in(value: Any, spec: Any, parts: list[Any]) -> list[Any]:
+    """Append the values that correspond to the specs in a field of a Spec to a list, in the same order; return the
+    list.
+    """
     if isinstance(spec, TypeSpec):
-        found.append(value)
+        parts.append(value)
     elif isinstance(spec, Mapping):
         for key in sorted(spec, key=repr):
-            parts_in(value[key], spec[key], found)
+            parts_in(value[key], spec[key], parts)
     elif type(spec) is tuple:
         for v, s in zip(value, spec):
-            parts_in(v, s, found)
-    return found
+            parts_in(v, s, parts)
+    return parts
 
 
 def filled(spec: Any, parts: Iterator[Any]) -> Any:
-    """A field of a Spec with values in the places of its specs."""
+    """Return a field of a Spec with values in place of its specs."""
     if isinstance(spec, TypeSpec):
         return next(parts)
     if isinstance(spec, Mapping):
-        made = {key: filled(spec[key], parts) for key in sorted(spec, key=repr)}
-        return ImmutableDict({key: made[key] for key in spec})
+        filled_items = {key: filled(spec[key], parts) for key in sorted(spec, key=repr)}
+        return ImmutableDict({key: filled_items[key] for key in spec})
     return tuple([filled(s, parts) for s in spec]) if type(spec) is tuple else spec

@@ -1,7 +1,7 @@
-"""ExtensionType: classes of values made of tensors and Python values, by annotated fields.
+"""ExtensionType: user-defined classes of values with annotated fields of tensors and Python values.
 
-Lives here: the base classes and the Spec that each class gets.  Not here: which annotations there are and how values
-are converted (extension_fields.py), the protocol below (core/type_spec.py).
+Lives here: the base classes, and the Spec that each class gets. Not here: the supported annotations and conversions
+(extension_fields.py), the protocol of composites (core/type_spec.py).
 """
 
 from __future__ import annotations
@@ -25,22 +25,23 @@ _IN_CONSTRUCTOR = "_tf_extension_type_in_constructor"
 
 
 class ExtensionTypeSpec(TypeSpec):
-    """The type of an ExtensionType's values. Each class has its own, `MyType.Spec`, with a parameter for each field:
-    specs where values have tensors, the values themselves elsewhere."""
+    """The type of an ExtensionType's values. Each class has its own, `MyType.Spec`, with a parameter per field: specs
+    in place of tensors, other values unchanged.
+    """
 
     _type: Any = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         cls = self._value_class()
         fields = fields_of(cls)
-        given = _parameters(fields, {}).bind(*args, **kwargs).arguments
-        for name, value in given.items():
+        arguments = _parameters(fields, {}).bind(*args, **kwargs).arguments
+        for name, value in arguments.items():
             object.__setattr__(self, name, convert(value, fields[name], name, spec=True))
 
     @classmethod
     def _value_class(cls) -> Any:
         if cls._type is None:
-            raise TypeError(f"{cls.__name__} belongs to no ExtensionType: use MyType.Spec")
+            raise TypeError(f"{cls.__name__} is not the Spec of an ExtensionType: use MyType.Spec")
         return cls._type
 
     @property
@@ -50,7 +51,7 @@ class ExtensionTypeSpec(TypeSpec):
 
     @classmethod
     def from_value(cls, value: Any) -> ExtensionTypeSpec:
-        """The type of a value. Raises TypeError where it is none of this type."""
+        """Return the type of a value. Raises TypeError if it is no instance of the ExtensionType."""
         if not isinstance(value, cls._value_class()):
             raise TypeError(f"{cls.__qualname__} describes {cls._value_class().__name__}, found {value!r}")
         return cls._deserialize(tuple(to_spec(getattr(value, n)) for n in fields_of(type(value))))
@@ -67,16 +68,16 @@ class ExtensionTypeSpec(TypeSpec):
 
     @property
     def _component_specs(self) -> tuple[Any, ...]:
-        found: list[Any] = []
+        specs: list[Any] = []
         for value in self._serialize():
-            specs_in(value, found)
-        return tuple(found)
+            specs_in(value, specs)
+        return tuple(specs)
 
     def _to_components(self, value: Any) -> tuple[Any, ...]:
-        found: list[Any] = []
+        parts: list[Any] = []
         for name in fields_of(self._value_class()):
-            parts_in(getattr(value, name), getattr(self, name), found)
-        return tuple(found)
+            parts_in(getattr(value, name), getattr(self, name), parts)
+        return tuple(parts)
 
     def _from_components(self, components: Any) -> Any:
         parts = iter(components)
@@ -106,11 +107,11 @@ def _spec_restored(cls: Any, serialization: tuple[Any, ...]) -> Any:
 
 
 class ExtensionType(CompositeTensor):
-    """Base of immutable classes whose fields are annotated: tensors, Python values, tuples, mappings, other such types.
+    """Base of immutable classes with annotated fields: tensors, Python values, tuples, mappings, other such types.
 
-    A class gets a constructor with a parameter for each field (its own `__init__` may set the fields instead), `==`
-    that compares types and then all tensors, a repr, and `Spec`, its type. `__validate__` is called after construction.
-    Values are arguments and results of functions, parts of structures and of control flow.
+    A class gets a constructor with a parameter per field (its own `__init__` may set the fields instead), `==`, which
+    compares types and then all tensors, a repr, and `Spec`, its type. `__validate__` is called after construction.
+    Values can be arguments and results of functions, parts of structures, and variables of control flow.
 
     >>> class Masked(ow.experimental.ExtensionType):
     ...     values: ow.Tensor
@@ -121,7 +122,7 @@ class ExtensionType(CompositeTensor):
     >>> Masked([1.0, 2.0], [True, False]).total()
     <tf.Tensor: shape=(), dtype=float32, numpy=1.0>
 
-    raises TypeError naming the field for a value that does not fit its annotation, AttributeError for assignments
+    raises TypeError naming the field for a value that does not match its annotation, AttributeError for assignments
     """
 
     Spec: Any = ExtensionTypeSpec
@@ -144,12 +145,12 @@ class ExtensionType(CompositeTensor):
         frame = sys._getframe(1)
         while frame.f_code.co_filename == __file__ and frame.f_back is not None:
             frame = frame.f_back
-        with contextlib.suppress(NameError):  # a class that is defined later: resolved when first needed
+        with contextlib.suppress(NameError):  # a class that is not defined yet: resolved on first use
             fields_of(cls, dict(frame.f_locals))
         if "__init__" in cls.__dict__:
-            guarded: Any = _guarded(cls.__dict__["__init__"])
-            cls._tf_extension_type_own_init = guarded
-            cls.__init__ = guarded  # type: ignore[method-assign]
+            checked: Any = _with_field_checks(cls.__dict__["__init__"])
+            cls._tf_extension_type_own_init = checked
+            cls.__init__ = checked  # type: ignore[method-assign]
 
     @classmethod
     def _spec_base(cls) -> Any:
@@ -166,7 +167,7 @@ class ExtensionType(CompositeTensor):
             self.__validate__()
 
     def __validate__(self) -> None:
-        """Called after construction, to check what annotations cannot say. Does nothing here."""
+        """Check invariants that annotations cannot express; called after construction. Does nothing by default."""
 
     @property
     def _type_spec(self) -> Any:
@@ -213,7 +214,7 @@ class ExtensionType(CompositeTensor):
         return self
 
     def __deepcopy__(self, memo: Any) -> ExtensionType:
-        return self  # tensors do not change, and neither does anything else in it
+        return self  # all fields are immutable
 
     def __reduce__(self) -> Any:
         return _restored, (type(self), {n: getattr(self, n) for n in fields_of(type(self))})
@@ -227,14 +228,14 @@ def _restored(cls: Any, fields: dict[str, Any]) -> Any:
 
 
 class BatchableExtensionTypeSpec(ExtensionTypeSpec):
-    """The type of a BatchableExtensionType's values. `_batch` and `_unbatch` give that of several, and of a row."""
+    """The type of a BatchableExtensionType's values."""
 
     def _batch(self, size: int | None) -> Any:
-        """The type of `size` values stacked along a new first axis of each tensor."""
+        """Return the type of `size` values stacked along a new first axis of each tensor."""
         return self._with_specs(lambda spec: _batched(spec, size))
 
     def _unbatch(self) -> Any:
-        """The type of a row. Raises ValueError for a tensor without dimensions and for parts without rows."""
+        """Return the type of a row. Raises ValueError for scalar tensors and for parts without rows."""
         return self._with_specs(_row)
 
     def _with_specs(self, function: Any) -> ExtensionTypeSpec:
@@ -261,15 +262,16 @@ def _row(spec: Any) -> Any:
 
 
 class BatchableExtensionType(ExtensionType):
-    """An ExtensionType whose values may be batched and taken apart along the first axis of all their tensors, as
-    datasets and `map_fn` do."""
+    """An ExtensionType whose values can be stacked and unstacked along the first axis of all tensors, by datasets and
+    `map_fn`.
+    """
 
     class Spec(BatchableExtensionTypeSpec):
         """The type of its values."""
 
 
-def _guarded(constructor: Any) -> Any:
-    """A class's own constructor: fields may be set while it runs; then they are converted and checked."""
+def _with_field_checks(constructor: Any) -> Any:
+    """Wrap a class's own constructor: fields may be set while it runs, and are then converted and checked."""
 
     @functools.wraps(constructor)
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -300,18 +302,18 @@ def _finish(self: Any) -> None:
     extra = [n for n in self.__dict__ if n not in fields and n != _IN_CONSTRUCTOR]
     if extra:
         raise ValueError(f"Got unexpected fields: {set(extra)}")
-    for name, wanted in fields.items():
-        object.__setattr__(self, name, convert(self.__dict__[name], wanted, name))
+    for name, annotation in fields.items():
+        object.__setattr__(self, name, convert(self.__dict__[name], annotation, name))
 
 
 def fields_of(cls: Any, scope: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The fields of a class and their annotations, those of its bases first.
+    """Return the fields of a class with their annotations, those of its bases first.
 
-    raises TypeError or ValueError for annotations and names that fields cannot have
+    raises TypeError or ValueError for unsupported annotations and reserved names
     """
-    known = cls.__dict__.get("_tf_extension_type_fields")
-    if known is not None:
-        result: dict[str, Any] = known
+    cached = cls.__dict__.get("_tf_extension_type_fields")
+    if cached is not None:
+        result: dict[str, Any] = cached
         return result
     scope = {**(scope or {}), cls.__name__: cls}
     hints = typing.get_type_hints(_own_hints(cls), vars(sys.modules[cls.__module__]), scope)
@@ -319,13 +321,13 @@ def fields_of(cls: Any, scope: dict[str, Any] | None = None) -> dict[str, Any]:
     for base in cls.__mro__[1:]:
         if base is not ExtensionType and issubclass(base, ExtensionType) and base is not cls:
             fields = {**fields_of(base), **fields}
-    for name, wanted in hints.items():
-        if typing.get_origin(wanted) is typing.ClassVar:
+    for name, annotation in hints.items():
+        if typing.get_origin(annotation) is typing.ClassVar:
             continue
         if name in _RESERVED or name.startswith("_tf_extension_type"):
             raise ValueError(f"The field annotations for {cls.__name__} are invalid. Field {name!r} is reserved.")
-        check_annotation(name, wanted)
-        fields[name] = wanted
+        check_annotation(name, annotation)
+        fields[name] = annotation
     cls._tf_extension_type_fields = fields
     for name in hints:
         if name in fields and name in cls.__dict__:
@@ -345,18 +347,18 @@ def fields_of(cls: Any, scope: dict[str, Any] | None = None) -> dict[str, Any]:
 
 
 def _own_hints(cls: Any) -> Any:
-    """The annotations of the class alone, as get_type_hints takes them."""
+    """Return the annotations of the class alone, in a form that get_type_hints accepts."""
     return type(cls.__name__, (), {"__annotations__": inspect.get_annotations(cls), "__module__": cls.__module__})
 
 
 def _defaults(cls: Any) -> dict[str, Any]:
-    found = {}
+    defaults = {}
     for name in fields_of(cls):
         for base in cls.__mro__:
             if name in base.__dict__:
-                found[name] = base.__dict__[name]
+                defaults[name] = base.__dict__[name]
                 break
-    return found
+    return defaults
 
 
 def _parameters(fields: dict[str, Any], defaults: dict[str, Any]) -> inspect.Signature:
@@ -367,7 +369,7 @@ def _parameters(fields: dict[str, Any], defaults: dict[str, Any]) -> inspect.Sig
         inspect.Parameter(n, kind, annotation=a, default=defaults[n]) for n, a in fields.items() if n in defaults
     ]
     in_order = list(fields)
-    if [p.name for p in (*required, *optional)] != in_order:  # a field without default after one with: by keyword
+    if [p.name for p in (*required, *optional)] != in_order:  # a required field after an optional one is keyword-only
         late = inspect.Parameter.KEYWORD_ONLY
         first = next(i for i, n in enumerate(in_order) if n in defaults)
         parameters = []
@@ -383,7 +385,7 @@ def _parameters(fields: dict[str, Any], defaults: dict[str, Any]) -> inspect.Sig
 
 
 def as_dict(value: ExtensionType) -> dict[str, Any]:
-    """The fields of a value by name."""
+    """Return the fields of a value by name."""
     return {name: getattr(value, name) for name in fields_of(type(value))}
 
 

@@ -29,7 +29,7 @@ from .symbolic import SymbolicTensor
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
 
-CACHE_LIMIT = 1024  # ways kept by one function: one trace with unknown sizes may be called with any number of shapes
+CACHE_LIMIT = 1024  # entries per function: one trace with unknown sizes may be called with any number of shapes
 
 _PRIMITIVE = frozenset((int, bool, str, bytes, type(None)))
 _BY_ID = frozenset((types.FunctionType,))
@@ -40,16 +40,16 @@ state = dispatch.state
 
 
 class Uncacheable(Exception):
-    """A value whose type has to be built."""
+    """Raised for a value without a quick key, whose trace type must be built."""
 
 
 def call_key(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], list[Any]]:
-    """A key for a call, and its tensors in the order they were met.
+    """Build the key of a call; return it and the tensors of the call, in order.
 
-    The key lists what is met on the way through the arguments, each value by its kind and then its content, a
-    container by its kind and size: no key is the beginning of another. A LoDTensor stands there without its number of
-    rows and of sequences, as in its type; where a trace takes only so many, `can_cache` says no.
-    raises Uncacheable, AttributeError or TypeError for values that only their trace type can tell apart
+    The key lists the arguments, depth first: each value by its kind and content, a container by its kind and size, so
+    that no key is a prefix of another. A LoDTensor contributes neither its number of rows nor its number of sequences,
+    as in its type; `can_cache` excludes traces that depend on them. raises Uncacheable, AttributeError or TypeError for
+    values that only a trace type distinguishes
     """
     key: list[Any] = []
     tensors: list[Any] = []
@@ -103,9 +103,9 @@ def _append_key(value: Any, key: list[Any], tensors: list[Any]) -> None:
 
 
 def _append_variable(value: Variable, key: list[Any], tensors: list[Any]) -> None:
-    """A variable by its type, or by its place among what was met before."""
-    for i, known in enumerate(tensors):
-        if known is value:
+    """Append a variable: its type, or the index of its first occurrence."""
+    for i, earlier in enumerate(tensors):
+        if earlier is value:
             key += Variable, i
             return
     key += Variable, value.dtype, value.shape.dims, value.trainable, id(value.constraint)
@@ -113,7 +113,7 @@ def _append_variable(value: Variable, key: list[Any], tensors: list[Any]) -> Non
 
 
 def _append_sequences(value: LoDTensor, key: list[Any], tensors: list[Any]) -> None:
-    """Two entries of the key for each of its tensors, as for tensors by themselves."""
+    """Append a LoDTensor: two entries of the key per tensor, as for single tensors."""
     rows, levels = value._values, value.levels
     if type(rows) is not EagerTensor:
         raise Uncacheable
@@ -128,9 +128,9 @@ def _append_sequences(value: LoDTensor, key: list[Any], tensors: list[Any]) -> N
 
 
 class CallCacheEntry:
-    """Where the calls of one key go.
+    """The target of all calls with one key.
 
-    order: the tensor_positions among a call's tensors of those that the trace takes, or None where they are the same.
+    order: for each tensor of the trace, its index among the tensors of a call; None if they are the same.
     """
 
     __slots__ = ("_captured", "_dtype", "_dtypes", "_order", "_run", "concrete")
@@ -142,23 +142,23 @@ class CallCacheEntry:
         self._dtypes: Any = None
         self._dtype: Any = None  # where the result is one tensor
 
-    def go(self, tensors: list[Any]) -> Any:
-        """Call with the tensors of a call, in the order they were met."""
+    def call(self, tensors: list[Any]) -> Any:
+        """Call with the tensors of a call, in the order of the key."""
         if self._order is not None:
             tensors = [tensors[i] for i in self._order]
-        here = state
-        if self._run is None or here.trace is not None or here.tapes or flags.checked:
-            return self._long(tensors)
+        dispatch_state = state
+        if self._run is None or dispatch_state.trace is not None or dispatch_state.tapes or flags.checked:
+            return self._call_uncached(tensors)
         try:  # as dispatch.quietly does, without the call of it
-            results = here.quiet.run(self._run, *[t._array for t in tensors], *self._captured)
+            results = dispatch_state.quiet.run(self._run, *[t._array for t in tensors], *self._captured)
         except Exception as error:
-            results = self._again(error, tensors)
+            results = self._recover(error, tensors)
         if self._dtype is not None:
             return EagerTensor(results[0], self._dtype)
         return self.concrete.pack([EagerTensor(r, d) for r, d in zip(results, self._dtypes)])
 
-    def _again(self, error: Exception, tensors: list[Any]) -> Any:
-        """What to do about an error: run where the quiet context is taken already, else explain it."""
+    def _recover(self, error: Exception, tensors: list[Any]) -> Any:
+        """Handle an error: run without the quiet context if it is already entered, otherwise explain the error."""
         try:
             if type(error) is RuntimeError and str(error).startswith("cannot enter context"):
                 return self._run(*[t._array for t in tensors], *self._captured)
@@ -166,16 +166,16 @@ class CallCacheEntry:
             error = other
         raise (failure := self.concrete.program.plan.explain(error)) from failure.__cause__
 
-    def _long(self, tensors: list[Any]) -> Any:
-        """Under tapes, in another trace, and the first time."""
+    def _call_uncached(self, tensors: list[Any]) -> Any:
+        """Call under tapes, in another trace, or for the first time."""
         concrete = self.concrete
         result = concrete.call_flat(_converted(concrete, tensors))
         if self._run is None and state.trace is None and not flags.checked:
-            self._shorten(tensors)
+            self._bind_plan(tensors)
         return result
 
-    def _shorten(self, tensors: list[Any]) -> None:
-        """From now on run the plan itself, where tensors and captures have values."""
+    def _bind_plan(self, tensors: list[Any]) -> None:
+        """Call the plan directly from now on, if all tensors and captures have values."""
         program = self.concrete.program
         if all(type(t) is EagerTensor for t in (*tensors, *program.captured) if type(t) is not Variable):
             self._captured = [c._array for c in program.captured]
@@ -185,7 +185,7 @@ class CallCacheEntry:
 
 
 def _converted(concrete: ConcreteFunction, tensors: list[Any]) -> list[Any]:
-    """NumPy's arrays among them as tensors."""
+    """Convert NumPy arrays to tensors."""
     if not any(type(t) is np.ndarray for t in tensors):
         return tensors
     return [
@@ -194,21 +194,28 @@ def _converted(concrete: ConcreteFunction, tensors: list[Any]) -> list[Any]:
     ]
 
 
-def tensor_positions(wanted: Sequence[Any], met: Sequence[Any]) -> list[int] | None:
-    """Where each of `wanted` is among `met`. Raises Uncacheable where one is not there, or may be either of two."""
-    if len(wanted) == len(met) and all(a is b for a, b in zip(wanted, met)) and len({*map(id, met)}) == len(met):
+def tensor_positions(required: Sequence[Any], tensors: Sequence[Any]) -> list[int] | None:
+    """Return the index of each required tensor among those of a call; None if they are the same.
+
+    Raises Uncacheable if one is missing or ambiguous.
+    """
+    if (
+        len(required) == len(tensors)
+        and all(a is b for a, b in zip(required, tensors))
+        and len({*map(id, tensors)}) == len(tensors)
+    ):
         return None
-    found = {id(t): i for i, t in enumerate(met)}
-    if len(found) < len(met):
+    index = {id(t): i for i, t in enumerate(tensors)}
+    if len(index) < len(tensors):
         raise Uncacheable
     try:
-        return [found[id(t)] for t in wanted]
+        return [index[id(t)] for t in required]
     except KeyError:
         raise Uncacheable from None
 
 
 def with_unique_tensors(value: Any) -> Any:
-    """The arguments with each of their tensors, as far as `call_key` looks, an object of its own."""
+    """Return the arguments with every tensor that `call_key` visits replaced by an object of its own."""
     kind = type(value)
     if kind is EagerTensor:
         return EagerTensor(value._array, value._dtype)
@@ -223,15 +230,15 @@ def with_unique_tensors(value: Any) -> Any:
     return value
 
 
-def can_cache(wanted: Sequence[Any], specs: Sequence[Any], args: Any) -> bool:
-    """Whether another call of the same key may go the same way: none where a LoDTensor's rows, which no key tells, are
-    asked for by number.
+def can_cache(required: Sequence[Any], specs: Sequence[Any], args: Any) -> bool:
+    """Return whether all calls of one key may use one trace.
 
-    wanted: the tensors that the trace takes, of `specs`. args: the arguments, each of their tensors an object.
+    They may not if the trace depends on the number of rows of a LoDTensor, which is no part of the key. required: the
+    tensors that the trace takes, with their `specs`. args: the arguments; each tensor is a separate object.
     """
-    packed = set(_packed_rows(args))
-    return not packed or all(
-        id(t) not in packed or not s.shape.rank or s.shape[0] is None for t, s in zip(wanted, specs, strict=True)
+    packed_rows = set(_packed_rows(args))
+    return not packed_rows or all(
+        id(t) not in packed_rows or not s.shape.rank or s.shape[0] is None for t, s in zip(required, specs, strict=True)
     )
 
 
@@ -251,12 +258,12 @@ _EQ: Any = object.__eq__
 
 
 def _by_identity(kind: type) -> bool:
-    found = _identity.get(kind)
-    if found is None:
+    result = _identity.get(kind)
+    if result is None:
         from ..core.structures import PLAIN
         from ..core.type_spec import TraceType
 
-        found = not (
+        result = not (
             hasattr(kind, "__tf_tracing_type__")
             or issubclass(kind, (TraceType, type))
             or PLAIN[kind] is not None
@@ -264,5 +271,5 @@ def _by_identity(kind: type) -> bool:
         )
         if len(_identity) >= 1024:
             _identity.clear()
-        _identity[kind] = found
-    return found
+        _identity[kind] = result
+    return result

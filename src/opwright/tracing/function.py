@@ -1,8 +1,8 @@
-"""`function`: a Python function that is traced once for each kind of arguments and then runs as a graph.
+"""`function`: a Python function that is traced once per type of its arguments and then executed as a graph.
 
-Lives here: Function, the cache of traces.
-Not here: one trace (concrete.py), making one (tracing.py), recording (trace.py), running and differentiating
-(program.py), binding arguments (signature.py), their types (trace_type.py), choosing by them (dispatch_table.py).
+Lives here: Function, the cache of traces. Not here: one trace (concrete.py), its creation (tracer.py), recording
+(trace.py), execution and differentiation (program.py), binding of arguments (signature.py), their types
+(trace_type.py), selection by type (dispatch_table.py).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _in_progress = _InProgress()
 
 
 class Function(Generic[P, R]):
-    """A Python function under `function`: calls pick a trace by the arguments' types, or make one.
+    """A Python function under `function`. A call selects a trace by the types of its arguments, or creates one.
 
     python_function: the original. Calls inside another trace are inlined into it.
     """
@@ -78,8 +78,8 @@ class Function(Generic[P, R]):
         self._table = DispatchTable(self._forget)
         self._call_cache: dict[Any, CallCacheEntry] = {}  # by keys of calls
         self._count = 0
-        self._by_identity = False  # whether what it computes depends on which variables its arguments are
-        self._own: set[int] = set()  # ids of variables that some trace captures, or is made for
+        self._by_identity = False  # whether traces depend on the identity of variable arguments
+        self._own: set[int] = set()  # ids of variables that a trace captures or is specific to
         self._bound: dict[int, tuple[Any, Function[..., Any]]] = {}
         self._detector: RetraceDetector = detector_of(python_function)
         functools.update_wrapper(
@@ -95,7 +95,7 @@ class Function(Generic[P, R]):
 
     @property
     def function_spec(self) -> FunctionSignature:
-        """The parameters and how arguments are bound to them."""
+        """The parameters, and the binding of arguments to them."""
         return self.signature
 
     @property
@@ -104,13 +104,13 @@ class Function(Generic[P, R]):
         return self.signature.function_type
 
     def experimental_get_tracing_count(self) -> int:
-        """How many times the Python function has been traced."""
+        """Return the number of times the Python function has been traced."""
         return self._count
 
     def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> Callable[..., str]:
-        """What shows the compiled form for these arguments: a function of the stage, for jit_compile=True.
+        """Return a function that prints a stage of the compilation for these arguments, for jit_compile=True.
 
-        stage: "report" (the default) says which nodes are native and why the others are not; "loops" prints the loop
+        stage: "report" (the default) lists the native nodes, and why the others are not native; "loops" prints the loop
         graphs, "plan" the steps with their memory. raises ValueError without jit_compile=True, and for other stages
         """
         if not self.jit_compile:
@@ -119,12 +119,12 @@ class Function(Generic[P, R]):
                 "print(f.get_concrete_function(...).graph) shows the graph, ow.show('plan') the program, "
                 "ow.show('llvm') the code of kernels"
             )
-        from .compiler_ir import shown
+        from .compiler_ir import stage_printer
 
         concrete = self.get_concrete_function(*args, **kwargs)
         bound = self.signature.bind(args, kwargs)
         tensors = concrete.kind.to_tensors(bound)
-        return shown(concrete, tensors)
+        return stage_printer(concrete, tensors)
 
     # ---- calling ----------------------------------------------------------------------------------------------
 
@@ -132,17 +132,17 @@ class Function(Generic[P, R]):
         if flags.run_functions_eagerly:
             return self.python_function(*args, **kwargs)
         key: Any
-        way: CallCacheEntry | None
+        entry: CallCacheEntry | None
         try:
-            key, met = call_key(args, kwargs)
-            way = self._call_cache.get(key)
-        except (Uncacheable, AttributeError, TypeError):  # the arguments' types say so in words, if they must
-            key = way = None
-        if way is not None and (not self._own or self._own.isdisjoint(map(id, met))):
+            key, tensors_of_key = call_key(args, kwargs)
+            entry = self._call_cache.get(key)
+        except (Uncacheable, AttributeError, TypeError):  # errors are reported by the types of the arguments
+            key = entry = None
+        if entry is not None and (not self._own or self._own.isdisjoint(map(id, tensors_of_key))):
             self._detector.calls += 1
-            value: R = way.go(met)
+            value: R = entry.call(tensors_of_key)
             return value
-        concrete, tensors = self._looked_up(args, kwargs)
+        concrete, tensors = self._select(args, kwargs)
         result: R = concrete.call_flat(
             [
                 t
@@ -155,8 +155,8 @@ class Function(Generic[P, R]):
             self._cache_call(key, args, kwargs, concrete)
         return result
 
-    def _looked_up(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[ConcreteFunction, list[Any]]:
-        """The trace for a call, and what of its arguments are the trace's tensors."""
+    def _select(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[ConcreteFunction, list[Any]]:
+        """Return the trace for a call, and its tensors among the arguments."""
         bound = self.signature.bind(args, kwargs)
         if self.signature.constraint is not None:
             bound = self.signature.cast(*bound)
@@ -164,81 +164,82 @@ class Function(Generic[P, R]):
         return concrete, concrete.kind.to_tensors(bound)
 
     def _cache_call(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any], concrete: ConcreteFunction) -> None:
-        """Let calls with this key go to the trace at once, where its tensors are found among the arguments."""
+        """Map calls with this key to the trace, if all of its tensors are among the arguments."""
         args, kwargs = with_unique_tensors(args), with_unique_tensors(kwargs)
         bound = self.signature.bind(args, kwargs)
         if self.signature.constraint is not None:
             bound = self.signature.cast(*bound)
-        wanted = concrete.kind.to_tensors(bound)
-        met = call_key(args, kwargs)[1]
-        taken = set(map(id, wanted))
-        if any(isinstance(t, Variable) and id(t) not in taken for t in met):
-            return  # a trace for this very variable, which the key does not tell
+        required = concrete.kind.to_tensors(bound)
+        tensors = call_key(args, kwargs)[1]
+        required_ids = set(map(id, required))
+        if any(isinstance(t, Variable) and id(t) not in required_ids for t in tensors):
+            return  # the trace is specific to this variable, which the key does not identify
         try:
-            order = tensor_positions(wanted, met)
+            order = tensor_positions(required, tensors)
         except Uncacheable:
             return
-        if not can_cache(wanted, concrete.tensor_specs, (args, kwargs)):
+        if not can_cache(required, concrete.tensor_specs, (args, kwargs)):
             return
         if len(self._call_cache) >= CACHE_LIMIT:
             self._call_cache.clear()
         self._call_cache[key] = CallCacheEntry(concrete, order)
 
-    # ---- finding and making traces ------------------------------------------------------------------------------
+    # ---- selecting and creating traces --------------------------------------------------------------------------
 
     def _find(self, bound: Arguments) -> ConcreteFunction:
-        """The trace for a canonical call."""
+        """Return the trace for a canonical call."""
         constraint = self.signature.constraint
         if constraint is not None:
             self._detector.calls += 1
-            found = self._table.find(constraint)
-            return found if found is not None else self._make(constraint, constraint, TracingContext(), bound)
+            concrete = self._table.find(constraint)
+            return concrete if concrete is not None else self._make(constraint, constraint, TracingContext(), bound)
         context = TracingContext(self._by_identity)
         kind = kind_of(*bound, context)
-        found = self._table.find(kind)
+        concrete = self._table.find(kind)
         ids = {id(v) for v in context.variables}
         exact = None if self._own.isdisjoint(ids) else self._table.find(kind_of(*bound, TracingContext()))
         if exact is not None:
-            found = exact
-        elif found is None:
+            concrete = exact
+        elif concrete is None:
             try:
-                found = self._make(kind, kind, context, bound)
-            except IdentityRequired as asked:
-                if asked.owner is not self:
+                concrete = self._make(kind, kind, context, bound)
+            except IdentityRequired as error:
+                if error.owner is not self:
                     raise
                 self._by_identity = True
                 return self._find(bound)
             if not ids:
-                return found
+                return concrete
         else:
             self._detector.calls += 1
         if ids and exact is None:
-            captured = {id(v) for v in found.program.captured if isinstance(v, Variable)}
+            captured = {id(v) for v in concrete.program.captured if isinstance(v, Variable)}
             self._own |= captured
-            if not captured.isdisjoint(ids):  # one variable by two ways: the trace takes them for two
+            if not captured.isdisjoint(ids):  # a capture is also an argument: the trace would treat it as two variables
                 context = TracingContext()
                 kind = kind_of(*bound, context)
                 self._own |= ids
                 return self._make(kind, kind, context, bound)
-        return found
+        return concrete
 
     def _make(
-        self, kind: ContainerType, named: ContainerType, context: TracingContext, given: Arguments | None = None
+        self, kind: ContainerType, named: ContainerType, context: TracingContext, call: Arguments | None = None
     ) -> ConcreteFunction:
-        """Trace for arguments of a type that no trace serves. named: the same, specs with the names given to them.
+        """Create the trace for a type of arguments that no trace supports.
 
-        given: the arguments, where it is a call; new variables may take their first values from them.
+        named: the type with the specs' names. call: the arguments, if it is a call; new variables may derive their
+        initial values from them.
         """
-        for function, other in _in_progress.traces:
-            if function is self and kind.is_subtype_of(other):
+        for function, traced in _in_progress.traces:
+            if function is self and kind.is_subtype_of(traced):
                 raise RecursionError(
                     f"tf.function-decorated function {self.name!r} calls itself, with arguments of the types that it "
                     "is being traced for: recursion of a tf.function is unsupported, since its graph would never end. "
                     "Use a loop, or recurse on Python values that change"
                 )
         with TRACING:
-            found: ConcreteFunction | None = self._table.find(kind)
-            if found is None:
+            concrete: ConcreteFunction | None = self._table.find(kind)
+            if concrete is None:
                 if self.reduce_retracing:
                     wider = self._table.generalized(kind)
                     if wider != kind:
@@ -249,7 +250,7 @@ class Function(Generic[P, R]):
                 outermost = depth == 0
                 try:
                     _in_progress.traces.append((self, kind))
-                    found = self._trace(kind, named, given)
+                    concrete = self._trace(kind, named, call)
                 except RecursionError as error:
                     if not outermost or "tf.function-decorated" in str(error):
                         raise
@@ -257,60 +258,61 @@ class Function(Generic[P, R]):
                         f"tracing tf.function-decorated function {self.name!r} did not end: {error}. Recursion of a "
                         "tf.function is unsupported unless Python values end it"
                     ) from None
-                finally:  # reset by statements: see Recording
+                finally:  # reset by assignments: see Recording
                     dispatch.state.trace, dispatch.state.tapes, dispatch.state.names = before
                     del _in_progress.traces[depth:]
-                self._table.add(kind, found, context.objects)
-                if given is not None:  # a trace that was asked for is nothing to be warned of
+                self._table.add(kind, concrete, context.objects)
+                if call is not None:  # explicitly requested traces do not count as retracing
                     self._detector.traced(self.name, kind, self._names(kind))
-        return found
+        return concrete
 
     def _names(self, kind: ContainerType) -> list[str]:
         positional = kind.parts[0]
         assert isinstance(positional, ContainerType)
         return self.signature.names(positional.parts)
 
-    def _trace(self, kind: ContainerType, named: ContainerType, given: Arguments | None) -> ConcreteFunction:
-        """Trace; once more without the right to create variables where the first trace created some."""
+    def _trace(self, kind: ContainerType, named: ContainerType, call: Arguments | None) -> ConcreteFunction:
+        """Trace; if variables were created, trace again without permission to create them."""
         may_create = not len(self._table)
-        concrete, created = self._record(kind, named, may_create, given)
+        concrete, created = self._record(kind, named, may_create, call)
         if created:
             concrete, _ = self._record(kind, named, False, None)
         return concrete
 
     def _record(
-        self, kind: ContainerType, named: ContainerType, may_create: bool, given: Arguments | None
+        self, kind: ContainerType, named: ContainerType, may_create: bool, call: Arguments | None
     ) -> tuple[ConcreteFunction, list[Any]]:
         self._count += 1
-        return record_trace(self, kind, named, may_create, given)
+        return record_trace(self, kind, named, may_create, call)
 
     def _forget(self) -> None:
-        """An object that some trace was made for is no more: ids in short ways may come again."""
+        """Clear the call cache: an object that a trace refers to has died, and its id may be reused."""
         self._call_cache.clear()
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
-        """The trace for these arguments: tensors, TensorSpecs or Python values; none where input_signature says all.
+        """Return the trace for these arguments: tensors, TensorSpecs or Python values; none if input_signature
+        specifies all.
 
-        raises TypeError for arguments that do not fit the parameters, SignatureError for those that do not fit
+        raises TypeError for arguments that do not match the parameters, SignatureError for those that do not match
         input_signature
         """
         constraint = self.signature.constraint
         if constraint is not None:
             if args or kwargs:
                 self.signature.cast(*self.signature.bind(args, kwargs), allow_specs=True)
-            found = self._table.find(constraint)
-            return found if found is not None else self._make(constraint, constraint, TracingContext())
+            concrete = self._table.find(constraint)
+            return concrete if concrete is not None else self._make(constraint, constraint, TracingContext())
         bound = self.signature.bind(args, kwargs)
         context = TracingContext()
         kind = kind_of(*bound, context)
-        found = self._table.find(kind)
-        return found if found is not None else self._make(kind, kind_of(*bound, SignatureContext()), context)
+        concrete = self._table.find(kind)
+        return concrete if concrete is not None else self._make(kind, kind_of(*bound, SignatureContext()), context)
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
-        """Every trace's arguments and results in words."""
+        """Return the arguments and results of every trace as text."""
         return "\n\n".join(c.pretty_printed_signature(verbose) for c in self._table.values())
 
-    # ---- as an object -----------------------------------------------------------------------------------------
+    # ---- object protocols -------------------------------------------------------------------------------------
 
     def _copy(self, python_function: Callable[..., Any]) -> Function[..., Any]:
         return type(self)(
@@ -330,29 +332,29 @@ class Function(Generic[P, R]):
         self: Function[Concatenate[Any, Q], S], instance: object, owner: type | None = None
     ) -> Function[Q, S]: ...
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """As a method: a Function for each instance, which does not keep the instance alive."""
+        """Bind as a method: each instance has its own Function, which does not keep the instance alive."""
         if instance is None:
             return self
-        known = self._bound.get(id(instance))
-        if known is not None:
-            return known[1]
+        existing = self._bound.get(id(instance))
+        if existing is not None:
+            return existing[1]
         key, plain = id(instance), self.python_function
         try:
-            home = weakref.ref(self)
+            owner_ref = weakref.ref(self)
 
-            def died(_: Any) -> None:
-                here = home()
-                if here is not None:
-                    here._bound.pop(key, None)
+            def discard(_: Any) -> None:
+                live_owner = owner_ref()
+                if live_owner is not None:
+                    live_owner._bound.pop(key, None)
 
-            weak: Any = weakref.ref(instance, died)
+            instance_ref: Any = weakref.ref(instance, discard)
         except TypeError:  # a class with __slots__ and no __weakref__
 
-            def weak() -> Any:
+            def instance_ref() -> Any:
                 return instance
 
         def method(*args: Any, **kwargs: Any) -> Any:
-            return convert_if_enabled(plain)(weak(), *args, **kwargs)
+            return convert_if_enabled(plain)(instance_ref(), *args, **kwargs)
 
         functools.update_wrapper(method, plain)
         parameters = list(signature_of(plain).parameters.values())
@@ -361,21 +363,21 @@ class Function(Generic[P, R]):
         vars(method)["__signature__"] = inspect.Signature(parameters)
         bound = self._copy(method)
         bound._detector = RetraceDetector()
-        self._bound[key] = (weak, bound)
+        self._bound[key] = (instance_ref, bound)
         return bound
 
     def __deepcopy__(self, memo: Any) -> Function[..., Any]:
-        """A Function of the same Python function, without traces."""
+        """Return a Function of the same Python function, without traces."""
         return self._copy(self.python_function)
 
     __copy__ = lambda self: self._copy(self.python_function)  # noqa: E731
 
     def __reduce__(self) -> Any:
-        """Pickled by name where it is a module's, else as its Python function; traces are made anew."""
-        home: Any = sys.modules.get(self.__module__)
+        """Pickle by name if it is a module attribute, otherwise by its Python function; traces are not pickled."""
+        attribute: Any = sys.modules.get(self.__module__)
         for part in getattr(self, "__qualname__", "").split("."):
-            home = getattr(home, part, None)
-        if home is self:
+            attribute = getattr(attribute, part, None)
+        if attribute is self:
             return self.__qualname__
         return _restored, (
             self.python_function,
@@ -392,14 +394,14 @@ class Function(Generic[P, R]):
 
 
 class _FunctionDecorator(Protocol):
-    """`function` with its options: the decorator of the Python function."""
+    """The decorator that `function` returns if it is called with options only."""
 
     def __call__(self, func: Callable[P, R], /) -> Function[P, R]: ...
 
 
 def _restored(*arguments: Any) -> Function[..., Any]:
-    found = arguments[0]
-    return found if isinstance(found, Function) else Function(*arguments)
+    function = arguments[0]
+    return function if isinstance(function, Function) else Function(*arguments)
 
 
 @overload
@@ -446,17 +448,18 @@ def function(
     experimental_follow_type_hints: bool | None = None,
     name: str | None = None,
 ) -> Any:
-    """Make a graph of a Python function, at its first call with arguments of each kind. Usable bare or with arguments.
+    """Compile a Python function into a graph at its first call with arguments of each type. Usable with or without
+    options.
 
-    input_signature: TensorSpecs (nested like the parameters) that all calls must fit; there is then one trace.
+    input_signature: TensorSpecs (nested like the parameters) that all calls must match; there is then one trace.
     jit_compile: whether to compile to machine code. reduce_retracing: whether to generalise shapes that change.
-    experimental_implements: the name of a fused operator that this function stands for when converted.
+    experimental_implements: the name of the fused operator that a conversion generates for this function.
 
     >>> @ow.function
     ... def square_sum(x):
     ...     return ow.reduce_sum(x * x)
 
-    raises TypeError where input_signature does not fit the parameters, SignatureError at calls that do not fit it
+    raises TypeError if input_signature does not match the parameters, SignatureError at calls that do not match it
     """
 
     def wrap(f: Any) -> Any:

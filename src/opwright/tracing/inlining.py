@@ -1,9 +1,8 @@
-"""Copy a finished trace into the one that is recording: a traced function called in another.
+"""Inlining: copying a finished trace into the active one, for a traced function that another one calls.
 
-Lives here: the copy of nodes, and of the records by which gradients pass them; `fused_call`, which inlines a function
-that stands for a fused operator (`experimental_implements`) between two nodes that mark its borders.
-Not here: recording (trace.py), when a function is called so (program.py), those nodes (ops/fusion.py), their conversion
-(lite/convert/custom_arguments.py).
+Lives here: the copy of nodes and of gradient records; `fused_call`, which inlines a function that represents a fused
+operator (`experimental_implements`) between two marker nodes. Not here: recording (trace.py), the decision to inline
+(program.py), the marker nodes (ops/fusion.py), their conversion (lite/convert/custom_arguments.py).
 """
 
 from __future__ import annotations
@@ -33,31 +32,31 @@ def inline(
 ) -> list[Any]:
     """Copy the nodes of `inner` into `trace`. arguments: for its inputs, then its captures.
 
-    variables: by id of what stands for a variable among the arguments of `inner`, the variable.
+    variables: the variables among the arguments, by id of their placeholders in `inner`.
 
-    Its records are replayed to the active tapes, so that gradients of any order pass through.
+    Gradient records are replayed to the active tapes, so gradients of any order pass through.
     """
-    at: dict[Any, Any] = {}
+    tensors: dict[Any, Any] = {}
     for placeholder, argument in zip([*inner.inputs, *(p for _, p in inner.captures.values())], arguments):
-        at[placeholder.value_in_graph] = argument
+        tensors[placeholder.value_in_graph] = argument
     for node in inner.builder.nodes:
         operands = [
             None
             if o is None
-            else tuple([trace.value_of(at[v]) for v in o])
+            else tuple([trace.value_of(tensors[v]) for v in o])
             if type(o) is tuple
-            else trace.value_of(at[o])
+            else trace.value_of(tensors[o])
             for o in node.inputs
         ]
         specs = [v.spec for v in node.outputs]
         if any(o.spec is not v.spec for o, v in zip(_flat(operands), node.operands)):
-            specs = _narrowed(node, specs, at)
+            specs = _narrowed(node, specs, tensors)
         copy = trace.builder.node(node.op, operands, node.attrs, specs, node.name, node.at)
         for old, new in zip(node.outputs, copy.outputs):
-            at[old] = SymbolicTensor(new, trace)
+            tensors[old] = SymbolicTensor(new, trace)
     if state.tapes:
-        _replay(inner, at, variables or {})
-    return [at[o.value_in_graph] for o in outputs]
+        _replay(inner, tensors, variables or {})
+    return [tensors[o.value_in_graph] for o in outputs]
 
 
 def _flat(operands: Sequence[Any]) -> Iterator[Value]:
@@ -66,15 +65,17 @@ def _flat(operands: Sequence[Any]) -> Iterator[Value]:
             yield from operand if type(operand) is tuple else (operand,)
 
 
-def _narrowed(node: Node, specs: list[TensorSpec], at: dict[Any, Any]) -> list[TensorSpec]:
-    """The output specs of a node whose operands may be more specific here than where it was recorded."""
+def _narrowed(node: Node, specs: list[TensorSpec], tensors: dict[Any, Any]) -> list[TensorSpec]:
+    """Return the output specs of a node whose operands may be more specific than when it was recorded."""
     if any(node.subgraphs):
-        return specs  # those of branches and bodies are fixed
-    structure = [None if o is None else tuple([at[v] for v in o]) if type(o) is tuple else at[o] for o in node.inputs]
+        return specs  # branches and bodies have fixed specs
+    structure = [
+        None if o is None else tuple([tensors[v] for v in o]) if type(o) is tuple else tensors[o] for o in node.inputs
+    ]
     try:
         inferred = node.op.infer(node.op.bind(dict(node.attrs)), structure, node.name)
     except (TypeError, ValueError):
-        return specs  # the error belongs to the run, where it names the node
+        return specs  # reported at run time, with the node's name
     flat = [s for spec in inferred for s in (spec if isinstance(spec, list) else (spec,))]
     return [
         new if new.dtype is old.dtype and new.shape.is_subtype_of(old.shape) else old
@@ -82,44 +83,47 @@ def _narrowed(node: Node, specs: list[TensorSpec], at: dict[Any, Any]) -> list[T
     ]
 
 
-def _replay(inner: FuncTrace, at: dict[Value, Any], variables: Mapping[int, Any]) -> None:
-    def here(x: Any) -> Any:
+def _replay(inner: FuncTrace, tensors: dict[Value, Any], variables: Mapping[int, Any]) -> None:
+    def translate(x: Any) -> Any:
         if type(x) is tuple:
-            return tuple(map(here, x))
-        return at.get(x.value_in_graph, x) if type(x) is SymbolicTensor else variables.get(id(x), x)
+            return tuple(map(translate, x))
+        return tensors.get(x.value_in_graph, x) if type(x) is SymbolicTensor else variables.get(id(x), x)
 
     for record in inner.recorder.records:
         if isinstance(record, OpRecord):
             kind = type(record)
             copy: Any = kind(
-                record.op, record.bound, [here(x) for x in record.structure], [here(y) for y in record.outputs]
+                record.op,
+                record.bound,
+                [translate(x) for x in record.structure],
+                [translate(y) for y in record.outputs],
             )
         else:
             copy = CustomRecord(
-                [here(x) for x in record.inputs],
-                [here(y) for y in record.outputs],
-                _away_from_home(record, inner, at, variables),
+                [translate(x) for x in record.inputs],
+                [translate(y) for y in record.outputs],
+                _translated_backward(record, inner, tensors, variables),
             )
         watch_variables(copy.inputs)
         for tape in state.tapes:
             tape.record(copy)
 
 
-def _away_from_home(record: Any, inner: FuncTrace, at: dict[Value, Any], variables: Mapping[int, Any]) -> Any:
-    """The backward function of a record, which speaks of the inner trace's tensors, where these stand for others."""
+def _translated_backward(record: Any, inner: FuncTrace, tensors: dict[Value, Any], variables: Mapping[int, Any]) -> Any:
+    """Return the backward function of a record, with the inner trace's tensors translated to this trace's."""
 
     def backward(dys: Sequence[Any]) -> Sequence[Any]:
         trace = state.trace
         assert isinstance(trace, FuncTrace)
         saved = trace.foreign.get(inner)
-        trace.foreign[inner] = lambda t: at[t.value_in_graph]
-        before = trace.variables_here
-        trace.variables_here = {**before, **variables}
+        trace.foreign[inner] = lambda t: tensors[t.value_in_graph]
+        before = trace.represented_variables
+        trace.represented_variables = {**before, **variables}
         try:
             result: Sequence[Any] = record.backward(dys)
             return result
         finally:
-            trace.variables_here = before
+            trace.represented_variables = before
             if saved is None:
                 del trace.foreign[inner]
             else:
@@ -132,20 +136,20 @@ _HANDLES = (resource, variant)
 
 
 def fused_call(implements: str, inputs: Sequence[Any], call: Callable[[Sequence[Any]], Sequence[Any]]) -> list[Any]:
-    """The results of a call, marked. inputs: the arguments, then what was captured; call: inlines it.
+    """Return the results of a call, marked. inputs: the arguments, then the captures; call: inlines the function.
 
-    Handles go in beside the borders. A variable that was captured is an input by its value when the call begins.
+    Handles bypass the marker nodes. A captured variable is an input by its value at the start of the call.
     """
-    inside = list(inputs)
-    places = [i for i, x in enumerate(inside) if not isinstance(x, Variable) and x.dtype not in _HANDLES]
-    values = [x.read_value() for x in inside if isinstance(x, Variable)]
-    outside = [*(inside[i] for i in places), *values]
-    given: Any = FusionInputs(outside, implements=implements) if outside else []
-    for place, tensor in zip(places, given):
-        inside[place] = tensor
-    results = list(call(inside))
+    operands = list(inputs)
+    positions = [i for i, x in enumerate(operands) if not isinstance(x, Variable) and x.dtype not in _HANDLES]
+    values = [x.read_value() for x in operands if isinstance(x, Variable)]
+    marker_inputs = [*(operands[i] for i in positions), *values]
+    inside: Any = FusionInputs(marker_inputs, implements=implements) if marker_inputs else []
+    for i, tensor in zip(positions, inside):
+        operands[i] = tensor
+    results = list(call(operands))
     marked = [i for i, y in enumerate(results) if y.dtype not in _HANDLES]
-    fused: Any = FusionResults([results[i] for i in marked], list(given), implements=implements)
-    for place, tensor in zip(marked, fused):
-        results[place] = tensor
+    fused: Any = FusionResults([results[i] for i in marked], list(inside), implements=implements)
+    for i, tensor in zip(marked, fused):
+        results[i] = tensor
     return results

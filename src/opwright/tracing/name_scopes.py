@@ -1,9 +1,8 @@
 """Scopes of programs: names, devices, and declared order.
 
-Lives here: `name_scope`; control_dependencies, group, no_op, tuple; questions about where a program is:
-inside_function, is_symbolic_tensor, get_current_name_scope, device.
-Not here: how a graph keeps its names apart (graph/ir.py); the order itself: nodes with effects keep program order
-without being told.
+Lives here: `name_scope`; control_dependencies, group, no_op, tuple; queries of the current scope: inside_function,
+is_symbolic_tensor, get_current_name_scope, device. Not here: unique names in a graph (graph/ir.py); the order of
+effects, which is program order in any case.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ state = dispatch.state
 
 
 class name_scope:
-    """A `with` inside which nodes and variables are named `name/...`; gives that prefix.
+    """A context in which nodes and variables are named `name/...`; its value is the prefix.
 
-    name: added to the scopes around; in a traced function with _1, _2 ... where it was used before. One that ends with
-    "/", as the prefix does that a scope gives, is entered as it is; an empty one leads out of all scopes.
+    name: appended to the enclosing scopes, with a suffix _1, _2 ... in a traced function if it is already used. A name
+    that ends with "/", such as the value of a scope, is entered unchanged; an empty one leaves all scopes.
 
     raises ValueError for a name that is no string
     """
@@ -40,7 +39,7 @@ class name_scope:
 
     @property
     def name(self) -> str:
-        """As it was given."""
+        """The argument `name`."""
         return self._name
 
     def __enter__(self) -> str:
@@ -62,9 +61,9 @@ class name_scope:
 
 @contextlib.contextmanager
 def control_dependencies(control_inputs: Any) -> Iterator[None]:
-    """A `with` whose body runs after what is named, as it does anyway: a graph's effects keep program order.
+    """Return a context whose body runs after the given tensors; graphs preserve program order in any case.
 
-    control_inputs: tensors or what effects gave, None; eagerly also a function, which is called.
+    control_inputs: tensors, results of effects, or None; eagerly also a function, which is called.
     """
     if callable(control_inputs):
         control_inputs()
@@ -74,17 +73,17 @@ def control_dependencies(control_inputs: Any) -> Iterator[None]:
 
 
 def group(*inputs: Any, name: str | None = None) -> None:
-    """What several effects give, as one: nothing. They happen where they stand in the program."""
+    """Group effects; returns None. Effects are executed in program order in any case."""
 
 
 def no_op(name: str | None = None) -> None:
-    """Nothing."""
+    """Do nothing."""
 
 
 def tuple(tensors: Sequence[Any], control_inputs: Any = None, name: str | None = None) -> list[Any]:
-    """New tensors of the same values, all there once all are computed; None and sparse rows stay as they are.
+    """Return copies of tensors that are available once all are computed; None and sparse rows are returned unchanged.
 
-    raises ValueError where there is no tensor among them
+    raises ValueError without any tensor
     """
     if not any(t is not None for t in tensors):
         raise ValueError("Must have at least one tensor to make a tuple of.")
@@ -93,28 +92,28 @@ def tuple(tensors: Sequence[Any], control_inputs: Any = None, name: str | None =
 
 
 def inside_function() -> bool:
-    """Whether operators are being recorded in a function."""
+    """Return whether operators are being recorded in a function."""
     return state.trace is not None
 
 
 def is_symbolic_tensor(tensor: Any) -> bool:
-    """Whether it is a tensor of a graph, without a value."""
+    """Return whether it is a tensor of a graph, without a value."""
     return isinstance(tensor, SymbolicTensor)
 
 
 def get_current_name_scope() -> str:
-    """The names of the `name_scope`s around, joined by /."""
+    """Return the names of the enclosing `name_scope`s, joined by /."""
     return "/".join(state.names)
 
 
 @contextlib.contextmanager
 def device(device_name: Any) -> Iterator[None]:
-    """A `with` whose operators are wanted on a device. There is one, the CPU, where they run.
+    """Return a context that requests a device for its operators. The only device is the CPU.
 
-    raises ValueError for what is no device's name, such as "CPU:0", "/device:CPU:0", "/cpu:0", None
+    raises ValueError for an invalid device name; valid ones are such as "CPU:0", "/device:CPU:0", "/cpu:0", None
     """
     if device_name is not None and not callable(device_name) and not _DEVICE.fullmatch(str(device_name)):
-        raise ValueError(f"Unknown attribute in device name {device_name!r}; such as '/device:CPU:0' is wanted")
+        raise ValueError(f"Unknown attribute in device name {device_name!r}; wanted a name such as '/device:CPU:0'")
     yield
 
 

@@ -41,20 +41,21 @@ if TYPE_CHECKING:
 
 
 class IdentityRequired(BaseException):
-    """A trace depends on which variable an argument is. No Exception, as the user's code must not catch it.
+    """Raised if a trace depends on the identity of a variable argument. No Exception, so that user code does not catch
+    it.
 
-    owner: the Function whose argument it is.
+    owner: the Function of the argument.
     """
 
     def __init__(self, owner: object) -> None:
-        super().__init__("which variable an argument is")
+        super().__init__("a trace depends on the identity of a variable argument")
         self.owner = owner
 
 
 class VariableArgument(Variable):
-    """What stands for a variable among a function's arguments while it is traced.
+    """The placeholder of a variable among a function's arguments while the function is traced.
 
-    owner: the Function. trace: the recording whose input it is.
+    owner: the Function. trace: the trace whose input it is.
     """
 
     __slots__ = ("_owner", "_trace")
@@ -69,42 +70,43 @@ class VariableArgument(Variable):
         self._lock = forks.lock()
         self._owner, self._trace = owner, trace
 
-    def _asked(self) -> NoReturn:
+    def _require_identity(self) -> NoReturn:
         if not self._trace.finished:
             raise IdentityRequired(self._owner)
         raise FailedPreconditionError(
-            what=f"variable {self.name!r} stood for an argument while {self._trace.name!r} was traced, and is used "
-            "after that",
+            what=f"variable {self.name!r} is an argument placeholder of the trace of {self._trace.name!r}, and is used "
+            "after the trace has ended",
             do="use the variable that the function is called with",
         )
 
     def _resolved_value(self) -> Any:
-        self._asked()
+        self._require_identity()
 
     def read_array(self) -> Any:
-        """It has no value. Raises IdentityRequired, or FailedPreconditionError after the trace."""
-        self._asked()
+        """Raise IdentityRequired: there is no value. After the trace, raise FailedPreconditionError."""
+        self._require_identity()
 
     def identity(self) -> int:
-        """It is any variable of its type. Raises as `read_array`."""
-        self._asked()
+        """Raise IdentityRequired, or FailedPreconditionError after the trace."""
+        self._require_identity()
 
     def ref(self) -> Reference:
-        """It is any variable of its type. Raises as `read_array`."""
-        self._asked()
+        """Raise IdentityRequired, or FailedPreconditionError after the trace."""
+        self._require_identity()
 
     def value(self) -> Tensor:
-        """The value as a tensor, of the variable that it stands for here: gradients of a trace run in other ones.
+        """Return the value, as a tensor, of the variable that this placeholder represents in the current trace.
 
-        Gradients of what is read there flow to both.
+        Gradients of a trace are recorded in other traces. Gradients of the result flow to the placeholder and to the
+        variable.
         """
         state = dispatch.state
         trace: Any = state.trace
-        while trace is not None and id(self) not in trace.variables_here:
+        while trace is not None and id(self) not in trace.represented_variables:
             trace = trace.parent
         if trace is None:
             return super().value()
-        tensor = trace.variables_here[id(self)].value()
+        tensor = trace.represented_variables[id(self)].value()
         read = array.identity_without_record(tensor)
         record = CustomRecord([self, tensor], [read], lambda dys: [dys[0], dys[0]])
         for tape in state.tapes:
@@ -116,56 +118,58 @@ class VariableArgument(Variable):
     read_value = value
 
     def __reduce__(self) -> Any:
-        self._asked()
+        self._require_identity()
 
     def __deepcopy__(self, memo: Any) -> Variable:
-        self._asked()
+        self._require_identity()
 
     def __repr__(self) -> str:
         return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, an argument while tracing>"
 
 
 def by_shape(trace: FuncTrace, op: Operator, inputs: Sequence[Any]) -> list[Any]:
-    """The inputs of a call in a trace; those of which it reads the shape alone in a form that captures no elements."""
+    """Return the inputs of a recorded call, with shape placeholders for those of which it reads the shape alone."""
     return [
         value
         if declared.name not in op.shape_only
-        else type(value)(_standing_in(trace, v) for v in value)
+        else type(value)(_without_elements(trace, v) for v in value)
         if isinstance(value, (list, tuple))
-        else _standing_in(trace, value)
+        else _without_elements(trace, value)
         for declared, value in zip(op.inputs, inputs)
     ]
 
 
-def _standing_in(trace: FuncTrace, value: Any) -> Any:
+def _without_elements(trace: FuncTrace, value: Any) -> Any:
     if type(value) is Outline and value.source is not None:
         value = value.source
-    foreign = type(value) is SymbolicTensor and value.trace is not trace and value.trace.finished
-    if not (foreign or type(value) is Outline) or value.dtype.is_handle or value.constant is not None:
+    is_foreign = type(value) is SymbolicTensor and value.trace is not trace and value.trace.finished
+    if not (is_foreign or type(value) is Outline) or value.dtype.is_handle or value.constant is not None:
         return value
-    return hollow(trace, value)
+    return shape_placeholder(trace, value)
 
 
-def hollow(trace: FuncTrace, value: Any) -> SymbolicTensor:
-    """A tensor in `trace` that has the shape and dtype of an outline, or of a tensor of a finished trace."""
+def shape_placeholder(trace: FuncTrace, value: Any) -> SymbolicTensor:
+    """Return a tensor of `trace` with the shape and dtype of a shape-only tensor, or of a tensor of a finished
+    trace.
+    """
     zero = np.zeros((), value.dtype.np)
     if value.dtype is dtypes.string:
         zero[()] = b""
     if value.shape.is_fully_defined():
-        return trace.constant(np.broadcast_to(zero, tuple(value.shape)), value.dtype, "hollow")
+        return trace.constant(np.broadcast_to(zero, tuple(value.shape)), value.dtype, "shape_placeholder")
     shape = trace.capture(_shape_of(value))
-    one = trace.constant(zero, value.dtype)
+    element = trace.constant(zero, value.dtype)
     operator: Any = BroadcastTo
     specs = [TensorSpec(value.shape, value.dtype)]
-    return trace.record_specs(operator, (one, shape), operator.bind({}), specs, "hollow", None)[0]
+    return trace.record_specs(operator, (element, shape), operator.bind({}), specs, "shape_placeholder", None)[0]
 
 
 def _shape_of(value: SymbolicTensor) -> SymbolicTensor:
-    """The shape of a tensor of a finished trace, computed there: once, however often it is asked for."""
-    home = value.trace
-    known = home.shapes.get(id(value))
-    if known is None:
-        with home.resumed():
+    """Return the shape of a tensor of a finished trace. It is computed in that trace, once."""
+    owner = value.trace
+    result = owner.shapes.get(id(value))
+    if result is None:
+        with owner.resumed():
             shape: Any = Shape
-            known = home.shapes[id(value)] = shape(value, out_type=dtypes.int64)
-    return known
+            result = owner.shapes[id(value)] = shape(value, out_type=dtypes.int64)
+    return result

@@ -1,11 +1,11 @@
-"""Program: a finished trace that can be run, inlined and differentiated.
+"""Program: a finished trace that can be executed, inlined and differentiated.
 
-Lives here: running on arrays through a Plan, and the derived programs that gradients need.
+Lives here: execution on arrays by a Plan, and the derived programs that gradients need.
 Not here: argument structures and caches (function.py).
 
-A call under a tape runs the forward graph with the intermediate values that the backward graph reads as further
-outputs. Where gradients of gradients may be asked for (nested or persistent tapes) these intermediates are themselves
-outputs that gradients can flow into, so every order is the same construction again.
+A call under a tape executes the forward graph with the intermediate values that the backward graph reads as additional
+outputs. If gradients of gradients are possible (nested or persistent tapes), these intermediates are differentiable
+outputs, so every order follows by the same construction.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..ops.autodiff import CustomRecord, accumulate, backpropagate, is_trainable
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.outline import Outline, identity_of, linked
 from .inlining import fused_call, inline
-from .placeholders import VariableArgument, hollow
+from .placeholders import VariableArgument, shape_placeholder
 from .symbolic import SymbolicTensor
 from .trace import TRACING, FuncTrace
 
@@ -39,9 +39,10 @@ quietly = dispatch.quietly
 
 
 class Program:
-    """A finished trace with chosen outputs. Called with flat tensors: arguments only, the captures are its own.
+    """A finished trace with selected outputs. Called with flat tensors, the arguments only; captures belong to the
+    program.
 
-    implements: the fused operator that a call of it inside another trace stands for, if it does.
+    implements: the fused operator that represents a call inside another trace, if any.
     """
 
     __slots__ = ("_checked", "_derivatives", "_plan", "captured", "graph", "implements", "outputs", "trace")
@@ -62,18 +63,22 @@ class Program:
 
     @property
     def checked_plan(self) -> Plan:
-        """The plan that looks at what every kernel gives and does, for the switches check_numerics, check_inputs."""
+        """The plan that checks the results and effects of each kernel, for the flags check_numerics and
+        check_inputs.
+        """
         switches = flags.check_numerics, flags.check_inputs
-        found = self._checked.get(switches)
-        if found is None:
-            builder = self.trace.builder  # as it was recorded: a folded constant would hide where its NaN comes from
+        plan = self._checked.get(switches)
+        if plan is None:
+            builder = self.trace.builder  # the recorded graph: a folded constant would hide the origin of its NaN
             raw = Graph(builder.name, self.graph.inputs, builder.nodes, [o.value_in_graph for o in self.outputs])
-            found = self._checked[switches] = Plan(run_passes(raw, UNUSED), *switches)
-        return found
+            plan = self._checked[switches] = Plan(run_passes(raw, UNUSED), *switches)
+        return plan
 
     @property
     def plan(self) -> Plan | NativePlan | HotPlan:
-        """The plan, made at first use; of machine code where that is asked for, or may be once it is called often."""
+        """The plan, built on first use; it uses machine code if requested, or if it may be compiled after frequent
+        calls.
+        """
         if self._plan is None:
             if self.trace.native or (self.trace.native is None and flags.hot_calls):
                 from ..compiler.native_plan import HotPlan, NativePlan
@@ -86,7 +91,7 @@ class Program:
         return self._plan
 
     def run(self, arguments: Sequence[Any], captured: Sequence[Any]) -> list[EagerTensor]:
-        """Compute on eager tensors (and variables); tapes are not told."""
+        """Execute on eager tensors (and variables), without recording to tapes."""
         plan = self.checked_plan if flags.checked else self.plan
         try:
             arrays = quietly(plan.run, *[a._array for a in arguments], *[c._array for c in captured])
@@ -95,7 +100,9 @@ class Program:
         return [EagerTensor(a, v.spec.dtype) for a, v in zip(arrays, self.graph.outputs)]
 
     def consume(self, arrays: list[Any]) -> list[EagerTensor]:
-        """`run` on arrays, arguments and captures in one list, which it empties: each dies at its last use."""
+        """Execute on arrays, arguments and captures in one list, which is emptied: each array is released at its last
+        use.
+        """
         plan = self.checked_plan if flags.checked else self.plan
         try:
             results = quietly(plan.consume, arrays)
@@ -104,10 +111,10 @@ class Program:
         return [EagerTensor(a, v.spec.dtype) for a, v in zip(results, self.graph.outputs)]
 
     def call(self, arguments: Sequence[Any], captured: Sequence[Any] | None = None) -> list[Any]:
-        """Run now or inline into the current trace; tapes are told.
+        """Execute now or inline into the active trace, and record to tapes.
 
-        captured: what stands for the captures, where it is not the captured things themselves; a backward program gets
-        the tensors of one forward run.
+        captured: replacements of the captures, if not the captured objects themselves; a backward program receives the
+        tensors of one forward run.
         """
         if captured is None:
             captured = self.captured
@@ -115,7 +122,11 @@ class Program:
         if trace is not None:
             assert isinstance(trace, FuncTrace)
             inputs = [
-                a if isinstance(a, Variable) else hollow(trace, a) if type(a) is Outline else trace.to_tensor(a)
+                a
+                if isinstance(a, Variable)
+                else shape_placeholder(trace, a)
+                if type(a) is Outline
+                else trace.to_tensor(a)
                 for a in (*arguments, *captured)
             ]
 
@@ -149,21 +160,21 @@ class Program:
                     before = state.trace, state.tapes, state.names
                     try:
                         derivative = self._derivatives[higher] = _Derivative(self, higher)
-                    finally:  # reset by statements: see Recording
+                    finally:  # reset by assignments: see Recording
                         state.trace, state.tapes, state.names = before
         forward = derivative.forward
         results = forward.run(inputs[:n_arguments], inputs[n_arguments:])
         n = len(self.outputs)
-        known = {key: results[i] for i, key in derivative.kept_outputs}
-        known.update([(key, inputs[i]) for i, key in derivative.kept_inputs])
-        known.update([(id(v), inputs[i]) for i, v in self.trace.variable_arguments.items()])
+        values = {key: results[i] for i, key in derivative.stored_outputs}
+        values.update([(key, inputs[i]) for i, key in derivative.stored_inputs])
+        values.update([(id(v), inputs[i]) for i, v in self.trace.variable_arguments.items()])
         recorded = results if higher else results[:n]
         outlines = [linked(y) for y in recorded]
 
         sources = list(map(linked, inputs))
 
         def backward(dys: Sequence[Any], once: bool = False) -> list[Any]:
-            grads = derivative.backward(dys, known, outlines, once and not higher)
+            grads = derivative.backward(dys, values, outlines, once and not higher)
             for i in derivative.reached:
                 if grads[i] is None:
                     grads[i] = array.zeros_like(sources[i])
@@ -175,19 +186,19 @@ class Program:
         return results[:n]
 
 
-def _arrival(dy: Any) -> tuple[Any, Any] | bool:
-    """How a gradient arrives, as a backward program is made for it: False, True, or for sparse rows their dtypes."""
+def _gradient_form(dy: Any) -> tuple[Any, Any] | bool:
+    """Return the form of an incoming gradient: False (none), True (dense), or for sparse rows their dtypes."""
     if isinstance(dy, IndexedSlices) and dy.dense_shape is not None:
         return dy.indices.dtype, dispatch.to_tensor(dy.dense_shape).dtype
     return dy is not None
 
 
-def _arriving(trace: FuncTrace, y: SymbolicTensor, arrives: Any) -> SymbolicTensor | IndexedSlices:
-    """What stands in a backward program for the gradient that arrives at y."""
+def _gradient_placeholder(trace: FuncTrace, y: SymbolicTensor, form: Any) -> SymbolicTensor | IndexedSlices:
+    """Return the placeholder of the incoming gradient of y in a backward program."""
     name = f"d_{y.value_in_graph.name}"
-    if arrives is True:
+    if form is True:
         return trace.placeholder(y.spec, name)
-    indices, shape = arrives
+    indices, shape = form
     values = None if y.shape.rank is None else [None, *y.shape[1:]]
     return IndexedSlices(
         trace.placeholder(TensorSpec(values, y.dtype), name),
@@ -201,11 +212,11 @@ def _dense(dy: Any) -> Any:
 
 
 class _Backward(NamedTuple):
-    """A backward program. Its arguments are the gradients that arrive.
+    """A backward program. Its arguments are the incoming gradients.
 
-    kinds: for each input and capture of the forward program None, "dense" or "sparse". captured: what the program is
-    given besides, by the key of a forward tensor, each with what stands for it where it is not kept. read: the keys of
-    those that must be kept.
+    kinds: for each input and capture of the forward program None, "dense" or "sparse". captured: its captures, by the
+    key of a forward tensor, each with its replacement if it is not stored. read: the keys of the tensors that must be
+    stored.
     """
 
     program: Program
@@ -215,7 +226,7 @@ class _Backward(NamedTuple):
 
 
 class _Derivative:
-    """What a program's gradient needs: the forward program with intermediates, and backward programs.
+    """The programs of one gradient: the forward program with intermediates, and backward programs.
 
     higher: whether gradients may also flow into the intermediates. placeholders: the program's inputs and captures.
     """
@@ -231,16 +242,16 @@ class _Derivative:
             mask = tuple(is_trainable(o.dtype) for o in outputs)
             built = self._backward[mask] = self._build(outputs, mask)
             read = self._read(built.program, higher)
-            known = {*inputs, *(id(o) for o in outputs)}
-            new = [c for c in read if id(c) not in known]
+            existing = {*inputs, *(id(o) for o in outputs)}
+            new = [c for c in read if id(c) not in existing]
             if not (higher and new):
                 break
             outputs += new
         self.forward = Program(trace, [*outputs, *new])
-        kept = {id(c) for c in read}
-        self.kept_outputs = [(i, id(o)) for i, o in enumerate(self.forward.outputs) if id(o) in kept]
-        self.kept_inputs = [(i, id(p)) for i, p in enumerate(self.placeholders) if id(p) in kept]
-        # What some output depends on has a gradient whichever outputs are differentiated: zeros at least.
+        stored = {id(c) for c in read}
+        self.stored_outputs = [(i, id(o)) for i, o in enumerate(self.forward.outputs) if id(o) in stored]
+        self.stored_inputs = [(i, id(p)) for i, p in enumerate(self.placeholders) if id(p) in stored]
+        # An input that an output depends on has a gradient (at least zeros), whichever outputs are differentiated.
         kinds = self._backward[tuple(is_trainable(o.dtype) for o in program.outputs)].kinds
         sources = zip((*trace.sources, *program.captured), kinds)
         self.reached = [
@@ -250,39 +261,40 @@ class _Derivative:
         ]
 
     def _read(self, backward: Program, higher: bool = False) -> list[SymbolicTensor]:
-        """The tensors of the forward program that are kept for a backward program.
+        """Return the tensors of the forward program to store for a backward program.
 
-        Those that it reads, as it is after its passes. Its own gradient may read what it captured besides, for higher
-        orders therefore all; otherwise what it did not read is replaced by an outline, where that says it all.
+        These are the ones that it reads after its passes. For higher orders, its own gradient may read any of its
+        captures, so all are stored; otherwise a capture that is not read is replaced by a shape-only tensor if its
+        shape is known.
         """
         graph = backward.graph
         used = {v for node in graph.nodes for v in node.operands}.union(graph.outputs)
-        kept = []
+        stored = []
         for outer, placeholder in backward.trace.captures.values():
             if isinstance(outer, SymbolicTensor) and outer.trace is self.trace:
                 replaceable = outer.shape.is_fully_defined() and not outer.dtype.is_handle
                 if higher or not replaceable or placeholder.value_in_graph in used:
-                    kept.append(outer)
-        return kept
+                    stored.append(outer)
+        return stored
 
     def _build(self, outputs: Sequence[SymbolicTensor], mask: Sequence[Any]) -> _Backward:
-        """The backward program for gradients arriving at the masked outputs."""
+        """Build the backward program for incoming gradients of the masked outputs."""
         trace = FuncTrace(f"{self.trace.name}_backward", parent=self.trace)
         with trace.recording():
             targets: dict[int, Any] = {}
-            for y, arrives in zip(outputs, mask):
-                if arrives:
-                    dy = _arriving(trace, y, arrives)
+            for y, form in zip(outputs, mask):
+                if form:
+                    dy = _gradient_placeholder(trace, y, form)
                     targets[id(y)] = accumulate(targets[id(y)], dy) if id(y) in targets else dy
             sources = [
                 outer if isinstance(outer, Variable) else placeholder
                 for outer, placeholder in zip((*self.trace.sources, *self.program.captured), self.placeholders)
             ]
-            found = backpropagate(self.trace.recorder.records, targets, {id(s) for s in sources})
+            grads = backpropagate(self.trace.recorder.records, targets, {id(s) for s in sources})
             kinds: list[Any] = []
             flat: list[SymbolicTensor] = []
             for source in sources:
-                grad = found.get(id(source))
+                grad = grads.get(id(source))
                 if grad is None:
                     kinds.append(None)
                 elif isinstance(grad, IndexedSlices):
@@ -302,14 +314,15 @@ class _Derivative:
         return _Backward(program, kinds, captured, frozenset(id(c) for c in self._read(program)))
 
     def backward(
-        self, dys: Sequence[Any], known: dict[int, Any], outlines: Sequence[Any], once: bool = False
+        self, dys: Sequence[Any], values: dict[int, Any], outlines: Sequence[Any], once: bool = False
     ) -> list[Any]:
-        """Gradients of inputs and captures.
+        """Return the gradients of inputs and captures.
 
-        known: what is kept of the forward run, its tensors by id of their symbolic ones. outlines: of its outputs.
-        once: nobody will ask again; `known` is emptied, and what the forward run kept dies at its last use.
+        values: the stored tensors of the forward run, by id of their symbolic tensors. outlines: of its outputs. once:
+        there is no further call; `values` is emptied, so that tensors of the forward run are released at their last
+        use.
         """
-        mask = tuple(_arrival(dy) if is_trainable(o.dtype) else False for dy, o in zip(dys, self.forward.outputs))
+        mask = tuple(_gradient_form(dy) if is_trainable(o.dtype) else False for dy, o in zip(dys, self.forward.outputs))
         built = self._backward.get(mask)
         if built is None:
             with TRACING:
@@ -318,27 +331,26 @@ class _Derivative:
                     before = state.trace, state.tapes, state.names
                     try:
                         built = self._backward[mask] = self._build(self.forward.outputs[: len(mask)], mask)
-                    finally:  # reset by statements: see Recording
+                    finally:  # reset by assignments: see Recording
                         state.trace, state.tapes, state.names = before
         kinds = built.kinds
-        if not built.read <= known.keys():
-            # Zeros in place of a gradient that is not there need a shape that the forward run has not kept: they come
-            # from the outputs instead.
+        if not built.read <= values.keys():
+            # Zeros in place of a missing gradient need a shape that the forward run has not stored: use the outputs'.
             full = tuple(is_trainable(y.dtype) for y in outlines)
             filled = [array.zeros_like(y) if m and dy is None else _dense(dy) for dy, y, m in zip(dys, outlines, full)]
             if mask != full:
-                grads = self.backward(filled, known, outlines, once)
+                grads = self.backward(filled, values, outlines, once)
                 return [None if kind is None else grad for kind, grad in zip(kinds, grads)]
         arguments: list[Any] = []
-        for dy, arrives in zip(dys, mask):
-            if arrives is True:
+        for dy, form in zip(dys, mask):
+            if form is True:
                 arguments.append(_dense(dy))
-            elif arrives:
+            elif form:
                 arguments += [dy.values, dy.indices, dy.dense_shape]
-        captured = [known.get(key, other) for key, other in built.captured]
+        captured = [values.get(key, other) for key, other in built.captured]
         if once and state.trace is None and not state.tapes:
             arrays = [x._array for x in (*arguments, *captured)]
-            known.clear()
+            values.clear()
             del arguments, captured
             flat = iter(built.program.consume(arrays))
         else:

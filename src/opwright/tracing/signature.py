@@ -41,30 +41,30 @@ class FunctionType(inspect.Signature):
 
 
 class CastContext:
-    """How arguments are made to fit the types of a signature. allow_specs: whether specs stand for tensors."""
+    """The conversion of arguments to the types of a signature. allow_specs: whether specs are accepted for tensors."""
 
     def __init__(self, allow_specs: bool = False) -> None:
         self.allow_specs = allow_specs
 
     def tensor(self, value: Any, spec: TensorSpec) -> Tensor:
-        """`value` as a tensor of this spec. Raises TypeError where it is none."""
+        """Convert `value` to a tensor of this spec. Raises TypeError if it does not match."""
         tensor = value if isinstance(value, Tensor) else dispatch.to_tensor(value, spec.dtype)
         if tensor.dtype is spec.dtype:
             if tensor.shape.is_subtype_of(spec.shape):
                 return tensor
             if not tensor.shape.is_fully_defined() and tensor.shape.is_compatible_with(spec.shape):
-                return tensor  # while tracing: it may fit, and the graph will tell
+                return tensor  # while tracing: it may match, which is checked at run time
         raise TypeError(f"Can not cast {TensorSpec(tensor.shape, tensor.dtype)!r} to {spec!r}")
 
 
 class SignatureContext(TracingContext):
-    """For types that are given as such: specs keep their names."""
+    """The context of explicitly given types: specs keep their names."""
 
     is_legacy_signature = True
 
 
 def kind_of(args: Sequence[Any], kwargs: Mapping[str, Any], context: TracingContext) -> ContainerType:
-    """The type of a canonical call."""
+    """Return the type of a canonical call."""
     positional = ContainerType(TUPLE, [from_value(a, context) for a in args])
     if not kwargs:
         return ContainerType(TUPLE, (positional, _NO_KEYWORDS))
@@ -77,10 +77,10 @@ _NO_KEYWORDS = ContainerType(ContainerLayout("Dict", None, (), template={}), ())
 
 
 class FunctionSignature:
-    """The parameters of a Python function, and its `input_signature` if it has one.
+    """The parameters of a Python function, and its `input_signature`, if any.
 
-    constraint: the type of every call, where there is an input_signature.
-    raises TypeError where input_signature does not fit the parameters
+    constraint: the type of every call under an input_signature.
+    raises TypeError if input_signature does not match the parameters
     """
 
     def __init__(self, function: Callable[..., Any], input_signature: Any) -> None:
@@ -100,20 +100,20 @@ class FunctionSignature:
 
     # ---- input_signature --------------------------------------------------------------------------------------
 
-    def _constrain(self, given: Any) -> None:
-        if not isinstance(given, (list, tuple)):
-            raise TypeError(f"input_signature must be either a tuple or a list, got {type(given)}")
-        wrong = [s for s in nest.flatten(list(given)) if not isinstance(s, (TypeSpec, TraceType))]
-        if wrong:
+    def _constrain(self, input_signature: Any) -> None:
+        if not isinstance(input_signature, (list, tuple)):
+            raise TypeError(f"input_signature must be either a tuple or a list, got {type(input_signature)}")
+        invalid = [s for s in nest.flatten(list(input_signature)) if not isinstance(s, (TypeSpec, TraceType))]
+        if invalid:
             raise TypeError(
                 "input_signature must be a possibly nested sequence of TensorSpec objects, got invalid args "
-                f"{wrong} with types {[type(w) for w in wrong]}"
+                f"{invalid} with types {[type(spec) for spec in invalid]}"
             )
-        specs = tuple(given)
+        specs = tuple(input_signature)
         context = SignatureContext()
         positional = [p for p in self.parameters if p.kind in _POSITIONAL]
         if positional and positional[0].name == "self" and positional[0].default is positional[0].empty:
-            self.input_signature = specs  # an unbound method: its instances' functions are held to it
+            self.input_signature = specs  # an unbound method: enforced by the functions of its instances
             return
         keyword_only = [p for p in self.parameters if p.kind is p.KEYWORD_ONLY]
         variadic = any(p.kind is p.VAR_POSITIONAL for p in self.parameters)
@@ -143,9 +143,9 @@ class FunctionSignature:
         self.constraint = ContainerType(TUPLE, (ContainerType(TUPLE, kinds), by_name))
 
     def cast(self, args: tuple[Any, ...], kwargs: dict[str, Any], allow_specs: bool = False) -> Arguments:
-        """A canonical call made to fit the input_signature.
+        """Convert a canonical call to the types of the input_signature.
 
-        raises SignatureError, a ValueError and TypeError, for arguments that do not fit it
+        raises SignatureError, a ValueError and TypeError, for arguments that do not match it
         """
         assert self.constraint is not None
         positional, by_name = halves(self.constraint)
@@ -174,9 +174,9 @@ class FunctionSignature:
     # ---- binding ----------------------------------------------------------------------------------------------
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
-        """The arguments in canonical form: positional where a parameter allows it, defaults filled in.
+        """Return the arguments in canonical form: positional if the parameter permits it, with defaults.
 
-        raises TypeError for arguments that do not fit the parameters
+        raises TypeError for arguments that do not match the parameters
         """
         if self._plain:
             if not kwargs and len(args) == len(self._slots):
@@ -195,18 +195,18 @@ class FunctionSignature:
                     if used == len(kwargs):
                         return tuple(bound), {}
         try:
-            slow = self.python.bind(*args, **kwargs)
+            bound_arguments = self.python.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(
                 f"Binding inputs to tf.function failed due to `{error}`. Received args: {_shown(args)} and "
                 f"kwargs: {dict(kwargs)!r} for signature: {self.name}{self.python}"
             ) from None
-        slow.apply_defaults()
-        named = slow.kwargs
-        return slow.args, {k: named[k] for k in sorted(named)} if named else named
+        bound_arguments.apply_defaults()
+        keywords = bound_arguments.kwargs
+        return bound_arguments.args, {k: keywords[k] for k in sorted(keywords)} if keywords else keywords
 
     def names(self, args: Sequence[Any]) -> list[str]:
-        """The parameter name of each positional argument; name_0, name_1 ... for *args."""
+        """Return the parameter name of each positional argument; name_0, name_1 ... for *args."""
         result = []
         parameters = [p for p in self.parameters if p.kind is not p.KEYWORD_ONLY and p.kind is not p.VAR_KEYWORD]
         for i in range(len(args)):
@@ -250,13 +250,13 @@ def _is_tensor(leaf: Any) -> bool:
 
 
 def summary(name: str, arguments: Named) -> str:
-    """name(x, n=3): tensors by name, fixed Python values with theirs."""
+    """Return name(x, n=3): tensors by name, constants with their values."""
     shown = [n if any(map(_is_tensor, nest.flatten(v))) else f"{n}={v!r}" for n, v in arguments]
     return f"{name}({', '.join(shown)})"
 
 
 def signature_text(name: str, arguments: Named, results: Any) -> str:
-    """The whole signature: a line for each argument that holds tensors, and the results."""
+    """Return the complete signature: a line per argument that contains tensors, and the results."""
     lines = [summary(name, arguments)]
     details = [f"    {n}: {_described(v)}" for n, v in arguments if any(map(_is_tensor, nest.flatten(v)))]
     if details:

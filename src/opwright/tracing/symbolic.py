@@ -1,6 +1,7 @@
-"""SymbolicTensor: a tensor inside `function`, to be computed when the graph runs.
+"""SymbolicTensor: a tensor inside `function`, computed when the graph runs.
 
-Lives here: the type and the errors for what cannot be done before there is a value.  Not here: recording (trace.py).
+Lives here: the type, the errors for operations that require a value, and static values.  Not here: recording
+(trace.py).
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ if TYPE_CHECKING:
 
 
 class OperatorNotAllowedInGraphError(TypeError):
-    """Python asked a symbolic tensor for a value it does not have yet."""
+    """Raised by Python operations that require the value of a symbolic tensor."""
 
 
 class OutOfScopeError(FailedPreconditionError, TypeError):
-    """A tensor of one trace was used in another that does not lie inside it."""
+    """Raised if a tensor of one trace is used in another trace that is not nested in it."""
 
 
 class SymbolicTensor(Tensor):
-    """A graph value seen as a tensor. trace: the recording it belongs to."""
+    """A graph value as a tensor. trace: the trace to which it belongs."""
 
     __slots__ = ("__weakref__", "_spec", "assign", "trace", "value_in_graph")
 
@@ -47,7 +48,7 @@ class SymbolicTensor(Tensor):
 
     @property
     def shape(self) -> TensorShape:
-        """Shape, as far as it is known."""
+        """The shape, as far as it is known."""
         return self._spec.shape
 
     @property
@@ -57,47 +58,47 @@ class SymbolicTensor(Tensor):
 
     @property
     def spec_name(self) -> str:
-        """The name a TensorSpec made of it gets."""
+        """The name of TensorSpecs created from it."""
         return self.value_in_graph.name
 
     @property
     def constant(self) -> np.ndarray | None:
-        """The value, where it is a constant of the graph."""
+        """The value, if it is a constant of the graph."""
         return self.value_in_graph.constant
 
     @property
     def partial(self) -> list[int | None] | None:
-        """For a small vector of sizes: the elements that are known, None for others; None if nothing is known."""
+        """The elements of a small vector of sizes, None for unknown ones; None if nothing is known."""
         return partial_sizes(self.value_in_graph, self.trace)
 
     @property
     def static_value(self) -> np.ndarray | None:
-        """The value of a small tensor that follows from constants, shapes and ranks; None where it does not."""
-        found = _partial(self.value_in_graph, self.trace, 0, {})
-        return None if found is None else _whole(found, self._spec.dtype)
+        """The value of a small tensor if it follows from constants, shapes and ranks; None otherwise."""
+        elements = _partial(self.value_in_graph, self.trace, 0, {})
+        return None if elements is None else _complete(elements, self._spec.dtype)
 
     @property
     def name(self) -> str:
-        """The name in the graph, with the output's number, such as "add:0"."""
+        """The name in the graph with the output index, such as "add:0"."""
         value = self.value_in_graph
         node = value.node.name if value.node is not None else value.name
         return f"{node}:{value.index}"
 
     @property
     def op(self) -> Placeholder | Node:
-        """The node that makes it, with `name` and `type`; a Placeholder for an input of the graph."""
+        """The node that computes it, with `name` and `type`; a Placeholder for an input of the graph."""
         value = self.value_in_graph
         return Placeholder(value.name, (value,)) if value.node is None else value.node
 
     @property
     def graph(self) -> FuncTrace:
-        """The recording it belongs to."""
+        """The trace to which it belongs."""
         return self.trace
 
     def set_shape(self, shape: Any) -> None:
-        """State what is known of the shape besides what was inferred. Raises ValueError if both cannot be true."""
+        """Refine the shape by information that inference lacks. Raises ValueError if the two are incompatible."""
         self._spec = TensorSpec(self._spec.shape.merge_with(as_shape(shape)), self._spec.dtype)
-        GraphBuilder.refine(self.value_in_graph, self._spec)  # there branches and loops look up their results
+        GraphBuilder.refine(self.value_in_graph, self._spec)  # branches and loops read the specs of their results there
 
     def _refuse(self, what: str, instead: str) -> NoReturn:
         if self.trace.finished:
@@ -108,11 +109,11 @@ class SymbolicTensor(Tensor):
         )
 
     def _as_tensor(self) -> NoReturn:
-        """What eager execution asks for: there is no value, and the trace is over or was left by init_scope."""
+        """Raise the error of eager execution on a symbolic tensor, after its trace or within init_scope."""
         raise OperatorNotAllowedInGraphError(self.out_of_scope())
 
     def out_of_scope(self) -> str:
-        """What is said of it outside its trace."""
+        """Return the error text for its use outside of its trace."""
         return (
             f"{self!r} is out of scope and cannot be used here: it belongs to the trace of function "
             f"{self.trace.name!r}, made at {self._where()}, and has no value outside it. Return it from the function, "
@@ -155,7 +156,7 @@ class SymbolicTensor(Tensor):
 
     @property
     def numpy(self) -> NoReturn:
-        """There is no value yet: raises AttributeError, as in TensorFlow, so that `hasattr(x, "numpy")` is False."""
+        """Raises AttributeError, as in TensorFlow, so that `hasattr(x, "numpy")` is False."""
         error = AttributeError("'Tensor' object has no attribute 'numpy'")
         if self.trace.finished:
             error.add_note(self.out_of_scope())
@@ -176,38 +177,39 @@ class SymbolicTensor(Tensor):
 
 install_named(SymbolicTensor)
 
+# Operators that only move elements.
 MOVES = ("Pack", "Concat", "StridedSlice", "Slice", "Gather", "Identity", "ExpandDims", "Squeeze", "Reshape")
-_SMALL = 64  # elements; more are no sizes, axes or permutation
-_DEPTH = 32  # operators between a value and the shapes that it follows from
+_SMALL = 64  # elements; larger tensors are no sizes, axes or permutations
+_DEPTH = 32  # operators between a value and the shapes that determine it
 
 
 def partial_sizes(value: Value, trace: Any = None) -> list[int | None] | None:
-    """What is known of a small integer vector, None for unknown elements; None where even their number is unknown.
+    """Return the elements of a small integer vector, None for unknown ones; None if its length is unknown.
 
-    trace: the recording that the value belongs to, through which what it captures is looked up.
+    trace: the trace to which the value belongs, for lookups of captures.
     """
-    found = _partial(value, trace, 0, {})
-    return None if found is None or found.ndim > 1 else found.reshape(-1).tolist()
+    elements = _partial(value, trace, 0, {})
+    return None if elements is None or elements.ndim > 1 else elements.reshape(-1).tolist()
 
 
-Known = dict[Value, "np.ndarray | None"]
+StaticValues = dict[Value, "np.ndarray | None"]
 
 
-def _partial(value: Value, trace: Any, depth: int, known: Known) -> np.ndarray | None:
-    """Known elements of a small tensor, in an array of objects with None for the others where some are unknown.
+def _partial(value: Value, trace: Any, depth: int, cache: StaticValues) -> np.ndarray | None:
+    """Return the known elements of a small tensor; if some are unknown, as an array of objects with None for these.
 
-    known: those asked for before, as values may be read many times.
+    cache: earlier results, as values may be read many times.
     """
-    if value not in known:
-        known[value] = _elements(value, trace, depth, known)
-    return known[value]
+    if value not in cache:
+        cache[value] = _elements(value, trace, depth, cache)
+    return cache[value]
 
 
-def _elements(value: Value, trace: Any, depth: int, known: Known) -> np.ndarray | None:
-    """`_partial` of a value that was not asked for before.
+def _elements(value: Value, trace: Any, depth: int, cache: StaticValues) -> np.ndarray | None:
+    """Compute `_partial` of a value that is not in the cache.
 
-    Operators that only move elements (MOVES) are computed by their own references on arrays of objects; others, if
-    they have no effect, where every element of their operands is known.
+    Operators that only move elements (MOVES) are computed by their reference kernels on arrays of objects; others, if
+    they have no effect, only if all elements of their operands are known.
     """
     constant, node = value.constant, value.node
     if constant is not None:
@@ -218,13 +220,13 @@ def _elements(value: Value, trace: Any, depth: int, known: Known) -> np.ndarray 
         outer = None if trace is None else trace.captured_tensor(value)
         if type(outer) is not SymbolicTensor:
             return None
-        return _partial(outer.value_in_graph, outer.trace, depth + 1, known)
+        return _partial(outer.value_in_graph, outer.trace, depth + 1, cache)
     name = node.op.name
     if name in ("Shape", "Rank", "Size"):
         (operand,) = node.operands
         return _of_shape(name, operand.spec.shape)
     if name == "Cast" and node.attrs["dtype"].is_integer:
-        return _as_integers(_partial(next(node.operands), trace, depth + 1, known))
+        return _as_integers(_partial(next(node.operands), trace, depth + 1, cache))
     if node.op.effect is not None or any(node.subgraphs):
         return None
     inputs = []
@@ -235,13 +237,13 @@ def _elements(value: Value, trace: Any, depth: int, known: Known) -> np.ndarray 
             if item is None:
                 arrays.append(None)
                 continue
-            array = _partial(item, trace, depth + 1, known)
+            array = _partial(item, trace, depth + 1, cache)
             if array is None:
                 if item.spec.shape.rank != 0 or name not in MOVES:
                     return None
                 array = np.array(None, object)  # one unknown size
             elif name not in MOVES:
-                array = _whole(array, item.spec.dtype)
+                array = _complete(array, item.spec.dtype)
                 if array is None:
                     return None
             arrays.append(array)
@@ -253,21 +255,21 @@ def _elements(value: Value, trace: Any, depth: int, known: Known) -> np.ndarray 
             return None
         return np.asarray(node.op.compute(node.op.bind(dict(node.attrs)), inputs)[value.index])
     except (TypeError, ValueError, IndexError, UnimplementedError):
-        return None  # the error belongs to the run, where it names the node
+        return None  # reported at run time, with the node's name
 
 
 def _as_integers(elements: np.ndarray | None) -> np.ndarray | None:
-    """Cast the elements that are known to integers; of no finite number nothing is known."""
+    """Cast the known elements to integers; non-finite ones become unknown."""
     if elements is None or elements.dtype.kind in "iu":
         return elements
-    whole = [None if e is None or not np.isfinite(e) else int(e) for e in elements.ravel().tolist()]
-    found = np.empty(elements.shape, object)
-    found[...] = np.array(whole, object).reshape(elements.shape)
-    return found
+    integers = [None if e is None or not np.isfinite(e) else int(e) for e in elements.ravel().tolist()]
+    result = np.empty(elements.shape, object)
+    result[...] = np.array(integers, object).reshape(elements.shape)
+    return result
 
 
 def _of_shape(name: str, shape: TensorShape) -> np.ndarray | None:
-    """The value of Shape, Rank or Size of a tensor of this shape, as far as it is known."""
+    """Return the value of Shape, Rank or Size of a tensor of this shape, as far as it is known."""
     if shape.dims is None:
         return None
     if name == "Shape":
@@ -276,7 +278,7 @@ def _of_shape(name: str, shape: TensorShape) -> np.ndarray | None:
 
 
 def _is_small(node: Any, operands: Any) -> bool:
-    """Whether computing the node makes few elements."""
+    """Return whether computing the node produces few elements."""
     if node.op.elementwise:
         return True
     if node.op.name == "Range":
@@ -286,8 +288,8 @@ def _is_small(node: Any, operands: Any) -> bool:
     return all(n is not None and n <= _SMALL for n in sizes)
 
 
-def _whole(array: np.ndarray, dtype: DType) -> np.ndarray | None:
-    """The array in its dtype; None where an element is unknown."""
+def _complete(array: np.ndarray, dtype: DType) -> np.ndarray | None:
+    """Return the array in its dtype; None if an element is unknown."""
     if array.dtype == object and dtype is not string:
         if any(item is None for item in array.flat):
             return None

@@ -1,10 +1,10 @@
 """TensorArray: elements of one dtype, written and read one by one, eagerly and in graphs.
 
-Lives here: the class.  Not here: its type (tensor_array_spec.py), the list it keeps them in and the operators on it
-(ops/lists.py, ops/list_rows.py).
+Lives here: the class. Not here: its type (tensor_array_spec.py), the list that stores the elements and the operators on
+it (ops/lists.py, ops/list_rows.py).
 
-In a graph a TensorArray never changes: `write` gives another one, and a loop carries it as a variable. Eagerly `write`
-changes the array it is called on and gives that, as in TensorFlow; both are one persistent list underneath.
+In a graph a TensorArray never changes: `write` returns a new one, and a loop carries it as a variable. Eagerly `write`
+modifies the array and returns it, as in TensorFlow; both are implemented by one persistent list.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ state = dispatch.state
 class TensorArray(CompositeTensor):
     """Elements of one dtype at indices 0 to size - 1, written and read one by one.
 
-    dtype: of the elements. size: how many there are to be, an int or int32 scalar; left out only where `flow` is given.
-    dynamic_size: whether writing behind the end makes it longer. clear_after_read: eagerly, whether an element may be
-    read only once (by default so); its memory is then free. infer_shape: whether all elements have one shape, learnt
-    from the first that is written. element_shape: that shape, as far as it is known; always checked.
-    flow: the list of another TensorArray. handle, tensor_array_name, colocate_with_first_write_call, name: of no
-    meaning here, as in TensorFlow's own lists.
+    dtype: of the elements. size: the number of elements, an int or int32 scalar; omitted only if `flow` is given.
+    dynamic_size: whether writing past the end extends it. clear_after_read: eagerly, whether an element may be read
+    only once (the default); its memory is released afterwards. infer_shape: whether all elements have one shape,
+    inferred from the first that is written. element_shape: that shape, as far as it is known; always checked. flow: the
+    list of another TensorArray. handle, tensor_array_name, colocate_with_first_write_call, name: ignored, as in
+    TensorFlow's own lists.
 
-    Elements that were never written are zeros, where their shape is known. Gradients of any order flow through.
+    Elements that were never written are zeros if their shape is known. Gradients of any order pass through.
 
     >>> squares = ow.TensorArray(ow.float32, size=3)
     >>> for i in range(3):
@@ -49,7 +49,7 @@ class TensorArray(CompositeTensor):
     >>> squares.stack()
     <tf.Tensor: shape=(3,), dtype=float32, numpy=array([0., 1., 4.], dtype=float32)>
 
-    raises ValueError where size is missing, or given together with flow
+    raises ValueError if size is missing, or given together with flow
     """
 
     __slots__ = (
@@ -85,16 +85,16 @@ class TensorArray(CompositeTensor):
                 if state.trace is None
                 else "Argument `size` must be provided if argument `flow` is not provided."
             )
-        for other, given in (("size", size), ("element_shape", element_shape)):
-            if flow is not None and given is not None:
+        for other, argument in (("size", size), ("element_shape", element_shape)):
+            if flow is not None and argument is not None:
                 raise ValueError(f"Cannot provide both `flow` and `{other}` arguments at the same time.")
         self._dtype = as_dtype(dtype)
         self._dynamic, self._infer_shape = bool(dynamic_size), bool(infer_shape)
         self._clear = clear_after_read is None or bool(clear_after_read)
         self._declared = UNKNOWN if element_shape is None else as_shape(element_shape)
-        self._inferred = [self._declared]  # shared by all arrays that come of this one in a graph
+        self._inferred = [self._declared]  # shared by all arrays derived from this one in a graph
         self._read: set[int] = set()
-        self._size: int | None = None  # how many elements there are, where that is known and fixed
+        self._size: int | None = None  # the number of elements, if it is known and fixed
         if flow is not None:
             self._flow = flow
             return
@@ -105,7 +105,7 @@ class TensorArray(CompositeTensor):
             self._size = int(size.constant)
         self._flow = lists.ListReserve(size, element_dtype=self._dtype, element_shape=self._declared, name=name)
 
-    # ---- what it is -----------------------------------------------------------------------------------------------
+    # ---- properties -----------------------------------------------------------------------------------------------
 
     @property
     def dtype(self) -> dtypes.DType:
@@ -114,12 +114,12 @@ class TensorArray(CompositeTensor):
 
     @property
     def dynamic_size(self) -> bool:
-        """Whether writing behind the end makes the array longer."""
+        """Whether writing past the end extends the array."""
         return self._dynamic
 
     @property
     def element_shape(self) -> TensorShape:
-        """What is known of each element's shape."""
+        """The shape of each element, as far as it is known."""
         return self._inferred[0]
 
     @property
@@ -129,7 +129,7 @@ class TensorArray(CompositeTensor):
 
     @property
     def handle(self) -> None:
-        """There is none: the flow is all there is."""
+        """None: the flow represents the array."""
         return
 
     @property
@@ -137,22 +137,22 @@ class TensorArray(CompositeTensor):
         return TensorArraySpec(self.element_shape, self._dtype, self._dynamic, self._infer_shape)
 
     def size(self, name: str | None = None) -> Tensor:
-        """The number of elements, an int32 scalar."""
+        """Return the number of elements, an int32 scalar."""
         if self._size is not None and state.trace is not None:
             return dispatch.to_tensor(self._size, dtypes.int32, name)
         return lists.ListLength(self._flow, name=name)
 
     def identity(self) -> TensorArray:
-        """An array with the same elements."""
+        """Return an array with the same elements."""
         return self if self._eager else self._with(array.identity(self._flow))
 
     def close(self, name: str | None = None) -> None:
-        """Eagerly, let the elements go; the array has none then."""
+        """Eagerly, release the elements; the array is empty afterwards."""
         if self._eager:
             self._flow, self._size = lists.ListResize(self._flow, 0), 0
 
     def grad(self, source: Any, flow: Any = None, name: str | None = None) -> Any:
-        """There is none to ask for: gradients are those of the elements. Raises NotImplementedError, as TensorFlow."""
+        """Raise NotImplementedError, as TensorFlow does: gradients are those of the elements."""
         raise NotImplementedError(
             "TensorArray.grad is not supported: gradients of operations that use TensorArrays do not need it. "
             "Use ow.GradientTape"
@@ -163,7 +163,9 @@ class TensorArray(CompositeTensor):
         return state.trace is None and type(self._flow) is EagerTensor
 
     def _with(self, flow: Any, size: int | None = None) -> TensorArray:
-        """The array with another list: eagerly this one, which changes, else a new one. size: where it is another."""
+        """Return the array with another list: eagerly this one, modified, else a new one. size: the new size, if it
+        differs.
+        """
         if self._eager:
             self._flow = flow
             self._size = self._size if size is None else size
@@ -181,7 +183,7 @@ class TensorArray(CompositeTensor):
             self._infer_shape,
             self._clear,
         )
-        # What is learnt in a graph holds for all arrays of this line there, but not for an eager one it began with.
+        # A shape inferred in a graph applies to all derived arrays there, but not to the initial eager array.
         new._declared = self._declared
         new._inferred = [self._inferred[0]] if type(self._flow) is EagerTensor else self._inferred
         new._read, new._flow, new._size = self._read, flow, size
@@ -190,7 +192,7 @@ class TensorArray(CompositeTensor):
     # ---- checks ---------------------------------------------------------------------------------------------------
 
     def _value(self, value: Any) -> Tensor:
-        """`value` as a tensor. Raises InvalidArgumentError where it is of another dtype."""
+        """Convert `value` to a tensor. Raises InvalidArgumentError for another dtype."""
         tensor = convert_to_tensor(value, dtype_hint=self._dtype)
         if tensor.dtype is not self._dtype:
             raise InvalidArgumentError(
@@ -198,19 +200,19 @@ class TensorArray(CompositeTensor):
             )
         return tensor
 
-    def _learn(self, shape: TensorShape) -> None:
-        """Check an element's shape, and keep it in mind if all have one. Raises ValueError."""
-        known = self._inferred[0]
-        if not known.is_compatible_with(shape):
+    def _record_shape(self, shape: TensorShape) -> None:
+        """Check an element's shape, and record it if all elements have one shape. Raises ValueError."""
+        inferred = self._inferred[0]
+        if not inferred.is_compatible_with(shape):
             do = "; infer_shape=False allows it" if self._declared.is_compatible_with(shape) else ""
             if self._eager:
-                raise ValueError(f"Incompatible shape for value ({shape}), expected ({known}){do}")
-            raise ValueError(f"Inconsistent shapes: saw {shape} but expected {known}{do}")
+                raise ValueError(f"Incompatible shape for value ({shape}), expected ({inferred}){do}")
+            raise ValueError(f"Inconsistent shapes: saw {shape} but expected {inferred}{do}")
         if self._infer_shape:
-            self._inferred[0] = known.merge_with(shape)
+            self._inferred[0] = inferred.merge_with(shape)
 
     def _index(self, index: Any, verb: str) -> Any:
-        """The index as an operator takes it; eagerly an int that is in range. Raises OutOfRangeError, TypeError."""
+        """Return the index for an operator; eagerly an int that is in range. Raises OutOfRangeError, TypeError."""
         if isinstance(index, EagerTensor) and state.trace is None:
             index = operator.index(index)
         if not isinstance(index, TensorLike):
@@ -233,11 +235,11 @@ class TensorArray(CompositeTensor):
     # ---- one element ----------------------------------------------------------------------------------------------
 
     def read(self, index: Any, name: str | None = None) -> Tensor:
-        """The element at `index`, an int or int32 scalar.
+        """Read the element at `index`, an int or int32 scalar.
 
-        raises OutOfRangeError eagerly, InvalidArgumentError in a graph, for an index that is not there;
-        InvalidArgumentError eagerly for an element that was read before (see clear_after_read), and for one that was
-        never written whose shape is unknown
+        raises OutOfRangeError eagerly, InvalidArgumentError in a graph, for an index out of range; InvalidArgumentError
+        eagerly for an element that was read before (see clear_after_read), and for one that was never written and whose
+        shape is unknown
         """
         index = self._index(index, "Reading from")
         eager = self._eager
@@ -253,22 +255,22 @@ class TensorArray(CompositeTensor):
         return item
 
     def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
-        """The array with `value` at `index`. Use what it gives: in a graph this array stays as it is.
+        """Write `value` at `index` and return the array. Use the result: in a graph this array does not change.
 
-        raises OutOfRangeError eagerly, InvalidArgumentError in a graph, for an index that is not there (see
-        dynamic_size); InvalidArgumentError for another dtype; ValueError for another shape (see infer_shape)
+        raises OutOfRangeError eagerly, InvalidArgumentError in a graph, for an index out of range (see dynamic_size);
+        InvalidArgumentError for another dtype; ValueError for another shape (see infer_shape)
         """
         index = self._index(index, "Writing to")
         value = self._value(value)
-        self._learn(value.shape)
+        self._record_shape(value.shape)
         return self._with(lists.ListSet(self._flow, index, value, grow=self._dynamic, name=name))
 
     # ---- many elements --------------------------------------------------------------------------------------------
 
     def stack(self, name: str | None = None) -> Tensor:
-        """All elements as one tensor [size, ...element_shape]; those never written are zeros.
+        """Stack all elements into one tensor [size, ...element_shape]; elements never written are zeros.
 
-        raises InvalidArgumentError where shapes differ or none is known
+        raises InvalidArgumentError if shapes differ or none is known
         """
         if self._eager and self._flow._array.length == 0 and not self.element_shape.is_fully_defined():
             return dispatch.to_tensor(np.zeros([0], self._dtype.np), self._dtype, name)
@@ -281,18 +283,18 @@ class TensorArray(CompositeTensor):
         )
 
     def gather(self, indices: Any, name: str | None = None) -> Tensor:
-        """The elements at `indices`, an int32 vector, as one tensor [len(indices), ...element_shape].
+        """Gather the elements at `indices`, an int32 vector, into one tensor [len(indices), ...element_shape].
 
-        raises InvalidArgumentError for an index that is not there, shapes that differ, or where none is known
+        raises InvalidArgumentError for an index out of range, if shapes differ, or if none is known
         """
         return rows.ListGather(
             self._flow, indices, element_dtype=self._dtype, element_shape=self.element_shape, name=name
         )
 
     def concat(self, name: str | None = None) -> Tensor:
-        """All elements one after the other along their first dimension; they may differ in its size.
+        """Concatenate all elements along their first dimension, whose size may differ.
 
-        raises InvalidArgumentError for scalar elements, for other dimensions that differ, or where none are known
+        raises InvalidArgumentError for scalar elements, if other dimensions differ, or if none are known
         """
         shape = self.element_shape
         if shape.rank == 0:
@@ -300,9 +302,9 @@ class TensorArray(CompositeTensor):
         return rows.ListConcat(self._flow, element_dtype=self._dtype, element_shape=shape, name=name)[0]
 
     def unstack(self, value: Any, name: str | None = None) -> TensorArray:
-        """The array whose elements are the rows of `value`.
+        """Return the array whose elements are the rows of `value`.
 
-        raises ValueError for more rows than a size that is fixed, for rows of another shape, for a scalar
+        raises ValueError for more rows than a fixed size, for rows of another shape, and for a scalar
         """
         value = self._value(value)
         count = value.shape[0] if value.shape.rank else None
@@ -310,40 +312,41 @@ class TensorArray(CompositeTensor):
             raise ValueError(f"Cannot unstack {count} tensors into a TensorArray of static size {self._size}")
         if value.shape.rank:
             if self._eager:
-                self._inferred[0] = self._declared  # nothing stays of what was learnt
-            self._learn(value.shape[1:])
-        made = rows.ListFromTensor(value, element_shape=self._declared, name=name)
+                self._inferred[0] = self._declared  # discard the shape of the old elements
+            self._record_shape(value.shape[1:])
+        flow = rows.ListFromTensor(value, element_shape=self._declared, name=name)
         self._read.clear()
-        return self._with(made, None if self._dynamic else count)
+        return self._with(flow, None if self._dynamic else count)
 
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
-        """The array with the rows of `value` at `indices`, an int32 vector; where one comes twice the last row counts.
+        """Write the rows of `value` at `indices`, an int32 vector, and return the array; for equal indices the last row
+        counts.
 
-        raises OutOfRangeError eagerly, InvalidArgumentError in a graph, for an index that is not there;
-        InvalidArgumentError for another dtype or number of rows, ValueError for rows of another shape
+        raises OutOfRangeError eagerly, InvalidArgumentError in a graph, for an index out of range; InvalidArgumentError
+        for another dtype or number of rows, ValueError for rows of another shape
         """
         value = self._value(value)
         indices = dispatch.to_tensor(indices, dtypes.int32)
         if value.shape.rank:
-            self._learn(value.shape[1:])
+            self._record_shape(value.shape[1:])
         if self._eager:
             for index in indices._array.reshape(-1).tolist():
                 self._index(index, "Writing to")
         return self._with(rows.ListScatter(self._flow, indices, value, grow=self._dynamic, name=name))
 
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
-        """The array whose elements are pieces of `value`: `lengths`, a vector, says how many rows each one has.
+        """Return the array whose elements are pieces of `value` with the numbers of rows in `lengths`, a vector.
 
-        raises InvalidArgumentError for lengths that are no vector, do not add up to the rows of `value`, or are not as
-        many as a size that is fixed; for a scalar
+        raises InvalidArgumentError if lengths is no vector, does not add up to the rows of `value`, or differs in
+        number from a fixed size; for a scalar
         """
         value = self._value(value)
         lengths = dispatch.to_tensor(lengths)
-        known = lengths.constant
+        constant_lengths = lengths.constant
         lengths = array.cast(lengths, dtypes.int64)
         if lengths.shape.rank not in (None, 1):
-            found = lengths.shape.as_list()
-            raise InvalidArgumentError(what=f"Expected lengths to be a vector, received shape: {found}")
+            dims = lengths.shape.as_list()
+            raise InvalidArgumentError(what=f"Expected lengths to be a vector, received shape: {dims}")
         if value.shape.rank == 0:
             raise InvalidArgumentError(what="Expected value to be at least a vector, but received shape: []")
         count = None if lengths.shape.rank is None else lengths.shape[0]
@@ -352,17 +355,17 @@ class TensorArray(CompositeTensor):
                 what=f"TensorArray's size is not equal to the size of lengths ({self._size} vs. {count}), and the "
                 "TensorArray is not marked as dynamically resizeable."
             )
-        if known is not None and value.shape.rank is not None:
-            total, length = int(known.sum()), value.shape[0]
+        if constant_lengths is not None and value.shape.rank is not None:
+            total, length = int(constant_lengths.sum()), value.shape[0]
             if length is not None and total != length:
                 raise InvalidArgumentError(
                     what="Expected sum of lengths to be equal to values.shape[0], but sum of lengths is "
                     f"{total} and value's shape is: {value.shape.as_list()}"
                 )
-            if known.size and known.min() == known.max():
+            if constant_lengths.size and constant_lengths.min() == constant_lengths.max():
                 if self._eager:
                     self._inferred[0] = self._declared
-                self._learn(TensorShape([int(known[0]), *value.shape[1:]]))
+                self._record_shape(TensorShape([int(constant_lengths[0]), *value.shape[1:]]))
         self._read.clear()
         return self._with(rows.ListSplit(value, lengths, name=name))
 

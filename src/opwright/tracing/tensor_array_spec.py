@@ -1,4 +1,4 @@
-"""TensorArraySpec: the type of a TensorArray, by which functions and control flow take one apart.
+"""TensorArraySpec: the type of a TensorArray, by which functions and control flow flatten one.
 
 Lives here: the type.  Not here: TensorArray (tensor_array.py).
 """
@@ -18,13 +18,13 @@ from ..core.type_spec import TypeSpec
 class TensorArraySpec(TypeSpec):
     """The type of a TensorArray.
 
-    element_shape: of each element, None where unknown. dtype: theirs. dynamic_size, infer_shape: as TensorArray has
-    them.
+    element_shape: of each element, None if unknown. dtype: of the elements. dynamic_size, infer_shape: as for
+    TensorArray.
     """
 
     __slots__ = ("_dtype", "_dynamic_size", "_element_shape", "_infer_shape")
     array_type: ClassVar[Any]
-    """TensorArray, whose module is above this one and sets it."""
+    """TensorArray; set by its module, which imports this one."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class TensorArraySpec(TypeSpec):
 
     @classmethod
     def from_value(cls, value: Any) -> TensorArraySpec:
-        """The type of a TensorArray. Raises TypeError for anything else."""
+        """Return the type of a TensorArray. Raises TypeError for anything else."""
         if not isinstance(value, cls.array_type):
             raise TypeError(f"Expected value to be a TensorArray, but got: {type(value)}")
         return cls(value.element_shape, value.dtype, value.dynamic_size, value._infer_shape)
@@ -51,7 +51,7 @@ class TensorArraySpec(TypeSpec):
 
     @property
     def element_shape(self) -> TensorShape:
-        """What is known of each element's shape."""
+        """The shape of each element, as far as it is known."""
         return self._element_shape
 
     @property
@@ -70,12 +70,12 @@ class TensorArraySpec(TypeSpec):
         return [value.flow]
 
     def _from_components(self, components: Sequence[Any]) -> Any:
-        made = self.array_type(
+        array = self.array_type(
             self._dtype,
             flow=components[0],
             dynamic_size=self._dynamic_size,
             infer_shape=self._infer_shape,
             clear_after_read=False,
         )
-        made._inferred[0] = self._element_shape
-        return made
+        array._inferred[0] = self._element_shape
+        return array

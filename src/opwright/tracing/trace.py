@@ -1,8 +1,8 @@
 """FuncTrace: one recording of a Python function as a graph.
 
-Lives here: turning calls into nodes, captures of what comes from outside, variables made while tracing.
-Not here: when to trace and what a trace is kept for (function.py), running (program.py), copying one recording into
-another (inlining.py), control flow (control/).
+Lives here: the conversion of calls to nodes, captures of outer values, variables created while tracing. Not here: when
+to trace and how long traces are kept (function.py), execution (program.py), copying one trace into another
+(inlining.py), control flow (control/).
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ state = dispatch.state
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _HANDLE = TensorSpec((), dtypes.resource)
 
-# Held by whoever records. One for all traces: functions call each other, in any order, and differentiating one adds to
-# its trace what the gradient needs of it, so that no thread may copy or extend a trace while another one does.
+# Held while recording. There is one lock for all traces: functions call each other in any order, and differentiating
+# one extends its trace, so no thread may copy or extend a trace while another thread does.
 TRACING = forks.lock()
 
 
 class Recording:
-    """A `with` in which a trace records what its thread calls. finishes: whether the trace ends with it.
+    """A context in which a trace records the calls of its thread. finishes: whether the trace ends with it.
 
-    A Ctrl-C at the first instruction of `__exit__` leaves the thread's state as it is, and no finaliser corrects it
-    later, in the midst of something else. So whoever begins to trace outside of any trace holds TRACING and resets the
-    state in a `finally` of its own: by assignments, between which CPython delivers no signal. Inside of that nothing
-    is locked here, and nothing can stay locked.
+    A Ctrl-C at the first instruction of `__exit__` leaves the thread's state unchanged, and no finaliser corrects it
+    later at an arbitrary point. Therefore code that starts to trace outside of any trace holds TRACING and resets the
+    state in a `finally` of its own: by assignments, between which CPython delivers no signal. Nested recordings acquire
+    no lock, so no lock can remain acquired.
     """
 
     __slots__ = ("_finishes", "_locks", "_saved", "_trace")
@@ -70,11 +70,11 @@ class Recording:
             TRACING.release()
         if self._finishes:
             self._trace.finished = True
-            self._trace.given = None  # a trace outlives the call that it is made for, and must not keep its arguments
+            self._trace.call_tensors = None  # a trace outlives its first call, and must not keep the arguments alive
 
 
 def user_line() -> str | None:
-    """file:line of the innermost frame outside this package."""
+    """Return file:line of the innermost frame outside this package."""
     frame = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.startswith(_OURS):
         frame = frame.f_back  # type: ignore[assignment]
@@ -82,7 +82,7 @@ def user_line() -> str | None:
 
 
 class _Recorder:
-    """The tape that every trace has: it keeps all records, for gradients of the finished function."""
+    """The tape of every trace: it keeps all records, for gradients of the finished function."""
 
     watches_variables = False
     persistent = False
@@ -96,19 +96,19 @@ class _Recorder:
     keep = record
 
     def watch_variable(self, variable: Any) -> None:
-        """Nothing: all records are kept."""
+        """Do nothing: all records are kept."""
 
     def follows(self, keys: Sequence[int]) -> bool:
         return True
 
 
 class FuncTrace:
-    """A recording in progress, then the record of it.
+    """A recording in progress, or its result.
 
-    inputs: placeholders of the arguments. captures: what the program uses from outside, in order of first use, each
-    with its placeholder: eager tensors, variables (by handle), tensors of the enclosing trace.
-    foreign: for traces that neither enclose this one nor are it: what stands here for one of their tensors. The
-    gradient of a branch or loop body speaks of the tensors of that body.
+    inputs: placeholders of the arguments. captures: outer values that the program uses, in order of first use, each
+    with its placeholder: eager tensors, variables (by handle), tensors of the enclosing trace. foreign: for traces that
+    are neither this one nor enclose it, a function from their tensors to tensors here. The gradient of a branch or loop
+    body refers to tensors of that body.
     """
 
     def __init__(self, name: str, parent: FuncTrace | None = None) -> None:
@@ -119,55 +119,61 @@ class FuncTrace:
         self.recorder = _Recorder()
         self.created_variables: list[Any] = []
         self.may_create_variables = True
-        self.native: bool | None = parent.native if parent is not None else None  # whether machine code is asked for
-        self.given: Callable[[], Sequence[Any]] | None = None  # what the inputs stand for in the call it is made for
+        self.native: bool | None = parent.native if parent is not None else None  # whether machine code is requested
+        self.call_tensors: Callable[[], Sequence[Any]] | None = None  # the inputs' values in the call being traced
         self.foreign: dict[FuncTrace, Callable[[SymbolicTensor], Any]] = {}
         self.finished = False
-        self.opened: weakref.WeakSet[Any] = weakref.WeakSet()  # tapes that were opened in this trace
+        self.opened: weakref.WeakSet[Any] = weakref.WeakSet()  # tapes opened in this trace
         self.shapes: dict[
             int, SymbolicTensor
         ] = {}  # of its tensors that were asked for after it ended (placeholders.py)
-        self._from_afar: dict[int, tuple[Any, SymbolicTensor]] = {}  # tensors of traces further out than the parent
+        self._distant_captures: dict[
+            int, tuple[Any, SymbolicTensor]
+        ] = {}  # tensors of traces further out than the parent
         self.variable_arguments: dict[int, VariableArgument] = {}  # by their places among the inputs
-        self.variables_here: dict[int, Any] = {}  # by id of arguments of other traces: the variables they stand for
+        self.represented_variables: dict[
+            int, Any
+        ] = {}  # by id of arguments of other traces: the variables they stand for
 
     # ---- being the current trace ----------------------------------------------------------------------------------
 
     def recording(self) -> Recording:
-        """Return a `with` in which calls are recorded here, unseen by tapes from outside. The trace ends with it."""
+        """Return a context in which calls are recorded here, invisible to outer tapes. The trace ends with it."""
         return Recording(self, finishes=True)
 
     def resumed(self) -> Recording:
-        """Return a `with` in which calls are added to this trace, finished or not: what its gradient needs of it."""
+        """Return a context in which calls are added to this trace, finished or not, such as those that its gradient
+        requires.
+        """
         return Recording(self, finishes=False)
 
     def placeholder(self, spec: TensorSpec, name: str) -> SymbolicTensor:
-        """A new argument."""
+        """Add an argument."""
         tensor = self.free_placeholder(spec, name)
         self.inputs.append(tensor)
         return tensor
 
     def variable_argument(self, owner: Any, name: str, kind: Any) -> VariableArgument:
-        """A new argument that is a variable. kind: its VariableType; owner: the Function that is traced."""
-        stand_in = VariableArgument(owner, self, kind.name, kind.dtype, kind.shape, kind.trainable, kind.constraint)
+        """Add an argument that is a variable. kind: its VariableType; owner: the Function being traced."""
+        variable = VariableArgument(owner, self, kind.name, kind.dtype, kind.shape, kind.trainable, kind.constraint)
         placeholder = self.placeholder(_HANDLE, name)
-        self.variable_arguments[len(self.inputs) - 1] = stand_in
-        self._from_afar[id(stand_in)] = stand_in, placeholder
-        return stand_in
+        self.variable_arguments[len(self.inputs) - 1] = variable
+        self._distant_captures[id(variable)] = variable, placeholder
+        return variable
 
     @property
     def sources(self) -> list[Any]:
-        """What gradients know each input by: the placeholder, or what stands for a variable."""
+        """The identity of each input for gradients: its placeholder, or the placeholder variable."""
         return [self.variable_arguments.get(i, t) for i, t in enumerate(self.inputs)]
 
     def free_placeholder(self, spec: TensorSpec, name: str) -> SymbolicTensor:
-        """A new input of the graph that whoever asks for it will provide."""
+        """Add an input of the graph whose value the caller provides."""
         return SymbolicTensor(self.builder.input(name, TensorSpec(spec.shape, spec.dtype)), self)
 
     # ---- recording ------------------------------------------------------------------------------------------------
 
     def record(self, op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -> Any:
-        """Add a node for the call; gives symbolic tensors."""
+        """Add a node for the call; return symbolic tensors."""
         for x in inputs:
             if type(x) is not SymbolicTensor or x.trace is not self:
                 if op.shape_only:
@@ -180,16 +186,16 @@ class FuncTrace:
                     return special.record(op, inputs, bound, name)
                 break
         else:
-            if not op.profile.simple:  # one tensor may have been given for a repeated input: its slices are meant
+            if not op.profile.simple:  # a single tensor passed for a repeated input represents its slices
                 inputs = tensors(op, inputs, self.to_tensor, name)
         specs = op.infer(bound, inputs, name)
         flat = [s for spec in specs for s in (spec if isinstance(spec, list) else (spec,))]
-        wanted = name or op.name
-        if wanted[-1] == "/":  # what a name scope gives is a whole name
-            wanted = wanted[:-1]
+        node_name = name or op.name
+        if node_name[-1] == "/":  # the value of a name scope is a complete name
+            node_name = node_name[:-1]
         elif state.names:
-            wanted = "/".join((*state.names, wanted))
-        return op.pack_outputs(self.record_specs(op, inputs, bound, flat, wanted, user_line()))
+            node_name = "/".join((*state.names, node_name))
+        return op.pack_outputs(self.record_specs(op, inputs, bound, flat, node_name, user_line()))
 
     def record_specs(
         self,
@@ -198,14 +204,16 @@ class FuncTrace:
         bound: Call,
         specs: Sequence[TensorSpec],
         name: str,
-        at: str | None,
+        line: str | None,  # of the user's program
     ) -> list[SymbolicTensor]:
-        """Add a node whose inputs are tensors of this trace and whose output specs are known; tapes are told."""
+        """Add a node whose inputs are tensors of this trace and whose output specs are known, and record it to the
+        tapes.
+        """
         operands = [
             None if x is None else tuple([self.value_of(y) for y in x]) if type(x) is tuple else self.value_of(x)
             for x in structure
         ]
-        node = self.builder.node(op, operands, bound.attrs, specs, name, at)
+        node = self.builder.node(op, operands, bound.attrs, specs, name, line)
         outs = [SymbolicTensor(v, self) for v in node.outputs]
         if state.tapes:
             record = OpRecord(op, bound, structure, outs)
@@ -222,10 +230,10 @@ class FuncTrace:
         specs: Sequence[TensorSpec],
         name: str | None,
     ) -> list[SymbolicTensor]:
-        """Add a node of control flow, whose graphs are among its attributes; `kind` says how gradients pass it."""
+        """Add a control flow node, whose attributes contain graphs; `kind` is its gradient record."""
         operands = [tuple([self.value_of(y) for y in x]) if type(x) is tuple else self.value_of(x) for x in structure]
-        wanted = "/".join((*state.names, name or op.name))
-        node = self.builder.node(op, operands, attrs, specs, wanted, user_line())
+        node_name = "/".join((*state.names, name or op.name))
+        node = self.builder.node(op, operands, attrs, specs, node_name, user_line())
         outs = [SymbolicTensor(v, self) for v in node.outputs]
         record = kind(op, None, structure, outs)
         watch_variables(record.inputs)
@@ -234,12 +242,12 @@ class FuncTrace:
         return outs
 
     def widened(self, outputs: Sequence[SymbolicTensor], added: SymbolicTensor) -> None:
-        """A node of control flow has one more output, for its gradient: tapes that follow the others follow it too."""
+        """Extend the tapes that follow a control flow node's outputs to an output added for its gradient."""
         for tape in self.opened:
             tape.follow(outputs, added)
 
     def to_tensor(self, value: Any, dtype: Any = None, name: str | None = None) -> Any:
-        """`value` as a tensor of this trace."""
+        """Convert `value` to a tensor of this trace."""
         if type(value) is SymbolicTensor:
             return value if value.trace is self else self.capture(value)
         if type(value) is EagerTensor:
@@ -249,7 +257,7 @@ class FuncTrace:
         if isinstance(value, Overriding):
             return value
         if isinstance(value, Outline):
-            return value  # `record` says what may be done with it
+            return value  # `record` checks its uses
         if isinstance(value, IndexedSlices):
             return self.to_tensor(value.to_dense())
         convert = getattr(value, "__tf_tensor__", None)
@@ -258,16 +266,16 @@ class FuncTrace:
         if isinstance(value, (list, tuple)) and _has_tensors(value):
             from ..ops import array
 
-            found = next(v.dtype for v in _leaves(value) if isinstance(v, TensorLike))
-            tensors = [self.to_tensor(v, dtype or found) for v in value]
-            if dtype is not None:  # that of the tensors beside the list
+            inferred = next(v.dtype for v in _leaves(value) if isinstance(v, TensorLike))
+            tensors = [self.to_tensor(v, dtype or inferred) for v in value]
+            if dtype is not None:  # the dtype of the other operands
                 tensors = [t if t.dtype is dtype else array.cast(t, dtype) for t in tensors]
             return array.stack(tensors)
-        array_, found = to_array(value, dtype)
-        return self.constant(array_, found, name)
+        array_, inferred = to_array(value, dtype)
+        return self.constant(array_, inferred, name)
 
     def constant(self, array: np.ndarray, dtype: dtypes.DType, name: str | None = None) -> SymbolicTensor:
-        """A Const node."""
+        """Add a Const node."""
         from ..ops.array.constants import Const
 
         array.setflags(write=False)
@@ -276,43 +284,43 @@ class FuncTrace:
         return SymbolicTensor(node.outputs[0], self)
 
     def value_of(self, tensor: Any) -> Value:
-        """The graph value of a tensor of this trace, or of the handle of a variable."""
+        """Return the graph value of a tensor of this trace, or of the handle of a variable."""
         if isinstance(tensor, Variable):
             return self.capture(tensor).value_in_graph
         result: Value = tensor.value_in_graph
         return result
 
     def capture(self, outer: Any, copied: bool = True) -> SymbolicTensor:
-        """The placeholder in this graph for something made outside it.
+        """Return the placeholder in this graph of an outer value.
 
-        copied: a constant is made again at each use, so that rules which ask for values see it.
+        copied: whether a constant becomes a new constant at each use, so that rules which read values see it.
 
         raises OutOfScopeError for a tensor of a trace that has ended and does not enclose this one
         """
-        known = self.captures.get(id(outer)) or self._from_afar.get(id(outer))
-        if known is not None:
-            return known[1]
+        existing = self.captures.get(id(outer)) or self._distant_captures.get(id(outer))
+        if existing is not None:
+            return existing[1]
         spec, name = _HANDLE, "captured"
         if type(outer) is SymbolicTensor:
-            if outer.constant is not None and copied and not self._handed_down(outer):
+            if outer.constant is not None and copied and not self._is_input_of_enclosing(outer):
                 return self.constant(outer.constant, outer.dtype, outer.value_in_graph.name)
             ancestor: FuncTrace | None = self
             while ancestor is not None and ancestor is not outer.trace:
                 if outer.trace in ancestor.foreign:
-                    return self._here(ancestor.foreign[outer.trace](outer))
+                    return self._local(ancestor.foreign[outer.trace](outer))
                 ancestor = ancestor.parent
             if ancestor is None:
                 raise OutOfScopeError(
                     what=f"{outer!r} is out of scope and cannot be used here: it belongs to the trace of function "
-                    f"{outer.trace.name!r}, made at {outer._where()}, and is used in {self.name!r}",
+                    f"{outer.trace.name!r}, created at {outer._where()}, and is used in {self.name!r}",
                     wanted="a tensor of this function",
                     do="return it from its function, or keep it in an ow.Variable",
                     explain="OW602",
                 )
             if self.parent is not outer.trace and self.parent is not None:
-                outer_here = self.parent.capture(outer, copied)  # hand it down one trace at a time
-                placeholder = self.capture(outer_here)
-                self._from_afar[id(outer)] = (outer, placeholder)
+                parent_tensor = self.parent.capture(outer, copied)  # pass it on one trace at a time
+                placeholder = self.capture(parent_tensor)
+                self._distant_captures[id(outer)] = (outer, placeholder)
                 return placeholder
             spec, name = outer.spec, outer.value_in_graph.name
         elif type(outer) is EagerTensor:
@@ -324,52 +332,52 @@ class FuncTrace:
         return placeholder
 
     def captured_tensor(self, value: Value) -> Any:
-        """What an input of this graph stands for, if it was captured; None for an argument."""
-        for outer, placeholder in (*self.captures.values(), *self._from_afar.values()):
+        """Return the outer value of a captured input of this graph; None for an argument."""
+        for outer, placeholder in (*self.captures.values(), *self._distant_captures.values()):
             if placeholder.value_in_graph is value:
                 return outer
         return None
 
-    def standing_for(self, tensor: Any, wanted: bool = False) -> Any:
-        """What a tensor made outside is in this graph; the tensor itself where it is not known here.
+    def local_tensor(self, tensor: Any, capture: bool = False) -> Any:
+        """Return the tensor of this graph that represents an outer tensor; the tensor itself if it is not captured.
 
-        wanted: make it known, once for all of its uses. Tapes follow tensors by identity: those opened in this trace
-        look for a tensor from outside by what its uses here are given.
+        capture: capture it, once for all of its uses. Tapes follow tensors by identity: those opened in this trace
+        refer to an outer tensor by its local one.
         """
         if type(tensor) is not EagerTensor and (type(tensor) is not SymbolicTensor or tensor.trace is self):
             return tensor
-        known = self.captures.get(id(tensor)) or self._from_afar.get(id(tensor))
-        if known is not None:
-            return known[1]
-        if not wanted:
+        existing = self.captures.get(id(tensor)) or self._distant_captures.get(id(tensor))
+        if existing is not None:
+            return existing[1]
+        if not capture:
             return tensor
         return self.capture(tensor, copied=False)
 
-    def _handed_down(self, constant: SymbolicTensor) -> bool:
-        """Whether a trace between this one and that of a constant has it as an input, as a tape there watches it."""
+    def _is_input_of_enclosing(self, constant: SymbolicTensor) -> bool:
+        """Return whether a trace between this one and a constant's has it as an input, as a tape there watches it."""
         trace = self.parent
         while trace is not None and trace is not constant.trace:
-            if id(constant) in trace.captures or id(constant) in trace._from_afar:
+            if id(constant) in trace.captures or id(constant) in trace._distant_captures:
                 return True
             trace = trace.parent
         return False
 
-    def _here(self, tensor: Any) -> SymbolicTensor:
+    def _local(self, tensor: Any) -> SymbolicTensor:
         return tensor if type(tensor) is SymbolicTensor and tensor.trace is self else self.capture(tensor)
 
     # ---- variables ------------------------------------------------------------------------------------------------
 
     def lift_initial_value(self, variable: Any, value: Any) -> Any:
-        """The initial value of a variable made while tracing, computed outside the graph, once.
+        """Compute the initial value of a variable created while tracing, once, outside of the graph.
 
-        raises ValueError where the function was traced before, or where the value depends on arguments that are only
-        described (get_concrete_function)
+        raises ValueError if the function was traced before, or if the value depends on arguments whose values are
+        unknown (get_concrete_function)
         """
         if not self.may_create_variables:
             raise ValueError(
                 "tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable "
                 "is only created once or created outside tf.function. "
-                f"This one is made at {user_line()}. (opwright explain OW603)"
+                f"This one is created at {user_line()}. (opwright explain OW603)"
             )
         self.created_variables.append(variable)
         with init_scope():
@@ -378,28 +386,28 @@ class FuncTrace:
         return self._lift(value) if isinstance(value, SymbolicTensor) else value
 
     def _lift(self, tensor: SymbolicTensor) -> np.ndarray:
-        """Compute a tensor of this trace now, from the nodes it depends on."""
-        nodes, sources, wanted = [], [], {tensor.value_in_graph}
+        """Compute a tensor of this trace now, from the nodes that it depends on."""
+        nodes, sources, required = [], [], {tensor.value_in_graph}
         for node in reversed(self.builder.nodes):
-            if any(v in wanted for v in node.outputs):
+            if any(v in required for v in node.outputs):
                 nodes.append(node)
-                wanted.update(node.operands)
+                required.update(node.operands)
         arrays = []
         for outer, placeholder in self.captures.values():
-            if placeholder.value_in_graph in wanted:
+            if placeholder.value_in_graph in required:
                 sources.append(placeholder.value_in_graph)
                 arrays.append(outer._array if not isinstance(outer, SymbolicTensor) else outer.trace._lift(outer))
-        read = [i for i, argument in enumerate(self.inputs) if argument.value_in_graph in wanted]
-        given = self.given() if read and self.given is not None else ()
+        read = [i for i, argument in enumerate(self.inputs) if argument.value_in_graph in required]
+        values = self.call_tensors() if read and self.call_tensors is not None else ()
         for i in read:
             argument = self.inputs[i]
-            if not given:
+            if not values:
                 raise ValueError(
-                    f"The initial value of a variable made inside a function must not depend on its arguments where "
-                    f"these are only described; {tensor} depends on {argument.value_in_graph.name!r}. "
-                    "Call the function first, or give a function of no arguments: Variable(lambda: ...)"
+                    f"The initial value of a variable created inside a function must not depend on arguments without "
+                    f"values; {tensor} depends on {argument.value_in_graph.name!r}. "
+                    "Call the function first, or pass a function without arguments: Variable(lambda: ...)"
                 )
-            value = given[i]
+            value = values[i]
             sources.append(argument.value_in_graph)
             with init_scope():
                 arrays.append(
@@ -412,7 +420,7 @@ class FuncTrace:
 
 
 def watch_variables(inputs: Sequence[Any]) -> None:
-    """Tell the active tapes of the trainable variables among the inputs of a call."""
+    """Notify the active tapes of the trainable variables among the inputs of a call."""
     for x in inputs:
         if isinstance(x, Variable) and x.trainable:
             for tape in state.tapes:
@@ -434,7 +442,7 @@ def _has_tensors(value: Any) -> bool:
 
 @contextlib.contextmanager
 def init_scope() -> Iterator[None]:
-    """Out of every trace, into eager execution, while it lasts."""
+    """Return a context of eager execution, outside of all traces."""
     saved = state.trace, state.tapes
     state.trace, state.tapes = None, ()
     try:
@@ -444,5 +452,5 @@ def init_scope() -> Iterator[None]:
 
 
 def executing_eagerly() -> bool:
-    """Whether operators compute now (True) or are recorded (False)."""
+    """Return whether operators are computed immediately (True) or recorded (False)."""
     return state.trace is None

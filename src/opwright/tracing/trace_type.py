@@ -1,18 +1,18 @@
-"""Trace types of Python values: under what an argument's trace is kept, and what stands for it while tracing.
+"""Trace types of Python values: the types that select a trace, and their placeholders while tracing.
 
-Lives here: literals, variables and other objects as types, and `from_value`, which gives the type of anything.
-Not here: containers (container_type.py), the protocol (core/type_spec.py), tensors (core/specs.py), finding a trace
+Lives here: literals, variables and other objects as types; `from_value`, which returns the type of any value. Not here:
+containers (container_type.py), the protocol (core/type_spec.py), tensors (core/specs.py), selection of a trace
 (dispatch_table.py).
 
     value                                         type                    matches
     tensor, NumPy array, NumPy scalar             TensorSpec              dtype; shapes by subtyping
     composite (CompositeTensor)                   its `_type_spec`        by its parts
-    object with __tf_tracing_type__               what it gives           as that says
+    object with __tf_tracing_type__               the result of that      as it defines
     None, bool, int, str, enum, range, type ...   Literal                 the same type and an equal value
-    list, tuple, namedtuple, dict, slice, attrs   the same of types       part by part
-    dataclass that compares by its fields         Fields                  part by part
+    list, tuple, namedtuple, dict, slice, attrs   ContainerType           part by part
+    dataclass that compares by its fields         ContainerType           part by part
     Variable                                      VariableType            dtype, shape, trainable, constraint
-    anything else                                 WeakReferenceType               equality, through a weak reference
+    anything else                                 WeakReferenceType       equality, through a weak reference
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class TracingContext:
     """Context in which the trace types of one call are built. objects: the objects to which types hold weak references.
 
     by_identity: whether a variable's type is the variable itself. Otherwise variables of one dtype and shape have one
-    type, in which those met earlier in the call are told from new ones; they are kept in `variables`.
+    type, which distinguishes repeated ones from new ones; they are listed in `variables`.
     """
 
     is_legacy_signature = False
@@ -56,23 +56,23 @@ class TracingContext:
         self._aliases: dict[Any, int] = {}
 
     def type_of_variable(self, variable: Variable) -> TraceType:
-        """The type of a variable among the arguments."""
+        """Return the type of a variable among the arguments."""
         if self.by_identity or type(variable) not in (Variable, VariableArgument):
             self.objects.append(variable)
             return VariableReference(variable)
-        for i, known in enumerate(self.variables):
-            if known is variable:
+        for i, earlier in enumerate(self.variables):
+            if earlier is variable:
                 return VariableType(variable, i, False)
         self.variables.append(variable)
         return VariableType(variable, len(self.variables) - 1, True)
 
     def alias_global_id(self, global_id: Any) -> int:
-        """A number that is small and the same for the same id within one call: for types that tell aliases apart."""
+        """Return a small number for an id, unique within one call: for types that distinguish aliases."""
         return self._aliases.setdefault(global_id, len(self._aliases))
 
 
 class PlaceholderContext:
-    """What placeholders are made with. placed: each placeholder with the spec it was made for, in order."""
+    """The creation of placeholders. placed: each placeholder with its spec, in order."""
 
     def __init__(self, place: Callable[[TensorSpec, str], Any]) -> None:
         self._place = place
@@ -83,7 +83,7 @@ class PlaceholderContext:
         self.place_variable: Callable[[VariableType, str], Any] | None = None
 
     def variable(self, kind: VariableType) -> Any:
-        """What stands for a variable: one object wherever the call has one variable."""
+        """Return the placeholder of a variable: one object per variable of the call."""
         if self.place_variable is None:
             return kind
         if kind.number not in self.variables:
@@ -91,42 +91,42 @@ class PlaceholderContext:
         return self.variables[kind.number]
 
     def tensor(self, spec: TensorSpec) -> Any:
-        """A placeholder for a tensor of this spec. It is named like the argument."""
+        """Return the placeholder of a tensor of this spec, named after the argument."""
         placeholder = self._place(spec, spec.name or self.naming_scope)
         name = spec.name or "_".join((self.naming_scope, *self.path))
         self.placed.append((placeholder, TensorSpec(spec.shape, spec.dtype, name)))
         return placeholder
 
     def part(self, key: Any, kind: TraceType) -> Any:
-        """What stands for a part of the present argument."""
+        """Return the placeholder of a part of the current argument."""
         saved, self.path = self.path, (*self.path, str(key))
         try:
-            return self.stand_in(kind)
+            return self.placeholder_for(kind)
         finally:
             self.path = saved
 
-    def stand_in(self, kind: TraceType) -> Any:
-        """What stands for a value of this type."""
+    def placeholder_for(self, kind: TraceType) -> Any:
+        """Return the placeholder of a value of this type."""
         return kind.placeholder_value(self)
 
 
 class SpecContext(PlaceholderContext):
-    """Gives the specs themselves, named: what `structured_input_signature` shows."""
+    """A context whose placeholders are the named specs, as in `structured_input_signature`."""
 
     def __init__(self) -> None:
         super().__init__(lambda spec, name: spec)
 
     def tensor(self, spec: TensorSpec) -> TensorSpec:
-        """The spec, with the argument's name."""
+        """Return the spec with the argument's name."""
         return TensorSpec(spec.shape, spec.dtype, spec.name or "_".join((self.naming_scope, *self.path)))
 
-    def stand_in(self, kind: TraceType) -> Any:
-        """Composites are shown by their specs."""
+    def placeholder_for(self, kind: TraceType) -> Any:
+        """Return composites as their specs."""
         return kind if isinstance(kind, TypeSpec) and type(kind) is not TensorSpec else kind.placeholder_value(self)
 
 
 class Literal(TraceType):
-    """A Python value that is part of the type: 3 and 4 make two traces, and so do 1, 1.0 and True."""
+    """A Python value that is part of the type: 3 and 4 select two traces, and so do 1, 1.0 and True."""
 
     __slots__ = ("_key", "value")
 
@@ -134,27 +134,27 @@ class Literal(TraceType):
         self.value = value
         self._key: Any = (type(value), value if value == value else "nan")  # one trace for all NaNs
         if type(value) is float and value == 0.0:
-            self._key = (float, str(value))  # 1 / -0.0 is another
+            self._key = (float, str(value))  # 1 / -0.0 differs from 1 / 0.0
         hash(self._key)
 
     def is_subtype_of(self, other: TraceType) -> bool:
-        """Whether it is the same literal."""
+        """Return whether it is the same literal."""
         return self == other
 
     def most_specific_common_supertype(self, others: Sequence[TraceType]) -> TraceType | None:
-        """Itself, if all are the same."""
+        """Return itself if all are the same literal, else None."""
         return self if all(o == self for o in others) else None
 
     def placeholder_value(self, placeholder_context: Any) -> Any:
-        """The value."""
+        """Return the value."""
         return self.value
 
     def from_tensors(self, tensors: Iterator[Any]) -> Any:
-        """The value."""
+        """Return the value."""
         return self.value
 
     def cast(self, value: Any, cast_context: Any) -> Any:
-        """The value, where it is this one. Raises TypeError otherwise."""
+        """Return the value if it is equal. Raises TypeError otherwise."""
         same = isinstance(value, TraceType) and value == self
         if not same:
             try:
@@ -176,7 +176,7 @@ class Literal(TraceType):
 
 
 class WeakReferenceType(TraceType):
-    """Any other object, known by a weak reference: it matches what is equal to it while it lives, and nothing after."""
+    """Any other object, by weak reference: it matches equal objects while it lives, and nothing afterwards."""
 
     __slots__ = ("_hash", "_reference")
 
@@ -190,23 +190,23 @@ class WeakReferenceType(TraceType):
         return self._reference()
 
     def is_subtype_of(self, other: TraceType) -> bool:
-        """Whether both live and are equal."""
+        """Return whether both live and are equal."""
         return self == other
 
     def most_specific_common_supertype(self, others: Sequence[TraceType]) -> TraceType | None:
-        """Itself, if all are equal to it."""
+        """Return itself if all are equal to it, else None."""
         return self if all(o == self for o in others) else None
 
     def placeholder_value(self, placeholder_context: Any) -> Any:
-        """The object itself."""
+        """Return the object itself."""
         return self._reference()
 
     def from_tensors(self, tensors: Iterator[Any]) -> Any:
-        """The object itself."""
+        """Return the object itself."""
         return self._reference()
 
     def cast(self, value: Any, cast_context: Any) -> Any:
-        """The object, if it is equal. Raises TypeError otherwise."""
+        """Return the object if it is equal. Raises TypeError otherwise."""
         mine = self._reference()
         if mine is None or not (value is mine or value == mine):
             raise TypeError(f"Can not cast {value!r} to {self!r}")
@@ -250,19 +250,19 @@ class VariableType(TraceType):
         return self if all(o == self for o in others) else None
 
     def placeholder_value(self, placeholder_context: Any) -> Any:
-        """What stands for the variable while tracing."""
+        """Return the variable's placeholder."""
         return placeholder_context.variable(self)
 
     def to_tensors(self, value: Any) -> list[Any]:
-        """The variable, where it is met first."""
+        """Return the variable if this is its first occurrence in the call."""
         return [value] if self.first else []
 
     def flatten(self) -> list[Any]:
-        """The type of its handle, where it is met first."""
+        """Return the type of its handle if this is its first occurrence in the call."""
         return [_HANDLE] if self.first else []
 
     def cast(self, value: Any, cast_context: Any) -> Variable:
-        """The variable. Raises TypeError for one of another type."""
+        """Return the variable. Raises TypeError for a variable of another type."""
         if not isinstance(value, Variable) or VariableType(value, self.number, self.first) != self:
             raise TypeError(f"Can not cast {value!r} to {self!r}")
         return value
@@ -283,7 +283,7 @@ class VariableType(TraceType):
 
 
 class VariableReference(TraceType):
-    """A variable, by identity: a trace that reads and writes one variable does not serve another."""
+    """A variable, by identity: a trace that reads and assigns one variable is specific to it."""
 
     __slots__ = ("_id", "_reference", "dtype", "shape")
 
@@ -292,23 +292,23 @@ class VariableReference(TraceType):
         self.dtype, self.shape = variable.dtype, variable.shape
 
     def is_subtype_of(self, other: TraceType) -> bool:
-        """Whether it is the same variable."""
+        """Return whether it is the same variable."""
         return self == other
 
     def most_specific_common_supertype(self, others: Sequence[TraceType]) -> TraceType | None:
-        """Itself, if all are the same variable."""
+        """Return itself if all are the same variable, else None."""
         return self if all(o == self for o in others) else None
 
     def placeholder_value(self, placeholder_context: Any) -> Variable | None:
-        """The variable: the trace captures it."""
+        """Return the variable: the trace captures it."""
         return self._reference()
 
     def from_tensors(self, tensors: Iterator[Any]) -> Variable | None:
-        """The variable."""
+        """Return the variable."""
         return self._reference()
 
     def cast(self, value: Any, cast_context: Any) -> Variable | None:
-        """The variable. Raises TypeError for any other."""
+        """Return the variable. Raises TypeError for any other."""
         if value is not self._reference():
             raise TypeError(f"Can not cast {value!r} to {self!r}: another variable")
         return value
@@ -330,39 +330,39 @@ class VariableReference(TraceType):
 
 
 class UserType(TraceType):
-    """A type that leaves `placeholder_value` out: the object it was made for is used while tracing."""
+    """A user-defined type without `placeholder_value`: the argument itself is used while tracing."""
 
-    __slots__ = ("_held", "inner")
+    __slots__ = ("_value", "inner")
 
     def __init__(self, inner: Any, value: Any) -> None:
         self.inner = inner
         try:
-            self._held: Any = weakref.ref(value)
+            self._value: Any = weakref.ref(value)
         except TypeError:
-            self._held = lambda: value
+            self._value = lambda: value
 
     def is_subtype_of(self, other: TraceType) -> bool:
-        """As the user's type says."""
+        """Delegate to the user's type."""
         return bool(self.inner.is_subtype_of(_inner(other)))
 
     def most_specific_common_supertype(self, others: Sequence[TraceType]) -> TraceType | None:
-        """As the user's type says."""
-        found = self.inner.most_specific_common_supertype([_inner(o) for o in others])
-        if found is None:
+        """Delegate to the user's type."""
+        supertype = self.inner.most_specific_common_supertype([_inner(o) for o in others])
+        if supertype is None:
             return None
-        value = self._held()
-        return self if found == self.inner else UserType(found, value)
+        value = self._value()
+        return self if supertype == self.inner else UserType(supertype, value)
 
     def placeholder_value(self, placeholder_context: Any) -> Any:
-        """The object."""
-        return self._held()
+        """Return the argument."""
+        return self._value()
 
     def from_tensors(self, tensors: Iterator[Any]) -> Any:
-        """The object."""
-        return self._held()
+        """Return the argument."""
+        return self._value()
 
     def cast(self, value: Any, cast_context: Any) -> Any:
-        """As the user's type says."""
+        """Delegate to the user's type."""
         return self.inner.cast(value, cast_context)
 
     def __eq__(self, other: object) -> bool:
@@ -384,9 +384,9 @@ _BY_VALUE = (type, types.BuiltinFunctionType, types.ModuleType)
 
 
 def from_value(value: Any, context: TracingContext) -> Any:
-    """The type of an argument.
+    """Return the type of an argument.
 
-    raises TypeError for what cannot be told apart from others: neither hashable nor to be referred to weakly
+    raises TypeError for an object that is neither hashable nor weakly referenceable
     """
     kind = type(value)
     if kind is EagerTensor:
@@ -402,14 +402,14 @@ def from_value(value: Any, context: TracingContext) -> Any:
     if isinstance(value, TraceType):
         return value
     if hasattr(kind, "__tf_tracing_type__"):
-        given = value.__tf_tracing_type__(context)
-        if not isinstance(given, TraceType):
+        user_type = value.__tf_tracing_type__(context)
+        if not isinstance(user_type, TraceType):
             raise TypeError(
-                f"Expected an instance of TraceType for Tracing Protocol call to {value!r} but got {given!r}"
+                f"Expected an instance of TraceType for Tracing Protocol call to {value!r} but got {user_type!r}"
             )
-        if type(given).placeholder_value is TraceType.placeholder_value:
-            return UserType(given, value)
-        return given
+        if type(user_type).placeholder_value is TraceType.placeholder_value:
+            return UserType(user_type, value)
+        return user_type
     if isinstance(value, weakref.ref):
         raise TypeError(f"weakref input {value} not supported for tf.function.")
     if kind is list or isinstance(value, list):
@@ -426,7 +426,7 @@ def from_value(value: Any, context: TracingContext) -> Any:
         return _mapping(value, context)
     if hasattr(kind, "__attrs_attrs__"):
         names = tuple(a.name for a in kind.__attrs_attrs__)
-        form = ContainerLayout("Attrs", kind, names, template=_hollow(value, names))
+        form = ContainerLayout("Attrs", kind, names, template=_without_fields(value, names))
         return ContainerType(form, [from_value(getattr(value, n), context) for n in names])
     if isinstance(value, (np.ndarray, np.generic)):
         return TensorSpec(value.shape, dtypes.of_numpy(value.dtype))
@@ -435,13 +435,13 @@ def from_value(value: Any, context: TracingContext) -> Any:
         return ContainerType(ContainerLayout("CustomNest", kind, (), metadata), [from_value(v, context) for v in parts])
     if dataclasses.is_dataclass(kind) and kind.__dataclass_params__.eq:  # type: ignore[attr-defined]  # where dataclasses keep it
         names = tuple(f.name for f in dataclasses.fields(value))
-        form = ContainerLayout("Fields", kind, names, template=_hollow(value, names))
+        form = ContainerLayout("Fields", kind, names, template=_without_fields(value, names))
         return ContainerType(form, [from_value(getattr(value, n), context) for n in names])
     return _object(value, context)
 
 
-def _hollow(value: Any, names: Sequence[str]) -> Any:
-    """A copy without what its fields hold, so that a type keeps no argument alive."""
+def _without_fields(value: Any, names: Sequence[str]) -> Any:
+    """Return a copy without its fields' values, so that a type keeps no argument alive."""
     new = copy.copy(value)
     for name in names:
         object.__setattr__(new, name, None)
@@ -480,5 +480,5 @@ def _object(value: Any, context: TracingContext) -> TraceType:
 
 
 def type_of(value: Any) -> Any:
-    """The type of one value by itself, named specs keeping their names; for results of a trace."""
+    """Return the type of one value by itself, with the names of specs; for results of a trace."""
     return from_value(value, TracingContext())

@@ -1,7 +1,8 @@
-"""Making one trace: placeholders for the arguments, the Python function called with them, its results as outputs.
+"""Tracing of one function call: placeholders for the arguments, the call of the Python function, its results as
+outputs.
 
-Lives here: `record_trace`, `autograph`.
-Not here: whether to trace and what for (function.py), what calls become while it lasts (trace.py).
+Lives here: `record_trace`, `autograph_enabled`.
+Not here: the decision to trace (function.py), the recording of calls (trace.py).
 """
 
 from __future__ import annotations
@@ -29,36 +30,36 @@ state = dispatch.state
 
 
 def record_trace(
-    function: Function[..., Any], kind: ContainerType, named: ContainerType, may_create: bool, given: Any = None
+    function: Function[..., Any], kind: ContainerType, named: ContainerType, may_create: bool, call: Any = None
 ) -> tuple[ConcreteFunction, list[Any]]:
-    """The trace of a Function for arguments of this type, and the variables that were created meanwhile.
+    """Trace a Function for arguments of this type; return the trace and the variables created by it.
 
-    given: the arguments it is traced for, where they are known: initial values of variables may depend on them.
-    raises ValueError where the Python function changes a list or dictionary that it is given
+    call: the arguments, if they are known; initial values of variables may depend on them.
+    raises ValueError if the Python function modifies a list or dictionary among its arguments
     """
     parent = state.trace if isinstance(state.trace, FuncTrace) else None
     trace = FuncTrace(function.name, parent)
     trace.may_create_variables = may_create
     if function.jit_compile is not None:
         trace.native = bool(function.jit_compile)
-    if given is not None and may_create:
-        trace.given = lambda: kind.to_tensors(given)
+    if call is not None and may_create:
+        trace.call_tensors = lambda: kind.to_tensors(call)
     positional, by_name = halves(named)
     names = function.signature.names(positional.parts)
     with trace.recording():
         context = PlaceholderContext(trace.placeholder)
         context.place_variable = lambda part, name: trace.variable_argument(function, name, part)
 
-        def place(name: str, part: Any) -> Any:
+        def placeholder(name: str, part: Any) -> Any:
             context.naming_scope = name
             return part.placeholder_value(context)
 
-        args = [place(n, p) for n, p in zip(names, positional.parts)]
-        kwargs = {n: place(n, p) for n, p in zip(by_name.layout.names, by_name.parts)}
+        args = [placeholder(n, p) for n, p in zip(names, positional.parts)]
+        kwargs = {n: placeholder(n, p) for n, p in zip(by_name.layout.names, by_name.parts)}
         kinds = {**dict(zip(names, positional.parts)), **dict(zip(by_name.layout.names, by_name.parts))}
         arguments = {**dict(zip(names, args)), **kwargs}
         before = {n: _leaves(kinds[n], a) for n, a in arguments.items()}
-        with autograph(function.autograph):
+        with autograph_enabled(function.autograph):
             python = convert_requested(function.python_function) if function.autograph else function.python_function
             try:
                 result = python(*args, **kwargs)
@@ -79,7 +80,7 @@ def record_trace(
 
 
 def _leaves(kind: Any, value: Any) -> list[Any] | None:
-    """Return what the containers of a type hold in a value; None where the value is no longer of that structure."""
+    """Return the leaves of a value's containers; None if the value no longer has the structure of the type."""
     if type(kind) is not ContainerType:
         return [value]
     try:
@@ -98,15 +99,15 @@ def _leaves(kind: Any, value: Any) -> list[Any] | None:
 
 
 def _same(before: list[Any] | None, after: list[Any] | None) -> bool:
-    """Whether two lists of leaves hold the very same objects."""
+    """Return whether two lists of leaves contain the same objects."""
     return before is not None and after is not None and all(a is b for a, b in zip(before, after, strict=True))
 
 
 @contextlib.contextmanager
-def autograph(enabled: bool | None) -> Iterator[None]:
-    """While it lasts, what is recorded is converted by AutoGraph, or is not; None leaves it as it is around."""
+def autograph_enabled(enabled: bool | None) -> Iterator[None]:
+    """Enable or disable the conversion of traced code by AutoGraph within the context; None keeps the setting."""
     if enabled:
-        from . import statements  # noqa: F401  what if, while and for mean for tensors; late, as it costs import time
+        from . import statements  # noqa: F401  registers the handler of graph values; late, as it costs import time
     with conversion_enabled(enabled):
         yield
 

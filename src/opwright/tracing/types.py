@@ -1,6 +1,6 @@
 """`ow.types.experimental`: the protocols of tracing under TensorFlow's names.
 
-Lives here: names, and the abstract kinds of callables that `isinstance` may ask about.  Not here: what they do.
+Lives here: the names, and the abstract types of callables for `isinstance`.  Not here: the implementations.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from .trace_type import TracingContext
 
 @runtime_checkable
 class SupportsTracingProtocol(Protocol):
-    """Objects that say themselves under what type `function` keeps traces for them."""
+    """Objects that define the type by which `function` selects their traces."""
 
     def __tf_tracing_type__(self, context: TracingContext) -> TraceType:
-        """The type of this object."""
+        """Return the type of this object."""
         ...
 
 
 @runtime_checkable
 class Callable(Protocol):
-    """What can be called in a traced way: Functions and ConcreteFunctions."""
+    """Traced callables: Functions and ConcreteFunctions."""
 
     @property
     def function_type(self) -> FunctionType:

@@ -1,7 +1,7 @@
 """Control flow under TensorFlow's names: `cond`, `case`, `switch_case`, `while_loop`, `map_fn`, `scan` and the folds.
 
-Lives here: functions that take Python functions for branches and bodies.  Not here: Python's own `if` and `while`
-(autograph/ and tracing/statements.py make calls of these of them), the operators (ops/control.py).
+Lives here: functions with Python functions as branches and bodies. Not here: Python's own `if` and `while` (autograph/
+and tracing/statements/ convert them to these), the operators (ops/control.py).
 """
 
 from .branches import case, cond, switch_case

@@ -27,23 +27,23 @@ state = dispatch.state
 
 
 CONTROL_RECORDS: dict[str, type[OpRecord]] = {}
-"""By operator that holds graphs, the record of a call of it, entered by the module that `_RECORDED_IN` names."""
+"""The gradient record of each control flow operator, registered by the module in `_RECORDED_IN`."""
 _RECORDED_IN = {"If": "branches", "Case": "branches", "While": "loop_gradient"}
 
 
 def control_record(name: str) -> type[OpRecord] | None:
-    """Return the record of calls of an operator that holds graphs, None for other operators."""
-    home = _RECORDED_IN.get(name)
-    if home is None:
+    """Return the gradient record of calls of a control flow operator, None for other operators."""
+    module = _RECORDED_IN.get(name)
+    if module is None:
         return None
-    load(f"{__package__}.{home}")  # an interrupt may have ended its first import
+    load(f"{__package__}.{module}")  # an interrupt may have ended its first import
     return CONTROL_RECORDS[name]
 
 
 class Body:
-    """A recording, which of its placeholders are the inputs, in order, and its outputs.
+    """A recording, its inputs among the placeholders in order, and its outputs.
 
-    Several bodies may share one recording: each graph holds what its own outputs need.
+    Several bodies may share one recording: each graph contains the nodes that its own outputs depend on.
     """
 
     __slots__ = ("inputs", "outputs", "trace")
@@ -52,7 +52,7 @@ class Body:
         self.trace, self.inputs, self.outputs = trace, tuple(inputs), tuple(outputs)
 
     def graph(self) -> Graph:
-        """The closed graph of it as it stands now; it knows this body as its origin."""
+        """Return the closed graph in its present state; this body is its origin."""
         inputs = [t.value_in_graph for t in self.inputs]
         outputs = [t.value_in_graph for t in self.outputs]
         graph, _ = dead_code(Graph(self.trace.builder.name, inputs, self.trace.builder.nodes, outputs))
@@ -60,13 +60,13 @@ class Body:
 
 
 def of_graph(graph: Graph, operands: Sequence[Any] = ()) -> Body:
-    """The body of a graph, recorded again from its nodes where it has none: it was read from text.
+    """Return the body of a graph. A graph parsed from text has none, and is recorded again from its nodes.
 
-    operands: what the node hands in, as far as known; a variable among them is then read as itself.
+    operands: the operands of the control flow node, as far as known; a variable among them is read as itself.
     """
     if not isinstance(graph.origin, Body):
         trace = FuncTrace(graph.name)
-        at: dict[Value, Any] = {}
+        tensors: dict[Value, Any] = {}
         inputs = []
         with trace.recording():
             for i, value in enumerate(graph.inputs):
@@ -74,19 +74,22 @@ def of_graph(graph: Graph, operands: Sequence[Any] = ()) -> Body:
                 inputs.append(
                     trace.free_placeholder(value.spec, value.name) if variable is None else trace.capture(variable)
                 )
-                at[value] = inputs[-1] if variable is None else variable
-            rerecord(trace, graph, at)
-        outputs = [trace.capture(t) if isinstance(t, Variable) else t for t in (at[v] for v in graph.outputs)]
+                tensors[value] = inputs[-1] if variable is None else variable
+            rerecord(trace, graph, tensors)
+        outputs = [trace.capture(t) if isinstance(t, Variable) else t for t in (tensors[v] for v in graph.outputs)]
         graph.keep_origin(Body(trace, inputs, outputs))
     result: Body = graph.origin
     return result
 
 
-def rerecord(trace: FuncTrace, graph: Graph, at: dict[Value, Any]) -> None:
-    """Record the nodes of a graph in the recording trace, as if their operators were called. at: grows with them."""
+def rerecord(trace: FuncTrace, graph: Graph, tensors: dict[Value, Any]) -> None:
+    """Record the nodes of a graph in the active trace, as if their operators were called; extends `tensors`, by
+    value.
+    """
     for node in graph.nodes:
         structure = [
-            None if o is None else tuple([at[v] for v in o]) if isinstance(o, tuple) else at[o] for o in node.inputs
+            None if o is None else tuple([tensors[v] for v in o]) if isinstance(o, tuple) else tensors[o]
+            for o in node.inputs
         ]
         kind = control_record(node.op.name)
         specs = [v.spec for v in node.outputs]
@@ -99,13 +102,13 @@ def rerecord(trace: FuncTrace, graph: Graph, at: dict[Value, Any]) -> None:
             outs = [trace.constant(node.attrs["value"], specs[0].dtype, node.name)]
         else:
             outs = trace.record_specs(node.op, structure, node.op.bind(dict(node.attrs)), specs, node.name, node.at)
-        at.update(zip(node.outputs, outs))
+        tensors.update(zip(node.outputs, outs))
 
 
 def record_body(
     name: str, function: Callable[..., Any], specs: Sequence[TensorSpec], parent: FuncTrace
 ) -> tuple[FuncTrace, list[SymbolicTensor], Any]:
-    """Call a Python function with placeholders and record what it does: the trace, the placeholders, what it gave."""
+    """Call a Python function with placeholders and record it; return the trace, the placeholders, and its result."""
     trace = FuncTrace(name, parent)
     trace.created_variables = parent.created_variables
     trace.may_create_variables = parent.may_create_variables
@@ -116,7 +119,7 @@ def record_body(
 
 
 def flat_tensors(trace: FuncTrace, result: Any) -> list[Any]:
-    """The leaves of what a branch gave, as tensors of its trace; None stays."""
+    """Return the leaves of a branch's result as tensors of its trace; None is preserved."""
     with trace.resumed():
         return [
             None if leaf is None else trace.to_tensor(leaf) for leaf in nest.flatten(result, expand_composites=True)
@@ -124,9 +127,9 @@ def flat_tensors(trace: FuncTrace, result: Any) -> list[Any]:
 
 
 def joined(structures: Sequence[Any], roles: Sequence[str]) -> Any:
-    """The first structure, in which each composite value is its type: the nearest above that of all structures.
+    """Return the first structure, with each composite replaced by the common supertype of the types in all structures.
 
-    raises TypeError where there is none
+    raises TypeError if there is no common supertype
     """
     columns = zip(*(nest.flatten(s) for s in structures))
     leaves = []
@@ -134,22 +137,22 @@ def joined(structures: Sequence[Any], roles: Sequence[str]) -> Any:
         spec = getattr(first, "_type_spec", None) if isinstance(first, CompositeTensor) else None
         if spec is not None:
             specs = [other._type_spec for other in others]
-            above = spec.most_specific_common_supertype(specs)
-            if above is None:
-                found = ", ".join(f"{s!r} in {role}" for s, role in zip([spec, *specs], roles))
-                raise TypeError(f"a value has types that nothing stands above: {found}")
-            spec = above
+            supertype = spec.most_specific_common_supertype(specs)
+            if supertype is None:
+                types = ", ".join(f"{s!r} in {role}" for s, role in zip([spec, *specs], roles))
+                raise TypeError(f"a value has types without a common supertype: {types}")
+            spec = supertype
         leaves.append(first if spec is None else spec)
     return nest.pack_sequence_as(structures[0], leaves)
 
 
 def captured_by(traces: Sequence[FuncTrace]) -> list[Any]:
-    """What any of the traces uses from outside, each thing once, in order."""
+    """Return the outer values that any of the traces captures, without duplicates, in order."""
     return list({id(outer): outer for trace in traces for outer, _ in trace.captures.values()}.values())
 
 
-def handed_in(trace: FuncTrace, outers: Sequence[Any]) -> list[SymbolicTensor]:
-    """The placeholders of these things in a trace, new ones where it did not use them."""
+def capture_placeholders(trace: FuncTrace, outers: Sequence[Any]) -> list[SymbolicTensor]:
+    """Return the placeholders of outer values in a trace, capturing those that it does not use."""
     return [trace.capture(outer) for outer in outers]
 
 
@@ -160,25 +163,25 @@ def emit_while(
     body: Callable[..., Any],
     initials: Callable[[], Sequence[Any]],
     name: str,
-    born: Sequence[SymbolicTensor] = (),
+    late_variables: Sequence[SymbolicTensor] = (),
 ) -> list[SymbolicTensor]:
-    """A `While` node over flat variables.
+    """Add a `While` node over flat variables.
 
-    cond, body: functions of flat placeholders, recorded once, giving a scalar bool and the flat new variables.
-    initials: asked for the variables' first values after these are recorded: a gradient loop learns meanwhile what
-    its forward loop has to keep. born: a list that the body may add placeholders of its own trace to; these are
-    further variables, after those of `specs`, which it gives new values and `initials` first ones.
-    raises TypeError where a dtype changes, ValueError where a shape does
+    cond, body: functions of flat placeholders, recorded once, which return a scalar bool and the flat new variables.
+    initials: returns the variables' initial values. It is called after recording, as a gradient loop determines while
+    recording which values its forward loop must store. late_variables: a list to which the body may append placeholders
+    of its trace; these become variables after those of `specs`, with new values from the body and initial values from
+    `initials`. raises TypeError if a dtype changes, ValueError if a shape does
     """
-    cond_trace, cond_inputs, goes_on = record_body(f"{trace.name}_{name}_cond", cond, specs, trace)
-    (test,) = flat_tensors(cond_trace, goes_on) if not isinstance(goes_on, (list, tuple)) else (None,)
+    cond_trace, cond_inputs, result = record_body(f"{trace.name}_{name}_cond", cond, specs, trace)
+    (test,) = flat_tensors(cond_trace, result) if not isinstance(result, (list, tuple)) else (None,)
     if test is None or test.dtype is not dtypes.bool or test.shape.rank not in (0, None):
-        raise TypeError(f"'cond' must return a boolean value, a scalar bool tensor; found {goes_on!r}")
+        raise TypeError(f"'cond' must return a boolean value, a scalar bool tensor; found {result!r}")
     body_trace, body_inputs, results = record_body(f"{trace.name}_{name}_body", body, specs, trace)
-    for placeholder in born:
+    for placeholder in late_variables:
         specs = [*specs, placeholder.value_in_graph.spec]
         body_inputs.append(placeholder)
-        cond_inputs.append(cond_trace.free_placeholder(placeholder.spec, "born"))
+        cond_inputs.append(cond_trace.free_placeholder(placeholder.spec, "late"))
     with body_trace.resumed():
         outputs = [
             body_trace.to_tensor(r, None if isinstance(r, (SymbolicTensor, Variable)) else s.dtype)
@@ -187,11 +190,11 @@ def emit_while(
     for spec, output in zip(specs, outputs):
         _check_variable(spec, output)
     outers = captured_by([cond_trace, body_trace])
-    condition = Body(cond_trace, [*cond_inputs, *handed_in(cond_trace, outers)], [test])
-    turn = Body(body_trace, [*body_inputs, *handed_in(body_trace, outers)], outputs)
+    condition = Body(cond_trace, [*cond_inputs, *capture_placeholders(cond_trace, outers)], [test])
+    iteration = Body(body_trace, [*body_inputs, *capture_placeholders(body_trace, outers)], outputs)
     variables = tuple(trace.to_tensor(v) for v in initials())
     captured = tuple(outer if isinstance(outer, Variable) else trace.to_tensor(outer) for outer in outers)
-    attrs = {"cond": condition.graph(), "body": turn.graph()}
+    attrs = {"cond": condition.graph(), "body": iteration.graph()}
     plain = [TensorSpec(s.shape, s.dtype) for s in specs]
     loop: Any = While
     record: Any = control_record(loop.name)

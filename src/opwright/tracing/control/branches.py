@@ -1,10 +1,10 @@
-"""Branches: `cond`, `switch_case`, `case`, and how gradients pass the nodes they make.
+"""Branches: `cond`, `switch_case`, `case`, and the gradients of their nodes.
 
-Lives here: recording one branch after the other into an `If` or `Case` node.  Not here: loops (loops.py).
+Lives here: recording of branches into an `If` or `Case` node.  Not here: loops (loops.py).
 
-The gradient of a branch node is a branch node again, over the gradients of the branches. What these need of the values
-inside the branch that ran comes out of the first node as further outputs, added when they are asked for; the branch
-that did not run gives `Undefined` in their place, which nobody reads.
+The gradient of a branch node is a branch node over the gradients of the branches. Values inside the executed branch
+that these need are additional outputs of the forward node, added on demand; the other branch returns `Undefined` in
+their place, which is never read.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from ...ops.math import reduce_any, reduce_sum
 from ...ops.tensor import Tensor, TensorLike
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
-from .body import CONTROL_RECORDS, Body, captured_by, flat_tensors, handed_in, joined, of_graph, record_body
-from .gradient_structure import gets_rows, parts, reaching, together
+from .body import CONTROL_RECORDS, Body, capture_placeholders, captured_by, flat_tensors, joined, of_graph, record_body
+from .gradient_structure import is_sparse, parts, reachable_inputs, sparse_rows
 
 state = dispatch.state
 
@@ -36,15 +36,15 @@ def cond(
     false_fn: Callable[[], Any] | None = None,
     name: str | None = None,
 ) -> Any:
-    """What one of two functions gives, chosen by a scalar bool when it runs.
+    """Return the result of one of two functions, selected by a scalar bool at run time.
 
-    true_fn, false_fn: take nothing; in a traced function both are recorded, so both must give the same structure and
-    dtypes. Eagerly, or where `pred` is a Python bool, one of them is called.
-    raises TypeError where a function is missing or their results differ in structure or dtype
+    true_fn, false_fn: functions without arguments. In a traced function both are recorded, so both must return the same
+    structure and dtypes. Eagerly, or if `pred` is a Python bool, one of them is called. raises TypeError if a function
+    is missing or their results differ in structure or dtype
     """
-    for given, role in ((true_fn, "true_fn"), (false_fn, "false_fn")):
-        if not callable(given):
-            raise TypeError(f"'{role}' must be callable. Received: {given!r}")
+    for function, role in ((true_fn, "true_fn"), (false_fn, "false_fn")):
+        if not callable(function):
+            raise TypeError(f"'{role}' must be callable. Received: {function!r}")
     assert true_fn is not None
     assert false_fn is not None
     if not isinstance(pred, TensorLike) or state.trace is None:
@@ -56,11 +56,11 @@ def cond(
 def switch_case(
     branch_index: Any, branch_fns: Any, default: Callable[[], Any] | None = None, name: str = "switch_case"
 ) -> Any:
-    """What one of several functions gives, chosen by its number when it runs.
+    """Return the result of one of several functions, selected by index at run time.
 
     branch_index: int32 scalar. branch_fns: callables, or (int, callable) pairs, or a dictionary of these; the keys are
-    0 to n - 1. default: called for every other number; without it the last one is.
-    raises TypeError or ValueError for keys that are not 0 to n - 1, and where results differ
+    0 to n - 1. default: called for every other index; without it, the last function is. raises TypeError or ValueError
+    for keys that are not 0 to n - 1, and if results differ
     """
     branches = _numbered(branch_fns, default)
     index = dispatch.to_tensor(branch_index)
@@ -102,10 +102,10 @@ def case(
     strict: bool = False,
     name: str = "case",
 ) -> Any:
-    """What the function of the first true predicate gives.
+    """Return the result of the function of the first true predicate.
 
-    pred_fn_pairs: (scalar bool, callable) pairs. default: called where none is true; without it that is an error when
-    it runs. exclusive: more than one true predicate is an error when it runs.
+    pred_fn_pairs: (scalar bool, callable) pairs. default: called if none is true; without it, that is an error at run
+    time. exclusive: more than one true predicate is an error at run time.
     """
     del strict  # results are never unpacked here
     if isinstance(pred_fn_pairs, Mapping):
@@ -117,17 +117,17 @@ def case(
         if not isinstance(pair, tuple) or len(pair) != 2 or not callable(pair[1]):
             raise TypeError(f"Each entry in 'pred_fn_pairs' must be a 2-tuple (pred, callable). Received: {pair!r}")
     preds = [dispatch.to_tensor(p) for p, _ in pairs]
-    together = array.stack(preds)
+    stacked_preds = array.stack(preds)
     if exclusive:
         names = ", ".join(getattr(p, "name", "eager") if state.trace is not None else "eager" for p in preds)
-        words = f"Input error: exclusive=True: more than 1 conditions ({names}) evaluated as True:"
-        Assert(reduce_sum(array.cast(together, dtypes.int32)) <= 1, [words, together])
+        message = f"Input error: exclusive=True: more than 1 conditions ({names}) evaluated as True:"
+        Assert(reduce_sum(array.cast(stacked_preds, dtypes.int32)) <= 1, [message, stacked_preds])
     result: Callable[[], Any]
     if default is None:
         *pairs, (_, last) = pairs
 
         def result() -> Any:
-            Assert(reduce_any(together), ["Input error: None of conditions evaluated as True:", together])
+            Assert(reduce_any(stacked_preds), ["Input error: None of conditions evaluated as True:", stacked_preds])
             return last()
     else:
         result = default
@@ -146,9 +146,9 @@ def _either(pred: Any, function: Callable[[], Any], otherwise: Callable[[], Any]
 def branch(
     op: Any, selector: Any, functions: Sequence[Callable[[], Any]], roles: Sequence[str], caller: str, name: str
 ) -> Any:
-    """Record the functions into one node of `op`; gives their results' structure, of its outputs.
+    """Record the functions into one node of `op`; return their results' structure, filled with its outputs.
 
-    raises TypeError, in the caller's name, where their results differ in structure or dtype
+    raises TypeError, on behalf of the caller, if their results differ in structure or dtype
     """
     parent = state.trace
     assert isinstance(parent, FuncTrace)
@@ -164,7 +164,8 @@ def branch(
     structure = _same_results(results, flats, roles, caller)
     outers = captured_by(traces)
     bodies = [
-        Body(trace, handed_in(trace, outers), [t for t in flat if t is not None]) for trace, flat in zip(traces, flats)
+        Body(trace, capture_placeholders(trace, outers), [t for t in flat if t is not None])
+        for trace, flat in zip(traces, flats)
     ]
     graphs = [body.graph() for body in bodies]
     operands = tuple(outer if isinstance(outer, Variable) else parent.to_tensor(outer) for outer in outers)
@@ -178,14 +179,14 @@ def branch(
 
 
 def branch_attrs(op: Any, graphs: Sequence[Any]) -> dict[str, Any]:
-    """The graphs as attributes of the operator."""
+    """Return the graphs as attributes of the operator."""
     if op is If:
         return {"then_branch": graphs[0], "else_branch": graphs[1]}
     return {"branches": tuple(graphs)}
 
 
 def _same_results(results: Sequence[Any], flats: Sequence[Sequence[Any]], roles: Sequence[str], caller: str) -> Any:
-    """The structure of all results, composites in it as their types."""
+    """Return the structure of all results, with composites as their types."""
     for result, flat, role in zip(results[1:], flats[1:], roles[1:]):
         problem = ""
         try:
@@ -215,72 +216,74 @@ def _same_results(results: Sequence[Any], flats: Sequence[Sequence[Any]], roles:
 
 
 class BranchRecord(OpRecord):
-    """A call of `If` or `Case`. structure: the selector, then what the branches take."""
+    """A call of `If` or `Case`. structure: the selector, then the operands of the branches."""
 
     __slots__ = ()
 
     def backward(self, dys: Sequence[Any]) -> Sequence[Any]:
-        """Gradients of the inputs: a branch node over the gradients of each branch."""
+        """Return the gradients of the inputs: a branch node over the gradients of each branch."""
         trace = state.trace
         assert isinstance(trace, FuncTrace)
         selector, operands = self.structure
         bodies = self._bodies()
-        arriving = [i for i, (y, dy) in enumerate(zip(self.outputs, dys)) if dy is not None and is_trainable(y.dtype)]
-        wanted: list[int] = sorted(
-            {i for body in bodies for i in reaching(body, operands, [body.outputs[k] for k in arriving])}
+        incoming = [i for i, (y, dy) in enumerate(zip(self.outputs, dys)) if dy is not None and is_trainable(y.dtype)]
+        reached: list[int] = sorted(
+            {i for body in bodies for i in reachable_inputs(body, operands, [body.outputs[k] for k in incoming])}
         )
-        if not wanted:
+        if not reached:
             return (None,) * len(self.inputs)
-        rows = {i for i in wanted if all(self._gets_rows(body, i, arriving) for body in bodies)}
+        sparse = {i for i in reached if all(self._is_sparse(body, i, incoming) for body in bodies)}
         functions = [
-            self._gradient_of(k, arriving, [dys[i] for i in arriving], wanted, rows) for k in range(len(bodies))
+            self._gradient_of(k, incoming, [dys[i] for i in incoming], reached, sparse) for k in range(len(bodies))
         ]
         roles = [f"gradient_of_branch_{k}" for k in range(len(bodies))]
-        found = iter(branch(self.op, selector, functions, roles, "the gradient of a branch", "cond_grad"))
+        results = iter(branch(self.op, selector, functions, roles, "the gradient of a branch", "cond_grad"))
         grads: list[Any] = [None] * len(operands)
-        for i in wanted:
-            grads[i] = together(next(found), next(found), operands[i]) if i in rows else next(found)
+        for i in reached:
+            grads[i] = sparse_rows(next(results), next(results), operands[i]) if i in sparse else next(results)
         return [None, *grads]
 
-    def _gets_rows(self, body: Body, i: int, arriving: Sequence[int]) -> bool:
-        """Whether gradients reach operand i by rows in this branch, if at all."""
+    def _is_sparse(self, body: Body, i: int, incoming: Sequence[int]) -> bool:
+        """Return whether the gradients of operand i in this branch, if any, are sparse rows."""
         operand = self.structure[1][i]
         source = operand if isinstance(operand, Variable) else body.inputs[i]
-        return gets_rows(body, source, [body.outputs[k] for k in arriving])
+        return is_sparse(body, source, [body.outputs[k] for k in incoming])
 
     def _bodies(self) -> list[Body]:
         return [of_graph(g) for g in self.outputs[0].value_in_graph.node.subgraphs]
 
     def _gradient_of(
-        self, k: int, arriving: Sequence[int], dys: Sequence[Any], wanted: Sequence[int], rows: set[int]
+        self, k: int, incoming: Sequence[int], dys: Sequence[Any], reached: Sequence[int], sparse: set[int]
     ) -> Any:
-        """A function that records the gradients of branch k: one for each wanted operand, in parts if it is rows."""
+        """Return a function that records the gradients of branch k: one per reached operand, in parts if it is
+        sparse.
+        """
         operands = self.structure[1]
         body = self._bodies()[k]
         sources = [o if isinstance(o, Variable) else p for o, p in zip(operands, body.inputs)]
 
         def gradient() -> list[Any]:
-            here = state.trace
-            assert isinstance(here, FuncTrace)
-            known = {id(p): o for p, o in zip(body.inputs, operands)}
-            known.update((id(p), outer) for outer, p in body.trace.captures.values() if id(p) not in known)
-            here.foreign[body.trace] = lambda t: known[id(t)] if id(t) in known else self._output_for(k, t)
+            trace = state.trace
+            assert isinstance(trace, FuncTrace)
+            tensors = {id(p): o for p, o in zip(body.inputs, operands)}
+            tensors.update((id(p), outer) for outer, p in body.trace.captures.values() if id(p) not in tensors)
+            trace.foreign[body.trace] = lambda t: tensors[id(t)] if id(t) in tensors else self._output_for(k, t)
             targets: dict[int, Any] = {}
-            for i, dy in zip(arriving, dys):
+            for i, dy in zip(incoming, dys):
                 key = id(body.outputs[i])
-                dy = here.to_tensor(dy)
+                dy = trace.to_tensor(dy)
                 targets[key] = accumulate(targets[key], dy) if key in targets else dy
-            found = backpropagate(body.trace.recorder.records, targets, {id(sources[i]) for i in wanted})
+            grads = backpropagate(body.trace.recorder.records, targets, {id(sources[i]) for i in reached})
             results: list[Any] = []
-            for i in wanted:
-                grad = found.get(id(sources[i]))
-                results += parts(grad, sources[i]) if i in rows else [dense_or_zeros(grad, operands[i])]
+            for i in reached:
+                grad = grads.get(id(sources[i]))
+                results += parts(grad, sources[i]) if i in sparse else [dense_or_zeros(grad, operands[i])]
             return results
 
         return gradient
 
     def _output_for(self, k: int, tensor: SymbolicTensor) -> Tensor:
-        """What carries a tensor inside branch k out of the node: one of its outputs, a new one if need be."""
+        """Return the output of the node that contains a tensor inside branch k, adding one if necessary."""
         bodies = self._bodies()
         for i, output in enumerate(bodies[k].outputs):
             if output is tensor:
@@ -291,8 +294,8 @@ class BranchRecord(OpRecord):
         wider = []
         for i, body in enumerate(bodies):
             with body.trace.resumed():
-                more: Any = tensor if i == k else Undefined(dtype=tensor.dtype, shape=tensor.shape)
-            wider.append(Body(body.trace, body.inputs, [*body.outputs, more]))
+                extra: Any = tensor if i == k else Undefined(dtype=tensor.dtype, shape=tensor.shape)
+            wider.append(Body(body.trace, body.inputs, [*body.outputs, extra]))
         node = trace.builder.widen(
             node, node.inputs, branch_attrs(self.op, [b.graph() for b in wider]), [tensor.value_in_graph.spec]
         )
@@ -303,7 +306,7 @@ class BranchRecord(OpRecord):
 
 
 def dense_or_zeros(grad: Any, like: Any) -> Any:
-    """A gradient as a tensor: sparse ones dense, zeros of the operand's shape where there is none."""
+    """Return a dense gradient: sparse ones converted, and zeros of the operand's shape for a missing one."""
     if isinstance(grad, IndexedSlices):
         return grad.to_dense()
     if grad is not None:

@@ -1,11 +1,11 @@
-"""Forms of gradients of branches and loops, known before the gradients are recorded.
+"""The structure of gradients of branches and loops, determined before they are recorded.
 
-Lives here: the inputs of a body that its outputs depend on by ways that gradients can go; whether a gradient is sparse
-rows, and its parts as tensors.
-Not here: recording it (branches.py, loop_gradient.py), differentiating (ops/autodiff.py).
+Lives here: the inputs of a body that gradients can reach; whether a gradient is sparse rows, and its parts as tensors.
+Not here: recording of gradients (branches.py, loop_gradient.py), differentiation (ops/autodiff.py).
 
-Branches must agree on the form of a gradient, and a loop on that of its sum, before any is there. The body's use of
-the operand decides: where the body only looks up rows, the gradient is rows, and a large table is never filled.
+Branches must agree on the structure of a gradient, and a loop on the structure of its sum, before either exists. The
+uses of the operand in the body determine it: if the body only looks up rows, the gradient is sparse, and a large table
+is never filled.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from ...ops.indexed_slices import IndexedSlices
 from .body import Body
 
 
-def reaching(body: Body, operands: Sequence[Any], targets: Sequence[Any]) -> list[int]:
-    """The positions of those inputs that gradients arriving at the targets may reach.
+def reachable_inputs(body: Body, operands: Sequence[Any], targets: Sequence[Any]) -> list[int]:
+    """Return the indices of the inputs that gradients of the targets may reach.
 
-    operands: what the node is given for each input; a variable's gradient is that of the variable.
+    operands: the node's operand for each input; the gradient of a variable is accumulated for the variable.
     """
     live = {id(t) for t in targets}
     for record in reversed(body.trace.recorder.records):
@@ -33,23 +33,23 @@ def reaching(body: Body, operands: Sequence[Any], targets: Sequence[Any]) -> lis
             continue  # differentiation ends here, by declaration
         if any(id(y) in live for y in record.outputs):
             live.update(id(x) for x in record.inputs)
-    found = []
+    indices = []
     for i, (operand, placeholder) in enumerate(zip(operands, body.inputs)):
         source = operand if isinstance(operand, Variable) else placeholder
         handle = operand.dtype.name == "resource" and not isinstance(operand, Variable)
         if id(source) in live and is_trainable(source.dtype) and not handle:
-            found.append(i)
-    return found
+            indices.append(i)
+    return indices
 
 
-_PASSES_ON = frozenset({"Identity", "ReadVariable"})
+_IDENTITIES = frozenset({"Identity", "ReadVariable"})
 
 
-def gets_rows(body: Body, source: Any, targets: Sequence[Any]) -> bool:
-    """Whether gradients that arrive at the targets reach a source (input or variable) as sparse rows, if at all."""
+def is_sparse(body: Body, source: Any, targets: Sequence[Any]) -> bool:
+    """Return whether gradients of the targets reach a source (input or variable) as sparse rows, if at all."""
     shape = source.shape
     if not shape.rank or not shape[1:].is_fully_defined():
-        return False  # no rows at all need a width too
+        return False  # an empty gradient requires a known row size
     live = {id(t) for t in targets}
     for record in reversed(body.trace.recorder.records):
         if any(id(y) in live for y in record.outputs):
@@ -58,15 +58,15 @@ def gets_rows(body: Body, source: Any, targets: Sequence[Any]) -> bool:
     for record in body.trace.recorder.records:
         if not any(id(x) in tables for x in record.inputs) or not any(id(y) in live for y in record.outputs):
             continue
-        if type(record) is OpRecord and record.op.name in _PASSES_ON:
+        if type(record) is OpRecord and record.op.name in _IDENTITIES:
             tables.update(id(y) for y in record.outputs)
-        elif type(record) is not OpRecord or not _looks_up(record, tables):
+        elif type(record) is not OpRecord or not _is_lookup(record, tables):
             return False
     return not any(id(t) in tables for t in targets)
 
 
-def _looks_up(record: OpRecord, tables: set[int]) -> bool:
-    """Whether all a call does with a table is to look rows up."""
+def _is_lookup(record: OpRecord, tables: set[int]) -> bool:
+    """Return whether a call uses a table only to look up rows."""
     if any(id(x) in tables for x in record.inputs[1:]):
         return False
     if record.op.name == "EmbeddingRows":
@@ -77,20 +77,20 @@ def _looks_up(record: OpRecord, tables: set[int]) -> bool:
 
 
 def parts(grad: Any, operand: Any) -> list[Any]:
-    """A gradient as values and int64 indices; none at all where there is no gradient."""
+    """Return a gradient as values and int64 indices; empty ones for a missing gradient."""
     if grad is None:
         return [array.zeros([0, *operand.shape[1:]], operand.dtype), array.zeros([0], "int64")]
-    if not isinstance(grad, IndexedSlices):  # every row of it, then
+    if not isinstance(grad, IndexedSlices):  # all rows
         return [grad, array.range(array.shape(grad, "int64")[0])]
     return [grad.values, array.cast(grad.indices, "int64")]
 
 
 def part_specs(operand: Any) -> list[TensorSpec]:
-    """The types of these parts."""
+    """Return the specs of these parts."""
     return [TensorSpec([None, *operand.shape[1:]], operand.dtype), TensorSpec([None], "int64")]
 
 
-def together(values: Any, indices: Any, operand: Any) -> IndexedSlices:
-    """The gradient out of its parts."""
-    known = operand.shape
-    return IndexedSlices(values, indices, dims_tensor(known) if known.is_fully_defined() else array.shape(operand))
+def sparse_rows(values: Any, indices: Any, operand: Any) -> IndexedSlices:
+    """Return the gradient with these parts."""
+    shape = operand.shape
+    return IndexedSlices(values, indices, dims_tensor(shape) if shape.is_fully_defined() else array.shape(operand))

@@ -1,9 +1,9 @@
-"""Loops over the first dimension of tensors: `map_fn`, `scan`, `foldl`, `foldr`, `vectorized_map`.
+"""Higher-order functions over the first dimension of tensors: `map_fn`, `scan`, `foldl`, `foldr`, `vectorized_map`.
 
 Lives here: these functions, eagerly and in graphs.  Not here: loops in general (loops.py).
 
-In a graph the elements are a list of tensors and so are the results: taking one costs no copy, and the gradient of one
-element is one element.
+In a graph, the elements and the results are lists of tensors: reading an element copies nothing, and the gradient of
+one element is one element.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..name_scopes import name_scope
 
 state = dispatch.state
-_TURN = TensorSpec((), dtypes.int32, "i")
+_INDEX = TensorSpec((), dtypes.int32, "i")
 
 
 def map_fn(
@@ -43,17 +43,17 @@ def map_fn(
     name: str | None = None,
     fn_output_signature: Any = None,
 ) -> Any:
-    """`fn` of each element along the first dimension, the results stacked.
+    """Apply `fn` to each element along the first dimension and stack the results.
 
     .. math:: y_i = fn(x_i)
 
-    elems: a tensor or nesting of tensors of one first size n. fn: takes one element of that nesting, may give another
-    nesting. fn_output_signature (dtype, its older name): dtypes or TensorSpecs of what `fn` gives; checked where
-    given, found by calling where not.
-    raises ValueError where first sizes differ, TypeError where a result has another dtype than announced
+    elems: a tensor or nesting of tensors of one first size n. fn: a function of one element of that nesting; may return
+    another nesting. fn_output_signature (dtype, its older name): dtypes or TensorSpecs of the results of `fn`; checked
+    if given, otherwise inferred by calling it. raises ValueError if first sizes differ, TypeError if the dtype of a
+    result differs from fn_output_signature
     """
     del parallel_iterations, back_prop, swap_memory, infer_shape
-    announced = dtype if fn_output_signature is None else fn_output_signature
+    signature = dtype if fn_output_signature is None else fn_output_signature
     flat, n = _elements(elems, "map_fn")
     fn = convert_if_enabled(fn)
 
@@ -62,11 +62,11 @@ def map_fn(
 
     with _scope(name or "map"):
         _, stacked = _loop(step, elems, flat, n, (), False)
-    return stacked if announced is None else _as_announced(stacked, announced)
+    return stacked if signature is None else _checked_signature(stacked, signature)
 
 
 def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> Any:
-    """`map_fn` under the name of programs that hope for vector code; the loop is the same."""
+    """Apply `fn` as `map_fn` does; provided for compatibility. The loop is not vectorized."""
     del fallback_to_while_loop, warn
     return map_fn(fn, elems)
 
@@ -82,13 +82,13 @@ def scan(
     reverse: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Every partial result of a fold, stacked.
+    """Stack all partial results of a fold.
 
     .. math:: y_i = fn(y_{i-1}, x_i)
 
-    elems: a tensor or nesting of tensors of one first size. initializer: y_{-1}; left out, y_0 = x_0. reverse: from
-    the last element to the first; results stay at their elements' places.
-    raises ValueError for no elements without an initializer, and where `fn` changes a shape; TypeError for a dtype
+    elems: a tensor or nesting of tensors of one first size. initializer: y_{-1}; if omitted, y_0 = x_0. reverse: from
+    the last element to the first; each result has the index of its element. raises ValueError for no elements without
+    an initializer, and if `fn` changes a shape; TypeError if it changes a dtype
     """
     del parallel_iterations, back_prop, swap_memory, infer_shape
     with _scope(name or "scan"):
@@ -104,7 +104,7 @@ def foldl(
     swap_memory: bool = False,
     name: str | None = None,
 ) -> Any:
-    """The elements combined from the first to the last.
+    """Combine the elements from the first to the last.
 
     .. math:: y = fn(\\ldots fn(fn(initializer, x_0), x_1) \\ldots, x_{n-1})
 
@@ -124,7 +124,7 @@ def foldr(
     swap_memory: bool = False,
     name: str | None = None,
 ) -> Any:
-    """The elements combined from the last to the first.
+    """Combine the elements from the last to the first.
 
     .. math:: y = fn(\\ldots fn(fn(initializer, x_{n-1}), x_{n-2}) \\ldots, x_0)
 
@@ -142,7 +142,7 @@ def _scope(name: str) -> name_scope:
 
 
 def _elements(elems: Any, caller: str) -> tuple[list[Any], Any]:
-    """The flat tensors, and the number of elements: an int where it is known."""
+    """Return the flat tensors, and the number of elements: an int if it is known."""
     if any(isinstance(e, LoDTensor) and e.levels for e in nest.flatten(elems)):
         raise TypeError(
             compose(
@@ -150,7 +150,7 @@ def _elements(elems: Any, caller: str) -> tuple[list[Any], Any]:
                 op=caller,
                 found="a LoDTensor",
                 wanted="tensors",
-                do="its rows, x.values, or what ow.sequence has",
+                do="use its rows, x.values, or the operators of ow.sequence",
             )
         )
     flat = [dispatch.to_tensor(e) for e in nest.flatten(elems, expand_composites=True)]
@@ -170,21 +170,21 @@ def _elements(elems: Any, caller: str) -> tuple[list[Any], Any]:
 def _fold(
     fn: Callable[[Any, Any], Any], elems: Any, initializer: Any, reverse: bool, caller: str, keep: bool = True
 ) -> tuple[Any, Any]:
-    """The last partial result, and all of them stacked (nothing where they are not kept)."""
+    """Return the last partial result, and all partial results stacked (nothing if they are not needed)."""
     if not callable(fn):
         raise TypeError(f"{caller}: fn must be callable, found {fn!r}")
     flat, n = _elements(elems, caller)
     fn = convert_if_enabled(fn)
-    given_first = initializer is None
-    if given_first:
+    starts_with_element = initializer is None
+    if starts_with_element:
         if isinstance(n, int) and n == 0:
             raise ValueError(f"{caller}: there are no elements, and no initializer")
-        at = -1 if reverse else 0
-        initializer = nest.pack_sequence_as(elems, [t[at] for t in flat], expand_composites=True)
-        rest = [t[:-1] if reverse else t[1:] for t in flat]
+        index = -1 if reverse else 0
+        initializer = nest.pack_sequence_as(elems, [t[index] for t in flat], expand_composites=True)
+        remaining = [t[:-1] if reverse else t[1:] for t in flat]
         count = n - 1
     else:
-        rest, count = flat, n
+        remaining, count = flat, n
     start = [dispatch.to_tensor(x) for x in nest.flatten(initializer, expand_composites=True)]
 
     def step(element: Any, carried: Sequence[Any]) -> tuple[Sequence[Any], Any]:
@@ -193,19 +193,19 @@ def _fold(
         try:
             nest.assert_same_structure(initializer, result, expand_composites=True)
         except (ValueError, TypeError) as error:
-            raise type(error)(f"{caller}: fn gives another structure than the initializer has: {error}") from None
+            raise type(error)(f"{caller}: fn returns another structure than the initializer: {error}") from None
         after = [
             dispatch.to_tensor(x, None if hasattr(x, "dtype") else s.dtype)
             for x, s in zip(nest.flatten(result, expand_composites=True), start)
         ]
         for x, s in zip(after, start):
             if x.dtype is not s.dtype:
-                raise TypeError(f"{caller}: fn gives {x.dtype.name}, the initializer is {s.dtype.name}")
+                raise TypeError(f"{caller}: fn returns {x.dtype.name}, the initializer is {s.dtype.name}")
         return after, nest.pack_sequence_as(initializer, after, expand_composites=True) if keep else ()
 
-    last, stacked = _loop(step, elems, rest, count, start, reverse)
+    last, stacked = _loop(step, elems, remaining, count, start, reverse)
     last = nest.pack_sequence_as(initializer, list(last), expand_composites=True)
-    if keep and given_first:
+    if keep and starts_with_element:
         first = [array.expand_dims(x, 0) for x in start]
         parts = nest.flatten(stacked, expand_composites=True)
         pairs = zip(parts, first) if reverse else zip(first, parts)
@@ -219,13 +219,15 @@ Step = Callable[[Any, Sequence[Any]], tuple[Sequence[Any], Any]]
 def _loop(
     step: Step, elems: Any, flat: Sequence[Any], n: Any, start: Sequence[Any], reverse: bool
 ) -> tuple[Sequence[Any], Any]:
-    """Run or record `step(element, carried) -> (carried, result)` over the elements; the last carried values, and the
-    results stacked in the structure that `step` gives them."""
+    """Run or record `step(element, carried) -> (carried, result)` over the elements.
+
+    Return the final carried values, and the results stacked in the structure that `step` returns.
+    """
     if isinstance(state.trace, FuncTrace):
         return _recorded(step, elems, flat, n, start, reverse)
     count = int(n)
     if count == 0:
-        return start, _of_nothing(step, elems, flat, start)
+        return start, _empty_stack(step, elems, flat, start)
     carried, results = start, []
     for i in reversed(range(count)) if reverse else range(count):
         element = nest.pack_sequence_as(elems, [t[i] for t in flat], expand_composites=True)
@@ -237,11 +239,11 @@ def _loop(
     return carried, nest.pack_sequence_as(result, columns, expand_composites=True)
 
 
-loop_over = _loop  # for layers over time, which carry more than they stack
+loop_over = _loop  # for recurrent layers, which carry more values than they stack
 
 
-def _of_nothing(step: Step, elems: Any, flat: Sequence[Any], start: Sequence[Any]) -> Any:
-    """The stack of no results: dtypes and shapes are found by recording a step that never runs."""
+def _empty_stack(step: Step, elems: Any, flat: Sequence[Any], start: Sequence[Any]) -> Any:
+    """Return the stack of no results; dtypes and shapes are inferred by recording a step that never runs."""
     trace = FuncTrace("no_elements")
     with trace.recording():
         element = [trace.free_placeholder(TensorSpec(t.shape[1:], t.dtype), "element") for t in flat]
@@ -259,40 +261,40 @@ def _recorded(
     assert isinstance(trace, FuncTrace)
     count = trace.to_tensor(n, dtypes.int32)
     sources = [ListFromTensor(t) for t in map(trace.to_tensor, flat)]
-    born: list[SymbolicTensor] = []
+    late_variables: list[SymbolicTensor] = []
     structure: Any = None
 
-    def turn(i: Any, *carried: Any) -> list[Any]:
+    def iteration(i: Any, *carried: Any) -> list[Any]:
         nonlocal structure
-        here = state.trace
-        assert isinstance(here, FuncTrace)
-        at = count - 1 - i if reverse else i
+        body_trace = state.trace
+        assert isinstance(body_trace, FuncTrace)
+        index = count - 1 - i if reverse else i
         parts = [
-            ListGet(source, at, element_dtype=t.dtype, element_shape=_less_first(t.shape))
+            ListGet(source, index, element_dtype=t.dtype, element_shape=_less_first(t.shape))
             for source, t in zip(sources, flat)
         ]
         after, result = step(nest.pack_sequence_as(elems, parts, expand_composites=True), carried)
-        leaves = [here.to_tensor(leaf) for leaf in nest.flatten(result, expand_composites=True)]
+        leaves = [body_trace.to_tensor(leaf) for leaf in nest.flatten(result, expand_composites=True)]
         structure = result, leaves
         lists = []
         for leaf in leaves:
-            born.append(here.free_placeholder(TensorSpec((), dtypes.variant), "results"))
-            lists.append(ListPush(born[-1], leaf))
+            late_variables.append(body_trace.free_placeholder(TensorSpec((), dtypes.variant), "results"))
+            lists.append(ListPush(late_variables[-1], leaf))
         return [i + 1, *after, *lists]
 
     def first() -> list[Any]:
         lists = [ListReserve(0, element_dtype=leaf.dtype, element_shape=leaf.shape) for leaf in structure[1]]
         return [trace.to_tensor(0, dtypes.int32), *start, *lists]
 
-    specs = [_TURN, *(TensorSpec(t.shape, t.dtype, t.value_in_graph.name) for t in map(trace.to_tensor, start))]
-    _, *outs = emit_while(trace, specs, lambda i, *_: i < count, turn, first, "while", born)
+    specs = [_INDEX, *(TensorSpec(t.shape, t.dtype, t.value_in_graph.name) for t in map(trace.to_tensor, start))]
+    _, *outs = emit_while(trace, specs, lambda i, *_: i < count, iteration, first, "while", late_variables)
     result, leaves = structure
     size = n if isinstance(n, int) else None
     stacked = []
-    for kept, leaf in zip(outs[len(start) :], leaves):
-        together = ListStack(kept, element_dtype=leaf.dtype, element_shape=leaf.shape)
-        together.set_shape([size, *leaf.shape] if leaf.shape.rank is not None else None)
-        stacked.append(array.reverse(together, [0]) if reverse else together)
+    for values_list, leaf in zip(outs[len(start) :], leaves):
+        stack = ListStack(values_list, element_dtype=leaf.dtype, element_shape=leaf.shape)
+        stack.set_shape([size, *leaf.shape] if leaf.shape.rank is not None else None)
+        stacked.append(array.reverse(stack, [0]) if reverse else stack)
     return outs[: len(start)], nest.pack_sequence_as(result, stacked, expand_composites=True)
 
 
@@ -300,16 +302,16 @@ def _less_first(shape: TensorShape) -> TensorShape:
     return shape if shape.rank is None else shape[1:]
 
 
-def _as_announced(stacked: Any, announced: Any) -> Any:
-    """The stacked results, checked against what the caller announced of one result."""
-    specs = nest.flatten(announced)
+def _checked_signature(stacked: Any, declared: Any) -> Any:
+    """Check the stacked results against the declared type of one result."""
+    specs = nest.flatten(declared)
     leaves = nest.flatten(stacked)
     if len(specs) != len(leaves):
-        raise ValueError(f"map_fn: fn gives {len(leaves)} tensors, fn_output_signature announces {len(specs)}")
+        raise ValueError(f"map_fn: fn returns {len(leaves)} tensors, fn_output_signature declares {len(specs)}")
     for leaf, spec in zip(leaves, specs):
         dtype = dtypes.as_dtype(getattr(spec, "dtype", spec))
         if leaf.dtype is not dtype:
-            raise TypeError(f"map_fn: fn gives {leaf.dtype.name}, fn_output_signature announces {dtype.name}")
+            raise TypeError(f"map_fn: fn returns {leaf.dtype.name}, fn_output_signature declares {dtype.name}")
         if isinstance(spec, TensorSpec) and not isinstance(leaf, EagerTensor) and spec.shape.rank is not None:
             leaf.set_shape([leaf.shape[0] if leaf.shape.rank else None, *spec.shape])
-    return nest.pack_sequence_as(announced, leaves) if nest.is_nested(announced) else stacked
+    return nest.pack_sequence_as(declared, leaves) if nest.is_nested(declared) else stacked

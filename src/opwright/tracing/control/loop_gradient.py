@@ -1,10 +1,10 @@
-"""How gradients pass a loop: another loop, backwards through the turns.
+"""Gradients of loops: another loop, over the iterations in reverse.
 
-Lives here: `LoopRecord`.  Not here: recording loops (loops.py).
+Lives here: `LoopRecord`.  Not here: recording of loops (loops.py).
 
-The backward loop differentiates the body once. What it needs of a turn's inside comes from lists: for each tensor it
-asks for, the forward loop gets one more variable, a list that the tensor is pushed to in each turn. Only what is asked
-for is kept. The lists are ordinary values, so gradients of gradients flow through them.
+The backward loop differentiates the body once. Values inside an iteration that it needs are read from lists: for each
+such tensor, the forward loop gains a variable, a list to which the tensor is appended in each iteration. Only needed
+tensors are stored. Lists are ordinary values, so gradients of gradients pass through them.
 """
 
 from __future__ import annotations
@@ -23,170 +23,172 @@ from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
 from .body import CONTROL_RECORDS, Body, emit_while, of_graph
 from .branches import dense_or_zeros
-from .gradient_structure import gets_rows, part_specs, parts, reaching, together
+from .gradient_structure import is_sparse, part_specs, parts, reachable_inputs, sparse_rows
 
 state = dispatch.state
 
 
 class LoopRecord(OpRecord):
-    """A call of `While`. structure: the loop's variables, and what condition and body use beside them."""
+    """A call of `While`. structure: the loop's variables, and the captures of condition and body."""
 
     __slots__ = ("_counter", "_lists")
 
     def __init__(self, op: Any, bound: Any, structure: Sequence[Any], outputs: Sequence[Any]) -> None:
         super().__init__(op, bound, structure, outputs)
-        self._lists: dict[int, tuple[SymbolicTensor, SymbolicTensor]] = {}  # by tensor of the body: it, its list
+        self._lists: dict[int, tuple[SymbolicTensor, SymbolicTensor]] = {}  # by id of a body tensor: it and its list
         self._counter: SymbolicTensor | None = None
 
     @property
     def body(self) -> Body:
-        """The body, with what gradients have added to it."""
+        """The body, with the additions of gradients."""
         return of_graph(self.outputs[0].value_in_graph.node.attrs["body"])
 
-    # ---- backwards ------------------------------------------------------------------------------------------------
+    # ---- the backward loop ----------------------------------------------------------------------------------------
 
     def backward(self, dys: Sequence[Any]) -> Sequence[Any]:
-        """Gradients of the variables' first values and of what was captured."""
+        """Return the gradients of the variables' initial values and of the captures."""
         trace = state.trace
         assert isinstance(trace, FuncTrace)
         variables, captured = self.structure
         n = len(variables)
         body = self.body
-        active, wanted = self._participants(dys)
+        active, dense = self._participants(dys)
         if not active:
             return (None,) * (n + len(captured))
         outputs = self.outputs
         specs = [
-            TensorSpec((), dtypes.int32, "turn"),
+            TensorSpec((), dtypes.int32, "iteration"),
             *(TensorSpec(body.inputs[j].shape, outputs[j].dtype, "d_variable") for j in active),
         ]
-        sources = {i: captured[i] if isinstance(captured[i], Variable) else body.inputs[n + i] for i in wanted}
-        rows = [i for i in wanted if gets_rows(body, sources[i], [body.outputs[j] for j in active])]
-        wanted = [i for i in wanted if i not in rows]
-        specs += [_spec_like(captured[i]) for i in wanted] + [TensorSpec((), dtypes.variant)] * (2 * len(rows))
-        given = len(active) + len(wanted)  # where the lists begin: two for each table that rows were looked up in
+        sources = {i: captured[i] if isinstance(captured[i], Variable) else body.inputs[n + i] for i in dense}
+        sparse = [i for i in dense if is_sparse(body, sources[i], [body.outputs[j] for j in active])]
+        dense = [i for i in dense if i not in sparse]
+        specs += [_spec_like(captured[i]) for i in dense] + [TensorSpec((), dtypes.variant)] * (2 * len(sparse))
+        first_list = len(active) + len(dense)  # where the lists begin: two for each table that rows were looked up in
         reached: set[int] = set()
 
-        def turn(k: Any, *flat: Any) -> list[Any]:
-            here = state.trace
-            assert isinstance(here, FuncTrace)
-            dvs, sums, kept = flat[: len(active)], flat[len(active) : given], flat[given:]
+        def iteration(k: Any, *flat: Any) -> list[Any]:
+            backward_trace = state.trace
+            assert isinstance(backward_trace, FuncTrace)
+            dvs, sums, list_variables = flat[: len(active)], flat[len(active) : first_list], flat[first_list:]
             before = k - 1
-            here.foreign[body.trace] = self._values_at(before, here, body)
+            backward_trace.foreign[body.trace] = self._values_at(before, backward_trace, body)
             targets: dict[int, Any] = {}
             for j, dv in zip(active, dvs):
                 key = id(body.outputs[j])
                 targets[key] = accumulate(targets[key], dv) if key in targets else dv
             keys = {id(body.inputs[j]) for j in active} | {id(s) for s in sources.values()}
-            found = backpropagate(body.trace.recorder.records, targets, keys)
-            new = [dense_or_zeros(found.get(id(body.inputs[j])), body.inputs[j]) for j in active]
-            for i, total in zip(wanted, sums):
-                grad = found.get(id(sources[i]))
+            grads = backpropagate(body.trace.recorder.records, targets, keys)
+            new = [dense_or_zeros(grads.get(id(body.inputs[j])), body.inputs[j]) for j in active]
+            for i, total in zip(dense, sums):
+                grad = grads.get(id(sources[i]))
                 if grad is None:
                     new.append(total)
                 else:
                     reached.add(i)
                     new.append(accumulate(total, grad))
-            for at, i in enumerate(rows):
-                lists, grad = list(kept[2 * at : 2 * at + 2]), found.get(id(sources[i]))
+            for position, i in enumerate(sparse):
+                lists, grad = list(list_variables[2 * position : 2 * position + 2]), grads.get(id(sources[i]))
                 if grad is not None:
                     reached.add(i)
-                    lists = [ListPush(held, part) for held, part in zip(lists, parts(grad, sources[i]))]
+                    lists = [ListPush(rows, part) for rows, part in zip(lists, parts(grad, sources[i]))]
                 new += lists
             return [before, *new]
 
         def first() -> list[Any]:
             starts = [dense_or_zeros(dys[j], outputs[j]) for j in active]
-            kept = [s for i in rows for s in part_specs(sources[i])]
-            lists = [ListReserve(0, element_dtype=s.dtype, element_shape=s.shape) for s in kept]
-            return [self._turns(), *starts, *(dense_or_zeros(None, captured[i]) for i in wanted), *lists]
+            list_variables = [s for i in sparse for s in part_specs(sources[i])]
+            lists = [ListReserve(0, element_dtype=s.dtype, element_shape=s.shape) for s in list_variables]
+            return [self._num_iterations(), *starts, *(dense_or_zeros(None, captured[i]) for i in dense), *lists]
 
-        _, *found = emit_while(trace, specs, lambda k, *_: k > 0, turn, first, "while_grad")
+        _, *results = emit_while(trace, specs, lambda k, *_: k > 0, iteration, first, "while_grad")
         grads: list[Any] = [None] * (n + len(captured))  # of the inputs before the loop was widened
-        for j, grad in zip(active, found):
+        for j, grad in zip(active, results):
             grads[j] = grad
-        for i, grad in zip(wanted, found[len(active) :]):
+        for i, grad in zip(dense, results[len(active) :]):
             if i in reached:
                 grads[n + i] = grad
-        for at, i in enumerate(rows):
+        for position, i in enumerate(sparse):
             if i in reached:
-                lists = zip(found[given + 2 * at :], part_specs(sources[i]))
+                lists = zip(results[first_list + 2 * position :], part_specs(sources[i]))
                 values, indices = (ListConcat(x, element_dtype=s.dtype, element_shape=s.shape)[0] for x, s in lists)
-                grads[n + i] = together(values, indices, captured[i])
+                grads[n + i] = sparse_rows(values, indices, captured[i])
         return grads
 
     def _participants(self, dys: Sequence[Any]) -> tuple[list[int], list[int]]:
-        """Positions of the variables whose gradients take part in the loop, and of the captures that get one."""
+        """Return the indices of the variables with gradients in the loop, and of the captures with a gradient."""
         variables, captured = self.structure
         body, n = self.body, len(variables)
         operands = (*variables, *captured)
         active = {j for j, dy in enumerate(dys) if dy is not None and is_trainable(self.outputs[j].dtype)}
         while True:
-            reached = reaching(body, operands, [body.outputs[j] for j in sorted(active)])
+            reached = reachable_inputs(body, operands, [body.outputs[j] for j in sorted(active)])
             more = {i for i in reached if i < n} | active
             if more == active:
                 return sorted(active), [i - n for i in reached if i >= n]
             active = more
 
-    def _values_at(self, turn: Any, here: FuncTrace, body: Body) -> Callable[[SymbolicTensor], Any]:
-        """What stands in the backward loop for the body's tensors in the turn of that number."""
+    def _values_at(self, iteration: Any, backward_trace: FuncTrace, body: Body) -> Callable[[SymbolicTensor], Any]:
+        """Return the function from the body's tensors to their values, in the backward loop, of an iteration."""
         captured = self.structure[1]
-        given = body.inputs[len(body.inputs) - len(captured) :]
+        capture_inputs = body.inputs[len(body.inputs) - len(captured) :]
         outside: dict[int, Any] = {id(p): outer for outer, p in body.trace.captures.values()}
-        outside.update((id(p), operand) for p, operand in zip(given, captured))
+        outside.update((id(p), operand) for p, operand in zip(capture_inputs, captured))
         inside: dict[int, Any] = {}
 
         def value(tensor: SymbolicTensor) -> Any:
             if id(tensor) in outside:
                 return outside[id(tensor)]
             if id(tensor) not in inside:
-                kept = self._list_of(tensor)
-                with here.resumed():
-                    inside[id(tensor)] = ListGet(kept, turn, element_dtype=tensor.dtype, element_shape=tensor.shape)
+                values_list = self._list_of(tensor)
+                with backward_trace.resumed():
+                    inside[id(tensor)] = ListGet(
+                        values_list, iteration, element_dtype=tensor.dtype, element_shape=tensor.shape
+                    )
             return inside[id(tensor)]
 
         return value
 
-    def _turns(self) -> Any:
-        """How many turns the forward loop made."""
-        for _, kept in self._lists.values():
-            return ListLength(kept)
+    def _num_iterations(self) -> Any:
+        """Return the number of iterations of the forward loop."""
+        for _, values_list in self._lists.values():
+            return ListLength(values_list)
         if self._counter is None:
             self._counter = self._widen(
                 TensorSpec((), dtypes.int32), lambda: array.zeros((), dtypes.int32), lambda count: count + 1
             )
         return self._counter
 
-    # ---- what is added to the forward loop --------------------------------------------------------------------------
+    # ---- additions to the forward loop ------------------------------------------------------------------------------
 
     def _list_of(self, tensor: SymbolicTensor) -> SymbolicTensor:
-        """The list of the values that a tensor of the body had, turn by turn."""
-        known = self._lists.get(id(tensor))
-        if known is None:
-            made = self._widen(
+        """Return the list of a body tensor's values, one per iteration."""
+        entry = self._lists.get(id(tensor))
+        if entry is None:
+            values_list = self._widen(
                 TensorSpec((), dtypes.variant),
                 lambda: ListReserve(0, element_dtype=tensor.dtype, element_shape=tensor.shape),
-                lambda kept: ListPush(kept, tensor),
+                lambda values_list: ListPush(values_list, tensor),
             )
-            known = self._lists[id(tensor)] = (tensor, made)
-        return known[1]
+            entry = self._lists[id(tensor)] = (tensor, values_list)
+        return entry[1]
 
     def _widen(self, spec: TensorSpec, first: Callable[[], Any], step: Callable[[Any], Any]) -> SymbolicTensor:
-        """One more variable of the forward loop; gives what it is in the end."""
+        """Add a variable to the forward loop; return its final value."""
         trace: FuncTrace = self.outputs[0].trace
         node = self.outputs[0].value_in_graph.node
         variables, captured = self.structure
         n = len(variables)
         nodes = trace.builder.nodes
-        at = nodes.index(node)
-        made = len(nodes)
+        position = nodes.index(node)
+        num_nodes = len(nodes)
         with trace.resumed():
             start = trace.to_tensor(first())
-        nodes[at:at] = [nodes.pop() for _ in range(len(nodes) - made)][::-1]  # before the loop
+        nodes[position:position] = [nodes.pop() for _ in range(len(nodes) - num_nodes)][::-1]  # before the loop
         wider = {}
         for key in ("cond", "body"):
             body = of_graph(node.attrs[key])
-            placeholder = body.trace.free_placeholder(spec, "kept")
+            placeholder = body.trace.free_placeholder(spec, "values")
             outputs: Sequence[Any] = body.outputs
             if key == "body":
                 with body.trace.resumed():

@@ -1,14 +1,14 @@
-"""What Python's control flow means for values of a graph: AutoGraph's other half.
+"""Python's control flow on values of a graph: the handler that AutoGraph dispatches to.
 
-Lives here: the stage of tensors and what else lives in a graph, registered when this is imported.
-Not here: rewriting Python (autograph/), the nodes that branches and loops become (tracing/control/).
+Lives here: the handler of tensors and other values of a graph, registered when this is imported.
+Not here: rewriting Python (autograph/), the nodes of branches and loops (tracing/control/).
 
-    graph_handler.py      GraphHandler: which statement goes where       merge.py   variables of two branches as one
-    conditionals.py   if                                           loops.py     while, and for over cursors
-    cursors.py    what a `for` may run over                    builtins.py  len, range, min, sorted ...
-    growing_list.py    lists that grow in staged code
+    graph_handler.py  GraphHandler: dispatch of statements   merge.py        merging of the variables of two branches
+    conditionals.py   if                                     loops.py        while, and for over cursors
+    cursors.py        iteration in a `for`                   builtins.py     len, range, min, sorted ...
+    growing_list.py   lists that grow in a graph
 
-Another kind of iterable (a dataset) subclasses `Cursor` and registers a `GraphHandler` whose `cursor` makes it.
+Another type of iterable (a dataset) subclasses `Cursor` and registers a `GraphHandler` whose `cursor` returns it.
 """
 
 from .cursors import Cursor, Indexed

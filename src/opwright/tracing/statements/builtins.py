@@ -1,6 +1,6 @@
 """Python's builtins on values of a graph.
 
-Lives here: the table BUILTINS, name -> what it means.  Not here: whether a call comes here (autograph/builtins.py).
+Lives here: the table BUILTINS, from name to implementation.  Not here: the dispatch of calls (autograph/builtins.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .loops import rows_of
 
 
 def indexed(value: Any) -> Indexed | None:
-    """A value whose items have numbers, as a cursor; None for other values."""
+    """Return the cursor of a value with indexed items; None for other values."""
     if isinstance(value, Indexed):
         return value
     if isinstance(value, GrowingList):
@@ -33,18 +33,18 @@ def indexed(value: Any) -> Indexed | None:
 
 
 def _len(value: Any) -> Any:
-    found = indexed_length(value)
-    return NotImplemented if found is None else found
+    length = indexed_length(value)
+    return NotImplemented if length is None else length
 
 
 def indexed_length(value: Any) -> Any:
-    """len() of a value, an int where it is known; None for values without one."""
+    """Return len() of a value, an int if it is known; None for values without a length."""
     if isinstance(value, TensorLike):
         if value.shape.rank == 0:
             raise ValueError("len requires a non-scalar tensor, found one of shape ()")
         return rows_of(dispatch.to_tensor(value))
-    found = indexed(value)
-    return None if found is None else found.length
+    cursor = indexed(value)
+    return None if cursor is None else cursor.length
 
 
 def _range(*args: Any) -> RangeCursor:
@@ -53,8 +53,8 @@ def _range(*args: Any) -> RangeCursor:
 
 
 def _number(dtype: Any) -> Callable[..., Any]:
-    def convert(value: Any, *rest: Any) -> Any:
-        if not isinstance(value, TensorLike) or rest:
+    def convert(value: Any, *options: Any) -> Any:
+        if not isinstance(value, TensorLike) or options:
             return NotImplemented
         tensor = dispatch.to_tensor(value)
         if tensor.dtype is dtypes.string:
@@ -74,7 +74,7 @@ def _abs(value: Any) -> Any:
     return math.abs(value) if isinstance(value, TensorLike) else NotImplemented
 
 
-def _extreme(pair: Callable[..., Any], whole: Callable[..., Any]) -> Callable[..., Any]:
+def _extreme(combine: Callable[..., Any], reduce: Callable[..., Any]) -> Callable[..., Any]:
     def extreme(*values: Any, **kwargs: Any) -> Any:
         if kwargs:
             return NotImplemented
@@ -82,10 +82,10 @@ def _extreme(pair: Callable[..., Any], whole: Callable[..., Any]) -> Callable[..
             tensor = dispatch.to_tensor(values[0])
             if tensor.shape.rank not in (None, 1):
                 raise ValueError(f"min/max of a single tensor only support rank 1 tensors, found shape {tensor.shape}")
-            return whole(tensor)
+            return reduce(tensor)
         result, *others = values
         for other in others:
-            result = pair(result, other)
+            result = combine(result, other)
         return result
 
     return extreme
@@ -98,24 +98,24 @@ def _sum(values: Any, start: Any = 0) -> Any:
     return total if isinstance(start, int) and start == 0 else start + total
 
 
-def _over(whole: Callable[..., Any]) -> Callable[..., Any]:
+def _reduction(reduce: Callable[..., Any]) -> Callable[..., Any]:
     def over(values: Any) -> Any:
         if not isinstance(values, (TensorLike, GrowingList)):
             return NotImplemented
         tensor = dispatch.to_tensor(values)
         if tensor.dtype is not dtypes.bool:
             tensor = math.not_equal(tensor, array.zeros((), tensor.dtype))
-        return whole(tensor)
+        return reduce(tensor)
 
     return over
 
 
 def _enumerate(values: Any, start: Any = 0) -> Any:
-    found = indexed(values)
-    if found is None:
+    cursor = indexed(values)
+    if cursor is None:
         return NotImplemented
     plain = isinstance(start, int) and start == 0
-    return Sized(found.length, lambda i: (i if plain else i + start, found.item(i)))
+    return Sized(cursor.length, lambda i: (i if plain else i + start, cursor.item(i)))
 
 
 def _zip(*values: Any, strict: bool = False) -> Any:
@@ -127,15 +127,15 @@ def _map(function: Any, *values: Any) -> Any:
     parts = [indexed(v) or of_python(v) for v in values]
     if any(p is None for p in parts):
         return NotImplemented
-    both = zipped(parts)  # type: ignore[arg-type]
-    return Sized(both.length, lambda i: function(*both.item(i)))
+    items = zipped(parts)  # type: ignore[arg-type]
+    return Sized(items.length, lambda i: function(*items.item(i)))
 
 
 def _filter(function: Any, values: Any) -> Any:
-    stage = handler_of(values)
-    if stage is None or indexed(values) is None:
+    handler = handler_of(values)
+    if handler is None or indexed(values) is None:
         return NotImplemented
-    return stage.list_comp(values, lambda x: x, function if function is not None else lambda x: x)
+    return handler.list_comp(values, lambda x: x, function if function is not None else lambda x: x)
 
 
 def _sorted(values: Any, key: Any = None, reverse: bool = False) -> Any:
@@ -154,8 +154,8 @@ def _sorted(values: Any, key: Any = None, reverse: bool = False) -> Any:
 
 
 def _reversed(values: Any) -> Any:
-    found = indexed(values)
-    return NotImplemented if found is None else Sized(found.length, lambda i: found.item(found.length - 1 - i))
+    cursor = indexed(values)
+    return NotImplemented if cursor is None else Sized(cursor.length, lambda i: cursor.item(cursor.length - 1 - i))
 
 
 BUILTINS: dict[str, Callable[..., Any]] = {
@@ -168,8 +168,8 @@ BUILTINS: dict[str, Callable[..., Any]] = {
     "min": _extreme(math.minimum, math.reduce_min),
     "max": _extreme(math.maximum, math.reduce_max),
     "sum": _sum,
-    "any": _over(math.reduce_any),
-    "all": _over(math.reduce_all),
+    "any": _reduction(math.reduce_any),
+    "all": _reduction(math.reduce_all),
     "enumerate": _enumerate,
     "zip": _zip,
     "map": _map,

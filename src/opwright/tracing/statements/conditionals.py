@@ -1,7 +1,7 @@
 """The `if` statement, conditional expressions, `and` and `or` on values of a graph.
 
-Lives here: tracing both branches on the same variables and making one `If` node of what they leave.
-Not here: comparing what they leave (merge.py), the node's gradient (tracing/control/branches.py).
+Lives here: tracing of both branches with the same variables into one `If` node.
+Not here: the comparison of the variables' values (merge.py), the node's gradient (tracing/control/branches.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...ops.control import If as _If
 from ...ops.control import Undefined as UndefinedOperator
 from ...ops.control import merged_specs
 from ...ops.tensor import TensorLike
-from ..control.body import Body, captured_by, handed_in, record_body
+from ..control.body import Body, capture_placeholders, captured_by, record_body
 from ..control.branches import BranchRecord, branch_attrs
 from ..trace import FuncTrace
 from .growing_list import GrowingList, begin_growing
@@ -28,7 +28,9 @@ If: Any = _If
 
 
 def truth(test: Any, what: str) -> Any:
-    """A condition as a scalar bool tensor, as Python takes numbers: nonzero is true. Raises ValueError for many."""
+    """Convert a condition to a scalar bool tensor; as in Python, nonzero is true. Raises ValueError for several
+    elements.
+    """
     trace = state.trace
     assert isinstance(trace, FuncTrace)
     tensor = trace.to_tensor(test)
@@ -53,9 +55,9 @@ def truth(test: Any, what: str) -> Any:
 def choose(
     test: Any, names: tuple[str, ...], main: Thunk, other: Thunk, name: str, guards: tuple[str, ...] = ()
 ) -> list[Any]:
-    """The values of `names` after `main` or `other`, functions that give them as a list, is run where `test` says.
+    """Return the values of `names` after `main` or `other`, functions that return them as a list, as `test` selects.
 
-    guards: flags without which `other` runs: what it leaves unset is then not read.
+    guards: flags that are set if `other` runs; variables that it leaves unset are then not read.
     """
     trace = state.trace
     assert isinstance(trace, FuncTrace)
@@ -72,7 +74,7 @@ def choose(
         outputs = [_output(leaf, side, traced) for leaf in leaves]
         bodies.append((traced, outputs))
     outers = captured_by([main_trace, other_trace])
-    closed = [Body(traced, handed_in(traced, outers), outputs) for traced, outputs in bodies]
+    closed = [Body(traced, capture_placeholders(traced, outers), outputs) for traced, outputs in bodies]
     graphs = [body.graph() for body in closed]
     operands = tuple(outer if isinstance(outer, Variable) else trace.to_tensor(outer) for outer in outers)
     outs = iter(
@@ -90,10 +92,10 @@ def choose(
         if row is None:
             results.append(a)
         else:
-            form, parts = row
+            structure, parts = row
             results.append(
                 nest.pack_sequence_as(
-                    form, [p.kept if p.main is None else next(outs) for p in parts], expand_composites=True
+                    structure, [p.constant if p.main is None else next(outs) for p in parts], expand_composites=True
                 )
             )
     return results
@@ -102,27 +104,30 @@ def choose(
 def _merged(
     name: str, names: tuple[str, ...], a: Any, b: Any, main_trace: Any, other_trace: Any
 ) -> tuple[Any, list[Leaf]] | None:
-    """None where both are undefined, or one object whose items are a variable of their own; or (form, leaves)."""
+    """Merge the values of one variable: (structure, leaves).
+
+    Return None if both are undefined, or if they are one object whose items are a separate variable.
+    """
     if (isinstance(a, Unbound) and isinstance(b, Unbound)) or (a is b and f"{name}[...]" in names):
         return None
     if isinstance(a, Unbound) or isinstance(b, Unbound):
-        form = b if isinstance(a, Unbound) else a
-        fill(name, names, form, "main" if isinstance(a, Unbound) else "else")
+        structure = b if isinstance(a, Unbound) else a
+        fill(name, names, structure, "main" if isinstance(a, Unbound) else "else")
         parts = []
-        for leaf in leaves_of(form):
+        for leaf in leaves_of(structure):
             if not is_value(leaf):
-                parts.append(Leaf(kept=leaf))
+                parts.append(Leaf(constant=leaf))
             elif isinstance(a, Unbound):
                 parts.append(Leaf(main=a, other=leaf))
             else:
                 parts.append(Leaf(main=leaf, other=b))
-        return form, parts
+        return structure, parts
     if isinstance(a, GrowingList) and isinstance(b, GrowingList):
-        for one, traced in ((a, main_trace), (b, other_trace)):
+        for growing, traced in ((a, main_trace), (b, other_trace)):
             with traced.resumed():
-                one.begin()
+                growing.begin()
     if a is b and not isinstance(a, TensorLike) and not nest.is_nested(a):
-        return a, [Leaf(kept=leaf) for leaf in [a]] if not leaves_of(a) else [
+        return a, [Leaf(constant=leaf) for leaf in [a]] if not leaves_of(a) else [
             merge_leaf(name, x, x, main_trace, other_trace) for x in leaves_of(a)
         ]
     same_structure(name, a, b, "must have the same nested structure in the main and else branches")
@@ -141,23 +146,23 @@ def _output(leaf: Leaf, side: str, trace: FuncTrace) -> Any:
 
 
 def if_stmt(test: Any, body: Thunk, orelse: Thunk | None, variables: StatementState, options: dict[str, Any]) -> None:
-    """The `if` statement."""
+    """Execute an `if` statement."""
     names = variables.names
     before = variables.get()
     for i, symbol in enumerate(names):
         if symbol in options.get("grows", ()) and type(before[i]) in (list, GrowingList):
             before[i] = begin_growing(before[i], symbol)
 
-    kept = set(options.get("kept", ()))
-    read = [i for i, symbol in enumerate(names) if symbol not in kept]
+    unread = set(options.get("kept", ()))
+    read = [i for i, symbol in enumerate(names) if symbol not in unread]
 
     def run(block: Callable[[], Any] | None) -> Callable[[], list[Any]]:
         def branch() -> list[Any]:
-            variables.set([v.twin() if isinstance(v, GrowingList) else v for v in before])
+            variables.set([v.copy() if isinstance(v, GrowingList) else v for v in before])
             if block is not None:
                 block()
-            found = variables.get()
-            return [found[i] for i in read]
+            values = variables.get()
+            return [values[i] for i in read]
 
         return branch
 
@@ -173,7 +178,7 @@ def if_stmt(test: Any, body: Thunk, orelse: Thunk | None, variables: StatementSt
 
 
 def if_exp(test: Any, body: Thunk, orelse: Thunk) -> Any:
-    """`body() if test else orelse()`."""
+    """Evaluate `body() if test else orelse()`."""
     (value,) = choose(test, ("the conditional expression",), lambda: [body()], lambda: [orelse()], "if_exp")
     return value
 
@@ -183,7 +188,9 @@ def _bools(*values: Any) -> bool:
 
 
 def logical(left: Any, right: Thunk, simple: bool, conjunction: bool) -> Any:
-    """`left and right()`, or `left or right()`; right() is not computed where left decides, unless it is simple."""
+    """Evaluate `left and right()` or `left or right()`; right() is not computed if left decides, unless it is
+    simple.
+    """
     if simple:
         second = right()
         if _bools(left, second):

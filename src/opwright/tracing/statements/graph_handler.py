@@ -43,20 +43,20 @@ def _itself(value: Any) -> Any:
 
 
 class GraphHandler(ControlFlowHandler):
-    """Control flow as nodes of the graph that is being recorded; outside a trace values are Python's."""
+    """Records control flow as nodes of the active trace; outside of a trace, values behave as in Python."""
 
     def claims(self, value: Any) -> bool:
-        """While a function is traced."""
+        """Return whether a function is being traced."""
         return isinstance(state.trace, FuncTrace)
 
     def cursor(self, items: Any) -> Cursor | None:
-        """What a `for` over this value runs over; None where it cannot."""
+        """Return the cursor of a `for` over this value; None if it is not iterable."""
         return indexed(items)
 
     def if_stmt(
         self, test: Any, body: Thunk, orelse: Thunk | None, state: StatementState, options: StatementOptions
     ) -> None:
-        """`if`: an If node; what is no tensor, such as a TensorArray, is true or not as in Python."""
+        """Record an If node; a test that is no tensor, such as a TensorArray, has its Python truth value."""
         test = _test(test)
         if isinstance(test, TensorLike):
             conditionals.if_stmt(test, body, orelse, state, options)
@@ -66,7 +66,7 @@ class GraphHandler(ControlFlowHandler):
             orelse()
 
     def while_stmt(self, test: Thunk, body: Thunk, state: StatementState, options: StatementOptions) -> None:
-        """`while`: a While node."""
+        """Record a While node."""
         loops.while_stmt(test, body, state, options)
 
     def for_stmt(
@@ -77,83 +77,85 @@ class GraphHandler(ControlFlowHandler):
         state: StatementState,
         options: StatementOptions,
     ) -> None:
-        """`for`: a While node over a cursor."""
+        """Record a While node over a cursor."""
         cursor = self.cursor(items)
         if cursor is None:
-            refuse(TypeError, f"a for statement cannot run over a {type(items).__name__} in a graph")
+            refuse(TypeError, f"a for statement cannot iterate over a {type(items).__name__} in a graph")
         loops.run_for(cursor, go_on, body, state, options)
 
     def if_exp(self, test: Any, body: Thunk, orelse: Thunk) -> Any:
-        """`a if test else b`: an If node."""
+        """Record an If node for `a if test else b`."""
         test = _test(test)
         if isinstance(test, TensorLike):
             return conditionals.if_exp(test, body, orelse)
         return body() if test else orelse()
 
     def logical_and(self, left: Any, right: Thunk, simple: bool) -> Any:
-        """`and`: an operator, or an If node where the right side must not be computed in vain."""
+        """Record `and` as an operator, or as an If node if the right side must not be computed unconditionally."""
         test = _test(left)
         return conditionals.logical(test, right, simple, True) if isinstance(test, TensorLike) else left and right()
 
     def logical_or(self, left: Any, right: Thunk, simple: bool) -> Any:
-        """`or`."""
+        """Record `or`, as `logical_and`."""
         test = _test(left)
         return conditionals.logical(test, right, simple, False) if isinstance(test, TensorLike) else left or right()
 
     def logical_not(self, value: Any) -> bool | Tensor:
-        """`not`."""
+        """Record `not`."""
         test = _test(value)
         if not isinstance(test, TensorLike):
             return not test
         if test.dtype is dtypes.bool and test.shape.rank != 0:
-            return math.logical_not(test)  # element by element, as TensorFlow does
+            return math.logical_not(test)  # element-wise, as in TensorFlow
         return math.logical_not(conditionals.truth(test, "the operand of `not`"))
 
     def contains(self, container: Any, item: Any) -> Any:
-        """`in`: whether any element equals."""
+        """Record `in`: whether any element is equal."""
         if isinstance(container, (list, tuple, set, frozenset, range)):
-            found: Any = False
+            result: Any = False
             for other in container:
                 same = other == item
-                found = same if found is False else operators.or_(found, functools.partial(_itself, same), simple=True)
-            return found
+                result = (
+                    same if result is False else operators.or_(result, functools.partial(_itself, same), simple=True)
+                )
+            return result
         if isinstance(container, (TensorLike, GrowingList, Indexed)):
             return math.reduce_any(math.equal(dispatch.to_tensor(container), item))
         return item in container
 
     def assert_stmt(self, test: Any, message: Thunk | None) -> None:
-        """`assert`: an Assert node."""
+        """Record an Assert node."""
         from ...ops.debugging import Assert
 
         if not isinstance(_test(test), TensorLike):
             if not test:
                 raise AssertionError(*(() if message is None else (message(),)))
             return
-        said = "" if message is None else message()
-        holds = conditionals.truth(_test(test), "the condition of assert")
-        Assert(holds, list(said) if isinstance(said, (list, tuple)) else [said])
+        data = "" if message is None else message()
+        condition = conditionals.truth(_test(test), "the condition of assert")
+        Assert(condition, list(data) if isinstance(data, (list, tuple)) else [data])
 
     def builtin(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Those of the table BUILTINS."""
+        """Call the implementation in the table BUILTINS, if any."""
         rule = BUILTINS.get(name)
         return NotImplemented if rule is None else rule(*args, **kwargs)
 
     def list_comp(self, items: Any, element: Callable[[Any], Any], condition: Callable[[Any], Any] | None) -> Any:
-        """A list where length and conditions are known, else one that grows in the graph."""
+        """Return a list if length and conditions are known, else a GrowingList."""
         cursor = self.cursor(items)
         if cursor is None:
             return super().list_comp(items, element, condition)
         if isinstance(cursor, Indexed) and isinstance(cursor.length, int):
-            made = []
+            items_so_far = []
             for i in range(cursor.length):
                 item = cursor.item(i)
                 keep = True if condition is None else condition(item)
                 if handler_of(keep) is not None:
                     break
                 if keep:
-                    made.append(element(item))
+                    items_so_far.append(element(item))
             else:
-                return made
+                return items_so_far
         out: Any = begin_growing([], "the list comprehension")
 
         def body(item: Any) -> None:
@@ -169,7 +171,7 @@ def _grows() -> dict[str, Any]:
 
 
 def _test(value: Any) -> Any:
-    """A condition as a tensor: a list that grows is true where it has items."""
+    """Return a condition as a tensor: a GrowingList is true if it has items."""
     if isinstance(value, GrowingList):
         return value.length() > 0
     if isinstance(value, Variable):
@@ -179,22 +181,22 @@ def _test(value: Any) -> Any:
     return value
 
 
-def _ask(test: Thunk) -> Any:
-    """The value of a loop's test, of which nothing stays in the trace where the loop will be staged."""
+def _probe_test(test: Thunk) -> Any:
+    """Evaluate a loop's test; if the loop will be recorded, remove its nodes from the trace again."""
     trace = state.trace
     if not isinstance(trace, FuncTrace):
         return test()
     builder, recorder = trace.builder, trace.recorder
     sizes = len(builder.nodes), len(builder.inputs), len(recorder.records)
-    taken, captures, afar = dict(builder._taken), dict(trace.captures), dict(trace._from_afar)
+    names, captures, distant = dict(builder._taken), dict(trace.captures), dict(trace._distant_captures)
     value = test()
     if handler_of(value) is not None:
         del builder.nodes[sizes[0] :], builder.inputs[sizes[1] :], recorder.records[sizes[2] :]
-        builder._taken, trace.captures, trace._from_afar = taken, captures, afar
+        builder._taken, trace.captures, trace._distant_captures = names, captures, distant
     return value
 
 
 GRAPH_HANDLER = GraphHandler()
 for _kind in (TensorLike, TensorArray, GrowingList, Indexed):
     register_handler(_kind, GRAPH_HANDLER)
-probe.append(_ask)
+probe.append(_probe_test)

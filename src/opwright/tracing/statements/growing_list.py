@@ -1,11 +1,11 @@
-"""GrowingList: a Python list to which staged code appends.
+"""GrowingList: a Python list that grows in a graph.
 
-Lives here: the list as a value of a graph, and its beginning as a Python list.  Not here: the operators on it
+Lives here: the list as a value of a graph, and its conversion from a Python list.  Not here: the operators on it
 (ops/lists.py).
 
-`l.append(x)` in a loop of the graph cannot change a Python list: the loop's body is recorded once. So a list that is
-appended to in staged code becomes this: methods of a list, and inside one persistent list of tensors, which branches
-and loops carry: a list for each tensor of an item, where items are nestings.
+`l.append(x)` in a loop of the graph cannot modify a Python list, as the body is recorded once. A list that control flow
+appends to is therefore converted to a GrowingList. It has a list's methods and is implemented by a persistent list of
+tensors, which branches and loops carry: one per tensor of an item, if items are nestings.
 """
 
 from __future__ import annotations
@@ -30,28 +30,31 @@ state = dispatch.state
 
 
 class Items:
-    """What is known of the items, shared by all states of one list. form: their nesting, of TensorSpecs; None as long
-    as there was none. read: whether items were read with these specs already."""
+    """The type of the items, shared by all states of one list.
 
-    __slots__ = ("begun_wrong", "form", "name", "read")
+    element: their structure, of TensorSpecs; None while the list is empty. read: whether items were read with these
+    specs.
+    """
 
-    def __init__(self, name: str, form: Any = None) -> None:
-        self.name, self.form, self.read, self.begun_wrong = name, form, False, False
+    __slots__ = ("begin_mismatch", "element", "name", "read")
+
+    def __init__(self, name: str, element: Any = None) -> None:
+        self.name, self.element, self.read, self.begin_mismatch = name, element, False, False
 
     @property
     def specs(self) -> list[TensorSpec]:
         """The specs of one item's tensors."""
-        return nest.flatten(self.form, expand_composites=True)
+        return nest.flatten(self.element, expand_composites=True)
 
-    def learn(self, item: Any) -> list[Any]:
-        """Check an item against those before it; gives its tensors. Raises TypeError or ValueError."""
+    def add(self, item: Any) -> list[Any]:
+        """Check an item against earlier ones; return its tensors. Raises TypeError or ValueError."""
         flat = [dispatch.to_tensor(leaf) for leaf in nest.flatten(item, expand_composites=True)]
-        if self.form is None:
-            made = iter([TensorSpec(t.shape, t.dtype) for t in flat])
-            self.form = nest.map_structure(lambda _: next(made), item, expand_composites=True)
+        if self.element is None:
+            specs = iter([TensorSpec(t.shape, t.dtype) for t in flat])
+            self.element = nest.map_structure(lambda _: next(specs), item, expand_composites=True)
             return flat
         try:
-            nest.assert_same_structure(self.form, item, check_types=False, expand_composites=True)
+            nest.assert_same_structure(self.element, item, check_types=False, expand_composites=True)
         except (ValueError, TypeError) as error:
             refuse(TypeError, f"the items of list {self.name!r} must have one nested structure:\n\n{error}")
         wider = []
@@ -59,7 +62,7 @@ class Items:
             if tensor.dtype is not spec.dtype:
                 original = nest.flatten(item, expand_composites=True)[i]
                 if isinstance(original, TensorLike):
-                    what = f"list {self.name!r} holds {spec.dtype.name} and gets {tensor.dtype.name} appended"
+                    what = f"list {self.name!r} has dtype {spec.dtype.name}, and {tensor.dtype.name} is appended"
                     refuse(TypeError, what, do="use tf.cast")
                 flat[i] = tensor = dispatch.to_tensor(original, spec.dtype)
             shape = spec.shape if tensor.shape.is_subtype_of(spec.shape) else common_shape(spec.shape, tensor.shape)
@@ -67,23 +70,23 @@ class Items:
         if self.read and any(a.shape != b.shape for a, b in zip(wider, self.specs)):
             refuse(
                 ValueError,
-                f"list {self.name!r} gets an item of another shape appended after items were read",
+                f"an item of another shape is appended to list {self.name!r} after items were read",
                 found=[t.spec.short() for t in flat],
                 wanted=[s.short() for s in self.specs],
             )
-        self.form = nest.pack_sequence_as(self.form, wider, expand_composites=True)
+        self.element = nest.pack_sequence_as(self.element, wider, expand_composites=True)
         return flat
 
 
 def common_shape(a: TensorShape, b: TensorShape) -> TensorShape:
-    """The narrowest shape that both are kinds of."""
+    """Return the most specific shape that both are subtypes of."""
     if a.rank is None or a.rank != b.rank:
         return TensorShape(None)
     return TensorShape([m if m == n else None for m, n in zip(a.as_list(), b.as_list())])
 
 
 class GrowingListSpec(TypeSpec):
-    """The type of a list that grew: that of its items. count: how many lists of tensors it is made of."""
+    """The type of a GrowingList: the type of its items. count: the number of lists of tensors."""
 
     __slots__ = ("count", "items")
 
@@ -96,7 +99,7 @@ class GrowingListSpec(TypeSpec):
         return GrowingList
 
     def _serialize(self) -> tuple[Any, ...]:
-        return (self.items.form, self.count)
+        return (self.items.element, self.count)
 
     @property
     def _component_specs(self) -> list[Any]:
@@ -110,10 +113,10 @@ class GrowingListSpec(TypeSpec):
 
 
 class GrowingList(CompositeTensor):
-    """A list whose length is known when the graph runs. Has a list's methods; `tf.stack` makes a tensor of it.
+    """A list whose length is known when the graph runs. It has a list's methods; `tf.stack` converts it to a tensor.
 
-    Given back by a function it is a sequence of tensors: len, indices, iteration.
-    flows: a list of tensors for each tensor of an item; none as long as it is empty and its items are not known.
+    As the result of a function it is a sequence of tensors: len, indices, iteration.
+    flows: a list of tensors for each tensor of an item; none while it is empty and its items are unknown.
     """
 
     __slots__ = ("__weakref__", "flows", "items")
@@ -121,31 +124,31 @@ class GrowingList(CompositeTensor):
     def __init__(self, items: Items, flows: list[Any]) -> None:
         self.items, self.flows = items, flows
 
-    def twin(self) -> GrowingList:
-        """Another list of the same items, for a branch to change."""
+    def copy(self) -> GrowingList:
+        """Return a copy with the same items, for a branch to modify."""
         return GrowingList(self.items, list(self.flows))
 
     def begin(self) -> None:
-        """Make the empty lists of the tensors, where they are still to be made and the items are known."""
-        if self.items.form is not None and len(self.flows) < len(self.items.specs):
-            if self.flows:  # a loop that knew nothing of the items provided for one tensor
-                self.items.begun_wrong = True
+        """Create the empty lists of tensors as soon as the type of the items is known."""
+        if self.items.element is not None and len(self.flows) < len(self.items.specs):
+            if self.flows:  # a loop recorded before the items were known has one list
+                self.items.begin_mismatch = True
             self.flows += [lists.ListReserve(0, element_dtype=s.dtype) for s in self.items.specs[len(self.flows) :]]
 
     @property
     def _type_spec(self) -> GrowingListSpec:
         return GrowingListSpec(self.items, len(self.flows))
 
-    # ---- as a list ------------------------------------------------------------------------------------------------
+    # ---- list interface -------------------------------------------------------------------------------------------
 
     def append(self, item: Any) -> None:
-        """Add an item. Raises TypeError for one of another dtype or nesting than those before."""
-        flat = self.items.learn(item)
+        """Append an item. Raises TypeError if its dtype or structure differs from earlier items'."""
+        flat = self.items.add(item)
         self.begin()
         self.flows = [lists.ListPush(flow, tensor) for flow, tensor in zip(self.flows, flat)]
 
     def extend(self, values: Any) -> None:
-        """Add all of a Python sequence's items."""
+        """Append all items of a Python sequence."""
         for value in values:
             self.append(value)
 
@@ -154,24 +157,24 @@ class GrowingList(CompositeTensor):
         return self
 
     def pop(self, index: int = -1) -> Any:
-        """Take the last item off. Raises IndexError for another index."""
+        """Remove and return the last item. Raises IndexError for another index."""
         if not (isinstance(index, int) and index == -1):
-            raise IndexError(f"list {self.items.name!r} grows in the graph: only its last item can be taken off")
-        self._known("pop")
-        taken = []
+            raise IndexError(f"list {self.items.name!r} grows in the graph: only its last item can be removed")
+        self._require_items("pop")
+        tensors = []
         for i, spec in enumerate(self.items.specs):
             self.flows[i], item = lists.ListPop(self.flows[i], element_dtype=spec.dtype, element_shape=spec.shape)
-            taken.append(item)
-        return nest.pack_sequence_as(self.items.form, taken, expand_composites=True)
+            tensors.append(item)
+        return nest.pack_sequence_as(self.items.element, tensors, expand_composites=True)
 
-    def _known(self, what: str) -> None:
-        if self.items.form is None:
+    def _require_items(self, what: str) -> None:
+        if self.items.element is None:
             refuse(ValueError, f"{what} on list {self.items.name!r}, to which nothing has been appended yet")
         self.begin()
         self.items.read = True
 
     def length(self) -> Tensor:
-        """The number of items: an int32 scalar."""
+        """Return the number of items: an int32 scalar."""
         return lists.ListLength(self.flows[0]) if self.flows else dispatch.to_tensor(0, dtypes.int32)
 
     @property
@@ -179,19 +182,19 @@ class GrowingList(CompositeTensor):
         return all(type(flow) is EagerTensor for flow in self.flows)
 
     def __len__(self) -> int:
-        found = self.length()
-        if isinstance(found, EagerTensor):
-            return int(found)
+        length = self.length()
+        if isinstance(length, EagerTensor):
+            return int(length)
         raise TypeError(f"the length of list {self.items.name!r} is not known while tracing; use tf.shape(tf.stack(l))")
 
     def item(self, index: Any) -> Any:
-        """The item of that number, not negative."""
-        self._known("reading an item")
-        taken = [
+        """Return the item at a nonnegative index."""
+        self._require_items("reading an item")
+        tensors = [
             lists.ListGet(flow, index, element_dtype=spec.dtype, element_shape=spec.shape)
             for flow, spec in zip(self.flows, self.items.specs)
         ]
-        return nest.pack_sequence_as(self.items.form, taken, expand_composites=True)
+        return nest.pack_sequence_as(self.items.element, tensors, expand_composites=True)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
@@ -205,7 +208,7 @@ class GrowingList(CompositeTensor):
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(index, int) and index < 0:
             index = self.length() + index
-        flat = self.items.learn(value)
+        flat = self.items.add(value)
         self.begin()
         self.flows = [lists.ListSet(flow, index, tensor) for flow, tensor in zip(self.flows, flat)]
 
@@ -223,39 +226,39 @@ class GrowingList(CompositeTensor):
 
     __hash__ = None  # type: ignore[assignment]
 
-    # ---- as a tensor ----------------------------------------------------------------------------------------------
+    # ---- conversion to a tensor -----------------------------------------------------------------------------------
 
     def stack(self) -> Tensor:
-        """All items as one tensor [length, ...]. Raises TypeError for items that are nestings."""
-        self._known("stacking")
+        """Stack all items into one tensor [length, ...]. Raises TypeError for items that are nestings."""
+        self._require_items("stacking")
         specs = self.items.specs
         if len(specs) != 1:
             raise TypeError(f"the items of list {self.items.name!r} are nestings of {len(specs)} tensors, not tensors")
         return rows.ListStack(self.flows[0], element_dtype=specs[0].dtype, element_shape=specs[0].shape, num=-1)
 
     def stacked(self, axis: int = 0) -> Any:
-        """What `tf.stack` makes of the list. Raises ValueError for another axis where the items' rank is unknown."""
-        made = self.stack()
-        return made if axis == 0 else _moved(made, axis)
+        """Implement `tf.stack`. Raises ValueError for a nonzero axis if the items' rank is unknown."""
+        stack = self.stack()
+        return stack if axis == 0 else _move_first_axis(stack, axis)
 
     def concatenated(self, axis: int = 0) -> Tensor:
-        """What `tf.concat` makes of the list: items one after the other along a dimension they have."""
-        self._known("concatenating")
+        """Implement `tf.concat`: concatenate the items along a dimension."""
+        self._require_items("concatenating")
         spec = self.items.specs[0]
         if axis in (0, -1 if spec.shape.rank == 1 else 0):
             return rows.ListConcat(self.flows[0], element_dtype=spec.dtype, element_shape=spec.shape)[0]
-        made = self.stack()  # [n, ..., k, ...] -> [..., n, k, ...] -> [..., n * k, ...]
-        rank = made.shape.rank
+        stack = self.stack()  # [n, ..., k, ...] -> [..., n, k, ...] -> [..., n * k, ...]
+        rank = stack.shape.rank
         if rank is None:
             refuse(ValueError, f"concatenating list {self.items.name!r} along axis {axis} needs items of known rank")
         axis = axis if axis >= 0 else axis + rank - 1
-        moved = _moved(made, axis)
-        sizes = array.shape(moved)
-        return array.reshape(moved, array.concat([sizes[:axis], [-1], sizes[axis + 2 :]], 0))
+        transposed = _move_first_axis(stack, axis)
+        sizes = array.shape(transposed)
+        return array.reshape(transposed, array.concat([sizes[:axis], [-1], sizes[axis + 2 :]], 0))
 
     def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> Tensor:
-        made = self.stack()
-        return made if dtype is None or dtype is made.dtype else array.cast(made, dtype)
+        stack = self.stack()
+        return stack if dtype is None or dtype is stack.dtype else array.cast(stack, dtype)
 
     def __repr__(self) -> str:
         if self._computed:
@@ -263,8 +266,8 @@ class GrowingList(CompositeTensor):
         return f"<list {self.items.name!r} that grows in the graph>"
 
 
-def _moved(tensor: Any, axis: int) -> Tensor:
-    """The first dimension moved to another place."""
+def _move_first_axis(tensor: Any, axis: int) -> Tensor:
+    """Transpose the first dimension to `axis`."""
     rank = tensor.shape.rank
     if rank is None:
         raise ValueError(f"stacking a list along axis {axis} needs items of known rank")
@@ -274,9 +277,9 @@ def _moved(tensor: Any, axis: int) -> Tensor:
 
 
 def begin_growing(values: Any, name: str) -> GrowingList:
-    """A Python list as one that staged code may append to. Raises TypeError for items of different kinds."""
+    """Convert a Python list to a GrowingList. Raises TypeError for items of different types."""
     if isinstance(values, GrowingList):
-        return values.twin()
-    made = GrowingList(Items(name), [])
-    made.extend(values)
-    return made
+        return values.copy()
+    result = GrowingList(Items(name), [])
+    result.extend(values)
+    return result

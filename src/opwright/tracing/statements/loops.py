@@ -1,11 +1,11 @@
-"""Staged loops: `while`, and `for` over cursors, as `While` nodes that carry the variables that change.
+"""Loops on values of a graph: `while`, and `for` over cursors, as `While` nodes that carry the modified variables.
 
-Lives here: which variables are carried and as what, those born in the body, the errors that name one.
-Not here: the node (tracing/control/loops.py), what a `for` runs over (cursors.py).
+Lives here: the selection of loop variables, those first assigned in the body, errors that name a variable.
+Not here: the node (tracing/control/loops.py), iteration (cursors.py).
 
-The body is recorded once. A variable that has no value before the loop, but one after a round, becomes a variable of
-the loop afterwards, with a first value that nobody reads: the loop must then run at least once, which is checked when
-it is not known, unless the variable is the returned value, which a flag guards.
+The body is recorded once. A variable that is first assigned in the body becomes a loop variable afterwards, with an
+initial value that is never read: the loop must then run at least once, which is checked at run time if it is not known,
+unless the variable is the returned value, which a flag guards.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Step = Callable[[Sequence[Any]], Sequence[Any]]
 
 
 def while_stmt(test: Thunk, body: Thunk, variables: StatementState, options: dict[str, Any]) -> None:
-    """The `while` statement."""
+    """Execute a `while` statement."""
 
     def step(_: Sequence[Any]) -> Sequence[Any]:
         body()
@@ -51,7 +51,7 @@ def while_stmt(test: Thunk, body: Thunk, variables: StatementState, options: dic
 def run_for(
     cursor: Cursor, go_on: Thunk | None, body: Callable[[Any], Any], variables: StatementState, options: dict[str, Any]
 ) -> None:
-    """The `for` statement over a cursor."""
+    """Execute a `for` statement over a cursor."""
 
     def test(position: Sequence[Any]) -> Any:
         more = cursor.more(position)
@@ -68,7 +68,7 @@ def run_for(
 
 
 class _RecordAgain(Exception):
-    """The loop is to be recorded once more: with wider shapes, or with what a list has learnt of its items."""
+    """Raised to record the loop again: with wider shapes, or with new information on the items of a list."""
 
 
 class _LoopVariable:
@@ -87,19 +87,19 @@ class _LoopRecorder:
         self.trace, self.variables, self.options, self.name = trace, variables, options, name
         self.names = variables.names
         self.widens = False
-        self._wider: dict[int, TensorShape] = {}  # by place among the carried leaves
+        self._wider: dict[int, TensorShape] = {}  # by index among the carried leaves
         invariants = options.get("shape_invariants") or ()
         self.invariants: dict[str, Any] = dict(invariants)
         for symbol in self.invariants:
             if symbol not in self.names:
                 refuse(
                     ValueError,
-                    f"shape_invariants names {symbol!r}, which is no variable of this loop",
+                    f"shape_invariants contains {symbol!r}, which is no variable of this loop",
                     found=", ".join(self.names) or "no variables",
                 )
 
     def run(self, test: Test, step: Step, hidden: list[Any], never_empty: bool) -> None:
-        """Record the loop and give the variables the values it leaves. hidden: its own variables."""
+        """Record the loop and assign the final values to the variables. hidden: additional variables of the loop."""
         before = self.variables.get()
         for i, symbol in enumerate(self.names):
             if symbol in self.options.get("grows", ()) and type(before[i]) in (list, GrowingList):
@@ -112,8 +112,8 @@ class _LoopRecorder:
                     return
                 except _RecordAgain:
                     for value in before:
-                        if isinstance(value, GrowingList) and value.items.begun_wrong:
-                            value.items.begun_wrong = False
+                        if isinstance(value, GrowingList) and value.items.begin_mismatch:
+                            value.items.begin_mismatch = False
                             value.begin()
         except BaseException:
             self.variables.set(before)
@@ -126,35 +126,35 @@ class _LoopRecorder:
         hidden = [trace.to_tensor(h) for h in hidden]
         if limit is not None:
             hidden = [dispatch.to_tensor(0, dtypes.int32), *hidden]
-        own, n = (0 if limit is None else 1), len(hidden)
-        self.born: list[SymbolicTensor] = []
-        self.born_values: list[tuple[int, Any, int]] = []  # variable, its value after a round, number of leaves
-        self.ran_for: list[str] = []
+        num_counters, n = (0 if limit is None else 1), len(hidden)
+        self.late_variables: list[SymbolicTensor] = []
+        self.late_values: list[tuple[int, Any, int]] = []  # variable, its value after an iteration, number of leaves
+        self.assigned_names: list[str] = []
         specs = [TensorSpec(h.shape, h.dtype, "position") for h in hidden] + [c.spec for c in self.carried]
 
         def flat_cond(*placeholders: Any) -> Any:
             self._set(placeholders[n:])
-            goes_on = self._guarded(lambda: test(placeholders[own:n]))
-            goes_on = truth(goes_on, "the condition of the loop") if isinstance(goes_on, TensorLike) else bool(goes_on)
-            return goes_on if limit is None else math.logical_and(placeholders[0] < limit, goes_on)
+            proceed = self._with_definition_errors(lambda: test(placeholders[num_counters:n]))
+            proceed = truth(proceed, "the condition of the loop") if isinstance(proceed, TensorLike) else bool(proceed)
+            return proceed if limit is None else math.logical_and(placeholders[0] < limit, proceed)
 
         def flat_body(*placeholders: Any) -> list[Any]:
             self._set(placeholders[n:])
-            following = list(self._guarded(lambda: step(placeholders[own:n])))
-            turn = [p + 1 for p in placeholders[:own]]
-            return [*turn, *following, *self._results(self.variables.get())]
+            following = list(self._with_definition_errors(lambda: step(placeholders[num_counters:n])))
+            counters = [p + 1 for p in placeholders[:num_counters]]
+            return [*counters, *following, *self._results(self.variables.get())]
 
         def initials() -> list[Any]:
             first = [c.initial if c.initial is not None else self._empty(c) for c in self.carried]
             unset = [
                 dispatch.to_tensor(False) if p is self.ran else UndefinedOperator(dtype=p.dtype, shape=p.shape)
-                for p in self.born
+                for p in self.late_variables
             ]
             return [*hidden, *first, *unset]
 
         self.ran: Any = None
-        outs = emit_while(trace, specs, flat_cond, flat_body, initials, self.name, self.born)
-        self._leave(outs[n:])
+        outs = emit_while(trace, specs, flat_cond, flat_body, initials, self.name, self.late_variables)
+        self._assign_results(outs[n:])
 
     # ---- before ---------------------------------------------------------------------------------------------------
 
@@ -166,23 +166,23 @@ class _LoopRecorder:
             if isinstance(value, GrowingList) and not value.flows:
                 carried.append(_LoopVariable(symbol, None, TensorSpec((), dtypes.variant, symbol)))
                 continue
-            announced = self.invariants.get(symbol)
+            declared = self.invariants.get(symbol)
             leaves = leaves_of(value)
             for k, leaf in enumerate(leaves):
                 if is_carried(leaf):
                     tensor = self.trace.to_tensor(leaf)
-                    shape = self._announced(symbol, announced, value, k, tensor)
+                    shape = self._declared_shape(symbol, declared, value, k, tensor)
                     shape = self._wider.get(len(carried), shape)
                     carried.append(_LoopVariable(symbol, tensor, TensorSpec(shape, tensor.dtype, symbol)))
         return carried
 
-    def _announced(self, symbol: str, announced: Any, value: Any, k: int, tensor: Any) -> TensorShape:
-        if announced is None:
+    def _declared_shape(self, symbol: str, declared: Any, value: Any, k: int, tensor: Any) -> TensorShape:
+        if declared is None:
             result: TensorShape = tensor.shape
             return result
-        if nest.is_nested(value) and not isinstance(announced, TensorShape) and nest.is_nested(announced):
-            announced = nest.flatten(announced)[k]
-        shape = as_shape(getattr(announced, "shape", announced))
+        if nest.is_nested(value) and not isinstance(declared, TensorShape) and nest.is_nested(declared):
+            declared = nest.flatten(declared)[k]
+        shape = as_shape(getattr(declared, "shape", declared))
         if not tensor.shape.is_subtype_of(shape):
             refuse(
                 ValueError,
@@ -193,46 +193,46 @@ class _LoopRecorder:
 
     def _empty(self, carried: _LoopVariable) -> Tensor:
         (value,) = (v for v, s in zip(self.before, self.names) if s == carried.name)
-        specs = value.items.specs if value.items.form is not None else [TensorSpec((), dtypes.float32)]
+        specs = value.items.specs if value.items.element is not None else [TensorSpec((), dtypes.float32)]
         return ListReserve(0, element_dtype=specs[0].dtype)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
     def _set(self, tensors: Sequence[Any]) -> None:
-        """Give the variables the values they have at the beginning of a round."""
-        rest = iter(tensors)
+        """Assign to the variables their values at the start of an iteration."""
+        remaining = iter(tensors)
         values: list[Any] = []
         for value in self.before:
             if isinstance(value, Unbound):
                 values.append(value)
             elif isinstance(value, GrowingList) and not value.flows:
-                values.append(GrowingList(value.items, [next(rest)]))
+                values.append(GrowingList(value.items, [next(remaining)]))
             else:
-                flat = [next(rest) if is_carried(leaf) else leaf for leaf in leaves_of(value)]
+                flat = [next(remaining) if is_carried(leaf) else leaf for leaf in leaves_of(value)]
                 values.append(nest.pack_sequence_as(value, flat, expand_composites=True))
         self.variables.set(values)
 
-    def _guarded(self, ask: Thunk) -> Any:
+    def _with_definition_errors(self, evaluate: Thunk) -> Any:
         try:
-            return ask()
+            return evaluate()
         except NameError as error:
-            found = re.search("'(.+?)'", str(error))
+            match = re.search("'(.+?)'", str(error))
             undefined = {s for s, v in zip(self.names, self.before) if isinstance(v, Unbound)}
-            if found and found[1] in undefined:
-                raise ValueError(f"{found[1]!r} must be defined before the loop: {error}") from error
+            if match and match[1] in undefined:
+                raise ValueError(f"{match[1]!r} must be defined before the loop: {error}") from error
             raise
 
     def _results(self, after: list[Any]) -> list[Any]:
-        """The carried leaves after a round, checked; notes the variables born in it."""
+        """Return the carried leaves after an iteration, checked; record the variables first assigned in it."""
         trace = state.trace
         assert isinstance(trace, FuncTrace)
         plan = iter(self.carried)
         results: list[Any] = []
-        born: list[Any] = []
+        late: list[Any] = []
         for i, (symbol, old, new) in enumerate(zip(self.names, self.before, after)):
             if isinstance(old, Unbound):
                 if not isinstance(new, Unbound):
-                    born.extend(self._born(trace, i, symbol, new))
+                    late.extend(self._add_late_variable(trace, i, symbol, new))
                 continue
             if isinstance(new, Unbound):
                 refuse(ValueError, f"{symbol!r} has no value at the end of the iteration: it was deleted")
@@ -251,25 +251,29 @@ class _LoopRecorder:
             if new is None and old is not None:
                 refuse(ValueError, f"{described(symbol)} is None at the end of the iteration.")
             same_structure(symbol, old, new, "does not have the same nested structure after one iteration")
-            for leaf, now in zip(leaves_of(old), leaves_of(new)):
+            for leaf, value in zip(leaves_of(old), leaves_of(new)):
                 if is_carried(leaf):
-                    results.append(self._checked(trace, next(plan), leaf, now))
-                elif isinstance(leaf, (str, bytes)) and _is_text(now) and not (type(now) is type(leaf) and now == leaf):
+                    results.append(self._checked(trace, next(plan), leaf, value))
+                elif (
+                    isinstance(leaf, (str, bytes))
+                    and _is_text(value)
+                    and not (type(value) is type(leaf) and value == leaf)
+                ):
                     self._carry_text(i, leaf)
-                elif now is not leaf and now != leaf:
+                elif value is not leaf and value != leaf:
                     refuse(
                         TypeError,
-                        f"{described(symbol)} is {leaf!r} before the loop and {now!r} after one iteration: a loop in a "
-                        "graph can only change tensors",
+                        f"{described(symbol)} is {leaf!r} before the loop and {value!r} after one iteration: a loop in "
+                        "a graph can only change tensors",
                         do="use tf.constant before the loop for values that change",
                     )
         if any(t.shape is not None and not t.shape.is_subtype_of(c.spec.shape) for t, c in zip(results, self.carried)):
-            for k, (tensor, one) in enumerate(zip(results, self.carried)):
-                self._wider[k] = common_shape(one.spec.shape, tensor.shape)
+            for k, (tensor, variable) in enumerate(zip(results, self.carried)):
+                self._wider[k] = common_shape(variable.spec.shape, tensor.shape)
             raise _RecordAgain
-        if any(isinstance(v, GrowingList) and v.items.begun_wrong for v in self.before):
+        if any(isinstance(v, GrowingList) and v.items.begin_mismatch for v in self.before):
             raise _RecordAgain
-        return [*results, *born]
+        return [*results, *late]
 
     def _checked(self, trace: FuncTrace, carried: _LoopVariable, old: Any, new: Any) -> Any:
         symbol, spec = carried.name, carried.spec
@@ -306,7 +310,7 @@ class _LoopRecorder:
         return tensor
 
     def _carry_text(self, i: int, text: str | bytes) -> None:
-        """Record the loop once more, with a text that changes in it as a string tensor."""
+        """Record the loop again, with a string that changes in it as a string tensor."""
         old = self.before[i]
         with self.trace.resumed():
             tensor = self.trace.to_tensor(text)
@@ -314,8 +318,8 @@ class _LoopRecorder:
         self.before[i] = nest.pack_sequence_as(old, flat, expand_composites=True)
         raise _RecordAgain
 
-    def _born(self, trace: FuncTrace, i: int, symbol: str, value: Any) -> list[Any]:
-        """A variable that has its first value inside: a further variable of the loop."""
+    def _add_late_variable(self, trace: FuncTrace, i: int, symbol: str, value: Any) -> list[Any]:
+        """Add a loop variable for a variable that is first assigned in the body."""
         tensors = []
         for leaf in leaves_of(value):
             if not is_carried(leaf):
@@ -327,38 +331,38 @@ class _LoopRecorder:
                     )
                 continue
             tensor = trace.to_tensor(leaf)
-            self.born.append(trace.free_placeholder(tensor.spec, symbol))
+            self.late_variables.append(trace.free_placeholder(tensor.spec, symbol))
             tensors.append(tensor)
-        self.born_values.append((i, value, len(tensors)))
+        self.late_values.append((i, value, len(tensors)))
         if not (is_returned_value(symbol) or is_flag(symbol) or self.never_empty):
             if self.ran is None:
                 self.ran = trace.free_placeholder(TensorSpec((), dtypes.bool), "ran")
-                self.born.append(self.ran)
+                self.late_variables.append(self.ran)
                 tensors.append(trace.to_tensor(True))
-                self.born_values.append((-1, None, 1))
-            self.ran_for.append(symbol)
+                self.late_values.append((-1, None, 1))
+            self.assigned_names.append(symbol)
         return tensors
 
     # ---- after ------------------------------------------------------------------------------------------------------
 
-    def _leave(self, outs: Sequence[Any]) -> None:
-        rest = iter(outs)
+    def _assign_results(self, outs: Sequence[Any]) -> None:
+        remaining = iter(outs)
         values: list[Any] = []
         for value in self.before:
             if isinstance(value, Unbound):
                 values.append(value)
             elif isinstance(value, GrowingList) and not value.flows:
-                values.append(GrowingList(value.items, [next(rest)]))
+                values.append(GrowingList(value.items, [next(remaining)]))
             else:
-                flat = [next(rest) if is_carried(leaf) else leaf for leaf in leaves_of(value)]
+                flat = [next(remaining) if is_carried(leaf) else leaf for leaf in leaves_of(value)]
                 values.append(nest.pack_sequence_as(value, flat, expand_composites=True))
-        for i, value, count in self.born_values:
-            tensors = iter([next(rest) for _ in range(count)])
+        for i, value, count in self.late_values:
+            tensors = iter([next(remaining) for _ in range(count)])
             if i < 0:
                 (ran,) = tensors
                 from ...ops.debugging import Assert
 
-                Assert(ran, [f"loop must iterate at least once to initialize {', '.join(self.ran_for)}"])
+                Assert(ran, [f"loop must iterate at least once to initialize {', '.join(self.assigned_names)}"])
             else:
                 flat = [next(tensors) if is_carried(leaf) else leaf for leaf in leaves_of(value)]
                 values[i] = nest.pack_sequence_as(value, flat, expand_composites=True)
@@ -370,11 +374,13 @@ def _is_text(value: Any) -> bool:
 
 
 def is_carried(leaf: Any) -> bool:
-    """Whether a leaf becomes a tensor of the loop: all numbers do, text if it changes; other objects stay the same."""
+    """Return whether a leaf becomes a tensor of the loop: all numbers do, strings if they change, other objects do
+    not.
+    """
     return is_value(leaf) and not isinstance(leaf, (str, bytes))
 
 
 def rows_of(tensor: Any) -> Any:
-    """The first size of a tensor: an int where it is known."""
+    """Return the first size of a tensor: an int if it is known."""
     size = tensor.shape[0] if tensor.shape.rank else None
     return array.shape(tensor)[0] if size is None else size

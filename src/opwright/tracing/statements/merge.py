@@ -1,6 +1,6 @@
-"""The variables of two branches as one: what stays as it is, what becomes an output, what cannot be.
+"""Merging of the variables of two branches: constants, outputs of the node, and errors.
 
-Lives here: comparing values of one variable leaf by leaf, and the errors that name it.
+Lives here: the comparison of a variable's two values leaf by leaf, and the errors that name the variable.
 Not here: the node (conditionals.py), loops (loops.py).
 """
 
@@ -26,26 +26,26 @@ def refuse(kind: type[Exception], text: str, **parts: Any) -> NoReturn:
 
 
 def is_value(leaf: Any) -> bool:
-    """Whether a leaf can be a tensor."""
+    """Return whether a leaf can be converted to a tensor."""
     return isinstance(leaf, (TensorLike, *NUMBERS))
 
 
 def leaves_of(value: Any) -> list[Any]:
-    """The leaves of a variable's value; composites are taken apart."""
+    """Return the leaves of a variable's value; composites are flattened."""
     return nest.flatten(value, expand_composites=True)
 
 
 def described(name: str) -> str:
-    """A variable as an error speaks of it."""
+    """Return the description of a variable for error messages."""
     if is_returned_value(name):
         return "the return value"
     return repr(name)
 
 
 def fill(name: str, names: tuple[str, ...], value: Any, branch: str) -> bool:
-    """For a variable that only the other branch defines: whether a placeholder may stand for it there.
+    """Return whether a placeholder may represent, in one branch, a variable that only the other branch defines.
 
-    The returned value may be missing where a flag says so. Else raises ValueError, as TensorFlow does.
+    This holds for a returned value if a flag tells whether it is set. Otherwise raises ValueError, as TensorFlow does.
     """
     if is_returned_value(name):
         if any(is_return_flag(n) for n in names):
@@ -67,7 +67,7 @@ def fill(name: str, names: tuple[str, ...], value: Any, branch: str) -> bool:
 
 
 def same_structure(name: str, main: Any, other: Any, text: str) -> None:
-    """Raises TypeError naming the variable where two values are nested differently."""
+    """Raise TypeError naming the variable if two values have different structures."""
     try:
         nest.assert_same_structure(main, other, expand_composites=True)
     except (ValueError, TypeError) as error:
@@ -75,21 +75,21 @@ def same_structure(name: str, main: Any, other: Any, text: str) -> None:
 
 
 class Leaf:
-    """One leaf of a merged variable: a value that both branches have, or the tensors they have."""
+    """One leaf of a merged variable: a value common to both branches, or their tensors."""
 
-    __slots__ = ("kept", "main", "other")
+    __slots__ = ("constant", "main", "other")
 
-    def __init__(self, kept: Any = None, main: Any = None, other: Any = None) -> None:
-        self.kept, self.main, self.other = kept, main, other
+    def __init__(self, constant: Any = None, main: Any = None, other: Any = None) -> None:
+        self.constant, self.main, self.other = constant, main, other
 
 
 def merge_leaf(name: str, main: Any, other: Any, main_trace: Any, other_trace: Any) -> Leaf:
-    """Raises ValueError or TypeError naming the variable where the two cannot be one."""
+    """Merge two leaves. Raises ValueError or TypeError naming the variable if they cannot be merged."""
     if main is other and not _of(main, main_trace):
-        return Leaf(kept=main)
+        return Leaf(constant=main)
     plain = type(main) is type(other) and isinstance(main, (bool, int, float, str, bytes))
     if plain and (main == other or (main != main and other != other)):
-        return Leaf(kept=main)
+        return Leaf(constant=main)
     for value, branch in ((main, "main"), (other, "else")):
         if value is None:
             refuse(
