@@ -1,6 +1,6 @@
-"""`ow.debugging`: assertions, and switches that help to find a wrong number, under TensorFlow's names.
+"""`ow.debugging`: assertions, and flags that help to locate a wrong number, under TensorFlow's names.
 
-Lives here: names only.  Not here: the assertions (ops/debugging/), the switches (core/flags.py), the check of every
+Lives here: the functions.  Not here: the assertions (ops/debugging/), the flags (core/flags.py), the check of each
 operator (execute.py).
 """
 
@@ -14,14 +14,14 @@ __all__ = [*_assertions.__all__, "disable_check_numerics", "enable_check_numeric
 
 
 def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:
-    """From here on, the first operator whose result has a NaN or an infinity raises InvalidArgumentError.
+    """Raise InvalidArgumentError at the first operator whose result has a NaN or an infinity, from now on.
 
-    The limits are TensorFlow's, for its longer messages; ours name the operator, and take no notice of them.
-    For a stretch of a program: `with ow.flags(check_numerics=True)`.
+    The limits, which apply to TensorFlow's longer messages, are ignored.
+    For a section of a program, use `with ow.flags(check_numerics=True)`.
     """
     flags.configure(check_numerics=True)
 
 
 def disable_check_numerics() -> None:
-    """NaN and infinity are results like others again."""
+    """Allow NaN and infinity again."""
     flags.configure(check_numerics=False)

@@ -1,9 +1,9 @@
-"""The eager interpreter: check, compute, wrap, and tell the tapes.
+"""The eager interpreter: check, compute, wrap, and record to tapes.
 
 Lives here: `execute`, the hottest path of the package.  Not here: tensors (tensor.py), tapes (tape.py).
 
-An element-wise call of tensors takes the short way: output dtypes come from a table by input dtypes, NumPy's own
-broadcast is the shape check, and only a failure looks for the words. Everything else is inferred before it runs.
+An element-wise call of tensors takes a fast path: output dtypes from a table keyed by input dtypes, NumPy's
+broadcasting as the shape check, and error messages only after a failure. All other calls are inferred before they run.
 """
 
 from __future__ import annotations
@@ -35,37 +35,37 @@ quietly = dispatch.quietly
 
 
 def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -> Any:
-    """Run one call now. inputs: one entry for each declared input, in any form the arguments rules take."""
+    """Execute one call. inputs: one entry per declared input, in any form that the argument rules accept."""
     profile = op.profile
     for x in inputs:
         if type(x) is not EagerTensor:
-            beside = _number_beside(*inputs) if profile.paired else None
-            if beside is None:
+            number_operands = _with_number(*inputs) if profile.paired else None
+            if number_operands is None:
                 inputs = tensors(op, inputs, make, name)
                 special = overriding(inputs)
                 if special is not None:
                     return special.record(op, inputs, bound, name)
             else:
-                inputs = beside
+                inputs = number_operands
             break
     else:
-        if not profile.simple:  # one tensor may have been given for a repeated input: its slices are meant
+        if not profile.simple:  # a single tensor passed for a repeated input represents its slices
             inputs = tensors(op, inputs, make, name)
     if profile.quick:
-        found = tuple([x._dtype for x in inputs])
-        out_dtypes = op.accepted.get(found) or op.accept(found)
+        in_dtypes = tuple([x._dtype for x in inputs])
+        out_dtypes = op.accepted.get(in_dtypes) or op.accept(in_dtypes)
         try:
-            kernel = op.kernel(bound, found[0]) if op.cpu_kernels else bound.reference or op.reference(bound)
+            kernel = op.kernel(bound, in_dtypes[0]) if op.cpu_kernels else bound.reference or op.reference(bound)
             result = quietly(kernel, *[x._array for x in inputs])
         except Exception as error:
             raise (failure := explain(op, bound, inputs, name, error)) from failure_cause(error, failure)
         if profile.single:
             dtype: Any = out_dtypes[0]
-            if not op.catalogue and not _is_mapped(result, dtype, inputs[0]._array):
-                _check_promise(op, (result,), op.infer(bound, inputs), bound, inputs, name)
+            if not op.catalogue and not _is_elementwise_result(result, dtype, inputs[0]._array):
+                _check_results(op, (result,), op.infer(bound, inputs), bound, inputs, name)
             out = EagerTensor(result, dtype)
             if state.tapes:
-                _remember(op, bound, inputs, (out,))
+                _record(op, bound, inputs, (out,))
             if flags.check_numerics:
                 _check_numerics(op, inputs, (out,), name)
             return out
@@ -84,18 +84,18 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
         except Exception as error:
             raise (failure := explain(op, bound, inputs, name, error)) from failure_cause(error, failure)
     flat = op.flat_outputs(result)
-    if not op.catalogue and not (profile.single and not profile.quick and _is_promised(result, promised[0])):
-        _check_promise(op, flat, specs if profile.quick else promised, bound, inputs, name)
+    if not op.catalogue and not (profile.single and not profile.quick and _matches_spec(result, promised[0])):
+        _check_results(op, flat, specs if profile.quick else promised, bound, inputs, name)
     outs = tuple([EagerTensor(a, d) for a, d in zip(flat, specs, strict=True)])
     if state.tapes:
-        _remember(op, bound, inputs, outs)
+        _record(op, bound, inputs, outs)
     if flags.check_numerics:
         _check_numerics(op, inputs, outs, name)
     return op.pack_outputs(outs)
 
 
-def _number_beside(x: Any, y: Any) -> tuple[EagerTensor, EagerTensor] | None:
-    """A float tensor and a Python number, in either order, as two tensors; None where the general rule must look."""
+def _with_number(x: Any, y: Any) -> tuple[EagerTensor, EagerTensor] | None:
+    """Return a float tensor and a Python number, in either order, as two tensors; None if the general rule applies."""
     if type(x) is EagerTensor:
         if type(y) in _NUMBERS and x._dtype.is_floating:
             return x, number(y, x._dtype)
@@ -108,16 +108,16 @@ _NUMBERS = frozenset({float, int})
 
 
 ADDRESSABLE = 1 << 47
-"""Bytes of a process's address space on the processors that there are."""
+"""Bytes of a process's address space on current processors."""
 
 
-class ValueUseTracker:
-    """An input as `infer` sees it, noting whether its value was asked for."""
+class OperandUseTracker:
+    """An input of `infer` that records whether its value was read."""
 
-    __slots__ = ("asked", "tensor")
+    __slots__ = ("tensor", "value_read")
 
     def __init__(self, tensor: Any) -> None:
-        self.tensor, self.asked = tensor, False
+        self.tensor, self.value_read = tensor, False
 
     @property
     def spec(self) -> Any:
@@ -133,16 +133,16 @@ class ValueUseTracker:
 
     @property
     def constant(self) -> Any:
-        self.asked = True
+        self.value_read = True
         return self.tensor.constant
 
 
 def _infer(op: Operator, bound: Call, inputs: Sequence[Any], key: Any, name: str | None) -> list[Any]:
-    """The flat output specs; kept for the next call with such inputs where they follow from dtypes and shapes alone.
+    """Return the flat output specs, cached for further calls if they depend on dtypes and shapes alone.
 
-    raises ResourceExhaustedError for an output that no address space holds, before its kernel works towards it
+    raises ResourceExhaustedError for an output larger than any address space, before its kernel runs
     """
-    operands = [ValueUseTracker(x) for x in inputs]
+    operands = [OperandUseTracker(x) for x in inputs]
     promised = _flat_specs(op.infer(bound, operands, name))
     for spec in promised:
         if isinstance(spec, TensorSpec) and spec.shape.is_fully_defined():
@@ -156,7 +156,7 @@ def _infer(op: Operator, bound: Call, inputs: Sequence[Any], key: Any, name: str
                     found=f"{spec.short()}: {nbytes} bytes",
                     wanted=f"at most {ADDRESSABLE}",
                 )
-    if promised and not any(o.asked for o in operands) and len(bound.inferred) < 64:
+    if promised and not any(o.value_read for o in operands) and len(bound.inferred) < 64:
         bound.inferred[key] = promised
     return promised
 
@@ -175,29 +175,29 @@ def _flat_specs(specs: Sequence[Any]) -> list[Any]:
     return flat
 
 
-def _is_promised(result: Any, spec: Any) -> bool:
-    """Whether a result is without doubt what was inferred: a tenth of the time that `_check_promise` takes."""
+def _matches_spec(result: Any, spec: Any) -> bool:
+    """Return whether a result certainly has the inferred type: a tenth of the time of `_check_results`."""
     return type(result) is np.ndarray and result.dtype is spec.dtype.np and result.shape == spec.shape.dims
 
 
-def _is_mapped(result: Any, dtype: Any, first: np.ndarray) -> bool:
-    """Whether a result is without doubt an element-wise operator's, for the first input's shape."""
+def _is_elementwise_result(result: Any, dtype: Any, first: np.ndarray) -> bool:
+    """Return whether a result certainly is an element-wise operator's, of the first input's shape."""
     return type(result) is np.ndarray and result.dtype is dtype.np and result.shape == first.shape
 
 
-def _check_promise(
+def _check_results(
     op: Operator, results: Sequence[Any], promised: Sequence[Any], bound: Call, inputs: Sequence[Any], name: str | None
 ) -> None:
-    """Check that what was computed is what inference promised. Tests check the catalogue's operators, this the others'.
+    """Check results against the inferred types. Catalogue operators are checked by tests, all others here.
 
-    raises DefinitionError naming operator, what computed it, found and wanted
+    raises DefinitionError naming operator, kernel, found and wanted
     """
-    wrong = mismatch(results, promised)
-    if wrong is not None:
-        raise contract_violation(op, computed_by(op, bound, _first_dtype(inputs)), node=name, **wrong)
+    difference = mismatch(results, promised)
+    if difference is not None:
+        raise contract_violation(op, computed_by(op, bound, _first_dtype(inputs)), node=name, **difference)
 
 
-def _remember(op: Operator, bound: Call, inputs: Sequence[Any], outputs: Sequence[EagerTensor]) -> None:
+def _record(op: Operator, bound: Call, inputs: Sequence[Any], outputs: Sequence[EagerTensor]) -> None:
     flat = inputs if op.profile.simple else flattened(inputs)
     keys = [id(x._outline) for x in flat]
     record = None
@@ -209,15 +209,17 @@ def _remember(op: Operator, bound: Call, inputs: Sequence[Any], outputs: Sequenc
 
 
 def explain(op: Operator, bound: Call, inputs: Sequence[Any], name: str | None, error: Exception) -> Exception:
-    """Return the error to raise for a kernel that failed: that of inference if it objects, else one of the kernel."""
+    """Return the error to raise for a failed kernel: the error of inference if it objects, else an error of the
+    kernel.
+    """
     if isinstance(error, WithheldError) and error.op is None:
         return withheld(error.outline, op.name, _name_of(error.outline, op, inputs))
     if not isinstance(error, OpError):
         try:
             op.infer(bound, inputs, name)
-        except OpError as better:
-            return better
-    found = {
+        except OpError as inference_error:
+            return inference_error
+    operand_types = {
         declared.name: "absent"
         if x is None
         else [y.spec.short() for y in x]
@@ -225,11 +227,11 @@ def explain(op: Operator, bound: Call, inputs: Sequence[Any], name: str | None, 
         else x.spec.short()
         for declared, x in zip(op.inputs, inputs)
     }
-    return rule_failure(op, computed_by(op, bound, _first_dtype(inputs)), error, node=name, found=found)
+    return rule_failure(op, computed_by(op, bound, _first_dtype(inputs)), error, node=name, found=operand_types)
 
 
 def _name_of(outline: Any, op: Operator, inputs: Sequence[Any]) -> str | None:
-    """The input of a call that an outline was given for."""
+    """Return the name of the input that an outline represents."""
     for name, x in zip(op.input_names, inputs):
         if any(y is outline for y in (x if type(x) is tuple else (x,))):
             return name
@@ -237,7 +239,7 @@ def _name_of(outline: Any, op: Operator, inputs: Sequence[Any]) -> str | None:
 
 
 def _check_numerics(op: Operator, inputs: Sequence[Any], outputs: Sequence[EagerTensor], name: str | None) -> None:
-    """For the switch `check_numerics`. Raises InvalidArgumentError where a NaN or infinity comes up."""
+    """Implement the flag `check_numerics`. Raises InvalidArgumentError for a NaN or infinity."""
     from ..ops.debugging.finiteness import MOVERS, wrong_number
 
     if op.name in MOVERS:
@@ -254,18 +256,17 @@ def _check_numerics(op: Operator, inputs: Sequence[Any], outputs: Sequence[Eager
 def with_input_checks(execute: Callable[..., Any]) -> Callable[..., Any]:
     """Return `execute` with a check around each call.
 
-    The function returned raises PermissionDeniedError where an input was written, or a result lies in an input's
-    memory.
+    It raises PermissionDeniedError if an input was written, or if a result shares memory with an input.
     """
 
     def checked_execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -> Any:
         before = [fingerprint(x) for x in inputs]
         result = execute(op, inputs, bound, name)
-        shown = [o for o in op.outputs if not o.intermediate]
-        parts = (result,) if len(shown) == 1 else result if isinstance(result, (tuple, list)) else ()
+        declared = [o for o in op.outputs if not o.intermediate]
+        parts = (result,) if len(declared) == 1 else result if isinstance(result, (tuple, list)) else ()
         results = [
             (o.name, getattr(x, "_array", None))
-            for o, part in zip(shown, parts)
+            for o, part in zip(declared, parts)
             for x in (part if isinstance(part, (tuple, list)) else (part,))
         ]
         compare(op, inputs, before, results, name, users_line())
@@ -275,7 +276,7 @@ def with_input_checks(execute: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _install() -> None:
-    """Under the switch `check_inputs` another takes the place of `execute`, which then need not ask for it."""
+    """Install the checked `execute` under the flag `check_inputs`, so that the unchecked one need not test the flag."""
     dispatch.install_eager(with_input_checks(execute) if flags.check_inputs else execute, make)
 
 

@@ -1,11 +1,11 @@
-"""`ow.py_function` and `ow.numpy_function`: Python functions called when the program runs.
+"""`ow.py_function` and `ow.numpy_function`: Python functions called at run time.
 
-Lives here: the functions, and what stands behind the handles that graphs hold.
+Lives here: the functions, and the objects to which handles in graphs refer.
 Not here: the operators (ops/host.py).
 
-A function called back runs as any eager code does, under a tape of its own. The graph keeps the tape of each run as a
-further value, and the gradient operator differentiates it; what that computes is recorded onto a copy of the tape, so
-that its own gradient is the same again.
+A called function runs as eager code under a tape of its own. The graph passes on the tape of each run as an additional
+value, and the gradient operator differentiates it; that computation is recorded onto a copy of the tape, so that its
+own gradient follows by the same construction.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 state = dispatch.state
 
 
-class _Outside:
-    """Out of traces, tapes and scopes of names while it lasts: what is called back runs on its own."""
+class _IsolatedState:
+    """A context outside of traces, tapes and name scopes, in which a called function runs."""
 
     def __enter__(self) -> None:
         self.saved = state.trace, state.tapes, state.names
@@ -45,7 +45,7 @@ class _Outside:
 
 
 def _tensors(arrays: Sequence[Any]) -> list[EagerTensor]:
-    """Eager tensors of the arrays that a kernel gets; what is no array is an object that a handle stands for."""
+    """Return eager tensors of the arrays of a kernel; an argument that is no array is the object of a handle."""
     return [
         EagerTensor(a, dtypes.string if a.dtype == object else of_numpy(a.dtype))
         if isinstance(a, np.ndarray)
@@ -59,8 +59,8 @@ def _is_float(tensor: Any) -> bool:
     return result
 
 
-class Run:
-    """What one call of a function did: what its gradients are worked out from.
+class RecordedRun:
+    """The record of one call of a function, for its gradients.
 
     records: the calls of operators, in order. sources, targets: the identities of its floating inputs and outputs.
     """
@@ -71,10 +71,10 @@ class Run:
         self.records, self.live = records, live
         self.sources, self.targets = list(map(linked, sources)), list(map(linked, targets))
 
-    def backward(self, arrays: Sequence[Any]) -> tuple[list[Any], Run]:
-        """Gradients of the sources given those of the targets; zeros where nothing flows."""
+    def backward(self, arrays: Sequence[Any]) -> tuple[list[Any], RecordedRun]:
+        """Return the gradients of the sources for gradients of the targets; zeros if nothing flows."""
         dys = _tensors(arrays)
-        with _Outside():
+        with _IsolatedState():
             tape = GradientTape(watch_accessed_variables=False)
             tape._records, tape._live = list(self.records), set(self.live)
             with tape:
@@ -83,60 +83,60 @@ class Run:
                 start: dict[int, Any] = {}
                 for target, dy in zip(self.targets, dys):
                     start[id(target)] = start[id(target)] + dy if id(target) in start else dy
-                found = backpropagate(self.records, start, {id(s) for s in self.sources})
-                maybe: list[Any] = [found.get(id(s)) for s in self.sources]
+                grads_by_id = backpropagate(self.records, start, {id(s) for s in self.sources})
+                sparse_grads: list[Any] = [grads_by_id.get(id(s)) for s in self.sources]
                 grads: list[Any] = [
                     array.zeros_like(s) if g is None else g.to_dense() if isinstance(g, IndexedSlices) else g
-                    for g, s in zip(maybe, self.sources)
+                    for g, s in zip(sparse_grads, self.sources)
                 ]
-        return [g._array for g in grads], Run(tape._records, tape._live, [*self.sources, *dys], grads)
+        return [g._array for g in grads], RecordedRun(tape._records, tape._live, [*self.sources, *dys], grads)
 
 
 class EagerFunction:
-    """A function of eager tensors, behind its handle."""
+    """The object behind a handle: a function of eager tensors."""
 
-    shape = ()  # as all that handles stand for
+    shape = ()  # as for all objects of handles
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
 
-    def call(self, arrays: Sequence[Any], wanted: Sequence[DType]) -> tuple[list[Any], Run]:
-        """Arrays of the results, and the run."""
+    def call(self, arrays: Sequence[Any], out_dtypes: Sequence[DType]) -> tuple[list[Any], RecordedRun]:
+        """Return the arrays of the results, and the recorded run."""
         inputs = _tensors(arrays)
         sources = [x for x in inputs if _is_float(x)]
-        with _Outside(), GradientTape(watch_accessed_variables=False) as tape:
+        with _IsolatedState(), GradientTape(watch_accessed_variables=False) as tape:
             for x in sources:
                 tape.watch(x)
-            results = _results(self.function, self.function(*inputs), wanted)
+            results = _results(self.function, self.function(*inputs), out_dtypes)
         targets = [y for y in results if _is_float(y)]
-        return [y._array for y in results], Run(tape._records, tape._live, sources, targets)
+        return [y._array for y in results], RecordedRun(tape._records, tape._live, sources, targets)
 
     def __repr__(self) -> str:
         return f"<function {_name(self.function)}>"
 
 
 class ArrayFunction:
-    """A function of NumPy arrays, behind its handle."""
+    """The object behind a handle: a function of NumPy arrays."""
 
     shape = ()
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
 
-    def call(self, arrays: Sequence[Any], wanted: Sequence[DType]) -> list[Any]:
-        """Arrays of the results."""
-        with _Outside():
-            given = self.function(*(a.copy() if isinstance(a, np.ndarray) else a for a in map(_whole, arrays)))
+    def call(self, arrays: Sequence[Any], out_dtypes: Sequence[DType]) -> list[Any]:
+        """Return the arrays of the results."""
+        with _IsolatedState():
+            result = self.function(*(a.copy() if isinstance(a, np.ndarray) else a for a in map(_as_array, arrays)))
         return [
             _array(i, v, d, self.function)
-            for i, (v, d) in enumerate(zip(_listed(self.function, given, wanted), wanted))
+            for i, (v, d) in enumerate(zip(_listed(self.function, result, out_dtypes), out_dtypes))
         ]
 
     def __repr__(self) -> str:
         return f"<function {_name(self.function)}>"
 
 
-def _whole(array_: Any) -> Any:
+def _as_array(array_: Any) -> Any:
     return np.asarray(array_) if isinstance(array_, np.generic) else array_
 
 
@@ -144,23 +144,23 @@ def _name(function: Callable[..., Any]) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-def _listed(function: Callable[..., Any], given: Any, wanted: Sequence[DType]) -> list[Any]:
-    """What a function gave, one for each dtype. Raises InvalidArgumentError where there are fewer or more."""
-    found = [] if given is None else list(given) if isinstance(given, (list, tuple)) else [given]
-    if isinstance(given, (list, tuple)) and len(wanted) == 1 and len(found) > 1:
-        return [np.asarray(given)] if wanted[0] is not dtypes.string else [given]  # one tensor written as a list
-    if not wanted:
+def _listed(function: Callable[..., Any], result: Any, out_dtypes: Sequence[DType]) -> list[Any]:
+    """Return the results of a function, one per dtype. Raises InvalidArgumentError if their number differs."""
+    values = [] if result is None else list(result) if isinstance(result, (list, tuple)) else [result]
+    if isinstance(result, (list, tuple)) and len(out_dtypes) == 1 and len(values) > 1:
+        return [np.asarray(result)] if out_dtypes[0] is not dtypes.string else [result]  # one tensor as a list
+    if not out_dtypes:
         return []
-    if len(found) != len(wanted):
+    if len(values) != len(out_dtypes):
         raise InvalidArgumentError(
-            what=f"{_name(function)} returns {len(found)} values, but expects to see {len(wanted)} values."
+            what=f"{_name(function)} returns {len(values)} values, but expects to see {len(out_dtypes)} values."
         )
-    return found
+    return values
 
 
-def _results(function: Callable[..., Any], given: Any, wanted: Sequence[DType]) -> list[Any]:
+def _results(function: Callable[..., Any], result: Any, out_dtypes: Sequence[DType]) -> list[Any]:
     results: list[Any] = []
-    for value, dtype in zip(_listed(function, given, wanted), wanted):
+    for value, dtype in zip(_listed(function, result, out_dtypes), out_dtypes):
         if value is None:
             value = np.zeros((), dtype.np)
         if isinstance(value, IndexedSlices):
@@ -175,26 +175,26 @@ def _is_number_array(value: Any) -> bool:
 
 
 def _array(i: int, value: Any, dtype: DType, function: Callable[..., Any]) -> np.ndarray:
-    """The i-th value of a function of arrays. Raises InvalidArgumentError for another dtype than was said."""
+    """Return the i-th result of a function of arrays. Raises InvalidArgumentError if its dtype differs from Tout."""
     if dtype is dtypes.string:
         strings: Any = convert_to_tensor(value, dtype)
         array: np.ndarray = strings._array
         return array
     if isinstance(value, EagerTensor):
         value = value._array
-    made = np.asarray(value)
+    result = np.asarray(value)
     python = not isinstance(value, (np.ndarray, np.generic))  # Python's numbers have no width of their own
-    if python and (made.dtype.kind in "biu" or dtype.is_floating or dtype.is_complex):
-        made = np.asarray(value, dtype.np)
-    if made.dtype != dtype.np:
+    if python and (result.dtype.kind in "biu" or dtype.is_floating or dtype.is_complex):
+        result = np.asarray(value, dtype.np)
+    if result.dtype != dtype.np:
         raise InvalidArgumentError(
-            what=f"{i}-th value returned by {_name(function)} is {made.dtype.name}, but expects {dtype.name}"
+            what=f"{i}-th value returned by {_name(function)} is {result.dtype.name}, but expects {dtype.name}"
         )
-    return np.array(made)  # a copy: the function may keep its array and write to it
+    return np.array(result)  # a copy: the function may keep its array and write to it
 
 
 def _dtypes(Tout: Any) -> tuple[list[DType], list[Any], bool]:
-    """The dtypes, the specs where there are any (else None), and whether a list is wanted."""
+    """Return the dtypes, the specs (None without one), and whether to return a list."""
     several = isinstance(Tout, (list, tuple))
     each = list(Tout) if several else [Tout]
     specs = [t if isinstance(t, TensorSpec) else None for t in each]
@@ -204,8 +204,8 @@ def _dtypes(Tout: Any) -> tuple[list[DType], list[Any], bool]:
         raise TypeError(f"Tout is a dtype, a TensorSpec, or a list of them; found {Tout!r}: {error}") from None
 
 
-def _handle(made: Any) -> Tensor:
-    return dispatch.to_tensor(EagerTensor(made, dtypes.resource))
+def _handle(function: Any) -> Tensor:
+    return dispatch.to_tensor(EagerTensor(function, dtypes.resource))
 
 
 def _inputs(inp: Any) -> list[Any]:
@@ -213,18 +213,18 @@ def _inputs(inp: Any) -> list[Any]:
 
 
 def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str | None = None) -> Any:
-    """Call a Python function of eager tensors each time the program runs; gradients of any order pass through it.
+    """Call a Python function of eager tensors at run time; gradients of any order pass through it.
 
-    func: takes the tensors of `inp`, with values also inside `function`, and gives what converts to the dtypes of
-    Tout: one dtype (or TensorSpec) for one tensor, a list of them for a list, [] for None. Output shapes are not known
-    ahead, unless a TensorSpec says them. Without `func` it is a decorator.
+    func: a function of the tensors of `inp`, which have values inside `function`, too. Its results are converted to the
+    dtypes of Tout: one dtype (or TensorSpec) for one tensor, a list of them for a list, [] for None. Output shapes are
+    unknown, unless a TensorSpec specifies them. Without `func` it is a decorator.
 
     >>> ow.py_function(lambda x: x if x > 0 else -x, [-2.0], ow.float32)
     <tf.Tensor: shape=(), dtype=float32, numpy=2.0>
 
-    What `func` raises becomes an error of the operator: ValueError and TypeError an InvalidArgumentError, StopIteration
+    Exceptions of `func` become errors of the operator: ValueError and TypeError an InvalidArgumentError, StopIteration
     an OutOfRangeError, NotImplementedError an UnimplementedError, MemoryError a ResourceExhaustedError, others an
-    UnknownError. raises ValueError for what is not callable, TypeError for a Tout that is missing
+    UnknownError. raises ValueError if func is not callable, TypeError if Tout is missing
     """
     if Tout is None:
         raise TypeError(
@@ -243,16 +243,16 @@ def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str |
         return decorate
     if not callable(func):
         raise ValueError(f"Expected func to be callable. Received func={func} of type {type(func)}.")
-    wanted, specs, several = _dtypes(Tout)
+    out_dtypes, specs, several = _dtypes(Tout)
     inputs = _inputs(inp)
     call: Any = host.EagerPyFunc
-    results = call(_handle(EagerFunction(func)), inputs, out_dtypes=wanted, name=name)
-    _state_shapes(results, specs)
+    results = call(_handle(EagerFunction(func)), inputs, out_dtypes=out_dtypes, name=name)
+    _set_shapes(results, specs)
     return list(results) if several else results[0]
 
 
-def _state_shapes(results: Sequence[Any], specs: Sequence[Any]) -> None:
-    """In graphs, take the word of the caller for shapes that nobody can infer."""
+def _set_shapes(results: Sequence[Any], specs: Sequence[Any]) -> None:
+    """Set the declared shapes of results in graphs, where they cannot be inferred."""
     if state.trace is not None:
         for tensor, spec in zip(results, specs):
             if spec is not None:
@@ -262,13 +262,14 @@ def _state_shapes(results: Sequence[Any], specs: Sequence[Any]) -> None:
 def numpy_function(
     func: Any = None, inp: Any = None, Tout: Any = None, stateful: bool = True, name: str | None = None
 ) -> Any:
-    """Call a Python function of NumPy arrays each time the program runs. No gradient flows through it.
+    """Call a Python function of NumPy arrays at run time. No gradient flows through it.
 
-    func: takes the arrays of `inp`, strings as arrays of bytes, and gives arrays of the dtypes of Tout: one for one
-    tensor, a list for several, [] for none. stateful: whether each call must happen, and in program order. Called
-    eagerly it is the function itself, with its results made tensors, and its own exceptions.
+    func: a function of the arrays of `inp`, strings as arrays of bytes. It returns arrays of the dtypes of Tout: one
+    for one tensor, a list for several, [] for none. stateful: whether each call must be executed, in program order.
+    Called eagerly it is the function itself, with its own exceptions, and results converted to tensors.
 
-    raises in graphs InvalidArgumentError for results of another dtype or number, and as `py_function` for exceptions
+    raises in graphs InvalidArgumentError for results of another dtype or number, and errors of exceptions as
+    `py_function`
     """
     if Tout is None:
         raise TypeError("Missing required argument: 'Tout'")
@@ -276,17 +277,17 @@ def numpy_function(
         return functools.partial(_decorated, Tout=Tout, stateful=stateful, name=name)
     if not callable(func):
         raise ValueError(f"Expected func to be callable. Received func={func} of type {type(func)}.")
-    wanted, specs, several = _dtypes(Tout)
+    out_dtypes, specs, several = _dtypes(Tout)
     if state.trace is None:
-        given = func(*(np.array(x.numpy() if hasattr(x, "numpy") else x) for x in ([] if inp is None else inp)))
-        if given is None:
+        result = func(*(np.array(x.numpy() if hasattr(x, "numpy") else x) for x in ([] if inp is None else inp)))
+        if result is None:
             return None
-        if isinstance(given, (list, tuple)):
-            return [convert_to_tensor(v) for v in given]
-        return convert_to_tensor(given)
+        if isinstance(result, (list, tuple)):
+            return [convert_to_tensor(v) for v in result]
+        return convert_to_tensor(result)
     call: Any = host.PyFunc if stateful else host.PyFuncStateless
-    results = call(_handle(ArrayFunction(func)), _inputs(inp), out_dtypes=wanted, name=name)
-    _state_shapes(results, specs)
+    results = call(_handle(ArrayFunction(func)), _inputs(inp), out_dtypes=out_dtypes, name=name)
+    _set_shapes(results, specs)
     if not results:
         return None
     return list(results) if len(results) > 1 or several else results[0]

@@ -1,6 +1,6 @@
-"""GradientTape, custom_gradient: what is remembered while it runs, so that gradients can be asked for afterwards.
+"""GradientTape, custom_gradient: recording of operators for gradients.
 
-Lives here: tapes and the functions around them.  Not here: the reverse pass itself (ops/autodiff.py).
+Lives here: tapes and their functions.  Not here: the reverse pass itself (ops/autodiff.py).
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ if TYPE_CHECKING:
 
 
 def _warn(text: str, *values: Any) -> None:
-    """To the log `opwright`, as TensorFlow does: these are hints, and a program's warnings are its own."""
+    """Log a warning to `opwright`, as TensorFlow does: these are hints, unlike warnings of the program."""
     import logging  # 4 ms of `import opwright`
 
     logging.getLogger("opwright").warning(text, *values)
 
 
 class UnconnectedGradients(enum.Enum):
-    """What `gradient` gives where the target does not depend on a source: nothing, or zeros."""
+    """The result of `gradient` for a source that the target does not depend on: None, or zeros."""
 
     NONE = "none"
     ZERO = "zero"
 
 
-_FORGOTTEN = next(sys.getrefcount(it) for it in (object(),))
-"""References to a tape that records and that nobody can stop. A signal's exception may come between the end of a `with`
-block and the first line of `__exit__`; the next tape then lets go of that one."""
+_UNREFERENCED = next(sys.getrefcount(it) for it in (object(),))
+"""Reference count of an active tape that no program can stop. If a signal's exception occurs between the end of a
+`with` block and the first line of `__exit__`, the next tape discards it."""
 
 
 class GradientTape:
-    """Remembers operators that run inside its `with`, for `gradient`, `jacobian` and `batch_jacobian`.
+    """Records operators executed within its context, for `gradient`, `jacobian` and `batch_jacobian`.
 
-    persistent: whether gradients may be asked for more than once. watch_accessed_variables: whether trainable
-    variables are watched by being read. Tapes nest; a gradient taken inside another tape can be differentiated again.
+    persistent: whether gradients can be computed more than once. watch_accessed_variables: whether trainable variables
+    are watched when they are read. Tapes nest; a gradient computed inside another tape can be differentiated again.
 
     >>> x = ow.constant(3.0)
     >>> with ow.GradientTape() as tape:
@@ -69,7 +69,7 @@ class GradientTape:
         self._live: set[int] = set()
         self._recording = False
         self._used = False
-        self._trace: Any = None  # that it was opened in: its tensors are those the records speak of
+        self._trace: Any = None  # in which it was opened, and to which the tensors of its records belong
 
     # ---- recording ----------------------------------------------------------------------------------------------
 
@@ -87,7 +87,7 @@ class GradientTape:
         trace = self._trace = dispatch.state.trace
         if trace is not None:
             trace.opened.add(self)
-        outer = tuple(tape for tape in dispatch.state.tapes if sys.getrefcount(tape) > _FORGOTTEN)
+        outer = tuple(tape for tape in dispatch.state.tapes if sys.getrefcount(tape) > _UNREFERENCED)
         self._recording = True
         dispatch.state.tapes = (*outer, self)
 
@@ -98,60 +98,60 @@ class GradientTape:
         dispatch.state.tapes = tuple(t for t in dispatch.state.tapes if t is not self)
 
     def record(self, record: Any) -> None:
-        """Remember a call if one of its inputs depends on what is watched."""
+        """Record a call if one of its inputs depends on a watched tensor."""
         if self.follows([id(x) for x in record.inputs]):
             self.keep(record)
 
     def follows(self, keys: Sequence[int]) -> bool:
-        """Whether one of these identities depends on what is watched."""
+        """Return whether one of these identities depends on a watched tensor."""
         return not self._live.isdisjoint(keys)
 
     def keep(self, record: Any) -> None:
-        """Remember a call, but for those at which differentiation ends by declaration."""
+        """Record a call, unless its operator ends differentiation."""
         if type(record) is OpRecord and record.op.gradient_rule is None and record.op.has_gradient_rule:
             return
         self._live.update([id(y) for y in record.outputs if y.dtype.has_gradient])
         self._records.append(record)
 
     def follow(self, outputs: Sequence[Any], added: Any) -> None:
-        """A call that was recorded has got one more output; it depends on what is watched if the others do."""
+        """Follow an output added to a recorded call if its other outputs depend on a watched tensor."""
         if is_trainable(added.dtype) and any(identity_of(y) in self._live for y in outputs):
             self._live.add(id(linked(added)))
 
     def watch(self, tensor: Any) -> None:
-        """Remember what is computed from `tensor`: a tensor, a variable, a composite or a nesting of them."""
-        for one in _parts(tensor):
-            if not isinstance(one, TensorLike):
+        """Watch `tensor`: a tensor, a variable, a composite or a nesting of them."""
+        for part in _parts(tensor):
+            if not isinstance(part, TensorLike):
                 raise ValueError(
-                    f"Passed in object {one!r} of type {type(one).__name__!r}, not tf.Tensor or tf.Variable."
+                    f"Passed in object {part!r} of type {type(part).__name__!r}, not tf.Tensor or tf.Variable."
                 )
-            if not (one.dtype.is_floating or one.dtype.is_complex):
-                if all(one is not x for x in nest.flatten(tensor)):
+            if not (part.dtype.is_floating or part.dtype.is_complex):
+                if all(part is not x for x in nest.flatten(tensor)):
                     continue  # such as the indices of a composite
-                _warn("The dtype of the watched tensor must be floating (e.g. tf.float32), got %r", one.dtype)
-            known = linked(one)  # not the tensor itself: watching it keeps nothing alive
-            self._watched[id(known)] = known
-            self._live.add(id(known))
-            self._live.add(id(linked(self._here(one, wanted=True))))
+                _warn("The dtype of the watched tensor must be floating (e.g. tf.float32), got %r", part.dtype)
+            identity = linked(part)  # not the tensor itself: watching keeps nothing alive
+            self._watched[id(identity)] = identity
+            self._live.add(id(identity))
+            self._live.add(id(linked(self._local(part, capture=True))))
 
-    def _here(self, tensor: Any, wanted: bool = False) -> Any:
-        """A tensor as the records of this tape name it: inside a function, one from outside has a stand-in."""
-        return tensor if self._trace is None else self._trace.local_tensor(tensor, wanted)
+    def _local(self, tensor: Any, capture: bool = False) -> Any:
+        """Return a tensor as the records of this tape refer to it: in a function, an outer tensor has a local one."""
+        return tensor if self._trace is None else self._trace.local_tensor(tensor, capture)
 
     def watch_variable(self, variable: Variable) -> None:
-        """Remember a variable that was read."""
+        """Watch a variable that was read."""
         key = id(variable)
         if key not in self._watched:
             self._watched[key] = variable
             self._live.add(key)
 
     def watched_variables(self) -> tuple[Variable, ...]:
-        """The variables watched so far, in the order they were first read."""
+        """Return the watched variables, in order of the first read."""
         return tuple(v for v in self._watched.values() if isinstance(v, Variable))
 
     @contextlib.contextmanager
     def stop_recording(self) -> Iterator[None]:
-        """Nothing that runs inside is remembered. Raises ValueError if the tape is not recording."""
+        """Return a context in which nothing is recorded. Raises ValueError if the tape is not recording."""
         self._stop()
         try:
             yield
@@ -159,13 +159,13 @@ class GradientTape:
             self._start()
 
     def reset(self) -> None:
-        """Forget everything, as if the `with` were entered anew."""
+        """Clear the tape, as if its context were entered again."""
         self._records.clear()
         self._watched.clear()
         self._live.clear()
         self._used = False
 
-    # ---- differentiating ------------------------------------------------------------------------------------------
+    # ---- differentiation ------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
         if self._used and not self.persistent:
@@ -189,11 +189,10 @@ class GradientTape:
         output_gradients: Any = None,
         unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
     ) -> Any:
-        """d target / d sources, in the structure of `sources`; several targets add up.
+        """Compute d target / d sources, in the structure of `sources`; several targets are summed.
 
-        output_gradients: what the targets' gradients start from, instead of ones. unconnected_gradients: NONE gives
-        None for a source that the target does not depend on, ZERO gives zeros.
-        A gradient of `gather` comes as IndexedSlices.
+        output_gradients: initial gradients of the targets instead of ones. unconnected_gradients: NONE returns None for
+        a source that the target does not depend on, ZERO returns zeros. The gradient of `gather` is an IndexedSlices.
         raises RuntimeError at a second call on a non-persistent tape, LookupError through an operator without gradient
         """
         unconnected = UnconnectedGradients(unconnected_gradients)
@@ -204,7 +203,7 @@ class GradientTape:
         self._begin()
         flat_targets, flat_dys = [], []
         targets = _parts(target)
-        dys = [None] * len(targets) if output_gradients is None else _starts(target, output_gradients)
+        dys = [None] * len(targets) if output_gradients is None else _initial_gradients(target, output_gradients)
         if len(dys) != len(targets):
             raise ValueError(f"output_gradients has {len(dys)} entries, target has {len(targets)}")
         for t, dy in zip(targets, dys):
@@ -231,11 +230,11 @@ class GradientTape:
         dys: Sequence[Any],
         sources: Sequence[Any],
         unconnected: UnconnectedGradients,
-        use_up: bool = False,
+        consume: bool = False,
     ) -> list[Any]:
         start: dict[int, Any] = {}
-        originals, sources = sources, [linked(self._here(s)) for s in sources]
-        for t, dy in zip(map(self._here, targets), dys):
+        originals, sources = sources, [linked(self._local(s)) for s in sources]
+        for t, dy in zip(map(self._local, targets), dys):
             if not is_trainable(t.dtype):
                 continue
             if dy is None:
@@ -244,14 +243,14 @@ class GradientTape:
                 dy = dispatch.to_tensor(dy, t.dtype, None)
             key = id(linked(t))
             start[key] = accumulate(start[key], dy) if key in start else dy
-        wanted = {id(s) for s in sources if id(s) in self._live}
+        reached = {id(s) for s in sources if id(s) in self._live}
         records = self._records
-        if use_up:
+        if consume:
             self._records, self._live = [], set()
-        found = backpropagate(records, start, wanted, use_up)
+        grads = backpropagate(records, start, reached, consume)
         result = []
         for source, original in zip(sources, originals):
-            grad = found.get(id(source))
+            grad = grads.get(id(source))
             if grad is None and unconnected is UnconnectedGradients.ZERO:
                 grad = array.zeros_like(original)
             result.append(grad)
@@ -265,11 +264,12 @@ class GradientTape:
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
     ) -> Any:
-        """Each element of `target` by each element of each source: shape target.shape + source.shape.
+        """Compute the derivative of each element of `target` by each element of each source: shape target.shape +
+        source.shape.
 
-        Of a LoDTensor the packed rows are meant; the jacobian is an ordinary tensor.
+        For a LoDTensor, the packed rows are differentiated; the jacobian is an ordinary tensor.
 
-        raises ValueError where the target's shape is not fully known
+        raises ValueError if the target's shape is not fully known
         """
         unconnected = UnconnectedGradients(unconnected_gradients)
         self._begin()
@@ -301,11 +301,10 @@ class GradientTape:
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
     ) -> Tensor:
-        """The jacobian of each batch entry by itself: target [b, ...t], source [b, ...s] -> [b, ...t, ...s].
+        """Compute the jacobian of each batch entry: target [b, ...t], source [b, ...s] -> [b, ...t, ...s].
 
-        Right where entry i of the target depends on entry i of the source only. A target that does not depend on the
-        source has a jacobian of zeros.
-        raises ValueError for ranks below 1 or batch sizes that differ
+        Correct only if entry i of the target depends on entry i of the source alone. If the target does not depend on
+        the source, the jacobian is zero. raises ValueError for ranks below 1 or batch sizes that differ
         """
         unconnected = UnconnectedGradients(unconnected_gradients)
         target, source = rows_of(target), rows_of(source)
@@ -333,20 +332,20 @@ class GradientTape:
 
 
 def _parts(structure: Any) -> list[Any]:
-    """The tensors and variables of a nesting, composites taken apart."""
+    """Return the tensors and variables of a nesting, with composites flattened."""
     return nest.flatten(structure, expand_composites=True)
 
 
-def _starts(target: Any, dys: Any) -> list[Any]:
-    """output_gradients, one for each of the target's parts: of rows with a LoD those of the rows, whether given one."""
-    targets, given = nest.flatten(target), nest.flatten(dys)
-    if len(targets) != len(given) or not any(isinstance(x, LoDTensor) for x in (*targets, *given)):
+def _initial_gradients(target: Any, dys: Any) -> list[Any]:
+    """Return output_gradients, one per part of the target; for rows with a LoD, the gradient of the rows."""
+    targets, gradients = nest.flatten(target), nest.flatten(dys)
+    if len(targets) != len(gradients) or not any(isinstance(x, LoDTensor) for x in (*targets, *gradients)):
         return _parts(dys)
-    found = []
-    for t, dy in zip(targets, given):
-        found.append(dy.values if isinstance(dy, LoDTensor) else dy)
-        found += [None] * (len(t.levels) if isinstance(t, LoDTensor) else 0)
-    return found
+    starts = []
+    for t, dy in zip(targets, gradients):
+        starts.append(dy.values if isinstance(dy, LoDTensor) else dy)
+        starts += [None] * (len(t.levels) if isinstance(t, LoDTensor) else 0)
+    return starts
 
 
 def _dense(grad: Any) -> Any:
@@ -366,29 +365,29 @@ def _one_hot(shape: tuple[int, ...], i: int, dtype: DType) -> Tensor:
 
 
 def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A function with a gradient of its own: `f(*args)` gives `(result, grad_fn)`.
+    """Define a function's gradient: `f(*args)` returns `(result, grad_fn)`.
 
-    grad_fn takes the gradients of the results and gives those of the arguments. Where `f` reads trainable variables
-    grad_fn must take `variables=` and give `(argument gradients, variable gradients)`.
+    grad_fn maps gradients of the results to gradients of the arguments. If `f` reads trainable variables, grad_fn must
+    accept `variables=` and return `(argument gradients, variable gradients)`.
 
     >>> @ow.custom_gradient
     ... def log1pexp(x):
     ...     e = ow.exp(x)
     ...     return ow.math.log(1 + e), lambda upstream: upstream * (1 - 1 / (1 + e))
 
-    raises TypeError where variables are read and grad_fn does not take them
+    raises TypeError if variables are read and grad_fn does not accept them
     """
 
     @functools.wraps(f)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         tensors = nest.map_structure(lambda a: dispatch.to_tensor(a, None, None), list(args))
         outer = dispatch.state.tapes
-        with GradientTape() as watcher:  # what f computes is recorded too: gradients of grad_fn may flow into it
+        with GradientTape() as watcher:  # f itself is recorded, too: gradients of grad_fn may flow into it
             result, grad_fn = f(*tensors, **kwargs)
         variables = list(watcher.watched_variables())
         flat = [array.identity_without_record(y) for y in nest.flatten(result)]
         outputs = list(map(rows_of, flat))
-        outlines = list(map(linked, outputs))  # what `backward` holds on to
+        outlines = list(map(linked, outputs))  # the references that `backward` keeps
         levels = [y.levels if isinstance(y, LoDTensor) else () for y in flat]
         inputs = [rows_of(t) for t in nest.flatten(tensors) if isinstance(t, TensorLike)]
         n_inputs = len(inputs)

@@ -1,7 +1,7 @@
-"""EagerTensor: a tensor that has its value, in a NumPy array nobody writes to again.
+"""EagerTensor: a tensor with a value, in an immutable NumPy array.
 
-Lives here: the type, how it prints and speaks NumPy and DLPack, and `to_array`/`constant`, which make one.
-Not here: running operators (execute.py).
+Lives here: the type, its text form, the protocols of NumPy and DLPack, and its construction by `to_array`/`constant`.
+Not here: execution of operators (execute.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..core.specs import TensorSpec
 from ..ops import (
     array,
     dispatch,
-    overloads,  # noqa: F401  gives every tensor Python's operators
+    overloads,  # noqa: F401  defines Python's operators on tensors
 )
 from ..ops.arguments import natural_dtype, widens
 from ..ops.indexed_slices import IndexedSlices
@@ -27,12 +27,12 @@ from ..ops.tensor import Tensor, TensorLike
 
 
 class EagerTensor(Tensor):
-    """A computed tensor. Immutable: `numpy()` gives a copy, `__array__` a read-only view.
+    """A computed tensor. Immutable: `numpy()` returns a copy, `__array__` a read-only view.
 
     Strings are arrays of Python `bytes`.
     """
 
-    # _outline: its identity for tapes, made when one meets it; assign: of slices of variables alone
+    # _outline: its identity for tapes, created on demand; assign: only for slices of variables
     __slots__ = ("__weakref__", "_array", "_dtype", "_outline", "assign")
 
     def __init__(self, array: Any, dtype: DType) -> None:
@@ -57,23 +57,23 @@ class EagerTensor(Tensor):
 
     @property
     def constant(self) -> np.ndarray:
-        """The value, not to be written to."""
+        """The value, not to be modified."""
         array: np.ndarray = self._array
         return array
 
     @property
     def device(self) -> str:
-        """Where the value lives."""
+        """The device of the value."""
         return "/job:localhost/replica:0/task:0/device:CPU:0"
 
     def numpy(self) -> np.ndarray:
-        """The value as a NumPy array of its own, or a NumPy scalar for shape ()."""
+        """Return the value as a copied NumPy array, or as a NumPy scalar for shape ()."""
         if type(self._array) is not np.ndarray:
             raise self._no_array()
         return self._array[()] if self._array.ndim == 0 else self._array.copy()
 
     def tolist(self) -> Any:
-        """The value as nested Python lists, or a Python number for shape ()."""
+        """Return the value as nested Python lists, or as a Python number for shape ()."""
         return self._array.tolist()
 
     def _no_array(self) -> InvalidArgumentError:
@@ -135,11 +135,11 @@ class EagerTensor(Tensor):
         return self._array.tobytes()
 
     def __buffer__(self, flags: int) -> memoryview:
-        """The elements, not to be written to, for `memoryview` (Python 3.12 and later)."""
+        """Return a read-only view of the elements for `memoryview` (Python 3.12 and later)."""
         return self.__array__().data
 
     def set_shape(self, shape: Any) -> None:
-        """Raises ValueError where `shape` does not fit; nothing else is to be learned of a value's shape."""
+        """Check that `shape` is compatible; the shape of a value is known. Raises ValueError if it is not."""
         if not self.shape.is_compatible_with(shape):
             raise ValueError(f"Tensor's shape {self.shape} is not compatible with supplied shape {TensorShape(shape)}.")
 
@@ -158,10 +158,10 @@ class EagerTensor(Tensor):
         if not state.tapes and state.trace is None:
             kind = type(key)
             if kind is int or kind is slice or (kind is tuple and all(type(k) in _BASIC for k in key)):
-                try:  # NumPy's basic indexing means the same, at a tenth of the cost
+                try:  # NumPy's basic indexing is equivalent, at a tenth of the cost
                     return EagerTensor(self._array[key], self._dtype)
                 except (IndexError, TypeError, ValueError):
-                    pass  # the operator has the words
+                    pass  # the operator reports the error
         return array.getitem(self, key)
 
     def __format__(self, spec: str) -> str:
@@ -200,7 +200,7 @@ def _numpy_text(array: np.ndarray, show: Any) -> str:
 
 
 def _as_array(value: Any, dtype: DType) -> np.ndarray:
-    """A kernel's scalar result as an array of shape ()."""
+    """Return a kernel's scalar result as an array of shape ()."""
     if dtype is dtypes.string:
         array = np.empty((), object)
         array[()] = value
@@ -212,15 +212,15 @@ def _as_array(value: Any, dtype: DType) -> np.ndarray:
 
 
 def to_array(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
-    """A fresh array of `value`, and its dtype.
+    """Return a new array of `value`, and its dtype.
 
-    NumPy's arrays and scalars, and tensors inside lists, are cast to `dtype` as NumPy casts; Python's numbers only
-    where their kind fits: an int becomes a float, a float never an int.
+    NumPy arrays and scalars, and tensors in lists, are cast to `dtype` by NumPy's rules; Python numbers only if their
+    kind permits it: an int is converted to a float, a float never to an int.
 
-    raises TypeError where the value is not of a kind that `dtype` holds, ValueError for ragged nesting
+    raises TypeError if `dtype` cannot represent the kind of the value, ValueError for ragged nesting
     """
     kind = type(value)
-    if dtype is not None and (kind is float or kind is int):  # the common case of a number beside a tensor
+    if dtype is not None and (kind is float or kind is int):  # the common case: a number as the operand of a tensor
         if (kind is int and (dtype.is_integer or dtype.is_floating)) or dtype.is_floating:
             try:
                 return np.array(value, dtype.np), dtype
@@ -246,14 +246,14 @@ def to_array(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
     if isinstance(value, TensorLike):
         value = value.numpy()
     try:
-        found = natural_dtype(value)
+        natural = natural_dtype(value)
     except TypeError as error:
         raise TypeError(f"Attempt to convert a value of type {type(value).__name__} to a Tensor: {error}") from None
     if dtype is None:
-        dtype = found
-    elif not widens(found, dtype) and not (isinstance(value, (list, tuple, np.ndarray)) and np.size(value) == 0):
-        shown = repr(value) if len(repr(value)) < 60 else type(value).__name__
-        raise TypeError(f"Cannot convert {shown} of dtype {found.name} to EagerTensor of dtype {dtype.name}")
+        dtype = natural
+    elif not widens(natural, dtype) and not (isinstance(value, (list, tuple, np.ndarray)) and np.size(value) == 0):
+        description = repr(value) if len(repr(value)) < 60 else type(value).__name__
+        raise TypeError(f"Cannot convert {description} of dtype {natural.name} to EagerTensor of dtype {dtype.name}")
     if dtype is dtypes.string:
         return _string_array(value), dtype
     try:
@@ -266,19 +266,19 @@ def to_array(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
 
 
 def _casts(array: Any, dtype: DType) -> bool:
-    """Whether both an array's and the wanted dtype are of numbers or truth values."""
+    """Return whether both an array's dtype and `dtype` are numeric or bool."""
     return array.dtype.kind not in "OSUMmT" and not dtype.is_handle and dtype is not dtypes.string
 
 
 def _cast(array: Any, dtype: DType) -> np.ndarray:
-    """A copy in another dtype: fractions are cut, integers wrap, imaginary parts are dropped, without a warning."""
+    """Cast a copy: fractions are truncated, integers wrap, imaginary parts are discarded, without a warning."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         return np.array(array, dtype.np)
 
 
 def _tensors_cast(value: Any, dtype: DType) -> Any:
-    """A nesting with the tensors in it that have another dtype as arrays of the wanted one."""
+    """Convert the tensors of another dtype in a nesting to arrays of `dtype`."""
     if isinstance(value, (list, tuple)):
         return [_tensors_cast(v, dtype) for v in value]
     if isinstance(value, TensorLike) and value.dtype is not dtype:
@@ -293,7 +293,7 @@ def _shown(value: Any) -> str:
 
 
 def _without_tensors(value: Any) -> Any:
-    """A nesting with the tensors in it as arrays."""
+    """Convert the tensors in a nesting to arrays."""
     if isinstance(value, TensorLike):
         array = np.asarray(value.numpy(), object if value.dtype is dtypes.string else None)
         return array.tolist() if value.dtype is dtypes.string else array
@@ -305,7 +305,7 @@ def _without_tensors(value: Any) -> Any:
 def _string_array(value: Any) -> np.ndarray:
     array = np.array(value, dtype=object)
     flat = array.reshape(-1)
-    fresh = np.empty(flat.shape, object)
+    result = np.empty(flat.shape, object)
     for i, item in enumerate(flat):
         if isinstance(item, str):
             item = item.encode()
@@ -313,29 +313,29 @@ def _string_array(value: Any) -> np.ndarray:
             item = bytes(item)
         if type(item) is not bytes:
             raise TypeError(f"Cannot convert {item!r} to EagerTensor of dtype string")
-        fresh[i] = item
-    return fresh.reshape(array.shape)
+        result[i] = item
+    return result.reshape(array.shape)
 
 
-_numbers: dict[Any, Any] = {}  # at most 256 of them; tensors do not change, so they may be shared
+_numbers: dict[Any, EagerTensor] = {}  # at most 256; tensors are immutable, so they can be shared
 
 
 def number(value: float, dtype: DType) -> Any:
-    """A Python number as a scalar of a floating dtype. The same ones come again and again: 1.0 - x, 0.5 * x.
+    """Return a Python number as a scalar of a floating dtype. Frequent ones are cached: 1.0 - x, 0.5 * x.
 
-    raises TypeError for integers that the dtype cannot hold
+    raises TypeError for integers that the dtype cannot represent
     """
     key = (value, type(value), dtype)
-    known = _numbers.get(key)
-    if known is None:
-        known = EagerTensor(*to_array(value, dtype))
-        if value and value == value and len(_numbers) < 256:  # 0.0 and -0.0 are one key; a NaN is none
-            _numbers[key] = known
-    return known
+    tensor = _numbers.get(key)
+    if tensor is None:
+        tensor = EagerTensor(*to_array(value, dtype))
+        if value and value == value and len(_numbers) < 256:  # 0.0 and -0.0 are equal keys; a NaN equals no key
+            _numbers[key] = tensor
+    return tensor
 
 
 def make(value: Any, dtype: DType | None = None, name: str | None = None) -> Any:
-    """`value` as an eager tensor; a tensor of whatever dtype is given back as it is."""
+    """Convert `value` to an eager tensor; a tensor of any dtype is returned unchanged."""
     if type(value) is EagerTensor:
         return value
     if isinstance(value, TensorLike):
@@ -349,81 +349,82 @@ def make(value: Any, dtype: DType | None = None, name: str | None = None) -> Any
     if isinstance(value, IndexedSlices):
         return value.to_dense()
     if dispatch.state.tapes and isinstance(value, (list, tuple)):  # gradients flow into the tensors of a nesting
-        found = _dtype_inside(value)
-        if found is not None:
+        inner = _dtype_inside(value)
+        if inner is not None:
             from ..ops import array
 
-            return array.stack([make(v, dtype or found) for v in value])
+            return array.stack([make(v, dtype or inner) for v in value])
     return EagerTensor(*to_array(value, dtype))
 
 
 def _dtype_inside(value: Any) -> DType | None:
-    """The dtype of the first tensor in a nesting; None where it has none."""
+    """Return the dtype of the first tensor in a nesting; None without one."""
     for item in value:
         if isinstance(item, TensorLike):
             return item.dtype
         if isinstance(item, (list, tuple)):
-            found = _dtype_inside(item)
-            if found is not None:
-                return found
+            dtype = _dtype_inside(item)
+            if dtype is not None:
+                return dtype
     return None
 
 
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Tensor:
-    """A tensor of a Python value, a nesting of them, or an array, copied.
+    """Create a tensor from a Python value, a nesting of them, or an array, which is copied.
 
-    dtype: by default that of the value (float -> float32, int -> int32, an array's own). shape: the values are
-    reshaped to it, or one value is repeated.
-    raises TypeError for values of another kind than `dtype`, ValueError for ragged nesting or a shape that does not fit
+    dtype: by default the dtype of the value (float -> float32, int -> int32, an array's own). shape: the values are
+    reshaped to it, or a single value is repeated. raises TypeError for values of another kind than `dtype`, ValueError
+    for ragged nesting or a shape that does not match
     """
-    wanted = None if dtype is None else as_dtype(dtype)
+    requested = None if dtype is None else as_dtype(dtype)
     if isinstance(value, Tensor) and not isinstance(value, EagerTensor):
-        raise TypeError(f"constant() needs a value; {value!r} has none while tracing. Use it as it is")
-    if isinstance(value, Tensor) and wanted is not None and value.dtype is not wanted:
-        raise TypeError(f"Expected a tensor of dtype {wanted.name}, found {value.spec.short()}: see ow.cast")
-    made, found = to_array(value, wanted)
+        raise TypeError(f"constant() requires a value; {value!r} has none while tracing. Use the tensor itself")
+    if isinstance(value, Tensor) and requested is not None and value.dtype is not requested:
+        raise TypeError(f"Expected a tensor of dtype {requested.name}, found {value.spec.short()}: see ow.cast")
+    array_, value_dtype = to_array(value, requested)
     if shape is not None:
         dims: Any = tuple(TensorShape(shape).as_list())
-        if made.size == 1:
-            made = np.full(dims, made.reshape(())[()], made.dtype)
-        elif made.size != np.prod(dims):
+        if array_.size == 1:
+            array_ = np.full(dims, array_.reshape(())[()], array_.dtype)
+        elif array_.size != np.prod(dims):
             raise TypeError(
-                f"Eager execution of tf.constant with unsupported shape. Tensor {list(made.shape)} "
-                f"(converted from {_shown(value)}) has {made.size} elements, but got `shape` {dims} "
+                f"Eager execution of tf.constant with unsupported shape. Tensor {list(array_.shape)} "
+                f"(converted from {_shown(value)}) has {array_.size} elements, but got `shape` {dims} "
                 f"with {int(np.prod(dims))} elements)"
             )
         else:
-            made = made.reshape(dims)
+            array_ = array_.reshape(dims)
     if dispatch.state.trace is not None:
-        made.setflags(write=False)
-        return array.Const(value=made, name=name)
-    return EagerTensor(made, found)
+        array_.setflags(write=False)
+        return array.Const(value=array_, name=name)
+    return EagerTensor(array_, value_dtype)
 
 
 def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Tensor:
-    """`value` as a tensor: tensors as they are, variables read, everything else as by `constant`.
+    """Convert `value` to a tensor: tensors are returned unchanged, variables read, all other values converted by
+    `constant`.
 
-    dtype: wanted, an error if it cannot be had. dtype_hint: taken where it can be had.
+    dtype: required; an error if it is impossible. dtype_hint: used if possible.
     raises ValueError for a tensor of another dtype, TypeError for values of another kind
     """
-    wanted = None if dtype is None else as_dtype(dtype)
-    if wanted is None and dtype_hint is not None and not isinstance(value, TensorLike):
+    requested = None if dtype is None else as_dtype(dtype)
+    if requested is None and dtype_hint is not None and not isinstance(value, TensorLike):
         try:
             return dispatch.to_tensor(value, as_dtype(dtype_hint), name)
         except (TypeError, ValueError):
             pass
-    tensor = dispatch.to_tensor(value, wanted, name)
-    if wanted is not None and tensor.dtype is not wanted:
+    tensor = dispatch.to_tensor(value, requested, name)
+    if requested is not None and tensor.dtype is not requested:
         raise ValueError(
-            f"Tensor conversion requested dtype {wanted.name} for Tensor with dtype {tensor.dtype.name}: {value!r}"
+            f"Tensor conversion requested dtype {requested.name} for Tensor with dtype {tensor.dtype.name}: {value!r}"
         )
     return tensor
 
 
 def from_dlpack(value: Any) -> EagerTensor:
-    """A tensor of anything that speaks DLPack, without a copy where the memory is the host's.
+    """Create a tensor from any object with the DLPack protocol, without a copy if its memory is on the host.
 
-    raises InvalidArgumentError for dtypes or devices that tensors do not have
+    raises InvalidArgumentError for unsupported dtypes or devices
     """
     try:
         array = np.from_dlpack(value)
@@ -432,5 +433,5 @@ def from_dlpack(value: Any) -> EagerTensor:
         raise InvalidArgumentError(
             what=f"cannot take the DLPack tensor: {error}",
             found=type(value).__name__,
-            wanted="a contiguous tensor in host memory with a dtype of ours",
+            wanted="a contiguous tensor in host memory with a supported dtype",
         ) from error

@@ -1,6 +1,6 @@
-"""Variable: a tensor that can be set.
+"""Variable: mutable state with the value of a tensor.
 
-Lives here: the type and its assignments, eager and traced alike.  Not here: the operators on its handle (ops/state.py).
+Lives here: the type and its assignments, eager and traced.  Not here: the operators on its handle (ops/state.py).
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _count = threading.local()
 class Variable(TensorLike):
     """Mutable state with a fixed dtype and shape.
 
-    initial_value: anything `constant` takes, or a function of no arguments that gives it. trainable: whether tapes
-    watch it by themselves. name: for people; need not be unique. shape: wider than the initial value's, such as
-    TensorShape(None), where later values differ in shape. constraint: a function applied by optimizers after updates.
-    raises TypeError or ValueError as `constant` does
+    initial_value: anything `constant` accepts, or a function without arguments that returns it. trainable: whether
+    tapes watch it automatically. name: for readers; need not be unique. shape: a supertype of the initial value's
+    shape, such as TensorShape(None), if later values differ in shape. constraint: a function applied by optimizers
+    after updates. raises TypeError or ValueError as `constant` does
     """
 
     __slots__ = (
@@ -80,15 +80,17 @@ class Variable(TensorLike):
             initial_value = trace.lift_initial_value(self, initial_value)
         elif callable(initial_value) and not isinstance(initial_value, TensorLike):
             initial_value = initial_value()
-        wanted = None if dtype is None else as_dtype(dtype)
+        requested = None if dtype is None else as_dtype(dtype)
         if isinstance(initial_value, TensorLike):
-            array, found = np.asarray(initial_value.numpy()), initial_value.dtype
-            if wanted is not None and wanted is not found:
-                raise ValueError(f"Tensor conversion requested dtype {wanted.name} for Tensor with dtype {found.name}")
-            array = array.astype(found.np, copy=False)  # numpy() gives an array of its own
+            array, value_dtype = np.asarray(initial_value.numpy()), initial_value.dtype
+            if requested is not None and requested is not value_dtype:
+                raise ValueError(
+                    f"Tensor conversion requested dtype {requested.name} for Tensor with dtype {value_dtype.name}"
+                )
+            array = array.astype(value_dtype.np, copy=False)  # numpy() returns a copy
         else:
-            array, found = to_array(initial_value, wanted)
-        self.dtype: DType = found
+            array, value_dtype = to_array(initial_value, requested)
+        self.dtype: DType = value_dtype
         self.shape: TensorShape = TensorShape(array.shape if shape is None else shape)
         if not self.shape.is_compatible_with(array.shape):
             raise ValueError(
@@ -99,18 +101,16 @@ class Variable(TensorLike):
         self.trainable = True if trainable is None else bool(trainable)
         self.constraint = constraint
         self._lock = forks.lock()
-        self._guard: Any = None  # made when the value is first written to in place
-        self._value: EagerTensor | None = EagerTensor(array, found)
+        self._guard: Any = None  # created when the value is first written in place
+        self._value: EagerTensor | None = EagerTensor(array, value_dtype)
         self._initial: EagerTensor | None = None
-        if (
-            variable_state.deferred_restores
-        ):  # a checkpoint may have another value, once it is known where this variable hangs
+        if variable_state.deferred_restores:  # a checkpoint may contain its value
             self._initial, self._value = self._value, None
 
-    # ---- what graphs and kernels see ---------------------------------------------------------------------------
+    # ---- interface of graphs and kernels -----------------------------------------------------------------------
 
     def read_array(self) -> np.ndarray:
-        """The value as an array, not to be written to. Raises FailedPreconditionError if it was deleted."""
+        """Return the value as an array, not to be modified. Raises FailedPreconditionError if it was deleted."""
         value = self._value
         if value is None:
             value = self._resolved_value()
@@ -118,9 +118,9 @@ class Variable(TensorLike):
         return array
 
     def _resolved_value(self) -> EagerTensor:
-        """The value at the first use: a waiting checkpoint's, else the initial one."""
+        """Return the value at the first use: of a deferred restore, else the initial one."""
         if self._value is None and self._guard is not None:
-            with self._guard:  # it is being written to
+            with self._guard:  # wait for a write in progress
                 pass
         if self._initial is not None:
             self._value, self._initial = self._initial, None
@@ -130,7 +130,7 @@ class Variable(TensorLike):
         return self._value
 
     def write_array(self, array: Any) -> None:
-        """Set the value; the array becomes the variable's own."""
+        """Set the value; the variable takes ownership of the array."""
         array = np.asarray(array, self.dtype.np)
         if self.shape.dims != array.shape and not self.shape.is_compatible_with(array.shape):
             raise InvalidArgumentError(
@@ -142,10 +142,10 @@ class Variable(TensorLike):
         self._value = EagerTensor(array, self.dtype)
 
     def writing(self) -> CopyOnWrite:
-        """A `with` that gives the value as an array to write to; other threads that read the variable wait."""
+        """Return a context whose value is an array to modify; other threads that read the variable wait."""
         return CopyOnWrite(self)
 
-    # A kernel on state gets the variable itself where others get an array.
+    # A kernel on state receives the variable itself in place of an array.
     _dtype = resource
 
     @property
@@ -154,28 +154,28 @@ class Variable(TensorLike):
 
     @property
     def path(self) -> str:
-        """The name without its output number, as variables of Keras have it: "dense/kernel"."""
+        """The name without its output index, as for variables of Keras: "dense/kernel"."""
         return self.name.removesuffix(":0")
 
     @property
     def handle(self) -> Variable:
-        """What operators on state take: itself."""
+        """The operand of operators on state: the variable itself."""
         return self
 
     @property
     def spec(self) -> TensorSpec:
-        """The type of its handle, as operators on state see it."""
+        """The type of its handle."""
         return _HANDLE
 
     @property
     def constant(self) -> None:
-        """Its value may change, so none is known ahead."""
+        """None: the value may change."""
         return None
 
     # ---- reading ------------------------------------------------------------------------------------------------
 
     def value(self) -> Tensor:
-        """The value as a tensor; tapes see the read."""
+        """Return the value as a tensor, and record the read to tapes."""
         s = dispatch.state
         if s.trace is not None:
             for tape in s.tapes:
@@ -203,7 +203,7 @@ class Variable(TensorLike):
         return self.value()
 
     def numpy(self) -> np.ndarray:
-        """The value as a NumPy array of its own."""
+        """Return the value as a copied NumPy array."""
         array = self.read_array()
         return array[()] if array.ndim == 0 else array.copy()
 
@@ -211,17 +211,17 @@ class Variable(TensorLike):
         return EagerTensor(self.read_array(), self.dtype).__array__(dtype, copy)
 
     def initialized_value(self) -> Tensor:
-        """Same as `value()`."""
+        """Return `value()`."""
         return self.value()
 
     # ---- writing ------------------------------------------------------------------------------------------------
 
     def _update(self, op: Any, value: Any, use: str) -> Variable:
-        wanted = self.dtype
-        tensor = rows_of(dispatch.to_tensor(value, wanted, None))
-        if tensor.dtype is not wanted:
+        dtype = self.dtype
+        tensor = rows_of(dispatch.to_tensor(value, dtype, None))
+        if tensor.dtype is not dtype:
             raise ValueError(
-                f"Tensor conversion requested dtype {wanted.name} for Tensor with dtype {tensor.dtype.name} "
+                f"Tensor conversion requested dtype {dtype.name} for Tensor with dtype {tensor.dtype.name} "
                 f"({use} of variable {self.name!r})"
             )
         if not self.shape.is_compatible_with(tensor.shape):
@@ -241,19 +241,19 @@ class Variable(TensorLike):
     def assign(
         self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Variable:
-        """Set to `value`, of this dtype and a shape that fits. Raises ValueError otherwise. Gives itself."""
+        """Set the value, of this dtype and a compatible shape. Raises ValueError otherwise. Returns the variable."""
         return self._update(state_ops.AssignVariable, value, "assign")
 
     def assign_add(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Variable:
-        """Add `delta`, of the value's shape. Raises InvalidArgumentError for another one. Gives itself."""
+        """Add `delta`, of the value's shape. Raises InvalidArgumentError for another one. Returns the variable."""
         return self._update(state_ops.AssignAddVariable, delta, "assign_add")
 
     def assign_sub(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Variable:
-        """Subtract `delta`. Gives itself."""
+        """Subtract `delta`. Returns the variable."""
         return self._update(state_ops.AssignSubVariable, delta, "assign_sub")
 
     def _scatter(self, op: Any, slices: IndexedSlices) -> Variable:
@@ -269,65 +269,65 @@ class Variable(TensorLike):
     def scatter_update(
         self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None
     ) -> Variable:
-        """Set rows: self[indices[i]] = values[i]. Raises InvalidArgumentError for rows that are not there."""
+        """Set rows: self[indices[i]] = values[i]. Raises InvalidArgumentError for rows out of range."""
         return self._scatter(state_ops.ScatterUpdateVariable, sparse_delta)
 
     def scatter_add(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
-        """Add to rows, equal indices adding up."""
+        """Add to rows; values of equal indices are summed."""
         return self._scatter(state_ops.ScatterAddVariable, sparse_delta)
 
     def scatter_sub(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
-        """Subtract from rows, equal indices adding up."""
+        """Subtract from rows; values of equal indices are summed."""
         return self._scatter(state_ops.ScatterSubVariable, sparse_delta)
 
     def scatter_mul(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
-        """Multiply rows, equal indices one after the other."""
+        """Multiply rows; equal indices apply in order."""
         return self._scatter(state_ops.ScatterMulVariable, sparse_delta)
 
     def scatter_div(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
-        """Divide rows, equal indices one after the other."""
+        """Divide rows; equal indices apply in order."""
         return self._scatter(state_ops.ScatterDivVariable, sparse_delta)
 
     def scatter_max(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
-        """Rows become the larger of themselves and the values."""
+        """Replace rows by the maximum of their elements and the values."""
         return self._scatter(state_ops.ScatterMaxVariable, sparse_delta)
 
     def scatter_min(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
-        """Rows become the smaller of themselves and the values."""
+        """Replace rows by the minimum of their elements and the values."""
         return self._scatter(state_ops.ScatterMinVariable, sparse_delta)
 
     def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
-        """Set the slices that `indices` name; see `tensor_scatter_nd_update`. Gives itself."""
+        """Set the slices at `indices`; see `tensor_scatter_nd_update`. Returns the variable."""
         return self.assign(array_ops.tensor_scatter_nd_update(self, indices, updates, name=name))
 
     def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
-        """Add to the slices that `indices` name. Gives itself."""
+        """Add to the slices at `indices`. Returns the variable."""
         return self.assign(array_ops.tensor_scatter_nd_add(self, indices, updates, name=name))
 
     def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
-        """Subtract from the slices that `indices` name. Gives itself."""
+        """Subtract from the slices at `indices`. Returns the variable."""
         return self.assign(array_ops.tensor_scatter_nd_sub(self, indices, updates, name=name))
 
     def batch_scatter_update(
         self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None
     ) -> Variable:
-        """Set rows of each batch entry: self[b..., indices[b..., i]] = values[b..., i]. Gives itself."""
+        """Set rows of each batch entry: self[b..., indices[b..., i]] = values[b..., i]. Returns the variable."""
         indices = dispatch.to_tensor(sparse_delta.indices)
         n = len(indices.shape) - 1
         grid = array_ops.meshgrid(*(array_ops.range(d) for d in indices.shape), indexing="ij")[:n]
-        places = array_ops.stack([*(array_ops.cast(g, indices.dtype) for g in grid), indices], -1)
-        return self.scatter_nd_update(places, sparse_delta.values, name)
+        positions = array_ops.stack([*(array_ops.cast(g, indices.dtype) for g in grid), indices], -1)
+        return self.scatter_nd_update(positions, sparse_delta.values, name)
 
     def scatter_nd_max(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
-        """The slices that `indices` name become the larger of themselves and the updates. Gives itself."""
+        """Replace the slices at `indices` by the maximum of their elements and the updates. Returns the variable."""
         return self.assign(array_ops.tensor_scatter_nd_max(self, indices, updates, name=name))
 
     def scatter_nd_min(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
-        """The slices that `indices` name become the smaller of themselves and the updates. Gives itself."""
+        """Replace the slices at `indices` by the minimum of their elements and the updates. Returns the variable."""
         return self.assign(array_ops.tensor_scatter_nd_min(self, indices, updates, name=name))
 
     def __getitem__(self, key: Any) -> Any:
-        """`variable[key]`, a tensor, with an `assign` that sets that part: `variable[1:3].assign(x)`."""
+        """Return `variable[key]`, a tensor with a method `assign` that sets this part: `variable[1:3].assign(x)`."""
         part: Any = array_ops.getitem(self, key)
 
         def assign(value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Variable:
@@ -339,20 +339,20 @@ class Variable(TensorLike):
     # ---- showing ------------------------------------------------------------------------------------------------
 
     def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
-        """The rows that `indices` name; see `gather`."""
+        """Return the rows at `indices`; see `gather`."""
         return array_ops.gather(self, indices, name=name)
 
     def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
-        """The slices that `indices` name; see `gather_nd`."""
+        """Return the slices at `indices`; see `gather_nd`."""
         return array_ops.gather_nd(self, indices, name=name)
 
     def get_shape(self) -> TensorShape:
-        """Same as `shape`."""
+        """Return `shape`."""
         return self.shape
 
     @property
     def device(self) -> str:
-        """Where the value lives."""
+        """The device of the value."""
         return EagerTensor(self.read_array(), self.dtype).device
 
     @property
@@ -366,11 +366,11 @@ class Variable(TensorLike):
         return self.shape.rank
 
     def identity(self) -> int:
-        """A number that is this variable's own while it lives: a key for state that belongs to it."""
+        """Return a number that is unique among live variables: a key for state per variable."""
         return id(self)
 
     def ref(self) -> Reference:
-        """A hashable stand-in that compares by identity."""
+        """Return a hashable reference that compares by identity."""
         return Reference(self)
 
     def __hash__(self) -> int:
@@ -395,7 +395,7 @@ class Variable(TensorLike):
         return bytes(self.value())
 
     def __buffer__(self, flags: int) -> memoryview:
-        """The elements now, not to be written to (Python 3.12 and later)."""
+        """Return a read-only view of the elements (Python 3.12 and later)."""
         return self.value().__buffer__(flags)
 
     def __format__(self, spec: str) -> str:
@@ -441,7 +441,7 @@ class Variable(TensorLike):
 
 
 def _restored(value: Any, trainable: bool, name: str, dtype: DType, shape: TensorShape) -> Variable:
-    """A variable out of a pickle. Its constraint, a function, is not kept."""
+    """Unpickle a variable. Its constraint, a function, is not pickled."""
     return Variable(value, trainable, name=name.rpartition(":")[0], dtype=dtype, shape=shape)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..core import flags
 from ..core.places import CPUPlace
-from ..eager.execute import ValueUseTracker
+from ..eager.execute import OperandUseTracker
 from ..eager.tensor import EagerTensor
 from ..ops import dispatch, tuning
 from ..ops.operands import on_devices
@@ -131,13 +131,13 @@ def cache_run(op: Any, call: Any, kernel: Any, tensors: Sequence[Any], plain: Pl
     if any(part.lod_of for part in (*op.inputs, *op.outputs)):
         return
     operands = [
-        None if t is None else tuple(map(ValueUseTracker, t)) if isinstance(t, tuple) else ValueUseTracker(t)
+        None if t is None else tuple(map(OperandUseTracker, t)) if isinstance(t, tuple) else OperandUseTracker(t)
         for t in tensors
     ]
     specs: list[Any] = []
     for spec in op.infer(call, operands):
         specs.extend(spec) if isinstance(spec, list) else specs.append(spec)
-    asked = any(o.asked for x in operands if x is not None for o in (x if isinstance(x, tuple) else (x,)))
+    asked = any(o.value_read for x in operands if x is not None for o in (x if isinstance(x, tuple) else (x,)))
     if asked or not all(on_devices(s.dtype) for s in specs):
         return
     results = tuple((s.dtype.np, tuple(s.shape.as_list()) if s.shape.is_fully_defined() else None, s) for s in specs)
