@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def linear(x: Any) -> Any:
-    """x itself."""
+    """Return x unchanged."""
     return x
 
 
 def relu(x: Any, negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0) -> Any:
-    """min(x, max_value) where x >= threshold, else negative_slope (x - threshold)."""
+    """Return min(x, max_value) where x >= threshold, else negative_slope (x - threshold)."""
     x = dispatch.to_tensor(x)
     if negative_slope != 0 and max_value is None and threshold == 0:
         return ops_nn.leaky_relu(x, negative_slope)
@@ -43,90 +43,90 @@ def relu(x: Any, negative_slope: float = 0.0, max_value: float | None = None, th
 
 
 def relu6(x: Any) -> Tensor:
-    """min(max(x, 0), 6)."""
+    """Return min(max(x, 0), 6)."""
     return ops_nn.relu6(x)
 
 
 def leaky_relu(x: Any, negative_slope: float = 0.2) -> Tensor:
-    """x where it is positive, else negative_slope x."""
+    """Return x where x > 0, else negative_slope x."""
     return ops_nn.leaky_relu(x, negative_slope)
 
 
 def elu(x: Any, alpha: float = 1.0) -> Tensor:
-    """x where it is positive, else alpha (exp(x) - 1)."""
+    """Return x where x > 0, else alpha (exp(x) - 1)."""
     x = dispatch.to_tensor(x)
     y = ops_nn.elu(x)
     return y if alpha == 1 else array.where(x > 0, y, alpha * y)
 
 
 def celu(x: Any, alpha: float = 1.0) -> Tensor:
-    """max(x, 0) + alpha (exp(min(x, 0) / alpha) - 1)."""
+    """Return max(x, 0) + alpha (exp(min(x, 0) / alpha) - 1)."""
     x = dispatch.to_tensor(x)
     return math.maximum(x, 0.0) + alpha * math.expm1(math.minimum(x, 0.0) / alpha)
 
 
 def selu(x: Any) -> Tensor:
-    """1.0507 x where x is positive, else 1.0507 * 1.6733 (exp(x) - 1)."""
+    """Return 1.0507 x where x > 0, else 1.0507 * 1.6733 (exp(x) - 1)."""
     return ops_nn.selu(x)
 
 
 def gelu(x: Any, approximate: bool = False) -> Tensor:
-    """x times the normal distribution function of x; approximate: by tanh."""
+    """Return x times the standard normal distribution function of x; approximate: use the tanh approximation."""
     return ops_nn.gelu(x, approximate)
 
 
 def sigmoid(x: Any) -> Tensor:
-    """1 / (1 + exp(-x))."""
+    """Return 1 / (1 + exp(-x))."""
     return math.sigmoid(x)
 
 
 def hard_sigmoid(x: Any) -> Tensor:
-    """relu6(x + 3) / 6."""
+    """Return relu6(x + 3) / 6."""
     x = dispatch.to_tensor(x)
     return ops_nn.relu6(x + 3.0) / 6.0
 
 
 def log_sigmoid(x: Any) -> Tensor:
-    """log(sigmoid(x)), without overflow."""
+    """Return log(sigmoid(x)), computed without overflow."""
     return math.log_sigmoid(x)
 
 
 def tanh(x: Any) -> Tensor:
-    """The hyperbolic tangent."""
+    """Return the hyperbolic tangent of x."""
     return math.tanh(x)
 
 
 def hard_tanh(x: Any) -> Any:
-    """x limited to [-1, 1]."""
+    """Return x clipped to [-1, 1]."""
     return math.clip_by_value(dispatch.to_tensor(x), -1.0, 1.0)
 
 
 def tanh_shrink(x: Any) -> Any:
-    """x - tanh(x)."""
+    """Return x - tanh(x)."""
     x = dispatch.to_tensor(x)
     return x - math.tanh(x)
 
 
 def hard_shrink(x: Any, threshold: float = 0.5) -> Tensor:
-    """x where |x| > threshold, else 0."""
+    """Return x where |x| > threshold, else 0."""
     x = dispatch.to_tensor(x)
     return array.where(math.abs(x) > threshold, x, array.zeros_like(x))
 
 
 def soft_shrink(x: Any, threshold: float = 0.5) -> Tensor:
-    """x brought nearer to 0 by threshold, 0 where it is nearer already."""
+    """Return x moved toward 0 by threshold, and 0 where |x| <= threshold."""
     x = dispatch.to_tensor(x)
     return array.where(x > threshold, x - threshold, array.where(x < -threshold, x + threshold, array.zeros_like(x)))
 
 
 def threshold(x: Any, threshold: float, default_value: float) -> Tensor:
-    """x where it is above threshold, else default_value."""
+    """Return x where x > threshold, else default_value."""
     x = dispatch.to_tensor(x)
     return array.where(x > threshold, x, array.cast(default_value, x.dtype))
 
 
 def _axes_last(x: Any, axes: Sequence[int], use: Any) -> Tensor:
-    """`use` on a tensor whose axes are folded into the last one."""
+    """Apply `function` along the last axis of x after folding `axes` into it."""
     axes = [a % x.shape.rank for a in axes]
     kept = [i for i in range(x.shape.rank) if i not in axes]
     order = [*kept, *axes]
@@ -139,7 +139,7 @@ def _axes_last(x: Any, axes: Sequence[int], use: Any) -> Tensor:
 
 
 def softmax(x: Any, axis: Any = -1) -> Tensor:
-    """exp(x) over its sum along an axis, or several."""
+    """Return exp(x) divided by its sum along one axis or several."""
     x = dispatch.to_tensor(x)
     if isinstance(axis, (list, tuple)):
         if len(axis) > 1:
@@ -149,7 +149,7 @@ def softmax(x: Any, axis: Any = -1) -> Tensor:
 
 
 def log_softmax(x: Any, axis: Any = -1) -> Tensor:
-    """log(softmax(x)), without overflow."""
+    """Return log(softmax(x)), computed without overflow."""
     x = dispatch.to_tensor(x)
     if isinstance(axis, (list, tuple)):
         if len(axis) > 1:
@@ -159,7 +159,7 @@ def log_softmax(x: Any, axis: Any = -1) -> Tensor:
 
 
 def sparsemax(x: Any, axis: int = -1) -> Tensor:
-    """The point of the probability simplex nearest to x (Martins and Astudillo 2016)."""
+    """Return the Euclidean projection of x onto the probability simplex (Martins and Astudillo 2016)."""
     x = dispatch.to_tensor(x)
     ordered = math.sort(x, axis=axis, direction="DESCENDING")
     total = math.cumsum(ordered, axis=axis)
@@ -173,17 +173,17 @@ def sparsemax(x: Any, axis: int = -1) -> Tensor:
 
 
 def softplus(x: Any) -> Tensor:
-    """log(exp(x) + 1)."""
+    """Return log(exp(x) + 1)."""
     return math.softplus(x)
 
 
 def softsign(x: Any) -> Tensor:
-    """x / (|x| + 1)."""
+    """Return x / (|x| + 1)."""
     return math.softsign(x)
 
 
 def silu(x: Any) -> Any:
-    """x sigmoid(x)."""
+    """Return x sigmoid(x)."""
     return ops_nn.silu(x)
 
 
@@ -191,7 +191,7 @@ swish = silu
 
 
 def hard_silu(x: Any) -> Any:
-    """x hard_sigmoid(x)."""
+    """Return x hard_sigmoid(x)."""
     x = dispatch.to_tensor(x)
     return x * hard_sigmoid(x)
 
@@ -200,36 +200,36 @@ hard_swish = hard_silu
 
 
 def exponential(x: Any) -> Tensor:
-    """exp(x)."""
+    """Return exp(x)."""
     return math.exp(x)
 
 
 def mish(x: Any) -> Any:
-    """x tanh(softplus(x))."""
+    """Return x tanh(softplus(x))."""
     x = dispatch.to_tensor(x)
     return x * math.tanh(math.softplus(x))
 
 
 def glu(x: Any, axis: int = -1) -> Tensor:
-    """One half of x, along an axis, times the sigmoid of the other."""
+    """Return the first half of x along an axis times the sigmoid of the second half."""
     first, second = array.split(dispatch.to_tensor(x), 2, axis=axis)
     return first * math.sigmoid(second)
 
 
 def sparse_plus(x: Any) -> Tensor:
-    """0 up to -1, (x + 1)^2 / 4 up to 1, then x."""
+    """Return 0 for x <= -1, (x + 1)^2 / 4 for x < 1, else x."""
     x = dispatch.to_tensor(x)
     return array.where(x <= -1.0, array.zeros_like(x), array.where(x < 1.0, 0.25 * math.square(x + 1.0), x))
 
 
 def sparse_sigmoid(x: Any) -> Tensor:
-    """(x + 1) / 2 limited to [0, 1]."""
+    """Return (x + 1) / 2 clipped to [0, 1]."""
     x = dispatch.to_tensor(x)
     return array.where(x <= -1.0, array.zeros_like(x), array.where(x >= 1.0, array.ones_like(x), 0.5 * (x + 1.0)))
 
 
 def squareplus(x: Any, b: float = 4) -> Any:
-    """(x + sqrt(x^2 + b)) / 2, as max(x, 0) + (b / 2) / (sqrt(x^2 + b) + |x|), which does not cancel for x < 0.
+    """Return (x + sqrt(x^2 + b)) / 2.
 
     Where x^2 overflows (|x| > 1.8e19 in float32) the second term is 0. float16 is computed in float32.
     """
@@ -280,7 +280,7 @@ serialize, deserialize = FAMILY.serialize, FAMILY.deserialize
 
 
 def get(identifier: Any) -> Any:
-    """An activation for a name, a dictionary, a function or layer (itself) or None (linear)."""
+    """Return the activation for a name, a dictionary, a function or layer (unchanged), or None (linear)."""
     return linear if identifier is None else FAMILY.get(identifier)
 
 

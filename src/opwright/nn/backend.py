@@ -24,39 +24,39 @@ _SETTINGS: dict[str, Any] = {"epsilon": 1e-7, "floatx": "float32", "image_data_f
 
 
 def epsilon() -> float:
-    """The small constant added where something may be zero: 1e-7 unless set."""
+    """Return the constant that prevents divisions by zero and logarithms of zero; 1e-7 by default."""
     return float(_SETTINGS["epsilon"])
 
 
 def set_epsilon(value: float) -> None:
-    """Set that constant."""
+    """Set the constant returned by `epsilon`."""
     _SETTINGS["epsilon"] = float(value)
 
 
 def floatx() -> str:
-    """The dtype of weights made without one: "float32" unless set."""
+    """Return the default dtype of weights; "float32" unless set."""
     return str(_SETTINGS["floatx"])
 
 
 def set_floatx(value: str) -> None:
-    """Set it: a floating dtype's name. Raises ValueError for others."""
+    """Set the default floating dtype of weights. Raises ValueError for other dtypes."""
     if value not in ("float16", "bfloat16", "float32", "float64"):
         raise ValueError(f"Unknown `floatx` value: {value}. Expected one of float16, bfloat16, float32, float64")
     _SETTINGS["floatx"] = as_dtype(value).name
 
 
 def image_data_format() -> str:
-    """Where images have their channels: "channels_last" unless set."""
+    """Return the default data format of images; "channels_last" unless set."""
     return str(_SETTINGS["image_data_format"])
 
 
 def set_image_data_format(data_format: str) -> None:
-    """Set it: "channels_last" or "channels_first". Raises ValueError for others."""
+    """Set the default data format, "channels_last" or "channels_first". Raises ValueError for other values."""
     if data_format not in ("channels_last", "channels_first"):
         raise ValueError(f"Unknown data_format: {data_format}. Expected one of channels_last, channels_first")
     _SETTINGS["image_data_format"] = data_format
 
 
 def clear_session(free_memory: bool = True) -> None:
-    """Begin the numbers in the names of layers anew."""
+    """Reset the counters that number layer names."""
     named.reset()

@@ -11,7 +11,7 @@ from typing import Any
 
 
 class CallContext:
-    """One outermost call of a layer and all calls inside it. training: None where nobody said."""
+    """Outermost call of a layer, including nested calls. training: None if unspecified."""
 
     __slots__ = ("entry", "training")
 
@@ -30,7 +30,7 @@ _MASKS: dict[int, tuple[weakref.ref[Any], Any]] = {}
 
 
 def mask_of(tensor: Any) -> Any:
-    """The mask a layer put on its output: a bool tensor, False where values are to be left out; None where none."""
+    """Return the bool mask attached to a tensor, False at positions to ignore; None without a mask."""
     if not _MASKS:
         return None
     found = _MASKS.get(id(tensor))
@@ -38,7 +38,7 @@ def mask_of(tensor: Any) -> Any:
 
 
 def set_mask(tensor: Any, mask: Any) -> None:
-    """Put a mask on a tensor; None takes it off."""
+    """Attach a mask to a tensor; None removes it."""
     key = id(tensor)
     if mask is None:
         _MASKS.pop(key, None)

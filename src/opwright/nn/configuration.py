@@ -15,7 +15,7 @@ _PLAIN = (str, int, float, bool, type(None), np.generic)
 
 
 class Configured:
-    """What can be written down as its constructor's arguments."""
+    """Mixin of layers: serialization by the constructor's arguments."""
 
     name: Any
     _dtype_name: str
@@ -28,7 +28,7 @@ class Configured:
         return self
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments. A class whose own arguments are plain values need not define it.
+        """Return the constructor's arguments; no override is needed if all of them are plain values.
 
         raises NotImplementedError naming the arguments that are not
         """
@@ -70,7 +70,7 @@ class Configured:
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """A new one, with weights of its own, made with these arguments.
+        """Return a new object with the constructor's arguments in `config`; its weights are new.
 
         raises TypeError where the constructor does not take them
         """

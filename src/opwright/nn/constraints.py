@@ -20,10 +20,10 @@ _EPSILON = 1e-7
 
 
 class Constraint(Configured):
-    """Base of all constraints: define `__call__(w)` and name the constructor's arguments."""
+    """Base class of constraints: override `__call__(w)` and list the constructor's arguments."""
 
     def __call__(self, w: Any) -> Any:
-        """The constrained value; the weight itself unless defined."""
+        """Return the constrained value; by default the weight itself."""
         return w
 
 
@@ -32,7 +32,7 @@ def _norms(w: Any, axis: Any) -> Tensor:
 
 
 class MaxNorm(Constraint):
-    """Vectors longer than max_value are shrunk to it."""
+    """Constraint that scales down vectors longer than max_value."""
 
     arguments = ("max_value", "axis")
 
@@ -40,23 +40,23 @@ class MaxNorm(Constraint):
         self.max_value, self.axis = max_value, axis
 
     def __call__(self, w: Any) -> Any:
-        """The constrained value."""
+        """Return the constrained value."""
         w = dispatch.to_tensor(w)
         norms = _norms(w, self.axis)
         return w * (math.clip_by_value(norms, 0.0, float(self.max_value)) / (norms + _EPSILON))
 
 
 class NonNeg(Constraint):
-    """Negative numbers become 0."""
+    """Constraint that replaces negative values by 0."""
 
     def __call__(self, w: Any) -> Any:
-        """The constrained value."""
+        """Return the constrained value."""
         w = dispatch.to_tensor(w)
         return w * array.cast(w >= 0.0, w.dtype)
 
 
 class UnitNorm(Constraint):
-    """Vectors are brought to length 1."""
+    """Constraint that scales vectors to length 1."""
 
     arguments = ("axis",)
 
@@ -64,13 +64,13 @@ class UnitNorm(Constraint):
         self.axis = axis
 
     def __call__(self, w: Any) -> Any:
-        """The constrained value."""
+        """Return the constrained value."""
         w = dispatch.to_tensor(w)
         return w / (_norms(w, self.axis) + _EPSILON)
 
 
 class MinMaxNorm(Constraint):
-    """Lengths are brought into [min_value, max_value]; with rate below 1, so much of the way."""
+    """Constraint that scales vectors to lengths in [min_value, max_value]; rate: fraction of the correction."""
 
     arguments = ("min_value", "max_value", "rate", "axis")
 
@@ -78,7 +78,7 @@ class MinMaxNorm(Constraint):
         self.min_value, self.max_value, self.rate, self.axis = min_value, max_value, rate, axis
 
     def __call__(self, w: Any) -> Any:
-        """The constrained value."""
+        """Return the constrained value."""
         w = dispatch.to_tensor(w)
         norms = _norms(w, self.axis)
         limited = math.clip_by_value(norms, float(self.min_value), float(self.max_value))

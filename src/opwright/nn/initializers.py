@@ -36,35 +36,35 @@ def _shape(shape: Any) -> tuple[int, ...]:
 
 
 class Initializer(Configured):
-    """Base of all initializers: define `__call__(shape, dtype=None)` and name the constructor's arguments."""
+    """Base class of initializers: override `__call__(shape, dtype=None)` and list the constructor's arguments."""
 
     def __call__(self, shape: Any, dtype: Any = None) -> Any:
-        """A tensor of this shape and dtype."""
+        """Return a tensor of this shape and dtype."""
         raise NotImplementedError(f"{type(self).__name__} has no __call__(shape, dtype=None)")
 
     def clone(self) -> Configured:
-        """Another one of the same configuration."""
+        """Return a new initializer with the same configuration."""
         return self.from_config(self.get_config())
 
 
 class Zeros(Initializer):
-    """Zeros everywhere."""
+    """Initializer of zeros."""
 
     def __call__(self, shape: Any, dtype: Any = None) -> Tensor:
-        """A tensor of zeros."""
+        """Return a tensor of zeros."""
         return array.zeros(_shape(shape), _dtype(dtype))
 
 
 class Ones(Initializer):
-    """Ones everywhere."""
+    """Initializer of ones."""
 
     def __call__(self, shape: Any, dtype: Any = None) -> Tensor:
-        """A tensor of ones."""
+        """Return a tensor of ones."""
         return array.ones(_shape(shape), _dtype(dtype))
 
 
 class Constant(Initializer):
-    """The same value everywhere, or the values of an array that broadcasts to the shape."""
+    """Initializer of a constant value, or of an array that broadcasts to the shape."""
 
     arguments = ("value",)
 
@@ -72,16 +72,16 @@ class Constant(Initializer):
         self.value = value
 
     def __call__(self, shape: Any, dtype: Any = None) -> Tensor:
-        """A tensor of the value."""
+        """Return a tensor filled with the value."""
         return dispatch.to_tensor(np.broadcast_to(np.asarray(self.value), _shape(shape)).astype(_dtype(dtype).np))
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments; arrays as lists."""
+        """Return the constructor's arguments; arrays as lists."""
         return {"value": np.asarray(self.value).tolist()}
 
 
 class Identity(Initializer):
-    """A matrix with `gain` on the diagonal and zeros elsewhere. Raises ValueError for a shape that is no matrix's."""
+    """Initializer of a matrix with `gain` on the diagonal. Raises ValueError unless the shape has rank 2."""
 
     arguments = ("gain",)
 
@@ -89,7 +89,7 @@ class Identity(Initializer):
         self.gain = gain
 
     def __call__(self, shape: Any, dtype: Any = None) -> Any:
-        """The matrix."""
+        """Return the matrix."""
         if len(shape) != 2:
             raise ValueError(
                 "Identity matrix initializer can only be used for 2D matrices. "
@@ -100,7 +100,7 @@ class Identity(Initializer):
 
 
 class _Random(Initializer):
-    """An initializer with a seed: an integer, a SeedGenerator, or None."""
+    """Initializer with a seed: an integer, a SeedGenerator, or None."""
 
     def __init__(self, seed: Any = None) -> None:
         if isinstance(seed, dict):
@@ -126,7 +126,7 @@ class _Random(Initializer):
         return draw(_shape(shape), self._seed(), mean, stddev, _dtype(dtype))
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments, with the seed that was given."""
+        """Return the constructor's arguments, including the seed."""
         seed: Any = self._init_seed
         if isinstance(seed, SeedGenerator):
             seed = {
@@ -139,7 +139,7 @@ class _Random(Initializer):
 
 
 class RandomNormal(_Random):
-    """Normal numbers: N(mean, stddev^2)."""
+    """Initializer from the normal distribution N(mean, stddev^2)."""
 
     arguments = ("mean", "stddev")
 
@@ -148,20 +148,20 @@ class RandomNormal(_Random):
         super().__init__(seed)
 
     def __call__(self, shape: Any, dtype: Any = None) -> Any:
-        """The numbers."""
+        """Return a tensor of random values."""
         return self._normal(shape, self.mean, self.stddev, dtype)
 
 
 class TruncatedNormal(RandomNormal):
-    """Normal numbers nearer than two deviations to the mean."""
+    """Initializer from the normal distribution truncated at two standard deviations."""
 
     def __call__(self, shape: Any, dtype: Any = None) -> Any:
-        """The numbers."""
+        """Return a tensor of random values."""
         return self._normal(shape, self.mean, self.stddev, dtype, truncated=True)
 
 
 class RandomUniform(_Random):
-    """Numbers evenly in [minval, maxval)."""
+    """Initializer from the uniform distribution on [minval, maxval)."""
 
     arguments = ("minval", "maxval")
 
@@ -170,14 +170,14 @@ class RandomUniform(_Random):
         super().__init__(seed)
 
     def __call__(self, shape: Any, dtype: Any = None) -> Any:
-        """The numbers."""
+        """Return a tensor of random values."""
         return self._uniform(shape, self.minval, self.maxval, dtype)
 
 
 def compute_fans(
     shape: Sequence[int], input_axes: Sequence[int] | None = None, output_axes: Sequence[int] | None = None
 ) -> tuple[int, int]:
-    """How many units feed one unit of a kernel, and how many one unit feeds.
+    """Return the number of inputs and outputs of each unit of a kernel: fan_in and fan_out.
 
     [in, out] for matrices, [*window, in, out] for kernels of convolutions, both times the window's size; a vector's
     length is both. With both axes given: the products of the sizes along them.
@@ -192,7 +192,7 @@ def compute_fans(
 
 
 class VarianceScaling(_Random):
-    """Numbers whose variance suits the size of the kernel: scale / n.
+    """Initializer with variance scale / n.
 
     .. math:: N(0, scale / n) \\text{ (cut at two deviations), or } U(-l, l), \\; l = \\sqrt{3 \\, scale / n}
 
@@ -228,7 +228,7 @@ class VarianceScaling(_Random):
         super().__init__(seed)
 
     def __call__(self, shape: Any, dtype: Any = None) -> Any:
-        """The numbers."""
+        """Return a tensor of random values."""
         fan_in, fan_out = compute_fans(_shape(shape), self.input_axes, self.output_axes)
         n = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2.0}[self.mode]
         variance = self.scale / max(1.0, n)
@@ -241,7 +241,7 @@ class VarianceScaling(_Random):
 
 
 class _Preset(VarianceScaling):
-    """VarianceScaling with scale, mode and distribution settled."""
+    """VarianceScaling with fixed scale, mode and distribution."""
 
     preset: ClassVar[tuple[float, str, str]]
     arguments = ("input_axes", "output_axes")
@@ -287,7 +287,7 @@ class HeUniform(_Preset):
 
 
 class Orthogonal(_Random):
-    """A matrix with orthonormal rows or columns, whichever are fewer, times `gain` (Saxe et al. 2014).
+    """Initializer of a matrix with orthonormal rows or columns, whichever are fewer, times `gain` (Saxe et al. 2014).
 
     Shapes of more dimensions are matrices with the last as columns. Drawn evenly over all such matrices: Q of a
     normal matrix, with the signs of R's diagonal.
@@ -301,7 +301,7 @@ class Orthogonal(_Random):
         super().__init__(seed)
 
     def __call__(self, shape: Any, dtype: Any = None) -> Tensor:
-        """The matrix."""
+        """Return the matrix."""
         shape = _shape(shape)
         if len(shape) < 2:
             raise ValueError(

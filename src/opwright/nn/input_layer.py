@@ -14,7 +14,7 @@ from .layer import Layer
 
 
 class InputLayer(Layer):
-    """The layer of an input; `output` is its KerasTensor. Arguments: see `Input`."""
+    """Layer of an input; `output` is its KerasTensor. Arguments: see `Input`."""
 
     def __init__(
         self,
@@ -51,20 +51,20 @@ class InputLayer(Layer):
 
     @property
     def dtype(self) -> str:
-        """The name of the input's dtype."""
+        """Name of the input's dtype."""
         return self._input_dtype.name
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """The input itself."""
+        """Return the input itself."""
         return args[0]
 
     @property
     def output(self) -> Any:
-        """The KerasTensor."""
+        """The KerasTensor of the input."""
         return self.nodes[0].outputs
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return {"batch_shape": self.batch_shape, "dtype": self.dtype, "sparse": False, "name": self.name}
 
 
@@ -79,7 +79,7 @@ def Input(
     tensor: Any = None,
     optional: bool = False,
 ) -> KerasTensor:
-    """A KerasTensor to lay a model out from.
+    """Return a KerasTensor, an input of a functional model.
 
     shape: without the batch, None for unknown sizes; batch_size: of the batch, if it is fixed; or batch_shape: both.
     dtype: "float32" unless set. name: by which data may be given in a dict.

@@ -12,7 +12,7 @@ from ..core.dtypes import as_dtype
 
 
 class InputSpec:
-    """Rank, dtype and sizes that an input must have; what is None is free.
+    """Requirements on an input: rank, dtype and sizes; None means any.
 
     shape: the whole shape, None for free sizes. ndim, max_ndim, min_ndim: the rank. axes: {axis: size}.
     allow_last_axis_squeeze: a last axis of size 1 may be missing. optional: the input may be None.
@@ -41,7 +41,7 @@ class InputSpec:
             raise ValueError(f"Axis {max(self.axes)} is greater than the maximum allowed value: {limit - 1}")
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments as plain values."""
+        """Return the arguments as plain values."""
         return {
             "dtype": self.dtype,
             "shape": self.shape,
@@ -53,7 +53,7 @@ class InputSpec:
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> InputSpec:
-        """An InputSpec of such values."""
+        """Return an InputSpec with these arguments."""
         return cls(**config)
 
     def __repr__(self) -> str:
@@ -61,7 +61,7 @@ class InputSpec:
         return f"InputSpec({', '.join(f'{k}={v}' for k, v in shown.items())})"
 
     def objection(self, shape: Any, dtype: Any) -> str | None:
-        """Why a tensor of this shape and dtype will not do, or None where it will."""
+        """Return why a tensor of this shape and dtype is incompatible, or None if it is compatible."""
         dims = shape.dims
         if dims is None:
             return None
@@ -93,7 +93,7 @@ class InputSpec:
 
 
 def assert_input_compatibility(input_spec: Any, inputs: Any, layer_name: str) -> None:
-    """Check tensors against a layer's InputSpec, or nesting of them.
+    """Check tensors against a layer's InputSpec, or a structure of them.
 
     raises ValueError naming layer, input, what was expected and what was found
     """

@@ -22,7 +22,7 @@ from . import named
 
 
 class KerasTensor(Overriding):
-    """A tensor that a model will have when it runs: dtype and shape (None for sizes not known yet), no value.
+    """Symbolic tensor of a model under construction: dtype and shape (None for unknown sizes), no value.
 
     Layers, Python's operators and the functions of this package take it and give such tensors again.
     """
@@ -41,38 +41,38 @@ class KerasTensor(Overriding):
 
     @property
     def shape(self) -> TensorShape:
-        """Shape, None for sizes that are known at run time only."""
+        """Shape, with None for sizes known only at run time."""
         return self._shape
 
     @property
     def spec(self) -> TensorSpec:
-        """dtype and shape."""
+        """Element type and shape."""
         return TensorSpec(self._shape, self._dtype)
 
     @property
     def spec_name(self) -> str:
-        """The name a TensorSpec made of it gets."""
+        """Name of a TensorSpec created from the tensor."""
         return self._name
 
     @property
     def name(self) -> str:
-        """The input's name, or the one of the layer that makes it."""
+        """Name of the input, or of the layer that computes it."""
         return self._name
 
     @property
     def partial(self) -> None:
-        """Nothing is known of its elements."""
+        """None: no element is known."""
         return None
 
     @property
     def node(self) -> Node:
-        """The call that makes it."""
+        """Call that computes the tensor."""
         assert self.history is not None
         result: Node = self.history[0].nodes[self.history[1]]
         return result
 
     def record(self, op: Any, inputs: Any, bound: Any, name: str | None) -> Any:
-        """A call of an operator on KerasTensors: becomes an operation of the model."""
+        """Record an operator call on KerasTensors as an operation of the model."""
         return record(op, inputs, bound, name)
 
     def _refuse(self, what: str) -> TypeError:
@@ -107,7 +107,7 @@ class KerasTensor(Overriding):
         raise self._refuse("An index")
 
     def numpy(self) -> Any:
-        """There is no value: raises TypeError."""
+        """Raise TypeError: a KerasTensor has no value."""
         raise self._refuse("An array")
 
     def __repr__(self) -> str:
@@ -115,7 +115,7 @@ class KerasTensor(Overriding):
 
 
 class Node:
-    """One call of an operation (a layer or an operator) on KerasTensors.
+    """Call of an operation (a layer or an operator) on KerasTensors.
 
     args, kwargs: the arguments, KerasTensors among them. inputs: the KerasTensors in them. outputs: what it gave,
     structured; flat_outputs: the tensors of it.
@@ -133,7 +133,7 @@ class Node:
             tensor.history = (operation, index, i)
 
     def fill(self, value: Callable[[KerasTensor], Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments with values in place of KerasTensors."""
+        """Return the arguments with KerasTensors replaced by values."""
 
         def leaf(x: Any) -> Any:
             return value(x) if isinstance(x, KerasTensor) else x
@@ -143,7 +143,7 @@ class Node:
 
 
 class OperatorCall:
-    """One operator with its attributes, called on KerasTensors and perhaps constants. It has no weights."""
+    """Operator with its attributes as an operation of a model, without weights."""
 
     def __init__(self, op: Operator, bound: Call, name: str | None = None) -> None:
         self.op, self.bound = op, bound
@@ -158,7 +158,7 @@ class OperatorCall:
 
 
 def record(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -> Any:
-    """A node for the call, and the KerasTensors it gives."""
+    """Record an operator call as a node, and return its KerasTensors."""
     specs = op.infer(bound, inputs, name)
     flat = [s for spec in specs for s in (spec if isinstance(spec, list) else (spec,))]
     operation = OperatorCall(op, bound, name)
@@ -169,5 +169,5 @@ def record(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -
 
 
 def find(structure: Any) -> list[KerasTensor]:
-    """The KerasTensors in a structure, in order."""
+    """Return the KerasTensors in a structure, in order."""
     return [leaf for leaf in nest.flatten(structure) if isinstance(leaf, KerasTensor)]

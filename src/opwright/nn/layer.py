@@ -48,7 +48,7 @@ _ARGUMENTS = (
 
 
 class Shape(tuple[Any, ...]):
-    """A shape as `build` gets it: a tuple of sizes, None for unknown ones, with TensorShape's ways of asking."""
+    """Shape passed to `build`: a tuple of sizes, None if unknown, with attributes of TensorShape."""
 
     __slots__ = ()
 
@@ -61,12 +61,12 @@ class Shape(tuple[Any, ...]):
     dims = property(lambda self: tuple(self))
 
     def as_list(self) -> list[int | None]:
-        """The sizes as a list."""
+        """Return the sizes as a list."""
         return list(self)
 
 
 class CallSpec:
-    """What parameters a class's `call` has."""
+    """Parameters of a class's `call` and `build`."""
 
     def __init__(self, cls: type) -> None:
         parameters = list(signature_of(cls.call).parameters.values())[1:]  # type: ignore[attr-defined]
@@ -175,14 +175,14 @@ class Layer(Weighted, Configured):
 
     @property
     def dtype(self) -> str:
-        """The name of its weights' dtype."""
+        """Name of the dtype of the weights."""
         return self._variable_dtype.name
 
     variable_dtype = dtype
 
     @property
     def compute_dtype(self) -> str:
-        """The name of the dtype it computes in, which floating inputs are cast to."""
+        """Name of the dtype of the computation, to which floating-point inputs are cast."""
         return self._compute_dtype.name
 
     input_dtype = compute_dtype
@@ -190,19 +190,19 @@ class Layer(Weighted, Configured):
     # ---- to be defined by layers ------------------------------------------------------------------------------------
 
     def build(self, input_shape: Any) -> None:
-        """Make the weights for inputs of this shape (a tuple, or a nesting of tuples like the inputs)."""
+        """Create the weights for inputs of this shape (a tuple, or a structure of tuples matching the inputs)."""
         self.built = True
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute. Every layer defines it."""
+        """Compute the outputs. Every layer overrides it."""
         raise NotImplementedError(f"Layer {type(self).__name__} does not have a `call()` method implemented.")
 
     def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
-        """The mask of the outputs, for masks of the inputs: the same, unless a layer says otherwise."""
+        """Return the mask of the outputs for the masks of the inputs; by default the same."""
         return previous_mask
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """The shape of the output for inputs of this shape, found by laying out `call`."""
+        """Return the output shape for inputs of this shape, inferred by tracing `call` on symbolic tensors."""
         leaf = _is_shape(input_shape)
         inputs = (
             KerasTensor(input_shape, self.compute_dtype)
@@ -213,7 +213,7 @@ class Layer(Weighted, Configured):
         return nest.map_structure(lambda t: tuple(t.shape), self.compute_output_spec(inputs))
 
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
-        """KerasTensors like what the layer gives for such KerasTensors; nothing is computed."""
+        """Return KerasTensors with the specs of the outputs for KerasTensors as inputs, without computing anything."""
         trace = FuncTrace(f"{self.name}_layout")
         with TRACING:
             before = dispatch.state.trace, dispatch.state.tapes, dispatch.state.names
@@ -257,7 +257,7 @@ class Layer(Weighted, Configured):
         return found
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Build if need be, and compute. training: the mode; by default that of the call around, else `call`'s own."""
+        """Build the layer on its first call, and compute the outputs."""
         if "nodes" not in self.__dict__:
             raise RuntimeError(
                 f"In layer {type(self).__name__}, you forgot to call `super().__init__()` as the first "
@@ -314,7 +314,7 @@ class Layer(Weighted, Configured):
                 current.context = None
 
     def _converted(self, value: Any) -> Any:
-        """An argument as `call` gets it: arrays as tensors, floating ones of the compute dtype."""
+        """Convert an argument of `call`: arrays to tensors, floating-point tensors to the compute dtype."""
         kind = type(value)
         if value is None or kind is bool or kind is int or kind is float or kind is str:
             return value
@@ -331,7 +331,7 @@ class Layer(Weighted, Configured):
         return value
 
     def _build_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Call `build` with the shapes of these arguments, once."""
+        """Call `build` once, with the shapes of these arguments."""
         if self.built:
             return
         spec = self._call_spec()
@@ -348,7 +348,7 @@ class Layer(Weighted, Configured):
             self._initial_weights = None
 
     def _fill_masks(self, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Give `call` the masks of its inputs where it has parameters for them. Gives the first argument's."""
+        """Pass the masks of the inputs to `call` where it has parameters for them; return the first argument's mask."""
         given = dict(zip(spec.names, args))
         first = args[0] if args else kwargs.get(spec.first or "")
         masks = _masks(first)
@@ -383,7 +383,7 @@ class Layer(Weighted, Configured):
     # ---- saving -----------------------------------------------------------------------------------------------------
 
     def save_own_variables(self, store: Any) -> None:
-        """Put this layer's own weights into a dictionary of arrays; an override decides what is saved of the layer.
+        """Store the layer's own weights as arrays in a dictionary; an override decides what is saved.
 
         store: str to array. Sublayers save theirs by themselves.
         """
@@ -391,7 +391,7 @@ class Layer(Weighted, Configured):
             store[str(i)] = np.array(variable.read_array())
 
     def load_own_variables(self, store: Any) -> None:
-        """Set this layer's own weights from what `save_own_variables` stored. Raises ValueError for another number."""
+        """Load the layer's own weights from a dictionary. Raises ValueError if their number differs."""
         own = self._own()
         if len(store) != len(own):
             raise ValueError(
@@ -405,12 +405,12 @@ class Layer(Weighted, Configured):
 
     @property
     def input(self) -> Any:
-        """The KerasTensor(s) it was called on. Raises ValueError where that was never or more than once."""
+        """KerasTensors of the only call. Raises ValueError unless the layer was called exactly once."""
         return self._only_node().args[0]
 
     @property
     def output(self) -> Any:
-        """What it gave for them."""
+        """Outputs of the only call."""
         return self._only_node().outputs
 
     def _only_node(self) -> Node:
@@ -426,7 +426,7 @@ class Layer(Weighted, Configured):
 
 
 def _building(build: Any) -> Any:
-    """A class's `build`, noting that it was done."""
+    """Wrap a class's `build` so that it sets `built`."""
     if getattr(build, "notes_built", False):
         return build
 
@@ -442,7 +442,7 @@ def _building(build: Any) -> Any:
 
 
 def _any_batch(dims: Any) -> Any:
-    """A shape of any number of samples; for `summary`."""
+    """Return a shape with an unknown batch size; for `summary`."""
     return (None, *dims[1:]) if dims else dims
 
 
@@ -459,7 +459,7 @@ def _map_shapes(make: Any, value: Any) -> Any:
 
 
 def _shapes(value: Any) -> Any:
-    """The shapes of tensors, in their structure; None of what is no tensor."""
+    """Return the shapes of tensors, in their structure; None for leaves without a shape."""
     if value is None:
         return None
 
@@ -474,7 +474,7 @@ def _shapes(value: Any) -> Any:
 
 
 def _masks(value: Any) -> Any:
-    """The masks of tensors, in their structure; None where no tensor has one."""
+    """Return the masks of tensors, in their structure; None if no tensor has one."""
     if isinstance(value, TensorLike):
         return mask_of(value)
     if not isinstance(value, (list, tuple, dict)):

@@ -19,7 +19,7 @@ from .training.trainer import Trainer
 
 
 class Model(Trainer, Layer):
-    """A model of layers.
+    """Model of layers.
 
     Model(inputs, outputs, name=None): of KerasTensors, see `Input`; structures of them may be lists and dicts. Or a
     subclass whose constructor makes layers and whose `call(inputs, training=None, mask=None)` uses them.
@@ -63,7 +63,7 @@ class Model(Trainer, Layer):
     # ---- running ----------------------------------------------------------------------------------------------------
 
     def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
-        """Run the layers between inputs and outputs. Subclasses without these define it."""
+        """Run the layers between inputs and outputs. Subclasses without a network override it."""
         if self._network is None:
             raise NotImplementedError(
                 f"Model {type(self).__name__} does not have a `call()` method implemented: define "
@@ -88,7 +88,7 @@ class Model(Trainer, Layer):
             super()._build_for(args, kwargs)
 
     def build(self, input_shape: Any = None) -> None:
-        """Make the weights for inputs of this shape, by laying out `call`."""
+        """Create the weights for inputs of this shape by tracing `call` on symbolic tensors."""
         if self._network is not None or input_shape is None:
             self.built = True
             return
@@ -110,16 +110,19 @@ class Model(Trainer, Layer):
 
     @property
     def operations(self) -> list[Any]:
-        """Layers and operators of a model made of inputs and outputs, in running order; else the layers."""
+        """Layers and operators of a functional model in execution order; otherwise the layers."""
         return list(self._network.operations) if self._network is not None else self.layers
 
     @property
     def layers(self) -> list[Layer]:
-        """The layers it holds directly."""
+        """Layers directly inside the model."""
         return [x for x in self._sublayers() if isinstance(x, Layer)]
 
     def get_layer(self, name: str | None = None, index: int | None = None) -> Layer:
-        """A layer by name or by position. Raises ValueError where there is none, or for both or neither."""
+        """Return a layer by name or by index.
+
+        Raises ValueError if it does not exist, or unless one of the two is passed.
+        """
         if (index is None) == (name is None):
             raise ValueError(f"Provide either a layer name or layer index. Received: index={index}, name={name}.")
         layers = self.layers
@@ -144,12 +147,12 @@ class Model(Trainer, Layer):
 
     @property
     def inputs(self) -> list[KerasTensor]:
-        """The KerasTensors it is laid out from."""
+        """Input KerasTensors."""
         return list(self._of_network("inputs").flat_inputs)
 
     @property
     def outputs(self) -> list[KerasTensor]:
-        """The KerasTensors it gives."""
+        """Output KerasTensors."""
         return list(self._of_network("outputs").flat_outputs)
 
     @property
@@ -164,22 +167,22 @@ class Model(Trainer, Layer):
 
     @property
     def input_shape(self) -> Any:
-        """The shapes of the inputs, in their structure."""
+        """Shapes of the inputs, in their structure."""
         return nest.map_structure(lambda t: tuple(t.shape), self.input)
 
     @property
     def output_shape(self) -> Any:
-        """The shapes of the outputs, in their structure."""
+        """Shapes of the outputs, in their structure."""
         return nest.map_structure(lambda t: tuple(t.shape), self.output)
 
     @property
     def input_names(self) -> list[str]:
-        """The names of the inputs."""
+        """Names of the inputs."""
         return [t.name for t in self.inputs]
 
     @property
     def output_names(self) -> list[str]:
-        """The names of the layers that give the outputs."""
+        """Names of the layers that compute the outputs."""
         return [t.history[0].name if t.history else t.name for t in self.outputs]
 
     # ---- showing and keeping ----------------------------------------------------------------------------------------
@@ -193,7 +196,7 @@ class Model(Trainer, Layer):
         show_trainable: bool = False,
         layer_range: Any = None,
     ) -> None:
-        """Print a table of the layers with their outputs' shapes and numbers of weights.
+        """Print a table of the layers with output shapes and parameter counts.
 
         line_length: of the table. print_fn: gets the text instead of stdout. expand_nested: rows for the layers of
         models inside. show_trainable: a column that says what is trained. layer_range: names of the first and last.
@@ -204,7 +207,7 @@ class Model(Trainer, Layer):
         (print_fn or print)(text)
 
     def get_config(self) -> dict[str, Any]:
-        """The layers' configurations and how they are connected. Subclasses with arguments of their own define it.
+        """Return the layers' configurations and connections.
 
         raises NotImplementedError for a subclass whose constructor's arguments are no plain values
         """
@@ -216,7 +219,7 @@ class Model(Trainer, Layer):
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Self:
-        """A new model, with new weights."""
+        """Return a new model with new weights."""
         if "layers" in config and "input_layers" in config:
             from .model_config import network_of
 
@@ -225,19 +228,19 @@ class Model(Trainer, Layer):
         return cls(**config)
 
     def to_json(self, **kwargs: Any) -> str:
-        """The configuration as JSON; `models.model_from_json` reads it."""
+        """Return the configuration as JSON; `models.model_from_json` reads it."""
         from .model_config import serialize
 
         return json.dumps(serialize(self), **kwargs)
 
     def save_weights(self, filepath: Any, overwrite: bool = True) -> None:
-        """Write the weights to a .safetensors file. Raises ValueError for other endings."""
+        """Write the weights to a .safetensors file. Raises ValueError for other extensions."""
         from .weights_io import save_weights
 
         save_weights(self, filepath, overwrite)
 
     def load_weights(self, filepath: Any, skip_mismatch: bool = False, **kwargs: Any) -> None:
-        """Read weights that `save_weights` of a model of the same layers wrote.
+        """Load weights written by `save_weights` of a model with the same layers.
 
         skip_mismatch: leave weights out that are missing or of another shape. raises ValueError naming these otherwise
         """
@@ -261,7 +264,7 @@ class Model(Trainer, Layer):
         input_signature: Any = None,
         **kwargs: Any,
     ) -> None:
-        """Write the forward pass as a folder; see `ow.saved_model.save`.
+        """Export the forward pass as a SavedModel folder; see `ow.saved_model.save`.
 
         format: "tf_saved_model" is the only one. verbose: whether to say where; by default it is said.
         input_signature: TensorSpecs of the inputs, by default those that the model knows.
@@ -278,7 +281,7 @@ class Model(Trainer, Layer):
             print(f"Saved artifact at '{filepath}'.")
 
     def input_specs(self) -> Any:
-        """TensorSpecs of the inputs, in their structure, for tracing the forward pass.
+        """Return TensorSpecs of the inputs, in their structure, for tracing the forward pass.
 
         raises ValueError where the model was neither laid out from KerasTensors, nor called, nor built
         """
@@ -298,7 +301,7 @@ class Model(Trainer, Layer):
         return nest.pack_sequence_as(self._seen_inputs, specs)
 
     def _specs_of(self, batch: Any) -> Any:
-        """KerasTensors like a batch of data, of any number of samples."""
+        """Return KerasTensors with the specs of a batch, for any batch size."""
 
         def leaf(x: Any) -> KerasTensor:
             dims = x.shape.dims

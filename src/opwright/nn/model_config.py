@@ -29,7 +29,7 @@ FAMILIES = ("layers", "initializers", "activations", "regularizers", "constraint
 
 
 def serialize(thing: Any) -> dict[str, Any]:
-    """An object with `get_config` as plain values; what is in its configuration too."""
+    """Return an object with `get_config` as plain values, including nested objects."""
     return {
         "module": _module_of(type(thing)),
         "class_name": type(thing).__name__,
@@ -50,7 +50,7 @@ def _module_of(cls: type) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Configurations inside configurations, tensors and dtypes as plain values. raises TypeError for what has none"""
+    """Convert nested configurations, tensors and dtypes to plain values. Raises TypeError for other objects."""
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items()}
     if isinstance(value, tuple):
@@ -78,7 +78,7 @@ def plain(value: Any) -> Any:
 
 
 def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> Any:
-    """The object that `serialize` described. custom_objects: classes of yours by name.
+    """Return the object of a serialized configuration. custom_objects: user classes by name.
 
     raises ValueError for a class that is not known
     """
@@ -107,7 +107,7 @@ def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> An
 
 
 def _revived(value: Any, custom_objects: dict[str, Any] | None) -> Any:
-    """Only layers inside layers' configurations: other families read their own."""
+    """Deserialize values of a layer's configuration; other families deserialize their own."""
     if isinstance(value, dict) and value.get("class_name") in ("__tensor__", "__shape__", "__tuple__", "function"):
         return deserialize(value, custom_objects)
     return value
@@ -116,7 +116,7 @@ def _revived(value: Any, custom_objects: dict[str, Any] | None) -> Any:
 def find(
     name: str, module: str | None, custom_objects: dict[str, Any] | None = None, registered: str | None = None
 ) -> Any:
-    """A class or function by name. Raises TypeError that says how to give one of your own."""
+    """Return a class or function by name. Raises TypeError that tells how to register one."""
     for known in (custom_objects or {}, CUSTOM):
         for key in (name, registered):
             if key in known:
@@ -146,7 +146,7 @@ def find(
 
 
 def of_network(model: Any) -> dict[str, Any]:
-    """The configuration of a model made of inputs and outputs."""
+    """Return the configuration of a functional model."""
     network = model._network
     kept = {id(n) for n in network.nodes}
     index: dict[int, tuple[str, int]] = {}
@@ -210,7 +210,7 @@ def _operator(operation: OperatorCall) -> dict[str, Any]:
 
 
 def network_of(cls: Any, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Any:
-    """The model that `of_network` described."""
+    """Return the functional model of a configuration."""
     made: dict[str, Any] = {}
     tensors: dict[tuple[str, int], list[KerasTensor]] = {}
     waiting: list[tuple[dict[str, Any], int]] = []
@@ -276,7 +276,7 @@ def network_of(cls: Any, config: dict[str, Any], custom_objects: dict[str, Any] 
 
 
 def _call_again(operation: OperatorCall, inputs: list[Any]) -> Any:
-    """The call noted on the operation itself, which keeps its name."""
+    """Record a call of an operation that keeps its name."""
     fresh = operation.op.infer(operation.bound, inputs, operation.name)
     flat = [s for spec in fresh for s in (spec if isinstance(spec, list) else (spec,))]
     outputs = [KerasTensor(s.shape, s.dtype, operation.name) for s in flat]
@@ -286,7 +286,7 @@ def _call_again(operation: OperatorCall, inputs: list[Any]) -> Any:
 
 
 def _attribute(declared: Any, value: Any) -> Any:
-    """An attribute out of JSON, where dtypes are names and tuples are lists."""
+    """Convert an attribute from JSON, where dtypes are names and tuples are lists."""
     if isinstance(value, dict) and "class_name" in value:
         return deserialize(value)
     if declared.type is DType and value is not None:
@@ -298,7 +298,7 @@ def _attribute(declared: Any, value: Any) -> Any:
 
 
 def compile_config(arguments: dict[str, Any]) -> dict[str, Any]:
-    """What `compile` was given, as plain values."""
+    """Return the arguments of `compile` as plain values."""
     from .. import optimizers
 
     config = {k: plain(v) for k, v in arguments.items() if k not in ("optimizer",)}
@@ -308,7 +308,7 @@ def compile_config(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def compile_arguments(config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The arguments of `compile` again."""
+    """Return the arguments of `compile` from plain values."""
     from .. import optimizers
 
     def revive(x: Any) -> Any:

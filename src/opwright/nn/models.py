@@ -17,12 +17,12 @@ __all__ = ["Model", "Sequential", "clone_model", "load_model", "model_from_json"
 
 
 def model_from_json(json_string: str, custom_objects: dict[str, Any] | None = None) -> Any:
-    """A model of the configuration that `to_json` wrote, with new weights."""
+    """Return the model of a configuration written by `to_json`, with new weights."""
     return deserialize(json.loads(json_string), custom_objects)
 
 
 def clone_model(model: Any, input_tensors: Any = None, clone_function: Any = None, **kwargs: Any) -> Any:
-    """Return a model of the same configuration, with new weights; compiled as the model is, with a new optimizer."""
+    """Return a model of the same configuration with new weights, compiled in the same way."""
     if input_tensors is not None or clone_function is not None or kwargs:
         raise ValueError("clone_model takes the model alone here")
     clone = type(model).from_config(model.get_config())

@@ -22,7 +22,7 @@ _WORD = re.compile(r"(?<=[a-z0-9])[A-Z]|(?!^)[A-Z](?=[a-z])")
 
 @contextlib.contextmanager
 def root_scope() -> Iterator[None]:
-    """A `with` outside every name scope."""
+    """Return a context manager outside of every name scope."""
     state = dispatch.state
     saved, state.names = state.names, ()
     try:
@@ -32,7 +32,7 @@ def root_scope() -> Iterator[None]:
 
 
 class Module:
-    """Base class of things with variables: attributes that are variables, modules or nestings of them are found.
+    """Base class of objects with variables: attributes that are variables, modules or structures of them are tracked.
 
     name: by default the class's, in snake case.
     raises ValueError for a name that is no Python identifier
@@ -58,17 +58,17 @@ class Module:
 
     @property
     def name(self) -> str:
-        """The module's name."""
+        """Name of the module."""
         return getattr(self, "_name", type(self).__name__)
 
     @property
     def name_scope(self) -> name_scope:
-        """A `with` in which nodes and variables are named `<name>/...`, after the scopes it was made in."""
+        """Context manager that prefixes names of nodes and variables with `<name>/`."""
         return name_scope(f"{getattr(self, '_scope', '')}{self.name}/")
 
     @classmethod
     def with_name_scope(cls, method: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorator of a method: it runs inside the module's name scope."""
+        """Decorate a method to run inside the module's name scope."""
 
         @functools.wraps(method)
         def scoped(self: Module, *args: Any, **kwargs: Any) -> Any:
@@ -80,7 +80,7 @@ class Module:
     def _flatten(
         self, predicate: Callable[[Any], bool], recursive: bool = True, seen: set[int] | None = None
     ) -> Iterator[Any]:
-        """What fits `predicate`, each once: by attribute name, then the same in the modules found."""
+        """Yield the attributes that satisfy `predicate`, each once: by attribute name, then in submodules."""
         seen = {id(self)} if seen is None else seen
         inner: list[Module] = []
         for key in sorted(vars(self)):
@@ -105,20 +105,20 @@ class Module:
 
     @property
     def variables(self) -> Sequence[Any]:
-        """Every variable of this module and those it holds."""
+        """All variables of this module and its submodules."""
         return tuple(self._flatten(lambda leaf: isinstance(leaf, Variable)))
 
     @property
     def trainable_variables(self) -> Sequence[Any]:
-        """Those of them that are trainable."""
+        """Trainable variables of this module and its submodules."""
         return tuple(v for v in self.variables if v.trainable)
 
     @property
     def non_trainable_variables(self) -> Sequence[Any]:
-        """Those of them that are not."""
+        """Non-trainable variables of this module and its submodules."""
         return tuple(v for v in self.variables if not v.trainable)
 
     @property
     def submodules(self) -> tuple[Module, ...]:
-        """Every module below this one."""
+        """All modules nested in this one."""
         return tuple(self._flatten(lambda leaf: isinstance(leaf, Module)))

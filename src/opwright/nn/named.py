@@ -17,7 +17,7 @@ _USED: Counter[str] = Counter()
 
 
 def snake_case(name: str) -> str:
-    """`MyConv2D` as `my_conv2d`.
+    """Convert a class name to snake case, as layers do: `MyConv2D` to `my_conv2d`.
 
     >>> snake_case("MultiHeadAttention"), snake_case("Conv2DTranspose")
     ('multi_head_attention', 'conv2d_transpose')
@@ -28,7 +28,7 @@ def snake_case(name: str) -> str:
 
 
 def fresh(class_name: str) -> str:
-    """dense, dense_1, dense_2, ...: a name not given before."""
+    """Return a unique layer name: dense, dense_1, dense_2, ..."""
     base = snake_case(class_name)
     count = _USED[base]
     _USED[base] += 1
@@ -44,7 +44,7 @@ CUSTOM: dict[str, Any] = {}  # classes and functions of the user's own, for ever
 
 
 class CustomObjectScope:
-    """A `with` inside which configurations may name these, {name: class or function}."""
+    """Context manager in which configurations may refer to {name: class or function}."""
 
     def __init__(self, custom_objects: dict[str, Any]) -> None:
         self.custom_objects = custom_objects
@@ -60,13 +60,13 @@ class CustomObjectScope:
 
 
 def snake(name: str) -> str:
-    """A class's name in snake case: VarianceScaling is variance_scaling, L1L2 is l1_l2."""
+    """Convert a class name to snake case, as families do: L1L2 to l1_l2, VarianceScaling to variance_scaling."""
     spaced = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
     return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", spaced).lower()
 
 
 class Family:
-    """What `keras.initializers` and the like have in common.
+    """Registry of the classes or functions of a module such as `keras.initializers`.
 
     kind: the word for one of them in messages. module: under which name configurations know it. functions: whether
     members are functions (activations), which are named by a string alone.
@@ -77,7 +77,7 @@ class Family:
         self.members: dict[str, Any] = {}
 
     def add(self, members: Iterable[Any], **aliases: Any) -> None:
-        """Add classes or functions under their names, classes in snake case too, and under these other names."""
+        """Register classes or functions by name, classes also by snake-case name, and aliases."""
         for member in members:
             self.members[member.__name__] = member
             if inspect.isclass(member):
@@ -85,7 +85,7 @@ class Family:
         self.members.update(aliases)
 
     def find(self, name: str, custom_objects: dict[str, Any] | None = None) -> Any:
-        """The class or function of a name. Raises ValueError that lists those there are."""
+        """Return the class or function of a name. Raises ValueError that lists the known names."""
         for known in (custom_objects or {}, CUSTOM, self.members):
             if name in known:
                 return known[name]
@@ -95,7 +95,7 @@ class Family:
         )
 
     def serialize(self, value: Any) -> Any:
-        """A member as plain values: a dictionary with its class and configuration, a function as its name."""
+        """Return a member as plain values: a dictionary of class and configuration, or a function's name."""
         if value is None or isinstance(value, (str, dict)):
             return value
         if hasattr(value, "get_config"):
@@ -112,7 +112,7 @@ class Family:
         return name
 
     def deserialize(self, config: Any, custom_objects: dict[str, Any] | None = None) -> Any:
-        """What `serialize` described. custom_objects: classes and functions of yours by name."""
+        """Return the object of a serialized configuration. custom_objects: user classes and functions by name."""
         if isinstance(config, str):
             return self.find(config, custom_objects)
         if not isinstance(config, dict) or "class_name" not in config:
@@ -125,7 +125,7 @@ class Family:
         return make(inner) if make is not None else found(**inner)
 
     def get(self, identifier: Any) -> Any:
-        """A member for a name, a dictionary, a class, a member (itself) or None (None)."""
+        """Return the member for a name, a dictionary, a class, an instance (unchanged) or None (None)."""
         if identifier is None:
             return None
         if isinstance(identifier, dict):
@@ -140,15 +140,15 @@ class Family:
 
 
 class Configured:
-    """An object that its constructor's arguments describe: `arguments` names them, each is an attribute."""
+    """Object serialized by its constructor's arguments: `arguments` lists them, each an attribute."""
 
     arguments: tuple[str, ...] = ()
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return {key: getattr(self, key) for key in self.arguments}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Configured:
-        """The object that `get_config` describes."""
+        """Return the object of a configuration."""
         return cls(**config)

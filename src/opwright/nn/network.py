@@ -22,7 +22,7 @@ from .keras_tensor import KerasTensor, Node, find
 
 
 class Network:
-    """inputs, outputs: structures of KerasTensors. nodes: calls in running order. operations: each once, in order.
+    """Graph of layers between KerasTensors. nodes: calls in execution order. operations: each once, in order.
 
     raises ValueError where an input is no result of Input(), or an output does not follow from the inputs
     """
@@ -56,7 +56,7 @@ class Network:
         ]
 
     def _visit(self) -> tuple[list[Node], dict[int, int]]:
-        """Nodes with those they need first, and the order in which operations are met from the outputs."""
+        """Return nodes in topological order, and the order in which a backward walk reaches operations."""
         done: set[int] = set()
         active: set[int] = set()
         order: list[Node] = []
@@ -118,7 +118,7 @@ class Network:
     # ---- running ----------------------------------------------------------------------------------------------------
 
     def run(self, inputs: Any) -> Any:
-        """The outputs for these inputs, in the outputs' structure."""
+        """Return the outputs for these inputs, in the outputs' structure."""
         values = {id(t): x for t, x in zip(self.flat_inputs, self.accept(inputs))}
         for node in self.nodes:
             args, kwargs = node.fill(lambda t: values[id(t)])
@@ -129,7 +129,7 @@ class Network:
         return nest.map_structure(lambda t: values[id(t)], self.outputs)
 
     def accept(self, inputs: Any) -> list[Any]:
-        """One tensor for each input: from a tensor, a list, or a dict by the inputs' names.
+        """Return one tensor per input: from a tensor, a list, or a dict by input name.
 
         raises ValueError where their number or shapes differ
         """
@@ -175,7 +175,7 @@ class Network:
 
 
 def _warn_of_others(inputs: dict[str, Any], known: Sequence[str], name: str) -> None:
-    """Warn of fields that are no inputs of the model, as a misspelt name is one."""
+    """Warn about keys that are not inputs of the model, such as a misspelled name."""
     others = [k for k in inputs if k not in known]
     if others:
         warnings.warn(

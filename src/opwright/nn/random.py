@@ -33,7 +33,7 @@ __all__ = [
 
 
 def _drawn(seed: Any, stateful: Any, stateless: Any) -> Any:
-    """One of two ways to draw: from the operators' own sequences, or by a seed of two integers."""
+    """Draw from the stateful generator, or by a stateless seed of two integers."""
     if seed is None:
         return stateful()
     return stateless(seed.next() if isinstance(seed, SeedGenerator) else [int(seed), 0])
@@ -44,7 +44,7 @@ def _dtype(dtype: Any) -> DType:
 
 
 def normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, seed: Any = None) -> Any:
-    """Normal numbers."""
+    """Draw from the normal distribution."""
     d = _dtype(dtype)
     return _drawn(
         seed,
@@ -54,7 +54,7 @@ def normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, se
 
 
 def truncated_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, seed: Any = None) -> Any:
-    """Normal numbers nearer than two deviations to the mean."""
+    """Draw from the normal distribution truncated at two standard deviations."""
     d = _dtype(dtype)
     return _drawn(
         seed,
@@ -64,7 +64,7 @@ def truncated_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any 
 
 
 def uniform(shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None, seed: Any = None) -> Any:
-    """Numbers evenly in [minval, maxval)."""
+    """Draw uniformly from [minval, maxval)."""
     d = _dtype(dtype)
     return _drawn(
         seed,
@@ -74,7 +74,7 @@ def uniform(shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None,
 
 
 def randint(shape: Any, minval: Any, maxval: Any, dtype: Any = "int32", seed: Any = None) -> Any:
-    """Integers evenly in [minval, maxval)."""
+    """Draw integers uniformly from [minval, maxval)."""
     d = as_dtype(dtype)
     return _drawn(
         seed,
@@ -84,7 +84,7 @@ def randint(shape: Any, minval: Any, maxval: Any, dtype: Any = "int32", seed: An
 
 
 def categorical(logits: Any, num_samples: Any, dtype: Any = "int32", seed: Any = None) -> Any:
-    """Classes drawn by unnormalised log-probabilities: [batch, num_samples]."""
+    """Draw class indices [batch, num_samples] from unnormalized log-probabilities."""
     d = as_dtype(dtype)
     return _drawn(
         seed,
@@ -94,7 +94,7 @@ def categorical(logits: Any, num_samples: Any, dtype: Any = "int32", seed: Any =
 
 
 def gamma(shape: Any, alpha: Any, dtype: Any = None, seed: Any = None) -> Any:
-    """Gamma numbers of shape alpha and rate 1."""
+    """Draw from the gamma distribution of shape alpha and rate 1."""
     d = _dtype(dtype)
     return _drawn(
         seed, lambda: random.gamma(shape, alpha, dtype=d), lambda s: random.stateless_gamma(shape, s, alpha, dtype=d)
@@ -102,7 +102,7 @@ def gamma(shape: Any, alpha: Any, dtype: Any = None, seed: Any = None) -> Any:
 
 
 def shuffle(x: Any, axis: int = 0, seed: Any = None) -> Tensor:
-    """The slices along an axis in a random order."""
+    """Shuffle the slices along an axis."""
     x = dispatch.to_tensor(x)
     order = list(range(x.shape.rank))
     order[0], order[axis] = order[axis], order[0]
@@ -112,7 +112,7 @@ def shuffle(x: Any, axis: int = 0, seed: Any = None) -> Tensor:
 
 
 def dropout(inputs: Any, rate: float, noise_shape: Any = None, seed: Any = None) -> Any:
-    """Elements are 0 with chance `rate`, the others larger by 1 / (1 - rate)."""
+    """Set elements to 0 with probability `rate` and scale the others by 1 / (1 - rate)."""
     from ..ops import nn as ops_nn
 
     return _drawn(

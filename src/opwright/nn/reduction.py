@@ -21,7 +21,7 @@ REDUCTIONS = ("sum", "sum_over_batch_size", "mean", "mean_with_sample_weight", "
 
 
 def as_floating(value: Any, dtype: DType) -> TensorLike | Tensor:
-    """`value` as a tensor of a floating dtype; tensors of others are cast, lists and arrays made so."""
+    """Convert a value to a tensor of a floating dtype."""
     if isinstance(value, TensorLike):
         return value if value.dtype is dtype else array.cast(value, dtype)
     array_ = np.asarray(value)
@@ -31,7 +31,7 @@ def as_floating(value: Any, dtype: DType) -> TensorLike | Tensor:
 
 
 def same_rank(x: Any, y: Any, expand_rank_1: bool = True) -> tuple[Any, Any]:
-    """The two with a last axis of size 1 taken off or put on where their ranks differ by one."""
+    """Squeeze or expand the last axis of size 1 so that the ranks match."""
     a, b = x.shape.rank, y.shape.rank
     if a is None or b is None or a == b:
         return x, y
@@ -43,7 +43,7 @@ def same_rank(x: Any, y: Any, expand_rank_1: bool = True) -> tuple[Any, Any]:
 
 
 def weigh(values: Any, sample_weight: Any) -> Any:
-    """Values times weights, which may have fewer axes: then each goes for all that lies under it."""
+    """Multiply values by weights, which may have fewer axes and then broadcast over the trailing ones."""
     if sample_weight is None:
         return values
     weight = array.cast(dispatch.to_tensor(sample_weight), values.dtype)
@@ -52,7 +52,7 @@ def weigh(values: Any, sample_weight: Any) -> Any:
 
 
 def under(weight: Any, values: Any) -> Any:
-    """The weights with axes of size 1 put on until they have the rank of the values."""
+    """Expand weights with trailing axes to the rank of the values."""
     if weight.shape.rank not in (None, 0) and values.shape.rank is not None:
         for _ in range(values.shape.rank - weight.shape.rank):
             weight = array.expand_dims(weight, -1)
@@ -60,7 +60,7 @@ def under(weight: Any, values: Any) -> Any:
 
 
 def with_mask(sample_weight: Any, mask: Any, dtype: DType, reduction: str) -> Any:
-    """Sample weights that leave out what the mask does.
+    """Return sample weights that are 0 where the mask is False.
 
     Means are over what the mask leaves: the rest is scaled up so that a division by the number of all is one by theirs.
     """
@@ -78,7 +78,7 @@ def with_mask(sample_weight: Any, mask: Any, dtype: DType, reduction: str) -> An
 
 
 def reduced(values: Any, reduction: str, sample_weight: Any = None) -> Any:
-    """One number of many: their sum, their sum by their count, or by the sum of the weights; or the values."""
+    """Reduce values to a scalar: sum, mean, or mean by the sum of weights; or return them unreduced."""
     if reduction == "none":
         return values
     total = math.reduce_sum(values)
@@ -93,7 +93,7 @@ def reduced(values: Any, reduction: str, sample_weight: Any = None) -> Any:
 
 
 def checked(reduction: Any) -> str:
-    """The reduction's name. Raises ValueError for one that is not known."""
+    """Return the reduction's name. Raises ValueError for an unknown one."""
     name = "none" if reduction is None else "sum_over_batch_size" if reduction == "auto" else str(reduction)
     if name not in REDUCTIONS:
         raise ValueError(

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class Regularizer(Configured):
-    """Base of all regularizers: define `__call__(x)` and name the constructor's arguments."""
+    """Base class of regularizers: override `__call__(x)` and list the constructor's arguments."""
 
     def __call__(self, x: Any) -> Any:
-        """The penalty, a scalar tensor; none unless defined."""
+        """Return the penalty, a scalar; 0 by default."""
         return 0.0
 
 
@@ -35,7 +35,7 @@ def _factor(name: str, value: Any) -> float:
 
 
 class L1L2(Regularizer):
-    """l1 sum |x| + l2 sum x^2. Raises ValueError for factors below zero."""
+    """Penalty l1 sum |x| + l2 sum x^2. Raises ValueError for negative factors."""
 
     arguments = ("l1", "l2")
 
@@ -44,7 +44,7 @@ class L1L2(Regularizer):
         self.l2 = _factor("l2", 0.0 if l2 is None else l2)
 
     def __call__(self, x: Any) -> Any:
-        """The penalty."""
+        """Return the penalty."""
         x = dispatch.to_tensor(x)
         penalty = array.zeros((), x.dtype)
         if self.l1:
@@ -55,7 +55,7 @@ class L1L2(Regularizer):
 
 
 class L1(Regularizer):
-    """l1 sum |x|."""
+    """Penalty l1 sum |x|."""
 
     arguments = ("l1",)
 
@@ -63,12 +63,12 @@ class L1(Regularizer):
         self.l1 = _factor("l1", 0.01 if l1 is None else l1)
 
     def __call__(self, x: Any) -> Tensor:
-        """The penalty."""
+        """Return the penalty."""
         return self.l1 * math.reduce_sum(math.abs(dispatch.to_tensor(x)))
 
 
 class L2(Regularizer):
-    """l2 sum x^2."""
+    """Penalty l2 sum x^2."""
 
     arguments = ("l2",)
 
@@ -76,12 +76,12 @@ class L2(Regularizer):
         self.l2 = _factor("l2", 0.01 if l2 is None else l2)
 
     def __call__(self, x: Any) -> Tensor:
-        """The penalty."""
+        """Return the penalty."""
         return self.l2 * math.reduce_sum(math.square(dispatch.to_tensor(x)))
 
 
 class OrthogonalRegularizer(Regularizer):
-    """Mean absolute cosine of the angles between the rows, or columns, of a matrix, times `factor`.
+    """Mean absolute cosine of the angles between rows, or columns, of a matrix, times `factor`.
 
     mode: "rows" or "columns".
     raises ValueError for another mode, or a tensor that is no matrix
@@ -98,7 +98,7 @@ class OrthogonalRegularizer(Regularizer):
         self.mode = mode
 
     def __call__(self, x: Any) -> Any:
-        """The penalty."""
+        """Return the penalty."""
         x = dispatch.to_tensor(x)
         if x.shape.rank != 2:
             raise ValueError(f"Inputs to OrthogonalRegularizer must have rank 2. Received: inputs.shape={x.shape}")

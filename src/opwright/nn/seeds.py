@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def default_seed() -> int:
-    """A seed for who was given none: it follows from `random.set_seed` where that was called, else from Python's."""
+    """Return a seed derived from `random.set_seed` if it was called, else from Python's generator."""
     attributes = random_state.seeds_for(None)
     if attributes["seed"] == 0 and attributes["seed2"] == 0:
         return python_random.randint(1, 10**9)
@@ -33,7 +33,7 @@ def default_seed() -> int:
 
 
 class SeedGenerator:
-    """A sequence of seeds, each good for one draw.
+    """Sequence of seeds, one per draw.
 
     seed: an integer, or None for numbers that differ from run to run.
     raises ValueError for another seed
@@ -52,7 +52,7 @@ class SeedGenerator:
 
     @property
     def state(self) -> Variable:
-        """The variable [seed, draws so far], made when first needed."""
+        """Variable [seed, number of draws], created on first use."""
         if self._state is None:
             seed = default_seed() if self._initial_seed is None else self._initial_seed
             with init_scope():
@@ -62,30 +62,30 @@ class SeedGenerator:
         return self._state
 
     def next(self, ordered: bool = True) -> Tensor:
-        """The next seed, an int64 tensor [2] for the stateless operators."""
+        """Return the next seed, an int64 tensor [2] for the stateless operators."""
         seed = array.identity(self.state.value())
         self.state.assign_add(np.array([0, 1], np.int64))
         return seed
 
     def uniform(self, shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = "float32") -> Any:
-        """Numbers evenly in [minval, maxval)."""
+        """Draw uniformly from [minval, maxval)."""
         dtype = as_dtype(dtype)
         if self._initial_seed is None:
             return random.uniform(shape, minval, maxval, dtype)
         return random.stateless_uniform(shape, self.next(), minval, maxval, dtype)
 
     def normal(self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32") -> Any:
-        """Normal numbers."""
+        """Draw from the normal distribution."""
         dtype = as_dtype(dtype)
         if self._initial_seed is None:
             return random.normal(shape, mean, stddev, dtype)
         return random.stateless_normal(shape, self.next(), mean, stddev, dtype)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return {"seed": self._initial_seed}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> SeedGenerator:
-        """The generator that `get_config` describes, at its start."""
+        """Return a generator of this configuration in its initial state."""
         return cls(**config)

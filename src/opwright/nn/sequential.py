@@ -17,7 +17,7 @@ from .network import Network
 
 
 class Sequential(Model):
-    """A stack of layers, each called on what the one before gave.
+    """Linear stack of layers.
 
     layers: the first may be `Input(...)` or a layer with `input_shape=`: then weights are made at once, else at the
     first call or by `build`.
@@ -36,7 +36,7 @@ class Sequential(Model):
     # ---- the stack --------------------------------------------------------------------------------------------------
 
     def add(self, layer: Any, rebuild: bool = True) -> None:
-        """Put a layer on top. Raises ValueError for what is no layer, or a second layer of that name."""
+        """Append a layer. Raises ValueError for other objects and for a duplicate name."""
         if isinstance(layer, KerasTensor) and layer.history is not None and isinstance(layer.history[0], InputLayer):
             layer = layer.history[0]
         if not isinstance(layer, Layer):
@@ -66,7 +66,7 @@ class Sequential(Model):
             self._rebuild()
 
     def pop(self, rebuild: bool = True) -> Layer:
-        """Take the top layer off, and give it. Raises ValueError where there is none."""
+        """Remove and return the last layer. Raises ValueError if there is none."""
         if not self.layers:
             raise ValueError("There are no layers in the Sequential model to pop")
         layer = self._stack.pop()
@@ -77,7 +77,7 @@ class Sequential(Model):
 
     @property
     def layers(self) -> list[Layer]:
-        """The layers, without the input."""
+        """Layers, without the input."""
         return [x for x in self._stack if not isinstance(x, InputLayer)]
 
     @property
@@ -103,7 +103,7 @@ class Sequential(Model):
     # ---- building and running ---------------------------------------------------------------------------------------
 
     def build(self, input_shape: Any = None) -> None:
-        """Make the weights for inputs of this shape, batch first."""
+        """Create the weights for inputs of this shape, batch first."""
         if self._network is None and input_shape is not None and self.layers:
             if not _is_shape(input_shape):
                 raise ValueError(f"A Sequential model has one input. Received: input_shape={input_shape}")
@@ -122,7 +122,7 @@ class Sequential(Model):
         self.built = True
 
     def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
-        """What the last layer gives."""
+        """Return the output of the last layer."""
         if self._network is not None and isinstance(self._stack[0], InputLayer):
             (inputs,) = self._network.accept(inputs)
         x = inputs
@@ -135,7 +135,7 @@ class Sequential(Model):
     # ---- configuration ----------------------------------------------------------------------------------------------
 
     def get_config(self) -> dict[str, Any]:
-        """The layers' configurations."""
+        """Return the layers' configurations."""
         from .model_config import serialize
 
         config: dict[str, Any] = {
@@ -150,7 +150,7 @@ class Sequential(Model):
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Self:
-        """A new model, with new weights."""
+        """Return a new model with new weights."""
         from .model_config import deserialize
 
         layers: Sequence[Any] = [deserialize(c, custom_objects) for c in config["layers"]]

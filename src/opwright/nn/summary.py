@@ -16,7 +16,7 @@ from .keras_tensor import KerasTensor
 
 
 def _count(variables: Any) -> tuple[int, int]:
-    """Numbers and bytes."""
+    """Return the number of parameters and their size in bytes."""
     sizes = [(int(np.prod(v.read_array().shape, dtype=np.int64)), v.dtype.np.itemsize) for v in variables]
     return sum(n for n, _ in sizes), sum(n * b for n, b in sizes)
 
@@ -68,7 +68,7 @@ def _source(layer: Any, model: Any) -> str:
 
 
 def _branches(model: Any) -> bool:
-    """Whether the layers are more than a chain, each fed by the one before."""
+    """Return whether the layers form more than a chain."""
     if model._network is None or getattr(model, "_stack", None) is not None:
         return False
     fed = [n for n in model._network.nodes if n.inputs]
@@ -90,7 +90,7 @@ def _columns(branching: bool, show_trainable: bool) -> list[tuple[str, Any]]:
 
 
 def _widths(width: int, branching: bool, show_trainable: bool) -> list[int]:
-    """Columns' widths. Raises ValueError where the table has no room for them."""
+    """Return the column widths. Raises ValueError if the table is too narrow."""
     ends = [0.3, 0.56, 0.74, 1.0] if branching else [0.45, 0.80, 1.0]
     ends = [*(e * 0.9 for e in ends), 1.0] if show_trainable else ends
     places = [int(e * width) for e in ends]
@@ -101,7 +101,7 @@ def _widths(width: int, branching: bool, show_trainable: bool) -> list[int]:
 
 
 def text_of(model: Any, line_length: int | None, nested: bool, show_trainable: bool, layer_range: Any) -> str:
-    """The table as text. raises ValueError for names in layer_range that no layer has"""
+    """Return the table as text. Raises ValueError for unknown names in layer_range."""
     from rich.console import Console
     from rich.table import Table
 

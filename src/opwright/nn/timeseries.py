@@ -25,7 +25,7 @@ def timeseries_dataset_from_array(
     start_index: int | None = None,
     end_index: int | None = None,
 ) -> Dataset:
-    """Batches of windows of `data`, [batch, sequence_length, ...], and of what `targets` has for each, unless None.
+    """Return a dataset of batches of sliding windows [batch, sequence_length, ...] and their targets, if any.
 
     Window i has the rows i * sequence_stride + k * sampling_rate for k below sequence_length; its target is the row
     i * sequence_stride. start_index, end_index: the rows used. batch_size: None for single windows. shuffle: windows

@@ -50,7 +50,7 @@ __all__ = [
 
 
 class PyDataset:
-    """Base of data that Python makes a batch at a time: define `__getitem__(index)` and `__len__` or `num_batches`.
+    """Base class of Python batch sources: override `__getitem__(index)` and `__len__` or `num_batches`.
 
     workers, use_multiprocessing, max_queue_size: kept; batches are made one after another where they are used.
     """
@@ -59,26 +59,26 @@ class PyDataset:
         self.workers, self.use_multiprocessing, self.max_queue_size = workers, use_multiprocessing, max_queue_size
 
     def __getitem__(self, index: int) -> Any:
-        """A batch: x, (x, y) or (x, y, sample_weight)."""
+        """Return a batch: x, (x, y) or (x, y, sample_weight)."""
         raise NotImplementedError(f"{type(self).__name__} must define __getitem__(index)")
 
     @property
     def num_batches(self) -> int:
-        """How many batches there are."""
+        """Number of batches."""
         raise NotImplementedError(f"{type(self).__name__} must define __len__() or num_batches")
 
     def __len__(self) -> int:
         return self.num_batches
 
     def on_epoch_end(self) -> None:
-        """Called after the last batch of an epoch."""
+        """Handle the end of an epoch."""
 
 
 Sequence = PyDataset
 
 
 def to_categorical(x: Any, num_classes: int | None = None) -> Tensor | np.ndarray:
-    """Class numbers as rows with a single 1: [...] -> [..., num_classes], by default as many as the largest asks for.
+    """Return class indices one-hot encoded: [...] -> [..., num_classes], by default the largest index + 1.
 
     raises ValueError for a number that is out of range
 
@@ -101,7 +101,7 @@ def to_categorical(x: Any, num_classes: int | None = None) -> Tensor | np.ndarra
 
 
 def normalize(x: Any, axis: int = -1, order: int = 2) -> np.ndarray:
-    """An array whose vectors along `axis` have norm 1; zero ones stay."""
+    """Scale the vectors along `axis` to norm 1; zero vectors stay zero."""
     a = np.atleast_1d(np.asarray(x))
     norms = np.atleast_1d(np.linalg.norm(a, order, axis))
     norms[norms == 0] = 1
@@ -110,7 +110,7 @@ def normalize(x: Any, axis: int = -1, order: int = 2) -> np.ndarray:
 
 
 def set_random_seed(seed: int) -> None:
-    """Seed Python's, NumPy's and this package's random numbers. Raises ValueError for what is no integer."""
+    """Seed Python, NumPy and this package. Raises ValueError unless `seed` is an integer."""
     if not isinstance(seed, int):
         raise ValueError(f"Expected `seed` argument to be an integer. Received: seed={seed} (of type {type(seed)})")
     python_random.seed(seed)
@@ -119,12 +119,12 @@ def set_random_seed(seed: int) -> None:
 
 
 def is_keras_tensor(x: Any) -> bool:
-    """Whether it is a tensor of a model being laid out."""
+    """Return whether x is a KerasTensor."""
     return isinstance(x, KerasTensor)
 
 
 def register_keras_serializable(package: str = "Custom", name: str | None = None) -> Callable[[Any], Any]:
-    """Decorator: configurations may name this class or function of yours, as `package>name`."""
+    """Decorate a class or function to be found by configurations as `package>name`."""
 
     def register(thing: Any) -> Any:
         CUSTOM[f"{package}>{name or thing.__name__}"] = thing
@@ -135,7 +135,7 @@ def register_keras_serializable(package: str = "Custom", name: str | None = None
 
 
 def get_custom_objects() -> dict[str, Any]:
-    """The classes and functions of yours that configurations may name; add to it."""
+    """Return the mutable registry of user classes and functions."""
     return CUSTOM
 
 

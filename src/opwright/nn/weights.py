@@ -21,7 +21,7 @@ from .module import Module, root_scope
 
 
 class Weighted(Module):
-    """A module whose variables are weights. See `Layer`."""
+    """Module whose variables are weights. See `Layer`."""
 
     _ignored = frozenset(
         {
@@ -64,7 +64,7 @@ class Weighted(Module):
         aggregation: Any = "none",
         **kwargs: Any,
     ) -> Variable:
-        """A new variable among the layer's weights.
+        """Create a weight of the layer.
 
         shape: of known sizes, () by default. initializer: "glorot_uniform" by default for floats, else "zeros";
         a name, an initializer, or a function of shape and dtype. regularizer: a loss of its value. constraint: applied
@@ -109,14 +109,14 @@ class Weighted(Module):
 
     @property
     def _fixed(self) -> set[int]:
-        """Ids of own variables that were made untrainable, which `trainable = True` leaves so."""
+        """Ids of own variables created non-trainable, which `trainable = True` does not change."""
         found: set[int] = self.__dict__.setdefault("_fixed_ids", set())
         return found
 
     # ---- finding ----------------------------------------------------------------------------------------------------
 
     def _held(self) -> Iterator[Any]:
-        """Variables and modules in the attributes, in the order they were set."""
+        """Yield the variables and modules in the attributes, in the order of their assignment."""
         for key, value in vars(self).items():
             if key in self._ignored or value is None or isinstance(value, (str, int, float)):
                 continue
@@ -129,7 +129,7 @@ class Weighted(Module):
                     yield leaf
 
     def _own(self) -> list[Variable]:
-        """Own variables: made by add_weight, or set as attributes."""
+        """Return the layer's own variables: created by add_weight, or set as attributes."""
         found = {id(v): v for v in self._own_weights}
         for leaf in self._held():
             if isinstance(leaf, Variable):
@@ -137,13 +137,13 @@ class Weighted(Module):
         return list(found.values())
 
     def _sublayers(self) -> list[Any]:
-        """The layers and other modules held directly, each once."""
+        """Return the modules directly inside this one, each once."""
         found = {id(leaf): leaf for leaf in self._held() if isinstance(leaf, Module) and not is_metric(leaf)}
         found.pop(id(self), None)
         return list(found.values())
 
     def _flatten_layers(self, recursive: bool = True, include_self: bool = True) -> list[Any]:
-        """This layer and those below it, each once."""
+        """Return this layer and all nested layers, each once."""
         seen: dict[int, Any] = {id(self): self}
         todo = self._sublayers()[::-1]
         while todo:
@@ -157,7 +157,7 @@ class Weighted(Module):
 
     @property
     def weights(self) -> list[Variable]:
-        """All weights, trained or not."""
+        """All weights, trainable or not."""
         own = self._own()
         made = {id(v) for v in self._own_weights}  # in the order of Keras also where one was frozen since
         found = {id(v): v for v in own if id(v) not in self._fixed and (id(v) in made or self._may_train(v))}
@@ -173,12 +173,12 @@ class Weighted(Module):
 
     @property
     def trainable_weights(self) -> list[Variable]:
-        """Those that training changes; none where `trainable` is False."""
+        """Weights updated by training; none if `trainable` is False."""
         return [v for v in self.weights if v.trainable] if self._trainable else []
 
     @property
     def non_trainable_weights(self) -> list[Variable]:
-        """The others."""
+        """Weights not updated by training."""
         return [v for v in self.weights if not v.trainable] if self._trainable else self.weights
 
     @property
@@ -198,7 +198,7 @@ class Weighted(Module):
 
     @property
     def trainable(self) -> bool:
-        """Whether training changes its weights. Setting it sets it for all layers below too."""
+        """Whether training updates the weights; setting it applies to all nested layers."""
         return self._trainable
 
     @trainable.setter
@@ -217,11 +217,11 @@ class Weighted(Module):
     # ---- values -----------------------------------------------------------------------------------------------------
 
     def get_weights(self) -> list[np.ndarray]:
-        """The values of `weights`, in their order."""
+        """Return the values of `weights`, in order."""
         return [np.array(v.read_array()) for v in self.weights]
 
     def set_weights(self, weights: Sequence[Any]) -> None:
-        """Set them from arrays in that order. Raises ValueError where their number or a shape differs."""
+        """Set the weights from arrays, in order. Raises ValueError if their number or a shape differs."""
         variables = self.weights
         values = [np.asarray(w) for w in weights]
         if len(variables) != len(values):
@@ -240,7 +240,7 @@ class Weighted(Module):
             variable.assign(value.astype(variable.dtype.np))
 
     def count_params(self) -> int:
-        """How many numbers the weights are. Raises ValueError before the layer is built."""
+        """Return the number of parameters. Raises ValueError before the layer is built."""
         if not self.built:
             raise ValueError(
                 f"You tried to call `count_params` on layer '{self.name}', but the layer isn't built. "
@@ -252,7 +252,7 @@ class Weighted(Module):
     # ---- losses -----------------------------------------------------------------------------------------------------
 
     def add_loss(self, loss: Any) -> None:
-        """Add scalars to what training makes small, besides the loss of the outputs; to be called inside `call`."""
+        """Add scalars to the training loss; call it inside `call`."""
         for one in nest.flatten(loss):
             if one is not None:
                 self._losses.append(one)
@@ -264,7 +264,7 @@ class Weighted(Module):
 
     @property
     def losses(self) -> list[Any]:
-        """What `add_loss` added in the latest call, then the losses of regularizers; of all layers below too."""
+        """Losses added by the latest call, then regularization losses; including nested layers."""
         layers = [layer for layer in self._flatten_layers() if isinstance(layer, Weighted)]
         added = [one() if callable(one) and not hasattr(one, "dtype") else one for x in layers for one in x._losses]
         pairs: list[tuple[Callable[[Any], Any], Variable]] = [p for layer in layers for p in layer._regularizers]
@@ -272,10 +272,10 @@ class Weighted(Module):
 
 
 def is_metric(value: Any) -> bool:
-    """Whether a module is a metric, whose variables are no weights."""
+    """Return whether a module is a metric, whose variables are not weights."""
     return bool(getattr(value, "is_metric", False))
 
 
 def total(losses: Sequence[Any]) -> Any:
-    """The sum of scalars."""
+    """Return the sum of scalars."""
     return losses[0] if len(losses) == 1 else math.add_n(list(losses))

@@ -30,12 +30,12 @@ _OWN = "own:"  # between a layer's way and the keys of what it stores itself
 
 
 def named(layer: Any) -> dict[str, Variable]:
-    """Return every weight once, by its way, but those of layers that save their own state."""
+    """Return every weight once by its path, except of layers that override `save_own_variables`."""
     return _walked(layer)[0]
 
 
 def _walked(layer: Any) -> tuple[dict[str, Variable], dict[str, Any]]:
-    """Return the weights by their ways, and by theirs the layers that override `save_own_variables`."""
+    """Return the weights by path, and the layers that override `save_own_variables` by path."""
     found: dict[str, Variable] = {}
     owners: dict[str, Any] = {}
     seen: set[int] = set()
@@ -71,7 +71,7 @@ def _saves_itself(module: Any) -> bool:
 
 
 def arrays_of(model: Any) -> dict[str, np.ndarray]:
-    """Return the values of every weight, and what layers with a `save_own_variables` of their own store, by name."""
+    """Return all weights by path, including the arrays of layers that override `save_own_variables`."""
     variables, owners = _walked(model)
     arrays = {name: np.array(v.read_array(), order="C") for name, v in variables.items()}
     for prefix, layer in owners.items():
@@ -100,14 +100,14 @@ def _checked(filepath: Any) -> str:
 
 
 def to_bytes(arrays: dict[str, np.ndarray], metadata: dict[str, str] = FORMAT) -> bytes:
-    """Return arrays as a .safetensors file."""
+    """Serialize arrays as a .safetensors file."""
     from safetensors.numpy import save
 
     return save({k: np.ascontiguousarray(v) if v.ndim else v for k, v in arrays.items()}, metadata)
 
 
 def save_weights(model: Any, filepath: Any, overwrite: bool = True) -> None:
-    """Save the weights of a model, as `Model.save_weights` does."""
+    """Save the weights of a model; see `Model.save_weights`."""
     path = _checked(filepath)
     if not overwrite and os.path.exists(path):
         raise FileExistsError(f"{path} is there already: give overwrite=True")
@@ -123,7 +123,7 @@ def _arrays(content: bytes, path: str) -> dict[str, np.ndarray]:
 
 
 def from_bytes(content: bytes, path: str) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """Return the arrays and the metadata of a .safetensors file. Raises DataLossError for a damaged one."""
+    """Parse a .safetensors file: return arrays and metadata. Raises DataLossError for a corrupt file."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
@@ -136,14 +136,14 @@ def from_bytes(content: bytes, path: str) -> tuple[dict[str, np.ndarray], dict[s
 
 
 def load_weights(model: Any, filepath: Any, skip_mismatch: bool = False) -> None:
-    """Load the weights of a model, as `Model.load_weights` does."""
+    """Load the weights of a model; see `Model.load_weights`."""
     path = _checked(filepath)
     with open(path, "rb") as file:
         assign(model, _arrays(file.read(), path), path, skip_mismatch)
 
 
 def assign(model: Any, arrays: dict[str, np.ndarray], path: str, skip_mismatch: bool = False) -> None:
-    """Set the weights from arrays by name: all, or none where they do not fit."""
+    """Assign the weights by path: all of them, or none if they do not match."""
     variables, owners = _walked(model)
     arrays, stored = _apart(arrays, owners)
     if not variables and arrays:
@@ -173,7 +173,7 @@ def assign(model: Any, arrays: dict[str, np.ndarray], path: str, skip_mismatch: 
 def _apart(
     arrays: dict[str, np.ndarray], owners: dict[str, Any]
 ) -> tuple[dict[str, np.ndarray], dict[str, dict[str, np.ndarray]]]:
-    """Return the weights, and by layer what those store that override `save_own_variables`."""
+    """Separate the weights from the arrays of layers that override `save_own_variables`."""
     stored: dict[str, dict[str, np.ndarray]] = {prefix: {} for prefix in owners}
     weights = {}
     for name, value in arrays.items():
@@ -189,7 +189,7 @@ def _apart(
 
 
 def save_model(model: Any, filepath: Any, overwrite: bool = True, **kwargs: Any) -> None:
-    """Save a model, as `Model.save` does."""
+    """Save a model; see `Model.save`."""
     path = os.fspath(filepath)
     if not overwrite and os.path.exists(path):
         raise FileExistsError(f"{path} is there already: give overwrite=True")
@@ -225,7 +225,7 @@ def save_model(model: Any, filepath: Any, overwrite: bool = True, **kwargs: Any)
 
 
 def load_model(filepath: Any, custom_objects: dict[str, Any] | None = None, compile: bool = True, **kwargs: Any) -> Any:
-    """A model that `Model.save` wrote. custom_objects: classes and functions of yours by name.
+    """Load a model saved by `Model.save`. custom_objects: user classes and functions by name.
 
     compile: whether to compile it as it was. raises DataLossError for a damaged file, TypeError for classes not known
     """
@@ -260,7 +260,7 @@ def load_model(filepath: Any, custom_objects: dict[str, Any] | None = None, comp
 
 
 def _inputs(kept: Any) -> list[Any] | KerasTensor | dict[Any, Any]:
-    """KerasTensors of shapes and dtypes as `save_model` notes them."""
+    """Return KerasTensors with the recorded shapes and dtypes."""
     if isinstance(kept, list):
         return [_inputs(k) for k in kept]
     if set(kept) == {"shape", "dtype"} and isinstance(kept["dtype"], str):
@@ -269,7 +269,7 @@ def _inputs(kept: Any) -> list[Any] | KerasTensor | dict[Any, Any]:
 
 
 def export(model: Any, filepath: Any, input_signature: Any = None, **kwargs: Any) -> None:
-    """Export a model, as `Model.export` does."""
+    """Export a model; see `Model.export`."""
     if input_signature is not None:
         from ..tracing.function import Function
 
@@ -289,14 +289,14 @@ _MODEL, _OPTIMIZER = "model.", "optimizer."
 
 @dataclasses.dataclass(frozen=True)
 class Backup:
-    """What a backup holds. epoch: how many epochs are finished; arrays: weights and state by name."""
+    """Content of a backup. epoch: the number of finished epochs; arrays: weights and state by name."""
 
     path: str
     epoch: int
     arrays: dict[str, np.ndarray]
 
     def restore(self, model: Any) -> None:
-        """Set the weights and the optimizer's state. Raises ValueError where they are of another model."""
+        """Restore weights and optimizer state. Raises ValueError for those of another model."""
         assign(model, self._part(_MODEL), self.path)
         optimizer, state = model.optimizer, self._part(_OPTIMIZER)
         if optimizer is None or not state:
@@ -321,7 +321,7 @@ def _state_of(optimizer: Any) -> dict[str, Any]:
 
 
 def write_backup(path: str, model: Any, epoch: int) -> None:
-    """Write a backup of a model and its optimizer after `epoch` finished epochs; the file is replaced as a whole."""
+    """Write a backup of a model and its optimizer after `epoch` epochs; the file is replaced atomically."""
     arrays = {f"{_MODEL}{name}": array for name, array in arrays_of(model).items()}
     if model.optimizer is not None and model.optimizer.built:
         arrays.update((f"{_OPTIMIZER}{k}", np.asarray(v.read_array())) for k, v in _state_of(model.optimizer).items())
@@ -330,7 +330,7 @@ def write_backup(path: str, model: Any, epoch: int) -> None:
 
 
 def read_backup(path: str) -> Backup:
-    """Read a backup. Raises FileNotFoundError, and DataLossError for a file that is damaged or none."""
+    """Read a backup. Raises FileNotFoundError, or DataLossError for a corrupt file."""
     with open(path, "rb") as file:
         arrays, metadata = from_bytes(file.read(), path)
     epoch = metadata.get("epoch", "")

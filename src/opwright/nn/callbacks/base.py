@@ -15,7 +15,7 @@ _BATCHES = [f"on_{kind}_batch_{when}" for kind in ("train", "test", "predict") f
 
 
 class Callback:
-    """Base of callbacks: define those of the methods that you want to be told by.
+    """Base class of callbacks: override the methods of the events to handle.
 
     model: the model. params: verbose, epochs, steps. logs: figures by name.
     """
@@ -27,70 +27,70 @@ class Callback:
 
     @property
     def model(self) -> Any:
-        """The model in training."""
+        """Model in training."""
         return getattr(self, "_model", None)
 
     def set_params(self, params: dict[str, Any]) -> None:
-        """Called before all else."""
+        """Receive the parameters before training, evaluation or prediction begins."""
         self.params = params
 
     def set_model(self, model: Any) -> None:
-        """Called before all else."""
+        """Receive the model before training, evaluation or prediction begins."""
         self._model = model
 
     def on_batch_begin(self, batch: int, logs: Any = None) -> None:
-        """Another name of on_train_batch_begin."""
+        """Handle the start of a training batch; an alias of on_train_batch_begin."""
 
     def on_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Another name of on_train_batch_end."""
+        """Handle the end of a training batch; an alias of on_train_batch_end."""
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """An epoch begins."""
+        """Handle the start of an epoch."""
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """An epoch has ended; logs: its figures, those of validation with val_ before them."""
+        """Handle the end of an epoch. logs: its metrics; those of validation have the prefix val_."""
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        """A batch of training begins."""
+        """Handle the start of a training batch."""
         self.on_batch_begin(batch, logs)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """A batch of training has ended; logs: the figures of the epoch so far."""
+        """Handle the end of a training batch. logs: the metrics of the epoch so far."""
         self.on_batch_end(batch, logs)
 
     def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
-        """A batch of evaluation begins."""
+        """Handle the start of an evaluation batch."""
 
     def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
-        """A batch of evaluation has ended."""
+        """Handle the end of an evaluation batch."""
 
     def on_predict_batch_begin(self, batch: int, logs: Any = None) -> None:
-        """A batch of prediction begins."""
+        """Handle the start of a prediction batch."""
 
     def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
-        """A batch of prediction has ended; logs: {"outputs": tensors}."""
+        """Handle the end of a prediction batch. logs: {"outputs": tensors}."""
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """`fit` begins."""
+        """Handle the start of `fit`."""
 
     def on_train_end(self, logs: Any = None) -> None:
-        """`fit` ends."""
+        """Handle the end of `fit`."""
 
     def on_test_begin(self, logs: Any = None) -> None:
-        """`evaluate` begins, or validation."""
+        """Handle the start of `evaluate` or of validation."""
 
     def on_test_end(self, logs: Any = None) -> None:
-        """`evaluate` ends, or validation."""
+        """Handle the end of `evaluate` or of validation."""
 
     def on_predict_begin(self, logs: Any = None) -> None:
-        """`predict` begins."""
+        """Handle the start of `predict`."""
 
     def on_predict_end(self, logs: Any = None) -> None:
-        """`predict` ends."""
+        """Handle the end of `predict`."""
 
 
 class History(Callback):
-    """What `fit` gives. history: for each figure a list, an entry an epoch. epoch: the epochs' numbers."""
+    """Metrics by epoch, the result of `fit`. history: a list per metric. epoch: the epoch numbers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,11 +98,11 @@ class History(Callback):
         self.epoch: list[int] = []
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """A new list of epochs."""
+        """Clear the list of epochs."""
         self.epoch = []
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Note the figures."""
+        """Append the metrics of the epoch."""
         self.epoch.append(epoch)
         for key, value in (logs or {}).items():
             self.history.setdefault(key, []).append(value)
@@ -110,7 +110,7 @@ class History(Callback):
 
 
 class CallbackList:
-    """Several callbacks, told in order."""
+    """Ordered list of callbacks."""
 
     def __init__(
         self,
@@ -137,14 +137,14 @@ class CallbackList:
     def of(
         cls, callbacks: Any, model: Any, verbose: Any, epochs: int, steps: int | None, history: bool = False
     ) -> CallbackList:
-        """The list for a run of `fit`, `evaluate` or `predict`."""
+        """Return the list of callbacks for a run of `fit`, `evaluate` or `predict`."""
         if isinstance(callbacks, CallbackList):
             return callbacks
         verbose = 1 if verbose == "auto" else int(verbose)
         return cls(callbacks, history, verbose != 0, model, verbose=verbose, epochs=epochs, steps=steps)
 
     def append(self, callback: Any) -> None:
-        """One more."""
+        """Append a callback."""
         self.callbacks.append(callback)
 
     def __getattr__(self, event: str) -> Callable[..., None]:
@@ -165,7 +165,7 @@ class CallbackList:
 
 
 def _hears(callback: Any, event: str) -> bool:
-    """Whether a callback has this method of its own: batches come often, so the others are not asked."""
+    """Return whether a callback overrides this method; calls per batch are frequent, so the defaults are skipped."""
     if getattr(type(callback), event, None) is not getattr(Callback, event, None) or event in vars(callback):
         return True
     if event.startswith("on_train_batch"):
@@ -175,7 +175,7 @@ def _hears(callback: Any, event: str) -> bool:
 
 
 class ProgbarLogger(Callback):
-    """The progress bar."""
+    """Callback that prints a progress bar."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -197,52 +197,52 @@ class ProgbarLogger(Callback):
             self.progbar.update(self.seen, _sorted(logs), finalize=True)
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Validation inside training has no bar of its own."""
+        """Suppress the bars of validation during training."""
         self._training = True
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Training is over."""
+        """Show bars for evaluation again."""
         self._training = False
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """A new bar."""
+        """Start a new bar."""
         if (self.params or {}).get("epochs", 1) > 1 and (self.params or {}).get("verbose", 1):
             print(f"Epoch {epoch + 1}/{(self.params or {})['epochs']}")
         self._begin()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """One more batch."""
+        """Advance the bar by one batch."""
         self._batch(batch, logs)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """The last line of the bar."""
+        """Print the final state of the bar."""
         self._finish(logs)
 
     def on_test_begin(self, logs: Any = None) -> None:
-        """A bar for `evaluate`."""
+        """Start a bar for `evaluate`."""
         if not self._training:
             self._begin()
 
     def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
-        """One more batch."""
+        """Advance the bar by one batch."""
         if not self._training:
             self._batch(batch, logs)
 
     def on_test_end(self, logs: Any = None) -> None:
-        """The last line of the bar."""
+        """Print the final state of the bar."""
         if not self._training:
             self._finish(logs)
 
     def on_predict_begin(self, logs: Any = None) -> None:
-        """A bar for `predict`."""
+        """Start a bar for `predict`."""
         self._begin()
 
     def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
-        """One more batch."""
+        """Advance the bar by one batch."""
         self._batch(batch, None)
 
     def on_predict_end(self, logs: Any = None) -> None:
-        """The last line of the bar."""
+        """Print the final state of the bar."""
         self._finish(None)
 
 

@@ -20,7 +20,7 @@ from .watching import Watching
 
 
 class LambdaCallback(Callback):
-    """Functions as a callback: LambdaCallback(on_epoch_end=lambda epoch, logs: ...)."""
+    """Callback defined by functions: LambdaCallback(on_epoch_end=lambda epoch, logs: ...)."""
 
     def __init__(
         self,
@@ -48,14 +48,14 @@ class LambdaCallback(Callback):
 
 
 class TerminateOnNaN(Callback):
-    """Stop as soon as the loss is no finite number."""
+    """Callback that stops training as soon as the loss is not finite."""
 
     def __init__(self, raise_error: bool = False) -> None:
         super().__init__()
         self.raise_error = raise_error
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Look at the loss. Raises RuntimeError where raise_error is set."""
+        """Stop training if the loss is not finite. Raises RuntimeError if raise_error is set."""
         loss = (logs or {}).get("loss")
         if loss is not None and not np.isfinite(loss):
             if self.raise_error:
@@ -65,7 +65,7 @@ class TerminateOnNaN(Callback):
 
 
 class CSVLogger(Callback):
-    """Write each epoch's figures to a file of comma-separated values."""
+    """Callback that writes the metrics of each epoch to a CSV file."""
 
     def __init__(self, filename: Any, separator: str = ",", append: bool = False) -> None:
         super().__init__()
@@ -105,7 +105,7 @@ class CSVLogger(Callback):
 
 
 class ModelCheckpoint(Watching):
-    """Keep the model, or its weights, every epoch or every `save_freq` batches.
+    """Callback that saves the model or its weights, every epoch or every `save_freq` batches.
 
     filepath: may have {epoch} and figures in it, as "{epoch:02d}-{val_loss:.2f}.safetensors"; with save_weights_only a
     .safetensors file. save_best_only: only where the figure is the best so far. initial_value_threshold: the best
@@ -132,17 +132,17 @@ class ModelCheckpoint(Watching):
         self._epoch = self._batches = 0
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Note the epoch."""
+        """Record the epoch."""
         self._epoch = epoch
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Keep it, where this is the batch."""
+        """Save the model if `save_freq` batches have passed."""
         self._batches += 1
         if isinstance(self.save_freq, int) and self._batches % self.save_freq == 0:
             self._save(self._epoch, batch, logs)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Keep it."""
+        """Save the model if `save_freq` is "epoch"."""
         if self.save_freq == "epoch":
             self._save(epoch, None, logs)
 
@@ -174,7 +174,7 @@ class ModelCheckpoint(Watching):
 
 
 class BackupAndRestore(Callback):
-    """Back up a training in progress, and go on from there when `fit` is called again after a failure.
+    """Callback that backs up training, and resumes it when `fit` is called again after a failure.
 
     A backup holds the weights, the optimizer's state and the number of finished epochs. An epoch that was interrupted
     begins again with its first batch.
@@ -199,7 +199,7 @@ class BackupAndRestore(Callback):
         self._epoch = self._batches = 0
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Go on from the last backup, if there is one."""
+        """Restore the latest backup, if there is one."""
         for path in (self.path, self.previous):
             try:
                 backup = read_backup(path)
@@ -225,17 +225,17 @@ class BackupAndRestore(Callback):
         model._trainer.initial_epoch = backup.epoch
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Note the epoch."""
+        """Record the epoch."""
         self._epoch = epoch
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Back up, where this is the batch."""
+        """Write a backup if `save_freq` batches have passed."""
         self._batches += 1
         if self.save_freq != "epoch" and self._batches % self.save_freq == 0:
             self._back_up(self._epoch)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Back up."""
+        """Write a backup if `save_freq` is "epoch"."""
         if self.save_freq == "epoch":
             self._back_up(epoch + 1)
 
@@ -246,7 +246,7 @@ class BackupAndRestore(Callback):
         write_backup(self.path, self.model, finished)
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Remove the backups: all went well."""
+        """Remove the backups after a successful run."""
         for path in (self.path, self.previous):
             if self.delete_checkpoint and os.path.exists(path):
                 os.remove(path)

@@ -16,7 +16,7 @@ from .base import Callback
 
 
 class Watching(Callback):
-    """A callback that watches whether a figure gets better.
+    """Base class of callbacks that monitor a metric.
 
     monitor: its name. mode: "min", "max", or "auto": by the name, "max" for accuracies and the like.
     """
@@ -27,7 +27,7 @@ class Watching(Callback):
         self._up: bool | None = {"min": False, "max": True}.get(self.mode)
 
     def _direction(self) -> bool:
-        """Whether more is better."""
+        """Return whether larger values are better."""
         if self._up is None:
             name = self.monitor.removeprefix("val_")
             for metric in self.model.metrics if self.model is not None else ():
@@ -59,7 +59,7 @@ class Watching(Callback):
 
 
 class EarlyStopping(Watching):
-    """Stop when a figure has not become better by min_delta for more than `patience` epochs.
+    """Callback that stops training when a metric has not improved by min_delta for more than `patience` epochs.
 
     baseline: it must be better than this too. restore_best_weights: go back to those of the best epoch.
     start_from_epoch: epochs before do not count.
@@ -84,12 +84,12 @@ class EarlyStopping(Watching):
         self.best_weights: Any = None
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Begin to count."""
+        """Reset the counters."""
         self.wait = self.stopped_epoch = self.best_epoch = 0
         self.best = self.best_weights = None
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Look at the figure."""
+        """Check the monitored metric."""
         value = self._figure(logs)
         if value is None or epoch < self.start_from_epoch:
             return
@@ -108,7 +108,7 @@ class EarlyStopping(Watching):
             self.model.stop_training = True
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Say where it stopped, and go back to the best weights."""
+        """Report the epoch of the stop, and restore the best weights."""
         if self.stopped_epoch > 0 and self.verbose > 0:
             print(f"Epoch {self.stopped_epoch + 1}: early stopping")
         if self.restore_best_weights and self.best_weights is not None:
@@ -122,7 +122,7 @@ def _rate(model: Any) -> float:
 
 
 class LearningRateScheduler(Callback):
-    """Set the learning rate at the beginning of each epoch to schedule(epoch, rate), or schedule(epoch).
+    """Callback that sets the learning rate of each epoch to schedule(epoch, rate) or schedule(epoch).
 
     raises ValueError where the optimizer has none that can be set, or the schedule gives no number
     """
@@ -132,7 +132,7 @@ class LearningRateScheduler(Callback):
         self.schedule, self.verbose = schedule, verbose
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Set it."""
+        """Set the learning rate for the epoch."""
         if not hasattr(self.model.optimizer, "learning_rate"):
             raise ValueError('Optimizer must have a "learning_rate" attribute.')
         try:
@@ -146,13 +146,13 @@ class LearningRateScheduler(Callback):
             print(f"\nEpoch {epoch + 1}: LearningRateScheduler setting learning rate to {rate}.")
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Add it to the figures."""
+        """Add the learning rate to the logs."""
         if logs is not None:
             logs["learning_rate"] = _rate(self.model)
 
 
 class ReduceLROnPlateau(Watching):
-    """Multiply the learning rate by `factor` when a figure has not become better for `patience` epochs.
+    """Callback that multiplies the learning rate by `factor` when a metric has not improved for `patience` epochs.
 
     cooldown: epochs after that in which nothing is counted. min_lr: the least rate.
     raises ValueError for a factor of 1 or more
@@ -179,12 +179,12 @@ class ReduceLROnPlateau(Watching):
         self.best: Any = None
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Begin to count."""
+        """Reset the counters."""
         self.cooldown_counter = self.wait = 0
         self.best = None
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Look at the figure."""
+        """Check the monitored metric."""
         if logs is not None:
             logs["learning_rate"] = _rate(self.model)
         value = self._figure(logs)

@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 
 class _Elementwise(Described):
-    """A layer whose output has its input's shape."""
+    """Layer whose output has the shape of its input."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """The input's."""
+        """Return the input shape."""
         return input_shape
 
 
 class Activation(_Elementwise):
-    """An activation by name, or any function of a tensor."""
+    """Activation by name, or any function of a tensor."""
 
     def __init__(self, activation: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -41,11 +41,11 @@ class Activation(_Elementwise):
         self.built = True
 
     def call(self, inputs: Any) -> Any:
-        """activation(inputs)."""
+        """Return activation(inputs)."""
         return convert_if_enabled(self.activation)(inputs)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """The input's, unless the function says otherwise."""
+        """Return the input shape for element-wise functions, else the inferred shape."""
         known = activations.FAMILY.members.values()
         if self.activation in known and self.activation is not activations.glu:
             return input_shape
@@ -59,7 +59,7 @@ def _at_least_0(layer: str, **values: Any) -> None:
 
 
 class ReLU(_Elementwise):
-    """min(x, max_value) where x >= threshold, else negative_slope (x - threshold).
+    """Layer of min(x, max_value) where x >= threshold, else negative_slope (x - threshold).
 
     raises ValueError for arguments below zero
     """
@@ -75,12 +75,12 @@ class ReLU(_Elementwise):
         self.built = True
 
     def call(self, inputs: Any) -> Any:
-        """The activation."""
+        """Apply the activation."""
         return activations.relu(inputs, self.negative_slope, self.max_value, self.threshold)
 
 
 class LeakyReLU(_Elementwise):
-    """x where it is positive, else negative_slope x. Raises ValueError for a slope below zero."""
+    """Layer of x where x > 0, else negative_slope x. Raises ValueError for a negative slope."""
 
     def __init__(self, negative_slope: float = 0.3, **kwargs: Any) -> None:
         negative_slope = kwargs.pop("alpha", negative_slope)  # Keras 2's name
@@ -90,12 +90,12 @@ class LeakyReLU(_Elementwise):
         self.built = True
 
     def call(self, inputs: Any) -> Any:
-        """The activation."""
+        """Apply the activation."""
         return activations.leaky_relu(inputs, self.negative_slope)
 
 
 class ELU(_Elementwise):
-    """x where it is positive, else alpha (exp(x) - 1)."""
+    """Layer of x where x > 0, else alpha (exp(x) - 1)."""
 
     def __init__(self, alpha: float = 1.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -103,12 +103,12 @@ class ELU(_Elementwise):
         self.built = True
 
     def call(self, inputs: Any) -> Tensor:
-        """The activation."""
+        """Apply the activation."""
         return activations.elu(inputs, self.alpha)
 
 
 class PReLU(_Elementwise):
-    """x where it is positive, else alpha x, with alpha trained for each place (He et al. 2015).
+    """Layer of x where x > 0, else alpha x, with a trained alpha per position (He et al. 2015).
 
     shared_axes: axes along which there is one alpha. Weights: alpha, of the input's shape without the batch.
     """
@@ -132,19 +132,19 @@ class PReLU(_Elementwise):
         )
 
     def build(self, input_shape: Any) -> None:
-        """Make alpha."""
+        """Create alpha."""
         shared = self.shared_axes or ()
         self.alpha = self._weight("alpha", [1 if i in shared else d for i, d in enumerate(input_shape)][1:])
         axes = {i: d for i, d in enumerate(input_shape) if i and i not in shared} if shared else {}
         self.input_spec = InputSpec(ndim=len(input_shape), axes=axes)
 
     def call(self, inputs: Any) -> Any:
-        """The activation."""
+        """Apply the activation."""
         return activations.relu(inputs) - self._cast(self.alpha) * activations.relu(-inputs)
 
 
 class Softmax(_Elementwise):
-    """exp(x) over its sum along an axis, or several. Masked places get 0."""
+    """Layer of exp(x) divided by its sum along one axis or several; 0 at masked positions."""
 
     def __init__(self, axis: Any = -1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -152,7 +152,7 @@ class Softmax(_Elementwise):
         self.built = True
 
     def call(self, inputs: Any, mask: Any = None) -> Tensor:
-        """The activation. mask: bool, or above 0.5 for true; it broadcasts with the inputs."""
+        """Apply softmax. mask: bool, or > 0.5 for true; it broadcasts to the inputs."""
         if mask is None:
             return activations.softmax(inputs, self.axis)
         if mask.shape.rank is not None and inputs.shape.rank is not None and mask.shape.rank > inputs.shape.rank:
@@ -169,5 +169,5 @@ class Softmax(_Elementwise):
 
 
 def large_negative(dtype: Any) -> float:
-    """A number whose exponential is 0, with room to add to it."""
+    """Return a number whose exponential is 0, with headroom for additions."""
     return -3e4 if dtype.name == "float16" else max(-1e9, float(ml_dtypes.finfo(dtype.np).min))

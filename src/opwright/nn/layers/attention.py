@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 
 def _places(x: Any, axis: int = 1) -> Tensor:
-    """0, 1, ... along an axis of x."""
+    """Return the indices 0, 1, ... along an axis of x."""
     size = x.shape[axis]
     return array.range(array.shape(x)[axis] if size is None else size)
 
 
 def causal(query: Any, value: Any, axis: int = 1) -> Tensor:
-    """[1, T, S]: place t sees places up to t."""
+    """Return the causal mask [1, T, S]: position t attends to positions up to t."""
     rows, columns = _places(query, axis), _places(value, axis)
     return array.expand_dims(array.expand_dims(rows, 1) >= array.expand_dims(columns, 0), 0)
 
 
 def window(query: Any, value: Any, width: int) -> Tensor:
-    """[1, T, S]: place t sees places nearer than `width`."""
+    """Return the sliding-window mask [1, T, S]: position t attends to positions at a distance below `width`."""
     rows, columns = _places(query), _places(value)
     return array.expand_dims(math.abs(array.expand_dims(rows, 1) - array.expand_dims(columns, 0)) < width, 0)
 
@@ -49,7 +49,7 @@ def joined(
     use_causal_mask: bool,
     sliding_window: int | None,
 ) -> Tensor | None:
-    """All that is to hold at once, [B or 1, T or 1, S]; None where all see all."""
+    """Return the conjunction of all masks, [B or 1, T or 1, S]; None without any."""
     parts = []
     if query_mask is not None:
         parts.append(array.expand_dims(array.cast(query_mask, "bool"), -1))
@@ -67,10 +67,10 @@ def joined(
 
 
 class _Heads(Described):
-    """What attention with projections shares: arguments of the projections, masks, scores."""
+    """Base class of attention with projections."""
 
     def _options(self) -> dict[str, Any]:
-        """The arguments of every projection; initializers are copies, so that the numbers differ."""
+        """Return the arguments shared by all projections; initializers are copied so that their values differ."""
 
         def again(initializer: Any) -> Any:
             config = getattr(initializer, "get_config", None)
@@ -95,7 +95,7 @@ class _Heads(Described):
         return layer
 
     def _masked_softmax(self, scores: Any, mask: Any, depth: int) -> Any:
-        """Probabilities; places out of sight get 0. depth: how many axes are attended over."""
+        """Return attention probabilities, 0 at masked positions. depth: the number of attention axes."""
         return self._softmax(scores, mask=_with_heads(mask, scores, depth))
 
 
@@ -108,7 +108,7 @@ def _with_heads(mask: Any, scores: Any, depth: int) -> Any:
 
 
 def _plain_softmax(scores: Any, mask: Any) -> Tensor:
-    """Probabilities over the last axis; where nothing is in sight all places are alike."""
+    """Return probabilities over the last axis; uniform where all positions are masked."""
     if mask is not None:
         low = array.cast(0.7 * large_negative(scores.dtype), scores.dtype)
         scores = array.where(mask, scores, low)
@@ -116,7 +116,7 @@ def _plain_softmax(scores: Any, mask: Any) -> Tensor:
 
 
 class MultiHeadAttention(_Heads):
-    """Weighted means of values, with weights by how well keys go with queries, in several heads (Vaswani et al. 2017).
+    """Scaled dot-product attention with several heads (Vaswani et al. 2017).
 
     .. math:: softmax(Q K^T / \\sqrt{key\\_dim}) V, \\quad Q = query W_q, \\; K = key W_k, \\; V = value W_v
 
@@ -183,7 +183,7 @@ class MultiHeadAttention(_Heads):
         return {**super()._options(), "activity_regularizer": self._of_outputs}
 
     def build(self, query_shape: Any, value_shape: Any, key_shape: Any = None) -> None:  # type: ignore[override]
-        """Make the projections."""
+        """Create the projections."""
         key_shape = value_shape if key_shape is None else key_shape
         if tuple(value_shape[1:-1]) != tuple(key_shape[1:-1]):
             raise ValueError(
@@ -227,7 +227,7 @@ class MultiHeadAttention(_Heads):
         )
 
     def _equations(self, rank: int, axes: tuple[int, ...]) -> None:
-        """Scores of keys and queries, and values by scores, of tensors [batch, ..., heads, features]."""
+        """Set the einsum equations of scores and of weighted values, for tensors [batch, ..., heads, features]."""
         target = ascii_lowercase[:rank]
         others = iter(ascii_lowercase[rank:])
         source = "".join(next(others) if i in axes else c for i, c in enumerate(target))
@@ -249,7 +249,7 @@ class MultiHeadAttention(_Heads):
         training: Any = None,
         use_causal_mask: bool = False,
     ) -> Any:
-        """Attend. See the class."""
+        """Compute attention. See the class."""
         key = value if key is None else key
         kept = mask_of(query) if query_mask is None else query_mask
         mask = joined(
@@ -272,7 +272,7 @@ class MultiHeadAttention(_Heads):
         training: Any = None,
         return_attention_scores: bool = False,
     ) -> tuple[Any, Any]:
-        """Values mixed by scores, and the scores, of projected tensors."""
+        """Return the weighted values and the scores of projected tensors."""
         query = query * (1.0 / python_math.sqrt(float(self.key_dim)))
         scores = linalg.einsum(self._score_equation, key, query)
         if query.shape.rank == 4 and not self.dropout and not return_attention_scores:
@@ -285,11 +285,11 @@ class MultiHeadAttention(_Heads):
     def compute_output_shape(  # type: ignore[override]
         self, query_shape: Any, value_shape: Any, key_shape: Any = None
     ) -> tuple[Any, ...]:
-        """The query's, with another last size by output_shape."""
+        """Return the query's shape, with the last sizes from output_shape."""
         return (*query_shape[:-1], *(self._output_shape or (query_shape[-1],)))
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments as plain values."""
+        """Return the constructor's arguments as plain values."""
         from .. import regularizers
 
         return {
@@ -300,7 +300,7 @@ class MultiHeadAttention(_Heads):
 
 
 class GroupQueryAttention(_Heads):
-    """Attention of which several query heads share a head of keys and values (Ainslie et al. 2023).
+    """Attention whose query heads share heads of keys and values in groups (Ainslie et al. 2023).
 
     head_dim: features of a head. num_query_heads: a multiple of num_key_value_heads. Calls, masks and output are
     MultiHeadAttention's. Weights: kernels and biases of query, key, (gate,) value, attention_output.
@@ -356,7 +356,7 @@ class GroupQueryAttention(_Heads):
         return {**super()._options(), "activity_regularizer": self._of_outputs}
 
     def build(self, query_shape: Any, value_shape: Any, key_shape: Any = None) -> None:  # type: ignore[override]
-        """Make the projections."""
+        """Create the projections."""
         key_shape = value_shape if key_shape is None else key_shape
         many, few, n = self.num_query_heads, self.num_key_value_heads, self.head_dim
         self.query_dense = self._projection("query", "bqm,muh->bquh", (None, many, n), "uh", query_shape)
@@ -383,7 +383,7 @@ class GroupQueryAttention(_Heads):
         training: Any = None,
         use_causal_mask: bool = False,
     ) -> Any:
-        """Attend. See MultiHeadAttention."""
+        """Compute attention. See MultiHeadAttention."""
         key = value if key is None else key
         mask = joined(
             query, value, query_mask, value_mask, key_mask, attention_mask, use_causal_mask, self.sliding_window
@@ -407,11 +407,11 @@ class GroupQueryAttention(_Heads):
     def compute_output_shape(  # type: ignore[override]
         self, query_shape: Any, value_shape: Any, key_shape: Any = None
     ) -> tuple[Any, ...]:
-        """The query's."""
+        """Return the query's shape."""
         return tuple(query_shape)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments as plain values."""
+        """Return the constructor's arguments as plain values."""
         from .. import regularizers
 
         return {**super().get_config(), "activity_regularizer": regularizers.serialize(self._of_outputs)}

@@ -33,7 +33,7 @@ def _family(name: str) -> Any:
 
 
 class Described(Layer):
-    """A layer whose constructor gives its arguments to `_take`: they become attributes and the configuration."""
+    """Layer whose constructor arguments become attributes and the configuration."""
 
     _taken: tuple[str, ...] = ()
 
@@ -42,7 +42,7 @@ class Described(Layer):
         def __getattr__(self, name: str) -> Any: ...
 
     def _take(self, **arguments: Any) -> None:
-        """Set attributes; initializers, regularizers, constraints and activations are looked up by name."""
+        """Set constructor arguments as attributes; those of registered kinds are resolved by name."""
         for name, value in arguments.items():
             family = _family(name)
             if name != "activity_regularizer":  # the base class has it
@@ -50,7 +50,7 @@ class Described(Layer):
         self._taken = (*self._taken, *arguments)
 
     def _weight(self, name: str, shape: Sequence[int | None], family: str | None = None, dtype: Any = None) -> Variable:
-        """A trained weight with the initializer, regularizer and constraint that the arguments `name`_... gave."""
+        """Create a weight with the initializer, regularizer and constraint of the arguments `family`_..."""
         family = family or name
         return self.add_weight(
             name=name,
@@ -62,11 +62,11 @@ class Described(Layer):
         )
 
     def _cast(self, weight: Any) -> Any:
-        """A weight in the dtype of computation, which mixed precision makes another."""
+        """Cast a weight to the compute dtype, which differs under mixed precision."""
         return weight if self._variable_dtype is self._compute_dtype else array.cast(weight, self._compute_dtype)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments as plain values."""
+        """Return the constructor's arguments as plain values."""
         config = super().get_config()
         for name in self._taken:
             value, family = getattr(self, name), _family(name)
@@ -75,7 +75,7 @@ class Described(Layer):
 
 
 def sizes(value: Any, n: int, name: str, allow_zero: bool = False) -> tuple[int, ...]:
-    """n positive integers out of one or n of them. Raises ValueError for anything else."""
+    """Return n integers from one integer or a sequence of n. Raises ValueError for other values."""
     found = (value,) * n if isinstance(value, int) else tuple(value) if isinstance(value, (list, tuple)) else ()
     least = 0 if allow_zero else 1
     if len(found) != n or not all(isinstance(v, int) and not isinstance(v, bool) for v in found):
@@ -90,7 +90,7 @@ def sizes(value: Any, n: int, name: str, allow_zero: bool = False) -> tuple[int,
 
 
 def padding_name(value: Any, allow_causal: bool = False) -> str:
-    """ "valid", "same" or, where it may be, "causal". Raises ValueError for anything else."""
+    """Return "valid", "same" or, if allowed, "causal". Raises ValueError for other values."""
     allowed = ("valid", "same", "causal") if allow_causal else ("valid", "same")
     found = value.lower() if isinstance(value, str) else value
     if found not in allowed:
@@ -101,7 +101,7 @@ def padding_name(value: Any, allow_causal: bool = False) -> str:
 
 
 def data_format_name(value: Any) -> str:
-    """ "channels_last" (also for None) or "channels_first". Raises ValueError for anything else."""
+    """Return "channels_last" or "channels_first"; the default for None. Raises ValueError for other values."""
     if value is None:
         from ..backend import image_data_format
 
@@ -116,7 +116,7 @@ def data_format_name(value: Any) -> str:
 
 
 def pairs(value: Any, n: int, name: str) -> tuple[tuple[int, int], ...]:
-    """n pairs (before, after) out of one integer, n integers or n pairs. Raises ValueError for anything else."""
+    """Return n pairs (before, after) from one integer, n integers or n pairs. Raises ValueError for other values."""
     if isinstance(value, int):
         return ((value, value),) * n
     wanted = f"`{name}` should have {n} elements" if n > 1 else f"`{name}` should be an integer or a pair"
@@ -128,22 +128,22 @@ def pairs(value: Any, n: int, name: str) -> tuple[tuple[int, int], ...]:
 
 
 def channel_axis(data_format: str) -> int:
-    """Which axis has the channels: -1 or 1."""
+    """Return the channel axis: -1 or 1."""
     return -1 if data_format == "channels_last" else 1
 
 
 def spatial(shape: Sequence[Any], data_format: str) -> tuple[Any, ...]:
-    """The sizes between batch and channels."""
+    """Return the spatial sizes of an image shape."""
     return tuple(shape[1:-1]) if data_format == "channels_last" else tuple(shape[2:])
 
 
 def assembled(batch: Any, middle: Sequence[Any], channels: Any, data_format: str) -> tuple[Any, ...]:
-    """A shape of its parts."""
+    """Return the image shape with these sizes."""
     return (batch, *middle, channels) if data_format == "channels_last" else (batch, channels, *middle)
 
 
 class LowRank:
-    """A layer with `_kernel`, to which `enable_lora` adds (alpha / rank) A @ B."""
+    """Mixin of layers with `_kernel`: LoRA adds (alpha / rank) A @ B to it."""
 
     _lora_kernel = "kernel"  # the argument names' beginning
 
@@ -175,7 +175,7 @@ class LowRank:
 
     @property
     def kernel(self) -> Any:
-        """The kernel: the variable, or with the product added where there is one."""
+        """The kernel, including the low-rank product if LoRA is enabled."""
         return self._whole_kernel()
 
     def enable_lora(
@@ -185,7 +185,7 @@ class LowRank:
         a_initializer: Any = "he_uniform",
         b_initializer: Any = "zeros",
     ) -> None:
-        """Stop training the kernel, and train A [..., rank] and B [rank, last size of the kernel] instead.
+        """Freeze the kernel, and train A [..., rank] and B [rank, last size of the kernel] instead.
 
         raises ValueError where the kernel has a constraint, the layer is not built, or this was done before
         """
@@ -216,7 +216,7 @@ class LowRank:
         self.lora_alpha = lora_alpha if lora_alpha is not None else rank
 
     def get_config(self) -> dict[str, Any]:
-        """The layer's, and the rank where there is one."""
+        """Return the layer's arguments, and the rank if LoRA is configured."""
         config: dict[str, Any] = super().get_config()  # type: ignore[misc]
         if self.lora_rank:
             config.update(lora_rank=self.lora_rank, lora_alpha=self.lora_alpha)
@@ -224,7 +224,7 @@ class LowRank:
 
 
 def in_training(training: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
-    """`then()` where training is true, else `otherwise()`; both as branches of the graph where it is known later.
+    """Return `then()` if training, else `otherwise()`; a conditional of the graph if training is symbolic.
 
     training: a bool, None (false), or a scalar tensor or variable.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class BatchNormalization(Described):
-    """Each channel brought to mean 0 and variance 1, then scaled and shifted (Ioffe and Szegedy 2015).
+    """Normalization of each channel to mean 0 and variance 1, then scale and shift (Ioffe and Szegedy 2015).
 
     .. math:: y = gamma \\frac{x - \\mu}{\\sqrt{\\sigma^2 + epsilon}} + beta
 
@@ -83,7 +83,7 @@ class BatchNormalization(Described):
         self.supports_masking = True
 
     def build(self, input_shape: Any) -> None:
-        """Make the weights."""
+        """Create the weights."""
         size = input_shape[self.axis]
         if size is None:
             raise ValueError(f"Axis {self.axis} of the inputs of BatchNormalization must be known; found {input_shape}")
@@ -110,7 +110,7 @@ class BatchNormalization(Described):
         return self.add_weight(name=name, shape=(size,), initializer=initializer, trainable=False)
 
     def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
-        """The normalised inputs."""
+        """Return the normalized inputs."""
         if mask is not None and mask.shape.rank != inputs.shape.rank - 1:
             raise ValueError(
                 "The mask provided should be one dimension less than the inputs. Received: "
@@ -165,7 +165,7 @@ class BatchNormalization(Described):
         average.assign(array.cast(old * momentum + value * (1.0 - momentum), average.dtype))
 
     def _renormalise(self, mean: Any, variance: Any, gamma: Any, beta: Any) -> tuple[Any, Any]:
-        """Scale and offset that undo the difference between the batch's statistics and the moving ones."""
+        """Return scale and offset that correct the batch statistics toward the moving ones (batch renormalization)."""
         deviation = math.sqrt(variance + self.epsilon)
         expected = math.maximum(array.cast(self.renorm_stddev, mean.dtype), self.epsilon**0.5)
         r = deviation / expected
@@ -188,5 +188,5 @@ class BatchNormalization(Described):
         return scale, offset if beta is None else offset + beta
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """The input's."""
+        """Return the input shape."""
         return input_shape

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class GatedCell(Described):
-    """What the cells of this module share: weights for `gates` gates side by side, dropout that stays over time.
+    """Base class of gated cells: weights of `gates` gates in one kernel, dropout masks shared by all steps.
 
     The input's part of a step does not depend on the states (`project`), so a layer does it for all steps at once and
     then `advance`s from state to state.
@@ -49,7 +49,7 @@ class GatedCell(Described):
         self._now: dict[Any, Any] = {}  # the weights' values while a loop over time runs
 
     def build(self, input_shape: Any) -> None:
-        """Make the weights."""
+        """Create the weights."""
         width = self.units * self.gates
         self.kernel = self._weight("kernel", (input_shape[-1], width))
         self.recurrent_kernel = self._weight("recurrent_kernel", (self.units, width), "recurrent")
@@ -59,14 +59,14 @@ class GatedCell(Described):
         return self._weight("bias", (width,))
 
     def get_initial_state(self, batch_size: Any = None) -> list[Any]:
-        """Zeros, for each state."""
+        """Return zeros for each state."""
         count = len(self.state_size) if isinstance(self.state_size, list) else 1
         return [array.zeros([batch_size, self.units], self.compute_dtype) for _ in range(count)]
 
     # ---- dropout ----------------------------------------------------------------------------------------------------
 
     def _noise(self, batch: Any, width: Any, rate: float) -> list[Any] | None:
-        """What multiplies inputs or states: one for all gates, or one for each where states are dropped too."""
+        """Return dropout masks: one shared by all gates, or one per gate if states are dropped too."""
         if not rate:
             return None
         ones = array.ones([batch, width], self.compute_dtype)
@@ -74,16 +74,16 @@ class GatedCell(Described):
         return [dropped(ones, rate, None, self.seed_generator) for _ in range(count)]
 
     def hold(self, batch: Any, width: Any) -> None:
-        """Draw what is dropped, for all steps until `release`."""
+        """Draw the dropout masks of all steps until `release`."""
         self._drawn = self._noise(batch, width, self.dropout), self._noise(batch, self.units, self.recurrent_dropout)
 
     def read(self) -> None:
-        """Read the weights once, for all steps until `release`: a loop in a graph then has no variables in it."""
+        """Read the weights once for all steps until `release`, so that a loop in a graph has no variable reads."""
         weights = [w for w in (self.kernel, self.recurrent_kernel, self.bias) if w is not None]
         self._now = {id(w): array.identity(super(GatedCell, self)._cast(w)) for w in weights}
 
     def release(self) -> None:
-        """Draw and read anew from now on."""
+        """Discard the dropout masks and weight values of the loop."""
         self._drawn, self._now = None, {}
 
     def _cast(self, weight: Any) -> Any:
@@ -99,7 +99,7 @@ class GatedCell(Described):
     # ---- computing --------------------------------------------------------------------------------------------------
 
     def call(self, inputs: Any, states: Any, training: Any = False) -> tuple[Any, list[Any]] | tuple[Any, Any]:
-        """One step: its output and the new states."""
+        """Compute one step: return its output and the new states."""
         nested = isinstance(states, (list, tuple))
         flat = list(states) if nested else [states]
 
@@ -119,14 +119,14 @@ class GatedCell(Described):
         return output, new if nested else new[0]
 
     def _times(self, x: Any, kernel: Any, masks: list[Any] | None) -> Any:
-        """x @ kernel, of which each gate's columns see x with its own mask."""
+        """Return x @ kernel, with a separate mask of x for each gate's columns."""
         if masks is None or len(masks) == 1:
             return _matmul(x if masks is None else x * masks[0], kernel)
         parts = array.split(kernel, self.gates, axis=1)
         return array.concat([_matmul(x * m, k) for m, k in zip(masks, parts)], -1)
 
     def project(self, inputs: Any, drop: bool) -> Any:
-        """The input's part of one step or, with time in front, of all."""
+        """Return the input projection of one step or, with a leading time axis, of all steps."""
         masks = self._drawn[0] if drop and self._drawn is not None else None
         x = self._times(inputs, self._cast(self.kernel), masks)
         bias = self._input_bias()
@@ -136,12 +136,12 @@ class GatedCell(Described):
         return None if self.bias is None else self._cast(self.bias)
 
     def _recur(self, h: Any, drop: bool, kernel: Any = None) -> Any:
-        """The state's part."""
+        """Return the recurrent projection of the state."""
         masks = self._drawn[1] if drop and self._drawn is not None else None
         return self._times(h, self._cast(self.recurrent_kernel) if kernel is None else kernel, masks)
 
     def advance(self, projected: Any, states: list[Any], drop: bool) -> tuple[Any, list[Any]]:
-        """Output and new states out of the input's part and the states."""
+        """Compute output and new states from the input projection and the states."""
         raise NotImplementedError(f"{type(self).__name__} has no advance(projected, states, drop)")
 
 
@@ -151,7 +151,7 @@ def _matmul(x: Any, kernel: Any) -> Tensor:
 
 
 class SimpleRNNCell(GatedCell):
-    """h = activation(x @ kernel + h_before @ recurrent_kernel + bias)."""
+    """Simple recurrent cell: h = activation(x @ kernel + h_before @ recurrent_kernel + bias)."""
 
     def __init__(
         self,
@@ -192,7 +192,7 @@ class SimpleRNNCell(GatedCell):
         )
 
     def advance(self, projected: Any, states: list[Any], drop: bool) -> tuple[Any, list[Any]]:
-        """Output and new states."""
+        """Compute output and new states."""
         h = self.activation(projected + self._recur(states[0], drop))
         return h, [h]
 
@@ -261,13 +261,13 @@ class GRUCell(GatedCell):
         return self._cast(self.bias)[0]
 
     def read(self) -> None:
-        """Read the weights once; the recurrent bias apart from the input's too."""
+        """Read the weights once, and the recurrent bias separately from the input bias."""
         super().read()
         if self.bias is not None and self.reset_after:
             self._now["recurrent"] = self._cast(self.bias)[1]
 
     def advance(self, projected: Any, states: list[Any], drop: bool) -> tuple[Any, list[Any]]:
-        """Output and new states."""
+        """Compute output and new states."""
         h, n = states[0], self.units
         x_z, x_r, x_h = array.split(projected, 3, axis=-1)
         if self.reset_after:
@@ -365,7 +365,7 @@ class LSTMCell(GatedCell):
         )
 
     def advance(self, projected: Any, states: list[Any], drop: bool) -> tuple[Any, list[Any]]:
-        """Output and new states."""
+        """Compute output and new states."""
         h, c = states
         i, f, candidate, o = array.split(projected + self._recur(h, drop), 4, axis=-1)
         c = self.recurrent_activation(f) * c + self.recurrent_activation(i) * self.activation(candidate)

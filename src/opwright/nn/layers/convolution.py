@@ -27,7 +27,7 @@ FORMATS = {
 
 
 def slid_size(size: int | None, kernel: int, stride: int, dilation: int, padding: str) -> int | None:
-    """How many places a window has along one dimension."""
+    """Return the number of window positions along one dimension."""
     if size is None:
         return None
     room = size - (kernel - 1) * dilation if padding == "valid" else size
@@ -35,7 +35,7 @@ def slid_size(size: int | None, kernel: int, stride: int, dilation: int, padding
 
 
 def slid_shape(layer: Any, input_shape: Sequence[Any], channels: Any) -> tuple[Any, ...]:
-    """The shape that a convolution gives. Raises ValueError where nothing is left of the image."""
+    """Return the output shape of a convolution. Raises ValueError if it would be empty."""
     middle = spatial(input_shape, layer.data_format)
     windows = zip(middle, layer.kernel_size, layer.strides, layer.dilation_rate)
     out = [slid_size(n, k, s, d, layer.padding) for n, k, s, d in windows]
@@ -49,7 +49,7 @@ def slid_shape(layer: Any, input_shape: Sequence[Any], channels: Any) -> tuple[A
 
 
 class Windowed(Described):
-    """What all convolutions share: window, strides, padding, dilation, data format, bias and activation."""
+    """Base class of convolutions: window, strides, padding, dilation, data format, bias and activation."""
 
     rank: int
     bias: Any = None
@@ -79,7 +79,7 @@ class Windowed(Described):
         return FORMATS[self.rank, self.data_format]
 
     def _channels(self, input_shape: Sequence[Any]) -> int:
-        """How many channels the input has; the layer takes no others from now on. Raises ValueError if unknown."""
+        """Return the number of input channels and fix it in `input_spec`. Raises ValueError if it is unknown."""
         axis = channel_axis(self.data_format)
         channels = input_shape[axis]
         if channels is None:
@@ -91,7 +91,7 @@ class Windowed(Described):
         return int(channels)
 
     def _finish(self, outputs: Any) -> Any:
-        """Bias and activation."""
+        """Apply bias and activation."""
         if self.bias is not None:
             outputs = ops_nn.bias_add(
                 outputs, self._cast(self.bias), "NHWC" if self.data_format == "channels_last" else "NCHW"
@@ -142,7 +142,7 @@ class Conv(LowRank, Windowed):
         self._init_lora(*lora)
 
     def build(self, input_shape: Any) -> None:
-        """Make kernel and bias."""
+        """Create kernel and bias."""
         channels = self._channels(input_shape)
         if channels % self.groups:
             raise ValueError(
@@ -156,7 +156,7 @@ class Conv(LowRank, Windowed):
         self._build_lora()
 
     def call(self, inputs: Any) -> Any:
-        """The convolution, with bias and activation."""
+        """Apply the convolution, bias and activation."""
         padding = self.padding
         if padding == "causal":
             before = self.dilation_rate[0] * (self.kernel_size[0] - 1)
@@ -169,7 +169,7 @@ class Conv(LowRank, Windowed):
         return self._finish(y)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """The shape of the output."""
+        """Return the output shape."""
         return slid_shape(self, input_shape, self.filters)
 
 
@@ -322,7 +322,7 @@ class Conv3D(Conv):
 
 
 def unslid_size(size: Any, kernel: int, stride: int, dilation: int, padding: str, extra: int | None) -> Any:
-    """The size of an image of which a window has `size` places; `extra` decides among those that have."""
+    """Return the input size of a convolution with `size` window positions; output_padding selects among candidates."""
     if size is None:
         return None
     kernel = (kernel - 1) * dilation + 1
@@ -332,7 +332,7 @@ def unslid_size(size: Any, kernel: int, stride: int, dilation: int, padding: str
 
 
 class ConvTranspose(Windowed):
-    """Transposed convolution: what a convolution of these arguments does to gradients of its input.
+    """Transposed convolution: the gradient of a convolution with respect to its input.
 
     It enlarges an image by its strides. output_padding: one integer or one a dimension, below the strides: how much
     larger the output is among the sizes that a convolution would bring to the input's. Other arguments as Conv's.
@@ -364,7 +364,7 @@ class ConvTranspose(Windowed):
             )
 
     def build(self, input_shape: Any) -> None:
-        """Make kernel and bias."""
+        """Create kernel and bias."""
         channels = self._channels(input_shape)
         self.kernel = self._weight("kernel", (*self.kernel_size, self.filters, channels))
         self.bias = self._weight("bias", (self.filters,)) if self.use_bias else None
@@ -375,7 +375,7 @@ class ConvTranspose(Windowed):
         return [unslid_size(n, k, s, d, self.padding, e) for n, k, s, d, e in windows]
 
     def call(self, inputs: Any) -> Any:
-        """The transposed convolution, with bias and activation."""
+        """Apply the transposed convolution, bias and activation."""
         dims = list(inputs.shape)
         if any(d is None for d in dims):
             found = array.shape(inputs)
@@ -394,7 +394,7 @@ class ConvTranspose(Windowed):
         return self._finish(y)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """The shape of the output."""
+        """Return the output shape."""
         middle = self._enlarged(spatial(input_shape, self.data_format))
         return assembled(input_shape[0], middle, self.filters, self.data_format)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Dense(LowRank, Described):
-    """Each output is a weighted sum of all inputs: activation(inputs @ kernel + bias), over the last axis.
+    """Fully connected layer: activation(inputs @ kernel + bias), over the last axis.
 
     units: the size of the last axis after. inputs: [batch, ..., n]; output: [batch, ..., units]. Weights: kernel
     [n, units], bias [units]. lora_rank: train only a product of two narrow matrices that is added to the kernel.
@@ -71,7 +71,7 @@ class Dense(LowRank, Described):
         self.supports_masking = True
 
     def build(self, input_shape: Any) -> None:
-        """Make kernel and bias."""
+        """Create kernel and bias."""
         size = input_shape[-1]
         if size is None:
             raise ValueError(
@@ -83,7 +83,7 @@ class Dense(LowRank, Described):
         self._build_lora()
 
     def call(self, inputs: Any, training: Any = None) -> Any:
-        """activation(inputs @ kernel + bias)."""
+        """Return activation(inputs @ kernel + bias)."""
         rank = inputs.shape.rank
         kernel = self._cast(self.kernel)
         y = linalg.matmul(inputs, kernel) if rank == 2 else linalg.tensordot(inputs, kernel, [[rank - 1], [0]])
@@ -92,12 +92,12 @@ class Dense(LowRank, Described):
         return self.activation(y)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """The input's with the last size `units`."""
+        """Return the input shape with the last size `units`."""
         return (*input_shape[:-1], self.units)
 
 
 class EinsumDense(LowRank, Described):
-    """Any sum of products of inputs and a kernel that Einstein's notation can say, with bias and activation.
+    """Einsum of inputs and a kernel, with bias and activation.
 
     equation: such as "abc,cd->abd" or "...x,xy->...y". output_shape: the output's without the batch, None for sizes
     that follow from the input. bias_axes: the output's axes that the bias has, such as "d"; None: no bias.
@@ -141,7 +141,7 @@ class EinsumDense(LowRank, Described):
         self._init_lora(lora_rank, lora_alpha, quantization_config)
 
     def build(self, input_shape: Any) -> None:
-        """Make kernel and bias."""
+        """Create kernel and bias."""
         plan = _EinsumPlan(self.equation, self.bias_axes, input_shape, self.partial_output_shape)
         self.input_spec = InputSpec(ndim=len(input_shape))
         given: Any = self.kernel_initializer
@@ -154,23 +154,23 @@ class EinsumDense(LowRank, Described):
         self._build_lora()
 
     def call(self, inputs: Any, training: Any = None) -> Any:
-        """activation(einsum(equation, inputs, kernel) + bias)."""
+        """Return activation(einsum(equation, inputs, kernel) + bias)."""
         y = linalg.einsum(self.equation, inputs, self._cast(self.kernel))
         if self.bias is not None:
             y = y + self._cast(self.bias)
         return self.activation(y)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """The output's shape, sizes not said taken from the input."""
+        """Return the output shape; unspecified sizes come from the input."""
         return tuple(_EinsumPlan(self.equation, self.bias_axes, input_shape, self.partial_output_shape).output)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments as plain values."""
+        """Return the constructor's arguments as plain values."""
         return {**super().get_config(), "output_shape": self.partial_output_shape}
 
 
 class _EinsumPlan:
-    """The shapes of an EinsumDense's kernel, bias and output, and which axes of the kernel are its fans."""
+    """Shapes of an EinsumDense's kernel, bias and output, and the fan axes of the kernel."""
 
     FORMS = r"(\.\.\.)?([a-zA-Z]+)(\.\.\.)?,([a-zA-Z]+)->(\.\.\.)?([a-zA-Z]+)(\.\.\.)?"
 
@@ -236,7 +236,7 @@ class _EinsumPlan:
 
 
 class Embedding(LowRank, Described):
-    """Integers become rows of a table that is trained.
+    """Trained table that maps integers to rows.
 
     input_dim: how many integers there are; output_dim: the length of a row. inputs: [batch, ...]; output:
     [batch, ..., output_dim]. mask_zero: 0 means "nothing here", and is masked. Weights: embeddings [input_dim,
@@ -284,33 +284,33 @@ class Embedding(LowRank, Described):
             self.set_weights(weights if isinstance(weights, list) else [weights])
 
     def build(self, input_shape: Any = None) -> None:
-        """Make the table."""
+        """Create the embedding table."""
         self._kernel = self._weight("embeddings", (self.input_dim, self.output_dim))
         self._build_lora()
 
     @property
     def embeddings(self) -> Any:
-        """The table, with what was trained beside it where `lora_rank` is given."""
+        """The table, including the low-rank product if LoRA is enabled."""
         return self._whole_kernel()
 
     def call(self, inputs: Any) -> Tensor:
-        """The rows."""
+        """Look up the rows."""
         inputs = dispatch.to_tensor(inputs)
         if inputs.dtype.name not in ("int32", "int64"):
             inputs = array.cast(inputs, "int32")
         return array.cast(array.gather(self.embeddings, inputs), self.compute_dtype)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Tensor | None:
-        """inputs != 0 with mask_zero, else None."""
+        """Return inputs != 0 if mask_zero, else None."""
         return math.not_equal(inputs, 0) if self.mask_zero else None
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """The input's followed by output_dim."""
+        """Return the input shape followed by output_dim."""
         return (*input_shape, self.output_dim)
 
 
 class Lambda(Described):
-    """A function as a layer.
+    """Function as a layer.
 
     function: of the inputs, and of `mask` and `training` where it has such parameters. output_shape: without the
     batch, or a function of the input's shape; found by itself otherwise. mask: of the output, or a function of inputs
@@ -328,18 +328,18 @@ class Lambda(Described):
         self.supports_masking = mask is not None
 
     def call(self, inputs: Any, mask: Any = None, training: Any = None) -> Any:
-        """The function's result."""
+        """Return the function's result."""
         extra = {"mask": mask, "training": training}
         return convert_if_enabled(self.function)(
             inputs, **self.arguments, **{name: extra[name] for name in self._passes}
         )
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
-        """The mask given, or what it gives."""
+        """Return the mask, or the result of the mask function."""
         return self.mask(inputs, mask) if callable(self.mask) else self.mask
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """What was given, else found by laying out the function."""
+        """Return output_shape, or the shape inferred by tracing the function."""
         if self._output_shape is None:
             return super().compute_output_shape(input_shape)
         if callable(self._output_shape):
@@ -347,7 +347,7 @@ class Lambda(Described):
         return (nest.flatten(input_shape)[0], *self._output_shape)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments; the function itself, which only `from_config` in this process can use."""
+        """Return the arguments, including the function, which only `from_config` of this process can use."""
         return {
             **super().get_config(),
             "function": self.function,
@@ -358,7 +358,7 @@ class Lambda(Described):
 
 
 class Masking(Described):
-    """Steps of which all features are mask_value are masked, and set to 0.
+    """Masking of steps whose features all equal mask_value; they are set to 0.
 
     inputs: [batch, steps, features].
     """
@@ -370,7 +370,7 @@ class Masking(Described):
         self.built = True
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Tensor:
-        """Where any feature differs from mask_value."""
+        """Return where any feature differs from mask_value."""
         return math.reduce_any(self._differs(inputs), axis=-1)
 
     def _differs(self, inputs: Any) -> Tensor:
@@ -378,19 +378,19 @@ class Masking(Described):
         return math.not_equal(inputs, array.cast(self.mask_value, inputs.dtype))
 
     def call(self, inputs: Any) -> Tensor:
-        """The inputs, 0 where they are masked."""
+        """Return the inputs, with masked steps set to 0."""
         kept = math.reduce_any(self._differs(inputs), axis=-1, keepdims=True)
         outputs = array.where(kept, inputs, array.zeros_like(inputs))
         set_mask(outputs, array.squeeze(kept, [-1]))
         return outputs
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """The input's."""
+        """Return the input shape."""
         return input_shape
 
 
 class Identity(Described):
-    """The inputs as they are."""
+    """Layer that returns its inputs."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -398,9 +398,9 @@ class Identity(Described):
         self.built = True
 
     def call(self, inputs: Any) -> Any:
-        """The inputs."""
+        """Return the inputs."""
         return inputs
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """The input's."""
+        """Return the input shape."""
         return input_shape

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _depthwise(layer: Any, inputs: Any, kernel: Any) -> Tensor:
-    """Each channel with filters of its own; one dimension as two of which the first has size 1."""
+    """Apply a depthwise convolution; in one dimension as a two-dimensional one of height 1."""
     last = layer.data_format == "channels_last"
     strides, dilations = layer.strides, layer.dilation_rate
     padding = layer.padding
@@ -35,7 +35,7 @@ def _depthwise(layer: Any, inputs: Any, kernel: Any) -> Tensor:
 
 
 class _Depthwise(Windowed):
-    """Convolution of each channel with `depth_multiplier` filters of its own.
+    """Convolution of each channel with `depth_multiplier` filters.
 
     The output has channels * depth_multiplier channels. Other arguments as those of convolutions. Weights: kernel
     [*kernel_size, channels, depth_multiplier], bias [channels * depth_multiplier].
@@ -61,18 +61,18 @@ class _Depthwise(Windowed):
         )
 
     def build(self, input_shape: Any) -> None:
-        """Make kernel and bias."""
+        """Create kernel and bias."""
         channels = self._channels(input_shape)
         self.compute_output_shape(input_shape)
         self.kernel = self._weight("kernel", (*self.kernel_size, channels, self.depth_multiplier), "depthwise")
         self.bias = self._weight("bias", (channels * self.depth_multiplier,)) if self.use_bias else None
 
     def call(self, inputs: Any) -> Any:
-        """The convolution, with bias and activation."""
+        """Apply the convolution, bias and activation."""
         return self._finish(_depthwise(self, inputs, self._cast(self.kernel)))
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """The shape of the output."""
+        """Return the output shape."""
         channels = input_shape[-1 if self.data_format == "channels_last" else 1]
         return slid_shape(self, input_shape, channels * self.depth_multiplier)
 
@@ -165,7 +165,7 @@ class DepthwiseConv2D(_Depthwise):
 
 
 class _Separable(Windowed):
-    """A depthwise convolution, then one with windows of size 1 that mixes the channels.
+    """Depthwise convolution followed by a pointwise convolution.
 
     filters: the channels after; depth_multiplier: the filters of each channel in the first. Other arguments as those
     of convolutions. Weights: depthwise_kernel [*kernel_size, channels, depth_multiplier], pointwise_kernel [1 ...,
@@ -195,7 +195,7 @@ class _Separable(Windowed):
         )
 
     def build(self, input_shape: Any) -> None:
-        """Make both kernels and the bias."""
+        """Create both kernels and the bias."""
         channels = self._channels(input_shape)
         self.compute_output_shape(input_shape)
         middle = channels * self.depth_multiplier
@@ -206,13 +206,13 @@ class _Separable(Windowed):
         self.bias = self._weight("bias", (self.filters,)) if self.use_bias else None
 
     def call(self, inputs: Any) -> Any:
-        """Both convolutions, with bias and activation."""
+        """Apply both convolutions, bias and activation."""
         y = _depthwise(self, inputs, self._cast(self.depthwise_kernel))
         y = ops_nn.convolution(y, self._cast(self.pointwise_kernel), 1, "VALID", self._format)
         return self._finish(y)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """The shape of the output."""
+        """Return the output shape."""
         return slid_shape(self, input_shape, self.filters)
 
 

@@ -31,7 +31,7 @@ def _broadcast(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class _Merge(Described):
-    """What merging layers share."""
+    """Base class of merge layers."""
 
     least = 1  # inputs
 
@@ -60,7 +60,7 @@ class _Merge(Described):
         self.compute_output_shape(input_shape)
 
     def call(self, inputs: Any) -> Any:
-        """The inputs merged."""
+        """Merge the inputs."""
         if not isinstance(inputs, (list, tuple)):
             raise ValueError(
                 f"A merge layer should be called on a list of inputs. Received: inputs={inputs} (not a list of tensors)"
@@ -85,7 +85,7 @@ class _Merge(Described):
         raise NotImplementedError(f"{type(self).__name__} has no _merged(inputs)")
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """The shape that all broadcast to."""
+        """Return the broadcast shape of the inputs."""
         batches = [s[0] for s in input_shape if s[0] is not None]
         return (batches[0] if batches else None, *reduce(_broadcast, (tuple(s)[1:] for s in input_shape)))
 
@@ -99,7 +99,7 @@ class _Merge(Described):
             )
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
-        """Where any input is kept; None unless all have masks."""
+        """Return the disjunction of the masks; None unless every input has one."""
         if mask is None:
             return None
         self._checked(inputs, mask)
@@ -107,14 +107,14 @@ class _Merge(Described):
 
 
 class Add(_Merge):
-    """The sum of the inputs."""
+    """Element-wise sum of the inputs."""
 
     def _merged(self, inputs: list[Any]) -> Any:
         return reduce(math.add, inputs)
 
 
 class Multiply(_Merge):
-    """The product of the inputs; what is masked counts as 1, or as 0 where it is masked in all."""
+    """Element-wise product of the inputs; masked positions count as 1, or as 0 if masked in every input."""
 
     def _merged(self, inputs: list[Any]) -> Any:
         masks = [mask_of(x) for x in inputs]
@@ -124,7 +124,7 @@ class Multiply(_Merge):
 
 
 def _product_over_masks(inputs: list[Any], masks: list[Any]) -> Any:
-    """Inputs multiplied, masked places as 1; where all have masks, places that none keeps are 0 and masked."""
+    """Multiply the inputs with masked positions as 1; positions masked in every input become 0 and stay masked."""
     filled = [
         x if m is None else array.where(array.expand_dims(m, -1), x, array.ones_like(x)) for x, m in zip(inputs, masks)
     ]
@@ -137,7 +137,7 @@ def _product_over_masks(inputs: list[Any], masks: list[Any]) -> Any:
 
 
 class Subtract(_Merge):
-    """The first of two inputs less the second. Raises ValueError for another number of inputs."""
+    """Difference of two inputs. Raises ValueError for another number of inputs."""
 
     def build(self, input_shape: Any) -> None:
         """Check the shapes."""
@@ -154,14 +154,14 @@ class Subtract(_Merge):
 
 
 class Average(_Merge):
-    """The mean of the inputs."""
+    """Element-wise mean of the inputs."""
 
     def _merged(self, inputs: list[Any]) -> Any:
         return reduce(math.add, inputs) / float(len(inputs))
 
 
 def _chosen(choose: Any, inputs: list[Any]) -> Any:
-    """The inputs joined by a choice, which has no neutral value: masked places take the other inputs'."""
+    """Reduce the inputs by maximum or minimum, ignoring masked positions."""
     y, kept = inputs[0], mask_of(inputs[0])
     kept = None if kept is None else array.expand_dims(kept, -1)
     masked = kept is not None
@@ -180,21 +180,21 @@ def _chosen(choose: Any, inputs: list[Any]) -> Any:
 
 
 class Maximum(_Merge):
-    """The largest of the inputs, element by element."""
+    """Element-wise maximum of the inputs."""
 
     def _merged(self, inputs: list[Any]) -> Any:
         return _chosen(math.maximum, inputs)
 
 
 class Minimum(_Merge):
-    """The smallest of the inputs, element by element."""
+    """Element-wise minimum of the inputs."""
 
     def _merged(self, inputs: list[Any]) -> Any:
         return _chosen(math.minimum, inputs)
 
 
 class Concatenate(_Merge):
-    """The inputs one after the other along an axis; other sizes must agree."""
+    """Concatenation of the inputs along an axis; other sizes must match."""
 
     def __init__(self, axis: int = -1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -204,7 +204,7 @@ class Concatenate(_Merge):
         return array.concat(inputs, self.axis)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """The sizes along the axis added up. Raises ValueError where others differ."""
+        """Return the shape with the sizes along the axis added. Raises ValueError if other sizes differ."""
         ranks = {len(s) for s in input_shape}
         axis = self.axis % len(input_shape[0]) if input_shape[0] else 0
         others = [[d for i, d in enumerate(s) if i != axis] for s in input_shape]
@@ -219,7 +219,7 @@ class Concatenate(_Merge):
         return tuple(known)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Tensor | None:
-        """The masks concatenated; inputs without one are kept whole."""
+        """Return the concatenated masks; inputs without a mask are unmasked."""
         if mask is None:
             return None
         self._checked(inputs, mask)
@@ -238,7 +238,7 @@ class Concatenate(_Merge):
 
 
 class Dot(_Merge):
-    """Sums of products of two inputs along an axis of each, example by example.
+    """Batched dot product of two inputs along an axis of each.
 
     axes: one integer for both, or two. normalize: inputs are divided by their lengths first, which gives cosines.
     [batch, *a, n] and [batch, n, *b] give [batch, *a, *b], at least [batch, 1].
@@ -284,7 +284,7 @@ class Dot(_Merge):
         return array.expand_dims(z, -1) if len(out) == 1 else z
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """The sizes that are left, the first input's first."""
+        """Return the remaining sizes, the first input's first."""
         if len(input_shape) != 2:
             raise ValueError(
                 f"A `Dot` layer should be called on a list of 2 inputs. Received: input_shape={input_shape}"
@@ -302,45 +302,45 @@ class Dot(_Merge):
         return out if len(out) > 1 else (*out, 1)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
-        """None."""
+        """Return None: the output has no mask."""
         return
 
 
 def add(inputs: Any, **kwargs: Any) -> Any:
-    """Return the element-wise sum of tensors, by a layer."""
+    """Return the element-wise sum of tensors, using an `Add` layer."""
     return Add(**kwargs)(inputs)
 
 
 def subtract(inputs: Any, **kwargs: Any) -> Any:
-    """Return the difference of tensors, by a layer."""
+    """Return the difference of two tensors, using a `Subtract` layer."""
     return Subtract(**kwargs)(inputs)
 
 
 def multiply(inputs: Any, **kwargs: Any) -> Any:
-    """Return the element-wise product of tensors, by a layer."""
+    """Return the element-wise product of tensors, using a `Multiply` layer."""
     return Multiply(**kwargs)(inputs)
 
 
 def average(inputs: Any, **kwargs: Any) -> Any:
-    """Return the element-wise mean of tensors, by a layer."""
+    """Return the element-wise mean of tensors, using an `Average` layer."""
     return Average(**kwargs)(inputs)
 
 
 def maximum(inputs: Any, **kwargs: Any) -> Any:
-    """Return the element-wise maximum of tensors, by a layer."""
+    """Return the element-wise maximum of tensors, using a `Maximum` layer."""
     return Maximum(**kwargs)(inputs)
 
 
 def minimum(inputs: Any, **kwargs: Any) -> Any:
-    """Return the element-wise minimum of tensors, by a layer."""
+    """Return the element-wise minimum of tensors, using a `Minimum` layer."""
     return Minimum(**kwargs)(inputs)
 
 
 def concatenate(inputs: Any, axis: int = -1, **kwargs: Any) -> Any:
-    """Return the concatenation of tensors, by a layer."""
+    """Return the concatenation of tensors, using a `Concatenate` layer."""
     return Concatenate(axis=axis, **kwargs)(inputs)
 
 
 def dot(inputs: Any, axes: Any = -1, **kwargs: Any) -> Any:
-    """Return the dot product of tensors, by a layer."""
+    """Return the dot product of two tensors, using a `Dot` layer."""
     return Dot(axes=axes, **kwargs)(inputs)

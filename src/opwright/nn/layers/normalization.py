@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 class _SameShape(Described):
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """The input's. Raises ValueError for an axis that it has not."""
+        """Return the input shape. Raises ValueError for an axis out of range."""
         axis: Any = getattr(self, "axis", -1)
         for a in axis if isinstance(axis, (list, tuple)) else [axis]:
             if not -len(input_shape) <= a < len(input_shape):
@@ -33,12 +33,12 @@ class _SameShape(Described):
 
 
 def _wide(x: Any) -> Any:
-    """At least float32, in which squares do not overflow."""
+    """Cast half-precision tensors to float32, whose squares do not overflow."""
     return array.cast(x, "float32") if x.dtype.name in ("float16", "bfloat16") else x
 
 
 def _along(weight: Any, x: Any, axes: Sequence[int]) -> Any:
-    """A weight of these axes' sizes so that it broadcasts with x."""
+    """Reshape a weight so that it broadcasts along these axes of x."""
     rank = x.shape.rank
     weight = array.cast(weight, x.dtype)
     positive = [a % rank for a in axes]
@@ -59,7 +59,7 @@ def _sizes_along(input_shape: Any, axes: Sequence[int], layer: str) -> tuple[int
 
 
 class LayerNormalization(_SameShape):
-    """Each example brought to mean 0 and variance 1 along `axis`, then scaled and shifted (Ba et al. 2016).
+    """Normalization of each example to mean 0 and variance 1 along `axis`, then scale and shift (Ba et al. 2016).
 
     .. math:: y = gamma \\frac{x - \\mu}{\\sqrt{\\sigma^2 + epsilon}} + beta
 
@@ -101,13 +101,13 @@ class LayerNormalization(_SameShape):
         self.supports_masking = True
 
     def build(self, input_shape: Any) -> None:
-        """Make gamma and beta."""
+        """Create gamma and beta."""
         shape = _sizes_along(input_shape, _axes_of(self.axis), "LayerNormalization")
         self.gamma = self._weight("gamma", shape) if self.scale or self.rms_scaling else None
         self.beta = self._weight("beta", shape) if self.center and not self.rms_scaling else None
 
     def call(self, inputs: Any) -> Any:
-        """The normalised inputs."""
+        """Return the normalized inputs."""
         x, axes = _wide(inputs), _axes_of(self.axis)
         if self.rms_scaling:
             y = x * math.rsqrt(math.reduce_variance(x, axis=axes, keepdims=True) + self.epsilon)
@@ -119,7 +119,7 @@ class LayerNormalization(_SameShape):
 
 
 class RMSNormalization(_SameShape):
-    """Each example divided by the root of its mean square along `axis`, then scaled (Zhang and Sennrich 2019).
+    """Division of each example by its root mean square along `axis`, then scaling (Zhang and Sennrich 2019).
 
     Weights: scale, of the sizes along `axis`.
     """
@@ -130,19 +130,19 @@ class RMSNormalization(_SameShape):
         self.supports_masking = True
 
     def build(self, input_shape: Any) -> None:
-        """Make the scale."""
+        """Create the scale."""
         shape = _sizes_along(input_shape, _axes_of(self.axis), "RMSNormalization")
         self.scale = self.add_weight(name="scale", shape=shape, initializer="ones")
 
     def call(self, inputs: Any) -> Any:
-        """The normalised inputs."""
+        """Return the normalized inputs."""
         x, axes = _wide(inputs), _axes_of(self.axis)
         y = x * math.rsqrt(math.reduce_mean(math.square(x), axis=axes, keepdims=True) + self.epsilon)
         return array.cast(y * _along(self.scale, x, axes), self.compute_dtype)
 
 
 class GroupNormalization(_SameShape):
-    """Groups of channels of each example brought to mean 0 and variance 1 (Wu and He 2018).
+    """Normalization of groups of channels of each example to mean 0 and variance 1 (Wu and He 2018).
 
     groups: how many; -1 for one a channel. Weights: gamma and beta, [channels].
     raises ValueError where the channels do not make so many groups
@@ -187,7 +187,7 @@ class GroupNormalization(_SameShape):
         self.supports_masking = True
 
     def build(self, input_shape: Any) -> None:
-        """Make gamma and beta."""
+        """Create gamma and beta."""
         size = input_shape[self.axis]
         if size is None:
             raise ValueError(
@@ -206,7 +206,7 @@ class GroupNormalization(_SameShape):
         self.beta = self._weight("beta", (size,)) if self.center else None
 
     def call(self, inputs: Any) -> Tensor:
-        """The normalised inputs."""
+        """Return the normalized inputs."""
         x = _wide(inputs)
         rank, axis = x.shape.rank, self.axis % x.shape.rank
         found = array.shape(x)
@@ -225,7 +225,7 @@ class GroupNormalization(_SameShape):
 
 
 class UnitNormalization(_SameShape):
-    """Each example divided by its Euclidean length along `axis`."""
+    """Division of each example by its Euclidean length along `axis`."""
 
     def __init__(self, axis: Any = -1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -238,12 +238,12 @@ class UnitNormalization(_SameShape):
         self.built = True
 
     def call(self, inputs: Any) -> Tensor:
-        """The normalised inputs."""
+        """Return the normalized inputs."""
         return linalg.l2_normalize(inputs, axis=self.axis, epsilon=1e-12**2)
 
 
 class SpectralNormalization(Wrapper):
-    """A layer whose kernel is divided by its largest singular value at each call in training (Miyato et al. 2018).
+    """Wrapper that divides the kernel by its largest singular value in training (Miyato et al. 2018).
 
     power_iterations: how often the singular vectors are improved at a call. Weights: vector_u, then the layer's.
     raises ValueError for a layer without kernel or embeddings
@@ -258,7 +258,7 @@ class SpectralNormalization(Wrapper):
         self._take(power_iterations=power_iterations)
 
     def build(self, input_shape: Any = None) -> None:
-        """Build the layer, and make vector_u."""
+        """Build the wrapped layer, and create vector_u."""
         super().build(input_shape)
         self.input_spec = InputSpec(min_ndim=1, axes={-1: input_shape[-1]})
         kernel = getattr(self.layer, "_kernel", None)
@@ -276,7 +276,7 @@ class SpectralNormalization(Wrapper):
         )
 
     def call(self, inputs: Any, training: Any = False) -> Any:
-        """The layer's output."""
+        """Normalize the kernel in training, and call the wrapped layer."""
 
         def update() -> Tensor:
             u, kernel = self.normalized_weights()
@@ -289,7 +289,7 @@ class SpectralNormalization(Wrapper):
         return array.cast(self.layer(inputs), inputs.dtype)
 
     def normalized_weights(self) -> tuple[Any, Any]:
-        """The improved vector_u, and the kernel divided by its largest singular value."""
+        """Return the updated vector_u, and the kernel divided by its largest singular value (power iteration)."""
         weights = array.reshape(self.kernel, [-1, self.kernel.shape[-1]])
         u = v = array.identity(self.vector_u)
         for _ in range(self.power_iterations):
@@ -300,7 +300,7 @@ class SpectralNormalization(Wrapper):
         return u, array.reshape(self.kernel / sigma, self.kernel.shape.as_list())
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """The layer's."""
+        """Return the output shape of the wrapped layer."""
         return self.layer.compute_output_shape(input_shape)
 
 

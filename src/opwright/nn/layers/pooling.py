@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _Pooling(Described):
-    """The {what} of each window.
+    """Pooling: the {what} of each window.
 
     pool_size: of the window, one integer or one a dimension. strides: by default pool_size. padding: "valid" or
     "same", of which the padding does not count.
@@ -41,7 +41,7 @@ class _Pooling(Described):
         self.input_spec = InputSpec(ndim=n + 2)
 
     def call(self, inputs: Any) -> Any:
-        """The pooled images."""
+        """Apply the pooling."""
         return ops_nn.pool(
             inputs,
             list(self.pool_size),
@@ -52,7 +52,7 @@ class _Pooling(Described):
         )
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """The shape of the output. Raises ValueError where a window is larger than the image."""
+        """Return the output shape. Raises ValueError if the window is larger than the image."""
         windows = zip(spatial(input_shape, self.data_format), self.pool_size, self.strides)
         middle = [slid_size(n, k, s, 1, self.padding) for n, k, s in windows]
         if any(n is not None and n <= 0 for n in middle):
@@ -178,7 +178,7 @@ class AveragePooling3D(_Average):
 
 
 class _Global(Described):
-    """The {what} of each channel over a whole image: [batch, channels], with keepdims ones between."""
+    """Global pooling: the {what} of each channel, [batch, channels]; keepdims keeps spatial axes of size 1."""
 
     rank: int
 
@@ -193,7 +193,7 @@ class _Global(Described):
         return list(range(first, first + self.rank))
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """The shape of the output."""
+        """Return the output shape."""
         if self.keepdims:
             return tuple(1 if i in self._axes else d for i, d in enumerate(input_shape))
         return tuple(d for i, d in enumerate(input_shape) if i not in self._axes)
@@ -201,13 +201,13 @@ class _Global(Described):
 
 class _GlobalMax(_Global):
     def call(self, inputs: Any) -> Tensor:
-        """The largest values."""
+        """Return the maxima."""
         return math.reduce_max(inputs, axis=self._axes, keepdims=self.keepdims)
 
 
 class _GlobalAverage(_Global):
     def call(self, inputs: Any) -> Tensor:
-        """The means."""
+        """Return the means."""
         return math.reduce_mean(inputs, axis=self._axes, keepdims=self.keepdims)
 
 
@@ -239,7 +239,7 @@ class GlobalAveragePooling1D(_GlobalAverage):
         self.supports_masking = True
 
     def call(self, inputs: Any, mask: Any = None) -> Tensor:
-        """The means, over the steps that are not masked. mask: [batch, steps]."""
+        """Return the means over the unmasked steps. mask: [batch, steps]."""
         if mask is None:
             return super().call(inputs)
         kept = array.cast(array.expand_dims(mask, 2 if self.data_format == "channels_last" else 1), "bool")
@@ -249,7 +249,7 @@ class GlobalAveragePooling1D(_GlobalAverage):
         return total / math.reduce_sum(array.cast(kept, inputs.dtype), axis=self._axes, keepdims=self.keepdims)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
-        """None: no steps are left."""
+        """Return None: the output has no steps."""
         return
 
 
@@ -264,7 +264,7 @@ class GlobalAveragePooling3D(_GlobalAverage):
 
 
 class _Adaptive(Described):
-    """The {what} of each of output_size parts of an image.
+    """Adaptive pooling: the {what} of each of output_size parts of an image.
 
     output_size: one integer or one a dimension, None for the input's own. Part i of m along n values is from
     floor(i n / m) to ceil((i + 1) n / m). The input's sizes must be known.
@@ -279,7 +279,7 @@ class _Adaptive(Described):
         self.input_spec = InputSpec(ndim=self.rank + 2)
 
     def call(self, inputs: Any) -> Any:
-        """The pooled images."""
+        """Apply the pooling."""
         first = 1 if self.data_format == "channels_last" else 2
         for axis, wanted in enumerate(self.output_size, first):
             size = inputs.shape[axis]
@@ -291,7 +291,7 @@ class _Adaptive(Described):
         return inputs
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """The shape of the output."""
+        """Return the output shape."""
         last = self.data_format == "channels_last"
         return assembled(input_shape[0], self.output_size, input_shape[-1 if last else 1], self.data_format)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Rescaling(Described):
-    """inputs * scale + offset."""
+    """Layer of inputs * scale + offset."""
 
     def __init__(self, scale: Any, offset: Any = 0.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -28,17 +28,17 @@ class Rescaling(Described):
         self.built = True
 
     def call(self, inputs: Any) -> Any:
-        """The scaled inputs."""
+        """Return the scaled inputs."""
         scale, offset = (array.cast(np.asarray(v, np.float32), self.compute_dtype) for v in (self.scale, self.offset))
         return array.cast(inputs, self.compute_dtype) * scale + offset
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """The input's."""
+        """Return the input shape."""
         return input_shape
 
 
 class Normalization(Described):
-    """Features brought to mean 0 and variance 1 by statistics that are given or found by `adapt`.
+    """Normalization to mean 0 and variance 1 by statistics specified or computed by `adapt`.
 
     .. math:: y = (x - mean) / \\max(\\sqrt{variance}, 10^{-7}), \\quad \\text{or with invert the other way}
 
@@ -63,7 +63,7 @@ class Normalization(Described):
         self.supports_masking = True
 
     def build(self, input_shape: Any) -> None:
-        """Make the statistics: constants that were given, else weights that `adapt` sets."""
+        """Create the statistics: constants if specified, else weights that `adapt` sets."""
         rank = len(input_shape)
         kept = sorted(a % rank for a in self.axis)
         for a in kept:
@@ -99,18 +99,18 @@ class Normalization(Described):
 
     @property
     def mean(self) -> Any:
-        """The mean, in a shape that broadcasts to the inputs; None before the layer is built."""
+        """Mean, in a shape that broadcasts to the inputs; None before the layer is built."""
         found = self._statistics()[0]
         return found if found is None else array.cast(found, "float32")
 
     @property
     def variance(self) -> Any:
-        """The variance, likewise."""
+        """Variance, in a shape that broadcasts to the inputs; None before the layer is built."""
         found = self._statistics()[1]
         return found if found is None else array.cast(found, "float32")
 
     def adapt(self, data: Any) -> None:
-        """Find mean and variance of data: an array, a tensor, a list of batches, or a Dataset of batches or (x, y).
+        """Compute mean and variance of an array, a tensor, a list of batches, or a Dataset of batches or (x, y).
 
         raises ValueError where they were given to the constructor
         """
@@ -136,18 +136,18 @@ class Normalization(Described):
         self.count.assign(np.int32(wide.shape[0]))
 
     def call(self, inputs: Any) -> Any:
-        """The normalised inputs."""
+        """Return the normalized inputs."""
         mean, variance = (array.cast(v, self.compute_dtype) for v in self._statistics())
         x = array.cast(inputs, self.compute_dtype)
         deviation = math.maximum(math.sqrt(variance), backend.epsilon())
         return x * deviation + mean if self.invert else (x - mean) / deviation
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """The input's."""
+        """Return the input shape."""
         return input_shape
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments as plain values."""
+        """Return the constructor's arguments as plain values."""
 
         def plain(value: Any) -> Any:
             return None if value is None else np.asarray(value).tolist()
@@ -162,7 +162,7 @@ class Normalization(Described):
 
 
 class CategoryEncoding(Described):
-    """Integers in [0, num_tokens) as vectors of num_tokens.
+    """Encoding of integers in [0, num_tokens) as vectors of num_tokens.
 
     output_mode: "one_hot": each integer its own vector; "multi_hot": 1 for each that occurs in an example; "count":
     how often, or with count_weights how much.
@@ -190,7 +190,7 @@ class CategoryEncoding(Described):
         self.built = True
 
     def call(self, inputs: Any, count_weights: Any = None) -> Tensor:
-        """The encoded inputs."""
+        """Encode the inputs."""
         inputs = array.cast(inputs, "int32")
         if count_weights is not None and self.output_mode != "count":
             raise ValueError(
@@ -210,7 +210,7 @@ class CategoryEncoding(Described):
         return math.reduce_max(each, axis=-2) if self.output_mode == "multi_hot" else math.reduce_sum(each, axis=-2)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """The vectors' shape."""
+        """Return the shape of the encoding."""
         if self.output_mode == "one_hot":
             kept = input_shape[:-1] if input_shape and input_shape[-1] == 1 else input_shape
             return (*kept, self.num_tokens)

@@ -25,14 +25,14 @@ from .stacked_cells import StackedRNNCells, call_cell, gated, initial_state, mas
 
 
 class _Kept:
-    """States between calls: variables that are no weights."""
+    """Holder of state variables, which are not weights."""
 
     def __init__(self, states: Any) -> None:
         self.states = states
 
 
 class RNN(Described):
-    """A cell, or a stack of cells, over the steps of sequences.
+    """Recurrent layer: a cell, or a stack of cells, run over the steps of sequences.
 
     inputs: [batch, time, features]; output: the last step's [batch, units], with return_sequences all steps'. With
     return_state the final states follow. mask: [batch, time]; a step that is masked changes nothing and gives the
@@ -78,17 +78,17 @@ class RNN(Described):
 
     @property
     def state_size(self) -> list[Any]:
-        """The cell's, as a list."""
+        """State sizes of the cell, as a list."""
         size = self.cell.state_size
         return list(size) if isinstance(size, (list, tuple)) else [size]
 
     @property
     def states(self) -> Any:
-        """The variables that keep the states where the layer is stateful, else None."""
+        """State variables of a stateful layer, else None."""
         return self._kept.states
 
     def build(self, sequences_shape: Any, initial_state_shape: Any = None) -> None:
-        """Build the cell, and make the variables of kept states."""
+        """Build the cell, and create the state variables of a stateful layer."""
         batch = sequences_shape[0]
         if isinstance(self.cell, Layer) and not self.cell.built:
             self.cell.build((batch, *sequences_shape[2:]))
@@ -106,11 +106,11 @@ class RNN(Described):
                 )
 
     def get_initial_state(self, batch_size: Any) -> list[Any]:
-        """The states before the first step."""
+        """Return the states before the first step."""
         return initial_state(self.cell, batch_size)
 
     def reset_state(self) -> None:
-        """Kept states become zeros."""
+        """Set the state variables to zero."""
         for v in nest.flatten(self.states or []):
             v.assign(array.zeros(v.shape.as_list(), v.dtype))
 
@@ -119,7 +119,7 @@ class RNN(Described):
     # ---- calling ----------------------------------------------------------------------------------------------------
 
     def call(self, sequences: Any, initial_state: Any = None, mask: Any = None, training: Any = False) -> Any:
-        """Run over time. See the class."""
+        """Run the cell over time. See the class."""
         batch, time = sequences.shape[0], sequences.shape[1]
         if self.unroll and time is None:
             raise ValueError(
@@ -230,7 +230,7 @@ class RNN(Described):
     def compute_output_shape(
         self, sequences_shape: Any, initial_state_shape: Any = None
     ) -> tuple[Any, Any, int] | tuple[Any, int] | tuple[Any, ...]:
-        """The output's shape; with return_state followed by the states'."""
+        """Return the output shape; with return_state, followed by the state shapes."""
         batch, time = sequences_shape[0], sequences_shape[1]
         size = size_of_output(self.cell)
         output = (batch, time, size) if self.return_sequences else (batch, size)
@@ -242,24 +242,24 @@ class RNN(Described):
         )
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
-        """The input's mask where all steps are given, none for states."""
+        """Return the input's mask if all steps are returned; states have none."""
         mask = nest.flatten(mask)[0] if mask is not None else None
         kept = mask if self.return_sequences else None
         return [kept, *(None for _ in self.state_size)] if self.return_state else kept
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments as plain values."""
+        """Return the constructor's arguments as plain values."""
         return {**super().get_config(), "cell": serialize(self.cell)}
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> RNN:
-        """A new one, with a new cell."""
+        """Return a new layer with a new cell."""
         config = dict(config)
         return cls(deserialize(config.pop("cell"), custom_objects), **config)
 
 
 class _OfCell(RNN):
-    """A recurrent layer of one kind of cell, whose arguments it takes as its own."""
+    """Recurrent layer of one kind of cell, whose arguments it has."""
 
     def __init__(self, cell: Any, use_cudnn: Any, flags: dict[str, Any], kwargs: dict[str, Any]) -> None:
         zero = kwargs.pop("zero_output_for_mask", False)
@@ -273,7 +273,7 @@ class _OfCell(RNN):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments as plain values."""
+        """Return the constructor's arguments as plain values."""
         config = super().get_config()
         del config["cell"]
         of_cell = self.cell.get_config()
@@ -287,7 +287,7 @@ class _OfCell(RNN):
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> _OfCell:
-        """A new one, with new weights."""
+        """Return a new layer with new weights."""
         return cls(**config)
 
 
@@ -314,7 +314,7 @@ def _of_cell(kwargs: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 class SimpleRNN(_OfCell):
-    """SimpleRNNCell over time. See RNN for inputs, outputs and masks, SimpleRNNCell for the step."""
+    """Recurrent layer of a SimpleRNNCell. See RNN for inputs, outputs and masks."""
 
     def __init__(
         self,
@@ -368,7 +368,7 @@ class SimpleRNN(_OfCell):
 
 
 class GRU(_OfCell):
-    """GRUCell over time. See RNN for inputs, outputs and masks, GRUCell for the step."""
+    """Recurrent layer of a GRUCell. See RNN for inputs, outputs and masks."""
 
     def __init__(
         self,
@@ -428,7 +428,7 @@ class GRU(_OfCell):
 
 
 class LSTM(_OfCell):
-    """LSTMCell over time. See RNN for inputs, outputs and masks, LSTMCell for the step."""
+    """Recurrent layer of an LSTMCell. See RNN for inputs, outputs and masks."""
 
     def __init__(
         self,

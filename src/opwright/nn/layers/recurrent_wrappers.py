@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 
 def serialize(layer: Any) -> dict[str, Any]:
-    """A layer as a dictionary of its class's name and its configuration."""
+    """Return a layer as a dictionary of its class name and configuration."""
     from .. import model_config  # above this module: it knows models too
 
     return model_config.serialize(layer)
 
 
 def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> Any:
-    """The layer that `serialize` described, with new weights. custom_objects: classes of yours by name."""
+    """Return the layer of a serialized configuration, with new weights. custom_objects: user classes by name."""
     from .. import model_config
 
     return model_config.deserialize(config, custom_objects)
 
 
 class Wrapper(Described):
-    """A layer that holds another one, `layer`, and builds it. Raises ValueError for what is no layer."""
+    """Base class of layers that wrap another layer. Raises ValueError unless `layer` is one."""
 
     def __init__(self, layer: Any, **kwargs: Any) -> None:
         if not isinstance(layer, Layer):
@@ -45,18 +45,18 @@ class Wrapper(Described):
         self.layer = layer
 
     def build(self, input_shape: Any = None) -> None:
-        """Build the layer inside."""
+        """Build the wrapped layer."""
         if not self.layer.built:
             self.layer.build(input_shape)
             self.layer.built = True
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments as plain values."""
+        """Return the constructor's arguments as plain values."""
         return {**super().get_config(), "layer": serialize(self.layer)}
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Wrapper:
-        """A new one, with a new layer inside."""
+        """Return a new layer that wraps a new layer."""
         config = dict(config)
         return cls(deserialize(config.pop("layer"), custom_objects), **config)
 
@@ -65,7 +65,7 @@ MERGES = ("sum", "mul", "ave", "concat", None)
 
 
 class Bidirectional(Described):
-    """A recurrent layer forwards and another one like it backwards over the same sequences.
+    """Pair of recurrent layers that process the same sequences forwards and backwards.
 
     merge_mode: how the outputs become one, or None for both. backward_layer: by default the layer once more, backwards.
     Weights: those of forward_layer, then those of backward_layer. With return_state the forward states follow the
@@ -132,7 +132,7 @@ class Bidirectional(Described):
                 layer._initial_weights = None
 
     def call(self, sequences: Any, initial_state: Any = None, mask: Any = None, training: Any = None) -> Any:
-        """Run both ways and merge."""
+        """Run both layers and merge their outputs."""
         kwargs: dict[str, Any] = {}
         spec = self.forward_layer._call_spec()
         if spec.training:
@@ -165,13 +165,13 @@ class Bidirectional(Described):
 
     @property
     def states(self) -> tuple[Any, ...] | None:
-        """The variables that keep the states, or None."""
+        """State variables of both layers, or None."""
         if self.forward_layer.states and self.backward_layer.states:
             return (*self.forward_layer.states, *self.backward_layer.states)
         return None
 
     def reset_state(self) -> None:
-        """Kept states become zeros. Raises AttributeError where none are kept."""
+        """Set the state variables to zero. Raises AttributeError unless the layer is stateful."""
         if not self.stateful:
             raise AttributeError("Layer must be stateful.")
         self.forward_layer.reset_state()
@@ -180,7 +180,7 @@ class Bidirectional(Described):
     reset_states = reset_state
 
     def compute_output_shape(self, sequences_shape: Any, initial_state_shape: Any = None) -> Any:
-        """The output's shape; with return_state followed by the states'."""
+        """Return the output shape; with return_state, followed by the state shapes."""
         one = self.forward_layer.compute_output_shape(sequences_shape)
         states: tuple[Any, ...] = ()
         if self.return_state:
@@ -191,7 +191,7 @@ class Bidirectional(Described):
         return (merged, *states, *states) if self.return_state else merged
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
-        """The input's mask where all steps are given, none for states."""
+        """Return the input's mask if all steps are returned; states have none."""
         mask = mask[0] if isinstance(mask, list) else mask
         kept = mask if self.return_sequences else None
         outputs = [kept, kept] if self.merge_mode is None else [kept]
@@ -200,7 +200,7 @@ class Bidirectional(Described):
         return outputs if len(outputs) > 1 else kept
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments as plain values."""
+        """Return the constructor's arguments as plain values."""
         return {
             **super().get_config(),
             "layer": serialize(self.forward_layer),
@@ -209,7 +209,7 @@ class Bidirectional(Described):
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Bidirectional:
-        """A new one, with new layers."""
+        """Return a new layer with new forward and backward layers."""
         config = dict(config)
         for name in ("layer", "backward_layer"):
             if config.get(name) is not None:
@@ -218,13 +218,13 @@ class Bidirectional(Described):
 
 
 def _again(layer: Any, prefix: str, **changed: Any) -> Any:
-    """A layer of the same configuration, with weights of its own."""
+    """Return a layer of the same configuration, with its own weights."""
     config = {**layer.get_config(), **changed, "name": prefix + layer.name.removeprefix(prefix)}
     return type(layer).from_config(config)
 
 
 class TimeDistributed(Wrapper):
-    """A layer at each step of sequences: [batch, time, ...] to [batch, time, ...]. mask: [batch, time]."""
+    """Layer applied at each step of sequences [batch, time, ...]. mask: [batch, time]."""
 
     def __init__(self, layer: Any, **kwargs: Any) -> None:
         super().__init__(layer, **kwargs)
@@ -239,16 +239,16 @@ class TimeDistributed(Wrapper):
         return (input_shape[0], *input_shape[2:])
 
     def build(self, input_shape: Any = None) -> None:
-        """Build the layer inside for one step."""
+        """Build the wrapped layer for one step."""
         super().build(self._of_step(input_shape))
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """The layer's, with time after the batch."""
+        """Return the output shape of the wrapped layer, with the time axis inserted."""
         one = self.layer.compute_output_shape(self._of_step(input_shape))
         return (one[0], input_shape[1], *one[1:])
 
     def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
-        """The layer at each step."""
+        """Call the wrapped layer at each step."""
         spec = self.layer._call_spec()
         if mask is not None:
             if mask.shape.rank is not None and mask.shape.rank < 2:
@@ -282,5 +282,5 @@ class TimeDistributed(Wrapper):
 
 
 def _swapped(x: Any) -> Tensor:
-    """Batch and time exchanged."""
+    """Swap the batch and time axes."""
     return array.transpose(x, [1, 0, *range(2, x.shape.rank)])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class _Noisy(Described):
-    """A layer that changes nothing outside training."""
+    """Layer that is the identity outside of training."""
 
     def _begin(self, name: str, value: Any, most: float, seed: Any, **others: Any) -> None:
         if not 0 <= value <= most:
@@ -39,7 +39,7 @@ class _Noisy(Described):
         self.built = True
 
     def call(self, inputs: Any, training: Any = False) -> Any:
-        """The inputs, changed in training."""
+        """Return the inputs, perturbed in training."""
         if not self._amount:
             return inputs
         return in_training(
@@ -52,12 +52,12 @@ class _Noisy(Described):
         raise NotImplementedError(f"{type(self).__name__} has no _changed(inputs)")
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """The input's."""
+        """Return the input shape."""
         return input_shape
 
 
 def _concrete(inputs: Any, noise_shape: Any) -> Tensor | list[Any]:
-    """A shape with None filled in from the inputs."""
+    """Return a shape with None replaced by the inputs' sizes."""
     if noise_shape is None:
         return array.shape(inputs)
     found = array.shape(inputs)
@@ -65,7 +65,7 @@ def _concrete(inputs: Any, noise_shape: Any) -> Tensor | list[Any]:
 
 
 def dropped(inputs: Any, rate: float, noise_shape: Any, seeds: SeedGenerator) -> Tensor:
-    """Elements are 0 with chance `rate`, the others larger by 1 / (1 - rate)."""
+    """Set elements to 0 with probability `rate` and scale the others by 1 / (1 - rate)."""
     if rate >= 1:
         return array.zeros_like(inputs)
     wide = "float64" if inputs.dtype.name == "float64" else "float32"  # 16 bits are too coarse for a chance
@@ -74,7 +74,7 @@ def dropped(inputs: Any, rate: float, noise_shape: Any, seeds: SeedGenerator) ->
 
 
 class Dropout(_Noisy):
-    """In training elements are 0 with chance `rate`, the others larger by 1 / (1 - rate) (Srivastava et al. 2014).
+    """Dropout: in training, elements are 0 with probability `rate`, others scaled by 1 / (1 - rate).
 
     noise_shape: the shape of what is drawn, which broadcasts with the inputs; None in it for the input's size.
     raises ValueError for a rate outside [0, 1]
@@ -146,7 +146,7 @@ class SpatialDropout3D(_Spatial):
 
 
 class GaussianNoise(_Noisy):
-    """In training normal numbers of deviation `stddev` are added."""
+    """Additive noise N(0, stddev^2) in training."""
 
     def __init__(self, stddev: float, seed: int | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -157,7 +157,7 @@ class GaussianNoise(_Noisy):
 
 
 class GaussianDropout(_Noisy):
-    """In training elements are multiplied by normal numbers of mean 1 and variance rate / (1 - rate)."""
+    """Multiplicative noise of mean 1 and variance rate / (1 - rate) in training."""
 
     def __init__(self, rate: float, seed: int | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -169,7 +169,7 @@ class GaussianDropout(_Noisy):
 
 
 class AlphaDropout(_Noisy):
-    """Dropout to selu's lowest value, scaled so that mean and variance stay (Klambauer et al. 2017)."""
+    """Dropout to SELU's minimum, scaled to preserve mean and variance (Klambauer et al. 2017)."""
 
     LOWEST = -SELU_ALPHA * SELU_SCALE  # selu at minus infinity
 
@@ -185,7 +185,7 @@ class AlphaDropout(_Noisy):
 
 
 class ActivityRegularization(Described):
-    """The inputs as they are; l1 sum |x| + l2 sum x^2 is added to the loss."""
+    """Identity that adds l1 sum |x| + l2 sum x^2 to the loss."""
 
     def __init__(self, l1: float = 0.0, l2: float = 0.0, **kwargs: Any) -> None:
         super().__init__(activity_regularizer=regularizers.L1L2(l1, l2), **kwargs)
@@ -194,9 +194,9 @@ class ActivityRegularization(Described):
         self.built = True
 
     def call(self, inputs: Any) -> Any:
-        """The inputs."""
+        """Return the inputs."""
         return inputs
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """The input's."""
+        """Return the input shape."""
         return input_shape

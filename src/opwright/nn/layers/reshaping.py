@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Flatten(Described):
-    """All dimensions but the batch become one: [batch, n]. data_format "channels_first": channels go last before."""
+    """Flattening to [batch, n]; data_format "channels_first" moves channels last before."""
 
     def __init__(self, data_format: Any = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -27,7 +27,7 @@ class Flatten(Described):
         self.built = True
 
     def call(self, inputs: Any) -> Tensor:
-        """The flattened inputs."""
+        """Return the flattened inputs."""
         rank = inputs.shape.rank
         if rank is None:
             return array.reshape(inputs, array.stack([array.shape(inputs)[0], -1]))
@@ -39,13 +39,13 @@ class Flatten(Described):
         return array.reshape(inputs, [array.shape(inputs)[0] if batch is None else batch, -1 if size is None else size])
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, Any | None]:
-        """[batch, product of the other sizes]."""
+        """Return [batch, product of the other sizes]."""
         rest = tuple(input_shape[1:])
         return (input_shape[0], None if None in rest else python_math.prod(rest))
 
 
 class Reshape(Described):
-    """Another shape of as many elements: [batch, *target_shape]. target_shape: one size may be -1 and follows.
+    """Reshape to [batch, *target_shape]; one size may be -1, which is inferred.
 
     raises ValueError where the numbers of elements differ
     """
@@ -61,7 +61,7 @@ class Reshape(Described):
         self.built = True
 
     def call(self, inputs: Any) -> Tensor:
-        """The reshaped inputs."""
+        """Return the reshaped inputs."""
         batch = inputs.shape[0]
         target = self._resolved(tuple(inputs.shape)[1:])
         if batch is None and None not in target:
@@ -83,12 +83,12 @@ class Reshape(Described):
         return tuple(size // known if d is None else d for d in target)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """[batch, *target_shape]."""
+        """Return [batch, *target_shape]."""
         return (input_shape[0], *self._resolved(tuple(input_shape[1:])))
 
 
 class Permute(Described):
-    """Dimensions in another order. dims: a permutation of 1 ... rank - 1; the batch stays first."""
+    """Permutation of dimensions. dims: a permutation of 1 ... rank - 1; the batch stays first."""
 
     def __init__(self, dims: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -104,16 +104,16 @@ class Permute(Described):
         self.built = True
 
     def call(self, inputs: Any) -> Tensor:
-        """The transposed inputs."""
+        """Return the transposed inputs."""
         return array.transpose(inputs, [0, *self.dims])
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """The sizes in the new order."""
+        """Return the permuted sizes."""
         return (input_shape[0], *(input_shape[d] for d in self.dims))
 
 
 class RepeatVector(Described):
-    """[batch, features] n times: [batch, n, features]."""
+    """Repetition of [batch, features] to [batch, n, features]."""
 
     def __init__(self, n: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -124,16 +124,16 @@ class RepeatVector(Described):
         self.built = True
 
     def call(self, inputs: Any) -> Tensor:
-        """The repeated inputs."""
+        """Return the repeated inputs."""
         return array.tile(array.expand_dims(inputs, 1), [1, self.n, 1])
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, Any, Any]:
-        """[batch, n, features]."""
+        """Return [batch, n, features]."""
         return (input_shape[0], self.n, input_shape[1])
 
 
 class _Cropping(Described):
-    """Rows cut off both ends of each spatial dimension.
+    """Cropping of spatial dimensions.
 
     cropping: one integer, or for each dimension an integer or a pair (before, after).
     raises ValueError where nothing would be left
@@ -151,14 +151,14 @@ class _Cropping(Described):
         self.built = True
 
     def call(self, inputs: Any) -> Any:
-        """What is left."""
+        """Crop the inputs."""
         self.compute_output_shape(tuple(inputs.shape))
         kept = tuple(slice(before, -after if after else None) for before, after in self.cropping)
         last = self.data_format == "channels_last"
         return inputs[(slice(None), *kept, slice(None)) if last else (slice(None), slice(None), *kept)]
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """The shape of the output."""
+        """Return the output shape."""
         sizes = zip(spatial(input_shape, self.data_format), self.cropping)
         middle = [None if n is None else n - sum(c) for n, c in sizes]
         if any(n is not None and n <= 0 for n in middle):
@@ -182,13 +182,13 @@ class Cropping1D(_Cropping):
         self.cropping = self.cropping[0]
 
     def call(self, inputs: Any) -> Any:
-        """What is left."""
+        """Crop the inputs."""
         before, after = self.cropping
         self.compute_output_shape(tuple(inputs.shape))
         return inputs[:, before : -after if after else None, :]
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, Any | None, Any]:
-        """The shape of the output."""
+        """Return the output shape."""
         size = None if input_shape[1] is None else input_shape[1] - sum(self.cropping)
         if size is not None and size <= 0:
             raise ValueError(
@@ -218,7 +218,7 @@ class Cropping3D(_Cropping):
 
 
 class _ZeroPadding(Described):
-    """Rows of zeros added at both ends of each spatial dimension.
+    """Zero padding of spatial dimensions.
 
     padding: one integer, or for each dimension an integer or a pair (before, after).
     """
@@ -232,7 +232,7 @@ class _ZeroPadding(Described):
         self.built = True
 
     def call(self, inputs: Any) -> Tensor:
-        """The larger images."""
+        """Pad the inputs."""
         ends = [list(p) for p in self._pairs()]
         last = self.data_format == "channels_last"
         return array.pad(inputs, [[0, 0], *ends, [0, 0]] if last else [[0, 0], [0, 0], *ends])
@@ -241,7 +241,7 @@ class _ZeroPadding(Described):
         return self.padding if self.rank > 1 else (self.padding,)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """The shape of the output."""
+        """Return the output shape."""
         sizes = zip(spatial(input_shape, self.data_format), self._pairs())
         middle = [None if n is None else n + sum(p) for n, p in sizes]
         last = self.data_format == "channels_last"

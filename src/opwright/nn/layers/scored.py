@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Attention(Described):
-    """Means of values weighted by softmax of scores of queries and keys (Luong et al. 2015).
+    """Dot-product attention without projections (Luong et al. 2015).
 
     inputs: [query [B, T, dim], value [B, S, dim], and optionally key [B, S, dim], by default value]; output
     [B, T, dim]. score_mode: "dot" for products, "concat" for sums of tanh(query + key). mask: a list of the query's
@@ -44,7 +44,7 @@ class Attention(Described):
         self.supports_masking = True
 
     def build(self, input_shape: Any) -> None:
-        """Make the factors."""
+        """Create the scale factors."""
         self._check(input_shape)
         if self.use_scale:
             self.scale = self.add_weight(name="scale", shape=(), initializer="ones")
@@ -65,7 +65,7 @@ class Attention(Described):
             )
 
     def _calculate_scores(self, query: Any, key: Any) -> Any:
-        """[B, T, S] of query [B, T, dim] and key [B, S, dim]."""
+        """Return scores [B, T, S] of query [B, T, dim] and key [B, S, dim]."""
         if self.score_mode == "dot":
             scores = linalg.matmul(query, key, transpose_b=True)
             return scores if self.scale is None else scores * self._cast(self.scale)
@@ -82,7 +82,7 @@ class Attention(Described):
         return_attention_scores: bool = False,
         use_causal_mask: bool = False,
     ) -> Any:
-        """Attend. See the class."""
+        """Compute attention. See the class."""
         self._check(inputs, mask)
         query, value = inputs[0], inputs[1]
         key = inputs[2] if len(inputs) > 2 else value
@@ -108,17 +108,17 @@ class Attention(Described):
         return (output, weights) if return_attention_scores else output
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
-        """The query's mask."""
+        """Return the query's mask."""
         self._check(inputs, mask)
         return None if mask is None else mask[0]
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """[B, T, dim of the value]."""
+        """Return [B, T, dim of the value]."""
         return (*input_shape[0][:-1], input_shape[1][-1])
 
 
 class AdditiveAttention(Attention):
-    """Attention with scores that are weighted sums of tanh(query + key) (Bahdanau et al. 2014).
+    """Attention with additive scores, weighted sums of tanh(query + key) (Bahdanau et al. 2014).
 
     Calls are Attention's. Weights: scale [dim], with use_scale.
     """
@@ -127,7 +127,7 @@ class AdditiveAttention(Attention):
         super().__init__(use_scale=use_scale, dropout=dropout, **kwargs)
 
     def build(self, input_shape: Any) -> None:
-        """Make the scale."""
+        """Create the scale."""
         self._check(input_shape)
         if self.use_scale:
             self.scale = self.add_weight(name="scale", shape=(input_shape[0][-1],), initializer="glorot_uniform")
@@ -137,7 +137,7 @@ class AdditiveAttention(Attention):
         return math.reduce_sum(bent if self.scale is None else self._cast(self.scale) * bent, axis=-1)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments as plain values."""
+        """Return the constructor's arguments as plain values."""
         config = super().get_config()
         del config["score_mode"]
         return config

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def size_of_output(cell: Any) -> int:
-    """The last size of a cell's output."""
+    """Return the last size of a cell's output."""
     found = getattr(cell, "output_size", None)
     if found is None:
         found = cell.state_size[0] if isinstance(cell.state_size, (list, tuple)) else cell.state_size
@@ -29,7 +29,7 @@ def size_of_output(cell: Any) -> int:
 
 
 def initial_state(cell: Any, batch_size: Any) -> list[Any]:
-    """A cell's states before the first step, as a list."""
+    """Return a cell's states before the first step, as a list."""
     make = getattr(cell, "get_initial_state", None)
     if make is not None:
         states = make(batch_size=batch_size)
@@ -39,7 +39,7 @@ def initial_state(cell: Any, batch_size: Any) -> list[Any]:
 
 
 class StackedRNNCells(Described):
-    """Cells one on the other: the output of each is the input of the next. States: a list of each cell's.
+    """Stack of cells, each fed by the output of the previous one. States: a list with each cell's.
 
     raises ValueError for what is no cell
     """
@@ -54,16 +54,16 @@ class StackedRNNCells(Described):
 
     @property
     def state_size(self) -> list[Any]:
-        """Each cell's."""
+        """State sizes of every cell."""
         return [c.state_size for c in self.cells]
 
     @property
     def output_size(self) -> int:
-        """The last cell's."""
+        """Output size of the last cell."""
         return size_of_output(self.cells[-1])
 
     def get_initial_state(self, batch_size: Any = None) -> list[Any]:
-        """Each cell's."""
+        """Return the initial states of every cell."""
         return [
             initial_state(c, batch_size) if nest.is_nested(c.state_size) else initial_state(c, batch_size)[0]
             for c in self.cells
@@ -79,7 +79,7 @@ class StackedRNNCells(Described):
             shape = (shape[0], size_of_output(cell))
 
     def call(self, inputs: Any, states: Any, training: Any = False, **kwargs: Any) -> tuple[Any, list[list[Any] | Any]]:
-        """One step through all cells."""
+        """Compute one step through all cells."""
         new = []
         for cell, state in zip(self.cells, states):
             nested = isinstance(state, (list, tuple))
@@ -88,18 +88,18 @@ class StackedRNNCells(Described):
         return inputs, new
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments as plain values."""
+        """Return the constructor's arguments as plain values."""
         return {**super().get_config(), "cells": [serialize(c) for c in self.cells]}
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> StackedRNNCells:
-        """A new one, with new cells."""
+        """Return a new stack with new cells."""
         config = dict(config)
         return cls([deserialize(c, custom_objects) for c in config.pop("cells")], **config)
 
 
 def call_cell(cell: Any, inputs: Any, states: Any, training: Any, **kwargs: Any) -> Any:
-    """One step of any cell; a layer is told the mode where its `call` asks for it."""
+    """Compute one step of any cell; pass `training` to layers whose `call` has it."""
     if isinstance(cell, Layer):
         if cell._call_spec().training:
             kwargs["training"] = training
@@ -108,14 +108,14 @@ def call_cell(cell: Any, inputs: Any, states: Any, training: Any, **kwargs: Any)
 
 
 def gated(cell: Any) -> list[GatedCell]:
-    """The cells of this module in a cell or a stack of cells."""
+    """Return the gated cells in a cell or a stack of cells."""
     if isinstance(cell, StackedRNNCells):
         return [g for c in cell.cells for g in gated(c)]
     return [cell] if isinstance(cell, GatedCell) else []
 
 
 def masked(kept: Any, new: Any, old: Any) -> Tensor:
-    """`new` where kept, else `old`. kept: [batch], as many dimensions as needed are added."""
+    """Select `new` where the mask [batch] is true, else `old`."""
     for _ in range((new.shape.rank or 1) - (kept.shape.rank or 1)):
         kept = array.expand_dims(kept, -1)
     return array.where(kept, new, old)

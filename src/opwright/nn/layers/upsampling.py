@@ -16,7 +16,7 @@ from .base import Described, assembled, data_format_name, sizes, spatial
 
 
 def check(method: str, allowed: Sequence[str]) -> None:
-    """Raises ValueError for a method that is not among these."""
+    """Raise ValueError for an interpolation method that is not allowed."""
     if method not in allowed:
         raise ValueError(
             f"`interpolation` argument should be one of {', '.join(map(repr, allowed))}. Received: "
@@ -25,7 +25,7 @@ def check(method: str, allowed: Sequence[str]) -> None:
 
 
 def resize(x: Any, wanted: Sequence[Any], method: str, first: int, antialias: bool = False) -> Any:
-    """Images with two dimensions, `first` and the one after, brought to other sizes. Channels are before or after."""
+    """Resize dimensions `first` and `first` + 1 of images; channels precede or follow them."""
     rank = x.shape.rank
     channels_first = first == rank - 2
     if channels_first:  # the channels' dimension to the end, and back
@@ -36,7 +36,7 @@ def resize(x: Any, wanted: Sequence[Any], method: str, first: int, antialias: bo
 
 
 class _UpSampling(Described):
-    """Each element `size` times along each spatial dimension."""
+    """Repetition of each element `size` times along each spatial dimension."""
 
     rank: int
 
@@ -56,11 +56,11 @@ class _UpSampling(Described):
         return self.size if isinstance(self.size, tuple) else (self.size,)
 
     def call(self, inputs: Any) -> Any:
-        """The enlarged inputs."""
+        """Upsample the inputs."""
         return self._repeated(inputs)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """The sizes times `size`."""
+        """Return the sizes multiplied by `size`."""
         sizes_ = zip(spatial(input_shape, self.data_format), self._factors())
         middle = [None if n is None else n * k for n, k in sizes_]
         last = self.data_format == "channels_last"
@@ -78,7 +78,7 @@ class UpSampling1D(_UpSampling):
 
 
 class UpSampling2D(_UpSampling):
-    """Images `size` times as large. interpolation: "nearest", "bilinear", "bicubic", "lanczos3" or "lanczos5"."""
+    """Upsampling of images. interpolation: "nearest", "bilinear", "bicubic", "lanczos3" or "lanczos5"."""
 
     rank = 2
 
@@ -92,7 +92,7 @@ class UpSampling2D(_UpSampling):
         self._taken = (*self._taken, "data_format")
 
     def call(self, inputs: Any) -> Any:
-        """The enlarged images."""
+        """Upsample the images."""
         if self.interpolation == "nearest":
             return self._repeated(inputs)
         first = 1 if self.data_format == "channels_last" else 2
@@ -115,7 +115,7 @@ class UpSampling3D(_UpSampling):
 
 
 class Resizing(Described):
-    """Images of any size brought to height x width.
+    """Resizing of images to height x width.
 
     interpolation: "bilinear", "nearest", "bicubic", "lanczos3" or "lanczos5". crop_to_aspect_ratio: cut off what would
     be squeezed. pad_to_aspect_ratio: fill up with fill_value instead. antialias: average over what a new pixel covers.
@@ -159,7 +159,7 @@ class Resizing(Described):
         return rank - 3 if self.data_format == "channels_last" else rank - 2
 
     def call(self, inputs: Any) -> Any:
-        """The resized images."""
+        """Resize the images."""
         first = self._first(inputs.shape.rank)
         x = array.cast(inputs, self.compute_dtype)
         if self.crop_to_aspect_ratio or self.pad_to_aspect_ratio:
@@ -184,6 +184,6 @@ class Resizing(Described):
         return array.pad(x, ends, constant_values=self.fill_value)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """The shape with height and width."""
+        """Return the input shape with height and width replaced."""
         first = self._first(len(input_shape))
         return (*input_shape[:first], self.height, self.width, *input_shape[first + 2 :])

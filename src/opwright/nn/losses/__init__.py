@@ -126,17 +126,17 @@ FAMILY.members.update({**FUNCTIONS, **SHORT})
 
 
 def serialize(loss: Any) -> Any:
-    """A loss as plain values: a dictionary of its class and arguments, or a function's name."""
+    """Return a loss as plain values: a dictionary of its class and arguments, or a function's name."""
     return FAMILY.serialize(loss)
 
 
 def deserialize(name: Any, custom_objects: dict[str, Any] | None = None) -> Any:
-    """What `serialize` described. custom_objects: classes and functions of yours by name."""
+    """Return the object of a serialized configuration. custom_objects: user classes and functions by name."""
     return FAMILY.deserialize(name, custom_objects)
 
 
 def get(identifier: Any) -> Any:
-    """A loss, or a function of one, for a name, a dictionary, a class or itself; None for None."""
+    """Return the loss or loss function for a name, a dictionary, a class or an instance; None for None."""
     return FAMILY.get(identifier)
 
 

@@ -20,7 +20,7 @@ from . import crossentropy, regression
 
 
 class Loss:
-    """Base of losses: define `call(y_true, y_pred)`, which gives a loss for each sample.
+    """Base class of losses: override `call(y_true, y_pred)`, which returns the loss of each sample.
 
     reduction: "sum_over_batch_size" (the default: the mean over all losses), "mean" (the same), "sum",
     "mean_with_sample_weight" (by the sum of the weights), "none" or None (the losses as they are).
@@ -35,11 +35,11 @@ class Loss:
 
     @property
     def dtype(self) -> str:
-        """The name of the dtype it computes in."""
+        """Name of the dtype of the computation."""
         return self._dtype.name
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        """The loss. y_true, y_pred: [batch, ...]. sample_weight: [batch] or [batch, ...], a factor for each sample.
+        """Compute the reduced loss.
 
         What a mask of y_pred leaves out does not count.
         """
@@ -55,16 +55,16 @@ class Loss:
             return reduced(weigh(losses, weight), self.reduction, weight)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        """A loss for each sample. Every loss defines it."""
+        """Compute the loss of each sample. Every loss overrides it."""
         raise NotImplementedError(f"{type(self).__name__} has no call(y_true, y_pred)")
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return {"name": self.name, "reduction": self.reduction}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """A loss of such arguments."""
+        """Return a loss with these arguments."""
         return cls(**config)
 
     def __repr__(self) -> str:
@@ -72,7 +72,7 @@ class Loss:
 
 
 class FunctionLoss(Loss):
-    """A loss made of a function of y_true, y_pred and further arguments."""
+    """Loss defined by a function of y_true, y_pred and further arguments."""
 
     def __init__(
         self,
@@ -88,13 +88,13 @@ class FunctionLoss(Loss):
             setattr(self, key, value)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        """What the function gives."""
+        """Return the result of the loss function."""
         if hasattr(y_true, "shape") and hasattr(y_pred, "shape"):
             y_true, y_pred = same_rank(y_true, y_pred)
         return self.fn(y_true, y_pred, **self.arguments)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments; a function of the user's is named."""
+        """Return the constructor's arguments; the function of a plain FunctionLoss by name."""
         config = {**super().get_config(), **self.arguments}
         if type(self) is FunctionLoss:
             config["fn"] = getattr(self.fn, "__name__", str(self.fn))
@@ -105,7 +105,7 @@ _MEAN = "sum_over_batch_size"
 
 
 def _plain(function: Callable[..., Any], class_name: str, loss_name: str | None = None) -> type[FunctionLoss]:
-    """The class of a loss without arguments of its own."""
+    """Define the class of a loss function without further arguments."""
     default = loss_name or function.__name__
 
     class Made(FunctionLoss):
@@ -113,7 +113,10 @@ def _plain(function: Callable[..., Any], class_name: str, loss_name: str | None 
             super().__init__(function, reduction, name, dtype)
 
     Made.__name__ = Made.__qualname__ = class_name
-    Made.__module__, Made.__doc__ = __name__, f"{function.__doc__}\n\nSee `{function.__name__}`, and `Loss`."
+    Made.__module__, Made.__doc__ = (
+        __name__,
+        (f"{(function.__doc__ or '').removeprefix('Return ')}\n\nSee `{function.__name__}`, and `Loss`."),
+    )
     return Made
 
 
@@ -130,14 +133,14 @@ CategoricalHinge = _plain(regression.categorical_hinge, "CategoricalHinge")
 
 
 class Huber(FunctionLoss):
-    """Squared near zero, linear beyond delta. See `huber`, and `Loss`."""
+    """Huber loss: squared error up to delta, linear beyond. See `huber`, and `Loss`."""
 
     def __init__(self, delta: float = 1.0, reduction: Any = _MEAN, name: str = "huber_loss", dtype: Any = None) -> None:
         super().__init__(regression.huber, reduction, name, dtype, delta=delta)
 
 
 class CosineSimilarity(FunctionLoss):
-    """-1 where the directions agree. See `cosine_similarity`, and `Loss`."""
+    """Negative cosine similarity. See `cosine_similarity`, and `Loss`."""
 
     def __init__(
         self, axis: int = -1, reduction: Any = _MEAN, name: str = "cosine_similarity", dtype: Any = None
@@ -146,14 +149,14 @@ class CosineSimilarity(FunctionLoss):
 
 
 class Dice(FunctionLoss):
-    """One minus the overlap of two sets. See `dice`, and `Loss`."""
+    """Dice loss: one minus the overlap of two sets. See `dice`, and `Loss`."""
 
     def __init__(self, reduction: Any = _MEAN, name: str = "dice", axis: Any = None, dtype: Any = None) -> None:
         super().__init__(regression.dice, reduction, name, dtype, axis=axis)
 
 
 class Tversky(FunctionLoss):
-    """One minus an overlap that weighs both kinds of error. See `tversky`, and `Loss`."""
+    """Tversky loss: Dice loss with weights for false negatives and positives. See `tversky`, and `Loss`."""
 
     def __init__(
         self,
@@ -191,7 +194,7 @@ class BinaryCrossentropy(FunctionLoss):
 
 
 class BinaryFocalCrossentropy(FunctionLoss):
-    """Cross-entropy of two classes that looks at what is hard. See `binary_focal_crossentropy`, and `Loss`."""
+    """Focal cross-entropy of two classes. See `binary_focal_crossentropy`, and `Loss`."""
 
     def __init__(
         self,
@@ -220,7 +223,7 @@ class BinaryFocalCrossentropy(FunctionLoss):
 
 
 class CategoricalCrossentropy(FunctionLoss):
-    """Cross-entropy of classes, labels one-hot. See `categorical_crossentropy`, and `Loss`."""
+    """Cross-entropy with one-hot labels. See `categorical_crossentropy`, and `Loss`."""
 
     def __init__(
         self,
@@ -243,7 +246,7 @@ class CategoricalCrossentropy(FunctionLoss):
 
 
 class CategoricalFocalCrossentropy(FunctionLoss):
-    """Cross-entropy of classes that looks at what is hard. See `categorical_focal_crossentropy`, and `Loss`."""
+    """Focal cross-entropy with one-hot labels. See `categorical_focal_crossentropy`, and `Loss`."""
 
     def __init__(
         self,
@@ -270,7 +273,7 @@ class CategoricalFocalCrossentropy(FunctionLoss):
 
 
 class SparseCategoricalCrossentropy(FunctionLoss):
-    """Cross-entropy of classes, labels by number. See `sparse_categorical_crossentropy`, and `Loss`."""
+    """Cross-entropy with class indices as labels. See `sparse_categorical_crossentropy`, and `Loss`."""
 
     def __init__(
         self,
@@ -292,5 +295,5 @@ class SparseCategoricalCrossentropy(FunctionLoss):
         )
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        """The function's; the labels keep their own rank."""
+        """Return the result of the loss function; labels keep their rank."""
         return self.fn(y_true, y_pred, **self.arguments)

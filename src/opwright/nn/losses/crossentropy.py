@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def _logits_of(probabilities: Any, operator: str) -> Any:
-    """The argument of the softmax or sigmoid that made this, if one did in the trace at hand; else None."""
+    """Return the input of the softmax or sigmoid that computed `probabilities` in the active trace, else None."""
     if type(probabilities) is not SymbolicTensor or probabilities.trace is not dispatch.state.trace:
         return None
     node = probabilities.value_in_graph.node
@@ -47,7 +47,7 @@ def _checked_smoothing(label_smoothing: Any) -> None:
 
 
 def _checked_shapes(y_true: Any, y_pred: Any) -> None:
-    """Raise ValueError where labels and predictions differ in shape: broadcasting would hide a mistake."""
+    """Raise ValueError if labels and predictions differ in shape; broadcasting would hide the mistake."""
     if not y_true.shape.is_compatible_with(y_pred.shape):
         raise ValueError(
             "Arguments `target` and `output` must have the same shape. Received: "
@@ -60,7 +60,7 @@ def _smoothed(y_true: Any, label_smoothing: float, classes: Any) -> Any:
 
 
 def _binary(y_true: Any, y_pred: Any, from_logits: bool) -> Any:
-    """For each element: -t log(p) - (1 - t) log(1 - p)."""
+    """Return -t log(p) - (1 - t) log(1 - p) for each element."""
     if not from_logits:
         logits = _logits_of(y_pred, "Sigmoid")
         if logits is None:
@@ -73,7 +73,7 @@ def _binary(y_true: Any, y_pred: Any, from_logits: bool) -> Any:
 def binary_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
 ) -> Tensor:
-    """mean(-t log(p) - (1 - t) log(1 - p)) over `axis`; t = y_true (1 - label_smoothing) + label_smoothing / 2."""
+    """Return mean(-t log(p) - (1 - t) log(1 - p)) over `axis`."""
     y_true, y_pred = pair(y_true, y_pred)
     _checked_shapes(y_true, y_pred)
     return math.reduce_mean(_binary(_smoothed(y_true, label_smoothing, 2.0), y_pred, from_logits), axis=axis)
@@ -89,7 +89,7 @@ def binary_focal_crossentropy(
     label_smoothing: float = 0.0,
     axis: int = -1,
 ) -> Tensor:
-    """Binary cross-entropy times (1 - p_t)^gamma, p_t the probability given to the true class; mean over `axis`.
+    """Return binary cross-entropy times (1 - p_t)^gamma, averaged over `axis`.
 
     apply_class_balancing: whether class 1 counts alpha and class 0 counts 1 - alpha.
     """
@@ -112,7 +112,7 @@ def _normalized(p: Any, axis: int) -> Any:
 def categorical_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
 ) -> Tensor:
-    """-sum(t log(p)) over `axis`; t = y_true (1 - label_smoothing) + label_smoothing / classes; p is scaled to sum 1.
+    """Return -sum(t log(p)) over `axis`, p normalized to sum 1.
 
     raises ValueError where the classes differ in number
     """
@@ -137,7 +137,7 @@ def categorical_focal_crossentropy(
     label_smoothing: float = 0.0,
     axis: int = -1,
 ) -> Tensor:
-    """sum(-alpha (1 - p)^gamma t log(p)) over `axis`. alpha: a number, or one for each class."""
+    """Return sum(-alpha (1 - p)^gamma t log(p)) over `axis`. alpha: a number, or one per class."""
     y_true, y_pred = pair(y_true, y_pred)
     _checked_shapes(y_true, y_pred)
     y_true = _smoothed(y_true, label_smoothing, y_pred.shape[-1]) if label_smoothing else y_true
@@ -149,7 +149,7 @@ def categorical_focal_crossentropy(
 def sparse_categorical_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, ignore_class: int | None = None, axis: int = -1
 ) -> Tensor:
-    """-log(p[y_true]), p scaled to sum 1 over `axis`. y_true: class numbers, [batch, ...] or [batch, ..., 1].
+    """Return -log(p[y_true]), p normalized to sum 1 over `axis`.
 
     ignore_class: samples of this class have loss 0 and do not count in means.
     """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def pair(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
-    """The two as tensors of the prediction's dtype and of one rank."""
+    """Convert labels and predictions to tensors of the prediction's dtype and of equal rank."""
     y_pred = dispatch.to_tensor(y_pred)
     if not y_pred.dtype.is_floating:
         from ...core.dtypes import as_dtype
@@ -28,26 +28,26 @@ def pair(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
 
 
 def mean_squared_error(y_true: Any, y_pred: Any) -> Tensor:
-    """mean((y_true - y_pred)^2) over the last axis."""
+    """Return mean((y_true - y_pred)^2) over the last axis."""
     y_true, y_pred = pair(y_true, y_pred)
     return math.reduce_mean(math.square(y_true - y_pred), axis=-1)
 
 
 def mean_absolute_error(y_true: Any, y_pred: Any) -> Tensor:
-    """mean(|y_true - y_pred|) over the last axis."""
+    """Return mean(|y_true - y_pred|) over the last axis."""
     y_true, y_pred = pair(y_true, y_pred)
     return math.reduce_mean(math.abs(y_true - y_pred), axis=-1)
 
 
 def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Tensor:
-    """100 mean(|y_true - y_pred| / max(|y_true|, epsilon)) over the last axis."""
+    """Return 100 mean(|y_true - y_pred| / max(|y_true|, epsilon)) over the last axis."""
     y_true, y_pred = pair(y_true, y_pred)
     part = math.abs((y_true - y_pred) / math.maximum(math.abs(y_true), backend.epsilon()))
     return 100.0 * math.reduce_mean(part, axis=-1)
 
 
 def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Tensor:
-    """mean((log(1 + y_true) - log(1 + y_pred))^2), of values of at least epsilon, over the last axis."""
+    """Return mean((log(1 + y_true) - log(1 + y_pred))^2) over the last axis, values clipped to at least epsilon."""
     y_true, y_pred = pair(y_true, y_pred)
     small = backend.epsilon()
     difference = math.log(math.maximum(y_true, small) + 1.0) - math.log(math.maximum(y_pred, small) + 1.0)
@@ -55,7 +55,7 @@ def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Tensor:
 
 
 def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Tensor:
-    """mean of e^2/2 where |e| <= delta, else delta |e| - delta^2/2; e = y_pred - y_true; over the last axis."""
+    """Return mean(e^2/2 where |e| <= delta, else delta |e| - delta^2/2), e = y_pred - y_true, over the last axis."""
     y_true, y_pred = pair(y_true, y_pred)
     error = math.abs(y_pred - y_true)
     near, far = 0.5 * math.square(error), delta * error - 0.5 * delta * delta
@@ -63,20 +63,20 @@ def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Tensor:
 
 
 def log_cosh(y_true: Any, y_pred: Any) -> Tensor:
-    """mean(log(cosh(y_pred - y_true))) over the last axis."""
+    """Return mean(log(cosh(y_pred - y_true))) over the last axis."""
     y_true, y_pred = pair(y_true, y_pred)
     error = y_pred - y_true
     return math.reduce_mean(error + math.softplus(-2.0 * error) - python_math.log(2.0), axis=-1)
 
 
 def poisson(y_true: Any, y_pred: Any) -> Tensor:
-    """mean(y_pred - y_true log(y_pred + epsilon)) over the last axis."""
+    """Return mean(y_pred - y_true log(y_pred + epsilon)) over the last axis."""
     y_true, y_pred = pair(y_true, y_pred)
     return math.reduce_mean(y_pred - y_true * math.log(y_pred + backend.epsilon()), axis=-1)
 
 
 def kl_divergence(y_true: Any, y_pred: Any) -> Tensor:
-    """sum(y_true log(y_true / y_pred)), of probabilities kept within [epsilon, 1], over the last axis."""
+    """Return sum(y_true log(y_true / y_pred)) over the last axis, probabilities clipped to [epsilon, 1]."""
     y_true, y_pred = pair(y_true, y_pred)
     y_true = math.clip_by_value(y_true, backend.epsilon(), 1.0)
     y_pred = math.clip_by_value(y_pred, backend.epsilon(), 1.0)
@@ -84,7 +84,7 @@ def kl_divergence(y_true: Any, y_pred: Any) -> Tensor:
 
 
 def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
-    """-sum(t p) of the vectors scaled to length 1: -1 for one direction, 0 for right angles and zero vectors."""
+    """Return -sum(t p) of the unit vectors along `axis`: -1 for equal directions, 0 for orthogonal or zero vectors."""
     return -_cosine(y_true, y_pred, axis)
 
 
@@ -94,30 +94,30 @@ def _cosine(y_true: Any, y_pred: Any, axis: int) -> Tensor:
 
 
 def unit(x: Any, axis: int) -> Tensor:
-    """Vectors scaled to length 1; zero ones stay."""
+    """Scale vectors to length 1; zero vectors stay zero."""
     return math.l2_normalize(x, axis=axis, epsilon=backend.epsilon() ** 2)
 
 
 def _signs(y_true: Any) -> Tensor:
-    """Labels -1 and 1: 0 and 1 become these where no other label is there."""
+    """Convert labels 0 and 1 to -1 and 1, unless other labels occur."""
     binary = math.reduce_all(math.logical_or(math.equal(y_true, 0.0), math.equal(y_true, 1.0)))
     return array.where(binary, 2.0 * y_true - 1.0, y_true)
 
 
 def hinge(y_true: Any, y_pred: Any) -> Tensor:
-    """mean(max(1 - y_true y_pred, 0)) over the last axis; labels are -1 and 1, or 0 and 1."""
+    """Return mean(max(1 - y_true y_pred, 0)) over the last axis; labels are -1 and 1, or 0 and 1."""
     y_true, y_pred = pair(y_true, y_pred)
     return math.reduce_mean(math.maximum(1.0 - _signs(y_true) * y_pred, 0.0), axis=-1)
 
 
 def squared_hinge(y_true: Any, y_pred: Any) -> Tensor:
-    """mean(max(1 - y_true y_pred, 0)^2) over the last axis; labels are -1 and 1, or 0 and 1."""
+    """Return mean(max(1 - y_true y_pred, 0)^2) over the last axis; labels are -1 and 1, or 0 and 1."""
     y_true, y_pred = pair(y_true, y_pred)
     return math.reduce_mean(math.square(math.maximum(1.0 - _signs(y_true) * y_pred, 0.0)), axis=-1)
 
 
 def categorical_hinge(y_true: Any, y_pred: Any) -> Tensor:
-    """max(0, 1 + max((1 - y_true) y_pred) - sum(y_true y_pred)) over the last axis; labels are one-hot."""
+    """Return max(0, 1 + max((1 - y_true) y_pred) - sum(y_true y_pred)) over the last axis; labels are one-hot."""
     y_true, y_pred = pair(y_true, y_pred)
     right = math.reduce_sum(y_true * y_pred, axis=-1)
     wrong = math.reduce_max((1.0 - y_true) * y_pred, axis=-1)
@@ -125,7 +125,7 @@ def categorical_hinge(y_true: Any, y_pred: Any) -> Tensor:
 
 
 def dice(y_true: Any, y_pred: Any, axis: Any = None) -> Tensor:
-    """1 - 2 sum(y_true y_pred) / (sum(y_true) + sum(y_pred) + epsilon) over `axis` (None: all)."""
+    """Return 1 - 2 sum(y_true y_pred) / (sum(y_true) + sum(y_pred) + epsilon) over `axis` (None: all)."""
     y_true, y_pred = pair(y_true, y_pred)
     both = math.reduce_sum(y_true * y_pred, axis=axis)
     either = math.reduce_sum(y_true, axis=axis) + math.reduce_sum(y_pred, axis=axis)
@@ -133,7 +133,7 @@ def dice(y_true: Any, y_pred: Any, axis: Any = None) -> Tensor:
 
 
 def tversky(y_true: Any, y_pred: Any, alpha: float = 0.5, beta: float = 0.5, axis: Any = None) -> Tensor:
-    """1 - tp / (tp + alpha fn + beta fp + epsilon), over `axis` (None: all).
+    """Return 1 - tp / (tp + alpha fn + beta fp + epsilon) over `axis` (None: all).
 
     alpha goes with what is true and was missed, beta with what was called and is not, as Keras computes it.
     """

@@ -141,15 +141,15 @@ mean_squared_error, mean_absolute_error = _losses.mean_squared_error, _losses.me
 
 
 def serialize(metric: Any) -> Any:
-    """A metric as plain values: a dictionary of its class and arguments."""
+    """Return a metric as plain values: a dictionary of its class and arguments."""
     return FAMILY.serialize(metric)
 
 
 def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> Any:
-    """What `serialize` described. custom_objects: classes and functions of yours by name."""
+    """Return the object of a serialized configuration. custom_objects: user classes and functions by name."""
     return FAMILY.deserialize(config, custom_objects)
 
 
 def get(identifier: Any) -> Any:
-    """A metric, or a function to take the mean of, for a name, a dictionary, a class or itself; None for None."""
+    """Return the metric, or the function to average, for a name, dictionary, class or instance; None for None."""
     return FAMILY.get(identifier)

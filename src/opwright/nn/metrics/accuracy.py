@@ -20,27 +20,27 @@ def _right(x: Any) -> Any:
 
 
 def accuracy(y_true: Any, y_pred: Any) -> Any:
-    """1 where the two are equal."""
+    """Return 1 where both are equal, else 0."""
     y_pred = dispatch.to_tensor(y_pred)
     y_true, y_pred = same_rank(array.cast(dispatch.to_tensor(y_true), y_pred.dtype), y_pred)
     return _right(math.equal(y_true, y_pred))
 
 
 def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Any:
-    """1 where y_pred > threshold says what y_true (0 or 1) says."""
+    """Return 1 where (y_pred > threshold) equals y_true (0 or 1), else 0."""
     y_pred = dispatch.to_tensor(y_pred)
     y_true, y_pred = same_rank(as_floating(y_true, y_pred.dtype), y_pred)
     return _right(math.equal(y_true, array.cast(y_pred > threshold, y_true.dtype)))
 
 
 def categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
-    """1 where the largest of y_pred is the largest of y_true (one-hot)."""
+    """Return 1 where the argmax of y_pred is that of y_true (one-hot), else 0."""
     y_true, y_pred = dispatch.to_tensor(y_true), dispatch.to_tensor(y_pred)
     return _right(math.equal(math.argmax(y_true, axis=-1), math.argmax(y_pred, axis=-1)))
 
 
 def _classes(y_true: Any, y_pred: Any) -> Any:
-    """Class numbers, without an axis of size 1 at the end."""
+    """Convert labels to class indices, without a trailing axis of size 1."""
     y_true = dispatch.to_tensor(y_true)
     if y_true.shape.rank is not None and y_true.shape.rank == y_pred.shape.rank and y_true.shape[-1] == 1:
         y_true = array.squeeze(y_true, [-1])
@@ -48,7 +48,7 @@ def _classes(y_true: Any, y_pred: Any) -> Any:
 
 
 def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
-    """1 where the largest of y_pred is at y_true, a class number."""
+    """Return 1 where the argmax of y_pred is y_true, a class index, else 0."""
     y_pred = dispatch.to_tensor(y_pred)
     return _right(math.equal(_classes(y_true, y_pred), math.argmax(y_pred, axis=-1)))
 
@@ -64,13 +64,13 @@ def _in_top_k(classes: Any, y_pred: Any, k: int) -> Any:
 
 
 def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Any:
-    """1 where the largest of y_true (one-hot) is among the k largest of y_pred."""
+    """Return 1 where the argmax of y_true (one-hot) is among the k largest of y_pred, else 0."""
     y_pred = dispatch.to_tensor(y_pred)
     return _in_top_k(math.argmax(dispatch.to_tensor(y_true), axis=-1), y_pred, k)
 
 
 def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5, from_sorted_ids: bool = False) -> Any:
-    """1 where y_true, a class number, is among the k largest of y_pred.
+    """Return 1 where y_true, a class index, is among the k largest of y_pred, else 0.
 
     from_sorted_ids: y_pred are class numbers already, the likeliest first.
     """
@@ -83,18 +83,18 @@ def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5, from
 
 
 class Accuracy(MeanMetricWrapper):
-    """How often y_pred equals y_true."""
+    """Fraction of predictions equal to y_true."""
 
     def __init__(self, name: str = "accuracy", dtype: Any = None) -> None:
         super().__init__(accuracy, name, dtype)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return {"name": self.name, "dtype": self.dtype}
 
 
 class BinaryAccuracy(MeanMetricWrapper):
-    """How often y_pred > threshold says what y_true does."""
+    """Fraction of predictions for which (y_pred > threshold) equals y_true."""
 
     def __init__(self, name: str = "binary_accuracy", dtype: Any = None, threshold: float = 0.5) -> None:
         if threshold is not None and not 0 <= threshold <= 1:
@@ -106,21 +106,21 @@ class BinaryAccuracy(MeanMetricWrapper):
 
 
 class CategoricalAccuracy(MeanMetricWrapper):
-    """How often the likeliest class is the right one; labels one-hot."""
+    """Fraction of predictions whose argmax is correct; labels one-hot."""
 
     def __init__(self, name: str = "categorical_accuracy", dtype: Any = None) -> None:
         super().__init__(categorical_accuracy, name, dtype)
 
 
 class SparseCategoricalAccuracy(MeanMetricWrapper):
-    """How often the likeliest class is the right one; labels by number."""
+    """Fraction of predictions whose argmax is correct; labels are class indices."""
 
     def __init__(self, name: str = "sparse_categorical_accuracy", dtype: Any = None) -> None:
         super().__init__(sparse_categorical_accuracy, name, dtype)
 
 
 class TopKCategoricalAccuracy(MeanMetricWrapper):
-    """How often the right class is among the k likeliest; labels one-hot."""
+    """Fraction of predictions whose k largest scores include the label; labels one-hot."""
 
     def __init__(self, k: int = 5, name: str = "top_k_categorical_accuracy", dtype: Any = None) -> None:
         super().__init__(top_k_categorical_accuracy, name, dtype, k=k)
@@ -128,7 +128,7 @@ class TopKCategoricalAccuracy(MeanMetricWrapper):
 
 
 class SparseTopKCategoricalAccuracy(MeanMetricWrapper):
-    """How often the right class is among the k likeliest; labels by number."""
+    """Fraction of predictions whose k largest scores include the label; labels are class indices."""
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Metric(Module):
-    """Base of metrics: define `update_state(y_true, y_pred, sample_weight=None)` and `result()`.
+    """Base class of metrics: override `update_state(y_true, y_pred, sample_weight=None)` and `result()`.
 
     Make the state in the constructor, or at the first update, with `add_variable`.
     """
@@ -37,7 +37,7 @@ class Metric(Module):
 
     @property
     def dtype(self) -> str:
-        """The name of the dtype it computes in."""
+        """Name of the dtype of the computation."""
         return self._dtype.name
 
     def add_variable(
@@ -48,7 +48,7 @@ class Metric(Module):
         aggregation: str = "sum",
         name: str | None = None,
     ) -> Variable:
-        """A new variable of the state, set to its initial value again by `reset_state`. "zeros" by default."""
+        """Create a state variable, which `reset_state` sets to zero. Default initializer: "zeros"."""
         from .. import initializers
 
         make, wanted = initializers.get(initializer or "zeros"), as_dtype(dtype) if dtype is not None else self._dtype
@@ -66,14 +66,14 @@ class Metric(Module):
     def add_weight(
         self, shape: Any = (), initializer: Any = None, dtype: Any = None, name: str | None = None, **kwargs: Any
     ) -> Variable:
-        """The same; the name may come first."""
+        """Create a state variable; the name may come first."""
         if isinstance(shape, str):
             shape, name = kwargs.pop("shape", ()), shape
         return self.add_variable(() if shape is None else shape, initializer, dtype, name=name)
 
     @property
     def variables(self) -> list[Variable]:
-        """The state, of metrics inside this one too."""
+        """State variables, including those of nested metrics."""
         found = {id(v): v for v in self._state}
         for v in self._flatten(lambda leaf: isinstance(leaf, Variable)):
             found.setdefault(id(v), v)
@@ -82,33 +82,33 @@ class Metric(Module):
     weights = variables
 
     def reset_state(self) -> None:
-        """Begin anew: all state is zero."""
+        """Set all state to zero."""
         for v in self.variables:
             v.assign(array.zeros_like(v))
 
     reset_states = reset_state
 
     def update_state(self, *args: Any, **kwargs: Any) -> Any:
-        """Take one more batch in. Every metric defines it."""
+        """Accumulate a batch. Every metric overrides it."""
         raise NotImplementedError(f"{type(self).__name__} has no update_state")
 
     def result(self) -> Any:
-        """The figure so far. Every metric defines it."""
+        """Return the accumulated value. Every metric overrides it."""
         raise NotImplementedError(f"{type(self).__name__} has no result")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Update, and give the figure so far."""
+        """Accumulate a batch, and return the accumulated value."""
         with name_scope(self.name):
             self.update_state(*args, **kwargs)
             return self.result()
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return {"name": self.name, "dtype": self.dtype}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """A metric of such arguments."""
+        """Return a metric with these arguments."""
         return cls(**config)
 
     def __repr__(self) -> str:
@@ -116,7 +116,7 @@ class Metric(Module):
 
 
 def samplewise(values: Any, sample_weight: Any, dtype: Any) -> tuple[Any, Any]:
-    """One value for each sample, times its weight, and the weights: means over all axes but the first."""
+    """Return one weighted value per sample, averaged over all axes but the first, and the weights."""
     mask = mask_of(values)
     values = as_floating(values, dtype)
     if sample_weight is None and mask is None:
@@ -138,7 +138,7 @@ def _mean_from(x: Any, axis: int) -> Any:
 
 
 class Mean(Metric):
-    """The weighted mean of the values given. .. math:: sum(w x) / sum(w)"""
+    """Weighted mean of values. .. math:: sum(w x) / sum(w)"""
 
     def __init__(self, name: str | None = "mean", dtype: Any = None) -> None:
         super().__init__(dtype, name)
@@ -146,7 +146,7 @@ class Mean(Metric):
         self.count = self.add_variable((), "zeros", name="count")
 
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
-        """values: any shape. sample_weight: its shape, or one for each of the first axis."""
+        """Accumulate values. sample_weight: of the values' shape, or one weight per entry of the first axis."""
         values = dispatch.to_tensor(values) if mask_of(values) is None else values
         values, weight = samplewise(values, sample_weight, self._dtype)
         self.total.assign_add(math.reduce_sum(values))
@@ -156,19 +156,19 @@ class Mean(Metric):
             self.count.assign_add(array.cast(array.size(values), self._dtype))
 
     def result(self) -> Tensor:
-        """The mean; 0 before the first value."""
+        """Return the mean; 0 before the first value."""
         return math.divide_no_nan(self.total.value(), self.count.value())
 
 
 class Sum(Metric):
-    """The weighted sum of the values given. .. math:: sum(w x)"""
+    """Weighted sum of values. .. math:: sum(w x)"""
 
     def __init__(self, name: str | None = "sum", dtype: Any = None) -> None:
         super().__init__(dtype, name)
         self.total = self.add_variable((), "zeros", name="total")
 
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
-        """values: any shape. sample_weight: its shape, or one for each of the first axis."""
+        """Accumulate values. sample_weight: of the values' shape, or one weight per entry of the first axis."""
         values = as_floating(values, self._dtype)
         if sample_weight is not None:
             from ..reduction import weigh
@@ -177,19 +177,19 @@ class Sum(Metric):
         self.total.assign_add(math.reduce_sum(values))
 
     def result(self) -> Tensor:
-        """The sum."""
+        """Return the sum."""
         return array.identity(self.total.value())
 
 
 class MeanMetricWrapper(Mean):
-    """The mean of fn(y_true, y_pred, **kwargs) over the samples."""
+    """Mean of fn(y_true, y_pred, **kwargs) over the samples."""
 
     def __init__(self, fn: Callable[..., Any], name: str | None = None, dtype: Any = None, **kwargs: Any) -> None:
         super().__init__(name or getattr(fn, "__name__", None), dtype)
         self._fn, self._fn_kwargs = fn, kwargs
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:  # type: ignore[override]
-        """y_true, y_pred: [batch, ...]. sample_weight: [batch]. What a mask of y_pred leaves out does not count."""
+        """Accumulate a batch [batch, ...], sample_weight [batch]. Positions masked in y_pred are ignored."""
         mask = mask_of(y_pred)
         cast = lambda x: as_floating(x, self._dtype)  # noqa: E731
         values = self._fn(nest.map_structure(cast, y_true), nest.map_structure(cast, y_pred), **self._fn_kwargs)
@@ -202,7 +202,7 @@ class MeanMetricWrapper(Mean):
         super().update_state(values, sample_weight)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         config = {**super().get_config(), **self._fn_kwargs}
         if type(self) is MeanMetricWrapper:
             config["fn"] = getattr(self._fn, "__name__", str(self._fn))

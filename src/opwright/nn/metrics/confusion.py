@@ -28,7 +28,7 @@ NOTHING = -1e10  # below every prediction: where only the k largest count
 
 
 def as_thresholds(thresholds: Any, default: float = 0.5) -> list[float]:
-    """Thresholds as a list. Raises ValueError for those outside [0, 1]."""
+    """Return thresholds as a list. Raises ValueError for values outside [0, 1]."""
     if thresholds is None:
         return [default]
     found = [float(t) for t in (thresholds if isinstance(thresholds, (list, tuple, np.ndarray)) else [thresholds])]
@@ -49,7 +49,7 @@ def count(
     by_label: bool = False,
     label_weights: Any = None,
 ) -> tuple[Any, Any, Any, Any]:
-    """Weights of true positives, false positives, true and false negatives, at each threshold: [T], or [T, labels].
+    """Return weighted counts of true and false positives, true and false negatives per threshold: [T] or [T, labels].
 
     A prediction is positive where it lies above the threshold. raises ValueError where shapes do not fit
     """
@@ -99,18 +99,18 @@ def count(
 
 
 def _searched(thresholds: np.ndarray, values: Any) -> Tensor:
-    """How many thresholds lie below each value."""
+    """Return the number of thresholds below each value."""
     return array.searchsorted(dispatch.to_tensor(thresholds), values, side="left")
 
 
 def _from_above(x: Any, back: np.ndarray) -> Tensor:
-    """[T + 1, labels] between the thresholds -> [T, labels]: what lies above each, in the user's order."""
+    """Accumulate counts between thresholds [T + 1, labels] to counts above each threshold [T, labels]."""
     sums = math.cumsum(x, axis=0, reverse=True)[1:]
     return array.gather(sums, dispatch.to_tensor(back.astype(np.int32)))
 
 
 class _Counted(Metric):
-    """A metric with one accumulator for each threshold."""
+    """Metric with one accumulator per threshold."""
 
     which = 0
 
@@ -121,46 +121,46 @@ class _Counted(Metric):
         self.accumulator = self.add_variable((len(self.thresholds),), "zeros", name="accumulator")
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """y_true: 0 and 1. y_pred: of the same shape, in [0, 1]."""
+        """Accumulate a batch. y_true: 0 or 1. y_pred: of the same shape, in [0, 1]."""
         counts = count(y_true, y_pred, self.thresholds, self._dtype, sample_weight)
         self.accumulator.assign_add(counts[self.which])
 
     def result(self) -> Tensor:
-        """The count: a scalar, or one for each threshold."""
+        """Return the count: a scalar, or one per threshold."""
         value = self.accumulator.value()
         return value[0] if len(self.thresholds) == 1 else value
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return {**super().get_config(), "thresholds": self.init_thresholds}
 
 
 class TruePositives(_Counted):
-    """How many positives were found. thresholds: 0.5, or several: then one figure for each."""
+    """Number of true positives. thresholds: 0.5, or several with one count each."""
 
     which = 0
 
 
 class FalsePositives(_Counted):
-    """How many negatives were taken for positives. See TruePositives."""
+    """Number of false positives. See TruePositives."""
 
     which = 1
 
 
 class TrueNegatives(_Counted):
-    """How many negatives were found. See TruePositives."""
+    """Number of true negatives. See TruePositives."""
 
     which = 2
 
 
 class FalseNegatives(_Counted):
-    """How many positives were taken for negatives. See TruePositives."""
+    """Number of false negatives. See TruePositives."""
 
     which = 3
 
 
 class _Ratio(Metric):
-    """true positives / (true positives + something)."""
+    """Ratio of true positives to true positives plus another count."""
 
     other, other_name = 1, "false_positives"
 
@@ -179,19 +179,19 @@ class _Ratio(Metric):
         self._others = self.add_variable((len(self.thresholds),), "zeros", name=self.other_name)
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """y_true: 0 and 1. y_pred: of the same shape, in [0, 1]."""
+        """Accumulate a batch. y_true: 0 or 1. y_pred: of the same shape, in [0, 1]."""
         counts = count(y_true, y_pred, self.thresholds, self._dtype, sample_weight, self.class_id, self.top_k)
         self.true_positives.assign_add(counts[0])
         self._others.assign_add(counts[self.other])
 
     def result(self) -> Tensor:
-        """The ratio, 0 where there is nothing to divide: a scalar, or one for each threshold."""
+        """Return the ratio, 0 for an empty denominator: a scalar, or one per threshold."""
         tp = self.true_positives.value()
         ratio = math.divide_no_nan(tp, tp + self._others.value())
         return ratio[0] if len(self.thresholds) == 1 else ratio
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return {
             **super().get_config(),
             "thresholds": self.init_thresholds,
@@ -201,7 +201,7 @@ class _Ratio(Metric):
 
 
 class Precision(_Ratio):
-    """How many of those called positive are. .. math:: tp / (tp + fp)
+    """Fraction of predicted positives that are positive. .. math:: tp / (tp + fp)
 
     thresholds: 0.5, or several: then one figure for each. top_k: only the k largest of a sample are called positive.
     class_id: of one class alone, the last axis's.
@@ -209,23 +209,23 @@ class Precision(_Ratio):
 
     @property
     def false_positives(self) -> Variable:
-        """The variable that counts them."""
+        """Variable of the count."""
         return self._others
 
 
 class Recall(_Ratio):
-    """How many of the positives were found. .. math:: tp / (tp + fn)       See Precision."""
+    """Fraction of positives that are predicted. .. math:: tp / (tp + fn)       See Precision."""
 
     other, other_name = 3, "false_negatives"
 
     @property
     def false_negatives(self) -> Variable:
-        """The variable that counts them."""
+        """Variable of the count."""
         return self._others
 
 
 class FBetaScore(Metric):
-    """The weighted harmonic mean of precision and recall, y_true and y_pred of shape [batch, classes].
+    """Weighted harmonic mean of precision and recall, for y_true and y_pred of shape [batch, classes].
 
     .. math:: (1 + beta^2) precision recall / (beta^2 precision + recall)
 
@@ -267,7 +267,10 @@ class FBetaScore(Metric):
         self._counts: list[Any] = []
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """y_true: 0 and 1, [batch, classes]. sample_weight: [batch]. Raises ValueError for other ranks."""
+        """Accumulate y_true (0 or 1) of shape [batch, classes].
+
+        sample_weight: [batch]. Raises ValueError for other ranks.
+        """
         y_true, y_pred = as_floating(y_true, self._dtype), as_floating(y_pred, self._dtype)
         if y_pred.shape.rank != 2 or y_true.shape.rank != 2:
             raise ValueError(
@@ -290,7 +293,7 @@ class FBetaScore(Metric):
             variable.assign_add(math.reduce_sum(value if weight is None else value * weight, axis=self.axis))
 
     def result(self) -> Tensor:
-        """The score so far: a scalar, or one for each class."""
+        """Return the score: a scalar, or one per class."""
         if not self._counts:
             return array.zeros((), self._dtype)
         tp, fp, fn, seen = [v.value() for v in self._counts]
@@ -302,12 +305,12 @@ class FBetaScore(Metric):
         return math.reduce_mean(score) if self.average is not None else score
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return {**super().get_config(), "average": self.average, "beta": self.beta, "threshold": self.threshold}
 
 
 class F1Score(FBetaScore):
-    """The harmonic mean of precision and recall. See FBetaScore."""
+    """Harmonic mean of precision and recall. See FBetaScore."""
 
     def __init__(
         self, average: str | None = None, threshold: float | None = None, name: str = "f1_score", dtype: Any = None
@@ -315,5 +318,5 @@ class F1Score(FBetaScore):
         super().__init__(average, 1.0, threshold, name, dtype)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return {k: v for k, v in super().get_config().items() if k != "beta"}

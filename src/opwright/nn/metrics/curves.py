@@ -24,7 +24,7 @@ def _evenly(num: int) -> list[float]:
 
 
 class _Curve(Metric):
-    """The four counts at many thresholds."""
+    """Metric of confusion counts at many thresholds."""
 
     def __init__(self, thresholds: list[float], name: str | None, dtype: Any) -> None:
         super().__init__(dtype, name)
@@ -36,7 +36,7 @@ class _Curve(Metric):
         self._counts = [self.add_variable(shape, "zeros", name=n) for n in _COUNTS]
 
     def __getattr__(self, name: str) -> Any:
-        """The variables that count: true_positives, false_positives, true_negatives, false_negatives."""
+        """Return a count variable: true_positives, false_positives, true_negatives or false_negatives."""
         counts = self.__dict__.get("_counts")
         if name in _COUNTS and counts:
             return counts[_COUNTS.index(name)]
@@ -46,14 +46,14 @@ class _Curve(Metric):
         return [v.value() for v in self._counts]
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """y_true: 0 and 1. y_pred: of the same shape, in [0, 1]."""
+        """Accumulate a batch. y_true: 0 or 1. y_pred: of the same shape, in [0, 1]."""
         found = count(y_true, y_pred, self.thresholds, self._dtype, sample_weight, self.class_id)
         for variable, value in zip(self._counts, found):
             variable.assign_add(value)
 
 
 class AUC(_Curve):
-    """The area under a curve, by sums over `num_thresholds` thresholds.
+    """Area under a curve, approximated at `num_thresholds` thresholds.
 
     curve: "ROC" (true positives' rate over false positives') or "PR" (precision over recall). summation_method:
     "interpolation" (between thresholds: linear; for PR the counts are interpolated), "minoring" or "majoring".
@@ -108,7 +108,7 @@ class AUC(_Curve):
             self._make((self.num_thresholds, num_labels))
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """y_true: 0 and 1. y_pred: of the same shape, in [0, 1] (or logits)."""
+        """Accumulate a batch. y_true: 0 or 1. y_pred: of the same shape, in [0, 1] or logits."""
         y_pred = as_floating(y_pred, self._dtype)
         if not self._counts:
             if y_pred.shape.rank != 2 or y_pred.shape[-1] is None:
@@ -134,7 +134,7 @@ class AUC(_Curve):
             variable.assign_add(value)
 
     def result(self) -> Any:
-        """The area so far."""
+        """Return the area."""
         if not self._counts:
             return array.zeros((), self._dtype)
         tp, fp, tn, fn = self._values()
@@ -153,7 +153,7 @@ class AUC(_Curve):
         return self._mean(math.reduce_sum((x[:-1] - x[1:]) * height, axis=0))
 
     def _interpolated(self, tp: Any, fp: Any, fn: Any) -> Tensor:
-        """Areas between thresholds where true positives grow linearly with all positives.
+        """Return the areas between thresholds, true positives interpolated linearly in the number of positives.
 
         .. math:: slope (dtp + intercept log(p_a / p_b)) / (tp_b + fn_b)
         """
@@ -175,7 +175,7 @@ class AUC(_Curve):
         return math.divide_no_nan(math.reduce_sum(areas * weights), math.reduce_sum(weights))
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         config = {
             **super().get_config(),
             "num_thresholds": self.num_thresholds,
@@ -192,7 +192,7 @@ class AUC(_Curve):
 
 
 class _Best(_Curve):
-    """The best of one figure among the thresholds where another is at least a value."""
+    """Maximum of one rate over the thresholds where another is at least a bound."""
 
     bound = "value"
 
@@ -216,16 +216,16 @@ class _Best(_Curve):
         self._make((len(self.thresholds),))
 
     def _figures(self, tp: Any, fp: Any, tn: Any, fn: Any) -> tuple[Any, Any]:
-        """What is bounded, and what is to be large."""
+        """Return the constrained quantity and the quantity to maximize."""
         raise NotImplementedError(f"{type(self).__name__} has no _figures(tp, fp, tn, fn)")
 
     def result(self) -> Tensor:
-        """The best so far, 0 where no threshold will do."""
+        """Return the maximum, 0 if no threshold satisfies the constraint."""
         bounded, wanted = self._figures(*self._values())
         return math.reduce_max(array.where(bounded >= self.value, wanted, array.zeros_like(wanted)))
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return {
             **super().get_config(),
             self.bound: self.value,
@@ -239,7 +239,7 @@ def _share(x: Any, y: Any) -> Tensor:
 
 
 class SensitivityAtSpecificity(_Best):
-    """The largest tp / (tp + fn) where tn / (tn + fp) is at least `specificity`."""
+    """Maximum of tp / (tp + fn) where tn / (tn + fp) is at least `specificity`."""
 
     bound = "specificity"
 
@@ -258,7 +258,7 @@ class SensitivityAtSpecificity(_Best):
 
 
 class SpecificityAtSensitivity(_Best):
-    """The largest tn / (tn + fp) where tp / (tp + fn) is at least `sensitivity`."""
+    """Maximum of tn / (tn + fp) where tp / (tp + fn) is at least `sensitivity`."""
 
     bound = "sensitivity"
 
@@ -277,7 +277,7 @@ class SpecificityAtSensitivity(_Best):
 
 
 class PrecisionAtRecall(_Best):
-    """The largest tp / (tp + fp) where tp / (tp + fn) is at least `recall`."""
+    """Maximum of tp / (tp + fp) where tp / (tp + fn) is at least `recall`."""
 
     bound = "recall"
 
@@ -296,7 +296,7 @@ class PrecisionAtRecall(_Best):
 
 
 class RecallAtPrecision(_Best):
-    """The largest tp / (tp + fn) where tp / (tp + fp) is at least `precision`."""
+    """Maximum of tp / (tp + fn) where tp / (tp + fp) is at least `precision`."""
 
     bound = "precision"
 

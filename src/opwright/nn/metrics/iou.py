@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class IoU(Metric):
-    """The mean over classes of tp / (tp + fp + fn), elements counted.
+    """Mean over classes of tp / (tp + fp + fn).
 
     num_classes: how many classes there are. target_class_ids: those that count. ignore_class: elements of this true
     class are left out. sparse_y_true, sparse_y_pred: whether these are class numbers; else the largest along `axis` is.
@@ -44,7 +44,7 @@ class IoU(Metric):
         self.total_cm = self.add_variable((num_classes, num_classes), "zeros", name="total_confusion_matrix")
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """y_true, y_pred: class numbers of one shape, or scores with an axis of classes besides."""
+        """Accumulate a batch of class indices, or of scores with an axis of classes."""
         y_true, y_pred = dispatch.to_tensor(y_true), dispatch.to_tensor(y_pred)
         if not self.sparse_y_true:
             y_true = math.argmax(y_true, axis=self.axis)
@@ -67,7 +67,7 @@ class IoU(Metric):
         self.total_cm.assign_add(array.reshape(counts, [self.num_classes, self.num_classes]))
 
     def result(self) -> Tensor:
-        """The mean so far, over the target classes that occur."""
+        """Return the mean over the target classes that occur."""
         matrix = self.total_cm.value()
         ids = dispatch.to_tensor(self.target_class_ids, int32)
         right = array.gather_nd(matrix, array.stack([ids, ids], axis=1))
@@ -77,7 +77,7 @@ class IoU(Metric):
         return math.divide_no_nan(math.reduce_sum(math.divide_no_nan(right, union)), occurring)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         names = ("num_classes", "target_class_ids", "ignore_class", "sparse_y_true", "sparse_y_pred", "axis")
         return {**super().get_config(), **{n: getattr(self, n) for n in names}}
 
@@ -96,14 +96,14 @@ class BinaryIoU(IoU):
         self.threshold = threshold
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """y_true: 0 and 1. y_pred: in [0, 1]."""
+        """Accumulate a batch. y_true: 0 or 1. y_pred: in [0, 1]."""
         y_pred = as_floating(y_pred, self._dtype)
         if self.threshold is not None:
             y_pred = array.cast(y_pred >= self.threshold, int32)
         super().update_state(y_true, y_pred, sample_weight)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return {
             "target_class_ids": self.target_class_ids,
             "threshold": self.threshold,
@@ -130,7 +130,7 @@ class MeanIoU(IoU):
         )
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return {k: v for k, v in super().get_config().items() if k != "target_class_ids"}
 
 
@@ -150,7 +150,7 @@ class OneHotIoU(IoU):
         super().__init__(num_classes, target_class_ids, name, dtype, ignore_class, False, sparse_y_pred, axis)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return {k: v for k, v in super().get_config().items() if k != "sparse_y_true"}
 
 
@@ -169,5 +169,5 @@ class OneHotMeanIoU(MeanIoU):
         super().__init__(num_classes, name, dtype, ignore_class, False, sparse_y_pred, axis)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return {k: v for k, v in super().get_config().items() if k != "sparse_y_true"}

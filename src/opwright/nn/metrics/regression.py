@@ -27,7 +27,10 @@ def _plain(function: Callable[..., Any], class_name: str, default: str | None = 
             super().__init__(function, name, dtype)
 
     Made.__name__ = Made.__qualname__ = class_name
-    Made.__module__, Made.__doc__ = __name__, f"The mean over the samples of: {function.__doc__}"
+    Made.__module__, Made.__doc__ = (
+        __name__,
+        (f"Mean over the samples of: {(function.__doc__ or '').removeprefix('Return ')}"),
+    )
     return Made
 
 
@@ -44,19 +47,19 @@ CategoricalHinge = _plain(losses.categorical_hinge, "CategoricalHinge")
 
 
 class CosineSimilarity(MeanMetricWrapper):
-    """The mean cosine of the angle between y_true and y_pred: 1 for one direction."""
+    """Mean cosine of the angle between y_true and y_pred: 1 for equal directions."""
 
     def __init__(self, name: str = "cosine_similarity", dtype: Any = None, axis: int = -1) -> None:
         super().__init__(cosine, name, dtype, axis=axis)
 
 
 def cosine(y_true: Any, y_pred: Any, axis: int = -1) -> Any:
-    """sum(t p) of the vectors scaled to length 1."""
+    """Return sum(t p) of the unit vectors along `axis`."""
     return -losses.cosine_similarity(y_true, y_pred, axis)
 
 
 class BinaryCrossentropy(MeanMetricWrapper):
-    """The mean cross-entropy of two classes."""
+    """Mean cross-entropy of two classes."""
 
     def __init__(
         self,
@@ -71,7 +74,7 @@ class BinaryCrossentropy(MeanMetricWrapper):
 
 
 class CategoricalCrossentropy(MeanMetricWrapper):
-    """The mean cross-entropy of classes, labels one-hot."""
+    """Mean cross-entropy with one-hot labels."""
 
     def __init__(
         self,
@@ -92,7 +95,7 @@ class CategoricalCrossentropy(MeanMetricWrapper):
 
 
 class SparseCategoricalCrossentropy(MeanMetricWrapper):
-    """The mean cross-entropy of classes, labels by number."""
+    """Mean cross-entropy with class indices as labels."""
 
     def __init__(
         self,
@@ -113,23 +116,23 @@ class SparseCategoricalCrossentropy(MeanMetricWrapper):
 
 
 class RootMeanSquaredError(Mean):
-    """sqrt(mean((y_true - y_pred)^2)) over all elements."""
+    """Root of the mean of (y_true - y_pred)^2 over all elements."""
 
     def __init__(self, name: str = "root_mean_squared_error", dtype: Any = None) -> None:
         super().__init__(name, dtype)
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:  # type: ignore[override]
-        """y_true, y_pred: [batch, ...]."""
+        """Accumulate a batch [batch, ...]."""
         y_true, y_pred = same_rank(as_floating(y_true, self._dtype), as_floating(y_pred, self._dtype))
         super().update_state(math.square(y_pred - y_true), sample_weight)
 
     def result(self) -> Tensor:
-        """The root of the mean so far."""
+        """Return the root of the mean."""
         return math.sqrt(super().result())
 
 
 class R2Score(Metric):
-    """The share of the variance that is explained. .. math:: 1 - sum((y - p)^2) / sum((y - mean(y))^2)
+    """Coefficient of determination. .. math:: 1 - sum((y - p)^2) / sum((y - mean(y))^2)
 
     y_true, y_pred: [batch, outputs]. class_aggregation: "uniform_average" over the outputs, by variance
     ("variance_weighted_average"), or None: one figure for each. num_regressors: adjusts for so many
@@ -161,7 +164,7 @@ class R2Score(Metric):
         self._sums: list[Any] = []
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """y_true, y_pred: [batch, outputs]. sample_weight: [batch]. Raises ValueError for other ranks."""
+        """Accumulate a batch [batch, outputs]. sample_weight: [batch]. Raises ValueError for other ranks."""
         y_true, y_pred = as_floating(y_true, self._dtype), as_floating(y_pred, self._dtype)
         y_true, y_pred = same_rank(y_true, y_pred)
         if y_true.shape.rank != 2 or y_pred.shape.rank != 2:
@@ -186,7 +189,7 @@ class R2Score(Metric):
         self.num_samples.assign_add(array.size(y_true))
 
     def result(self) -> Tensor:
-        """The figure so far."""
+        """Return the score."""
         if not self._sums:
             return array.zeros((), self._dtype)
         squared, plain, error, count = [v.value() for v in self._sums]
@@ -204,7 +207,7 @@ class R2Score(Metric):
         return scores
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return {
             **super().get_config(),
             "class_aggregation": self.class_aggregation,
@@ -213,7 +216,7 @@ class R2Score(Metric):
 
 
 def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
-    """sum(t p), of the vectors less their means and scaled to length 1."""
+    """Return sum(t p) of the centered vectors scaled to length 1."""
     y_true, y_pred = losses.pair(y_true, y_pred)
     t = y_true - math.reduce_mean(y_true, axis=axis, keepdims=True)
     p = y_pred - math.reduce_mean(y_pred, axis=axis, keepdims=True)
@@ -221,7 +224,7 @@ def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
 
 
 def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
-    """2 cov(t, p) / (var(t) + var(p) + (mean(t) - mean(p))^2 + epsilon)."""
+    """Return 2 cov(t, p) / (var(t) + var(p) + (mean(t) - mean(p))^2 + epsilon)."""
     y_true, y_pred = losses.pair(y_true, y_pred)
     true_mean = math.reduce_mean(y_true, axis=axis, keepdims=True)
     pred_mean = math.reduce_mean(y_pred, axis=axis, keepdims=True)
@@ -232,14 +235,14 @@ def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
 
 
 class PearsonCorrelation(MeanMetricWrapper):
-    """The mean over the samples of Pearson's correlation along `axis`."""
+    """Mean over the samples of Pearson's correlation along `axis`."""
 
     def __init__(self, name: str = "pearson_correlation", dtype: Any = None, axis: int = -1) -> None:
         super().__init__(pearson_correlation, name, dtype, axis=axis)
 
 
 class ConcordanceCorrelation(MeanMetricWrapper):
-    """The mean over the samples of Lin's concordance correlation along `axis`."""
+    """Mean over the samples of Lin's concordance correlation along `axis`."""
 
     def __init__(self, name: str = "concordance_correlation", dtype: Any = None, axis: int = -1) -> None:
         super().__init__(concordance_correlation, name, dtype, axis=axis)

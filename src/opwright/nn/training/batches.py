@@ -22,7 +22,7 @@ from ..seeds import default_seed
 
 
 def pack(x: Any, y: Any = None, sample_weight: Any = None) -> Any:
-    """What a batch is made of, as `train_step` gets it."""
+    """Return x, y and sample_weight as `train_step` expects them."""
     if sample_weight is not None:
         return (x, y, sample_weight)
     if y is not None:
@@ -31,7 +31,7 @@ def pack(x: Any, y: Any = None, sample_weight: Any = None) -> Any:
 
 
 def unpack(data: Any) -> tuple[Any, Any, Any]:
-    """x, y and sample_weight of a batch; None for what it lacks.
+    """Return x, y and sample_weight of a batch; None for missing parts.
 
     raises ValueError for a tuple of more than three
     """
@@ -48,7 +48,7 @@ def unpack(data: Any) -> tuple[Any, Any, Any]:
 
 
 def as_array(value: Any) -> np.ndarray:
-    """An array of data; float64 becomes the dtype of weights, as data of Keras do."""
+    """Convert data to an array; float64 becomes the default dtype of weights."""
     found = np.asarray(value.numpy() if isinstance(value, TensorLike) else value)
     if found.dtype == np.float64:
         found = found.astype(as_dtype(backend.floatx()).np)
@@ -56,21 +56,21 @@ def as_array(value: Any) -> np.ndarray:
 
 
 class Batches:
-    """An epoch after another. steps: batches an epoch, None where nobody knows."""
+    """Source of batches, iterated epoch by epoch. steps: batches per epoch, None if unknown."""
 
     steps: int | None = None
     samples: int | None = None
 
     def epoch(self) -> Iterator[Any]:
-        """The batches of the next epoch."""
+        """Yield the batches of the next epoch."""
         raise NotImplementedError(f"{type(self).__name__} has no epoch()")
 
     def restart(self) -> None:
-        """The next epoch begins with the first batch, also where a number of steps ended the last one early."""
+        """Start the next epoch at the first batch, even if a limit on steps ended the previous one early."""
 
 
 class ArrayBatches(Batches):
-    """Slices of arrays that lie in memory, shuffled anew for each epoch if asked for."""
+    """Batches of in-memory arrays, optionally shuffled in every epoch."""
 
     def __init__(self, x: Any, y: Any, sample_weight: Any, batch_size: int | None, shuffle: Any) -> None:
         leaf = lambda v: None if v is None else as_array(v)  # noqa: E731
@@ -88,7 +88,7 @@ class ArrayBatches(Batches):
         self._random = np.random.default_rng(default_seed())
 
     def epoch(self) -> Iterator[Any]:
-        """The batches of the next epoch."""
+        """Yield the batches of the next epoch."""
         assert self.samples is not None
         order = None
         if self.shuffle == "batch":
@@ -107,7 +107,7 @@ class ArrayBatches(Batches):
 
 
 def _arrays(part: Any) -> Any:
-    """A list of numbers is one array; a list of arrays is a list of inputs."""
+    """Convert a list of numbers to an array; a list of arrays is a list of inputs."""
     if isinstance(part, (list, tuple)) and part and not nest.is_nested(part[0]) and not hasattr(part[0], "shape"):
         return np.asarray(part)
     if isinstance(part, list) and part and isinstance(part[0], list):
@@ -118,7 +118,7 @@ def _arrays(part: Any) -> Any:
 
 
 class IterableBatches(Batches):
-    """A dataset or a sequence, begun anew for each epoch; or a generator, which goes on where it was.
+    """Batches of a dataset or sequence, restarted in every epoch; or of a generator, which continues.
 
     steps: at most so many batches an epoch.
     """
@@ -130,7 +130,7 @@ class IterableBatches(Batches):
         self.once = iter(source) is source if hasattr(source, "__next__") else False
 
     def epoch(self) -> Iterator[Any]:
-        """The batches of the next epoch; raises ValueError where a generator without an end has no `steps`."""
+        """Yield the batches of the next epoch."""
         keep = self.once or self.limit is not None  # with a number of steps an epoch goes on where the last one ended
         if self._running is None or not keep:
             self._running = self._items()
@@ -151,7 +151,7 @@ class IterableBatches(Batches):
             yield _as_tensors(item)
 
     def restart(self) -> None:
-        """Begin the source anew, where it can be."""
+        """Restart the source, unless it is a generator."""
         if not self.once:
             self._running = None
 
@@ -199,7 +199,7 @@ def batches_of(
     steps: int | None = None,
     class_weight: dict[int, float] | None = None,
 ) -> Batches:
-    """Batches of whatever `fit` was given. raises ValueError where y is given besides a dataset, or x is nothing"""
+    """Return the batches of the data passed to `fit`. Raises ValueError for a missing `x`, or `y` next to a dataset."""
     if isinstance(x, Batches):
         return x
     if x is None:
@@ -239,11 +239,11 @@ class _Limited(Batches):
         self._running: Iterator[Any] | None = None
 
     def restart(self) -> None:
-        """Begin with the first batch."""
+        """Start at the first batch."""
         self._running = None
 
     def epoch(self) -> Iterator[Any]:
-        """At most so many batches; the next epoch goes on from there."""
+        """Yield at most `steps` batches; the next epoch continues after them."""
         for _ in range(self.steps or 0):
             if self._running is None:
                 self._running = self.inner.epoch()
@@ -257,14 +257,14 @@ class _Limited(Batches):
 
 
 class _ClassWeighted(Batches):
-    """Weights of samples by their class."""
+    """Batches with sample weights by class."""
 
     def __init__(self, inner: Batches, class_weight: dict[int, float]) -> None:
         self.inner, self.steps, self.samples = inner, inner.steps, inner.samples
         self.table = {int(k): float(v) for k, v in class_weight.items()}
 
     def epoch(self) -> Iterator[Any]:
-        """The batches with such weights, times those they have."""
+        """Yield the batches with sample weights multiplied by class weights."""
         for data in self.inner.epoch():
             x, y, weight = unpack(data)
             if y is None or nest.is_nested(y):
@@ -284,7 +284,7 @@ class _ClassWeighted(Batches):
 
 
 def split(x: Any, y: Any, sample_weight: Any, share: float) -> tuple[tuple[Any, Any, Any], tuple[Any, Any, Any]]:
-    """The first part of arrays, and the last `share` of them. raises ValueError where a part would be empty"""
+    """Split arrays into a first part and the last `share`. Raises ValueError if a part would be empty."""
     leaf: Callable[[Any], Any] = lambda v: None if v is None else as_array(v)  # noqa: E731
     parts = [nest.map_structure(leaf, _arrays(p)) for p in (x, y, sample_weight)]
     arrays = [a for p in parts for a in nest.flatten(p) if a is not None]

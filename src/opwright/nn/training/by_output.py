@@ -22,7 +22,7 @@ def _is_single(spec: Any) -> bool:
 
 
 def names_of(y_pred: Any, output_names: Sequence[str] | None) -> list[str]:
-    """A name for each output: dict keys, the model's names, or output_0, output_1 ..."""
+    """Return a name for each output: dict keys, the model's names, or output_0, output_1 ..."""
     if isinstance(y_pred, dict):
         return [str(k) for k in sorted(y_pred)]
     count = len(nest.flatten(y_pred))
@@ -37,12 +37,12 @@ def names_of(y_pred: Any, output_names: Sequence[str] | None) -> list[str]:
 
 
 def has_names(y_pred: Any, output_names: Sequence[str] | None) -> bool:
-    """Whether the outputs have names of their own: keys, or those of a model's layers."""
+    """Return whether the outputs have names: keys, or names of the model's layers."""
     return isinstance(y_pred, dict) or (output_names is not None and len(output_names) == len(nest.flatten(y_pred)))
 
 
 def spread(spec: Any, names: Sequence[str], y_pred: Any, what: str, repeat: bool = True) -> list[Any]:
-    """One entry of a user's argument for each output: from one value, a list, or a dict by name.
+    """Return one entry of an argument for each output, from a single value, a list, or a dict by name.
 
     raises ValueError where a list has another length or a name is no output's
     """
@@ -102,7 +102,7 @@ class OutputLosses:
             self.metrics = [m for n in order if (m := by_name[n]) is not None]
 
     def _labels(self, given: list[Any], y_pred: Any) -> list[str]:
-        """What the losses are called: after the outputs, or by themselves where those have no names."""
+        """Return names for the losses: of the outputs, or of the losses if outputs are unnamed."""
         assert self.losses is not None
         if has_names(y_pred, self.output_names):
             return self.names
@@ -117,7 +117,7 @@ class OutputLosses:
         return labels
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        """The total, a scalar; None where no output has a loss."""
+        """Return the total loss, a scalar; None if no output has a loss."""
         if self.losses is None:
             self.build(y_true, y_pred)
         assert self.losses is not None
@@ -137,7 +137,7 @@ class OutputLosses:
 
 
 def flat_for(y: Any, names: Sequence[str], y_pred: Any, repeat: bool = False) -> list[Any]:
-    """Targets or sample weights, one for each output. raises ValueError where their number differs"""
+    """Return one target or sample weight per output. Raises ValueError if their number differs."""
     if y is None:
         return [None] * len(names)
     if isinstance(y, dict):
@@ -178,7 +178,7 @@ _MADE: dict[Any, Any] = {}
 
 
 def _kind(y_true: Any, y_pred: Any) -> str:
-    """Whether these are of two classes, of classes by number, or one-hot."""
+    """Classify targets as "binary", "sparse" (class indices) or "categorical" (one-hot)."""
     last_true = y_true.shape[-1] if y_true.shape.rank else None
     last_pred = y_pred.shape[-1] if y_pred.shape.rank else None
     if last_pred == 1:
@@ -200,7 +200,7 @@ _ENTROPIES = {
 
 
 def as_metric(identifier: Any, y_true: Any, y_pred: Any) -> Metric:
-    """A metric for a name, function, class or metric; "accuracy" and "crossentropy" go by the shapes."""
+    """Return the metric for a name, function, class or metric; shapes resolve "accuracy" and "crossentropy"."""
     if isinstance(identifier, Metric):
         return identifier
     if identifier in ("accuracy", "acc"):
@@ -224,7 +224,7 @@ def as_metric(identifier: Any, y_true: Any, y_pred: Any) -> Metric:
 
 
 class OutputMetrics(Module):
-    """The metrics of a model, those of each output with its name before theirs if there are several outputs."""
+    """Metrics of all outputs; prefixed with output names if there are several."""
 
     is_metric = True
 
@@ -263,7 +263,7 @@ class OutputMetrics(Module):
         return [_listed(g) for g in spread(given, self.names, y_pred, "metrics")]
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Take one more batch in."""
+        """Accumulate a batch."""
         if self.rows is None:
             self.build(y_true, y_pred)
         assert self.rows is not None
@@ -277,7 +277,7 @@ class OutputMetrics(Module):
                     metric.update_state(t, p)
 
     def result(self) -> dict[str, Any]:
-        """The figures so far, by name."""
+        """Return the accumulated metrics by name."""
         found: dict[str, Any] = {}
         rows = list(zip(getattr(self, "names", ()), self.rows or ()))
         for heed in (False, True):
@@ -295,18 +295,18 @@ class OutputMetrics(Module):
         return found
 
     def reset_state(self) -> None:
-        """Begin all of them anew."""
+        """Reset all metrics."""
         for metric in self.metrics:
             metric.reset_state()
 
     @property
     def metrics(self) -> list[Metric]:
-        """The metrics themselves."""
+        """All metrics, flattened."""
         return [m for row in self.rows or () for m, _ in row]
 
     @property
     def variables(self) -> list[Any]:
-        """Their state."""
+        """State variables of all metrics."""
         return [v for m in self.metrics for v in m.variables]
 
 
@@ -315,7 +315,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _flat(given: Any) -> Any:
-    """[["a"]] for one output is ["a"]."""
+    """Unwrap [["a"]] for one output to ["a"]."""
     if isinstance(given, (list, tuple)) and len(given) == 1 and isinstance(given[0], (list, tuple)):
         return given[0]
     return given

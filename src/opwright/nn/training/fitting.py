@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Steps:
-    """One function for each kind of step and structure of a batch; the number of samples is free.
+    """Traced functions by kind of step and structure of a batch; the batch size is free.
 
     jit_compile: whether they are compiled to machine code, for each number of samples.
     """
@@ -35,11 +35,11 @@ class Steps:
         self._known: dict[Any, tuple[Function[..., Any], Any]] = {}
 
     def forget(self, kind: str) -> None:
-        """Discard the traces: the model has changed."""
+        """Discard the traces after a change of the model."""
         self._known = {k: v for k, v in self._known.items() if k[0] != kind}
 
     def run(self, kind: str, step: Callable[[Any], Any], data: Any, prepare: Callable[[], None]) -> Any:
-        """Run the step on a batch, traced if need be. prepare: called before a trace."""
+        """Run a step on a batch, tracing it first if necessary. prepare: called before tracing."""
         if flags.run_functions_eagerly:
             return step(data)
         flat = nest.flatten(data)
@@ -88,7 +88,7 @@ def _spec_of(x: Any) -> LoDTensorSpec | TensorSpec:
 
 
 def _outline(data: Any) -> tuple[Any, ...] | bool:
-    """A hashable form of a structure."""
+    """Return a hashable key of a structure."""
     if isinstance(data, dict):
         return ("dict", *((k, _outline(data[k])) for k in sorted(data)))
     if isinstance(data, (list, tuple)):
@@ -97,7 +97,7 @@ def _outline(data: Any) -> tuple[Any, ...] | bool:
 
 
 class Fitting:
-    """The loops of a model that trains. What they call is the trainer's."""
+    """Loops over batches of a trainable model."""
 
     name: Any
     optimizer: Any
@@ -132,7 +132,7 @@ class Fitting:
         validation_batch_size: int | None = None,
         validation_freq: Any = 1,
     ) -> History | None:
-        """Train, and give a History.
+        """Train the model, and return a History.
 
         x, y: arrays, tensors, lists or dicts of them; or x alone: a dataset, a sequence or a generator of batches
         (x, y) or (x, y, sample_weight). batch_size: 32 by default. epochs: the number of the last epoch.
@@ -182,7 +182,7 @@ class Fitting:
         return batches_of(data, steps=steps)
 
     def _pass(self, kind: str, batches: Batches, heard: Any) -> dict[str, Any]:
-        """Once over the data. Gives the last figures, as numbers."""
+        """Run one epoch over the batches, and return the final metrics as numbers."""
         logs: dict[str, Any] = {}
         group = self.steps_per_execution
         begin, end = getattr(heard, f"on_{kind}_batch_begin"), getattr(heard, f"on_{kind}_batch_end")
@@ -217,7 +217,7 @@ class Fitting:
         return_dict: bool = False,
         **kwargs: Any,
     ) -> Any:
-        """The loss and the metrics over the data: numbers in a list (a number where there is one), or a dict.
+        """Return loss and metrics over the data: a list of numbers (a single number if there is one), or a dict.
 
         arguments: see `fit`. raises ValueError before `compile`
         """
@@ -241,7 +241,7 @@ class Fitting:
         return values[0] if len(values) == 1 else values
 
     def _in_order(self, logs: dict[str, Any]) -> list[str]:
-        """Names of figures as `evaluate` lists them: in the order of the metrics, the others by name."""
+        """Return metric names in the order of `evaluate`: in the order of the metrics, then sorted."""
         names = [one.name for m in self.metrics for one in getattr(m, "metrics", None) or [m]]
         first = list(dict.fromkeys(n for n in names if n in logs))
         return first + sorted(k for k in logs if k not in first)
@@ -254,7 +254,7 @@ class Fitting:
         steps: int | None = None,
         callbacks: Any = None,
     ) -> Any:
-        """The outputs for all of the data, as arrays in the outputs' structure. arguments: see `fit`."""
+        """Return the outputs for all data as arrays, in the outputs' structure. Arguments: see `fit`."""
         from ..callbacks import CallbackList
 
         batches = batches_of(x, None, None, batch_size, False, steps)
@@ -275,19 +275,19 @@ class Fitting:
     def train_on_batch(
         self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None, return_dict: bool = False
     ) -> Any:
-        """Train by one batch; its figures. Arguments: see `fit`."""
+        """Train on one batch, and return its metrics. Arguments: see `fit`."""
         self._assert_compiled("train_on_batch")
         if class_weight is not None and sample_weight is not None:
             raise ValueError("Arguments `sample_weight` and `class_weight` cannot be specified at the same time.")
         return self._single("train", x, y, sample_weight, class_weight, return_dict)
 
     def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
-        """Judge one batch; its figures."""
+        """Evaluate one batch, and return its metrics."""
         self._assert_compiled("test_on_batch")
         return self._single("test", x, y, sample_weight, None, return_dict)
 
     def predict_on_batch(self, x: Any) -> Any:
-        """Predict one batch, as arrays."""
+        """Return the outputs for one batch as arrays."""
         return nest.map_structure(lambda t: t.numpy(), self._run("predict", _tensors(pack(x))))
 
     def _single(self, kind: str, x: Any, y: Any, sample_weight: Any, class_weight: Any, return_dict: bool) -> Any:
@@ -304,7 +304,7 @@ class Fitting:
 
 
 def numbers(logs: Any) -> dict[str, Any]:
-    """Figures as Python numbers, by name; arrays where a metric gives several, and a dict of them in its place."""
+    """Convert metrics to Python numbers by name; vector metrics become arrays, and dicts are merged."""
     found: dict[str, Any] = {}
     for key, value in sorted((logs or {}).items()):
         if isinstance(value, dict):

@@ -15,7 +15,7 @@ WIDTH = 20
 
 
 def duration(seconds: float) -> str:
-    """A time as people read it: 950us, 12ms, 3s, 2:05, 1:02:03."""
+    """Format a duration: 950us, 12ms, 3s, 2:05, 1:02:03."""
     if seconds >= 3600:
         return f"{int(seconds // 3600)}:{int(seconds % 3600 // 60):02d}:{int(seconds % 60):02d}"
     if seconds >= 60:
@@ -26,13 +26,13 @@ def duration(seconds: float) -> str:
 
 
 def figure(value: Any) -> str:
-    """A number in four digits after the point, or with an exponent where it is small."""
+    """Format a number with four decimals, or with an exponent if it is small."""
     number = float(np.mean(np.asarray(value)))
     return f"{number:.4f}" if abs(number) > 1e-3 or number == 0 else f"{number:.4e}"
 
 
 class Progbar:
-    """Progress through `target` steps (None: nobody knows how many), with figures.
+    """Progress through `target` steps (None if unknown), with metrics.
 
     verbose: 0 nothing; 1 a bar on a terminal, one line at the end elsewhere; 2 one line at the end.
     stateful_metrics, interval, unit_name: seconds between updates of the bar, and what a step is called.
@@ -54,7 +54,7 @@ class Progbar:
         self._terminal = bool(getattr(sys.stdout, "isatty", bool)())
 
     def update(self, current: int, values: Any = None, finalize: bool | None = None) -> None:
-        """`current` steps are done. values: pairs of name and figure."""
+        """Report that `current` steps are done. values: pairs of name and number."""
         if finalize is None:
             finalize = self.target is not None and current >= self.target
         now = time.monotonic()
@@ -73,7 +73,7 @@ class Progbar:
         self.finalized = bool(finalize)
 
     def add(self, n: int, values: Any = None) -> None:
-        """`n` more steps are done."""
+        """Report `n` more steps."""
         self._seen = getattr(self, "_seen", 0) + n
         self.update(self._seen, values)
 

@@ -26,7 +26,7 @@ from .fitting import Fitting, Steps
 
 
 class State:
-    """What `compile` was given and what follows from it; no part of the model's weights."""
+    """Arguments of `compile` and the state derived from them; not part of the model's weights."""
 
     def __init__(self) -> None:
         self.losses: OutputLosses | None = None
@@ -40,7 +40,7 @@ class State:
 
 
 class Trainer(Fitting):
-    """The training half of a model."""
+    """Training methods of a model."""
 
     name: Any
     built: bool
@@ -68,7 +68,7 @@ class Trainer(Fitting):
         auto_scale_loss: bool = True,
         **kwargs: Any,
     ) -> None:
-        """Say how to train.
+        """Configure training.
 
         optimizer: one, or its name. loss, metrics: names, functions, objects; for several outputs a list or a dict by
         output name. loss_weights: factors of the outputs' losses. weighted_metrics: metrics that heed sample weights.
@@ -103,17 +103,17 @@ class Trainer(Fitting):
 
     @property
     def loss(self) -> Any:
-        """What `compile` was given as loss."""
+        """Loss argument of `compile`."""
         return self._trainer.arguments.get("loss")
 
     def get_compile_config(self) -> dict[str, Any]:
-        """What `compile` was given, as plain values."""
+        """Return the arguments of `compile` as plain values."""
         from ..model_config import compile_config
 
         return compile_config(self._trainer.arguments)
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
-        """`compile` with what `get_compile_config` gave."""
+        """Call `compile` with the result of `get_compile_config`."""
         from ..model_config import compile_arguments
 
         self.compile(**compile_arguments(config))
@@ -128,7 +128,7 @@ class Trainer(Fitting):
 
     @property
     def metrics(self) -> list[Any]:
-        """The loss's mean, metrics of the model and of its layers, those that were compiled."""
+        """Loss tracker, metrics of the model and its layers, and compiled metrics."""
         state, found = self._trainer, []
         if state.tracker is not None:
             found.append(state.tracker)
@@ -142,24 +142,24 @@ class Trainer(Fitting):
 
     @property
     def metrics_names(self) -> list[str]:
-        """Their names."""
+        """Names of the metrics."""
         return [m.name for m in self.metrics]
 
     @property
     def metrics_variables(self) -> list[Variable]:
-        """Their variables."""
+        """State variables of the metrics."""
         return [v for m in self._all_metrics() for v in m.variables]
 
     def _all_metrics(self) -> list[Metric]:
         return [x for m in self.metrics for x in (m.metrics if isinstance(m, OutputMetrics) else [m])]
 
     def reset_metrics(self) -> None:
-        """Begin all of them anew."""
+        """Reset all metrics."""
         for metric in self._all_metrics():
             metric.reset_state()
 
     def get_metrics_result(self) -> dict[str, Any]:
-        """The figures so far, by name."""
+        """Return the accumulated metrics by name."""
         found: dict[str, Any] = {}
         for metric in self.metrics:
             if isinstance(metric, OutputMetrics):
@@ -174,7 +174,7 @@ class Trainer(Fitting):
     def compute_loss(
         self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
     ) -> Any:
-        """The loss of a batch: what was compiled, plus the losses that layers added.
+        """Return the loss of a batch: the compiled losses plus those added by layers.
 
         raises ValueError where there is neither
         """
@@ -195,13 +195,13 @@ class Trainer(Fitting):
         return found[0] if len(found) == 1 else math.add_n(found)
 
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
-        """Update the compiled metrics by a batch, and give all figures."""
+        """Accumulate the compiled metrics of a batch, and return all metrics."""
         if self._trainer.metrics is not None and y is not None:
             self._trainer.metrics.update_state(y, y_pred, sample_weight)
         return self.get_metrics_result()
 
     def compiled_loss(self, y: Any, y_pred: Any, sample_weight: Any = None, regularization_losses: Any = None) -> Any:
-        """`compute_loss` as older programs call it; the layers' losses are in it already."""
+        """Return `compute_loss`, under its older name; layer losses are included."""
         return self.compute_loss(y=y, y_pred=y_pred, sample_weight=sample_weight)
 
     @property
@@ -211,7 +211,7 @@ class Trainer(Fitting):
         return self._trainer.metrics or OutputMetrics(None, None)
 
     def _loss_of(self, x: Any, y: Any, y_pred: Any, sample_weight: Any, training: bool) -> Any:
-        """Call `compute_loss`; an override of the older signature is not told the mode."""
+        """Call `compute_loss`; pass `training` unless an override lacks it."""
         parameters = signature_of(type(self).compute_loss).parameters
         takes_mode = "training" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         mode = {"training": training} if takes_mode else {}
@@ -223,7 +223,7 @@ class Trainer(Fitting):
         self._trainer.tracker.update_state(loss, sample_weight=array.cast(batch, loss.dtype))
 
     def train_step(self, data: Any) -> dict[str, Any]:
-        """Train by one batch; give the figures. data: see `fit`. Overridden where training goes another way."""
+        """Train on one batch, and return the metrics. data: see `fit`. Override it for custom training."""
         x, y, sample_weight = unpack(data)
         with GradientTape() as tape:
             y_pred = self(x, training=True)  # type: ignore[operator]
@@ -237,28 +237,28 @@ class Trainer(Fitting):
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def test_step(self, data: Any) -> dict[str, Any]:
-        """Judge one batch; give the figures."""
+        """Evaluate one batch, and return the metrics."""
         x, y, sample_weight = unpack(data)
         y_pred = self(x, training=False)  # type: ignore[operator]
         self._track(self._loss_of(x, y, y_pred, sample_weight, training=False), x)
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def predict_step(self, data: Any) -> Any:
-        """Predict one batch."""
+        """Return the outputs for one batch."""
         return self(unpack(data)[0], training=False)  # type: ignore[operator]
 
     # ---- the traced steps -------------------------------------------------------------------------------------------
 
     def make_train_function(self, force: bool = False) -> Any:
-        """The function of a batch that `fit` calls."""
+        """Return the function of a batch that `fit` calls."""
         return self._step("train", force)
 
     def make_test_function(self, force: bool = False) -> Any:
-        """The function of a batch that `evaluate` calls."""
+        """Return the function of a batch that `evaluate` calls."""
         return self._step("test", force)
 
     def make_predict_function(self, force: bool = False) -> Any:
-        """The function of a batch that `predict` calls."""
+        """Return the function of a batch that `predict` calls."""
         return self._step("predict", force)
 
     def _step(self, kind: str, force: bool = False) -> Any:
@@ -273,7 +273,7 @@ class Trainer(Fitting):
         return self._trainer.steps.run(kind, step, data, lambda: self._prepare(kind, data))
 
     def _prepare(self, kind: str, data: Any) -> None:
-        """Make weights, metrics and the optimizer's state before a step is traced, where the defaults are in force."""
+        """Create weights, metrics and optimizer state before a step is traced, unless the step is overridden."""
         defaults = {"train": Trainer.train_step, "test": Trainer.test_step, "predict": Trainer.predict_step}
         if getattr(type(self), f"{kind}_step") is not defaults[kind]:
             return
@@ -298,7 +298,7 @@ class Trainer(Fitting):
             restore()
 
     def builds_before_steps(self) -> bool:
-        """Whether weights are made before the first step of training, not by it: what is restored then counts."""
+        """Return whether weights exist before the first training step, so that restored values take effect."""
         return (
             not self.run_eagerly and not flags.run_functions_eagerly and (type(self).train_step is Trainer.train_step)
         )
@@ -307,7 +307,7 @@ class Trainer(Fitting):
         return any(not getattr(x, "built", True) for x in self._flatten_layers())  # type: ignore[attr-defined]
 
     def _laid_out(self, x: Any) -> Any:
-        """What the model gives for such a batch, nothing computed; its weights are made.
+        """Return the outputs' specs for a batch without computing them, and create the weights.
 
         Sequences have no stand-ins that layers could be laid out with: of a batch with LoDTensors it is computed.
         """
