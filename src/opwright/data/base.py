@@ -1,12 +1,12 @@
-"""DatasetBase: what every dataset is made of, and how one becomes a value in a graph.
+"""DatasetBase: the base class of datasets, and datasets as values of a graph.
 
-Lives here: inputs, operands and functions of a dataset, its handle, rebuilding it from a graph's values, counting.
+Lives here: inputs, operands and functions of a dataset, its handle, rebinding to a graph's values, cardinality.
 Not here: the public methods (dataset.py and the mixins), the transformations (sources.py, ordering.py ...).
 
-A dataset is a description; `flow(context)` begins one pass over it: an iterator over flat elements, or Failures in
-their place. Made inside a trace it is a recipe: its handle is a BuildDataset node, whose operands are the symbolic
-tensors that the whole chain of datasets made there needs, and each run of the graph gives a copy with their values (so
-its caches and orders are a run's own). A dataset made outside is captured as it is.
+A dataset is a description; `flow(context)` starts one pass over it: an iterator over flat elements, or Failures in
+their place. The handle of a dataset created inside a trace is a BuildDataset node, whose operands are the symbolic
+tensors used by the chain of datasets created there; each run of the graph creates a copy with their values, with its
+own caches and orders. A dataset created outside is captured as it is.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ state = dispatch.state
 
 INFINITE, UNKNOWN = -1, -2
 Rows = tuple[tuple[Any, ...], Callable[[], Iterator[int]]]
-"""Arrays, and the order in which their rows are a dataset's elements."""
+"""Arrays, and the order of their rows as elements of a dataset."""
 
 
 class Kinds:
-    """The classes of datasets by name, without the underscore: they stand above the methods that make them."""
+    """Dataset classes by name without the underscore, for methods of modules below them."""
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"no dataset class _{name}")
@@ -51,7 +51,7 @@ kinds = Kinds()
 
 
 class DatasetHandle:
-    """A dataset as the value of a tensor: what operators on datasets receive when a graph runs."""
+    """Value of a dataset tensor, which operators on datasets receive when a graph runs."""
 
     __slots__ = ("dataset",)
     shape = ()
@@ -60,11 +60,11 @@ class DatasetHandle:
         self.dataset = dataset
 
     def make_state(self) -> Any:
-        """A new iterator's state."""
+        """Return the state of a new iterator."""
         return self.dataset._make_state()
 
     def count_elements(self) -> int:
-        """The cardinality."""
+        """Return the cardinality."""
         return int(self.dataset._cardinality())
 
     def __repr__(self) -> str:
@@ -72,7 +72,7 @@ class DatasetHandle:
 
 
 class DatasetBase(CompositeTensor):
-    """The parts of a dataset. A subclass says what an iteration is (`flow`) and how many elements it has."""
+    """Base class of datasets: inputs, operands and functions; subclasses override `flow` and `_cardinality`."""
 
     _inputs: tuple[Any, ...]
     _operands: tuple[Any, ...]
@@ -95,11 +95,11 @@ class DatasetBase(CompositeTensor):
     # ---- iterating ------------------------------------------------------------------------------------------------
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
-        """Begin a pass: flat elements, a Failure in place of one that could not be made. context: of the iterator."""
+        """Start a pass: yield flat elements, or a Failure in place of an element. context: of the iterator."""
         raise TypeError(f"{type(self).__name__} must define flow()")
 
     def rows(self, context: IteratorContext) -> Rows | None:
-        """The elements as rows of arrays in some order, if that is what they are: batches of them are one indexing."""
+        """Return the elements as rows of arrays and their order, or None; batches index them once."""
         return None
 
     def _cardinality(self) -> int:
@@ -110,7 +110,7 @@ class DatasetBase(CompositeTensor):
 
     @property
     def element_spec(self) -> Any:
-        """The type of an element: nested TensorSpecs and other TypeSpecs."""
+        """Type of an element: nested TensorSpecs and other TypeSpecs."""
         return self._form.spec
 
     # ---- as a value -------------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ class DatasetBase(CompositeTensor):
         return DatasetSpec(self._form.spec)
 
     def handle(self) -> Any:
-        """The tensor that stands for this dataset, here: eager, or of the trace that records."""
+        """Return the tensor of this dataset: eager, or of the active trace."""
         trace = state.trace
         if self._in_trace:
             if isinstance(trace, FuncTrace):
@@ -130,24 +130,24 @@ class DatasetBase(CompositeTensor):
                     self._node = BuildDataset(leaves, recipe=Recipe(name, self._build), name=name)
                 return self._node
             for leaf in self._leaves():
-                leaf._as_tensor()  # raises: it has no value here
+                leaf._as_tensor()  # raises: it has no value outside of its trace
         kept = None if self._eager_handle is None else self._eager_handle()
         if kept is None:
             kept = EagerTensor(DatasetHandle(self), dtypes.resource)
-            self._eager_handle = weakref.ref(kept)  # who keeps the handle keeps the dataset; not both each other
+            self._eager_handle = weakref.ref(kept)  # the handle owns the dataset: no reference cycle
         return trace.capture(kept) if isinstance(trace, FuncTrace) else kept
 
     @staticmethod
     def _stacked(datasets: Sequence[Any]) -> tuple[DatasetSpec, EagerTensor]:
-        """The type and the tensor of several datasets of one element type. Raises TypeError for others."""
+        """Return type and tensor of several datasets with one element type. Raises TypeError for other values."""
         if not all(isinstance(d, DatasetBase) for d in datasets) or any(d._in_trace for d in datasets):
-            raise TypeError("a list with datasets may hold nothing else, and none that is made inside a function")
+            raise TypeError("a list with datasets must contain only datasets, none of them created inside a function")
         handles = np.empty(len(datasets), object)
         handles[:] = [d.handle()._array for d in datasets]
         return DatasetSpec(common_spec(datasets), handles.shape), EagerTensor(handles, dtypes.resource)
 
     def _leaves(self) -> list[SymbolicTensor]:
-        """The symbolic tensors it is made of, in the order in which `rebind` takes their values."""
+        """Return the symbolic tensors that it depends on, in the order in which `rebind` consumes their values."""
         found = [leaf for d in self._inputs for leaf in d._leaves()] if self._in_trace else []
         found += [o for o in self._operands if type(o) is SymbolicTensor]
         return found + [leaf for f in self._functions for leaf in f.symbolic]
@@ -157,7 +157,7 @@ class DatasetBase(CompositeTensor):
         return DatasetHandle(self.rebind(lambda: next(rest)))
 
     def rebind(self, take: Callable[[], Any]) -> DatasetBase:
-        """A copy for one run of a graph, with values where symbolic tensors were. Made outside a trace: itself."""
+        """Return a copy with values in place of symbolic tensors, for one run; itself if it has none."""
         if not self._in_trace:
             return self
         new = copy.copy(self)
@@ -169,7 +169,7 @@ class DatasetBase(CompositeTensor):
         return new
 
     def begin(self) -> None:
-        """Set up what one dataset object has for itself, such as a cache; also called on copies. Checks operands."""
+        """Initialize the state of this object, such as a cache, and check operands; also called on copies."""
 
     def _is_known(self) -> bool:
         return not self._in_trace or not self._leaves()
@@ -181,7 +181,7 @@ class DatasetBase(CompositeTensor):
 
 
 class DatasetSpec(TypeSpec):
-    """The type of a dataset: that of its elements. Functions keep one trace for all datasets of a type."""
+    """Type of a dataset by its element type; functions have one trace for all datasets of a type."""
 
     __slots__ = ("_dataset_shape", "_element_spec")
 
@@ -190,7 +190,7 @@ class DatasetSpec(TypeSpec):
 
     @property
     def element_spec(self) -> Any:
-        """The type of an element."""
+        """Type of an element."""
         return self._element_spec
 
     @property
@@ -200,7 +200,7 @@ class DatasetSpec(TypeSpec):
 
     @classmethod
     def from_value(cls, value: Any) -> DatasetSpec:
-        """The type of a dataset."""
+        """Return the type of a dataset."""
         return cls(value.element_spec)
 
     def _serialize(self) -> tuple[Any, ...]:
@@ -222,18 +222,18 @@ class DatasetSpec(TypeSpec):
         return kinds.VariantDataset(components, self._element_spec)
 
     def _batch(self, size: int | None) -> DatasetSpec:
-        """The type of `size` such datasets."""
+        """Return the type of `size` such datasets."""
         return DatasetSpec(self._element_spec, [size, *self._dataset_shape])
 
     def _unbatch(self) -> DatasetSpec:
-        """The type of one of several datasets. Raises ValueError for that of one alone."""
+        """Return the type of one of several datasets. Raises ValueError for the type of a single one."""
         if self._dataset_shape.rank == 0:
-            raise ValueError("a dataset has no rows to take one by one: flat_map gives its elements")
+            raise ValueError("a dataset has no rows to unbatch: use flat_map for its elements")
         return DatasetSpec(self._element_spec, self._dataset_shape[1:])
 
 
 class NestedDatasets(CompositeTensor):
-    """Several datasets as one element, as `batch` of datasets gives; `unbatch` and `from_tensor_slices` take it apart.
+    """Several datasets as one element, such as a batch of datasets; `unbatch` and `from_tensor_slices` separate them.
 
     shape: how many there are, along each axis.
     """
@@ -247,12 +247,12 @@ class NestedDatasets(CompositeTensor):
 
     @property
     def shape(self) -> TensorShape:
-        """How many datasets there are, along each axis."""
+        """Number of datasets along each axis."""
         result: TensorShape = self._handles.shape
         return result
 
     def handle(self) -> Any:
-        """The tensor that stands for them."""
+        """Return the tensor of the datasets."""
         return self._handles
 
     def __repr__(self) -> str:
@@ -260,7 +260,7 @@ class NestedDatasets(CompositeTensor):
 
 
 def int_operand(value: Any, what: str) -> int | SymbolicTensor:
-    """A parameter that may be a tensor, as an int64 operand. Raises TypeError or ValueError for other things."""
+    """Convert a parameter that may be a tensor to an int64 operand. Raises TypeError or ValueError for other values."""
     if type(value) is int:
         return value
     try:
@@ -272,5 +272,5 @@ def int_operand(value: Any, what: str) -> int | SymbolicTensor:
 
 
 def static_int(value: Any) -> int | None:
-    """The number, where it is known while tracing."""
+    """Return the number if it is known while tracing, else None."""
     return None if type(value) is SymbolicTensor else int(value)

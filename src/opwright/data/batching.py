@@ -25,7 +25,7 @@ from .structure import Flat, Form, map_leaves, operand, row
 
 
 def batched(spec: Any, size: int | None) -> Any:
-    """The type of several stacked. Raises TypeError for what cannot be stacked."""
+    """Return the type of stacked elements. Raises TypeError if they cannot be stacked."""
     if isinstance(spec, TensorSpec) and not spec.dtype.is_handle:
         dims = spec.shape.dims
         return TensorSpec(None if dims is None else (size, *dims), spec.dtype)
@@ -41,7 +41,7 @@ def batched(spec: Any, size: int | None) -> Any:
 
 
 def stacked(items: Sequence[Flat], form: Form) -> Failure | tuple[Any, ...]:
-    """Several flat elements as one, or the Failure that says why not."""
+    """Stack flat elements to one, or return the Failure that explains why they cannot be stacked."""
     columns: list[Any] = []
     n = len(items)
     for k, spec in enumerate(form.components):
@@ -87,7 +87,7 @@ class _BatchDataset(Dataset):
 
 
 def batch_count(dataset: Any, size: Any, drop: bool) -> int:
-    """How many batches of `size` the input of `dataset` gives."""
+    """Return the number of batches of `size` in the input of `dataset`."""
     n = int(dataset._inputs[0]._cardinality())
     if n < 0:
         return n
@@ -97,7 +97,7 @@ def batch_count(dataset: Any, size: Any, drop: bool) -> int:
 
 
 def bool_of(value: Any) -> bool:
-    """A truth value that may be a constant tensor."""
+    """Return a truth value that may be a constant tensor."""
     constant = getattr(value, "constant", value)
     if constant is None and value is not None:
         raise ValueError(f"drop_remainder must be known while tracing; found {value!r}")
@@ -105,13 +105,13 @@ def bool_of(value: Any) -> bool:
 
 
 def check_size(size: Any, name: str) -> None:
-    """Raises InvalidArgumentError for a batch size below 1."""
+    """Raise InvalidArgumentError for a batch size below 1."""
     if type(size) is not SymbolicTensor and size < 1:
         raise InvalidArgumentError(op=f"Dataset.{name}", what="Batch size must be greater than zero.", found=size)
 
 
 def _batches_of_rows(rows: Rows, size: int, drop: bool) -> Iterator[Any]:
-    """Batches of rows of arrays: one indexing each, none at all where the rows follow each other."""
+    """Yield batches of rows of arrays: a slice for consecutive rows, else one indexing operation."""
     arrays, order = rows
     numbers = order()
     while True:
@@ -177,7 +177,7 @@ class _UnbatchDataset(Dataset):
 
 
 class _RebatchDataset(Dataset):
-    """Batches of other sizes, which come in turn."""
+    """Batches of other sizes, used in turn."""
 
     def __init__(self, input_dataset: Any, batch_size: Any, drop_remainder: Any) -> None:
         sizes = operand(dispatch.to_tensor(batch_size))

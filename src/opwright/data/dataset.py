@@ -33,7 +33,7 @@ state = dispatch.state
 
 
 class Dataset(Making, Transforming, Grouping):
-    """Elements, made as they are asked for: nested structures of tensors of one type, `element_spec`.
+    """Lazy sequence of elements: nested structures of tensors of one type, `element_spec`.
 
     Made by `from_tensor_slices`, `range`, `from_generator` and others; methods such as `map` and `batch` give new
     datasets. A `for` over one, or `iter`, begins an iteration. Inside `function` a dataset may be made, passed as
@@ -49,13 +49,13 @@ class Dataset(Making, Transforming, Grouping):
         return OwnedIterator(self)
 
     def as_numpy_iterator(self) -> NumpyIterator:
-        """Elements as NumPy arrays that are not to be written to, and NumPy scalars. Eager only."""
+        """Return an iterator over elements as read-only NumPy arrays and scalars. Eager only."""
         if state.trace is not None:
             raise RuntimeError("`tf.data.Dataset.as_numpy_iterator()` is only supported in eager mode.")
         return NumpyIterator(self)
 
     def __len__(self) -> int:
-        """Raises TypeError where the number of elements is infinite or unknown."""
+        """Return the number of elements. Raises TypeError if it is infinite or unknown."""
         n = self._cardinality()
         if state.trace is not None and not self._is_known():
             raise TypeError(
@@ -71,13 +71,13 @@ class Dataset(Making, Transforming, Grouping):
         return True
 
     def cardinality(self, name: str | None = None) -> EagerTensor | Tensor:
-        """How many elements there are, a scalar int64; INFINITE_CARDINALITY or UNKNOWN_CARDINALITY otherwise."""
+        """Return the number of elements, a scalar int64, or INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
         if state.trace is None:
             return EagerTensor(np.array(self._cardinality(), np.int64), dtypes.int64)
         return iteration.DatasetCardinality(self.handle())
 
     def options(self) -> Any:
-        """The options given to this dataset and those it is made of."""
+        """Return the merged options of this dataset and its inputs."""
         found: Any = Options()
         for dataset in self._inputs:
             found = found.merge(dataset.options())
@@ -86,7 +86,7 @@ class Dataset(Making, Transforming, Grouping):
     # ---- to one value -----------------------------------------------------------------------------------------------
 
     def reduce(self, initial_state: Any, reduce_func: Callable[..., Any], name: str | None = None) -> Any:
-        """`state = reduce_func(state, element)` for all elements, from `initial_state` on; gives the last state.
+        """Return the final state of `state = reduce_func(state, element)` over all elements, from `initial_state`.
 
         raises TypeError where the state changes its structure or dtypes
         """
@@ -95,11 +95,11 @@ class Dataset(Making, Transforming, Grouping):
         return self._computed(Form(spec), traced, operands, _fold)
 
     def get_single_element(self, name: str | None = None) -> Any:
-        """The one element. Raises InvalidArgumentError where there is none or more than one."""
+        """Return the only element. Raises InvalidArgumentError unless there is exactly one."""
         return self._computed(self._form, None, (), _single)
 
     def _computed(self, form: Form, traced: Traced | None, operands: Any, compute: Callable[..., Flat]) -> Any:
-        """The result of going through all elements: now, or as a node that does so when the graph runs."""
+        """Reduce all elements: now, or as a node of the active trace."""
         if state.trace is None:
             if self._in_trace:
                 self.handle()  # raises for what belongs to a trace
@@ -143,24 +143,24 @@ def _single(dataset: Any, traced: Any, operands: Any) -> Flat:
 
 
 class _VariantDataset(Dataset):
-    """A dataset that a graph's value is: an argument of a function, an element of a window."""
+    """Dataset that is a value of a graph: an argument of a function, or an element of a window."""
 
     def __init__(self, handle: SymbolicTensor, spec: Any) -> None:
         super().__init__(spec, operands=(handle,))
         self._in_trace = True
 
     def handle(self) -> Any:
-        """The value itself."""
+        """Return the value itself."""
         trace: Any = state.trace
         if trace is None:
             self._operands[0]._as_tensor()  # raises: it has no value here
         return trace.to_tensor(self._operands[0])
 
     def rebind(self, take: Callable[[], Any]) -> Any:
-        """The dataset that the value is in this run."""
+        """Return the dataset of the value in this run."""
         return take().dataset
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
-        """Only in a graph."""
+        """Raise TypeError: only the graph iterates it."""
         self.handle()
         raise TypeError(f"{self!r} is iterated by the graph it belongs to")

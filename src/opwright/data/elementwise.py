@@ -38,7 +38,7 @@ class _MapDataset(Dataset):
 
 
 def mapped(call: Callable[..., Any], items: Iterator[Any]) -> Iterator[Any]:
-    """The function of each element, or what it raised."""
+    """Yield the function's result for each element, or a Failure."""
     for item in items:
         if type(item) is Failure:
             yield item
@@ -85,7 +85,7 @@ class _TakeWhileDataset(Dataset):
 
 
 class _ScanDataset(Dataset):
-    """A map with a state that goes from element to element."""
+    """Map with a state carried from element to element."""
 
     def __init__(self, input_dataset: Any, initial_state: Any, scan_func: Any) -> None:
         state, operands = initial(initial_state)

@@ -33,13 +33,13 @@ INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = INFINITE, UNKNOWN
 
 
 class TFRecordWriter(files.TFRecordWriter):
-    """Writes datasets of records to a TFRecord file. compression_type: None, "", "GZIP" or "ZLIB"."""
+    """Writer of datasets of records to a TFRecord file. compression_type: None, "", "GZIP" or "ZLIB"."""
 
     def __init__(self, filename: Any, compression_type: Any = None) -> None:
         super().__init__(filename, compression_type)
 
     def write(self, dataset: Any) -> None:
-        """Append every record of a dataset of scalar strings, and end the file; or append one record, given as bytes.
+        """Append every record of a dataset of scalar strings, and close the file; or append one record of bytes.
 
         raises TypeError for a dataset of anything else
         """
@@ -58,52 +58,52 @@ Apply = Callable[[Dataset], Dataset]
 
 
 def cardinality(dataset: Dataset) -> Tensor:
-    """`dataset.cardinality()`."""
+    """Return `dataset.cardinality()`."""
     return dataset.cardinality()
 
 
 def assert_cardinality(expected_cardinality: int) -> Apply:
-    """For `apply`: says how many elements there are; iterating raises FailedPreconditionError where there are not."""
+    """Return a function for `apply` that declares the number of elements; iterating checks it."""
     return lambda dataset: elementwise._AssertCardinalityDataset(dataset, int(expected_cardinality))
 
 
 def ignore_errors(log_warning: bool = False) -> Apply:
-    """For `apply`: `Dataset.ignore_errors`."""
+    """Return a function for `apply`; see `Dataset.ignore_errors`."""
     return lambda dataset: dataset.ignore_errors(log_warning)
 
 
 def enumerate_dataset(start: Any = 0) -> Apply:
-    """For `apply`: `Dataset.enumerate`."""
+    """Return a function for `apply`; see `Dataset.enumerate`."""
     return lambda dataset: dataset.enumerate(start)
 
 
 def scan(initial_state: Any, scan_func: Callable[..., Any]) -> Apply:
-    """For `apply`: `Dataset.scan`."""
+    """Return a function for `apply`; see `Dataset.scan`."""
     return lambda dataset: dataset.scan(initial_state, scan_func)
 
 
 def take_while(predicate: Callable[..., Any]) -> Apply:
-    """For `apply`: `Dataset.take_while`."""
+    """Return a function for `apply`; see `Dataset.take_while`."""
     return lambda dataset: dataset.take_while(predicate)
 
 
 def unbatch() -> Apply:
-    """For `apply`: `Dataset.unbatch`."""
+    """Return a function for `apply`; see `Dataset.unbatch`."""
     return lambda dataset: dataset.unbatch()
 
 
 def unique() -> Apply:
-    """For `apply`: `Dataset.unique`."""
+    """Return a function for `apply`; see `Dataset.unique`."""
     return lambda dataset: dataset.unique()
 
 
 def prefetch_to_device(device: str, buffer_size: Any = None) -> Apply:
-    """For `apply`: `Dataset.prefetch`; there is one device."""
+    """Return a function for `apply`; see `Dataset.prefetch`. There is one device."""
     return lambda dataset: dataset.prefetch(AUTOTUNE if buffer_size is None else buffer_size)
 
 
 def copy_to_device(target_device: str, source_device: str = "/cpu:0") -> Apply:
-    """For `apply`: the dataset itself; there is one device."""
+    """Return the identity function for `apply`; there is one device."""
     return lambda dataset: dataset
 
 
@@ -113,7 +113,7 @@ def group_by_window(
     window_size: Any = None,
     window_size_func: Callable[..., Any] | None = None,
 ) -> Apply:
-    """For `apply`: `Dataset.group_by_window`."""
+    """Return a function for `apply`; see `Dataset.group_by_window`."""
     return lambda dataset: dataset.group_by_window(key_func, reduce_func, window_size, window_size_func)
 
 
@@ -127,7 +127,7 @@ def bucket_by_sequence_length(
     no_padding: bool = False,
     drop_remainder: bool = False,
 ) -> Apply:
-    """For `apply`: `Dataset.bucket_by_sequence_length`."""
+    """Return a function for `apply`; see `Dataset.bucket_by_sequence_length`."""
     return lambda dataset: dataset.bucket_by_sequence_length(
         element_length_func,
         bucket_boundaries,
@@ -143,7 +143,7 @@ def bucket_by_sequence_length(
 def rejection_resample(
     class_func: Callable[..., Any], target_dist: Any, initial_dist: Any = None, seed: Any = None
 ) -> Apply:
-    """For `apply`: `Dataset.rejection_resample`."""
+    """Return a function for `apply`; see `Dataset.rejection_resample`."""
     return lambda dataset: dataset.rejection_resample(class_func, target_dist, initial_dist, seed)
 
 
@@ -154,12 +154,12 @@ def map_and_batch(
     drop_remainder: bool = False,
     num_parallel_calls: Any = None,
 ) -> Apply:
-    """For `apply`: map, then batch."""
+    """Return a function for `apply`: map, then batch."""
     return lambda dataset: dataset.map(map_func, num_parallel_calls).batch(batch_size, drop_remainder)
 
 
 def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: Any = None) -> Apply:
-    """For `apply`: shuffle, then repeat."""
+    """Return a function for `apply`: shuffle, then repeat."""
     return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
 
 
@@ -171,35 +171,35 @@ def parallel_interleave(
     buffer_output_elements: Any = None,
     prefetch_input_elements: Any = None,
 ) -> Apply:
-    """For `apply`: `Dataset.interleave` with threads."""
+    """Return a function for `apply`: `Dataset.interleave` on threads."""
     return lambda dataset: dataset.interleave(map_func, cycle_length, block_length, cycle_length)
 
 
 def choose_from_datasets(datasets: Sequence[Any], choice_dataset: Any, stop_on_empty_dataset: bool = False) -> Any:
-    """`Dataset.choose_from_datasets`."""
+    """Return `Dataset.choose_from_datasets` of these arguments."""
     return Dataset.choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset)
 
 
 def sample_from_datasets(
     datasets: Sequence[Any], weights: Any = None, seed: Any = None, stop_on_empty_dataset: bool = False
 ) -> Any:
-    """`Dataset.sample_from_datasets`."""
+    """Return `Dataset.sample_from_datasets` of these arguments."""
     return Dataset.sample_from_datasets(datasets, weights, seed, stop_on_empty_dataset)
 
 
 def get_single_element(dataset: Dataset) -> Any:
-    """`dataset.get_single_element()`."""
+    """Return `dataset.get_single_element()`."""
     return dataset.get_single_element()
 
 
 def get_next_as_optional(iterator: Any) -> Optional:
-    """`iterator.get_next_as_optional()`."""
+    """Return `iterator.get_next_as_optional()`."""
     result: Optional = iterator.get_next_as_optional()
     return result
 
 
 def get_structure(dataset_or_iterator: Any) -> Any:
-    """`element_spec` of a dataset or iterator. Raises TypeError for other things."""
+    """Return the `element_spec` of a dataset or iterator. Raises TypeError for other values."""
     try:
         return dataset_or_iterator.element_spec
     except AttributeError:
@@ -207,7 +207,7 @@ def get_structure(dataset_or_iterator: Any) -> Any:
 
 
 def at(dataset: Dataset, index: Any) -> Any:
-    """Return element number `index`; every call sees the elements in one order, that of a first iteration.
+    """Return element number `index`, in the order of a first iteration.
 
     raises OutOfRangeError for a negative index and past the end, and what the pipeline raises for the element
     """
@@ -222,7 +222,7 @@ def at(dataset: Dataset, index: Any) -> Any:
 
 
 def from_list(elements: Sequence[Any], name: str | None = None) -> Any:
-    """A dataset of nested values, one for each element of a list. Raises ValueError for none."""
+    """Return a dataset with one element per value of a list. Raises ValueError for an empty list."""
     if not elements:
         raise ValueError(
             "Invalid `elements`. `elements` should not be empty. If you want an empty dataset, use "
@@ -235,24 +235,24 @@ def from_list(elements: Sequence[Any], name: str | None = None) -> Any:
 
 
 def to_variant(dataset: Dataset) -> Any:
-    """The tensor that stands for a dataset."""
+    """Return the tensor of a dataset."""
     return dataset.handle()
 
 
 def from_variant(variant: Any, structure: Any) -> Any:
-    """The dataset that a tensor stands for. structure: its element_spec."""
+    """Return the dataset of a tensor. structure: its element_spec."""
     from .base import DatasetSpec
 
     return DatasetSpec(structure)._from_components(variant)
 
 
 def Counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64) -> Any:
-    """`Dataset.counter`."""
+    """Return `Dataset.counter` of these arguments."""
     return Dataset.counter(start, step, dtype)
 
 
 def RandomDataset(seed: Any = None) -> Any:
-    """`Dataset.random`."""
+    """Return `Dataset.random` of this seed."""
     return Dataset.random(seed)
 
 

@@ -39,7 +39,7 @@ _BLOCK = 1024
 
 @functools.cache
 def _contributions() -> np.ndarray:
-    """uint32[_BLOCK, 256]: what a byte at a place of a block adds to the CRC at the block's end."""
+    """Return uint32[_BLOCK, 256]: the contribution of a byte at a block offset to the CRC of the block."""
     last = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         last = np.where(last & 1, (last >> 1) ^ np.uint32(_POLYNOMIAL), last >> 1)
@@ -52,7 +52,7 @@ def _contributions() -> np.ndarray:
 
 
 def crc32c(data: bytes) -> int:
-    """The CRC-32C of `data`."""
+    """Return the CRC-32C of `data`."""
     table = _contributions()
     state = 0xFFFFFFFF
     array = np.frombuffer(data, np.uint8)
@@ -72,7 +72,7 @@ def crc32c(data: bytes) -> int:
 
 
 def masked(data: bytes) -> int:
-    """The CRC-32C as files store it, so that a CRC of bytes that hold CRCs is no special case."""
+    """Return the masked CRC-32C that files store, which avoids CRCs of data that contain CRCs."""
     crc = crc32c(data)
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
@@ -82,7 +82,7 @@ _CHUNK = 1 << 16
 
 
 class _FilesDataset(Dataset):
-    """Strings out of files, one file after the other. A subclass reads one."""
+    """Strings from files, read one after the other; a subclass reads one file."""
 
     def __init__(self, filenames: Any, compression_type: Any = None, operands: Any = ()) -> None:
         if isinstance(filenames, Dataset):
@@ -139,12 +139,12 @@ class _FilesDataset(Dataset):
                     yield Failure(error)
 
     def records(self, file: IO[bytes], name: str) -> Iterator[bytes]:
-        """The strings of one file."""
+        """Yield the strings of one file."""
         raise TypeError(f"{type(self).__name__} must define records(file, name)")
 
 
 class _Inflated:
-    """A zlib stream as a file to read."""
+    """Readable file that decompresses a zlib stream."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self._stream, self._rest = file, zlib.decompressobj(), b""
@@ -177,7 +177,7 @@ def _opened(name: str, compression: str) -> Iterator[Any]:
 
 
 class TextLineDataset(_FilesDataset):
-    """The lines of text files as strings, without their ends.
+    """Lines of text files as strings, without line endings.
 
     filenames: a name, several, or a dataset of names. compression_type: None, "GZIP" or "ZLIB". buffer_size,
     num_parallel_reads: accepted; files are read one after the other.
@@ -195,14 +195,14 @@ class TextLineDataset(_FilesDataset):
         super().__init__(filenames, compression_type)
 
     def records(self, file: IO[bytes], name: str) -> Iterator[bytes]:
-        """Lines."""
+        """Yield the lines."""
         for line in file:
             line = line.removesuffix(b"\n")
             yield line.removesuffix(b"\r")
 
 
 class TFRecordDataset(_FilesDataset):
-    """The records of TFRecord files as strings.
+    """Records of TFRecord files as strings.
 
     filenames: a name, several, or a dataset of names. compression_type: None, "GZIP" or "ZLIB". buffer_size,
     num_parallel_reads: accepted; files are read one after the other.
@@ -220,7 +220,7 @@ class TFRecordDataset(_FilesDataset):
         super().__init__(filenames, compression_type)
 
     def records(self, file: IO[bytes], name: str) -> Iterator[bytes]:
-        """Records, their checksums compared."""
+        """Yield the records after verifying their checksums."""
         at = 0
 
         def damaged(what: str) -> DataLossError:
@@ -245,7 +245,7 @@ class TFRecordDataset(_FilesDataset):
 
 
 class FixedLengthRecordDataset(_FilesDataset):
-    """Pieces of `record_bytes` bytes of files, after `header_bytes` and before `footer_bytes` of each.
+    """Records of `record_bytes` bytes of files, after `header_bytes` and before `footer_bytes`.
 
     Iterating raises NotFoundError for a file that is not there, InvalidArgumentError where the pieces do not come out
     even.
@@ -269,7 +269,7 @@ class FixedLengthRecordDataset(_FilesDataset):
         super().__init__(filenames, compression_type, numbers)
 
     def records(self, file: IO[bytes], name: str) -> Iterator[bytes]:
-        """Pieces."""
+        """Yield the records."""
         size, header, footer = map(int, self._operands[-3:])
         data = file.read()
         body = len(data) - header - footer
@@ -281,7 +281,7 @@ class FixedLengthRecordDataset(_FilesDataset):
 
 
 class TFRecordWriter:
-    """Writes records to a TFRecord file: `write(bytes)`, in a `with` or until `close()`."""
+    """Writer of records to a TFRecord file: `write(bytes)`, in a `with` block or until `close()`."""
 
     def __init__(self, path: Any, options: Any = None) -> None:
         kind = (options or "") if isinstance(options, (str, type(None))) else getattr(options, "compression_type", "")
@@ -296,18 +296,18 @@ class TFRecordWriter:
         self._deflate = zlib.compressobj() if kind == "ZLIB" else None
 
     def write(self, record: Any) -> None:
-        """Append one record."""
+        """Append a record."""
         record = record.encode() if isinstance(record, str) else bytes(record)
         head = struct.pack("<Q", len(record))
         data = b"".join((head, struct.pack("<I", masked(head)), record, struct.pack("<I", masked(record))))
         self._file.write(data if self._deflate is None else self._deflate.compress(data))
 
     def flush(self) -> None:
-        """Hand what was written to the operating system."""
+        """Flush to the operating system."""
         self._file.flush()
 
     def close(self) -> None:
-        """End the file."""
+        """Close the file."""
         if self._deflate is not None and not self._file.closed:
             self._file.write(self._deflate.flush())
         self._file.close()

@@ -25,7 +25,7 @@ quietly = dispatch.quietly
 
 
 class Failure:
-    """An element that could not be made: it goes down the pipeline in its place, and is raised at the consumer.
+    """Error in place of an element; it passes down the pipeline and is raised at the consumer.
 
     So the iterators in between live on, and the element after it can be asked for. Its traceback goes without the frame
     that caught it: that is a generator, which `traceback.clear_frames` would close.
@@ -39,12 +39,12 @@ class Failure:
 
 
 def name_of(function: Any) -> str:
-    """A function's name in errors and graphs."""
+    """Return a function's name for errors and graphs."""
     return str(getattr(function, "__name__", type(function).__name__))
 
 
 class Traced:
-    """A user's function as a program over flat elements.
+    """User function as a program over flat elements.
 
     structure: the nested types of its arguments; a plain tuple is given as several arguments. form: of its result.
     raises ValueError for what cannot be called; whatever the function raises while it is traced
@@ -97,16 +97,16 @@ class Traced:
 
     @property
     def symbolic(self) -> list[SymbolicTensor]:
-        """The tensors of an enclosing trace that it captures."""
+        """Captured tensors of an enclosing trace."""
         return [c for c in self.captured if type(c) is SymbolicTensor]
 
     @property
     def is_random(self) -> bool:
-        """Whether it draws random numbers, be it in a branch or loop."""
+        """Whether it draws random numbers, including in branches and loops."""
         return _draws(self.program.graph)
 
     def rebind(self, take: Callable[[], Any]) -> Traced:
-        """The same function with values for those tensors."""
+        """Return the same function with values in place of symbolic captures."""
         if not any(type(c) is SymbolicTensor for c in self.captured):
             return self
         new = copy.copy(self)
@@ -114,7 +114,7 @@ class Traced:
         return new
 
     def caller(self, context: IteratorContext) -> Callable[..., Flat]:
-        """What runs it at a position of an iterator: arrays in, a flat element out. Raises what the operators raise."""
+        """Return a callable from arrays to a flat element, for a position of an iterator."""
         program, captured, dtypes = self.program, self.captured, self.form.dtypes
         plan = program.checked_plan if flags.checked else program.plan
         run = plan.run
@@ -131,7 +131,7 @@ class Traced:
         return call
 
     def truth(self, context: IteratorContext) -> Callable[..., bool]:
-        """As `caller`, for a predicate."""
+        """Return a predicate as a callable from arrays to bool."""
         call = self.caller(context)
         return lambda *arrays: bool(call(*arrays)[0])
 
@@ -141,7 +141,7 @@ def _draws(graph: Graph) -> bool:
 
 
 def check_predicate(function: Traced, name: str = "predicate") -> Traced:
-    """Raises ValueError unless it gives one truth value."""
+    """Raise ValueError unless the function returns one scalar bool."""
     spec = function.form.spec
     components = function.form.components
     if len(components) != 1 or not components[0].dtype.is_bool or components[0].shape.rank not in (0, None):
@@ -152,7 +152,7 @@ def check_predicate(function: Traced, name: str = "predicate") -> Traced:
 
 
 def initial(value: Any) -> tuple[Any, list[Any]]:
-    """The type and the operands of an initial state; lists in it are tensors."""
+    """Return type and operands of an initial state; lists are tensors."""
     spec, tensors = form_of_value(value)
     return spec, [operand(t) for t in tensors]
 
@@ -165,7 +165,7 @@ def relaxed(
     argument: str,
     state_in: Callable[[Traced], Any],
 ) -> tuple[Traced, Any]:
-    """A function (state, element) traced so that its new state is of the state's type, shapes widened where they must.
+    """Trace a function (state, element) until the type of its new state is that of the state, relaxing shapes.
 
     state_in: where in the result the state stands. Gives the function and the state's type.
     raises TypeError where structure or dtypes of the state change

@@ -33,7 +33,7 @@ _CALLS_UNROLLED = 32  # so many next() in one trace without AutoGraph are a Pyth
 
 
 class IteratorState:
-    """An iteration in progress. Threads may share it."""
+    """Iteration in progress, usable from several threads."""
 
     __slots__ = ("__weakref__", "_dataset", "_epochs", "_flow", "_lock", "_peeked", "form", "taken")
     shape = ()
@@ -47,7 +47,7 @@ class IteratorState:
         self.taken = 0  # elements given so far, errors in their place included
 
     def take(self) -> Flat:
-        """The next element's arrays. Raises StopIteration at the end, and what the pipeline raised for this element."""
+        """Return the next element's arrays. Raises StopIteration at the end, or the error of this element."""
         with self._lock:
             if self._peeked is _NOTHING:
                 item = next(self._flow)
@@ -60,7 +60,7 @@ class IteratorState:
         return result
 
     def peek(self) -> bool:
-        """Whether `take` has something to give or to raise."""
+        """Return whether `take` has another element or error."""
         with self._lock:
             if self._peeked is _NOTHING:
                 self._peeked = next(self._flow, _NOTHING)
@@ -68,11 +68,11 @@ class IteratorState:
 
     @property
     def position(self) -> np.ndarray:
-        """Elements given so far, and for each dataset below that shuffles how often it had been begun before."""
+        """Number of elements taken, followed by the number of earlier passes of each shuffled input."""
         return np.array([self.taken, *self._epochs], np.int64)
 
     def seek(self, position: np.ndarray) -> None:
-        """Begin anew, in the same order, and go past so many elements."""
+        """Restart in the same order, and skip the elements before the position."""
         with self._lock:
             taken, *self._epochs = position.tolist()
             for dataset, epoch in zip(_shuffled(self._dataset), self._epochs):
@@ -81,7 +81,7 @@ class IteratorState:
             self.taken = sum(1 for _ in itertools.islice(self._flow, taken))
 
     def take_optional(self) -> OptionalValue:
-        """The next element, or an empty optional."""
+        """Return the next element, or an empty optional."""
         try:
             return OptionalValue(self.take())
         except StopIteration:
@@ -92,13 +92,13 @@ class IteratorState:
 
 
 def _shuffled(dataset: Any) -> list[Any]:
-    """The datasets that shuffle, of those that this one is made of."""
+    """Return the datasets with a shuffle order among this one and its inputs."""
     own = [dataset] if hasattr(dataset, "_epoch") else []
     return own + [found for inner in dataset._inputs for found in _shuffled(inner)]
 
 
 class Position(Variable):
-    """Where an iterator is, as a checkpoint sees it. Setting it moves the iterator."""
+    """Checkpointed position of an iterator; assigning it moves the iterator."""
 
     __slots__ = ("_state",)
 
@@ -108,37 +108,37 @@ class Position(Variable):
         self._state = state
 
     def read_array(self) -> np.ndarray:
-        """Return the position, as `IteratorState.position`."""
+        """Return the position; see `IteratorState.position`."""
         return self._state.position
 
     def write_array(self, array: Any) -> None:
-        """Go there."""
+        """Move the iterator to a position."""
         self._state.seek(np.asarray(array))
 
 
 class IteratorBase:
-    """What iterators have: next(), get_next(), get_next_as_optional(), element_spec."""
+    """Base class of iterators: next(), get_next(), get_next_as_optional(), element_spec."""
 
     @property
     def element_spec(self) -> Any:
-        """The type of an element."""
+        """Type of an element."""
         raise TypeError(f"{type(self).__name__} must define element_spec")
 
     def get_next(self) -> Any:
-        """The next element."""
+        """Return the next element."""
         raise TypeError(f"{type(self).__name__} must define get_next()")
 
     def get_next_as_optional(self) -> Any:
-        """The next element as an Optional."""
+        """Return the next element as an Optional."""
         raise TypeError(f"{type(self).__name__} must define get_next_as_optional()")
 
 
 class OwnedIterator(IteratorBase, CompositeTensor):
-    """An iterator over a dataset. Eagerly `next` ends with StopIteration; in a function a run past the end raises
-    OutOfRangeError, and each run takes the next element.
+    """Iterator over a dataset.
 
-    A checkpoint keeps how far it is; restoring begins the dataset anew and goes past as many elements, so what is
-    shuffled comes in the same order where it has a seed.
+    Eagerly, `next` raises StopIteration at the end. In a function, each run takes the next element, and a run past the
+    end raises OutOfRangeError. A checkpoint saves the position; restoring restarts the dataset and skips as many
+    elements, so that seeded shuffles repeat their order.
     """
 
     _is_trackable = True
@@ -185,7 +185,7 @@ class OwnedIterator(IteratorBase, CompositeTensor):
     next = __next__
 
     def get_next(self) -> Any:
-        """The next element.
+        """Return the next element.
 
         raises OutOfRangeError at the end
         """
@@ -200,20 +200,20 @@ class OwnedIterator(IteratorBase, CompositeTensor):
         return self._form.tensors_to_value(tensors)
 
     def get_next_as_optional(self) -> Optional:
-        """The next element as an Optional, which has no value at the end."""
+        """Return the next element as an Optional, which is empty at the end."""
         if state.trace is None:
             return Optional(EagerTensor(self._handle._array.take_optional(), dtypes.resource), self._form)
         return Optional(iteration.IteratorNextAsOptional(here(self._handle)), self._form)
 
     def has_next(self) -> Any:
-        """Whether there is one more element, as a truth value or, in a function, a tensor. May fetch it."""
+        """Return whether there is another element: a bool or, in a function, a tensor. It may be fetched."""
         if state.trace is None:
             return self._handle._array.peek()
         return iteration.IteratorHasNext(here(self._handle))
 
     @property
     def element_spec(self) -> Any:
-        """The type of an element."""
+        """Type of an element."""
         return self._form.spec
 
     @property
@@ -222,13 +222,13 @@ class OwnedIterator(IteratorBase, CompositeTensor):
 
 
 class IteratorSpec(HandleSpec):
-    """The type of an iterator: that of its elements. Functions keep one trace for all iterators of a type."""
+    """Type of an iterator by its element type; functions have one trace for all iterators of a type."""
 
     __slots__ = ()
 
     @property
     def element_spec(self) -> Any:
-        """The type of an element."""
+        """Type of an element."""
         return self._element_spec
 
     @property
@@ -244,7 +244,7 @@ class IteratorSpec(HandleSpec):
 
 
 class NumpyIterator:
-    """Elements as NumPy arrays that are not to be written to, and NumPy scalars; datasets inside stay datasets."""
+    """Iterator over elements as read-only NumPy arrays and scalars; nested datasets remain datasets."""
 
     __slots__ = ("_pack", "_take")
 

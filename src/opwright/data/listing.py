@@ -13,7 +13,7 @@ from ..core.errors import InvalidArgumentError
 
 
 def matching_files(patterns: Any) -> list[bytes]:
-    """Names of files by glob patterns, sorted. Raises InvalidArgumentError where there are none."""
+    """Return the files that match glob patterns, sorted. Raises InvalidArgumentError if there are none."""
     texts = [p.decode() if isinstance(p, bytes) else os.fspath(p) for p in patterns]
     found = sorted({name for text in texts for name in glob.glob(text)})
     if not found:

@@ -20,16 +20,16 @@ from .structure import flatten, is_structure, map_leaves, spec_tree
 
 
 class Making(DatasetBase):
-    """The static methods of Dataset that make one."""
+    """Static constructors of Dataset."""
 
     @staticmethod
     def from_tensors(tensors: Any, name: str | None = None) -> Any:
-        """One element: the nested tensors."""
+        """Return a dataset of one element: the nested tensors."""
         return kinds.TensorDataset(tensors)
 
     @staticmethod
     def from_tensor_slices(tensors: Any, name: str | None = None) -> Any:
-        """An element for each row of the nested tensors; a list is one tensor.
+        """Return a dataset with an element per row of the nested tensors; a list is one tensor.
 
         raises ValueError for scalars and for first dimensions that differ
         """
@@ -44,7 +44,7 @@ class Making(DatasetBase):
         output_signature: Any = None,
         name: str | None = None,
     ) -> Any:
-        """What a Python function yields, called anew for each iteration; elements are made as they are asked for.
+        """Return a dataset of the values yielded by a Python function, which every iteration calls again.
 
         output_signature: nested TensorSpecs of an element; or the older output_types (nested dtypes) and output_shapes.
         args: tensors that the function gets as arrays.
@@ -79,7 +79,7 @@ class Making(DatasetBase):
 
     @staticmethod
     def range(*args: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Any:
-        """Numbers as Python's range has them: (stop), (start, stop) or (start, stop, step).
+        """Return a dataset of numbers as in Python's range: (stop), (start, stop) or (start, stop, step).
 
         raises InvalidArgumentError for a step of 0
         """
@@ -91,18 +91,21 @@ class Making(DatasetBase):
 
     @staticmethod
     def counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64, name: str | None = None) -> Any:
-        """start, start + step, ... without end."""
+        """Return the infinite dataset start, start + step, ..."""
         wanted: DType = as_dtype(dtype)
         return kinds.CounterDataset(int_operand(start, "start"), int_operand(step, "step"), wanted)
 
     @staticmethod
     def random(seed: Any = None, rerandomize_each_iteration: bool | None = None, name: str | None = None) -> Any:
-        """Random int64 in [0, 2^32) without end; other ones in each iteration if `rerandomize_each_iteration`."""
+        """Return an infinite dataset of random int64 in [0, 2^32).
+
+        rerandomize_each_iteration: whether every iteration draws different numbers.
+        """
         return kinds.RandomDataset(seed, rerandomize_each_iteration)
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Any:
-        """Elements of several datasets side by side, until one of them ends. Takes datasets, or a nesting of them.
+        """Return a dataset of tuples of elements of several datasets, up to the shortest; accepts nested datasets.
 
         raises TypeError for other things
         """
@@ -127,7 +130,7 @@ class Making(DatasetBase):
 
     @staticmethod
     def list_files(file_pattern: Any, shuffle: bool | None = None, seed: Any = None, name: str | None = None) -> Any:
-        """Names of files that fit one or several glob patterns, in a random order unless `shuffle` is False.
+        """Return a dataset of files that match one or several glob patterns, shuffled unless `shuffle` is False.
 
         raises InvalidArgumentError where no file fits
         """
@@ -146,7 +149,7 @@ class Making(DatasetBase):
 
     @staticmethod
     def choose_from_datasets(datasets: Sequence[Any], choice_dataset: Any, stop_on_empty_dataset: bool = True) -> Any:
-        """The next element of the dataset whose number (a scalar int64) comes next in `choice_dataset`.
+        """Return a dataset of elements of the datasets selected by `choice_dataset` (scalar int64 indices).
 
         stop_on_empty_dataset: whether it ends when an exhausted dataset is chosen; else that choice is passed over.
         raises TypeError or ValueError for choices of another type, no datasets, or elements that differ in type
@@ -168,7 +171,7 @@ class Making(DatasetBase):
         stop_on_empty_dataset: bool = False,
         rerandomize_each_iteration: bool | None = None,
     ) -> Any:
-        """Elements of datasets drawn at random, by weights: a list, a tensor, or a dataset of such. Default: alike.
+        """Return a dataset that samples from datasets by weights: a list, a tensor, or a dataset. Default: uniform.
 
         stop_on_empty_dataset: whether it ends when an exhausted dataset is drawn; else it is drawn no more.
         raises ValueError or TypeError for weights that do not fit
@@ -202,12 +205,12 @@ class Making(DatasetBase):
 
 
 def _tuples(types: Any) -> Any:
-    """Types given as a list are several components."""
+    """Convert lists of types to tuples: they are several components."""
     return tuple(map(_tuples, types)) if isinstance(types, (list, tuple)) and not hasattr(types, "_fields") else types
 
 
 def _with_shapes(types: Any, shapes: Any) -> Any:
-    """Nested dtypes and shapes as specs. Raises TypeError or ValueError where the nestings differ."""
+    """Combine nested dtypes and shapes to specs. Raises TypeError or ValueError if their structures differ."""
     if not is_structure(types):
         return TensorSpec(shapes, types)
     if isinstance(types, dict):

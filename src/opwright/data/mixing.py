@@ -50,7 +50,7 @@ class _ZipDataset(Dataset):
 
 
 def dataset_function(function: Any, spec: Any, transformation: str, argument: str) -> Traced:
-    """A function of an element that gives a dataset. Raises TypeError for one that gives something else."""
+    """Trace a function from elements to datasets. Raises TypeError if it returns another type."""
     traced = Traced(function, spec, transformation, argument)
     if not isinstance(traced.form.spec, DatasetSpec):
         raise TypeError(
@@ -80,7 +80,7 @@ class _FlatMapDataset(Dataset):
 
 
 class _InterleaveDataset(Dataset):
-    """`cycle_length` datasets open at a time, `block_length` elements of each in turn."""
+    """Interleaving of `cycle_length` open datasets, `block_length` elements of each in turn."""
 
     def __init__(
         self, input_dataset: Any, map_func: Any, cycle_length: Any, block_length: Any, num_parallel_calls: Any = None
@@ -141,7 +141,7 @@ class _InterleaveDataset(Dataset):
 
 
 class _DirectedInterleaveDataset(Dataset):
-    """The next element of the dataset whose number comes from the first input."""
+    """Elements of the datasets selected by the first input."""
 
     def __init__(self, choices: Any, datasets: Sequence[Any], stop_on_empty: bool) -> None:
         spec = common_spec(datasets)
@@ -180,7 +180,7 @@ class _DirectedInterleaveDataset(Dataset):
 
 
 class _SampleDataset(Dataset):
-    """Numbers of datasets, drawn by weights: what a sampling mixture chooses by."""
+    """Dataset indices drawn by weights."""
 
     def __init__(self, weights: Any, seed: Any, again: bool | None) -> None:
         super().__init__(TensorSpec((), "int64"), (weights,) if isinstance(weights, Dataset) else ())

@@ -28,7 +28,7 @@ state = dispatch.state
 
 
 class Recipe:
-    """How a graph's values become something: an attribute of nodes. Compared by identity, never kept in a table."""
+    """Named function from a graph's values to a value; an attribute of nodes, compared by identity."""
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -43,14 +43,14 @@ class Recipe:
 
 
 def here(handle: Any) -> Any:
-    """A handle in the trace that records."""
+    """Return a handle as a tensor of the active trace."""
     trace = state.trace
     assert isinstance(trace, FuncTrace)
     return trace.to_tensor(handle)
 
 
 class OptionalValue:
-    """What an optional's handle holds: flat arrays, or None where it is empty."""
+    """Value of an optional's handle: flat arrays, or None if it is empty."""
 
     __slots__ = ("components",)
     shape = ()
@@ -63,14 +63,14 @@ class OptionalValue:
 
 
 class Optional(CompositeTensor):
-    """A value that may be missing. Made by `from_value`, `empty` and iterators' `get_next_as_optional`."""
+    """Value that may be missing; see `from_value`, `empty` and iterators' `get_next_as_optional`."""
 
     def __init__(self, handle: Any, form: Form) -> None:
         self._handle, self._form = handle, form
 
     @staticmethod
     def from_value(value: Any) -> Optional:
-        """An optional that holds a nested value."""
+        """Return an optional with a nested value."""
         spec, tensors = form_of_value(value)
         form = Form(spec)
         if state.trace is None:
@@ -79,20 +79,20 @@ class Optional(CompositeTensor):
 
     @staticmethod
     def empty(element_spec: Any) -> Optional:
-        """An optional without a value."""
+        """Return an optional without a value."""
         form = Form(element_spec)
         if state.trace is None:
             return Optional(EagerTensor(OptionalValue(None), dtypes.resource), form)
         return Optional(iteration.MakeOptional([], recipe=Recipe("empty", lambda _: OptionalValue(None))), form)
 
     def has_value(self, name: str | None = None) -> EagerTensor | Tensor:
-        """Whether it holds a value: a scalar of dtype bool."""
+        """Return whether it has a value: a scalar bool."""
         if state.trace is None:
             return EagerTensor(np.array(self._handle._array.components is not None), dtypes.bool)
         return iteration.OptionalHasValue(here(self._handle))
 
     def get_value(self, name: str | None = None) -> Any:
-        """The value. Raises InvalidArgumentError where it is empty."""
+        """Return the value. Raises InvalidArgumentError if it is empty."""
         if state.trace is None:
             flat = self._handle._array.components
             if flat is None:
@@ -107,7 +107,7 @@ class Optional(CompositeTensor):
 
     @property
     def element_spec(self) -> Any:
-        """The type of the value."""
+        """Type of the value."""
         return self._form.spec
 
     @property
@@ -116,7 +116,7 @@ class Optional(CompositeTensor):
 
 
 class HandleSpec(TypeSpec):
-    """The type of a value that is one handle in a graph, by the type of its elements: an iterator, an optional."""
+    """Base of types whose values are one handle, such as iterators and optionals, by element type."""
 
     __slots__ = ("_element_spec",)
 
@@ -125,7 +125,7 @@ class HandleSpec(TypeSpec):
 
     @classmethod
     def from_value(cls, value: Any) -> HandleSpec:
-        """The type of such a value."""
+        """Return the type of such a value."""
         return cls(value.element_spec)
 
     def _serialize(self) -> tuple[Any, ...]:
@@ -140,7 +140,7 @@ class HandleSpec(TypeSpec):
 
 
 class OptionalSpec(HandleSpec):
-    """The type of an optional: that of its value."""
+    """Type of an optional by the type of its value."""
 
     __slots__ = ()
 

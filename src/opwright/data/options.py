@@ -11,7 +11,7 @@ from typing import Any
 
 
 class AutoShardPolicy(enum.IntEnum):
-    """How a dataset is divided among workers."""
+    """Policy that divides a dataset among workers."""
 
     OFF = -1
     AUTO = 0
@@ -21,7 +21,7 @@ class AutoShardPolicy(enum.IntEnum):
 
 
 class ExternalStatePolicy(enum.Enum):
-    """What to do about state outside a dataset when it is copied."""
+    """Policy for external state when a dataset is copied."""
 
     WARN = 0
     IGNORE = 1
@@ -29,7 +29,7 @@ class ExternalStatePolicy(enum.Enum):
 
 
 class _Settings:
-    """Named settings, None until set. Raises AttributeError for names there are not."""
+    """Named settings, None until set. Raises AttributeError for unknown names."""
 
     _names: tuple[str, ...] = ()
     _parts: dict[str, Any] = {}
@@ -46,7 +46,7 @@ class _Settings:
         object.__setattr__(self, name, value)
 
     def merge(self, other: Any) -> _Settings:
-        """New settings: those of `other` where they are set, else these."""
+        """Return new settings: those of `other` where set, else these."""
         new = type(self)()
         for name in self._names:
             mine, theirs = getattr(self, name), getattr(other, name)
@@ -65,25 +65,25 @@ class _Settings:
 
 
 class ThreadingOptions(_Settings):
-    """max_intra_op_parallelism, private_threadpool_size."""
+    """Options max_intra_op_parallelism and private_threadpool_size."""
 
     _names = ("max_intra_op_parallelism", "private_threadpool_size")
 
 
 class AutotuneOptions(_Settings):
-    """enabled, cpu_budget, ram_budget, autotune_algorithm, initial_parallelism, min_parallelism."""
+    """Options enabled, cpu_budget, ram_budget, autotune_algorithm, initial_parallelism, min_parallelism."""
 
     _names = ("autotune_algorithm", "cpu_budget", "enabled", "initial_parallelism", "min_parallelism", "ram_budget")
 
 
 class DistributeOptions(_Settings):
-    """auto_shard_policy, num_devices."""
+    """Options auto_shard_policy and num_devices."""
 
     _names = ("auto_shard_policy", "num_devices")
 
 
 class OptimizationOptions(_Settings):
-    """Which rewrites of a pipeline to apply."""
+    """Options that enable rewrites of a pipeline."""
 
     _names = (
         "apply_default_optimizations",
@@ -104,13 +104,13 @@ class OptimizationOptions(_Settings):
 
 
 class ServiceOptions(_Settings):
-    """pinned."""
+    """Option pinned."""
 
     _names = ("pinned",)
 
 
 class Options(_Settings):
-    """Settings of a dataset, for `with_options`: deterministic, threading, autotune and others; kept, not obeyed."""
+    """Settings for `with_options`: deterministic, threading, autotune and others; stored, but without effect."""
 
     _names = (
         "dataset_name",

@@ -29,14 +29,14 @@ Start = Callable[[], Iterator[Any]]
 
 
 class OrderingDataset(Dataset):
-    """One input, its items in another order or number: a subclass says how, in `order`."""
+    """Base class of datasets that reorder, repeat or drop items of one input; subclasses override `order`."""
 
     def __init__(self, input_dataset: Any, operands: Any = ()) -> None:
         super().__init__(input_dataset.element_spec, (input_dataset,), operands)
         self.begin()
 
     def order(self, context: IteratorContext, start: Start) -> Iterator[Any]:
-        """The items of one pass; start: begins a pass over the input."""
+        """Yield the items of one pass. start: starts a pass over the input."""
         raise TypeError(f"{type(self).__name__} must define order(context, start)")
 
     def rows(self, context: IteratorContext) -> Rows | None:
@@ -52,7 +52,7 @@ class OrderingDataset(Dataset):
         return self.order(context, start) if rows is None else gathered(*rows)
 
     def _number(self) -> int:
-        """The operand, where there is one; while it is symbolic its value is unknown: -2."""
+        """Return the operand, or UNKNOWN while it is symbolic."""
         found = static_int(self._operands[0])
         return UNKNOWN if found is None else found
 
@@ -163,7 +163,7 @@ class _ShardDataset(OrderingDataset):
 
 
 class _ShuffleDataset(OrderingDataset):
-    """A buffer of items, of which a random one goes out when another comes in."""
+    """Buffer of items; a random one is output as another is added."""
 
     def __init__(self, input_dataset: Any, buffer_size: Any, seed: Any, again: bool | None) -> None:
         self._seeds = seeds_for(seed)

@@ -24,7 +24,7 @@ from .structure import Flat, Form, flatten, is_structure, map_leaves, operand
 
 
 class _PaddedBatchDataset(Dataset):
-    """Batches whose elements are made of one shape first, by padding at the end of each dimension."""
+    """Batches of elements padded at the end of each dimension to a common shape."""
 
     def __init__(
         self, input_dataset: Any, batch_size: Any, padded_shapes: Any, padding_values: Any, drop_remainder: Any
@@ -71,7 +71,7 @@ class _PaddedBatchDataset(Dataset):
 
 
 def _padded_dims(size: int | None, shape: Any) -> list[int | None] | tuple[Any, ...] | None:
-    """The sizes of a padded batch, as far as they are known."""
+    """Return the known sizes of a padded batch."""
     if type(shape) is SymbolicTensor:
         rank = shape.shape[0] if shape.shape.rank else None
         return None if rank is None else [size] + [None] * rank
@@ -79,7 +79,7 @@ def _padded_dims(size: int | None, shape: Any) -> list[int | None] | tuple[Any, 
 
 
 def _padded_shapes(given: Any, spec: Any) -> list[Any]:
-    """For each component a list of sizes, None where the longest decides. Raises ValueError or TypeError."""
+    """Return a list of sizes per component, None for the longest of the batch. Raises ValueError or TypeError."""
     leaves = flatten(spec)
     if given is None:
         for leaf in leaves:
@@ -118,7 +118,7 @@ def _padded_shapes(given: Any, spec: Any) -> list[Any]:
 
 
 def _each(spec: Any, given: Any, function: Any, argument: str) -> None:
-    """`function(leaf, part)` for each leaf of spec and what `given` has at its place. Raises ValueError otherwise."""
+    """Call `function(leaf, part)` for each leaf of spec and the corresponding part. Raises ValueError on mismatch."""
     if not is_structure(spec):
         function(spec, given)
         return
@@ -134,7 +134,7 @@ def _each(spec: Any, given: Any, function: Any, argument: str) -> None:
 
 
 def _padding_values(given: Any, spec: Any) -> list[Any]:
-    """For each component a scalar; by default zero, or the empty string. Raises TypeError or ValueError."""
+    """Return a scalar per component, by default zero or the empty string. Raises TypeError or ValueError."""
     found: list[Any] = []
 
     def one(leaf: Any, value: Any) -> None:

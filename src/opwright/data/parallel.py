@@ -59,7 +59,7 @@ class _PrefetchDataset(Dataset):
 
 
 def prefetched(start: Callable[[], Iterator[Any]], size: int) -> Iterator[Any]:
-    """Items made by a thread that is at most `size` of them ahead. It begins at the first `next`."""
+    """Yield items computed by a thread at most `size` items ahead, started by the first `next`."""
     ready: queue.SimpleQueue[Any] = queue.SimpleQueue()
     room: queue.SimpleQueue[Any] = queue.SimpleQueue()
     for _ in range(size):
@@ -102,7 +102,7 @@ def _produce(start: Callable[[], Iterator[Any]], ready: Any, room: Any) -> None:
 
 
 def calls_at_once(num_parallel_calls: Any) -> int:
-    """How many calls a `num_parallel_calls` allows: None one, AUTOTUNE as many as there are cores.
+    """Return the number of threads for `num_parallel_calls`: 1 for None, the number of cores for AUTOTUNE.
 
     raises ValueError or InvalidArgumentError for numbers that mean nothing
     """
@@ -122,7 +122,7 @@ def calls_at_once(num_parallel_calls: Any) -> int:
 
 
 def in_parallel(call: Callable[..., Any], items: Iterator[Any], at_once: int, ordered: bool) -> Iterator[Any]:
-    """The function of each element, up to `at_once` at the same time once calls are seen to take long.
+    """Yield the function's result for each element, computed by `num_threads` threads once calls are slow.
 
     ordered: whether results come in the elements' order, else as they are done.
     """

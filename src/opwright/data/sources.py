@@ -95,7 +95,7 @@ class _TensorSliceDataset(Dataset):
 
 
 def gathered(arrays: tuple[Any, ...], order: Callable[[], Iterator[int]]) -> Iterator[Any]:
-    """Rows of arrays, as views, in an order."""
+    """Yield rows of arrays, as views, in an order."""
     if any(array.dtype == object for array in arrays):
         for i in order():
             yield tuple([row(array, i) for array in arrays])
@@ -109,7 +109,7 @@ def gathered(arrays: tuple[Any, ...], order: Callable[[], Iterator[int]]) -> Ite
 
 
 def unbatched(spec: Any) -> Any:
-    """The type of a row. Raises ValueError for scalars and types that have no rows."""
+    """Return the type of a row. Raises ValueError for scalars and types without rows."""
     if isinstance(spec, TensorSpec):
         dims = spec.shape.dims
         if dims == ():
@@ -198,7 +198,7 @@ def _entropy(key: list[int]) -> Any:
 
 
 class _GeneratorDataset(Dataset):
-    """Elements of what a Python callable gives anew for each iteration, one at a time."""
+    """Elements yielded by a Python callable, which every iteration calls again."""
 
     def __init__(self, generator: Callable[..., Any], spec: Any, args: Any) -> None:
         values = () if args is None else tuple(args)
@@ -227,7 +227,7 @@ class _GeneratorDataset(Dataset):
 
 
 def raised_in(error: Exception, function: Any) -> Exception:
-    """The error to raise for one that a user's generator raised: by TensorFlow's classes, with the cause kept."""
+    """Convert an error of a user's generator to TensorFlow's class, with the error as its cause."""
     if isinstance(error, errors.OpError):
         return error
     wanted: Any = (
@@ -242,7 +242,7 @@ def raised_in(error: Exception, function: Any) -> Exception:
 
 
 def element_converter(form: Form, who: str) -> Callable[[Any], Any]:
-    """What makes a flat element of a Python value. It raises InvalidArgumentError where the value does not fit."""
+    """Return the conversion of Python values to flat elements; it raises InvalidArgumentError on mismatch."""
     single = form.components[0] if type(form.spec) is TensorSpec else None
 
     def component(value: Any, spec: TensorSpec) -> np.ndarray:
@@ -312,7 +312,7 @@ def element_converter(form: Form, who: str) -> Callable[[Any], Any]:
 
 
 def _loosely(value: Any, dtype: DType) -> np.ndarray:
-    """As NumPy converts it: a generator's float64 numbers become float32, its ints floats."""
+    """Convert by NumPy's rules: a generator's float64 numbers become float32, its integers floats."""
     if isinstance(value, EagerTensor):
         value = value._array
     if dtype.name != "string" and isinstance(value, (np.ndarray, np.generic)) and value.dtype != dtype.np:

@@ -19,7 +19,7 @@ from .iterator import OwnedIterator
 
 
 class IteratorCursor(Cursor):
-    """The elements of an iterator, whose handle the loop captures: its position is its own."""
+    """Cursor of an iterator, whose handle the loop captures."""
 
     def __init__(self, iterator: OwnedIterator) -> None:
         self.iterator = iterator
@@ -27,25 +27,25 @@ class IteratorCursor(Cursor):
     widens = True  # as in TensorFlow: shapes that elements leave unknown make the loop's variables unknown
 
     def more(self, position: Sequence[Any]) -> Any:
-        """Whether there is one more; it may be fetched, and is then the next."""
+        """Return whether there is another element; it may be fetched."""
         return self.iterator.has_next()
 
     def take(self, position: Sequence[Any]) -> tuple[Any, list[Any]]:
-        """The next element."""
+        """Return the next element."""
         return self.iterator.get_next(), []
 
 
 class DatasetHandler(GraphHandler):
-    """Datasets and iterators while a function is traced."""
+    """Handler of datasets and iterators in traced functions."""
 
     def cursor(self, items: Any) -> Cursor | None:
-        """A new iteration of a dataset; an iterator from where it is."""
+        """Return a cursor: a new iteration of a dataset, or the current one of an iterator."""
         if isinstance(items, Dataset):
             return IteratorCursor(OwnedIterator(items))
         return IteratorCursor(items) if isinstance(items, OwnedIterator) else None
 
     def builtin(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """enumerate, zip, map, filter, len, any, all of datasets; next of iterators with a default."""
+        """Handle enumerate, zip, map, filter, len, any, all of datasets, and next of iterators with a default."""
         rule = _BUILTINS.get(name)
         return NotImplemented if rule is None else rule(*args, **kwargs)
 

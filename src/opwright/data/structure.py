@@ -35,18 +35,18 @@ def _row(value: Any) -> Structure | None:
 
 
 def is_structure(value: Any) -> bool:
-    """Whether `value` has parts, as elements of datasets go."""
+    """Return whether `value` is a structure of elements."""
     return _row(value) is not None
 
 
 def flatten(value: Any) -> list[Any]:
-    """The leaves, depth first; dicts give theirs by sorted key."""
+    """Return the leaves, depth first; of dicts by sorted key."""
     row = _row(value)
     return [value] if row is None else [leaf for part in row.children(value) for leaf in flatten(part)]
 
 
 def map_leaves(function: Callable[..., Any], first: Any, *others: Any) -> Any:
-    """`function` of the leaves that stand at one place, in the form of the first.
+    """Map a function over corresponding leaves, in the structure of the first argument.
 
     raises TypeError or ValueError where the others have another form
     """
@@ -66,13 +66,13 @@ def map_leaves(function: Callable[..., Any], first: Any, *others: Any) -> Any:
 
 
 def pack(structure: Any, leaves: Iterable[Any]) -> Any:
-    """The form of `structure` with these leaves."""
+    """Return the structure with these leaves."""
     rest = iter(leaves)
     return map_leaves(lambda _: next(rest), structure)
 
 
 def same_form(a: Any, b: Any) -> bool:
-    """Whether two structures have leaves at the same places."""
+    """Return whether two values have the same structure."""
     try:
         map_leaves(lambda x, y: None, a, b)
     except (TypeError, ValueError):
@@ -81,13 +81,13 @@ def same_form(a: Any, b: Any) -> bool:
 
 
 class NoneTensorSpec(TypeSpec):
-    """The type of None in an element: it takes no tensor."""
+    """Type of None in an element: it has no tensors."""
 
     __slots__ = ()
 
     @property
     def value_type(self) -> Any:
-        """None's."""
+        """NoneType."""
         return type(None)
 
     def _serialize(self) -> tuple[Any, ...]:
@@ -111,7 +111,7 @@ class NoneTensorSpec(TypeSpec):
 
 
 class Form:
-    """The type of elements. spec: nested TypeSpecs, a dataset's element_spec. components: the flat tensors' specs.
+    """Type of elements. spec: nested TypeSpecs, a dataset's element_spec. components: the specs of the flat tensors.
 
     arrays_to_tensors: a flat element as nested eager tensors.
     """
@@ -138,24 +138,24 @@ class Form:
         return lambda flat: pack(spec, map(EagerTensor, flat, dtypes))
 
     def tensors_to_value(self, tensors: Iterable[Any]) -> Any:
-        """Flat tensors, eager or symbolic, as a nested value."""
+        """Pack flat tensors, eager or symbolic, to a nested value."""
         rest = iter(tensors)
         return map_leaves(lambda spec: spec.from_tensors(rest), self.spec)
 
     def value_to_tensors(self, value: Any) -> list[Any]:
-        """A nested value's tensors. Raises TypeError or ValueError where it has another form."""
+        """Flatten a nested value to tensors. Raises TypeError or ValueError if its structure differs."""
         tensors: list[Any] = []
         map_leaves(lambda spec, part: tensors.extend(tensors_of(part, spec)), self.spec, value)
         return tensors
 
     @property
     def attrs(self) -> dict[str, Any]:
-        """The types as attributes of operators that give elements."""
+        """Types as attributes of operators that return elements."""
         return {"dtypes": list(self.dtypes), "shapes": [c.shape for c in self.components]}
 
 
 def tensors_of(value: Any, spec: Any) -> list[Any]:
-    """The tensors of one leaf of a known type."""
+    """Return the tensors of one leaf of a known type."""
     if type(spec) is TensorSpec:
         return [dispatch.to_tensor(value, spec.dtype)]
     result: list[Any] = spec.to_tensors(value)
@@ -163,7 +163,7 @@ def tensors_of(value: Any, spec: Any) -> list[Any]:
 
 
 def form_of_value(value: Any) -> tuple[Any, list[Any]]:
-    """The element_spec of a nested value, and its flat tensors. Raises TypeError or ValueError for other things."""
+    """Return the element_spec and the flat tensors of a nested value. Raises TypeError or ValueError."""
     tensors: list[Any] = []
 
     def leaf(part: Any) -> Any:
@@ -186,27 +186,27 @@ def form_of_value(value: Any) -> tuple[Any, list[Any]]:
 
 
 def row(array: Any, i: int) -> Any:
-    """Row number `i` of an array as a view; a handle where that is what the rows are."""
+    """Return row `i` of an array as a view, or as a handle if rows are handles."""
     found = array[i, ...]
     return found[()] if found.ndim == 0 and found.dtype == object and hasattr(found[()], "dataset") else found
 
 
 def operand(tensor: Any) -> Any:
-    """What a dataset keeps of a tensor: its array where there is one, else the symbolic tensor."""
+    """Return a tensor's array if it has one, else the symbolic tensor."""
     if type(tensor) is SymbolicTensor:
         return tensor if tensor.constant is None else tensor.constant
     return tensor._array
 
 
 def as_array(value: Any, spec: Any) -> Any:
-    """A kernel's result as an array; handles as they are."""
+    """Convert a kernel's result to an array; handles are unchanged."""
     if type(value) is np.ndarray or spec.is_handle:
         return value
     return EagerTensor(value, spec)._array
 
 
 def spec_tree(spec: Any, what: str) -> Any:
-    """A nesting of TypeSpecs as given by a user, checked. Raises TypeError naming what is none."""
+    """Check a user's structure of TypeSpecs. Raises TypeError for other leaves."""
     for leaf in flatten(spec):
         if not isinstance(leaf, TypeSpec):
             raise TypeError(
@@ -216,7 +216,7 @@ def spec_tree(spec: Any, what: str) -> Any:
 
 
 def common_spec(datasets: Sequence[Any]) -> Any:
-    """The element type that all datasets have. Raises TypeError where they have none."""
+    """Return the common element type of datasets. Raises TypeError if there is none."""
     first = datasets[0].element_spec
     for other in datasets[1:]:
         joined = joined_specs(first, other.element_spec)
@@ -227,7 +227,7 @@ def common_spec(datasets: Sequence[Any]) -> Any:
 
 
 def joined_specs(a: Any, b: Any) -> Any:
-    """The nearest type above both element types; None where there is none."""
+    """Return the most specific common supertype of element types, or None."""
     try:
         joined = map_leaves(lambda x, y: x.most_specific_common_supertype([y]), a, b)
     except (TypeError, ValueError):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Transforming(DatasetBase):
-    """The methods of Dataset that give another dataset, element by element."""
+    """Methods of Dataset that return another dataset, element by element."""
 
     # ---- functions of elements --------------------------------------------------------------------------------------
 
@@ -34,7 +34,7 @@ class Transforming(DatasetBase):
         use_unbounded_threadpool: bool = False,
         name: str | None = None,
     ) -> Any:
-        """`map_func` of each element. It is traced once, with the element's type; a tuple is given as arguments.
+        """Return a dataset of `map_func` of each element, traced once; tuples become several arguments.
 
         num_parallel_calls: how many calls may run at once; AUTOTUNE means as many as there are cores. deterministic:
         False lets results come as they are done. synchronous, use_unbounded_threadpool: accepted.
@@ -42,22 +42,22 @@ class Transforming(DatasetBase):
         return kinds.MapDataset(self, map_func, None if synchronous else num_parallel_calls, deterministic)
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Any:
-        """The elements for which `predicate` gives True. Raises ValueError unless it gives a scalar bool."""
+        """Return the elements for which `predicate` is True. Raises ValueError unless it returns a scalar bool."""
         return kinds.FilterDataset(self, predicate)
 
     def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Any:
-        """The elements before the first for which `predicate` gives False."""
+        """Return the elements before the first for which `predicate` is False."""
         return kinds.TakeWhileDataset(self, predicate)
 
     def scan(self, initial_state: Any, scan_func: Callable[..., Any], name: str | None = None) -> Any:
-        """Outputs of `scan_func(state, element) -> (new state, output)`, the state handed on.
+        """Return the outputs of `scan_func(state, element) -> (new state, output)`.
 
         raises TypeError where the state changes its structure or dtypes
         """
         return kinds.ScanDataset(self, initial_state, scan_func)
 
     def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Any:
-        """The elements of the datasets that `map_func` makes of each element, one dataset after the other."""
+        """Return the concatenated elements of the datasets `map_func(element)`."""
         return kinds.FlatMapDataset(self, map_func)
 
     def interleave(
@@ -69,7 +69,7 @@ class Transforming(DatasetBase):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Any:
-        """As flat_map, `cycle_length` datasets at a time, `block_length` elements of each in turn.
+        """Return `flat_map` interleaved: `cycle_length` datasets at a time, `block_length` elements of each in turn.
 
         cycle_length: by default num_parallel_calls, else the number of cores. With num_parallel_calls each dataset
         works ahead in a thread of its own; the order is the same.
@@ -77,11 +77,11 @@ class Transforming(DatasetBase):
         return kinds.InterleaveDataset(self, map_func, cycle_length, block_length, num_parallel_calls)
 
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Any:
-        """The elements that could be made. log_warning: whether to warn of each that could not."""
+        """Return the elements without errors. log_warning: whether to warn about dropped elements."""
         return kinds.IgnoreErrorsDataset(self, log_warning)
 
     def apply(self, transformation_func: Callable[[Any], Any]) -> DatasetBase:
-        """`transformation_func(self)`. Raises TypeError unless that is a dataset."""
+        """Return `transformation_func(self)`. Raises TypeError unless it is a dataset."""
         dataset = transformation_func(self)
         if not isinstance(dataset, DatasetBase):
             raise TypeError(f"`transformation_func` must return a `tf.data.Dataset` object. Got {type(dataset)}.")
@@ -90,25 +90,28 @@ class Transforming(DatasetBase):
     # ---- which elements, in what order ------------------------------------------------------------------------------
 
     def take(self, count: Any, name: str | None = None) -> Any:
-        """The first `count` elements; all for -1."""
+        """Return the first `count` elements; all for -1."""
         return kinds.TakeDataset(self, count)
 
     def skip(self, count: Any, name: str | None = None) -> Any:
-        """All but the first `count` elements; none for -1."""
+        """Return all but the first `count` elements; none for -1."""
         return kinds.SkipDataset(self, count)
 
     def repeat(self, count: Any = None, name: str | None = None) -> Any:
-        """All elements `count` times over; without end for None or -1."""
+        """Return the elements repeated `count` times; infinitely for None or -1."""
         return kinds.RepeatDataset(self, count)
 
     def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Any:
-        """Each `num_shards`-th element, beginning with number `index`. Raises InvalidArgumentError outside of them."""
+        """Return every `num_shards`-th element, starting at `index`.
+
+        Raises InvalidArgumentError for an invalid index.
+        """
         return kinds.ShardDataset(self, num_shards, index)
 
     def shuffle(
         self, buffer_size: Any, seed: Any = None, reshuffle_each_iteration: bool | None = True, name: str | None = None
     ) -> Any:
-        """Elements in a random order, out of a buffer of `buffer_size` (UNKNOWN_CARDINALITY: of all).
+        """Return the elements shuffled by a buffer of `buffer_size` (UNKNOWN_CARDINALITY: all elements).
 
         The same seed gives the same orders: the same one in each iteration if not `reshuffle_each_iteration`.
         raises InvalidArgumentError for a buffer of none
@@ -116,38 +119,38 @@ class Transforming(DatasetBase):
         return kinds.ShuffleDataset(self, buffer_size, seed, reshuffle_each_iteration)
 
     def concatenate(self, dataset: Any, name: str | None = None) -> Any:
-        """The elements of this, then of the other. Shapes that differ become unknown.
+        """Return the elements of this dataset followed by those of the other. Shapes that differ become unknown.
 
         raises TypeError where structure or dtypes differ
         """
         return kinds.ConcatenateDataset(self, dataset)
 
     def enumerate(self, start: Any = 0, name: str | None = None) -> Any:
-        """(number, element), counted from `start` as int64."""
+        """Return pairs (index, element), counted from `start` as int64."""
         return kinds.ZipDataset((kinds.Dataset.counter(start), self))
 
     def unique(self, name: str | None = None) -> Any:
-        """Each element once. Raises TypeError unless elements are one tensor of int32, int64 or string."""
+        """Return distinct elements. Raises TypeError unless they are one tensor of int32, int64 or string."""
         return kinds.UniqueDataset(self)
 
     # ---- keeping and working ahead ----------------------------------------------------------------------------------
 
     def cache(self, filename: Any = "", name: str | None = None) -> Any:
-        """Elements kept from the first whole iteration on, in memory or in a file.
+        """Return the same elements, cached by the first complete iteration in memory or in a file.
 
         The file appears when it is whole; an iteration raises DataLossError where it is damaged.
         """
         return kinds.CacheDataset(self, filename)
 
     def prefetch(self, buffer_size: Any, name: str | None = None) -> Any:
-        """The same elements, made by a thread that is at most `buffer_size` ahead; AUTOTUNE or None chooses.
+        """Return the same elements, prefetched by a thread up to `buffer_size` ahead; AUTOTUNE or None chooses.
 
         raises InvalidArgumentError for a size below -1
         """
         return kinds.PrefetchDataset(self, buffer_size)
 
     def with_options(self, options: Any, name: str | None = None) -> Any:
-        """The same elements; the options are kept for `options()`."""
+        """Return the same elements with options, which `options()` returns."""
         return kinds.OptionsDataset(self, options)
 
     # ---- balancing ----------------------------------------------------------------------------------------------
@@ -160,7 +163,7 @@ class Transforming(DatasetBase):
         seed: Any = None,
         name: str | None = None,
     ) -> Any:
-        """(class, element) with classes as often as `target_dist` says, elements being dropped at random.
+        """Return pairs (class, element) with the class distribution `target_dist`, dropping elements at random.
 
         class_func: the class of an element, an int32 scalar. initial_dist: how often classes are; None: counted as
         elements come.
@@ -169,7 +172,7 @@ class Transforming(DatasetBase):
 
 
 class Grouping(DatasetBase):
-    """The methods of Dataset that make elements of several elements, or several of one."""
+    """Methods of Dataset that combine several elements to one, or split one into several."""
 
     def batch(
         self,
@@ -179,7 +182,7 @@ class Grouping(DatasetBase):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Any:
-        """Elements stacked, `batch_size` at a time; a last smaller batch unless drop_remainder.
+        """Return batches of `batch_size` stacked elements; the last may be smaller unless drop_remainder.
 
         num_parallel_calls, deterministic: accepted. raises InvalidArgumentError for a size below 1; iterating raises it
         where shapes differ
@@ -194,7 +197,7 @@ class Grouping(DatasetBase):
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Any:
-        """Elements padded at the end of each dimension to one shape, then stacked.
+        """Return batches of elements padded to a common shape.
 
         padded_shapes: nested as the elements: sizes, None or -1 where the longest of the batch decides; by default the
         elements' own shapes. padding_values: nested scalars, or one for all; by default zero and the empty string.
@@ -203,17 +206,17 @@ class Grouping(DatasetBase):
         return kinds.PaddedBatchDataset(self, batch_size, padded_shapes, padding_values, drop_remainder)
 
     def unbatch(self, name: str | None = None) -> Any:
-        """The rows of each element. Raises ValueError for scalars and first dimensions that differ."""
+        """Return the rows of each element. Raises ValueError for scalars and for first dimensions that differ."""
         return kinds.UnbatchDataset(self)
 
     def rebatch(self, batch_size: Any, drop_remainder: bool = False, name: str | None = None) -> Any:
-        """Batches of other sizes: `batch_size`, or several that come in turn."""
+        """Return batches of other sizes: `batch_size`, or several in turn."""
         return kinds.RebatchDataset(self, batch_size, drop_remainder)
 
     def window(
         self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: bool = False, name: str | None = None
     ) -> Any:
-        """Datasets of `size` elements, `stride` apart, the next beginning `shift` (size) elements further.
+        """Return datasets of `size` elements with step `stride`, each starting `shift` (default: size) elements later.
 
         Each component of an element becomes a dataset of its own.
         raises InvalidArgumentError for numbers below 1
@@ -228,8 +231,9 @@ class Grouping(DatasetBase):
         window_size_func: Callable[..., Any] | None = None,
         name: str | None = None,
     ) -> Any:
-        """Elements gathered by `key_func` (int64); of `window_size` with one key, `reduce_func(key, dataset)` makes the
-        dataset whose elements come out. window_size_func: the size for a key, instead.
+        """Return the elements of `reduce_func(key, dataset)` for groups of `window_size` elements with equal key.
+
+        key_func: the key of an element, int64. window_size_func: the group size of a key, instead of window_size.
         """
         return kinds.GroupByWindowDataset(self, key_func, reduce_func, window_size, window_size_func)
 
@@ -245,7 +249,7 @@ class Grouping(DatasetBase):
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Any:
-        """Batches of elements of like length: bucket i has lengths below bucket_boundaries[i], the last all others.
+        """Return batches of elements of similar length: bucket i has lengths below bucket_boundaries[i].
 
         element_length_func: an element's length, int32. bucket_batch_sizes: one more than there are boundaries.
         pad_to_bucket_boundary: pad to the boundary less one, not to the longest. no_padding: batch as they are.
@@ -270,7 +274,7 @@ class Grouping(DatasetBase):
             return array_ops.gather(dispatch.to_tensor(sizes, dtypes.int64), number)
 
         def shapes_for(number: Any) -> Any:
-            """Padded shapes where unknown sizes become the bucket's."""
+            """Return padded shapes with the bucket's length for unknown sizes."""
             end = array_ops.gather(dispatch.to_tensor([*boundaries, -1], dtypes.int64), number) - 1
 
             def one(leaf: Any, shape: Any) -> Tensor | list[Any]:

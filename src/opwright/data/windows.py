@@ -25,7 +25,7 @@ from .structure import flatten, map_leaves
 
 
 def _int64_key(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A key function whose Python numbers are int64, as keys are."""
+    """Wrap a key function so that Python numbers become int64."""
 
     @functools.wraps(function)
     def key(*args: Any) -> Any:
@@ -36,7 +36,7 @@ def _int64_key(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _ItemsDataset(Dataset):
-    """Flat elements that are there already."""
+    """Dataset of flat elements in memory."""
 
     def __init__(self, spec: Any, items: Sequence[Any]) -> None:
         super().__init__(spec)
@@ -50,7 +50,7 @@ class _ItemsDataset(Dataset):
 
 
 class _WindowDataset(Dataset):
-    """Each element a dataset of `size` elements, `stride` apart; the next begins `shift` elements further."""
+    """Datasets of `size` elements with step `stride`, each starting `shift` elements later."""
 
     def __init__(self, input_dataset: Any, size: Any, shift: Any, stride: Any, drop_remainder: Any) -> None:
         numbers = [
@@ -112,7 +112,7 @@ class _WindowDataset(Dataset):
 
 
 class _GroupByWindowDataset(Dataset):
-    """Elements gathered by key; a full window of a key, as a dataset, gives the elements of what a function makes."""
+    """Grouping of elements by key; a function maps each full group, a dataset, to the dataset of its outputs."""
 
     def __init__(self, input_dataset: Any, key_func: Any, reduce_func: Any, window_size: Any, size_func: Any) -> None:
         if (window_size is None) == (size_func is None):

@@ -249,8 +249,10 @@ class Model(Trainer, Layer):
         load_weights(self, filepath, skip_mismatch)
 
     def save(self, filepath: Any, overwrite: bool = True, **kwargs: Any) -> None:
-        """Keep the model. A path that ends in .keras: one file with configuration, weights and what `compile` was
-        given. Any other: a folder as `ow.saved_model.save` writes it.
+        """Save the model.
+
+        A path that ends in .keras: one file with configuration, weights and the arguments of `compile`. Any other path:
+        a SavedModel folder; see `ow.saved_model.save`.
         """
         from .weights_io import save_model
 

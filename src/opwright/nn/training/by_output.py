@@ -69,8 +69,7 @@ def spread(spec: Any, names: Sequence[str], y_pred: Any, what: str, repeat: bool
 
 
 class OutputLosses:
-    """The loss of a model: of each output times its weight, summed. Each output's mean is tracked if there are "
-    "several."""
+    """Weighted sum of the losses of all outputs; the mean of each is tracked if there are several."""
 
     def __init__(self, loss: Any, loss_weights: Any, output_names: Sequence[str] | None = None) -> None:
         if loss_weights is not None and not isinstance(loss_weights, (list, tuple, dict, float, int)):

@@ -206,8 +206,7 @@ class Trainer(Fitting):
 
     @property
     def compiled_metrics(self) -> Any:
-        """The metrics that were compiled, one thing with `update_state`, `result`, `reset_state` as older programs
-        know it; without any, one that measures nothing."""
+        """Compiled metrics as one object with `update_state`, `result` and `reset_state`, under the older name."""
         return self._trainer.metrics or OutputMetrics(None, None)
 
     def _loss_of(self, x: Any, y: Any, y_pred: Any, sample_weight: Any, training: bool) -> Any:
