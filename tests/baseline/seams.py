@@ -31,7 +31,7 @@ import opwright.compiler.native
 from opwright.compiler import engine, target
 from opwright.compiler.background import LLVM
 from opwright.compiler.kernels import NoKernel
-from opwright.compiler.language.families import Family, FamilyCode
+from opwright.compiler.language.families import FamilyCode, KernelFamily
 from opwright.compiler.loops import planner
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.plans import LoopPlan
@@ -69,7 +69,7 @@ MOST_REFUSALS = 3
 _now: str | None = None
 _refused: Counter[Any] | None = None
 _planned: list[Planned] = []
-asked: dict[tuple[Family, str], dict[str, Any]] = {}
+asked: dict[tuple[KernelFamily, str], dict[str, Any]] = {}
 """The kernels that plans have asked for since the target was chosen: constants by family and their text."""
 
 
@@ -92,7 +92,7 @@ def _use(name: str) -> None:
             for module in pkgutil.iter_modules(package.__path__):
                 importlib.import_module(f"{package.__name__}.{module.name}")
         _replace(planner.plan_of, _noted_plan_of(planner.plan_of))
-        Family.code = _named_code  # type: ignore[method-assign]
+        KernelFamily.code = _named_code  # type: ignore[method-assign]
     _replace(target.host, lambda: chosen, but=opwright.compiler.native.__name__)  # whose code this process runs
     foreign_plans._forget()
     asked.clear()
@@ -149,7 +149,7 @@ def refusing() -> Iterator[None]:
         _refused = None
 
 
-def _named_code(family: Family, **constants: Any) -> FamilyCode:
+def _named_code(family: KernelFamily, **constants: Any) -> FamilyCode:
     """A kernel that has a name and no machine code."""
     words = ", ".join(f"{k}={v!r}" for k, v in sorted(constants.items()))
     asked[family, words] = constants

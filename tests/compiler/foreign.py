@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from opwright.compiler import target as targets
-from opwright.compiler.language import Family
+from opwright.compiler.language import KernelFamily
 from opwright.compiler.language.families import word
 
 RUNNERS = {  # target: what zig calls it, and what runs it
@@ -92,7 +92,7 @@ def build(name: str, folder: Path) -> list[str]:
 def run_on(
     name: str,
     folder: Path,
-    family: Family,
+    family: KernelFamily,
     constants: dict[str, Any],
     arguments: Sequence[Any],
     items: int,

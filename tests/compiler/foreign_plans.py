@@ -21,7 +21,7 @@ from foreign import build, need
 
 from opwright.compiler import kernels
 from opwright.compiler import target as targets
-from opwright.compiler.language.families import Family, FamilyCode
+from opwright.compiler.language.families import FamilyCode, KernelFamily
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.ops import LoopOp
@@ -62,10 +62,10 @@ def _run(
     for module in (targets, *modules):
         if hasattr(module, "host"):
             patch.setattr(module, "host", lambda: target)
-    chosen: dict[int, tuple[Family, dict[str, Any]]] = {}
+    chosen: dict[int, tuple[KernelFamily, dict[str, Any]]] = {}
     here = native._replace(features="", vector_bytes=target.vector_bytes)
 
-    def choose(family: Family, **constants: Any) -> FamilyCode:
+    def choose(family: KernelFamily, **constants: Any) -> FamilyCode:
         address = len(chosen) + 1
         if family.name.startswith(PACKING):
             entry = family.entry(constants)
@@ -73,7 +73,7 @@ def _run(
         chosen[address] = family, constants
         return FamilyCode(address, family.name, tuple(family.kinds(constants).values()))
 
-    patch.setattr(Family, "code", choose)
+    patch.setattr(KernelFamily, "code", choose)
     output = forms[-1].output
     plan = plan_of(LoopGraph("elsewhere", tuple(given), (output,), tuple(forms)))
     plan.pack()

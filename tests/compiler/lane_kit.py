@@ -12,7 +12,7 @@ from llvmlite import ir
 
 from opwright.compiler import language as kl
 from opwright.compiler.language import Value, f32
-from opwright.compiler.language.kinds import F32, I64
+from opwright.compiler.language.llvm_types import F32, I64
 from opwright.compiler.language.operators import KernelTrace
 from opwright.compiler.native.store import find_module
 from opwright.compiler.target import named

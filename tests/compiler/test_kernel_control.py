@@ -210,7 +210,7 @@ def over_text(x: Any) -> Any:
     [
         (mixed, ow.errors.SignatureError, "y has another dtype"),
         (unset, UnboundLocalError, "'y'"),
-        (over_text, ow.errors.SignatureError, "y depends on a scalar's value and is no scalar"),
+        (over_text, ow.errors.SignatureError, "y depends on a scalar's value and is not a scalar"),
     ],
 )
 def test_what_cannot_be_staged_is_named(function: Any, error: Any, says: str) -> None:

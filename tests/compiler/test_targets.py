@@ -14,7 +14,7 @@ import opwright as ow
 from opwright.compiler import target as targets
 from opwright.compiler.language import Value, f32
 from opwright.compiler.language.elements import emit_elements
-from opwright.compiler.language.kinds import F32
+from opwright.compiler.language.llvm_types import F32
 from opwright.compiler.language.operators import KernelTrace
 from opwright.core.errors import FailedPreconditionError, NotFoundError
 from opwright.scalar import table

@@ -24,7 +24,7 @@ from ..core.dtypes import of_numpy
 from ..core.errors import InternalError
 from .language.compilation import compile_kernel
 from .language.elements import emit_elements
-from .language.kinds import I32, I64, POINTER
+from .language.llvm_types import I32, I64, POINTER
 from .language.trace import define
 from .native.builtins import SEVERAL, Method, bound
 from .native.image import POLL, runs_images

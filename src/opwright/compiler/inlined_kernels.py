@@ -40,12 +40,12 @@ class InlinedKernel:
     def __init__(
         self, function: Callable[..., Any], name: str, inputs: Sequence[DType], attrs: dict[str, Any], fast: bool
     ) -> None:
-        from .language.elements import look_at
+        from .language.elements import summarize
 
         self.function, self.name, self.inputs, self.attrs, self.fast = function, name, tuple(inputs), attrs, fast
-        facts = look_at(self)
-        self.dtype, self.weight, self.endless = facts.dtype, facts.weight, facts.endless
-        self.key = hashlib.sha256(facts.text.encode()).hexdigest()[:32]
+        summary = summarize(self)
+        self.dtype, self.weight, self.endless = summary.dtype, summary.num_instructions, summary.has_loops
+        self.key = hashlib.sha256(summary.text.encode()).hexdigest()[:32]
         self._arrays: Callable[..., np.ndarray] | None = None
 
     def stage(self, *xs: Value) -> Value:

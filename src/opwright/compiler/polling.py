@@ -13,7 +13,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from .language.kinds import I64
+from .language.llvm_types import I64
 from .native.image import POLL
 
 TURNS = 1 << 16

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from opwright.compiler.bound_plan import BoundPlan
-from opwright.compiler.language.families import Family
+from opwright.compiler.language.families import KernelFamily
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.graph import LoopGraph, parents
 from opwright.compiler.loops.ops import LoopOp
@@ -78,14 +78,14 @@ def fastest(form: LoopOp, given: Mapping[Buffer, np.ndarray], turns: int = 100) 
     return min(times)
 
 
-def compiles_for(names: Sequence[str], family: Family, **constants: Any) -> None:
+def compiles_for(names: Sequence[str], family: KernelFamily, **constants: Any) -> None:
     """Make object code of a kernel for targets by name."""
     for name in names:
         code = NAMED[name].object_code(str(family.emit(NAMED[name], **constants)))
         assert len(code) > 100, name
 
 
-def targets(*families: tuple[Family, dict[str, Any]]) -> Any:
+def targets(*families: tuple[KernelFamily, dict[str, Any]]) -> Any:
     """Parametrise a test by families, their constants and names of targets: one of another processor; slow, all."""
     rows = []
     for family, constants in families:

@@ -11,7 +11,7 @@ from form_kit import buffer, compiles_for, run, split, targets
 from opwright.compiler import language as kl
 from opwright.compiler.kernels.maps import COLUMN, EACH, ONE, TABLE, Pattern, hoisted, joined, map_elements
 from opwright.compiler.language import i64, ptr, u8
-from opwright.compiler.language.families import Family, FamilyCode
+from opwright.compiler.language.families import FamilyCode, KernelFamily
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.expressions import Expr, apply, arg, const, convert, lookup, parametrised, quantize, scalar
 from opwright.compiler.loops.graph import LoopGraph
@@ -226,7 +226,7 @@ def test_masks_of_the_first_lanes(count: int) -> None:
         )
     )
 )
-def test_compiles_for_every_target(family: Family, constants: dict[str, Any], names: tuple[str, ...]) -> None:
+def test_compiles_for_every_target(family: KernelFamily, constants: dict[str, Any], names: tuple[str, ...]) -> None:
     compiles_for(names, family, **constants)
 
 

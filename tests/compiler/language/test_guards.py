@@ -378,7 +378,7 @@ def test_floats_beyond_float32_are_infinite_as_in_numpy() -> None:
 
 
 def test_what_is_unrolled_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace, "MOST_VALUES", 2000)
+    monkeypatch.setattr(trace, "MAX_VALUES", 2000)
 
     @ow.kernel
     def copies(x: kl.Array(kl.f32, 1)):

@@ -110,7 +110,7 @@ WRONG = [
     (branch_on_vector, "a vector decides no branch", 1),
     (wrong_store, "pointer to float32 takes no int32", 1),
     (number_out_of_range, "uint8 cannot hold 256", 1),
-    (changes_type, "v has another type after a turn", 2),
+    (changes_type, "v has another type after an iteration", 2),
     (one_branch_only, "'v' where it is not associated with a value", 3),
     (register_index, "indices are Python ints", 3),
 ]

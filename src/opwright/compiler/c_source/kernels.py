@@ -30,13 +30,12 @@ from ...ops.arguments import tensors
 from ...scalar.table import OF_OPERATOR, ScalarFunction, chosen
 from ..language.array_kernels import ArrayKernel
 from ..language.arrays import ArrayTrace
+from ..language.bounds_checks import Guards
 from ..language.elements import stage_elements
 from ..language.entry_points import stage_arrays, word_type
-from ..language.guards import Guards
-from ..language.kinds import F32, I64, KIND, stored
-from ..language.operators import evaluate
+from ..language.llvm_types import F32, I64, KIND, stored
+from ..language.operators import PORTABLE, ElementTrace, evaluate
 from ..language.parameters import Array, call_words
-from ..language.scalars import PORTABLE, ElementTrace
 from ..language.trace import define
 from ..language.values import Value
 from .expressions import c_type
@@ -217,7 +216,7 @@ def array_source(kernel: ArrayKernel, name: str, constants: Mapping[str, Any]) -
             write_function(function, comment=f"/* {_where_defined(kernel.function)} */\n", elements=elements)
         )
     items = None if counts is None else counts.name
-    return ArraySource(name, items, _unique(functions), _tables(module), tuple(guards.places), frozenset(written))
+    return ArraySource(name, items, _unique(functions), _tables(module), tuple(guards.messages), frozenset(written))
 
 
 class _ArrayTrace(ArrayTrace):

@@ -18,8 +18,8 @@ from typing import Any
 from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import SignatureError
-from ..language.kinds import ELEMENT_DTYPES
-from ..language.scalars import KernelScalar, LaterNumber
+from ..language.llvm_types import ELEMENT_DTYPES
+from ..language.operators import KernelScalar, LaterNumber
 from ..language.values import Value, value
 
 

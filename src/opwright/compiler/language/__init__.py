@@ -1,7 +1,7 @@
-"""The kernel language: Python that becomes machine code, loops, vectors and all.
+"""The kernel language: Python functions that compile to machine code with loops and vectors.
 
-Lives here: the names a kernel is written with. What staging needs is imported when a kernel is staged, as a process
-that finds its kernels in the cache needs no more than their names.
+Lives here: the names that kernels use. The modules of staging are imported when a kernel is staged: a process that
+finds its kernels in the cache needs only their names.
 
     from opwright.compiler import language as kl
     from opwright.compiler.language import f32, i64, ptr
@@ -62,6 +62,6 @@ def __getattr__(name: str) -> Any:
         return _of_modules(name)
     from .operators import function_of  # which needs llvmlite
 
-    found = function_of(row)
-    globals()[name] = found
-    return found
+    function = function_of(row)
+    globals()[name] = function
+    return function

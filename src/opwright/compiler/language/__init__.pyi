@@ -13,8 +13,8 @@ from .dots import pair_dot as pair_dot
 from .dots import round_bytes as round_bytes
 from .dots import saturating_dot2 as saturating_dot2
 from .entry_points import Work as Work
-from .families import Family as Family
 from .families import FamilyCode as FamilyCode
+from .families import KernelFamily as KernelFamily
 from .families import call as call
 from .families import family as family
 from .functions import abs as abs
@@ -41,9 +41,9 @@ from .neon import matrix_dot as matrix_dot
 from .neon import pair_sums as pair_sums
 from .operators import apply as apply
 from .parameters import Array as Array
-from .places import Pointer as Pointer
-from .places import Registers as Registers
-from .places import copy as copy
+from .pointers import Pointer as Pointer
+from .pointers import Registers as Registers
+from .pointers import copy as copy
 from .tiles import tile_config as tile_config
 from .tiles import tile_dot as tile_dot
 from .tiles import tile_load as tile_load

@@ -1,7 +1,7 @@
-"""Kernels on arrays that Python calls: `@ow.kernel` on a function whose parameters are annotated.
+"""Kernels on arrays that Python calls: `@ow.kernel` on a function with annotated parameters.
 
-Lives here: `ArrayKernel`, `ArrayCode` (one choice of its constants and layouts).
-Not here: arrays and the parallel loop while staged (arrays.py), families (families.py), such kernels as operators'
+Lives here: `ArrayKernel`, `ArrayCode` (the code for one choice of constants and layouts).
+Not here: arrays and the parallel loop during staging (arrays.py), families (families.py), kernels of operators
 (../operator_kernels.py).
 
     @ow.kernel
@@ -39,19 +39,19 @@ if TYPE_CHECKING:
 
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 
-MOST_CODES = 64
-"""Choices of constants and layouts that a kernel keeps its code for."""
+MAX_CODES = 64
+"""Limit of the choices of constants and layouts for which a kernel caches its code."""
 
 
 class ArrayKernel:
-    """A kernel on arrays; called with NumPy arrays, numbers, and constants by keyword.
+    """A kernel on arrays, called with NumPy arrays, numbers, and constants by keyword.
 
     Positional parameters are annotated: `Array(dtype, *sizes)`, or a dtype for a number. Keyword-only parameters are
-    constants known when it is compiled; each choice of them, and of which arrays have neighbouring elements along the
-    last axis, is compiled once. Arrays are changed in place. Returns None.
+    compile-time constants; each choice of them, and of the arrays with adjacent elements along the last axis, is
+    compiled once. Arrays are changed in place. Returns None.
 
     raises InvalidArgumentError for arguments of another dtype, rank or size, or a read-only array that it writes;
-    OutOfRangeError, naming the kernel's line, for an access outside an array (checked=False leaves these guards out)
+    OutOfRangeError, naming the kernel's line, for an access outside an array (checked=False omits these guards)
     """
 
     def __init__(
@@ -77,44 +77,42 @@ class ArrayKernel:
         functools.update_wrapper(self, function)
 
     def of_operator(self, operator: Any) -> OperatorKernel:
-        """This kernel as the kernel of the operator in whose class it stands, whose name it bears from here on."""
+        """Return this kernel as the kernel of an operator, under the operator's name."""
         from ..operator_kernels import OperatorKernel
 
         return OperatorKernel(ArrayKernel(self.function, self.parameters, self.checked, operator.name), operator)
 
-    # ---- staging ------------------------------------------------------------------------------------------------
-
     def source(self, target: Target | None = None, **constants: Any) -> str:
-        """The LLVM IR before optimisation, for arrays with neighbouring elements. target: by default this machine."""
-        with flags.override(show="kernel"):  # which names the lines
+        """Return the LLVM IR before optimization, for arrays with adjacent elements. target: default this machine."""
+        with flags.override(show="kernel"):  # adds the lines as comments
             return str(emit_arrays(self, target or host(), self._constants(constants), self._dense())[0])
 
     def object_code(self, target: Target, **constants: Any) -> bytes:
-        """The object file for a target, with the function `int64 NAME(int64 *words, int64 begin, int64 end, void *)`.
+        """Return the object file for a target, with the function
+        `int64 NAME(int64 *words, int64 begin, int64 end, void *)`.
 
         words: for an array its address, its sizes and its strides in elements; for a number its bits. begin, end: of
-        the parallel loop, whose extent `NAME.items` gives where there is one; else 0, 1. It gives 0, or which guard
-        failed.
+        the parallel loop, whose extent `NAME.items` returns; 0, 1 without one. The function returns 0 or the number of
+        a failed guard.
         """
         return target.object_code(str(emit_arrays(self, target, self._constants(constants), self._dense())[0]))
 
     def _dense(self) -> tuple[bool, ...]:
         return tuple(True for k in self.parameters.values() if isinstance(k, Array))
 
-    # ---- calling ------------------------------------------------------------------------------------------------
-
-    def _constants(self, given: dict[str, Any]) -> dict[str, Any]:
-        unknown = [n for n in given if n not in self.constants]
-        found = {**self.constants, **given}
-        missing = [n for n, v in found.items() if v is inspect.Parameter.empty]
+    def _constants(self, keywords: dict[str, Any]) -> dict[str, Any]:
+        """Return all constants, with defaults. Raises InvalidArgumentError for unknown or missing ones."""
+        unknown = [n for n in keywords if n not in self.constants]
+        constants = {**self.constants, **keywords}
+        missing = [n for n, v in constants.items() if v is inspect.Parameter.empty]
         if unknown or missing:
             raise InvalidArgumentError(
                 op=self.name,
                 what="constants do not fit",
-                found=", ".join(given) or "none",
+                found=", ".join(keywords) or "none",
                 wanted=", ".join(self.constants) or "none",
             )
-        return found
+        return constants
 
     def __call__(self, *arguments: Any, **constants: Any) -> None:
         if len(arguments) != len(self.parameters):
@@ -136,51 +134,54 @@ class ArrayKernel:
         self.code(constants, tuple(dense)).run(words, dict(zip(self.parameters, arguments)))
 
     def code(self, constants: dict[str, Any], dense: tuple[bool, ...]) -> ArrayCode:
-        """Return the kernel for all its constants, staged. dense: of each array, whether its last axis has neighbours.
+        """Return the staged kernel for its constants. dense: for each array, whether the elements along its last axis
+        are adjacent.
 
-        raises what its function raises
+        raises the errors of its function
         """
         key = (dense, tuple(constants.items()), flags.target)
-        found = self._codes.get(key)
-        if found is None:
-            while len(self._codes) >= MOST_CODES:
+        code = self._codes.get(key)
+        if code is None:
+            while len(self._codes) >= MAX_CODES:
                 self._codes.pop(next(iter(self._codes)), None)
-            found = self._codes[key] = ArrayCode(self, constants, dense)
-        return found
+            code = self._codes[key] = ArrayCode(self, constants, dense)
+        return code
 
     def _array(self, name: str, kind: Array, x: Any, words: list[int], sizes: dict[str, tuple[int, str]]) -> bool:
-        """Append an array's words; whether its last axis has neighbouring elements."""
+        """Append an array's words; return whether the elements along its last axis are adjacent."""
         folded = kind.folded(x.shape) if isinstance(x, np.ndarray) and x.dtype == kind.dtype.np else None
         if folded is None:
-            found = f"{x.dtype}{list(x.shape)}" if isinstance(x, np.ndarray) else type(x).__name__
-            raise InvalidArgumentError(op=self.name, what=f"argument {name}", found=found, wanted=repr(kind))
+            description = f"{x.dtype}{list(x.shape)}" if isinstance(x, np.ndarray) else type(x).__name__
+            raise InvalidArgumentError(op=self.name, what=f"argument {name}", found=description, wanted=repr(kind))
         if kind.leading:
-            whole, x = x, x.reshape(folded)
-            if x.size and not np.may_share_memory(x, whole):
+            original, x = x, x.reshape(folded)
+            if x.size and not np.may_share_memory(x, original):
                 raise InvalidArgumentError(
                     op=self.name,
-                    what=f"argument {name}: its first axes are no one axis",
-                    found=list(whole.strides),
+                    what=f"argument {name}: its leading axes cannot be folded without a copy",
+                    found=list(original.strides),
                     do="np.ascontiguousarray",
                 )
-        for axis, (size, wanted) in enumerate(zip(x.shape, kind.shape)):
-            known = (wanted, "the annotation") if isinstance(wanted, int) else sizes.setdefault(wanted, (size, name))
-            if known[0] != size:
+        for axis, (size, label) in enumerate(zip(x.shape, kind.shape)):
+            expected, source = (
+                (label, "the annotation") if isinstance(label, int) else sizes.setdefault(label, (size, name))
+            )
+            if expected != size:
                 raise InvalidArgumentError(
                     op=self.name,
-                    what=f"argument {name}, axis {axis} ({wanted!r})",
+                    what=f"argument {name}, axis {axis} ({label!r})",
                     found=size,
-                    wanted=f"{known[0]}, as {known[1]} has it",
+                    wanted=f"{expected}, as in {source}",
                 )
         itemsize = x.dtype.itemsize
         if x.size and any(s % itemsize for s in x.strides):
             raise InvalidArgumentError(
                 op=self.name,
-                what=f"argument {name}: strides are no whole elements",
+                what=f"argument {name}: strides are not multiples of the element size",
                 found=list(x.strides),
                 do="np.ascontiguousarray",
             )
-        strides = [s // itemsize for s in x.strides] if x.size else [1] * x.ndim  # of nothing they mean nothing
+        strides = [s // itemsize for s in x.strides] if x.size else [1] * x.ndim  # strides of empty arrays are unused
         words += [x.ctypes.data, *x.shape, *strides]
         return not strides or strides[-1] == 1 or x.shape[-1] <= 1
 
@@ -191,9 +192,9 @@ class ArrayKernel:
 class ArrayCode:
     """A kernel on arrays for one choice of constants and layouts.
 
-    key: a digest of its instructions, by which plans and their files know it; words: what a call passes; counted:
-    whether it has a parallel loop, whose number of items `address(items=True)` computes; fixed: whether that follows
-    from sizes and numbers alone; written: the parameters that it writes.
+    key: a digest of its instructions, its identity in plans and their files; words: the words of a call; counted:
+    whether it has a parallel loop, whose number of items `address(items=True)` computes; fixed: whether that number
+    depends only on sizes and numbers; written: the parameters that it writes.
     """
 
     __slots__ = ("_entries", "_texts", "counted", "fixed", "guards", "key", "name", "words", "written")
@@ -214,16 +215,16 @@ class ArrayCode:
         self.key = hashlib.sha256("".join(self._texts.values()).encode()).hexdigest()[:32]
         self.words = call_words(kernel.parameters)
         loads = sum(i.opname == "load" for b in items.globals[items.name].blocks for i in b.instructions)
-        self.fixed = loads <= len(self.words)  # more: it reads elements, or has variables of its own
+        self.fixed = loads <= len(self.words)  # further loads read elements or variables
         self._entries: dict[bool, Callable[..., int]] = {}
 
     def address(self, items: bool = False) -> int:
-        """Return the address of its machine code, or of what counts its items; 0 where another thread compiles it."""
+        """Return the address of its machine code or of its item counter; 0 while another thread compiles it."""
         entry = f"{self.name}.items" if items else self.name
         return compile_kernel(entry, self._texts[entry]).address
 
     def run(self, words: list[int], arguments: Mapping[str, Any]) -> None:
-        """Run it on arguments, by parameter, and their words. Raises the error of a guard that fails."""
+        """Run the kernel. Raises the error of a failed guard. words: the words of the arguments by parameter."""
         for name in self.written:
             if not arguments[name].flags.writeable:
                 raise InvalidArgumentError(op=self.name, what=f"writes argument {name}, which is read-only")
@@ -233,7 +234,7 @@ class ArrayCode:
         if threads == 1 or items <= 1:
             status = self._entry()(block, 0, items, None)
         else:
-            status = self._shared(words, items, threads)
+            status = self._run_on_threads(words, items, threads)
         if status:
             raise_pending()
             raise self.guards.error(self.name, status)
@@ -244,7 +245,7 @@ class ArrayCode:
             entry = self._entries[items] = _ENTRY(self.address(items))
         return entry
 
-    def _shared(self, words: list[int], items: int, threads: int) -> int:
+    def _run_on_threads(self, words: list[int], items: int, threads: int) -> int:
         try:
             Executor([Step(self.address(), words, items)], threads=threads).run()
         except StepError as error:

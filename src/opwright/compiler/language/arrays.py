@@ -1,17 +1,16 @@
-"""Kernels on arrays while they are staged: the arrays, through which they read and write, and their parallel loop.
+"""Staging of kernels on arrays: the arrays that they access, and their parallel loop.
 
 Lives here: `ArrayValue`, `ArrayTrace`, `parallel`, `unroll`; `array_arguments`, a kernel's parameters from the words of
 a call.
 Not here: calling such a kernel (array_kernels.py), its annotations (parameters.py), its functions in a module
-(entry_points.py), the checks in the code (guards.py), pointers without bounds (places.py).
+(entry_points.py), guards (bounds_checks.py), pointers without bounds (pointers.py).
 
-Every access is checked against the array's sizes, when the kernel is staged where both are known then, and by a guard
-in the code where not.
+Every access is checked against the array's sizes: during staging if both are constant, otherwise by a guard.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -20,14 +19,13 @@ from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import InvalidArgumentError, SignatureError
 from ..target import Target
-from .bounded import BoundedPointer
+from .bounds_checks import BoundedPointer, Guards, as_index, first_fits, within
 from .control import LoopRange, carried
 from .dots import lookup
 from .functions import divided
-from .guards import Guards, as_index, first_fits, within
 from .operators import KernelTrace
 from .parameters import Array
-from .places import Pointer
+from .pointers import Pointer
 from .trace import current
 from .values import Value, minimum, value
 from .vectors import all as every
@@ -35,10 +33,10 @@ from .vectors import first, gather
 
 
 class ArrayValue:
-    """An array, or a part of one with fewer axes, while a kernel is staged.
+    """An array parameter of a kernel, or a subarray of one.
 
-    `a[i, j]` reads an element and `a[i, j] = v` writes one; with fewer indices `a[i]` is the rest of the array there.
-    shape, strides (in elements): Python numbers where the annotation has them, else values.
+    `a[i, j]` reads an element and `a[i, j] = v` writes one; with fewer indices, `a[i]` is a subarray.
+    shape, strides (in elements): Python numbers if the annotation specifies them, else values.
     """
 
     __slots__ = ("guards", "label", "pointer", "shape", "strides", "written")
@@ -57,16 +55,16 @@ class ArrayValue:
 
     @property
     def dtype(self) -> DType:
-        """Of the elements."""
+        """Return the element type."""
         return self.pointer.dtype
 
-    def __len__(self) -> Any:
+    def __len__(self) -> int:
         if not isinstance(self.shape[0], int):
             raise TypeError(f"len of {self.label} is known when the kernel runs: {self.label}.shape[0]")
         return self.shape[0]
 
     def _inside(self, indices: Sequence[Any], width: int = 1) -> Any:
-        """The element's offset, after a check of each index."""
+        """Return the offset of an element after checking each index. width: elements accessed along the last axis."""
         offset: Any = 0
         for axis, (i, size, stride) in enumerate(zip(indices, self.shape, self.strides)):
             wide = width if axis == len(self.shape) - 1 else 1
@@ -83,8 +81,8 @@ class ArrayValue:
                         wanted=f"within {size}" if isinstance(size, int) else "an index from 0 on",
                     )
             else:
-                holds = first_fits(i, size, wide) if wide > 1 else within(i, size)
-                self.guards.check(holds, f"index outside of {self.label}, axis {axis}")
+                inside = first_fits(i, size, wide) if wide > 1 else within(i, size)
+                self.guards.check(inside, f"index outside of {self.label}, axis {axis}")
             if isinstance(i, int) and isinstance(stride, int):
                 offset = offset + i * stride
             else:
@@ -122,10 +120,10 @@ class ArrayValue:
         if len(indices) != len(self.shape) or not indices:
             raise TypeError(f"{self.label} has {len(self.shape)} axes, found {len(indices)} indices")
         if isinstance(self.strides[-1], Value) or self.strides[-1] != 1:
-            raise TypeError(f"{self.label}: vectors lie along the last axis, whose elements are neighbours")
+            raise TypeError(f"{self.label}: vectors lie along the last axis, whose elements must be adjacent")
 
     def load(self, *indices: Any, count: int, only: Any = None) -> Value:
-        """count neighbours along the last axis as a vector. only: so many of them are read, the other lanes are 0."""
+        """Load `count` adjacent elements along the last axis. only: number of lanes to read; the others are 0."""
         self._vector(indices)
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise TypeError(f"{self.label}: the count of a vector is a Python int from 1 on, found {count!r}")
@@ -135,10 +133,10 @@ class ArrayValue:
         return self.pointer.load(offset, count, mask=first(lanes, count))
 
     def store(self, v: Value, *indices: Any, only: Any = None) -> None:
-        """Write a vector to neighbours along the last axis. only: so many of its lanes."""
+        """Store a vector to adjacent elements along the last axis. only: number of lanes to write."""
         self._vector(indices)
         if not isinstance(v, Value):
-            raise TypeError(f"{self.label}.store writes a vector, found {v!r}: kl.full(dtype, count, x) makes one")
+            raise TypeError(f"{self.label}.store writes a vector, found {v!r}: kl.full(dtype, count, x) creates one")
         self.written.add(self.label)
         if only is None:
             self.pointer.store(v, self._inside(indices, v.count or 1))
@@ -149,16 +147,16 @@ class ArrayValue:
         self.pointer.store(v, offset, mask=first(lanes, v.count))
 
     def gather(self, indices: Value) -> Value:
-        """The elements of an array of rank 1 at the indices of a vector."""
+        """Load the elements of an array of rank 1 at the indices of a vector."""
         self._only_axis()
         if not isinstance(indices, Value) or not indices.count:
             raise TypeError(f"{self.label}.gather takes a vector of indices, found {indices!r}")
-        at: Any = as_index(indices, self.label)
-        self.guards.check(every(within(at, self.shape[0])), f"index outside of {self.label}, axis 0")
-        return gather(self.pointer, at)
+        elements = value(as_index(indices, self.label))
+        self.guards.check(every(within(elements, self.shape[0])), f"index outside of {self.label}, axis 0")
+        return gather(self.pointer, elements)
 
     def lookup(self, indices: Value) -> Value:
-        """The elements of a table of 256 bytes (rank 1, int8 or uint8) at the uint8 indices of a vector."""
+        """Look up the uint8 indices of a vector in a table of 256 bytes (rank 1, int8 or uint8)."""
         self._only_axis()
         if self.dtype.size != 1:
             raise TypeError(f"{self.label}: a table is of int8 or uint8, found {self.dtype.name}")
@@ -167,10 +165,10 @@ class ArrayValue:
 
     def _only_axis(self) -> None:
         if len(self.shape) != 1 or isinstance(self.strides[0], Value):
-            raise TypeError(f"{self.label}: picked from is an array of rank 1 whose elements are neighbours")
+            raise TypeError(f"{self.label}: gathers and lookups take an array of rank 1 with adjacent elements")
 
     def _some(self, indices: Sequence[Any], count: int, only: Any) -> tuple[Any, Any]:
-        """The offset of a vector of which only some lanes are meant, and how many, as a number that was checked."""
+        """Return the offset of a partial vector and its number of lanes after checking both."""
         lanes = as_index(only, f"{self.label}, only")
         if isinstance(lanes, int) and not 0 <= lanes <= count:
             raise InvalidArgumentError(
@@ -193,18 +191,18 @@ class ArrayValue:
         return f"<{self.label}: {self.dtype.short}, {len(self.shape)} axes, of kernel {current().name!r}>"
 
 
-class Counted(BaseException):
-    """Ends the staging that only asks how many items the parallel loop has."""
+class ItemCountReached(BaseException):
+    """Ends the staging of a function that counts the items of the parallel loop."""
 
     def __init__(self, count: Value) -> None:
         self.count = count
 
 
 class ArrayTrace(KernelTrace):
-    """The staging of a kernel on arrays. guards: the checks of its accesses. items: where its parallel loop begins and
-    ends, int64; None where its items are only counted, which touches no array."""
+    """The staging of a kernel on arrays. guards: the checks of its accesses. items: begin and end of its parallel loop,
+    int64; None to count the items, which accesses no array."""
 
-    division: Any = staticmethod(divided)
+    division: Callable[[str, Any, Any], Any] | None = staticmethod(divided)
     counts_anything = True
 
     def __init__(
@@ -216,21 +214,21 @@ class ArrayTrace(KernelTrace):
         self.has_parallel = False
 
     def returned(self, result: Any) -> None:
-        """Refuse a kernel that returns anything. Raises SignatureError."""
+        """Raise SignatureError if the kernel returns a value."""
         if result is not None:
             raise SignatureError(
                 op=self.name, what="a kernel on arrays returns nothing", found=repr(result), do="write into an array"
             )
 
-    def owned(self, memory: Any, size: int) -> Any:
-        """Return the pointer to memory of the kernel's own, which checks its accesses."""
+    def owned(self, memory: Pointer, size: int) -> Pointer:
+        """Return a checked pointer to stack memory."""
         return memory if self.guards is None or not self.guards.on else BoundedPointer(memory, size, self.guards)
 
 
-def parallel(n: Any) -> Any:
-    """`for i in parallel(n)`: as `range(n)`, its turns in any order, on several threads. Once in a kernel, in no loop.
+def parallel(n: Any) -> LoopRange:
+    """Return the range of the parallel loop: `for i in parallel(n)` runs its iterations in any order, on threads.
 
-    What stands outside of it is done by every thread: let it write no array.
+    A kernel has at most one, outside of other loops. Every thread runs the code around it, which must write no array.
     """
     staged = current()
     if not isinstance(staged, ArrayTrace):
@@ -245,12 +243,12 @@ def parallel(n: Any) -> Any:
         count = minimum(count, int(dtypes.int64.max))
     count = count.to(dtypes.int64)
     if staged.items is None:
-        raise Counted(count)
+        raise ItemCountReached(count)
     return LoopRange(*(Value(x, dtypes.int64) for x in staged.items))
 
 
 def unroll(*limits: int) -> range:
-    """`for i in unroll(4)`: so many copies of the body, as `range` of Python's numbers gives, which it insists on."""
+    """Return the range of an unrolled loop, whose limits must be Python numbers."""
     if not all(isinstance(n, int) for n in limits):
         raise TypeError(f"unroll takes Python's numbers, known when the kernel is compiled; found {limits!r}")
     return range(*limits)
@@ -265,20 +263,20 @@ def array_arguments(
 ) -> list[Any]:
     """Return the values of a kernel's annotated parameters.
 
-    words: of a call, in the order of `parameters.call_words`. dense: of each array, whether its last axis has
-    neighbouring elements; None where there are no strides among the words, as no array has gaps. written: the set that
-    names of arrays are added to when the kernel writes them
+    words: of a call, in the order of `parameters.call_words`. dense: for each array, whether the elements along its
+    last axis are adjacent; None if the words have no strides, as all arrays are contiguous. written: the set to which
+    the kernel adds the names of the arrays that it writes
     """
     arguments: list[Any] = []
     sizes: dict[str, Value] = {}
-    rest, layouts = iter(words), iter(dense or ())
+    remaining, layouts = iter(words), iter(dense or ())
     for name, kind in parameters.items():
         if not isinstance(kind, Array):
-            arguments.append(Value(next(rest), kind))
+            arguments.append(Value(next(remaining), kind))
             continue
-        pointer = Pointer(next(rest), kind.dtype)
-        own = [Value(next(rest), dtypes.int64) for _ in kind.shape]
-        strides: list[Any] = [1] * len(own) if dense is None else [Value(next(rest), dtypes.int64) for _ in own]
+        pointer = Pointer(next(remaining), kind.dtype)
+        own = [Value(next(remaining), dtypes.int64) for _ in kind.shape]
+        strides: list[Any] = [1] * len(own) if dense is None else [Value(next(remaining), dtypes.int64) for _ in own]
         shape = [sizes.setdefault(size, v) if isinstance(size, str) else size for size, v in zip(kind.shape, own)]
         if dense is None:
             for axis in reversed(range(len(shape) - 1)):

@@ -1,9 +1,9 @@
-"""Control flow on numbers: a branch is a branch and a loop a loop of LLVM's.
+"""Control flow on scalar conditions, by branches and loops of LLVM.
 
 Lives here: the policy `BRANCHES`, for the language's values.
 Not here: ranges and conditions (control.py), the other policy (masks.py).
 
-A variable that a loop or a branch changes goes through memory on the stack, which LLVM turns into registers.
+Variables that a loop or a branch changes are stored on the stack, which LLVM promotes to registers.
 """
 
 from __future__ import annotations
@@ -17,55 +17,57 @@ from ...autograph.handlers import StatementOptions, StatementState, Thunk, Unbou
 from ...core import dtypes
 from ...core.errors import SignatureError
 from ..polling import TURNS, spend
-from .bounded import BoundedPointer
-from .control import ControlFlow, LoopRange, Steps, carried
-from .kinds import I64, POINTER, number
-from .places import Pointer, allocate
+from .bounds_checks import BoundedPointer
+from .control import ControlFlow, InductionVariable, LoopRange, carried
+from .llvm_types import I64, POINTER, number
+from .pointers import Pointer, allocate
 from .trace import current
 from .values import Value, maximum, minimum, select, value
 from .vectors import EXPECT
 
 
-class _Carried:
-    """A variable in memory: what a loop or branch changes. None of a value that cannot be carried."""
+class _StackVariable:
+    """Stack memory of a variable that a loop or branch changes. like: a value of its type."""
 
     def __init__(self, like: Any) -> None:
         self.like = like
-        kept = value(like.start) if isinstance(like, BoundedPointer) else like
-        self.place = allocate(POINTER if isinstance(kept, Pointer) else kept.x.type)
+        stored = value(like.start) if isinstance(like, BoundedPointer) else like
+        self.slot = allocate(POINTER if isinstance(stored, Pointer) else stored.x.type)
 
-    def put(self, name: str, now: Any) -> None:
-        now = carried(now, self.like)
+    def put(self, name: str, x: Any) -> None:
+        """Store a value. Raises SignatureError naming the variable for a value of another type."""
+        x = carried(x, self.like)
         if isinstance(self.like, BoundedPointer):
-            if not self.like.same_memory(now):
+            if not self.like.same_memory(x):
                 raise SignatureError(
                     op=current().name,
-                    what=f"{name} points into other memory after a turn than before",
+                    what=f"{name} points into other memory after an iteration than before",
                     do="index the memory instead",
                 )
-            current().builder.store(value(now.start).x, self.place)
+            current().builder.store(value(x.start).x, self.slot)
             return
-        alike = isinstance(now, Pointer) == isinstance(self.like, Pointer) and now.dtype is self.like.dtype
-        if not alike or (isinstance(now, Value) and now.count != self.like.count):
+        alike = isinstance(x, Pointer) == isinstance(self.like, Pointer) and x.dtype is self.like.dtype
+        if not alike or (isinstance(x, Value) and x.count != self.like.count):
             raise SignatureError(
                 op=current().name,
-                what=f"{name} has another type after a turn than before",
-                found=f"{self.like!r}, then {now!r}",
+                what=f"{name} has another type after an iteration than before",
+                found=f"{self.like!r}, then {x!r}",
                 do="start with a value of that type",
             )
-        current().builder.store(now.x, self.place)
+        current().builder.store(x.x, self.slot)
 
-    def get(self) -> Any:
+    def get(self) -> Value | Pointer:
+        """Load the value."""
         b = current().builder
         if isinstance(self.like, BoundedPointer):
-            return self.like.moved(Value(b.load(self.place, typ=I64), dtypes.int64))
+            return self.like.moved(Value(b.load(self.slot, typ=I64), dtypes.int64))
         if isinstance(self.like, Pointer):
-            return Pointer(b.load(self.place, typ=POINTER), self.like.dtype, self.like.dtype.size)
-        return Value(b.load(self.place, typ=self.like.x.type), self.like.dtype)
+            return Pointer(b.load(self.slot, typ=POINTER), self.like.dtype, self.like.dtype.size)
+        return Value(b.load(self.slot, typ=self.like.x.type), self.like.dtype)
 
 
 def _variables(state: StatementState) -> tuple[list[str], Callable[[], list[Any]], Callable[[list[Any]], None]]:
-    """Return a state's plain variables: names, how to read and write them. Items and attributes are memory."""
+    """Return a state's plain variables: names, getter, setter. Items and attributes are memory."""
     count = len(state.cells)
     plain = StatementState()
     plain.cells, plain.names = state.cells, state.names[:count]
@@ -73,7 +75,7 @@ def _variables(state: StatementState) -> tuple[list[str], Callable[[], list[Any]
 
 
 LIKELY = 2000
-"""How many times as often as not a condition that is `likely` holds; LLVM's own number."""
+"""Branch weight of a condition that is `likely`, the one that LLVM uses."""
 
 
 def _condition(x: Any) -> Value:
@@ -85,7 +87,7 @@ def _condition(x: Any) -> Value:
 
 
 class Branches(ControlFlow):
-    """The policy of values: a vector decides nothing."""
+    """The policy of values: conditions are scalars."""
 
     def condition(self, x: Any) -> Value:
         return _condition(x)
@@ -101,7 +103,7 @@ class Branches(ControlFlow):
         joined = b.append_basic_block("if.end")
         condition = _condition(test).x
         branching = b.cbranch(condition, *blocks)
-        if getattr(getattr(condition, "callee", None), "name", "") == EXPECT:  # no pass that is run makes weights of it
+        if getattr(getattr(condition, "callee", None), "name", "") == EXPECT:  # the pass that lowers it does not run
             branching.set_weights([LIKELY, 1])
         for block, branch in zip(blocks, (body, orelse)):
             b.position_at_end(block)
@@ -114,8 +116,8 @@ class Branches(ControlFlow):
             if one is other or _same_number(one, other):
                 merged.append(one)
             elif isinstance(one, Unbound) or isinstance(other, Unbound):
-                known = other if isinstance(one, Unbound) else one
-                merged.append(known if is_returned_value(name) else Unbound(name))
+                bound = other if isinstance(one, Unbound) else one
+                merged.append(bound if is_returned_value(name) else Unbound(name))
             else:
                 like = next((x for x in (one, other) if isinstance(x, Value | Pointer)), None)
                 if like is None:
@@ -125,19 +127,19 @@ class Branches(ControlFlow):
                 if like is None:
                     raise SignatureError(
                         op=current().name,
-                        what=f"{name} depends on a branch and is no value of the kernel",
+                        what=f"{name} depends on a branch and is not a value of the kernel",
                         found=f"{one!r}, {other!r}"[:200],
                     )
-                place = _Carried(like)
+                variable = _StackVariable(like)
                 for (block, _), x in zip(ends, (one, other)):
                     b.position_at_end(block)
-                    place.put(name, x)
-                merged.append(place)
+                    variable.put(name, x)
+                merged.append(variable)
         for block, _ in ends:
             b.position_at_end(block)
             b.branch(joined)
         b.position_at_end(joined)
-        put([x.get() if isinstance(x, _Carried) else x for x in merged])
+        put([x.get() if isinstance(x, _StackVariable) else x for x in merged])
 
     def if_exp(self, test: Any, body: Thunk, orelse: Thunk) -> Any:
         if isinstance(test, Value):
@@ -145,69 +147,74 @@ class Branches(ControlFlow):
         return body() if test else orelse()
 
     def while_stmt(self, test: Thunk, body: Thunk, state: StatementState, options: StatementOptions) -> None:
-        _run(test, _polling(body) if current().polls else body, state)
+        _stage_loop(test, _polling(body) if current().polls else body, state)
 
     def count(self, items: LoopRange, go_on: Thunk | None, body: Callable[[Any], Any], state: StatementState) -> None:
-        steps = Steps(items)
-        counter = _Carried(steps.start)
+        steps = InductionVariable(items)
+        counter = _StackVariable(steps.start)
         counter.put("the range's counter", steps.start)
 
-        def going(inside: Any) -> Any:
+        def index() -> Value:
+            i = counter.get()
+            assert isinstance(i, Value)
+            return i
+
+        def both(inside: Value) -> Value:
             return inside if go_on is None else inside & self.condition(go_on())
 
-        def test() -> Any:
-            return going(steps.inside(counter.get()))
+        def test() -> Value:
+            return both(steps.inside(index()))
 
-        def turn() -> None:
-            i = counter.get()
+        def iteration() -> None:
+            i = index()
             body(i)
             counter.put("the range's counter", steps.after(i))
 
-        def part() -> None:
-            """Run turns without a poll between them, then one poll."""
-            first = counter.get()
-            end = _part_end(first, steps.stop, items.step)
-            _run(lambda: going(counter.get() < end if items.step > 0 else counter.get() > end), turn, state)
-            spend(current(), _distance(first, counter.get()))
+        def strip() -> None:
+            """Run a strip of iterations without polling, then poll once."""
+            first = index()
+            end = _strip_end(first, steps.stop, items.step)
+            _stage_loop(lambda: both(index() < end if items.step > 0 else index() > end), iteration, state)
+            spend(current(), _distance(first, index()))
 
         if not current().polls:
-            _run(test, turn, state)
+            _stage_loop(test, iteration, state)
         elif isinstance(items.step, Value):
-            _run(test, _polling(turn), state)
+            _stage_loop(test, _polling(iteration), state)
         else:
-            _run(test, part, state)
+            _stage_loop(test, strip, state)
 
     def builtin(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if name in ("min", "max") and len(args) > 1:
-            join, found = (minimum if name == "min" else maximum), args[0]
+            extreme, result = (minimum if name == "min" else maximum), args[0]
             for x in args[1:]:
-                found = join(found, x)
-            return found
+                result = extreme(result, x)
+            return result
         return super().builtin(name, args, kwargs)
 
 
 def _polling(body: Thunk) -> Thunk:
-    """Return the body of a loop that counts its turns."""
+    """Return the body of a loop with a poll after it."""
 
-    def turn() -> None:
+    def iteration() -> None:
         body()
         spend(current(), ir.Constant(I64, 1))
 
-    return turn
+    return iteration
 
 
-def _part_end(i: Value, stop: Value, step: int) -> Value:
-    """Return the end of the part of a range that begins with i and is run without a poll."""
-    least, most, by = int(i.dtype.min), int(i.dtype.max), TURNS * abs(step)
-    if by > most:
-        return stop  # a range of few numbers
+def _strip_end(i: Value, stop: Value, step: int) -> Value:
+    """Return the end of the strip of a range that begins with i and runs without a poll."""
+    low, high, length = int(i.dtype.min), int(i.dtype.max), TURNS * abs(step)
+    if length > high:
+        return stop  # the dtype has no longer range
     if step > 0:
-        return select(i > most - by, stop, minimum(stop, i + by))
-    return select(i < least + by, stop, maximum(stop, i - by))
+        return select(i > high - length, stop, minimum(stop, i + length))
+    return select(i < low + length, stop, maximum(stop, i - length))
 
 
 def _distance(first: Value, last: Value) -> ir.Value:
-    """Return the distance between two numbers of a range, as an int64 that is small for a part of one."""
+    """Return the distance between two numbers of a range as an int64; it does not overflow for a strip."""
     b = current().builder
     wide = b.sub(last.to(dtypes.int64).x, first.to(dtypes.int64).x)
     return b.select(b.icmp_signed("<", wide, ir.Constant(I64, 0)), b.neg(wide), wide)
@@ -217,33 +224,33 @@ def _same_number(one: Any, other: Any) -> bool:
     return type(one) is type(other) and isinstance(one, int | float | str | None.__class__) and one == other
 
 
-def _run(test: Thunk, body: Thunk, state: StatementState) -> None:
+def _stage_loop(test: Thunk, body: Thunk, state: StatementState) -> None:
     """Stage `while test(): body()`."""
     b = current().builder
     names, get, put = _variables(state)
     before = get()
-    places: list[_Carried | None] = []
+    variables: list[_StackVariable | None] = []
     for name, x in zip(names, before):
-        unset = isinstance(x, Unbound)  # nobody reads a returned value before it is: it may start as any number
+        unset = isinstance(x, Unbound)  # a returned value is not read before it is set: any initial value will do
         like = carried(0) if unset and is_returned_value(name) else None if unset else carried(x)
-        place = None if like is None else _Carried(like)
-        if place is not None:
-            place.put(name, like)
-        places.append(place)
+        variable = None if like is None else _StackVariable(like)
+        if variable is not None:
+            variable.put(name, like)
+        variables.append(variable)
 
     def refresh() -> None:
-        put([x if place is None else place.get() for place, x in zip(places, before)])
+        put([x if variable is None else variable.get() for variable, x in zip(variables, before)])
 
-    head, turn, done = (b.append_basic_block(f"loop.{part}") for part in ("head", "turn", "end"))
+    head, iteration, done = (b.append_basic_block(f"loop.{part}") for part in ("head", "turn", "end"))
     b.branch(head)
     b.position_at_end(head)
     refresh()
-    b.cbranch(_condition(test()).x, turn, done)
-    b.position_at_end(turn)
+    b.cbranch(_condition(test()).x, iteration, done)
+    b.position_at_end(iteration)
     body()
-    for name, place, x in zip(names, places, get()):
-        if place is not None and not isinstance(x, Unbound):
-            place.put(name, x)
+    for name, variable, x in zip(names, variables, get()):
+        if variable is not None and not isinstance(x, Unbound):
+            variable.put(name, x)
     b.branch(head)
     b.position_at_end(done)
     refresh()

@@ -1,21 +1,21 @@
-"""Control flow of kernels: what `range`, `for`, `and`, `or`, `not` and conditional expressions mean for values.
+"""Control flow of kernels: the semantics of `range`, `for`, `and`, `or`, `not` and conditional expressions on values.
 
-Lives here: `LoopRange`, `loop`, the numbers of a range, `ControlFlow`: the meaning that both policies share.
-Not here: rewriting Python (autograph/), the policies: LLVM's branches and loops, for numbers (branches.py), and masks,
-for scalars that stand for several elements (masks.py).
+Lives here: `LoopRange`, `loop`, `InductionVariable`, `ControlFlow`, the common part of both policies.
+Not here: rewriting Python (autograph/); the policies: branches and loops for scalars (branches.py), masks for scalars
+that represent several elements (masks.py).
 
-Python's own numbers in control flow decide while the kernel is staged: `for i in range(4)` is unrolled.
+Python numbers decide control flow during staging: `for i in range(4)` is unrolled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from ...autograph.handlers import ControlFlowHandler, StatementOptions, StatementState, Thunk
 from ...core import dtypes
-from .kinds import number
-from .places import Pointer
+from .llvm_types import number
+from .pointers import Pointer
 from .trace import current
 from .values import Value, maximum, minimum, select, value
 
@@ -23,9 +23,9 @@ ZERO_STEP = "range() arg 3 must not be zero"
 
 
 class LoopRange:
-    """A range that is run by a loop. start, stop, step: integers, Python's or the kernel's.
+    """A range that is executed by a loop. start, stop, step: Python integers or integer values of the kernel.
 
-    raises TypeError for what is no integer, ValueError for a step of 0
+    raises TypeError for other types, ValueError for a step of 0
     """
 
     def __init__(self, start: Any, stop: Any, step: Any = 1) -> None:
@@ -39,14 +39,21 @@ class LoopRange:
             raise ValueError(ZERO_STEP)
         self.start, self.stop, self.step = start, stop, step
 
+    if TYPE_CHECKING:  # AutoGraph converts the for statement
 
-def loop(start: Any, stop: Any = None, step: Any = 1) -> Any:
-    """Return a range that is always a loop, also where the limits are Python's numbers."""
+        def __iter__(self) -> Iterator[Any]: ...
+
+
+def loop(start: Any, stop: Any = None, step: Any = 1) -> LoopRange:
+    """Return a range that is executed by a loop even if its limits are Python numbers."""
     return LoopRange(0, start, step) if stop is None else LoopRange(start, stop, step)
 
 
 def carried(x: Any, like: Any = None) -> Any:
-    """Return the value of a variable that control flow changes; Python's numbers become the language's."""
+    """Return x as the value of a variable that control flow changes; None if it cannot be one.
+
+    like: a value whose dtype and lanes Python numbers take.
+    """
     if isinstance(x, Value | Pointer):
         if isinstance(x, Value) and isinstance(like, Value) and not x.count and like.count and x.dtype is like.dtype:
             return x.splat(like.count)
@@ -61,20 +68,20 @@ def carried(x: Any, like: Any = None) -> Any:
 
 
 class ControlFlow(ControlFlowHandler):
-    """Control flow of kernels. The policies say what a condition, an `if` and a loop are."""
+    """Control flow of kernels. The policies define conditions, `if` and loops."""
 
     range_type: type[LoopRange] = LoopRange
 
     def condition(self, x: Any) -> Value:
-        """Return a condition as a bool, or a mask of them; a number holds where it is not 0."""
+        """Return a condition as a bool or a mask; a number is true if it is not 0."""
         raise TypeError(f"{type(self).__name__} must define condition(x)")
 
     def of_condition(self, x: Value) -> Any:
-        """Return a condition as a value of the kernel's Python."""
+        """Return a bool or mask as a value of the kernel's Python."""
         return x
 
     def count(self, items: LoopRange, go_on: Thunk | None, body: Callable[[Any], Any], state: StatementState) -> None:
-        """Stage a loop over a range, as long as go_on() holds, which is asked before each item."""
+        """Stage a loop over a range that ends early if go_on(), evaluated before each item, is false."""
         raise TypeError(f"{type(self).__name__} must define count(items, go_on, body, state)")
 
     def logical_and(self, left: Any, right: Thunk, simple: bool) -> Any:
@@ -104,10 +111,10 @@ class ControlFlow(ControlFlowHandler):
         return NotImplemented
 
 
-class Steps:
-    """The numbers of a range: the first, whether a number is one of them, and which follows it.
+class InductionVariable:
+    """The induction variable of a loop: its start, its loop condition and its increment.
 
-    The number that follows never wraps: past the integer's end it is that end, which is inside of no range.
+    The increment saturates instead of wrapping: the extreme of an integer dtype is inside of no range.
     """
 
     def __init__(self, items: LoopRange) -> None:
@@ -118,43 +125,47 @@ class Steps:
         self.step = step = items.step
         self.anything = current().counts_anything
         if not isinstance(step, Value):
-            self.up: Any = step > 0
+            self.up: Any = step > 0  # the direction: a bool, or a value if the sign is unknown
             return
         if step.dtype is not dtype:
             raise TypeError(f"{dtype.name} and {step.dtype.name} do not mix in a kernel: x.to(dtype) converts")
         self.up = True
         if self.anything:
-            if current().guards is not None:
-                current().guards.require(step != 0, ZERO_STEP)
+            guards = current().guards
+            if guards is not None:
+                guards.require(step != 0, ZERO_STEP)
             if not dtype.is_unsigned:
                 self.up = step > 0
-            self.turns = step != 0
+            self.is_nonzero = step != 0
 
     def inside(self, i: Value) -> Value:
+        """Return the loop condition: whether i is before the end of the range."""
+        inside: Value
         if not isinstance(self.up, Value):
-            found = i < self.stop if self.up else i > self.stop
+            inside = i < self.stop if self.up else i > self.stop
         else:
-            found = (self.up & (i < self.stop)) | (~self.up & (i > self.stop))
-        return found & self.turns if isinstance(self.step, Value) and self.anything else found
+            inside = (self.up & (i < self.stop)) | (~self.up & (i > self.stop))
+        return inside & self.is_nonzero if isinstance(self.step, Value) and self.anything else inside
 
     def after(self, i: Value) -> Value:
+        """Return the value of the next iteration."""
         b, dtype, step = current().builder, self.dtype, self.step
-        least, most = int(dtype.min), int(dtype.max)
+        low, high = int(dtype.min), int(dtype.max)
         flag = "nuw" if dtype.is_unsigned else "nsw"
         if isinstance(step, Value):
             if not self.anything:
                 return Value(b.add(i.x, step.x, flags=(flag,)), dtype)
-            ahead = select(i > most - step, most, i + step)
+            following = select(i > high - step, high, i + step)
             if not isinstance(self.up, Value):
-                return ahead
-            return select(self.up, ahead, select(i < least - step, least, i + step))
-        by = abs(step)
-        end = most if self.up else least
-        if by > most - least:
+                return following
+            return select(self.up, following, select(i < low - step, low, i + step))
+        distance = abs(step)
+        end = high if self.up else low
+        if distance > high - low:
             return Value(number(dtype, end, i.count), dtype)
-        if by > 1 and self.anything:
-            i = minimum(i, end - by) if self.up else maximum(i, end + by)
-        if by > most:  # a signed integer's whole range and more: the sum is right as it wraps
-            wrapped = Value(number(dtype, by - (1 << 8 * dtype.size)), dtype)
+        if distance > 1 and self.anything:
+            i = minimum(i, end - distance) if self.up else maximum(i, end + distance)
+        if distance > high:  # beyond the maximum of a signed dtype: the wrapped sum is correct
+            wrapped = Value(number(dtype, distance - (1 << 8 * dtype.size)), dtype)
             return i + wrapped if self.up else i - wrapped
-        return Value((b.add if self.up else b.sub)(i.x, number(dtype, by, i.count), flags=(flag,)), dtype)
+        return Value((b.add if self.up else b.sub)(i.x, number(dtype, distance, i.count), flags=(flag,)), dtype)

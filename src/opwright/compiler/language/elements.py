@@ -1,11 +1,11 @@
-"""Kernels on elements: a Python function of scalars, in a loop over arrays and inside of other kernels.
+"""Kernels on elements: a Python function of scalars, in a loop over arrays or inlined into other kernels.
 
-Lives here: the loop, the staging of the function in it, `emit`; functions inline.
-Not here: scalars (scalars.py), control flow (masks.py), running such kernels on arrays (../elementwise.py), their
+Lives here: the loop, the staging of the function in it, inlining of functions.
+Not here: scalars (operators.py), control flow (masks.py), running such kernels on arrays (../elementwise.py), their
 functions as parts of expressions (../inlined_kernels.py).
 
-The function runs on scalars, which stand for a vector of elements in the loop and for one element in what is left at
-its end. So `ow.minimum(x, 1.0)` means in a kernel what it means everywhere.
+The function runs on scalars that represent a vector of elements in the main loop and one element in the remainder loop,
+so `ow.minimum(x, 1.0)` has the same meaning in a kernel as elsewhere.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from llvmlite import ir
 from ...core import dtypes
 from ...core.dtypes import DType, of_numpy
 from ..target import Target, host
-from . import masks  # noqa: F401  registers what control flow on scalars means
-from .kinds import I64, KIND, POINTER, stored, typed
-from .scalars import ElementTrace, KernelScalar
+from . import masks  # noqa: F401  registers the control flow of scalars
+from .llvm_types import I64, KIND, POINTER, stored, typed
+from .operators import ElementTrace, KernelScalar
 from .trace import current, define
 from .values import Value
 
@@ -40,9 +40,9 @@ def emit_elements(
 ) -> tuple[ir.Module, DType]:
     """Return the module of one kernel, `void name(out, inputs..., n)` over contiguous arrays, and its result's dtype.
 
-    target: by default this processor; its vectors are what the loop works on. fast: by default as `fast_math` is.
-    polls: whether the function's own loops are ended by signals, by a function of this process.
-    raises UnimplementedError or SignatureError naming kernel and operator for what kernels cannot express
+    target: defines the vector length; by default this processor. fast: by default the value of `fast_math`.
+    polls: whether the function's own loops poll for signals through a function of this process.
+    raises UnimplementedError or SignatureError naming kernel and operator for operations that kernels cannot express
     """
     module = ir.Module(name)
     kinds = [of_numpy(d) for d in inputs]
@@ -51,7 +51,7 @@ def emit_elements(
     out, *pointers, n = b.function.args
 
     def body(count: int, i: ir.Value) -> DType:
-        """Compute `count` elements from i on; 0 for one."""
+        """Emit the computation of `count` elements from i on; one element if count is 0."""
         trace = ElementTrace(b, name, count, fast)
         trace.polls = polls
         elements = [(_load(b, p, i, d, count, arg_name), d) for p, d, arg_name in zip(pointers, kinds, names)]
@@ -71,36 +71,37 @@ def emit_elements(
 def _loop(
     b: ir.IRBuilder, name: str, start: ir.Value, end: ir.Value, step: int, body: Callable[[ir.Value], DType]
 ) -> DType:
-    """Write `for i in range(start, end, step): body(i)` with blocks named for a reader; return the body's result."""
+    """Emit `for i in range(start, end, step): body(i)` with readable block names; return the body's result."""
     before = b.block
-    turn, done = b.append_basic_block(name), b.append_basic_block(f"{name}.done")
-    b.cbranch(b.icmp_signed("<", start, end), turn, done)
-    b.position_at_end(turn)
+    loop, done = b.append_basic_block(name), b.append_basic_block(f"{name}.done")
+    b.cbranch(b.icmp_signed("<", start, end), loop, done)
+    b.position_at_end(loop)
     i = b.phi(I64, "i")
     i.add_incoming(start, before)
     result = body(i)
     following = b.add(i, ir.Constant(I64, step), "i.next")
     i.add_incoming(following, b.block)
-    b.cbranch(b.icmp_signed("<", following, end), turn, done)
+    b.cbranch(b.icmp_signed("<", following, end), loop, done)
     b.position_at_end(done)
     return result
 
 
 def _load(b: ir.IRBuilder, pointer: ir.Value, i: ir.Value, dtype: DType, count: int, name: str) -> ir.Value:
     kind = KIND[stored(dtype)]
-    at = b.gep(pointer, [i], source_etype=kind, name=f"{name}.i.ptr")
-    x = b.load(at, f"{name}.i", align=dtype.size, typ=ir.VectorType(kind, count) if count else kind)
+    address = b.gep(pointer, [i], source_etype=kind, name=f"{name}.i.ptr")
+    x = b.load(address, f"{name}.i", align=dtype.size, typ=ir.VectorType(kind, count) if count else kind)
     return b.trunc(x, typed(dtype, count)) if dtype.is_bool else x
 
 
-def arranged(function: Any, scalars: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Return the arguments of a call: inputs that are left out stand among the attributes, as None."""
+def call_arguments(function: Any, scalars: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Return the positional and keyword arguments of a call. attrs: include omitted inputs, as None."""
     code = getattr(function, "__code__", None)
     names = code.co_varnames[: code.co_argcount] if code is not None else ()
     if not any(n in attrs for n in names):
         return list(scalars), dict(attrs)
-    rest = iter(scalars)
-    return [attrs[n] if n in attrs else next(rest) for n in names], {k: v for k, v in attrs.items() if k not in names}
+    remaining = iter(scalars)
+    positional = [attrs[n] if n in attrs else next(remaining) for n in names]
+    return positional, {k: v for k, v in attrs.items() if k not in names}
 
 
 Elements = Sequence[tuple[ir.Value, DType]]
@@ -109,41 +110,38 @@ Elements = Sequence[tuple[ir.Value, DType]]
 def stage_elements(
     trace: ElementTrace, function: Callable[..., Any], elements: Elements, attrs: Mapping[str, Any]
 ) -> KernelScalar:
-    """Stage a kernel's function on these elements; return its result. Raises what `Staging.stage` raises."""
+    """Stage a kernel's function on these elements; return its result. Raises the errors of `Staging.stage`."""
     result: KernelScalar = trace.stage(
-        function, lambda: arranged(function, [KernelScalar(x, d) for x, d in elements], attrs)
+        function, lambda: call_arguments(function, [KernelScalar(x, d) for x, d in elements], attrs)
     )
     return result
 
 
-# ---- functions inline ------------------------------------------------------------------------------------------------
-
-
-class Facts(NamedTuple):
-    """What a function on scalars is: its result's dtype, its instructions as text and their number, whether it has
+class FunctionSummary(NamedTuple):
+    """Properties of a scalar function: the dtype of its result, the text and number of its instructions, whether it has
     loops."""
 
     dtype: DType
     text: str
-    weight: int
-    endless: bool
+    num_instructions: int
+    has_loops: bool
 
 
-def look_at(function: InlinedKernel) -> Facts:
-    """Stage a function once, on single elements, to see what it is."""
+def summarize(function: InlinedKernel) -> FunctionSummary:
+    """Stage a function once, on single elements, and return its properties."""
     module = ir.Module(function.name)
     b = define(module, function.name, ir.VoidType(), [("", KIND[d]) for d in function.inputs])
-    alone = b.function
+    llvm_function = b.function
     trace = ElementTrace(b, function.name, 0, function.fast)
-    y = stage_elements(trace, function.function, list(zip(alone.args, function.inputs)), function.attrs)
+    y = stage_elements(trace, function.function, list(zip(llvm_function.args, function.inputs)), function.attrs)
     b.comment(f"gives {y.x.get_reference()} {y.dtype.short}")
     b.ret_void()
-    weight = sum(len(block.instructions) for block in alone.blocks)
-    return Facts(y.dtype, str(module), weight, len(alone.blocks) > 1)
+    num_instructions = sum(len(block.instructions) for block in llvm_function.blocks)
+    return FunctionSummary(y.dtype, str(module), num_instructions, len(llvm_function.blocks) > 1)
 
 
 def inlined(function: InlinedKernel, xs: Sequence[Value]) -> Value:
-    """Stage a function on values of the kernel that is being staged: vectors are as long as the longest."""
+    """Stage a function inline on values of the current kernel, broadcast to the longest vector."""
     outer, count = current(), max(x.count for x in xs)
     trace = ElementTrace(outer.builder, function.name, count, function.fast)
     trace.polls = outer.functions_poll

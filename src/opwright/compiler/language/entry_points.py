@@ -1,6 +1,6 @@
-"""Entry points: the functions of a module by which a plan's step calls a kernel, which read its words.
+"""Entry points: the functions through which steps of plans call kernels, and which load their words.
 
-Lives here: `emit_family`, `Work` (what its kernel is asked to do), `emit_arrays`.
+Lives here: `emit_family`, `Work` (the work items of a call), `emit_arrays`.
 Not here: families (families.py), kernels on arrays (array_kernels.py), kernels on elements (elements.py), staging a
 function (trace.py).
 
@@ -18,38 +18,38 @@ from llvmlite import ir
 from ...core import dtypes
 from ...core.dtypes import DType
 from ..target import Target
-from . import branches  # noqa: F401  registers what control flow on values means
-from .arrays import ArrayTrace, Counted, array_arguments
+from . import branches  # noqa: F401  registers the control flow of values
+from .arrays import ArrayTrace, ItemCountReached, array_arguments
+from .bounds_checks import Guards
 from .control import LoopRange
-from .guards import Guards
-from .kinds import I64, KIND, POINTER
+from .llvm_types import I64, KIND, POINTER
 from .operators import KernelTrace
 from .parameters import PointerKind, call_words
-from .places import Pointer
+from .pointers import Pointer
 from .trace import WORK, define
 from .values import Value
 
 if TYPE_CHECKING:
     from .array_kernels import ArrayKernel
-    from .families import Family
+    from .families import KernelFamily
 
 STACK = 16
-"""Bytes that the stack is a multiple of at a call. LLVM keeps vectors there that registers have no room for: without
-`alignstack` half of the longer ones would cross cache lines, unless the kernel has a `stack` of its own."""
+"""Alignment of the stack at a call, in bytes. LLVM spills vectors to it: without `alignstack`, half of the longer ones
+would cross cache lines, unless the kernel calls `stack`."""
 
 
 class Work:
-    """What a kernel is asked to do now: the first parameter of each."""
+    """The work items of a call and its scratch memory: the first parameter of each kernel."""
 
     def __init__(self, begin: Value, end: Value, scratch: ir.Value, target: Target) -> None:
         self.begin, self.end, self.target, self._scratch = begin, end, target, scratch
 
     def items(self) -> LoopRange:
-        """Return the work items of this call, to loop over."""
+        """Return the range of this call's work items."""
         return LoopRange(self.begin, self.end)
 
     def scratch(self, dtype: DType) -> Pointer:
-        """Return this thread's scratch memory, on a multiple of 64 bytes."""
+        """Return this thread's scratch memory, aligned to 64 bytes."""
         return Pointer(self._scratch, dtype, 64)
 
     def lanes(self, dtype: DType) -> int:
@@ -57,10 +57,10 @@ class Work:
         return self.target.vector_bytes // dtype.size
 
 
-def emit_family(family: Family, target: Target, constants: dict[str, Any], polls: bool = False) -> ir.Module:
-    """Return the module of one kernel, before optimisation; its function is `family.entry(constants)`.
+def emit_family(family: KernelFamily, target: Target, constants: dict[str, Any], polls: bool = False) -> ir.Module:
+    """Return the module of one kernel before optimization; its function is `family.entry(constants)`.
 
-    polls: whether users' loops in it are ended by signals, by a function of this process.
+    polls: whether users' loops in it poll for signals through a function of this process.
     """
     if set(constants) != set(family.constants):
         raise TypeError(f"{family.name} has constants {', '.join(family.constants)}; found {', '.join(constants)}")
@@ -75,7 +75,7 @@ def emit_family(family: Family, target: Target, constants: dict[str, Any], polls
     body.attributes.add("nounwind")
     trace = KernelTrace(b, family.name, target)
     trace.is_users, trace.functions_poll = False, polls
-    trace.shares_divisions = target.is_x86  # where nothing later does it (target.py)
+    trace.shares_divisions = target.is_x86  # whose passes do not (target.py)
 
     def arguments() -> tuple[list[Any], dict[str, Any]]:
         *words, begin, end, scratch = body.args
@@ -109,11 +109,11 @@ def emit_arrays(
     polls: bool = False,
     items: ir.Module | None = None,
 ) -> tuple[ir.Module, ArrayFacts]:
-    """Return the module of a kernel on arrays, with the functions `NAME.items`, which counts the items of its parallel
-    loop, 1 where it has none, and `NAME`.
+    """Return the module of a kernel on arrays, with the functions `NAME` and `NAME.items`, which counts the items of
+    its parallel loop (1 without one).
 
-    dense: of each array, whether its last axis has neighbouring elements. polls: as of `emit_family`, in all loops.
-    items: another module for `NAME.items`, which is then compiled by itself.
+    dense: for each array, whether the elements along its last axis are adjacent. polls: as for `emit_family`, in all
+    loops. items: another module for `NAME.items`, to compile it separately.
     """
     module, facts = ir.Module(kernel.name), ArrayFacts(kernel.checked)
     kinds = [word_type(word.kind) for word in call_words(kernel.parameters)]
@@ -141,10 +141,10 @@ def stage_arrays(
     dense: Sequence[bool] | None,
     written: set[str],
 ) -> bool:
-    """Stage a kernel on arrays in its function. Return whether its Python has come to its end.
+    """Stage a kernel on arrays in its function. Return whether its Python ran to the end.
 
-    It has not where only the items of a parallel loop are counted: then the function returns their number.
-    words, dense, written: as of `array_arguments`
+    It does not if only the items of a parallel loop are counted: the function then returns their number.
+    words, dense, written: as for `array_arguments`
     """
 
     def arguments() -> tuple[list[Any], Mapping[str, Any]]:
@@ -152,7 +152,7 @@ def stage_arrays(
 
     try:
         trace.stage(kernel.function, arguments)
-    except Counted as counted:
+    except ItemCountReached as counted:
         trace.builder.ret(counted.count.x)
         for block in trace.builder.function.blocks:
             if not block.is_terminated:
@@ -166,12 +166,12 @@ def _word_value(x: ir.Value, kind: DType | PointerKind) -> Value | Pointer:
 
 
 def word_type(kind: DType | PointerKind) -> ir.Type:
-    """Return the type of LLVM's of a word."""
+    """Return the LLVM type of a word."""
     return POINTER if isinstance(kind, PointerKind) else KIND[kind]
 
 
 def _load_words(b: ir.IRBuilder, kinds: Sequence[ir.Type]) -> list[ir.Value]:
-    """Load the words that a function's first argument points to."""
+    """Load the words to which a function's first argument points."""
     words = b.function.args[0]
     return [
         b.load(b.gep(words, [ir.Constant(I64, i)], source_etype=I64), typ=kind, align=8) for i, kind in enumerate(kinds)

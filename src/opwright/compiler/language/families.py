@@ -1,12 +1,12 @@
-"""Families: kernels that differ by constants known when they are compiled.
+"""Families: kernels that differ by compile-time constants.
 
-Lives here: the decorator `family`, finding a family's machine code, the words it is called with.
-Not here: its entry point (entry_points.py, loaded when a kernel is staged), compiling it (compilation.py).
+Lives here: the decorator `family`, the machine code of a family's kernels, the words of their calls.
+Not here: entry points (entry_points.py, loaded when a kernel is staged), compilation (compilation.py).
 
     i64 NAME(ptr words, i64 begin, i64 end, ptr scratch)
 
-words: eight bytes each (parameters.py). begin, end: the work items of this call. The result is 0, or the number of the
-guard that failed.
+words: eight bytes each (parameters.py). begin, end: the work items of this call. The result is 0 or the number of a
+failed guard.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 
 class FamilyCode(NamedTuple):
-    """Machine code of one kernel. parameters: what its words are, a dtype or `ptr[dtype]` each."""
+    """Machine code of one kernel. parameters: the type of each word, a dtype or `ptr[dtype]`."""
 
     address: int
     name: str
     parameters: tuple[Any, ...]
 
 
-class Family:
+class KernelFamily:
     """Kernels of one function. code(**constants): machine code; emit(target, **constants): LLVM's module."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -44,10 +44,10 @@ class Family:
         functools.update_wrapper(self, function)  # type: ignore[arg-type]
         parameters = list(inspect.signature(function, eval_str=True).parameters.values())
         self.parameters = {p.name: p.annotation for p in parameters[1:] if p.kind is p.POSITIONAL_OR_KEYWORD}
-        more = [p for p in parameters if p.kind is p.VAR_POSITIONAL]
+        variadic = [p for p in parameters if p.kind is p.VAR_POSITIONAL]
         self._codes: dict[Any, FamilyCode] = {}
-        self._too_large: dict[Any, Exception] = {}  # what cannot be staged is not tried again
-        self.more = (more[0].name, more[0].annotation) if more else None
+        self._too_large: dict[Any, Exception] = {}  # constants that cannot be staged are not retried
+        self.more = (variadic[0].name, variadic[0].annotation) if variadic else None
         self.constants = tuple(p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL))
         for name, kind in (*self.parameters.items(), *([self.more] if self.more else ())):
             if not isinstance(kind, DType | PointerKind) and not is_record(kind):
@@ -58,34 +58,34 @@ class Family:
         return {word.parameter: word.kind for word in call_words(self.parameters)}
 
     def kinds(self, constants: dict[str, Any]) -> dict[str, Any]:
-        """The type of each word by name: `*more: i64` stands for as many words as the constant `more` says."""
+        """Return the type of each word by name; `*more: i64` is as many words as the constant `more` specifies."""
         if self.more is None:
             return self._words
         name, kind = self.more
         return {**self._words, **{f"{name}.{i}": kind for i in range(constants[name])}}
 
     def arguments(self, words: Iterable[Any], value: Callable[[Any, Any], Any]) -> Iterator[Any]:
-        """Yield the function's arguments after the first, from a value for each word and its type."""
-        rest = iter(words)
+        """Yield the function's arguments after the first. value: converts a word to a value of a type."""
+        remaining = iter(words)
         for kind in self.parameters.values():
             if is_record(kind):
-                yield kind(*(value(next(rest), int64) for _ in kind._fields))
+                yield kind(*(value(next(remaining), int64) for _ in kind._fields))
             else:
-                yield value(next(rest), kind)
+                yield value(next(remaining), kind)
         if self.more is not None:
-            yield from (value(word, self.more[1]) for word in rest)
+            yield from (value(word, self.more[1]) for word in remaining)
 
     def entry(self, constants: dict[str, Any]) -> str:
-        """The name of one of its kernels, for people."""
+        """Return the readable name of one kernel."""
         return ".".join((self.name, *(f"{k}_{v}" for k, v in constants.items() if isinstance(v, int | str))))[:120]
 
     def source(self, target: Target | None = None, **constants: Any) -> str:
-        """The IR of one kernel before optimisation, with the lines of Python that it came from."""
+        """Return the IR of one kernel before optimization, with the lines of Python as comments."""
         with flags.override(show="kernel"):
             return str(self.emit(target or host(), **constants))
 
     def emit(self, target: Target, **constants: Any) -> ir.Module:
-        """The module of one kernel, before optimisation; its function is `entry(constants)`. Raises TooLarge."""
+        """Return the module of one kernel before optimization; its function is `entry(constants)`. Raises TooLarge."""
         return self._emit(target, constants, polls=False)
 
     def _emit(self, target: Target, constants: dict[str, Any], polls: bool) -> ir.Module:
@@ -99,27 +99,27 @@ class Family:
             raise
 
     def code(self, **constants: Any) -> FamilyCode:
-        """Return the machine code of one kernel for this processor; compiled once, and kept between processes.
+        """Return the machine code of one kernel for this processor, compiled once and cached between processes.
 
-        raises what store.find_or_make raises
+        raises the errors of store.find_or_make
         """
         key = host(), tuple(constants.items())
         if key in self._too_large:
             raise self._too_large[key].with_traceback(None)
-        found = self._codes.get(key)
-        if found is None:
+        code = self._codes.get(key)
+        if code is None:
             module = self.function.__module__
             own = (f"{module}.{self.name}", repr(sorted(constants.items()))) if module.startswith("opwright.") else None
-            code = compile_kernel(
+            compiled = compile_kernel(
                 self.entry(constants), lambda target, polls: self._emit(target, constants, polls), own
             )
-            found = FamilyCode(code.address, code.name, tuple(self.kinds(constants).values()))
-            if found.address:  # else another thread compiles it: asked for again
-                self._codes[key] = found
-        return found
+            code = FamilyCode(compiled.address, compiled.name, tuple(self.kinds(constants).values()))
+            if code.address:  # else another thread is compiling it, and the caller retries
+                self._codes[key] = code
+        return code
 
     def words(self, values: Sequence[Any]) -> np.ndarray:
-        """The words of a call: pointers and integers as they are, floats in the low bytes. Arrays by address."""
+        """Return the words of a call: addresses of arrays, pointers and integers, bits of floats."""
         kinds = list(self._words.values())
         if len(values) < len(kinds) or (len(values) > len(kinds) and self.more is None):
             raise TypeError(f"{self.name} takes {', '.join(self.parameters)}; found {len(values)} words")
@@ -128,19 +128,20 @@ class Family:
 
 
 def word(v: Any, kind: Any) -> int:
-    """One word of a call."""
+    """Return an argument as a word of a call."""
     if isinstance(kind, PointerKind):
         return int(v.ctypes.data) if isinstance(v, np.ndarray) else int(v)
     return number_word(v, kind)
 
 
-def family(function: Callable[..., Any]) -> Family:
-    """Make a family of kernels of a function on the language's values; keyword-only parameters are its constants."""
-    return Family(function)
+def family(function: Callable[..., Any]) -> KernelFamily:
+    """Return the family of kernels of a function on the language's values, with its keyword-only parameters as
+    constants."""
+    return KernelFamily(function)
 
 
 def call(code: FamilyCode, arguments: Sequence[Any], items: int, scratch: int = 0) -> None:
-    """Run one kernel once, over NumPy arrays and numbers. Raises StepError where a guard failed."""
+    """Run one kernel on NumPy arrays and numbers. Raises StepError if a guard fails."""
     from ..native.executor import Executor, Step
 
     words = [word(v, kind) for v, kind in zip(arguments, code.parameters, strict=True)]

@@ -1,10 +1,10 @@
-"""Functions of the kernel language's values: one instruction each or a few.
+"""Functions of the kernel language's values, each one or a few instructions.
 
-Lives here: arithmetic, roundings, conversions, tables, code for single lanes and for rare ones; `FUNCTIONS`.
-Not here: choices (values.py), the rows of the scalar table (operators.py), vectors as such (vectors.py), dot products
-and look-ups, which each target has its own instructions for (dots.py).
+Lives here: arithmetic, rounding, conversion, table lookup, per-lane code, rare lanes; `FUNCTIONS`, their namespace.
+Not here: select and extremes (values.py), rows of the scalar table (operators.py), functions of whole vectors
+(vectors.py), dot products and lookups with instructions specific to each target (dots.py).
 
-Formulas of `scalar/` are written over the names of this module and of values.py.
+Formulas of `scalar/` use the names of this module and of values.py.
 """
 
 from __future__ import annotations
@@ -18,26 +18,24 @@ from ...core import dtypes
 from ...core.dtypes import DType
 from ...scalar import arithmetic
 from . import values
-from .kinds import I32, I64, KIND, constants, number, suffix, typed
+from .llvm_types import I32, I64, KIND, constants, number, suffix, typed
 from .neon import nearest
 from .trace import current, define, intrinsic
 from .values import Value, alike, concat, part, same_type
 
-# ---- made of numbers -------------------------------------------------------------------------------------------------
-
 
 def zeros(dtype: DType, count: int = 0) -> Value:
-    """Return a vector of zeros; count 0: a number."""
+    """Return a vector of zeros; a scalar if count is 0."""
     return full(dtype, count, 0)
 
 
 def full(dtype: DType, count: int, x: Any) -> Value:
-    """Return a vector of one number; count 0: the number."""
+    """Return a vector with x in every lane; a scalar if count is 0."""
     return x.splat(count) if isinstance(x, Value) else Value(number(dtype, x, count), dtype)
 
 
 def full_like(x: Value, number: Any, dtype: DType | None = None) -> Value:
-    """Return a number of x's dtype, or of another, which stands for as many lanes as x has."""
+    """Return a scalar of x's dtype, or of another one; it broadcasts to the lanes of x."""
     return full(dtype or x.dtype, 0, number)
 
 
@@ -46,24 +44,21 @@ def type_of(x: Value) -> DType:
     return x.dtype
 
 
-# ---- arithmetic and roundings ----------------------------------------------------------------------------------------
-
-
 def fma(a: Any, c: Any, d: Any) -> Value:
-    """Return a * c + d, rounded once where the target can."""
+    """Return a * c + d, rounded once if the target has fused multiply-add."""
     a, c, d = alike(a, c, d)
     return same_type("fmuladd", a, c, d) if a.dtype.is_floating else a * c + d
 
 
 def abs(x: Value) -> Value:
-    """Return |x|; of the least integer itself."""
+    """Return |x|; the smallest integer of a dtype is returned unchanged."""
     return x.__abs__()
 
 
 def truncated_quotient(a: Any, c: Any) -> Value:
-    """Return a / c of integers, rounded toward zero; c is not 0, nor -1 below the least integer.
+    """Return the quotient of integers, rounded toward zero. c must not be 0, nor -1 if a is the smallest integer.
 
-    float64 has integers of up to 32 bits exactly, and processors divide vectors of floats alone.
+    Vectors are divided in float64, which represents 32-bit integers exactly: processors divide only vectors of floats.
     """
     a, c = alike(a, c)
     if a.count and a.dtype.size <= 4:
@@ -73,36 +68,36 @@ def truncated_quotient(a: Any, c: Any) -> Value:
 
 
 def divided(name: str, a: Value, c: Value) -> Value:
-    """Return a quotient of integers, or the remainder, whatever the divisor is: 0 by 0, which processors trap on.
+    """Return the quotient or remainder of integers for any divisor: 0 for a divisor of 0, on which processors trap.
 
-    name: of LLVM's instruction. raises ZeroDivisionError for a constant divisor of 0
+    name: the LLVM instruction. raises ZeroDivisionError for a constant divisor of 0
     """
     if not isinstance(c.x, ir.Constant):
         divide = arithmetic.remainder if name.endswith("rem") else arithmetic.quotient
-        found: Value = divide(FUNCTIONS, a, c)
-        return found
+        result: Value = divide(FUNCTIONS, a, c)
+        return result
     if 0 in (constants(c.x) or ()):
         raise ZeroDivisionError(f"{a.dtype.name} is divided by 0")
     return Value(getattr(current().builder, name)(a.x, c.x), a.dtype)
 
 
 def float_remainder(a: Value, c: Value) -> Value:
-    """Return a - c trunc(a / c) of floats, as the C library's fmod."""
+    """Return a - c trunc(a / c) of floats, like fmod of the C library."""
     return Value(current().builder.frem(a.x, c.x), a.dtype)
 
 
 def copysign(x: Value, sign: Any) -> Value:
-    """Return |x| with the sign of another float."""
+    """Return |x| with the sign of `sign`."""
     return same_type("copysign", *alike(x, sign))
 
 
 def convert(x: Value, dtype: DType) -> Value:
-    """Convert: integers are extended by their sign or cut off, floats rounded; floats to integers toward zero."""
+    """Convert to a dtype: extend or truncate integers, round floats; floats become integers toward zero."""
     return x.to(dtype)
 
 
 def to_integer(x: Value, dtype: DType) -> Value:
-    """Convert floats to integers toward zero; numbers beyond the dtype become its nearest end, NaN becomes 0."""
+    """Convert floats to integers toward zero with saturation; NaN becomes 0."""
     kind = typed(dtype, x.count)
     name = "fptoui" if dtype.is_unsigned else "fptosi"
     return Value(intrinsic(f"{name}.sat.{suffix(kind)}.{suffix(x.x.type)}", kind, x.x), dtype)
@@ -114,32 +109,30 @@ def sqrt(x: Value) -> Value:
 
 
 def round_even(x: Value) -> Value:
-    """Round to the nearest whole number, of two the even one; the result is a float."""
+    """Round to the nearest integer, ties to even; the result is a float."""
     return same_type("rint", x)
 
 
 def to_int(x: Value) -> Value:
-    """Convert float32 to the nearest int32, of two the even one. x is within int32's range."""
+    """Convert float32 to the nearest int32, ties to even. x must be within the range of int32."""
     if current().target.is_x86 and x.count in (4, 8, 16):
         name = {4: "x86.sse2.cvtps2dq", 8: "x86.avx.cvt.ps2dq.256", 16: "x86.avx512.mask.cvtps2dq.512"}[x.count]
         kind = typed(dtypes.int32, x.count)
         if x.count * 4 <= current().target.vector_bytes:
-            more = (
-                () if x.count < 16 else (ir.Constant(kind, None), ir.Constant(ir.IntType(16), -1), ir.Constant(I32, 4))
-            )
-            return Value(intrinsic(name, kind, x.x, *more), dtypes.int32)
+            masked = ir.Constant(kind, None), ir.Constant(ir.IntType(16), -1), ir.Constant(I32, 4)
+            return Value(intrinsic(name, kind, x.x, *(masked if x.count == 16 else ())), dtypes.int32)
     if current().target.is_aarch64 and x.count % 4 == 0:
         return nearest(x)
     return round_even(x).to(dtypes.int32)
 
 
 def floor(x: Value) -> Value:
-    """Return the greatest whole number that is not greater."""
+    """Round toward negative infinity; the result is a float."""
     return same_type("floor", x)
 
 
 def ceil(x: Value) -> Value:
-    """Return the least whole number that is not less."""
+    """Round toward positive infinity; the result is a float."""
     return same_type("ceil", x)
 
 
@@ -149,53 +142,53 @@ def trunc(x: Value) -> Value:
 
 
 def any(mask: Value) -> Value:
-    """Whether a mask holds in one lane at least."""
+    """Return whether any lane of a mask is true."""
     if not mask.count:
         return mask
     return Value(intrinsic(f"vector.reduce.or.{suffix(mask.x.type)}", KIND[dtypes.bool], mask.x), dtypes.bool)
 
 
 def map_lanes(function: Callable[..., ir.Value], dtype: DType, *xs: Value) -> Value:
-    """Apply a function of LLVM's numbers to each lane by itself; dtype: of its result."""
+    """Apply a function of LLVM scalars to each lane. dtype: of the result."""
     b, count = current().builder, xs[0].count
     if not count:
         return Value(function(*(x.x for x in xs)), dtype)
-    found: ir.Value = ir.Constant(typed(dtype, count), ir.Undefined)
+    result: ir.Value = ir.Constant(typed(dtype, count), ir.Undefined)
     for i in range(count):
-        at = ir.Constant(I32, i)
-        each = [b.extract_element(x.x, at) for x in xs]
-        found = b.insert_element(found, function(*each), at)
-    return Value(found, dtype)
+        lane = ir.Constant(I32, i)
+        elements = [b.extract_element(x.x, lane) for x in xs]
+        result = b.insert_element(result, function(*elements), lane)
+    return Value(result, dtype)
 
 
 def each_lane(name: str, function: Callable[..., Value], x: Value, dtype: DType) -> Value:
-    """Apply `function(m, number)` to each lane by itself, as a function of the module; dtype: of its result."""
+    """Apply `function(m, scalar)` to each lane by calls of an LLVM function `name`. dtype: of the result."""
     staged = current()
-    known = staged.builder.module.globals.get(name)
-    if known is None:
+    callee = staged.builder.module.globals.get(name)
+    if callee is None:
         with staged.inside(define(staged.builder.module, name, KIND[dtype], [("", KIND[x.dtype])])) as inner:
-            known = inner.function
-            known.linkage = "internal"
-            inner.ret(function(FUNCTIONS, Value(known.args[0], x.dtype)).x)
-    return map_lanes(lambda one: staged.builder.call(known, [one]), dtype, x)
+            callee = inner.function
+            callee.linkage = "internal"
+            inner.ret(function(FUNCTIONS, Value(callee.args[0], x.dtype)).x)
+    return map_lanes(lambda element: staged.builder.call(callee, [element]), dtype, x)
 
 
 def where_any(mask: Value, compute: Callable[[], Value], otherwise: Value) -> Value:
-    """Return `compute()` where the mask holds in one lane at least, else `otherwise`, by a branch around the rest."""
+    """Return `compute()` if any lane of the mask is true, else `otherwise`, by a branch around the computation."""
     b = current().builder
     otherwise = otherwise.splat(mask.count)
     entry = b.block
     with b.if_then(any(mask).x, likely=False):
-        found = compute()
+        result = compute()
         end = b.block
     merged = b.phi(otherwise.x.type)
     merged.add_incoming(otherwise.x, entry)
-    merged.add_incoming(found.x, end)
+    merged.add_incoming(result.x, end)
     return Value(merged, otherwise.dtype)
 
 
 def table_element(name: str, words: Sequence[int], index: Value) -> Value:
-    """Return the word of 32 bits at an index of a constant table, as an int64 that is not negative."""
+    """Return an element of a constant table of uint32, zero-extended to int64."""
     b = current().builder
     kind = ir.ArrayType(I32, len(words))
     table = b.module.globals.get(name)
@@ -206,60 +199,59 @@ def table_element(name: str, words: Sequence[int], index: Value) -> Value:
     return Value(b.zext(word, I64), dtypes.int64)
 
 
-# ---- exponents of float32, by AVX-512 --------------------------------------------------------------------------------
-
 _FLOOR, _EVEN = 9, 8
-"""The immediates of these roundings, without exceptions."""
+"""Immediates of AVX-512 for these rounding modes, with exceptions suppressed."""
 _QUIET, _CURRENT = 8, 4
-"""Rounding modes: exceptions suppressed; the processor's."""
+"""Rounding operands of AVX-512: exceptions suppressed; the current mode."""
 
 
 def has_exponents(x: Value) -> bool:
-    """Whether the target has the instructions, for as many lanes."""
+    """Return whether the target has AVX-512's exponent instructions for the lanes of x."""
     return x.count in (16, 32, 64) and bool(current().target.has("avx512dq"))
 
 
 def fraction(x: Value) -> Value:
-    """Return x - floor(x); of infinities 0."""
+    """Return x - floor(x); 0 for infinities."""
     return _masked("reduce", x, ir.Constant(I32, _FLOOR), _QUIET)
 
 
 def round_exponent(x: Value) -> Value:
-    """Return the nearest whole number, of two the even one."""
+    """Round to the nearest integer, ties to even."""
     return _masked("rndscale", x, ir.Constant(I32, _EVEN), _QUIET)
 
 
 def scale(x: Value, exponent: Value) -> Value:
-    """Return x 2^floor(exponent), which may overflow and underflow."""
+    """Return x 2^floor(exponent), which may overflow or underflow."""
     return _masked("scalef", x, exponent, _CURRENT)
 
 
 def _masked(name: str, x: Value, operand: Value | ir.Constant, rounding: int) -> Value:
-    """Apply an instruction of AVX-512 to float32, 16 lanes at a time. operand: as many, or a constant."""
+    """Apply an instruction of AVX-512 to float32, 16 lanes at a time. operand: a vector with as many lanes, or a
+    constant."""
     if x.count > 16:
         half = x.count // 2
         operands = [part(operand, i, half) if isinstance(operand, Value) else operand for i in (0, half)]
         return concat(*(_masked(name, part(x, i * half, half), operands[i], rounding) for i in (0, 1)))
     kind = x.x.type
     more = ir.Constant(kind, None), ir.Constant(ir.IntType(16), -1), ir.Constant(I32, rounding)
-    given = operand.x if isinstance(operand, Value) else operand
-    return Value(intrinsic(f"x86.avx512.mask.{name}.ps.512", kind, x.x, given, *more), x.dtype)
+    second = operand.x if isinstance(operand, Value) else operand
+    return Value(intrinsic(f"x86.avx512.mask.{name}.ps.512", kind, x.x, second, *more), x.dtype)
 
 
-class Functions:
-    """The array namespace of kernels: functions of values by name, and the functions passed as keywords."""
+class KernelNamespace:
+    """The array namespace of kernels: the functions of this module and of values.py, extended by `more(name)`."""
 
     def __init__(self, more: Callable[[str], Any] | None = None) -> None:
         self._more = more
 
     def __getattr__(self, name: str) -> Any:
-        found = globals().get(name) or getattr(values, name, None)
-        if found is None and self._more is not None:
-            found = self._more(name)
-        if found is None:
+        function = globals().get(name) or getattr(values, name, None)
+        if function is None and self._more is not None:
+            function = self._more(name)
+        if function is None:
             raise AttributeError(f"kernels have no function {name!r}")
-        setattr(self, name, found)
-        return found
+        setattr(self, name, function)
+        return function
 
 
-FUNCTIONS = Functions()
+FUNCTIONS = KernelNamespace()

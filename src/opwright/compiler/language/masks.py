@@ -1,11 +1,11 @@
-"""Control flow on scalars that stand for several elements: both ways are computed, and masks choose.
+"""Control flow on scalars that represent several elements, by if-conversion: both branches run, and masks select.
 
 Lives here: the policy `MASKS`, for `KernelScalar`.
-Not here: ranges and conditions (control.py), the other policy (branches.py), scalars (scalars.py).
+Not here: ranges and conditions (control.py), the other policy (branches.py), scalars (operators.py).
 
-Each element keeps what its own condition chose; a loop runs as long as one element goes on, and those that do not keep
-what they have. `return`, `break` and `continue` come as variables that the rewriting makes. Values are pure: one
-computed in vain does no harm.
+Each element has the results of its own branch. A loop runs while it continues for any element; the variables of the
+other elements are unchanged. AutoGraph replaces `return`, `break` and `continue` by variables. Values have no side
+effects, so computing unused ones is harmless.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import SignatureError
 from ..polling import spend
-from .control import ZERO_STEP, ControlFlow, LoopRange, Steps
+from .control import ZERO_STEP, ControlFlow, InductionVariable, LoopRange
 from .functions import any as some
-from .kinds import I64, number
-from .scalars import ElementTrace, KernelScalar, LaterNumber
+from .llvm_types import I64, number
+from .operators import ElementTrace, KernelScalar, LaterNumber
 from .trace import current
 from .values import Value, select
 
@@ -31,7 +31,7 @@ _NUMBERS = (int, float, LaterNumber)
 
 
 class ElementRange(LoopRange):
-    """`range` where a limit is a scalar of a kernel, an integer. step is a Python int, and not 0."""
+    """A `range` with limits that are integer scalars of a kernel. step: a Python int other than 0."""
 
     def __init__(self, start: Any, stop: Any, step: Any = 1) -> None:
         if not isinstance(step, int):
@@ -51,12 +51,12 @@ def _trace() -> ElementTrace:
 
 
 class Masks(ControlFlow):
-    """The policy of scalars: a condition is a mask."""
+    """The policy of scalars: conditions are masks."""
 
     range_type = ElementRange
 
     def condition(self, x: Any) -> Value:
-        value: Value = _trace().to_tensor(x).value
+        value = _trace().to_tensor(x).value
         return value if value.dtype.is_bool else value != 0
 
     def of_condition(self, x: Value) -> KernelScalar:
@@ -73,13 +73,13 @@ class Masks(ControlFlow):
         if orelse is not None:
             orelse()
         other = state.get()
-        state.set([_chosen(name, mask, a, b) for name, a, b in zip(state.names, after, other)])
+        state.set([_select(name, mask, a, b) for name, a, b in zip(state.names, after, other)])
 
     def if_exp(self, test: Any, body: Thunk, orelse: Thunk) -> Any:
-        return _chosen("the conditional expression", self.condition(test), body(), orelse())
+        return _select("the conditional expression", self.condition(test), body(), orelse())
 
     def while_stmt(self, test: Thunk, body: Thunk, state: StatementState, options: StatementOptions) -> None:
-        _Loop(lambda: self.condition(test()), body, state).run()
+        _MaskedLoop(lambda: self.condition(test()), body, state).run()
 
     def count(self, items: LoopRange, go_on: Thunk | None, body: Callable[[Any], Any], state: StatementState) -> None:
         start, stop = _scalars(items.start, items.stop)
@@ -88,7 +88,7 @@ class Masks(ControlFlow):
             raise SignatureError(
                 op=_trace().name, what="the limits of a range differ in dtype", found=kinds, do="ow.cast one of them"
             )
-        steps = Steps(ElementRange(start.value, stop.value, items.step))
+        steps = InductionVariable(ElementRange(start.value, stop.value, items.step))
         counter = _Counter(start)
 
         def test() -> Value:
@@ -96,17 +96,17 @@ class Masks(ControlFlow):
             inside = steps.inside(counter.value.value)
             return inside if go_on is None else inside & self.condition(go_on())
 
-        def turn() -> None:
+        def iteration() -> None:
             item = counter.value
             _trace().mark_line()
             counter.value = KernelScalar.of(steps.after(item.value))
             body(item)
 
-        _Loop(test, turn, state, counter).run()
+        _MaskedLoop(test, iteration, state, counter).run()
 
 
 class _Counter:
-    """The variable of a `for`, which the loop carries."""
+    """The induction variable of a `for`, which the loop carries."""
 
     def __init__(self, value: KernelScalar) -> None:
         self.value = value
@@ -125,31 +125,31 @@ def _pair(name: str, a: Any, b: Any) -> tuple[KernelScalar, KernelScalar]:
     """Return two values as scalars of one dtype. Raises SignatureError naming the variable."""
     a, b = _scalars(a, b)
     if a.dtype is not b.dtype:
-        what = f"{name} has another dtype after one branch or turn than another"
+        what = f"{name} has another dtype after one branch or iteration than another"
         kinds = f"{a.dtype.name} and {b.dtype.name}"
         raise SignatureError(op=_trace().name, what=what, found=kinds, do="ow.cast one of them")
     return a, b
 
 
-def _chosen(name: str, mask: Value, a: Any, b: Any) -> Any:
-    """Return a where the mask holds, else b. A variable that one of them leaves unset is unset, but a returned one."""
+def _select(name: str, mask: Value, a: Any, b: Any) -> Any:
+    """Select the value of a variable by a mask. It is unset if a branch leaves it unset, except a returned value."""
     if a is b:
         return a
     if isinstance(a, Unbound) or isinstance(b, Unbound):
-        if is_returned_value(name):  # where nothing was returned nobody looks at it
+        if is_returned_value(name):  # it is not read in elements that have not returned
             return b if isinstance(a, Unbound) else a
         return Unbound(name)
     if isinstance(a, LoopRange) or not isinstance(a, KernelScalar | int | float | LaterNumber):
-        what = f"{name} depends on a scalar's value and is no scalar"
+        what = f"{name} depends on a scalar's value and is not a scalar"
         raise SignatureError(op=_trace().name, what=what, found=type(a).__name__)
     one, other = _pair(name, a, b)
     return KernelScalar.of(select(mask, one.value, other.value))
 
 
-class _Loop:
-    """One staged loop: its test and body, and the variables that a turn may change.
+class _MaskedLoop:
+    """A loop being staged: its test, its body and the variables that an iteration may change.
 
-    counter: of a `for`, carried with them.
+    counter: the induction variable of a `for`, carried with them.
     """
 
     def __init__(
@@ -160,47 +160,47 @@ class _Loop:
         self.names = [*state.names, *(["the range's counter"] if counter is not None else [])]
 
     def get(self) -> list[Any]:
-        """Return the variables' values."""
+        """Return the values of the variables."""
         return [*self.state.get(), *([self.counter.value] if self.counter is not None else ())]
 
     def set(self, values: list[Any]) -> None:
-        """Give the variables these values."""
+        """Set the variables."""
         if self.counter is not None:
             *values, self.counter.value = values
         self.state.set(values)
 
     def changed(self, start: list[Any]) -> dict[int, DType]:
-        """Return the dtypes of the variables that a turn changes, by place, of turns in blocks that are not reached.
+        """Return the dtypes of the variables that an iteration changes, by index, from iterations in dead blocks.
 
-        A variable that starts as a Python number is a scalar in the turns: what it decides may change others, too.
+        A variable that starts as a Python number is a scalar in later iterations, in which it may affect others: the
+        iterations are repeated until no more variables change.
         """
-        known: dict[int, DType] = {}
+        dtypes_of: dict[int, DType] = {}
         while True:
-            more = {**known, **self._probe(start, known)}
-            numbers = [i for i in more.keys() - known.keys() if not isinstance(start[i], KernelScalar)]
-            known = more
+            extended = {**dtypes_of, **self._probe(start, dtypes_of)}
+            numbers = [i for i in extended.keys() - dtypes_of.keys() if not isinstance(start[i], KernelScalar)]
+            dtypes_of = extended
             if not numbers:
-                return known
+                return dtypes_of
 
     def _first(self, x: Any, dtype: DType) -> KernelScalar:
-        """Return a variable's value before the first turn; 0 for one that is unset."""
-        scalar: KernelScalar = self.trace.to_tensor(0 if isinstance(x, Unbound) else x, dtype)
-        return scalar
+        """Return the value of a variable before the first iteration; 0 if it is unset."""
+        return self.trace.to_tensor(0 if isinstance(x, Unbound) else x, dtype)
 
-    def _probe(self, start: list[Any], known: dict[int, DType]) -> dict[int, DType]:
-        """Return the dtypes of what one turn changes. known: variables that are known to change."""
-        b, here = self.trace.builder, self.trace.builder.block
+    def _probe(self, start: list[Any], changing: dict[int, DType]) -> dict[int, DType]:
+        """Return the dtypes of the variables that one iteration changes. changing: the result so far."""
+        b, block = self.trace.builder, self.trace.builder.block
         b.position_at_end(b.append_basic_block("while.probe"))
         probed = [KernelScalar.of(v) if isinstance(v, KernelScalar) else v for v in start]
-        for i, dtype in known.items():
+        for i, dtype in changing.items():
             if not isinstance(start[i], KernelScalar):
                 probed[i] = self._first(start[i], dtype)
-        self.set(probed)  # an object of its own each: two variables may hold one value
+        self.set(probed)  # distinct objects, also for variables with one value
         self.test()
         self.body()
         after = self.get()
         b.unreachable()
-        b.position_at_end(here)
+        b.position_at_end(block)
         self.set(start)
         changed = {}
         for i, (was, now) in enumerate(zip(probed, after)):
@@ -211,25 +211,25 @@ class _Loop:
         return changed
 
     def run(self) -> None:
-        """Stage it: while the test holds in one element, the body, for those where it has held in all turns so far."""
+        """Stage the loop: it runs while the test is true for any element, and changes only active elements."""
         trace, b, start = self.trace, self.trace.builder, self.get()
         kinds = self.changed(start)
         first = {i: self._first(start[i], dtype).splat(trace.count) for i, dtype in kinds.items()}
         entry, everywhere = b.block, number(dtypes.bool, True, trace.count)
-        head, turn, done = (b.append_basic_block(f"while.{part}") for part in ("head", "turn", "done"))
+        head, iteration, done = (b.append_basic_block(f"while.{part}") for part in ("head", "turn", "done"))
         b.branch(head)
         b.position_at_end(head)
         active = b.phi(everywhere.type, "active")
         phis = {i: b.phi(v.x.type, self.names[i].strip("_").replace(" ", ".")) for i, v in first.items()}
-        held = {i: KernelScalar(phi, kinds[i]) for i, phi in phis.items()}
-        now = [held.get(i, v) for i, v in enumerate(start)]
+        scalars = {i: KernelScalar(phi, kinds[i]) for i, phi in phis.items()}
+        now = [scalars.get(i, v) for i, v in enumerate(start)]
         self.set(now)
         mask = Value(active, dtypes.bool) & self.test()
-        b.cbranch(some(mask).x, turn, done)
-        b.position_at_end(turn)
+        b.cbranch(some(mask).x, iteration, done)
+        b.position_at_end(iteration)
         self.body()
         after = self.get()
-        changed = {i: _chosen(self.names[i], mask, after[i], v) for i, v in held.items()}
+        changed = {i: _select(self.names[i], mask, after[i], v) for i, v in scalars.items()}
         if trace.polls:
             spend(trace, ir.Constant(I64, 1))
         end = b.block

@@ -1,8 +1,10 @@
-"""Functions of the scalar table and operators of the catalogue on a kernel's values.
+"""Functions of the scalar table and operators of the catalogue on values of a kernel.
 
 Lives here: `evaluate`, which computes a row of scalar/table.py, `function_of`, the table LOWER (operator name ->
-rule(trace, call, values...) -> value), `KernelTrace`, which lowers the operators that a kernel calls.
-Not here: formulas and mathematical functions (scalar/), the functions that these are written with (functions.py).
+rule(trace, call, values...) -> value), `KernelTrace`, which lowers the operators that a kernel calls; `KernelScalar`
+and `ElementTrace` of kernels on elements, whose Python operators are the catalogue's.
+Not here: formulas and mathematical functions (scalar/), the functions that they use (functions.py), control flow
+(branches.py, masks.py), the loop over arrays (elements.py).
 """
 
 from __future__ import annotations
@@ -14,15 +16,16 @@ import numpy as np
 from llvmlite import ir
 
 from ...core.dtypes import DType, float32, float64
-from ...core.errors import UnimplementedError
-from ...ops import overloads  # noqa: F401  gives values the operators that they leave to the catalogue: **, @
+from ...core.errors import SignatureError, UnimplementedError
+from ...ops import overloads  # installs the operators that values leave to the catalogue: **, @
 from ...ops.arguments import natural_dtype, tensors
-from ...ops.tensor import Tensor
+from ...ops.tensor import Tensor, TensorLike
 from ...scalar.table import FUNCTIONS, OF_OPERATOR, ScalarFunction, chosen
 from ..native.image import address_of
+from ..target import Target
 from . import functions
-from .functions import Functions, map_lanes
-from .kinds import ELEMENT_DTYPES, F64, number
+from .functions import KernelNamespace, map_lanes
+from .llvm_types import ELEMENT_DTYPES, F64, number
 from .trace import Staging, current
 from .values import Value, alike
 
@@ -36,16 +39,16 @@ def apply(code: Callable[..., Any], *xs: Any) -> Value:
     """Apply a function of scalar/numerics, `code(m, *values)`, to values of one dtype."""
     staged, operands = current(), alike(*xs)
     before = staged.values
-    found: Value = code(functions.FUNCTIONS, *operands)
-    staged.values = before + 1  # the bound of a kernel's values is one of its author's
-    return found
+    result: Value = code(functions.FUNCTIONS, *operands)
+    staged.values = before + 1  # MAX_VALUES limits the values of the kernel's own code
+    return result
 
 
 def evaluate(row: ScalarFunction, *xs: Any, accuracy: str = "exact", libm: bool = False) -> Value:
     """Compute a row of the table on values of one dtype; its last operands may be Python numbers.
 
-    By its code of floats at this accuracy, where it has any; by the C library where `libm` allows it and the code is of
-    float32 alone; else, and of integers, by the formula. Raises TypeError for floats that the row has no code for.
+    Uses the row's vector code for floats at this accuracy; the C library if `libm` allows it and the code is limited to
+    float32; otherwise, and for integers, the formula. Raises TypeError for floats without code.
     """
     like = xs[-1] if row.name == "select" else xs[0]
     dtype = like.dtype
@@ -55,10 +58,10 @@ def evaluate(row: ScalarFunction, *xs: Any, accuracy: str = "exact", libm: bool 
     if libm and row.libm and dtype is float64:
         return _libm(row, *alike(*xs))
     if code is not None and not libm:
-        raise TypeError(f"{row.name} is of float32, found {dtype.name}")
-    namespace = Functions(lambda name: _row_function(name, accuracy, libm))
-    found: Value = row.code(namespace, *xs)
-    return found
+        raise TypeError(f"{row.name} is defined for float32, found {dtype.name}")
+    namespace = KernelNamespace(lambda name: _row_function(name, accuracy, libm))
+    result: Value = row.code(namespace, *xs)
+    return result
 
 
 def _row_function(name: str, accuracy: str, libm: bool) -> Callable[..., Value] | None:
@@ -77,7 +80,7 @@ def _libm(row: ScalarFunction, *xs: Value) -> Value:
 
 
 def function_of(row: ScalarFunction) -> Callable[..., Value]:
-    """Return a row of the table as a function of the language: of floats its exact code, else its formula."""
+    """Return a row of the table as a function of the language: exact code for floats, else the formula."""
 
     def compute(*xs: Any) -> Value:
         return evaluate(row, *alike(*xs))
@@ -85,9 +88,6 @@ def function_of(row: ScalarFunction) -> Callable[..., Value]:
     compute.__name__ = compute.__qualname__ = row.name
     compute.__doc__ = f"{row.name}, of float32 within {row.exact_ulps:g} unit in the last place (scalar/table.py)."
     return compute
-
-
-# ---- operators of the catalogue --------------------------------------------------------------------------------------
 
 
 def _of_row(row: ScalarFunction) -> Rule:
@@ -100,7 +100,7 @@ def _of_row(row: ScalarFunction) -> Rule:
         if function.name in FLAGGED and xs[0].dtype.is_floating:
             x, y = alike(*operands)
             instruction = getattr(trace.builder, FLAGGED[function.name])
-            return Value(instruction(x.x, y.x, flags=trace.leave), x.dtype)
+            return Value(instruction(x.x, y.x, flags=trace.arithmetic_flags), x.dtype)
         return evaluate(function, *operands, accuracy="relaxed" if trace.fast else "exact", libm=True)
 
     return lower
@@ -122,20 +122,20 @@ LOWER: dict[str, Rule] = {
 
 
 class KernelTrace(Staging):
-    """The staging of a kernel that may call operators: they become instructions."""
+    """The staging of a kernel that may call operators, which become instructions."""
 
     count = 0
-    """Lanes of the vectors that Python numbers stand for; 0 for a number, which stands for as many as are needed."""
+    """Lanes of constants made from Python numbers; 0 for scalars, which broadcast."""
 
-    def record(self, op: Any, inputs: Sequence[Any], bound: Any, name: str | None) -> Any:
-        """Lower one call. Raises UnimplementedError naming an operator that kernels do not have."""
+    def record(self, op: Any, inputs: Sequence[Any], bound: Any, name: str | None) -> Value:
+        """Lower one call. Raises UnimplementedError for operators that kernels do not have."""
         operands = tensors(op, inputs, self.to_tensor, name)
         if op.name not in LOWER:
             raise UnimplementedError(
                 op=op.name,
                 what="kernels have no such operator",
                 wanted=f"one of {', '.join(sorted(LOWER))}",
-                do="write it with these, or leave out the kernel: the reference computes it",
+                do="write it with these, or omit the kernel: the reference kernel then computes the operator",
             )
         op.check_dtypes([x.dtype for x in operands])
         result = self.lower(op, bound, operands)
@@ -143,19 +143,19 @@ class KernelTrace(Staging):
         return self.result(result, spec.dtype)
 
     def lower(self, op: Any, bound: Any, operands: Sequence[Any]) -> Value:
-        """Return what an operator of the table computes of values that it takes."""
+        """Lower an operator of the table on values of its dtypes."""
         return LOWER[op.name](self, bound, *operands)
 
-    def result(self, value: Value, dtype: DType) -> Any:
-        """Return what a call of an operator returns to the kernel's Python."""
+    def result(self, value: Value, dtype: DType) -> Value:
+        """Return the result of an operator call to the kernel's Python."""
         return Value(value.x, dtype)
 
-    def to_tensor(self, value: Any, dtype: Any = None, name: str | None = None) -> Any:
-        """Return a Python number as a value; a value as it is."""
+    def to_tensor(self, value: Any, dtype: Any = None, name: str | None = None) -> Value:
+        """Return a Python number as a value; return a value unchanged."""
         return value if isinstance(value, Value) else self.number(value, dtype)
 
     def number(self, value: Any, dtype: DType | None = None) -> Value:
-        """Return a Python number as a value of `count` lanes. dtype: by default its natural one."""
+        """Return a Python number as a value of `count` lanes. dtype: by default the natural one."""
         if isinstance(value, Tensor) or np.ndim(value) != 0:
             raise TypeError(f"a kernel works on scalars; found {value!r} in {self.name!r}")
         dtype = dtype or natural_dtype(value)
@@ -164,3 +164,84 @@ class KernelTrace(Staging):
         if isinstance(value, float) and not dtype.is_floating:
             raise TypeError(f"cannot use {value!r} as {dtype.name}")
         return Value(number(dtype, dtype.as_numpy_dtype(value), self.count), dtype)
+
+
+PORTABLE = Target("portable", triple="", cpu="")
+"""A target without features: kernels on elements use only instructions of every processor, so results agree."""
+
+
+class KernelScalar(Value):
+    """The value of one element, or of each element of a vector, with the Python operators of the catalogue."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def of(value: Value) -> KernelScalar:
+        """Return a value as a scalar."""
+        return KernelScalar(value.x, value.dtype)
+
+    @property
+    def value(self) -> Value:
+        """Return the value with the language's operators."""
+        return Value(self.x, self.dtype)
+
+    __iter__: Any = None
+
+    def __lshift__(self, o: Any) -> Any:
+        return NotImplemented  # the catalogue has functions for shifts, but no operators
+
+    __rshift__ = __lshift__
+
+    def __repr__(self) -> str:
+        return f"<kernel scalar {self.dtype.short}>"
+
+
+_REFLECTED = [f"r{name}" for name in overloads.BINARY]
+for _name in (*overloads.BINARY, *_REFLECTED, *overloads.COMPARISONS, *overloads.UNARY, "eq", "ne", "getitem"):
+    setattr(KernelScalar, f"__{_name}__", getattr(TensorLike, f"__{_name}__"))
+
+
+class LaterNumber:
+    """A Python number whose value is known at run time (../c_source/numbers.py)."""
+
+    __slots__ = ()
+
+
+class ElementTrace(KernelTrace):
+    """The staging of a kernel on elements. count: lanes of its scalars; 0 for one element."""
+
+    counts_anything = True
+    has_extremes = False
+    needs_source = False
+
+    def __init__(self, builder: ir.IRBuilder, name: str, count: int, fast: bool | None = None) -> None:
+        super().__init__(builder, name, PORTABLE, fast)
+        self.count, self.lines = count, False
+
+    def count_value(self) -> None:
+        """Do nothing: kernels on elements have no limit."""
+
+    def returned(self, result: Any) -> KernelScalar:
+        """Return a kernel's result as a scalar. Raises SignatureError for a dtype that kernels do not have."""
+        scalar = self.to_tensor(result)
+        if scalar.dtype not in ELEMENT_DTYPES:
+            what = "the kernel returns a dtype that kernels do not have"
+            raise SignatureError(op=self.name, what=what, found=scalar.dtype.name)
+        return scalar
+
+    def mark_line(self) -> None:
+        """Emit a comment with the current line of the kernel, if lines are shown."""
+        if self.lines:
+            self.mark()
+
+    def lower(self, op: Any, bound: Any, operands: Any) -> Value:
+        """Lower an operator of the table on scalars of its dtypes."""
+        return super().lower(op, bound, [x.value for x in operands])
+
+    def result(self, value: Value, dtype: DType) -> KernelScalar:
+        """Return a value as a scalar with the lanes of this kernel's scalars."""
+        return KernelScalar(value.splat(self.count).x, dtype)
+
+    def to_tensor(self, value: Any, dtype: Any = None, name: str | None = None) -> KernelScalar:
+        """Return a Python number as a scalar; return a scalar unchanged."""
+        return value if isinstance(value, KernelScalar) else KernelScalar.of(self.number(value, dtype))

@@ -1,10 +1,10 @@
 """Parameters of kernels: their annotations, and the words that calls pass for them.
 
 Lives here: `ptr`, `PointerKind`, `Array`; `call_words`, the order of the words of a call; `number_word`.
-Not here: what these are while a kernel is staged (places.py, arrays.py), what LLVM calls them (kinds.py).
+Not here: the values of parameters during staging (pointers.py, arrays.py), their LLVM types (llvm_types.py).
 
-A call passes 8 bytes for each word: a number is one, a pointer is one, an array is its address, its sizes and its
-strides in elements, and a NamedTuple is an int64 for each of its fields: numbers that belong together.
+A call passes words of 8 bytes: one for a number or a pointer; for an array its address, its sizes and its strides in
+elements; for a NamedTuple an int64 for each field.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ...core.dtypes import DType, as_dtype
 from ...core.errors import InvalidArgumentError
 
 REST = "..."
-"""Name of the flattened size of the axes before the named ones of an annotation."""
+"""Name of the product of the leading axes that an annotation with `...` folds."""
 
 
 class PointerKind(NamedTuple):
@@ -41,10 +41,10 @@ class ptr:
 
 
 class Array:
-    """The annotation of an array parameter: dtype and sizes. A size is a number, or a name, which stands for one size.
+    """The annotation of an array parameter: dtype and sizes. A size is a number, or a name that denotes one size.
 
-    `Array(f32, "rows", "columns")`; `Array(f32)` is a number in an array of rank 0. `Array(f32, ..., "n")` takes any
-    rank from 1 on: the kernel sees the axes before the last as one, of one size in all arrays that have it.
+    `Array(f32, "rows", "columns")`; `Array(f32)` is an array of rank 0. `Array(f32, ..., "n")` accepts any rank from 1
+    on: the axes before the last are folded into one, whose size is equal in all such arrays.
     """
 
     def __init__(self, dtype: Any, *shape: Any) -> None:
@@ -58,14 +58,14 @@ class Array:
         self.shape: tuple[int | str, ...] = shape
 
     def folded(self, shape: Sequence[int]) -> tuple[int, ...] | None:
-        """An array's shape as the kernel sees it; None for one of another rank."""
+        """Return a shape with its leading axes folded; None if the rank does not match."""
         if not self.leading:
             return tuple(shape) if len(shape) == len(self.shape) else None
         inner = len(self.shape) - 1
         if len(shape) < inner:
             return None
-        at = len(shape) - inner
-        return math.prod(shape[:at]), *shape[at:]
+        axis = len(shape) - inner
+        return math.prod(shape[:axis]), *shape[axis:]
 
     def __repr__(self) -> str:
         return f"{self.dtype.short}[{', '.join(map(str, self.shape))}]"
@@ -81,7 +81,7 @@ class Word(NamedTuple):
 
 
 def is_record(kind: Any) -> bool:
-    """Whether an annotation is a NamedTuple: several numbers as one parameter of a family."""
+    """Return whether an annotation is a NamedTuple: several numbers as one parameter of a family."""
     return isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")
 
 
@@ -100,26 +100,26 @@ def call_words(parameters: Mapping[str, Any]) -> list[Word]:
 
 
 def number_word(x: Any, dtype: DType, op: str | None = None, name: str | None = None) -> int:
-    """Return a number as the 8-byte word of a parameter of this dtype, an int64 with its bits in the low bytes.
+    """Return a number as the word of a parameter of this dtype: an int64 with its bits in the low bytes.
 
-    A float is rounded to the dtype; one beyond its range is an infinity, as in NumPy.
-    raises InvalidArgumentError for a number that an integer or bool parameter cannot hold, naming op and parameter
+    Floats are rounded to the dtype; beyond its range they become infinities, as in NumPy.
+    raises InvalidArgumentError for a number that an integer or bool parameter cannot represent, naming op and parameter
     """
     if dtype.is_floating:
         with np.errstate(over="ignore"):
             bits = np.asarray(x, dtype.np).tobytes().ljust(8, b"\0")
         return int(struct.unpack("<q", bits)[0])
     try:
-        whole = int(x)
-        exact = bool(whole == x)
+        integer = int(x)
+        exact = bool(integer == x)
     except (OverflowError, ValueError):  # an infinity, NaN
-        whole, exact = 0, False
-    least, most = (0, 1) if dtype.is_bool else (int(dtype.min), int(dtype.max))
-    if not exact or not least <= whole <= most:
+        integer, exact = 0, False
+    low, high = (0, 1) if dtype.is_bool else (int(dtype.min), int(dtype.max))
+    if not exact or not low <= integer <= high:
         raise InvalidArgumentError(
             op=op,
             what=f"argument {name}" if name else "a parameter of a kernel",
             found=x,
-            wanted=f"{dtype.name}, an integer within {least} to {most}",
+            wanted=f"{dtype.name}, an integer within {low} to {high}",
         )
-    return whole - (1 << 64) if whole >= 1 << 63 else whole
+    return integer - (1 << 64) if integer >= 1 << 63 else integer

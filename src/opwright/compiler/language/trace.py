@@ -1,4 +1,4 @@
-"""The kernel being staged: where its instructions go, which processor they are for, what its author may do.
+"""The kernel being staged: its instruction builder, its target and its privileges.
 
 Lives here: `Staging`, `current`, `define` (a function of a module), `intrinsic`.
 Not here: values (values.py), calls of operators in a kernel (operators.py), the functions of a module around each kind
@@ -13,7 +13,8 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from llvmlite import ir
 
@@ -24,65 +25,71 @@ from ...core.errors import InvalidArgumentError, OpError, compose
 from ...core.introspection import OURS, raised_at
 from ...ops import dispatch
 from ..target import Target
-from .conversions import CONVERSIONS
-from .kinds import I64, POINTER
+from .compilation import CONVERSIONS
+from .llvm_types import I64, POINTER
+
+if TYPE_CHECKING:
+    from .bounds_checks import Guards
+    from .pointers import Pointer
+
+Result = TypeVar("Result")
 
 set_store(CONVERSIONS)
 
 _KERNELS = os.path.join(OURS, "compiler", "kernels") + os.sep
 
-MOST_VALUES = 100_000
-"""Values that a kernel may compute while it is staged, with copies of unrolled loops: LLVM needs minutes for more."""
+MAX_VALUES = 100_000
+"""Limit of the values that a kernel may compute, unrolled loops included: LLVM would take minutes for more."""
 
 FAST = ("reassoc", "contract", "arcp", "nsz")
-"""The flags that `fast_math` puts on sums, products and quotients. Users' list: core/flag_effects.py.
+"""LLVM flags of `fast_math` for sums, products and quotients. The user's list is in core/flag_effects.py.
 
-Never that there are no NaN or infinities, nor anything about calls of the C library, pow among them.
+NaN and infinities remain defined, and calls of the C library, pow among them, are unaffected.
 """
 
 
 class TooLarge(InvalidArgumentError):
-    """A kernel unrolls more than may be compiled. Its forms are run another way."""
+    """A kernel unrolls beyond the limit of compilation. Its forms run another way."""
 
 
 class Staging:
-    """The staging of one kernel. fast: whether as the switch `fast_math` has it, by default as it is now."""
+    """The staging of one kernel. fast: the switch `fast_math`, by default its current value."""
 
-    division: Any = None
-    """How integers are divided by elements of arrays, whatever these are: `(instruction, a, c) -> quotient`. By default
-    by the instruction itself: Opwright's own kernels divide by sizes and constants."""
+    division: Callable[[str, Any, Any], Any] | None = None
+    """Division of integers by arbitrary divisors: `(instruction, a, c) -> quotient`. By default the instruction is used
+    directly: Opwright's own kernels divide by sizes and constants."""
     counts_anything = False
-    """Whether ranges have any limits and steps; those of Opwright's own kernels end far from their integer's."""
+    """Whether the limits and steps of ranges are arbitrary; in Opwright's own kernels they cannot overflow."""
     polls = False
-    """Whether loops ask now and then whether they are to go on (../polling.py), as code of this process does."""
+    """Whether loops poll for interrupts (../polling.py), as code of this process does."""
     functions_poll = False
-    """Whether the loops of functions on scalars that are inlined poll."""
+    """Whether loops of inlined scalar functions poll."""
     shares_divisions = False
-    """Whether a remainder is computed of the quotient, which next to it costs no second division."""
+    """Whether a remainder is computed from the quotient, which saves a second division next to it."""
     has_extremes = True
-    """Whether integers have instructions for the smaller and the larger of two; else a comparison chooses."""
-    guards: Any = None
-    """The checks of a kernel whose accesses are checked (guards.py)."""
+    """Whether the target has minimum and maximum of integers; else they are a comparison and a select."""
+    guards: Guards | None = None
+    """The checks of a kernel whose accesses are checked (bounds_checks.py)."""
     is_users = True
-    """Whether a user wrote the kernel: then errors of its Python are reported with the kernel's name."""
+    """Whether a user wrote the kernel: errors of its Python are then reported with the kernel's name."""
     needs_source = True
-    """Whether a function that AutoGraph cannot convert is an error; else it runs as it is."""
+    """Whether a function that AutoGraph cannot convert is an error; else it runs unconverted."""
     budget: Any = None
-    """Where the turns that are left until the next poll are counted, once a loop counts them."""
+    """Memory with the number of iterations until the next poll, once a loop counts them."""
 
     def __init__(self, builder: ir.IRBuilder, name: str, target: Target, fast: bool | None = None) -> None:
         self.builder, self.name, self.target = builder, name, target
         self.fast = bool(flags.fast_math) if fast is None else fast
-        self.leave = FAST if self.fast else ()  # on sums, products and quotients
-        self.lines = "kernel" in flags.show  # whether the IR names the lines of Python
+        self.arithmetic_flags = FAST if self.fast else ()
+        self.lines = "kernel" in flags.show  # whether comments of the IR name the lines of Python
         self.values = 0  # computed so far
         self.tiles: dict[int, tuple[Any, Any]] = {}  # sizes of the tiles that the kernel configured
         self._line: tuple[str, int] | None = None
 
-    def run(self, body: Callable[[], Any]) -> Any:
-        """Call a function as the Python of this kernel: what it does with values becomes instructions.
+    def run(self, body: Callable[[], Result]) -> Result:
+        """Call a function with this kernel as the active interpreter: its operations on values become instructions.
 
-        By statements, as a context manager's exit can be cut off by an interrupt.
+        State is restored by `finally`: an interrupt can end the exit of a context manager.
         """
         state = dispatch.state
         saved = state.trace, state.tapes
@@ -96,12 +103,12 @@ class Staging:
     def stage(
         self, function: Callable[..., Any], arguments: Callable[[], tuple[Sequence[Any], Mapping[str, Any]]]
     ) -> Any:
-        """Run a kernel's function, as AutoGraph converts it, on the values that `arguments` returns.
+        """Run a kernel's function, converted by AutoGraph, on the values that `arguments` returns.
 
-        arguments: positional and keyword arguments; called within the staging. Returns what `returned` makes of the
-        function's result.
-        raises, of a user's kernel, InvalidArgumentError for what its function raises, but for OpErrors and the errors
-        of Python that say by themselves what is wrong with a function
+        arguments: returns positional and keyword arguments; called within the staging. Returns the function's result
+        after `returned`.
+        raises InvalidArgumentError, for a user's kernel, instead of exceptions other than OpErrors and the errors of
+        Python that name the mistake themselves
         """
 
         def call() -> Any:
@@ -111,7 +118,7 @@ class Staging:
         try:
             return self.run(call)
         except OpError as error:
-            if self.is_users and error.op != self.name:  # it is about an operator that the kernel calls
+            if self.is_users and error.op != self.name:  # the error of an operator that the kernel calls
                 error.args = (compose(f"in its kernel, {error.message}", op=self.name, at=raised_at(error)),)
                 error.op = self.name
             raise
@@ -126,12 +133,12 @@ class Staging:
             CONVERSIONS.write()
 
     def returned(self, result: Any) -> Any:
-        """Check and convert what the kernel's function returns."""
+        """Check and convert the result of the kernel's function."""
         return result
 
     @contextlib.contextmanager
     def inside(self, builder: ir.IRBuilder) -> Iterator[ir.IRBuilder]:
-        """Put instructions where another builder does, within: into another function of the module."""
+        """Emit instructions by another builder within the context: into another function of the module."""
         outer, self.builder = self.builder, builder
         try:
             yield builder
@@ -139,25 +146,25 @@ class Staging:
             self.builder = outer
 
     def count_value(self) -> None:
-        """Note that one more value is computed. Raises TooLarge beyond `MOST_VALUES`."""
+        """Count a value. Raises TooLarge beyond `MAX_VALUES`."""
         self.values += 1
-        if self.values > MOST_VALUES:
+        if self.values > MAX_VALUES:
             raise TooLarge(
                 op=self.name,
                 what="the kernel unrolls too much",
-                found=f"more than {MOST_VALUES} values",
-                do="kl.loop(n) is a loop where range(n) is copies of its body",
+                found=f"more than {MAX_VALUES} values",
+                do="kl.loop(n) emits a loop; range(n) copies its body",
             )
         if self.lines:
             self.mark()
 
-    def owned(self, memory: Any, size: int) -> Any:
-        """Return the pointer to memory of the kernel's own. size: in elements, which a kernel with guards checks."""
+    def owned(self, memory: Pointer, size: int) -> Pointer:
+        """Return the pointer to stack memory of `size` elements; a kernel with guards checks its accesses."""
         return memory
 
     def mark(self) -> None:
-        """Write the line of the kernel's Python into the IR, where it is another than before."""
-        frame: Any = sys._getframe(2)
+        """Emit a comment with the line of the kernel's Python if it has changed."""
+        frame: FrameType | None = sys._getframe(2)
         while frame is not None and _is_between(frame.f_code.co_filename):
             frame = frame.f_back
         if frame is not None and (line := (frame.f_code.co_filename, frame.f_lineno)) != self._line:
@@ -165,16 +172,16 @@ class Staging:
             self.builder.comment(self.line_text(*line))
 
     def line_text(self, file: str, number: int) -> str:
-        """Return the comment that names a line."""
+        """Return the comment for a line."""
         return f"{os.path.basename(file)}:{number}"
 
 
 @functools.lru_cache(maxsize=1024)
 def _graph_form(function: Callable[..., Any], needs_source: bool) -> Callable[..., Any]:
-    """Return a function as AutoGraph converts it, which takes as long as to stage a kernel.
+    """Return a function converted by AutoGraph; the conversion takes as long as staging.
 
-    raises ValueError where the source is not to be had, as of the catalogue's functions; needs_source=False: returns it
-    as it is
+    raises ValueError if the source is unavailable, as for functions of the catalogue; with needs_source=False returns
+    the function unconverted
     """
     if not needs_source and not inspect.isfunction(function):
         return function
@@ -188,14 +195,14 @@ def _graph_form(function: Callable[..., Any], needs_source: bool) -> Callable[..
 
 
 def _is_between(file: str) -> bool:
-    """Whether a frame is of what stages kernels, not of a kernel."""
+    """Return whether a frame belongs to the staging rather than to a kernel."""
     return file.startswith(OURS) and not file.startswith(_KERNELS)
 
 
 Parameters = Sequence[tuple[str, ir.Type]]
 
 WORK: Parameters = (("begin", I64), ("end", I64), ("scratch", POINTER))
-"""What steps of plans pass to a kernel after its words (entry_points.py)."""
+"""Parameters that steps of plans pass to a kernel after its words (entry_points.py)."""
 
 
 def define(
@@ -203,12 +210,12 @@ def define(
 ) -> ir.IRBuilder:
     """Add a function to a module; return a builder at the end of its first block.
 
-    parameters: names and types; a name may be empty. noalias: whether no two pointers lead to the same memory
+    parameters: names and types; a name may be empty. noalias: whether the pointers point to disjoint memory
     """
     function = ir.Function(module, ir.FunctionType(result, [kind for _, kind in parameters]), name)
-    for argument, (said, kind) in zip(function.args, parameters):
-        if said:
-            argument.name = said
+    for argument, (label, kind) in zip(function.args, parameters):
+        if label:
+            argument.name = label
         if noalias and isinstance(kind, ir.PointerType):
             argument.attributes.add("noalias")
     return ir.IRBuilder(function.append_basic_block("entry"))
@@ -218,12 +225,12 @@ def current() -> Staging:
     """Return the kernel being staged. Raises RuntimeError outside of one."""
     trace = dispatch.state.trace
     if not isinstance(trace, Staging):
-        raise RuntimeError("the kernel language's values exist only inside a kernel")
+        raise RuntimeError("values of the kernel language exist only inside a kernel")
     return trace
 
 
 def intrinsic(name: str, result: ir.Type, *operands: ir.Value) -> ir.Value:
-    """Call llvm.NAME, given whole, with its suffix."""
+    """Call the intrinsic llvm.NAME; name includes the type suffix."""
     b = current().builder
     full = f"llvm.{name}"
     kinds = [x.type for x in operands]

@@ -1,27 +1,28 @@
-"""Values of the kernel language: numbers, vectors and masks, with Python's operators.
+"""Values of the kernel language: scalars, vectors and masks, with Python's operators.
 
-Lives here: `Value`; choices, extremes, bits and lanes, which its conversions are written with.
-Not here: the kernel being staged (trace.py), where values are read and written (places.py), other functions of values
-(functions.py, dots.py), functions of the scalar table (operators.py), control flow (control.py).
+Lives here: `Value`; select, minimum and maximum, bit casts and shuffles, which its conversions use.
+Not here: the kernel being staged (trace.py), loads and stores (pointers.py), other functions of values (functions.py,
+dots.py), functions of the scalar table (operators.py), control flow (control.py).
 
-The same code serves one element and a vector of them, and rounds alike in both: a result does not depend on the place
-of its element. Integers wrap; `//` and `%` of integers round toward zero, as processors do. Comparisons of floats are
-false where one is NaN, but `!=`, which is true. A number next to a vector stands for as many of it; a Python number
-takes the dtype of the other operand. Other dtypes do not mix: `x.to(dtype)` converts.
+The same code computes one element or a vector of them with the same rounding, so a result does not depend on the
+position of its element. Integers wrap; `//` and `%` of integers round toward zero, as processors do. Comparisons of
+floats are false if an operand is NaN, except `!=`, which is true. A scalar operand of a vector is broadcast; a Python
+number takes the dtype of the other operand. Other dtypes do not mix: `x.to(dtype)` converts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
 from ...core import dtypes
 from ...core.dtypes import DType
+from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from ...ops.tensor import Tensor
-from .kinds import F32, I32, KIND, SHORT_FLOATS, is_number, number, suffix, typed
+from .llvm_types import F32, I32, KIND, SHORT_FLOATS, is_number, number, suffix, typed
 from .trace import current, intrinsic
 
 DIVISIONS = ("sdiv", "srem", "udiv", "urem")
@@ -36,14 +37,14 @@ else:
 
 
 class Value(Tensor, metaclass=_ElementType):
-    """A number, or a vector of them. x: LLVM's value; dtype: of one number. A mask is a vector of bool."""
+    """A scalar or a vector. x: LLVM's value; dtype: the element type. A mask is a vector of bool."""
 
     __slots__ = ("count", "dtype", "x")
 
     dtype: DType
     """Element type."""
     count: int
-    """Number of lanes; 0 for a number that is no vector."""
+    """Number of lanes; 0 for a scalar."""
 
     def __init__(self, x: ir.Value, dtype: DType) -> None:
         self.x, self.count = x, x.type.count if isinstance(x.type, ir.VectorType) else 0
@@ -51,13 +52,13 @@ class Value(Tensor, metaclass=_ElementType):
         current().count_value()
 
     @property
-    def shape(self) -> Any:
-        """Always (): operators of the catalogue take a value for one element."""
+    def shape(self) -> TensorShape:
+        """Return (): operators of the catalogue treat a value as one element."""
         return self.spec.shape
 
     @property
     def spec(self) -> TensorSpec:
-        """A scalar of this dtype."""
+        """Return the spec of a scalar of this dtype."""
         return TensorSpec((), self.dtype)
 
     def __bool__(self) -> bool:
@@ -69,10 +70,8 @@ class Value(Tensor, metaclass=_ElementType):
     def __repr__(self) -> str:
         return f"<{self.dtype.short}{f' x {self.count}' if self.count else ''} of kernel {current().name!r}>"
 
-    # ---- operands -----------------------------------------------------------------------------------------------
-
     def splat(self, count: int) -> Value:
-        """Return a vector of this number; a vector of as many lanes as it is."""
+        """Broadcast a scalar to `count` lanes; a vector must already have as many."""
         if self.count == count:
             return self
         if self.count:
@@ -85,7 +84,8 @@ class Value(Tensor, metaclass=_ElementType):
         zeros = ir.Constant(ir.VectorType(I32, count), None)
         return Value(b.shuffle_vector(one, ir.Constant(kind, ir.Undefined), zeros), self.dtype)
 
-    def _beside(self, other: Any) -> tuple[Value, Value]:
+    def _with_operand(self, other: Any) -> tuple[Value, Value]:
+        """Return this value and the other operand with one number of lanes. Raises TypeError for other dtypes."""
         if not isinstance(other, Value):
             if not isinstance(other, int | float | bool):
                 raise TypeError(f"a kernel computes on its values and on numbers, not on {other!r}"[:200])
@@ -98,7 +98,7 @@ class Value(Tensor, metaclass=_ElementType):
     def _arithmetic(
         self, other: Any, floating: str | None, signed: str | None, unsigned: str | None = None, swap: bool = False
     ) -> Value:
-        a, c = self._beside(other)
+        a, c = self._with_operand(other)
         if swap:
             a, c = c, a
         name = floating if a.dtype.is_floating else (unsigned or signed) if a.dtype.is_unsigned else signed
@@ -106,8 +106,9 @@ class Value(Tensor, metaclass=_ElementType):
             raise TypeError(f"kernels store {a.dtype.name} and compute in float32: x.to(f32)")
         if name is None or (a.dtype.is_bool and name not in ("and_", "or_", "xor")):
             raise TypeError(f"this operator is not defined for {a.dtype.name}")
-        if name in DIVISIONS and current().division is not None:
-            return current().division(name, a, c)
+        divide = current().division
+        if name in DIVISIONS and divide is not None:
+            return divide(name, a, c)
         if name in REMAINDERS and current().shares_divisions and not (a.count or isinstance(c.x, ir.Constant)):
             return a - a // c * c
         return Value(getattr(current().builder, name)(a.x, c.x), a.dtype)
@@ -190,19 +191,16 @@ class Value(Tensor, metaclass=_ElementType):
             return same_type("fabs", self)
         return self if self.dtype.is_unsigned else select(self < 0, -self, self)
 
-    # ---- comparisons --------------------------------------------------------------------------------------------
-
     def _compare(self, sign: str, o: Any) -> Value:
-        a, c = self._beside(o)
+        a, c = self._with_operand(o)
         b = current().builder
         if a.dtype in SHORT_FLOATS:
             raise TypeError(f"kernels store {a.dtype.name} and compute in float32: x.to(f32)")
         if a.dtype.is_floating:
-            found = (b.fcmp_unordered if sign == "!=" else b.fcmp_ordered)(sign, a.x, c.x)
+            compare = b.fcmp_unordered if sign == "!=" else b.fcmp_ordered
         else:
-            unsigned = a.dtype.is_unsigned or a.dtype.is_bool
-            found = (b.icmp_unsigned if unsigned else b.icmp_signed)(sign, a.x, c.x)
-        return Value(found, dtypes.bool)
+            compare = b.icmp_unsigned if a.dtype.is_unsigned or a.dtype.is_bool else b.icmp_signed
+        return Value(compare(sign, a.x, c.x), dtypes.bool)
 
     def __lt__(self, o: Any) -> Value:
         return self._compare("<", o)
@@ -224,28 +222,26 @@ class Value(Tensor, metaclass=_ElementType):
 
     __hash__ = None
 
-    # ---- lanes and conversions ----------------------------------------------------------------------------------
-
     def __getitem__(self, lane: Any) -> Value:
         """Return one lane."""
         guards = current().guards
         if isinstance(lane, Value):
             if lane.count or lane.dtype.is_floating:
-                raise TypeError(f"a lane is named by an integer, found {lane!r}")
+                raise TypeError(f"the index of a lane must be an integer, found {lane!r}")
             if guards is not None:
                 wide = lane.to(dtypes.int64)
                 holds = Value(wide.x, dtypes.uint64) < self.count
                 guards.check(holds, f"lane outside of a vector of {self.count}")
         elif not 0 <= lane < self.count:
             raise IndexError(f"a vector of {self.count} lanes has no lane {lane}")
-        at = lane.x if isinstance(lane, Value) else ir.Constant(I32, lane)
-        return Value(current().builder.extract_element(self.x, at), self.dtype)
+        index = lane.x if isinstance(lane, Value) else ir.Constant(I32, lane)
+        return Value(current().builder.extract_element(self.x, index), self.dtype)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Value]:
         return (self[i] for i in range(self.count))
 
     def to(self, dtype: DType) -> Value:
-        """Convert: integers are extended by their sign or cut off, floats rounded; floats to integers toward zero."""
+        """Convert to a dtype: extend or truncate integers, round floats; floats become integers toward zero."""
         if dtype is self.dtype:
             return self
         if dtype.is_bool:
@@ -272,21 +268,21 @@ class Value(Tensor, metaclass=_ElementType):
         return Value(getattr(b, name)(self.x, kind), dtype)
 
     def saturate(self, dtype: DType) -> Value:
-        """Convert integers to a narrower dtype; numbers beyond it become its nearest end."""
+        """Convert integers to a narrower dtype with saturation."""
         low, high = max(dtype.min, self.dtype.min), min(dtype.max, self.dtype.max)
         return clamp(self, low, high).to(dtype)
 
 
 def value(x: Any, dtype: DType = dtypes.int64) -> Value:
-    """Return a Python number as a value of this dtype; a value as it is."""
+    """Return a Python number as a value of this dtype; return a value unchanged."""
     return x if isinstance(x, Value) else Value(number(dtype, x), dtype)
 
 
 def alike(*xs: Any) -> tuple[Value, ...]:
-    """Return operands of one dtype and length; Python numbers take those of the others."""
+    """Convert operands to one dtype and number of lanes, which Python numbers take from the values among them."""
     values = [x for x in xs if isinstance(x, Value)]
     if not values:
-        raise TypeError("one operand at least is a kernel's value")
+        raise TypeError("at least one operand must be a value of the kernel")
     dtype, count = values[0].dtype, 0
     for v in values:
         if v.dtype is not dtype:
@@ -296,43 +292,41 @@ def alike(*xs: Any) -> tuple[Value, ...]:
 
 
 def same_type(name: str, x: Value, *others: Value) -> Value:
-    """Call llvm.NAME of operands of one type, which is the result's."""
+    """Call the intrinsic llvm.NAME, whose operands and result have one type."""
     return Value(intrinsic(f"{name}.{suffix(x.x.type)}", x.x.type, x.x, *(o.x for o in others)), x.dtype)
 
 
-# ---- choices, bits and lanes -----------------------------------------------------------------------------------------
-
-
 def select(mask: Any, a: Any, c: Any) -> Value:
-    """Return a where the mask holds, else c."""
+    """Return a where the mask is true, else c. Also selects between pointers."""
     if not isinstance(a, Value) and hasattr(a, "chosen"):  # a pointer
-        return a.chosen(mask, c)
+        pointer: Value = a.chosen(mask, c)
+        return pointer
     a, c = alike(a, c)
     count = max(mask.count, a.count)
     a, c = a.splat(count), c.splat(count)
-    chosen = mask.x if mask.count else mask.splat(count).x if count else mask.x
-    return Value(current().builder.select(chosen, a.x, c.x), a.dtype)
+    lanes = mask.x if mask.count else mask.splat(count).x if count else mask.x
+    return Value(current().builder.select(lanes, a.x, c.x), a.dtype)
 
 
 def minimum(a: Any, c: Any, *, number: bool = False) -> Value:
-    """Return the smaller; of floats c where one is NaN. number: whether c is known to be no NaN."""
+    """Return the smaller operand; c if either is NaN. number: whether c is never NaN."""
     x, y = alike(a, c)
-    found = _extreme("min", x, y, number)
-    return select(a < c, x, y) if found is None else found
+    result = _extreme("min", x, y, number)
+    return select(a < c, x, y) if result is None else result
 
 
 def maximum(a: Any, c: Any, *, number: bool = False) -> Value:
-    """Return the larger; of floats c where one is NaN. number: whether c is known to be no NaN."""
+    """Return the larger operand; c if either is NaN. number: whether c is never NaN."""
     x, y = alike(a, c)
-    found = _extreme("max", x, y, number)
-    return select(a > c, x, y) if found is None else found
+    result = _extreme("max", x, y, number)
+    return select(a > c, x, y) if result is None else result
 
 
 def _extreme(name: str, a: Value, c: Value, number: bool) -> Value | None:
-    """Return min or max by one instruction; None where there is none.
+    """Return min or max by one instruction; None if the target has none.
 
-    Of floats 64-bit ARM has some: FMIN and FMAX keep a NaN, FMINNM and FMAXNM pass over it, so that they serve where
-    one operand is known to be a number. -0.0 is less than 0.0.
+    For floats, only 64-bit ARM is used: FMIN and FMAX propagate NaN, FMINNM and FMAXNM ignore it, so they match if one
+    operand is never NaN. They order -0.0 before 0.0.
     """
     if not a.dtype.is_floating:
         sign = "u" if a.dtype.is_unsigned else "s"
@@ -345,22 +339,22 @@ def _extreme(name: str, a: Value, c: Value, number: bool) -> Value | None:
 
 
 def clamp(x: Value, low: Any, high: Any) -> Value:
-    """Return x within [low, high]; of floats low where x is NaN."""
+    """Return x limited to [low, high]; low if x is NaN."""
     return minimum(maximum(x, low), high)
 
 
 def bitcast(x: Value, dtype: DType) -> Value:
-    """Return the same bits as another dtype; a vector's number of lanes follows."""
+    """Reinterpret the bits as another dtype, with the number of lanes that they fill."""
     bits = x.dtype.size * (x.count or 1)
     if bits % dtype.size:
-        raise TypeError(f"{bits} bytes are no whole number of {dtype.name}")
+        raise TypeError(f"{bits} bytes are not a whole number of {dtype.name}")
     count = bits // dtype.size
     kind = typed(dtype, count if x.count or count > 1 else 0)
     return Value(current().builder.bitcast(x.x, kind), dtype)
 
 
 def shuffle(a: Value, c: Value | None, indices: Sequence[int]) -> Value:
-    """Select lanes of a and, counted on, of c by constant indices; -1 for any."""
+    """Select lanes of the concatenation of a and c by constant indices; -1 leaves a lane undefined."""
     other = ir.Constant(a.x.type, ir.Undefined) if c is None else c.x
     lanes = [ir.Constant(I32, max(i, 0)) for i in indices]
     mask = ir.Constant(ir.VectorType(I32, len(lanes)), lanes)
@@ -368,12 +362,12 @@ def shuffle(a: Value, c: Value | None, indices: Sequence[int]) -> Value:
 
 
 def concat(a: Value, c: Value) -> Value:
-    """Return the lanes of both, one after the other."""
+    """Concatenate two vectors."""
     return shuffle(a, c, range(a.count + c.count))
 
 
 def part(a: Value, start: int, count: int) -> Value:
-    """Return count lanes from start on."""
+    """Return `count` lanes, beginning with lane `start`."""
     return shuffle(a, None, range(start, start + count))
 
 
@@ -403,7 +397,7 @@ def _has_half() -> bool:
 def _widened_float(x: Value) -> Value:
     """Convert float16 or bfloat16 to float32, exactly.
 
-    By integer arithmetic where a target has no instruction, so that no target needs a library.
+    Uses integer arithmetic if the target has no instruction, so that no target needs a library.
     """
     b = current().builder
     if x.dtype is dtypes.float16 and _has_half():
@@ -415,12 +409,12 @@ def _widened_float(x: Value) -> Value:
     exponents = 2.0**112  # between the biases of the two dtypes; exact for denormal numbers
     magnitude = bitcast((wide & 0x7FFF) << 13, dtypes.float32) * exponents
     special = bitcast(magnitude, dtypes.int32) | 0x7F800000  # infinities and NaN
-    found = select((wide & 0x7FFF) >= 0x7C00, special, bitcast(magnitude, dtypes.int32))
-    return bitcast(found | ((wide & 0x8000) << 16), dtypes.float32)
+    result_bits = select((wide & 0x7FFF) >= 0x7C00, special, bitcast(magnitude, dtypes.int32))
+    return bitcast(result_bits | ((wide & 0x8000) << 16), dtypes.float32)
 
 
 def _narrowed_float(x: Value, dtype: DType) -> Value:
-    """Round float32 to the nearest float16 or bfloat16, of two the even one; NaN stays NaN."""
+    """Round float32 to the nearest float16 or bfloat16, ties to even; NaN stays NaN."""
     b = current().builder
     short = _lanes(ir.IntType(16), x)
     if dtype is dtypes.float16 and _has_half():
@@ -436,16 +430,16 @@ def _narrowed_float(x: Value, dtype: DType) -> Value:
     normal = (magnitude + 0xFFF + (magnitude >> 13 & 1) - (112 << 23)) >> 13
     half = bitcast(magnitude, dtypes.float32) + 0.5  # whose last place is the smallest float16
     small = bitcast(half, dtypes.int32) - 0x3F000000
-    found = select(magnitude < 0x38800000, small, normal)
-    found = select(magnitude >= 0x47800000, 0x7C00, found)
-    found = select(is_nan, 0x7E00 | (magnitude >> 13 & 0x1FF), found)
-    return Value(b.trunc((found | (bits >> 16 & 0x8000)).x, short), dtype)
+    result_bits = select(magnitude < 0x38800000, small, normal)
+    result_bits = select(magnitude >= 0x47800000, 0x7C00, result_bits)
+    result_bits = select(is_nan, 0x7E00 | (magnitude >> 13 & 0x1FF), result_bits)
+    return Value(b.trunc((result_bits | (bits >> 16 & 0x8000)).x, short), dtype)
 
 
 def _widened_bytes(x: Value, dtype: DType) -> Value:
     """Convert a multiple of eight bytes to integers or floats of at least four bytes on 64-bit ARM.
 
-    By SSHLL, SSHLL2 and SCVTF of each eight, where LLVM takes sixteen lanes apart by shuffles and shifts.
+    Uses SSHLL, SSHLL2 and SCVTF on eight lanes each; LLVM splits sixteen lanes by shuffles and shifts.
     """
     short, wide = (dtypes.uint16, dtypes.uint32) if x.dtype.is_unsigned else (dtypes.int16, dtypes.int32)
     words = [part(x, i, 8).to(short) for i in range(0, x.count, 8)]

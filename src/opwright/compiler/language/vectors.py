@@ -1,7 +1,7 @@
-"""Vectors and memory in kernels: lanes by number, reductions, look-ups, and what LLVM is to take for granted.
+"""Vectors and memory in kernels: constant vectors, reductions, gathers, and hints to LLVM.
 
-Lives here: vectors of several numbers, reductions, memory of the kernel's own, `gather`, `likely`, `opaque`, `after`.
-Not here: functions of each lane by itself (functions.py), shuffles (values.py), pointers (places.py).
+Lives here: vectors of several numbers, reductions, stack memory, `gather`, `likely`, `opaque`, `after`.
+Not here: lane-wise functions (functions.py), shuffles (values.py), pointers (pointers.py).
 """
 
 from __future__ import annotations
@@ -14,27 +14,25 @@ from llvmlite import ir
 from ...core import dtypes
 from ...core.dtypes import DType
 from .functions import full
-from .kinds import I1, I32, KIND, POINTER, number, suffix, typed
-from .places import Pointer, Registers, allocate
+from .llvm_types import I1, I32, KIND, POINTER, number, suffix, typed
+from .pointers import Pointer, Registers, allocate
 from .trace import current, intrinsic
 from .values import Value, alike, clamp, maximum, minimum, part, select
 
-# ---- lanes by number -------------------------------------------------------------------------------------------------
-
 
 def splat(x: Value, count: int) -> Value:
-    """Return a vector of one number."""
+    """Broadcast a scalar to a vector."""
     return x.splat(count)
 
 
 def constant_vector(dtype: DType, numbers: Sequence[Any]) -> Value:
-    """Return a vector of these numbers."""
+    """Return a constant vector."""
     kind = ir.VectorType(KIND[dtype], len(numbers))
     return Value(ir.Constant(kind, [number(dtype, n) for n in numbers]), dtype)
 
 
 def iota(dtype: DType, count: int) -> Value:
-    """Return 0, 1, 2 ..."""
+    """Return the vector 0, 1, 2 ..."""
     return constant_vector(dtype, range(count))
 
 
@@ -46,63 +44,56 @@ def first(n: Any, count: int) -> Value:
         n = n.to(dtypes.int64)
         bits = select(n > 63, -1, (full(dtypes.int64, 0, 1) << clamp(n, 0, 63)) - 1)
         b = current().builder
-        held = bits.x if count == 64 else b.trunc(bits.x, I32)
-        return Value(b.bitcast(held, ir.VectorType(I1, count)), dtypes.bool)
+        mask = bits.x if count == 64 else b.trunc(bits.x, I32)
+        return Value(b.bitcast(mask, ir.VectorType(I1, count)), dtypes.bool)
     return iota(dtypes.int32, count) < n.to(dtypes.int32)
 
 
 def insert(v: Value, lane: int, x: Any) -> Value:
-    """Return the vector with one lane changed."""
+    """Return the vector with one lane replaced."""
     (one,) = alike(x) if isinstance(x, Value) else (Value(number(v.dtype, x), v.dtype),)
     return Value(current().builder.insert_element(v.x, one.x, ir.Constant(I32, lane)), v.dtype)
 
 
-# ---- reductions ------------------------------------------------------------------------------------------------------
-
-
 def reduce_add(v: Value) -> Value:
-    """Return the sum of the lanes; of floats in pairs, halves first."""
+    """Return the sum of the lanes; floats are added pairwise, by halves."""
     if not v.dtype.is_floating:
         return Value(intrinsic(f"vector.reduce.add.{suffix(v.x.type)}", KIND[v.dtype], v.x), v.dtype)
-    return _halved(v, lambda a, c: a + c)
+    return _reduce(v, lambda a, c: a + c)
 
 
 def reduce_max(v: Value) -> Value:
     """Return the largest lane."""
-    return _halved(v, maximum)
+    return _reduce(v, maximum)
 
 
 def reduce_min(v: Value) -> Value:
     """Return the smallest lane."""
-    return _halved(v, minimum)
+    return _reduce(v, minimum)
 
 
-def _halved(v: Value, join: Callable[[Value, Value], Value]) -> Value:
+def _reduce(v: Value, combine: Callable[[Value, Value], Value]) -> Value:
     while v.count > 1:
         half = v.count // 2
-        v = join(part(v, 0, half), part(v, half, half))
+        v = combine(part(v, 0, half), part(v, half, half))
     return v[0]
 
 
 def all(mask: Value) -> Value:
-    """Whether a mask holds in every lane."""
+    """Return whether every lane of a mask is true."""
     return Value(intrinsic(f"vector.reduce.and.{suffix(mask.x.type)}", KIND[dtypes.bool], mask.x), dtypes.bool)
 
 
-# ---- memory ----------------------------------------------------------------------------------------------------------
-
-
 def registers(dtype: DType, count: int, *shape: int) -> Registers:
-    """Return a tile of vectors (count 0: of numbers), for registers to hold. Its elements are not set."""
+    """Return a register tile of vectors, of scalars if count is 0, with undefined elements."""
     return Registers(dtype, count, shape)
 
 
 def stack(dtype: DType, n: int, align: int = 64) -> Pointer:
-    """Allocate memory for n elements, which lives as long as this call of the kernel."""
-    place = allocate(KIND[dtype], n, align)
-    place.type = POINTER  # llvmlite takes it for a pointer to dtype alone
-    memory: Pointer = current().owned(Pointer(place, dtype, align), n)
-    return memory
+    """Allocate stack memory for n elements, valid during this call of the kernel."""
+    memory = allocate(KIND[dtype], n, align)
+    memory.type = POINTER  # llvmlite's type is a pointer to one dtype
+    return current().owned(Pointer(memory, dtype, align), n)
 
 
 def null(dtype: DType) -> Pointer:
@@ -111,39 +102,36 @@ def null(dtype: DType) -> Pointer:
 
 
 def pointer(address: Value, dtype: DType) -> Pointer:
-    """Return the pointer to an address, an int64."""
+    """Convert an address, an int64, to a pointer."""
     return Pointer(current().builder.inttoptr(address.x, POINTER), dtype)
 
 
 def gather(p: Pointer, indices: Value, mask: Value | None = None) -> Value:
-    """Load the elements at these indices; of a number, the one at it."""
+    """Load the elements at the indices of a vector, or the element at a scalar index."""
     if not indices.count:
         return p[indices]
     b, count = current().builder, indices.count
-    at = b.gep(p.x, [indices.to(dtypes.int64).x], source_etype=KIND[p.dtype])
-    at.type = ir.VectorType(POINTER, count)  # llvmlite takes it for one pointer
+    addresses = b.gep(p.x, [indices.to(dtypes.int64).x], source_etype=KIND[p.dtype])
+    addresses.type = ir.VectorType(POINTER, count)  # llvmlite's type is a scalar pointer
     kind = typed(p.dtype, count)
-    held = constant_vector(dtypes.bool, [True] * count) if mask is None else mask
+    lanes = constant_vector(dtypes.bool, [True] * count) if mask is None else mask
     return Value(
         intrinsic(
             f"masked.gather.{suffix(kind)}.v{count}p0",
             kind,
-            at,
+            addresses,
             ir.Constant(I32, p.dtype.size),
-            held.x,
+            lanes.x,
             ir.Constant(kind, None),
         ),
         p.dtype,
     )
 
 
-# ---- what LLVM knows -------------------------------------------------------------------------------------------------
-
-
 def opaque(v: Value) -> Value:
-    """Return the same vector or number, opaque to LLVM: an instruction keeps it as an operand as it is.
+    """Return the same value, opaque to LLVM's optimizations.
 
-    A vector only where it fills a register of x86 or AArch64; otherwise LLVM sees through.
+    Vectors are opaque only if they fill a register of x86 or AArch64.
     """
     target, kind = current().target, v.x.type
     register = "r" if not v.count else "x" if target.is_x86 else "w" if target.is_aarch64 else None
@@ -154,10 +142,10 @@ def opaque(v: Value) -> Value:
 
 
 def opaque_pointer(p: Pointer) -> Pointer:
-    """Return the same pointer, opaque to LLVM: it has a register of its own.
+    """Return the same pointer, opaque to LLVM, which keeps it in a register.
 
-    So rows at one pitch are read by one index from registers that say where they begin, rather than by sums that are
-    computed again at each step.
+    Rows of one pitch are then addressed by their base registers and a common index, instead of by sums that are
+    recomputed at each step.
     """
     empty = ir.InlineAsm(ir.FunctionType(POINTER, [POINTER]), "", "=r,0", side_effect=False)
     return Pointer(current().builder.call(empty, [p.x]), p.dtype, p.align)
@@ -168,18 +156,18 @@ EXPECT = "llvm.expect.i1"
 
 
 def likely(condition: Value) -> Value:
-    """Return the same condition, which LLVM takes to hold nearly always.
+    """Return the same condition, which LLVM assumes to be true nearly always.
 
-    The code for where it does not hold gets no registers that the rest wants.
+    The code of the unlikely branch then takes no registers from the likely one.
     """
     kind = condition.x.type
     return Value(intrinsic(EXPECT.removeprefix("llvm."), kind, condition.x, ir.Constant(kind, 1)), condition.dtype)
 
 
 def after(p: Pointer, v: Value) -> Pointer:
-    """Return the same pointer, which LLVM takes to depend on a vector.
+    """Return the same pointer with a dependence on a vector, which delays loads until the vector is computed.
 
-    Nothing is loaded from it before the vector is known, when registers hold something else.
+    Earlier loads would occupy registers.
     """
     register = "x" if current().target.is_x86 else "w"
     empty = ir.InlineAsm(ir.FunctionType(POINTER, [POINTER, v.x.type]), "", f"=r,0,{register}", side_effect=False)

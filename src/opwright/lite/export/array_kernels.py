@@ -18,7 +18,7 @@ from typing import Any
 
 from ...compiler.c_source.expressions import c_type
 from ...compiler.c_source.kernels import ArraySource, array_source
-from ...compiler.language.kinds import KIND
+from ...compiler.language.llvm_types import KIND
 from ...compiler.language.parameters import REST, Array, number_word
 from ...compiler.operator_kernels import ATTR, INPUT, OperatorKernel
 from ...core import dtypes

@@ -21,7 +21,7 @@ from ...compiler.c_source.functions import KEYWORDS
 from ...compiler.c_source.kernels import SYMBOLIC, ScalarSource, scalar_source
 from ...compiler.c_source.numbers import AttributeNeeded
 from ...compiler.kernel import Kernel
-from ...compiler.language.kinds import ELEMENT_DTYPES, KIND
+from ...compiler.language.llvm_types import ELEMENT_DTYPES, KIND
 from ...compiler.language.operators import LOWER
 from ...core import dtypes as core_dtypes
 from ...core.dtypes import DType

@@ -1,6 +1,6 @@
-"""What LLVM calls the language's dtypes.
+"""LLVM types and constants of the language's dtypes.
 
-Lives here: `KIND`, `typed`, `suffix`, `number` (a constant), and back: `constants`, `is_number`.
+Lives here: `KIND`, `typed`, `suffix`, `number` (a constant), and the inverse: `constants`, `is_number`.
 Not here: values (values.py).
 """
 
@@ -33,7 +33,7 @@ KIND: dict[DType, ir.Type] = {
     dtypes.uint64: I64,
     dtypes.bool: I1,
 }
-"""The type of one lane. The short floats are held as their bits."""
+"""The type of one lane. Short floats are represented by their bits."""
 
 ELEMENT_DTYPES = (dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64, dtypes.bool)
 """The dtypes that operators of the catalogue take and return in kernels (operators.py)."""
@@ -44,12 +44,12 @@ _SUFFIX = {F32: "f32", F64: "f64", POINTER: "p0"}
 
 
 def typed(dtype: DType, count: int) -> ir.Type:
-    """Return LLVM's type of a vector; count 0: of one number."""
+    """Return the LLVM type of a vector; of a scalar if count is 0."""
     return ir.VectorType(KIND[dtype], count) if count else KIND[dtype]
 
 
 def suffix(kind: ir.Type) -> str:
-    """Return a type as the names of intrinsics spell it."""
+    """Return the spelling of a type in the names of intrinsics."""
     if isinstance(kind, ir.VectorType):
         return f"v{kind.count}{suffix(kind.element)}"
     return f"i{kind.width}" if isinstance(kind, ir.IntType) else _SUFFIX[kind]
@@ -59,12 +59,12 @@ _LIMITS = {dtype: (int(dtype.min), int(dtype.max)) for dtype in KIND if dtype.is
 
 
 def number(dtype: DType, value: Any, count: int = 0) -> ir.Constant:
-    """Return a Python number as a constant of the dtype, rounded to it. Raises TypeError for what it cannot hold."""
+    """Return a Python number as a constant, rounded to the dtype. Raises TypeError if the dtype cannot represent it."""
     kind, exact = KIND[dtype], value
     if dtype.is_integer:
-        least, most = _LIMITS[dtype]
+        low, high = _LIMITS[dtype]
         exact = int(value)
-        if exact != value or not least <= exact <= most:
+        if exact != value or not low <= exact <= high:
             raise TypeError(f"{dtype.name} cannot hold {value!r}")
     elif dtype.is_bool:
         exact = int(value)
@@ -76,18 +76,18 @@ def number(dtype: DType, value: Any, count: int = 0) -> ir.Constant:
 
 
 def constants(x: ir.Value) -> list[Any] | None:
-    """Return the numbers that a constant's lanes are, a number's too; None where they are not known."""
-    held = x.constant if isinstance(x, ir.Constant) else None
-    lanes = [lane.constant for lane in held] if isinstance(held, list) else [held]
+    """Return the lanes of a constant vector or scalar as numbers; None if x is not constant."""
+    constant = x.constant if isinstance(x, ir.Constant) else None
+    lanes = [lane.constant for lane in constant] if isinstance(constant, list) else [constant]
     return lanes if all(isinstance(lane, int | float) for lane in lanes) else None
 
 
 def is_number(x: ir.Value) -> bool:
-    """Whether it is a constant without a NaN."""
+    """Return whether x is a constant without NaN."""
     lanes = constants(x)
     return lanes is not None and all(lane == lane for lane in lanes)
 
 
 def stored(dtype: DType) -> DType:
-    """Return the dtype of an element in memory: a bool is a byte."""
+    """Return the dtype of an element in memory; a bool is stored as a byte."""
     return dtypes.uint8 if dtype.is_bool else dtype

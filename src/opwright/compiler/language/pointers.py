@@ -1,6 +1,7 @@
-"""Where a kernel's values are read and written: pointers, memory on the stack, tiles of registers.
+"""Memory of kernels: pointers, stack memory, register tiles.
 
-Lives here: `Pointer`, `Registers`, `allocate`, `copy`.  Not here: values (values.py), arrays with bounds (arrays.py).
+Lives here: `Pointer`, `Registers`, `allocate`, `copy`.
+Not here: values (values.py), pointers with bounds (bounds_checks.py), arrays (arrays.py).
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ from llvmlite import ir
 
 from ...core import dtypes
 from ...core.dtypes import DType
-from .kinds import I1, I32, I64, KIND, number, stored, suffix, typed
+from .llvm_types import I1, I32, I64, KIND, number, stored, suffix, typed
 from .trace import current, intrinsic
 from .values import Value, value
 
 
 class Pointer:
-    """The place of elements of one dtype. Bounds are the kernel's to keep.
+    """A pointer to elements of one dtype, without bounds.
 
-    `p[i]` reads a number, `p[i] = v` writes a number or a vector; `p + i` is i elements further.
-    align: bytes that its address is known to be a multiple of.
+    `p[i]` loads a scalar, `p[i] = v` stores a scalar or a vector; `p + i` points i elements further.
+    align: a known power of two that divides the address.
     """
 
     __slots__ = ("align", "dtype", "x")
@@ -31,14 +32,15 @@ class Pointer:
     def __add__(self, i: Any) -> Pointer:
         if isinstance(i, int) and i == 0:
             return self
-        return Pointer(self._at(i), self.dtype, min(self.align, self.dtype.size))
+        return Pointer(self.element(i), self.dtype, min(self.align, self.dtype.size))
 
     __radd__ = __add__
 
     def __sub__(self, i: Any) -> Pointer:
         return self + (-i)
 
-    def _at(self, i: Any) -> ir.Value:
+    def element(self, i: Any) -> ir.Value:
+        """Return the LLVM pointer to element i."""
         if isinstance(i, int) and i == 0:
             return self.x
         index = value(i)
@@ -68,61 +70,63 @@ class Pointer:
         )
 
     def load(self, i: Any = 0, count: int = 0, mask: Value | None = None, *, temporal: bool = True) -> Value:
-        """Load count elements from i on; count 0: one, as a number. mask: lanes that are read; others are 0."""
-        b, at = current().builder, self._at(i)
+        """Load `count` elements from i on; a scalar if count is 0. mask: lanes to read; others are 0."""
+        b, address = current().builder, self.element(i)
         kind = typed(stored(self.dtype), count)
         if mask is None:
-            x = b.load(at, align=self._alignment(i), typ=kind)
+            x = b.load(address, align=self._alignment(i), typ=kind)
             if not temporal:
                 x.set_metadata("nontemporal", b.module.add_metadata([ir.Constant(I32, 1)]))
         else:
             x = intrinsic(
                 f"masked.load.{suffix(kind)}.p0",
                 kind,
-                at,
+                address,
                 ir.Constant(I32, self._alignment(i)),
                 mask.x,
                 ir.Constant(kind, None),
             )
-        found = Value(x, stored(self.dtype))
-        return found != 0 if self.dtype.is_bool else found
+        element = Value(x, stored(self.dtype))
+        return element != 0 if self.dtype.is_bool else element
 
     def store(self, v: Any, i: Any = 0, mask: Value | None = None, *, temporal: bool = True) -> None:
-        """Write a number or a vector from i on. mask: lanes that are written. temporal=False: past the caches."""
-        b, at = current().builder, self._at(i)
+        """Store a scalar or a vector from i on. mask: lanes to write. temporal=False: bypass the caches."""
+        b, address = current().builder, self.element(i)
         v = v if isinstance(v, Value) else Value(number(self.dtype, v), self.dtype)
         if v.dtype is not self.dtype:
             raise TypeError(f"a pointer to {self.dtype.name} takes no {v.dtype.name}: x.to(dtype) converts")
         if v.dtype.is_bool:
             v = v.to(dtypes.uint8)
         if mask is None:
-            written = b.store(v.x, at, align=self._alignment(i))
+            store = b.store(v.x, address, align=self._alignment(i))
             if not temporal:
-                written.set_metadata("nontemporal", b.module.add_metadata([ir.Constant(I32, 1)]))
+                store.set_metadata("nontemporal", b.module.add_metadata([ir.Constant(I32, 1)]))
         else:
             intrinsic(
                 f"masked.store.{suffix(v.x.type)}.p0",
                 ir.VoidType(),
                 v.x,
-                at,
+                address,
                 ir.Constant(I32, self._alignment(i)),
                 mask.x,
             )
 
     def cast(self, dtype: DType, align: int = 1) -> Pointer:
-        """Return the same place as elements of another dtype; align: bytes that its address is a multiple of."""
+        """Return the same address as a pointer to another dtype."""
         return Pointer(self.x, dtype, align)
 
     def prefetch(self, i: Any = 0, *, write: bool = False, locality: int = 3) -> None:
-        """Ask for the cache line of element i. locality: 3 into the first cache ... 0 soon not needed."""
-        intrinsic("prefetch.p0", ir.VoidType(), self._at(i), *(ir.Constant(I32, n) for n in (int(write), locality, 1)))
+        """Prefetch the cache line of element i. locality: 3, into the first cache, to 0, not temporal."""
+        intrinsic(
+            "prefetch.p0", ir.VoidType(), self.element(i), *(ir.Constant(I32, n) for n in (int(write), locality, 1))
+        )
 
     def address(self) -> Value:
         """Return the address as an int64."""
         return Value(current().builder.ptrtoint(self.x, I64), dtypes.int64)
 
     def chosen(self, mask: Value, other: Any) -> Pointer:
-        """Return this pointer where the mask holds, else another one."""
+        """Return this pointer if the mask is true, else another one."""
         return Pointer(current().builder.select(mask.x, self.x, other.x), self.dtype, min(self.align, other.align))
 
     def __repr__(self) -> str:
@@ -130,45 +134,47 @@ class Pointer:
 
 
 def allocate(kind: ir.Type, size: int = 1, align: int | None = None) -> ir.Value:
-    """Allocate memory on the stack, in the function's first block."""
+    """Allocate stack memory in the function's entry block."""
     b = current().builder
     with b.goto_entry_block():
-        place = b.alloca(kind, ir.Constant(I64, size) if size != 1 else None)
+        memory = b.alloca(kind, ir.Constant(I64, size) if size != 1 else None)
         if align is not None:
-            place.align = align
-    return place
+            memory.align = align
+    return memory
 
 
 class Registers:
-    """A tile of numbers or vectors that a kernel keeps in registers: `tile[i, j]`, read and written by Python ints."""
+    """A tile of scalars or vectors in registers: `tile[i, j]`, indexed by Python ints."""
 
-    __slots__ = ("count", "dtype", "places", "shape")
+    __slots__ = ("count", "dtype", "shape", "slots")
 
     def __init__(self, dtype: DType, count: int, shape: tuple[int, ...]) -> None:
         self.dtype, self.count, self.shape = dtype, count, shape
-        self.places: dict[tuple[int, ...], ir.Value] = {}
+        self.slots: dict[tuple[int, ...], ir.Value] = {}
 
-    def _place(self, at: Any) -> ir.Value:
-        at = at if isinstance(at, tuple) else (at,)
-        if len(at) != len(self.shape) or not all(isinstance(i, int) and 0 <= i < n for i, n in zip(at, self.shape)):
+    def _slot(self, index: Any) -> ir.Value:
+        index = index if isinstance(index, tuple) else (index,)
+        if len(index) != len(self.shape) or not all(
+            isinstance(i, int) and 0 <= i < n for i, n in zip(index, self.shape)
+        ):
             raise IndexError(
-                f"a tile of registers of shape {list(self.shape)} has no {list(at)}: indices are Python "
+                f"a tile of registers of shape {list(self.shape)} has no {list(index)}: indices are Python "
                 "ints, of unrolled loops"
             )
-        if at not in self.places:
-            self.places[at] = allocate(typed(self.dtype, self.count))
-        return self.places[at]
+        if index not in self.slots:
+            self.slots[index] = allocate(typed(self.dtype, self.count))
+        return self.slots[index]
 
-    def __getitem__(self, at: Any) -> Value:
-        return Value(current().builder.load(self._place(at), typ=typed(self.dtype, self.count)), self.dtype)
+    def __getitem__(self, index: Any) -> Value:
+        return Value(current().builder.load(self._slot(index), typ=typed(self.dtype, self.count)), self.dtype)
 
-    def __setitem__(self, at: Any, v: Any) -> None:
+    def __setitem__(self, index: Any, v: Any) -> None:
         v = v if isinstance(v, Value) else Value(number(self.dtype, v), self.dtype)
         if v.dtype is not self.dtype:
             raise TypeError(f"a tile of {self.dtype.name} takes no {v.dtype.name}: x.to(dtype) converts")
-        current().builder.store(v.splat(self.count).x, self._place(at))
+        current().builder.store(v.splat(self.count).x, self._slot(index))
 
 
 def copy(into: Pointer, source: Pointer, nbytes: Any) -> None:
-    """Copy so many bytes between places that do not overlap: C's memcpy, or what LLVM makes of it."""
+    """Copy bytes between memory that does not overlap, like memcpy of C."""
     intrinsic("memcpy.p0.p0.i64", ir.VoidType(), into.x, source.x, value(nbytes).x, ir.Constant(I1, 0))
