@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from opwright.compiler import language as kl
-from opwright.compiler.kernels.gemm_widened import widens
+from opwright.compiler.kernels.gemm_int16 import widens
 from opwright.compiler.language import f32, i8, i64, ptr, u8
 from opwright.compiler.target import host
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from expected_skips import EXPECTED, unexpected
 
 HERE = Path(__file__).parent
-TILES = ("tests/compiler/kernels/test_gemm_tiles.py::test_sums[3]", "this processor has no tiles, or may not use them")
+TILES = ("tests/compiler/kernels/test_gemm_amx.py::test_sums[3]", "this processor has no tiles, or may not use them")
 
 
 def test_skips_that_no_row_covers_are_unexpected():

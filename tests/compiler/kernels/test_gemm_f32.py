@@ -5,13 +5,14 @@ import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels import NoKernel
+from opwright.compiler.kernels.contractions_winograd import faster_patch
 from opwright.compiler.kernels.convolution_f32 import convolution
 from opwright.compiler.kernels.epilogue import Epilogue, without_bias
 from opwright.compiler.kernels.gemm_f32 import gemm
 from opwright.compiler.kernels.gemv_f32 import gemv
-from opwright.compiler.kernels.tiling import balanced, blocks
+from opwright.compiler.kernels.tiling import blocks, row_tiles
 from opwright.compiler.kernels.weight_packing_f32 import pack
-from opwright.compiler.kernels.winograd import transform_filter, winograd, wins
+from opwright.compiler.kernels.winograd import transform_filter, winograd
 from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg, const, scalar
 from opwright.compiler.loops.ops import Contract
@@ -141,7 +142,7 @@ def test_sums(x, features, window, groups, dtype, constant):
 def test_winograd(x, features, padding, dtype, m):
     """Within 1e-4 of what the sums are like; the same bits for any split; slices of buffers."""
     form, given, wanted = made(x, features, Window((3, 3), padding=padding), 1, dtype, True, RELU)
-    assert wins(x[3], features, wanted.shape[1:3], 16) == m
+    assert faster_patch(x[3], features, wanted.shape[1:3], 16) == m
     found = run(form, given)
     np.testing.assert_allclose(found, np.maximum(wanted, 0), atol=1e-4 * wanted.std(), rtol=1e-5)
     assert np.array_equal(split(form, given, 3), found)
@@ -149,7 +150,7 @@ def test_winograd(x, features, padding, dtype, m):
 
 def test_where_winograd_wins():
     for channels, features, pixels in [(24, 64, 20), (64, 24, 20), (16, 64, 20), (64, 64, 5), (512, 512, 14)]:
-        assert wins(channels, features, (pixels, pixels), 16) == 0
+        assert faster_patch(channels, features, (pixels, pixels), 16) == 0
 
 
 RELU = apply("relu", BIASED)
@@ -237,10 +238,10 @@ def test_bias_starts_the_sum():
 
 
 def test_tiles():
-    assert balanced(49, 14) == (13, 4, 1)
+    assert row_tiles(49, 14) == (13, 4, 1)
     for rows in range(1, 100):
         for most in (1, 4, 14):
-            height, tiles, tall = balanced(rows, most)
+            height, tiles, tall = row_tiles(rows, most)
             assert height <= most
             assert 0 < tall <= tiles
             assert tall * height + (tiles - tall) * (height - 1) == rows

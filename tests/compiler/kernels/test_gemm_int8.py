@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
-from opwright.compiler.kernels.convolution_int8 import convolution_int8, over_rows, patches
+from opwright.compiler.kernels.convolution_int8 import convolution_int8, patches
+from opwright.compiler.kernels.direct_convolution_int8 import columns_as_channels
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.gemm_int8 import gemm_int8
-from opwright.compiler.kernels.tiling import Blocks, for_two
+from opwright.compiler.kernels.tiling import WorkBlocks, evened
 from opwright.compiler.kernels.weight_packing_int8 import pack_int8
 from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg, convert, lookup, parametrised, quantize, scalar
@@ -316,23 +317,23 @@ def test_narrow_images():
         ((2, 21, 3, 2), 4, Window((3, 5), (1, 1), (2, 1), (2, 2, 2, 2)), (int8, int8), (0, 0)),
     ):
         form, given, wanted = made(x, features, window, 1, kinds, zeros, True)
-        assert over_rows(form) is not None
+        assert columns_as_channels(form) is not None
         np.testing.assert_array_equal(run(form, given), wanted, err_msg=str((x, window)))
 
 
 @pytest.mark.parametrize(
     ("block", "tiles", "panels", "items"),
     [
-        (Blocks(4, 1, 5), 4, 5, 10),
-        (Blocks(1, 2, 3), 1, 5, 5),
-        (Blocks(1, 1, 5), 1, 5, 5),
-        (Blocks(2, 3, 14), 28, 3, 14),
-        (Blocks(1, 1, 1), 1, 1, 1),
-        (Blocks(1, 4, 33), 33, 4, 66),
-        (Blocks(8, 2, 17), 131, 2, 22),
-        (Blocks(1, 4, 65), 65, 4, 65),
+        (WorkBlocks(4, 1, 5), 4, 5, 10),
+        (WorkBlocks(1, 2, 3), 1, 5, 5),
+        (WorkBlocks(1, 1, 5), 1, 5, 5),
+        (WorkBlocks(2, 3, 14), 28, 3, 14),
+        (WorkBlocks(1, 1, 1), 1, 1, 1),
+        (WorkBlocks(1, 4, 33), 33, 4, 66),
+        (WorkBlocks(8, 2, 17), 131, 2, 22),
+        (WorkBlocks(1, 4, 65), 65, 4, 65),
     ],
 )
 def test_items_for_two_threads(block, tiles, panels, items):
-    found = for_two(block, tiles, panels)
+    found = evened(block, tiles, panels)
     assert found.items == items == -(-tiles // found.tiles) * -(-panels // found.panels)

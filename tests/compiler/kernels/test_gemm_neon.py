@@ -12,8 +12,8 @@ from test_int8_targets import rows
 
 from opwright.compiler import target as targets
 from opwright.compiler.kernels.epilogue import epilogue_of
-from opwright.compiler.kernels.gemm_neon import is_paired, steps_for, whole_steps
-from opwright.compiler.kernels.weight_packing_int8 import Panels, grouped_tile
+from opwright.compiler.kernels.gemm_neon import is_paired, padded_quads, steps_for
+from opwright.compiler.kernels.register_tiles import PanelsInt8, neon_tile
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.ops import Contract
 from opwright.core.dtypes import float32, int8, int32
@@ -81,7 +81,7 @@ def test_scales_by_block(name, shape, tmp_path):
 def test_whole_steps():
     """Padding steps included, smmla runs an even number of steps, smull four instead of three."""
     for steps, wanted in ((1, [1, 2, 3, 4, 5, 6, 7, 8]), (2, [2, 2, 4, 4, 6, 6, 8, 8]), (4, [1, 2, 4, 4, 5, 6, 8, 8])):
-        assert [whole_steps(steps, quads) for quads in range(1, 9)] == wanted
+        assert [padded_quads(steps, quads) for quads in range(1, 9)] == wanted
 
 
 def test_whether_requantisation_meets_infinities():
@@ -105,9 +105,9 @@ def test_tiles_fit_the_registers():
     for name in TARGETS:
         target = targets.named(name)
         for features in (1, 4, 5, 8, 11, 16, 17, 100):
-            tile = grouped_tile(target, features)
-            panels = Panels(features, 1, 16, tile)
+            tile = neon_tile(target, features)
+            panels = PanelsInt8(features, 1, 16, tile)
             vectors = tile.width if steps_for(target) == 4 else tile.vectors
             assert tile.rows * vectors < target.registers
             assert features <= (panels.number - 1) * tile.width + panels.last < features + tile.lanes
-    assert grouped_tile(targets.named("x86-64-v3"), 16) is None
+    assert neon_tile(targets.named("x86-64-v3"), 16) is None

@@ -9,11 +9,11 @@ from foreign import run_on
 from opwright.compiler import target as targets
 from opwright.compiler.kernels.convolution_f32 import convolution
 from opwright.compiler.kernels.epilogue import Epilogue
-from opwright.compiler.kernels.gemm_f32 import Panels, gemm, panels_of
+from opwright.compiler.kernels.gemm_f32 import gemm
 from opwright.compiler.kernels.gemv_f32 import ACROSS, gemv, gevm
-from opwright.compiler.kernels.tiling import balanced
-from opwright.compiler.kernels.weight_packing_f32 import pack
-from opwright.compiler.kernels.winograd import scratch_of, size_of, transform_filter, winograd
+from opwright.compiler.kernels.tiling import row_tiles
+from opwright.compiler.kernels.weight_packing_f32 import PanelsF32, pack, panels_of
+from opwright.compiler.kernels.winograd import filter_size, scratch_size, transform_filter, winograd
 from opwright.compiler.loops.expressions import apply, arg
 from opwright.core.dtypes import float32
 
@@ -30,7 +30,7 @@ def numbers(*shape: int) -> np.ndarray:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
-def panels_on(name: str, folder: Path, filters: np.ndarray, bias: np.ndarray, run: int) -> tuple[Panels, np.ndarray]:
+def panels_on(name: str, folder: Path, filters: np.ndarray, bias: np.ndarray, run: int) -> tuple[PanelsF32, np.ndarray]:
     """A filter [features, depth] packed on the target."""
     features, depth = filters.shape
     panels = panels_of(targets.named(name), features, run, depth // run)
@@ -45,7 +45,7 @@ def test_gemm(name, features, epilogue, tmp_path):
     rows, depth = 23, 29
     x, w, bias = numbers(rows, depth), numbers(features, depth), numbers(features)
     panels, packed = panels_on(name, tmp_path, w, bias, depth)
-    cut = balanced(rows, panels.rows)
+    cut = row_tiles(rows, panels.rows)
     constants = {
         "more": 0,
         "rows": cut.height,
@@ -95,7 +95,7 @@ def test_convolution(name, lined, tmp_path):
     x, w, bias = numbers(height, width, channels), numbers(features, 3, 3, channels), numbers(features)
     panels, packed = panels_on(name, tmp_path, w.reshape(features, -1), bias, 9 if lined else 27)
     line = width if lined else height * width
-    cut = balanced(line, panels.rows)
+    cut = row_tiles(line, panels.rows)
     tiles = cut.tiles * (height * width // line)
     constants = {
         "more": 0,
@@ -167,10 +167,10 @@ def test_winograd(name, m, tmp_path):
     height, width, channels, features = 7, 10, 8, 16
     x, w = numbers(height, width, channels), numbers(features, 3, 3, channels)
     panels = panels_of(targets.named(name), features, channels)
-    words = [w, np.zeros(size_of(channels, features, m), np.float32), channels]
+    words = [w, np.zeros(filter_size(channels, features, m), np.float32), channels]
     filters = run_on(name, tmp_path, transform_filter, {"dtype": float32, "m": m}, words, panels.number)[1]
     down, across = -(-height // m), -(-width // m)
-    cut = balanced(down * across, panels.rows)
+    cut = row_tiles(down * across, panels.rows)
     words = [
         x,
         filters,
@@ -198,7 +198,7 @@ def test_winograd(name, m, tmp_path):
         "dtype": float32,
         "epilogue": RELU,
     }
-    scratch = scratch_of(channels, panels.width, cut.height, m)
+    scratch = scratch_size(channels, panels.width, cut.height, m)
     found = run_on(name, tmp_path, winograd, constants, words, cut.tiles, scratch)[3]
     wanted = np.maximum(windows(x, w), 0)
     np.testing.assert_allclose(found.reshape(wanted.shape), wanted, atol=1e-4 * wanted.std(), rtol=1e-5)

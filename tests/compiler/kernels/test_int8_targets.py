@@ -1,7 +1,7 @@
 """Contractions and depthwise convolutions of 8 bits with the instructions of lesser processors of x86:
 exact sums, whole and in parts.
 
-Without VNNI rows are widened (gemm_widened.py); with 256 bits of it tiles have fewer rows.
+Without VNNI rows are widened (gemm_int16.py); with 256 bits of it tiles have fewer rows.
 """
 
 import numpy as np
@@ -14,9 +14,9 @@ from test_gemm_int8 import PLAIN, SAME, SUM, made, out_shape, requantised, round
 
 import opwright as ow
 from opwright.compiler import target as processors
-from opwright.compiler.kernels import contractions_int8, depthwise_tiles
-from opwright.compiler.kernels.gemm_widened import steps_of, widens
-from opwright.compiler.kernels.weight_packing_int8 import Panels, tile_of
+from opwright.compiler.kernels import depthwise_tiles, direct_convolution_int8
+from opwright.compiler.kernels.gemm_int16 import bounded_steps, widens
+from opwright.compiler.kernels.register_tiles import PanelsInt8, vector_tile
 from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.ops import Contract
 from opwright.compiler.target import NAMED
@@ -124,10 +124,10 @@ def test_bounds_of_filters(weights, steps):
     for small in ([weights], [[0] * len(weights), weights]):  # the first channel alone says nothing of the others
         filters = np.array(small, np.int8)[:, None, None]
         form = Buffer("w", int8, filters.shape, filters)
-        assert steps_of(NAMED["x86-64-v3"], form, len(weights)) == steps
+        assert bounded_steps(NAMED["x86-64-v3"], form, len(weights)) == steps
         for other in ("x86-64-v2", "x86-64-v3-vnni", "x86-64-v4", "aarch64"):
-            assert steps_of(NAMED[other], form, len(weights)) == 0
-    assert steps_of(NAMED["x86-64-v3"], Buffer("w", int8, filters.shape), len(weights)) == 0
+            assert bounded_steps(NAMED[other], form, len(weights)) == 0
+    assert bounded_steps(NAMED["x86-64-v3"], Buffer("w", int8, filters.shape), len(weights)) == 0
 
 
 @pytest.mark.skipif(not runs("x86-64-v3"), reason="this processor lacks AVX2")
@@ -179,7 +179,7 @@ def test_sums_at_the_bounds(dtype, ends, bounded):
                 form = Contract(Buffer("y", int32, out), buffer(xs), filters, (), SUM, window, 1, zero)
                 wanted = sums(xs.astype(int) - zero, ws.astype(int), window, 1, out)
                 np.testing.assert_array_equal(run(form, {form.input: xs}), wanted)
-        assert steps_of(processors.host(), filters, 7 * 3) == bounded
+        assert bounded_steps(processors.host(), filters, 7 * 3) == bounded
 
 
 @on_targets
@@ -258,8 +258,8 @@ def test_rows_of_depthwise_tiles(target, window, out_height, rows, team, seen):
 )
 def test_when_windows_of_3x3_are_copied(target, width, channels, features, copied):
     """Where lines are shorter than tiles, if the steps that are saved cost more than the copies."""
-    panels = Panels(features, 3, 3 * channels, tile_of(NAMED[target], features))
-    assert contractions_int8._are_copies_worth(panels, width, 9 * channels) == copied
+    panels = PanelsInt8(features, 3, 3 * channels, vector_tile(NAMED[target], features))
+    assert direct_convolution_int8._is_copying_faster(panels, width, 9 * channels) == copied
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_when_windows_of_3x3_are_copied(target, width, channels, features, copie
 )
 def test_which_targets_widen(name, widened, tile):
     """Sums, weights, a number of the row and a product before it is added fit in the registers."""
-    found = tile_of(NAMED[name], 100)
+    found = vector_tile(NAMED[name], 100)
     assert widens(NAMED[name]) == found.widened == widened
     assert (found.rows, found.vectors, found.lanes) == tile
     assert found.rows * found.vectors + found.vectors + 1 + widened <= NAMED[name].registers

@@ -7,7 +7,7 @@ from form_kit import buffer, compiles_for, run, split, targets
 from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.gemv_f32 import gevm
-from opwright.compiler.kernels.matmul import batches, transpose
+from opwright.compiler.kernels.matmul import product_batches, transpose
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.expressions import apply, arg, scalar
 from opwright.compiler.loops.ops import MatMul
@@ -85,9 +85,9 @@ def test_batches_that_no_step_does():
 
 
 def test_batches():
-    one = [tuple(b) for b in batches((2, 3), (2, 3), (3,))]
+    one = [tuple(b) for b in product_batches((2, 3), (2, 3), (3,))]
     assert one == [(3, 0, 0, True, True, 0), (3, 3, 0, True, True, 3)]
-    assert [tuple(b) for b in batches((), (), ())] == [(1, 0, 0, False, False, 0)]
+    assert [tuple(b) for b in product_batches((), (), ())] == [(1, 0, 0, False, False, 0)]
 
 
 @targets(

@@ -8,7 +8,7 @@ from test_gemm_int8 import EPILOGUE, SAME, SUM, integers, made, out_shape, sums
 from test_int8_targets import runs
 
 import opwright as ow
-from opwright.compiler.kernels.contractions_winograd import patch_of
+from opwright.compiler.kernels.contractions_winograd import default_patch
 from opwright.compiler.kernels.winograd_int8 import transform_filter_int8, transform_patches_int8, winograd_int8
 from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.ops import Contract
@@ -55,7 +55,9 @@ def test_sums(name, x, features, padding):
     with ow.flags(target=name):
         form, given, wanted = made(x, features, Window((3, 3), padding=padding), 1, (int8, int8), (-7, 0), True)
         small = 0 if NAMED[name].vnni_lanes else 2
-        assert patch_of(form, NAMED[name]) == (small if x[3] == 512 else 4)  # 4,608 weights may need more than 26 bits
+        assert default_patch(form, NAMED[name]) == (
+            small if x[3] == 512 else 4
+        )  # 4,608 weights may need more than 26 bits
         found = run(form, given)
         np.testing.assert_array_equal(found, wanted)
         np.testing.assert_array_equal(split(form, given, 3), found)
@@ -73,7 +75,7 @@ def test_the_largest_sums(name):
                 xs = np.full((1, 6, 7, channels), x, np.int8)
                 xs[:, ::2, 1::3] = -1 - x
                 form = form_of(xs.shape, THREE, ws, zero)
-                assert patch_of(form, NAMED[name]) == 4
+                assert default_patch(form, NAMED[name]) == 4
                 wanted = sums(xs.astype(int) - zero, ws.astype(int), THREE, 1, form.output.shape)
                 np.testing.assert_array_equal(run(form, {form.input: xs}), wanted)
 
@@ -86,7 +88,7 @@ def test_where_it_wins(name):
         ws = rng.integers(-most, most, (features, 3, 3, x[3])).astype(np.int8)
         out = Buffer("y", int32, out_shape(x, features, window))
         filters = Buffer("w", int8, ws.shape, ws if constant else None)
-        return patch_of(Contract(out, Buffer("x", dtype, x), filters, (), SUM, window, 1, 0, zero), NAMED[name])
+        return default_patch(Contract(out, Buffer("x", dtype, x), filters, (), SUM, window, 1, 0, zero), NAMED[name])
 
     assert patch((1, 56, 56, 64), 64) == 4
     assert patch((1, 14, 14, 256), 256) == 4
@@ -108,7 +110,10 @@ def test_where_it_wins(name):
         patch((1, 56, 56, 64), 64, constant=False),
     ):
         assert refused == 0
-    assert patch_of(form_of((1, 56, 56, 64), THREE, np.ones((64, 3, 3, 64), np.int8), 0), NAMED["aarch64-dotprod"]) == 0
+    assert (
+        default_patch(form_of((1, 56, 56, 64), THREE, np.ones((64, 3, 3, 64), np.int8), 0), NAMED["aarch64-dotprod"])
+        == 0
+    )
 
 
 @on_targets
@@ -130,7 +135,7 @@ def test_slices_of_buffers(name):
         whole = Buffer("whole", int32, (*shape[:3], 80))
         y = Buffer("y", int32, shape, parent=whole, start=7)
         form = Contract(y, x, Buffer("w", int8, ws.shape, ws), (), SUM, THREE, 1, 11)
-        assert patch_of(form, NAMED[name]) == 4
+        assert default_patch(form, NAMED[name]) == 4
         found = run(form, {wide: xs})
         wanted = sums(xs[..., 5:69].astype(int) - 11, ws.astype(int), THREE, 1, shape)
         np.testing.assert_array_equal(found[..., 7:71], wanted)

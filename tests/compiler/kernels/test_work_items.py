@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from opwright.compiler.kernels.maps import BLOCK, _evenly
-from opwright.compiler.kernels.tiling import SERIAL_BYTES, Blocks, for_two, grain
+from opwright.compiler.kernels.tiling import SERIAL_BYTES, WorkBlocks, evened, grain
 from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg
 from opwright.compiler.loops.graph import LoopGraph
@@ -73,7 +73,7 @@ def test_short_sums_of_bytes_cost_their_epilogue():
 def test_tiles_of_floats_are_even_in_number():
     (step,) = connected(Buffer("x", float32, (1, 28, 28, 64)), 64)
     assert step.items % 2 == 0
-    assert for_two(Blocks(3, 1, 19), 56, 1).items % 2 == 0
+    assert evened(WorkBlocks(3, 1, 19), 56, 1).items % 2 == 0
 
 
 def test_grains():

@@ -13,7 +13,7 @@ from meaning import meaning
 from new_process import forget_code
 
 from opwright.compiler import plan_cache, plan_serialization
-from opwright.compiler.kernels import NoKernel, gemm_tiles
+from opwright.compiler.kernels import NoKernel, gemm_amx
 from opwright.compiler.loops import block_fusion
 from opwright.compiler.loops.buffers import Buffer, RowBand, Window, ring_lines
 from opwright.compiler.loops.expressions import apply, arg, convert, quantize, scalar
@@ -189,8 +189,8 @@ def test_any_block_of_bytes(window, height, batch, lines):
 @pytest.mark.skipif(not host().has("amx-int8"), reason="this processor has no tiles, or may not use them")
 def test_bands_on_tiles(monkeypatch):
     """Tiles of a band have other rows than those of the whole."""
-    for name in ("FEW_ROWS", "FEW_STEPS", "SHALLOW", "LITTLE"):
-        monkeypatch.setattr(gemm_tiles, name, 1)
+    for name in ("FEW_ROWS", "FEW_STEPS", "SHALLOW", "FEW_PRODUCTS"):
+        monkeypatch.setattr(gemm_amx, name, 1)
     for window in (SAME[1], SAME[2]):
         check(block(image(2, 11, WIDTH, 24, dtype=int8), 32, 16, window), 3, exact=False)
 

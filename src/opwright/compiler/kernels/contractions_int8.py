@@ -1,7 +1,8 @@
-"""Selectors of contractions of 8 bits: which kernel, tile and work items a convolution or fully connected layer gets.
+"""Kernel selection of contractions of integers: the kernel, tile and work items of convolutions and dense layers.
 
-Lives here: the selector of `Contract`.  Not here: the kernels (gemm_int8.py, convolution_int8.py), packed filters
-(weight_packing_int8.py), float inputs beside integer filters (dynamic_quantization.py).
+Lives here: the selectors of `Contract` for one scale per channel and for block scales, `IntegerGroup`. Not here: the
+kernels (gemm_int8.py, convolution_int8.py), packed filters (weight_packing_int8.py), steps of convolutions with windows
+(direct_convolution_int8.py), the rounding of float inputs (dynamic_quantization.py).
 """
 
 from __future__ import annotations
@@ -13,80 +14,40 @@ from ...core.dtypes import DType, float32, int4, int8, int16, int32, uint8
 from ..loops.buffers import Buffer
 from ..loops.ops import Contract
 from ..target import host
-from ..tuning.choices import BLOCKS_INT8, COPIES
+from ..tuning.choices import BLOCKS_INT8
 from . import NoKernel, selector
-from .contractions_f32 import chunk_of, share
-from .convolution_int8 import convolution_int8, over_rows, patches
-from .dynamic_quantization import rounded_rows
-from .epilogue import Epilogue, epilogue_of, without_bias
-from .gemm_int8 import FLIP, gemm_int8
-from .gemm_int16 import packed_pairs
-from .gemm_neon import Grouped, is_paired
-from .gemm_tiles import tiles_for
-from .gemm_widened import room, steps_of
-from .tiling import (
-    CACHE,
-    ITEM,
-    Blocks,
-    LineTiles,
-    Tiles,
-    balanced,
-    blocks,
-    for_two,
-    has_all_panels,
-    is_order_felt,
-    sliding_of,
+from .direct_convolution_int8 import (
+    SPEEDUP,
+    ImageSizes,
+    add_convolution,
+    add_patches,
+    columns_as_channels,
+    copies_windows,
 )
-from .weight_packing_int8 import Panels, Tile, grouped_tile, packed_filter, parts_of, tile_of
+from .epilogue import Epilogue, epilogue_of, share_output, without_bias
+from .gemm_int8 import FLIP
+from .gemm_int8_step import QuantizedRows, gemm_int8_step, round_to_int8
+from .gemm_int16 import bounded_steps
+from .gemm_neon import is_paired
+from .register_tiles import PanelsInt8, RegisterTile, parts_of, tile_of, vector_tile
+from .tiling import blocks, chunk_of, evened, has_all_panels, is_order_relevant, row_tiles
+from .weight_packing_int8 import packed_blocks, packed_filter, packed_pairs
 
 if TYPE_CHECKING:
     from ..loops.plan_builder import Builder
 
 BYTES = (int8, uint8)
-QUICKER = 4
-"""Times that operations on bytes are quicker than those on floats."""
 READING, FINISHING = 8, 3
-"""Operations on floats that take as long as to read a weight for one row alone, and as an operation of the epilogue."""
+"""Time to read a weight for a single row, and of an operation of the epilogue, in operations on floats."""
 FEW_ROWS = 2
 """Rows of a tile that are not copied for it."""
-NEAR = 1 << 14
-"""Elements of the lines that a line of the output needs, up to which they are copied together: 32 KB as int16."""
-STEP, LINE, COPY = 4, 60, 5
-"""Instructions of a step beside those of its rows and weights, to copy a line of a window, and of each vector of it."""
 
 
-class Geometry(NamedTuple):
-    """Sizes of the input and the output as images."""
-
-    batches: int
-    height: int
-    width: int
-    out_height: int
-    out_width: int
-
-
-class Rows(NamedTuple):
-    """The input's bytes: where they are, bytes from pixel to pixel, and what zero is.
-
-    flip: what makes them unsigned. rounded: whether they were floats, whose
-    images have scales and zero points of their own. size: bytes of an element; two are int16.
-    """
-
-    x: Any
-    pitch: int
-    zero: int
-    flip: int
-    rounded: bool = False
-    scales: Any = 0
-    zeros: Any = 0
-    size: int = 1
-
-
-class Group(NamedTuple):
-    """One group of a contraction. rows: its input; feature: its first one; features: how many."""
+class IntegerGroup(NamedTuple):
+    """One group of a contraction. rows: its input; feature: its first one; features: their number."""
 
     form: Contract
-    rows: Rows
+    rows: QuantizedRows
     feature: int
     features: int
     epilogue: Epilogue
@@ -95,12 +56,12 @@ class Group(NamedTuple):
 
     @property
     def parts(self) -> int:
-        """Parts of 8 bits that weights are the sum of."""
+        """Parts of 8 bits whose sum is a weight."""
         return parts_of(self.form.filter.dtype, self.form.filter_zero)
 
     @property
     def channels(self) -> int:
-        """Bytes of a pixel's channels."""
+        """Bytes of the channels of a pixel."""
         return self.form.filter.shape[3] * self.rows.size
 
     @property
@@ -108,51 +69,46 @@ class Group(NamedTuple):
         """Whether the input is int16."""
         return self.rows.size == 2
 
-    def packed(self, build: Builder, panels: Panels) -> Any:
-        """The address of the filter."""
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the rows as they are multiplied."""
+        return int8 if self.rows.rounded else self.form.input.dtype
+
+    @property
+    def input_bytes(self) -> int:
+        """Bytes from the first to the last of the input."""
+        return (math.prod(self.form.input.shape[:3]) - 1) * self.rows.pitch + self.channels
+
+    @property
+    def epilogue_operations(self) -> int:
+        """Operations of the epilogue of all outputs, as those of floats."""
+        return FINISHING * self.epilogue.weight * math.prod(self.form.output.shape[:-1]) * self.features
+
+    def packed(self, build: Builder, panels: PanelsInt8) -> Any:
+        """Return the address of the packed filter."""
         form = self.form
         if self.wide:
             return packed_pairs(build, panels, form.filter, self.feature)
         offset = 128 if self.rows.rounded else panels.tile.offset(self.rows.zero, form.input.dtype)
         return packed_filter(build, panels, form.filter, self.feature, form.filter_zero, offset, self.bias)
 
-    @property
-    def dtype(self) -> DType:
-        """What the rows are when they are multiplied."""
-        return int8 if self.rows.rounded else self.form.input.dtype
+    def is_paired(self, panels: PanelsInt8) -> bool:
+        """Return whether int16 holds two products, if the tile is one of 64-bit ARM that adds pairs."""
+        return panels.tile.grouped == 4 and is_paired(self.form.filter, self.parts)
 
-    def tiled(self, panels: Panels) -> DType | None:
-        """The dtype of the rows where tiles compute."""
-        return self.dtype if panels.tile.depth else None
-
-    def widened(self, panels: Panels) -> DType | None:
-        """The dtype of the rows where they are widened."""
-        return self.dtype if panels.tile.widened and not self.wide else None
-
-    def grouped(self, panels: Panels) -> Grouped | None:
-        """How rows are multiplied on 64-bit ARM."""
-        steps = panels.tile.grouped
-        paired = steps == 4 and is_paired(self.form.filter, self.parts)
-        return Grouped(steps, self.dtype, paired, panels.tile.padded) if steps else None
-
-    def tile(self, rows: int, quads: int, run: int) -> Tile:
-        """The tile for so many rows at one pitch, with so many steps of the micro-kernel in one piece.
-
-        run: neighbouring bytes of a channel's weights.
-        """
+    def tile(self, rows: int, quads: int, run: int) -> RegisterTile:
+        """Return the tile for rows at one pitch, with `quads` contiguous steps; run: contiguous bytes of a channel."""
+        if self.wide:
+            return vector_tile(host(), self.features)
         products = math.prod(self.form.output.shape[:-1]) * self.features * math.prod(self.form.filter.shape[1:])
-        found = (
-            None
-            if self.wide
-            else (tiles_for(host(), rows, self.features, quads, products) or grouped_tile(host(), self.features))
-        )
-        bounded = 0 if found or self.wide or self.parts > 1 else steps_of(host(), self.form.filter, run)
-        return found or tile_of(host(), self.features, bounded)
+        tile = tile_of(host(), rows, self.features, quads, products)
+        bounded = 0 if tile or self.parts > 1 else bounded_steps(host(), self.form.filter, run)
+        return tile or vector_tile(host(), self.features, bounded)
 
 
 @selector(Contract)
 def select_contract(form: Contract, build: Builder) -> None:
-    """Steps of a contraction of int8, uint8, int16 or floats to be rounded with a filter of int8, uint8 or int4."""
+    """Add the steps of a contraction of int8, uint8, int16 or floats to be rounded with a filter of at most 8 bits."""
     rounded = form.input.dtype is float32 and bool(form.rounding)
     wide = form.input.dtype is int16 and form.input_zero == 0
     if wide and (form.filter_zero or form.filter.dtype is uint8 or form.filter.constant is None):
@@ -163,256 +119,128 @@ def select_contract(form: Contract, build: Builder) -> None:
         raise NoKernel("floats rounded for weights with a zero point")
     if form.scales is not None:
         raise NoKernel("scales by block")
-    form = over_rows(form) or form
+    form = columns_as_channels(form) or form
     features = form.filter.shape[0] // form.groups
     bias, expr, operands = without_bias(form.expr, form.operands)
     if bias is not None and (bias.dtype is not int32 or wide):
         bias, expr, operands = None, form.expr, form.operands
-    rows = _rounded(form, build) if rounded else _as_it_is(form, build)
+    rows = _rounded_input(form, build) if rounded else _integer_input(form, build)
     for g in range(form.groups):
         epilogue, more = epilogue_of(expr, operands, form.output, build, g * features)
         part = rows._replace(x=rows.x.moved(g * form.filter.shape[3] * rows.size))
-        _make_group(Group(form, part, g * features, features, epilogue, more, bias), build)
-    share(form, build, operands, epilogue)
+        _add_group(IntegerGroup(form, part, g * features, features, epilogue, more, bias), build)
+    share_output(form, build, operands, epilogue)
 
 
-def _as_it_is(form: Contract, build: Builder) -> Rows:
+def _integer_input(form: Contract, build: Builder) -> QuantizedRows:
     if form.input.dtype is int16:
-        return Rows(build.pointer(form.input), form.input.pitch * 2, 0, 0, size=2)
+        return QuantizedRows(build.pointer(form.input), form.input.pitch * 2, 0, 0, size=2)
     signed = form.input.dtype is int8
-    return Rows(build.pointer(form.input), form.input.pitch, form.input_zero, FLIP if signed else 0)
+    return QuantizedRows(build.pointer(form.input), form.input.pitch, form.input_zero, FLIP if signed else 0)
 
 
-def _rounded(form: Contract, build: Builder) -> Rows:
-    """Each input[n] as integers: rows of fully connected layers at multiples of four bytes, images without gaps."""
+def _rounded_input(form: Contract, build: Builder) -> QuantizedRows:
+    """Round each input[n]: rows of dense layers to multiples of four bytes, images without gaps."""
     n, columns, pitch = form.input.shape[0], math.prod(form.input.shape[1:]), form.input.pitch
     if math.prod(form.input.shape[:3]) == n:
-        made = rounded_rows(build, form.input, n, columns, pitch, form.rounding == "symmetric")
-        return Rows(made.x, made.pitch, 0, FLIP, True, made.scales, made.zeros)
+        return round_to_int8(build, form.input, n, columns, pitch, form.rounding)
     if pitch != form.input.shape[3]:
         raise NoKernel("images of a slice to be rounded")
-    made = rounded_rows(build, form.input, n, columns, columns, form.rounding == "symmetric", 1)
-    return Rows(made.x, pitch, 0, FLIP, True, made.scales, made.zeros)
+    return round_to_int8(build, form.input, n, columns, columns, form.rounding, 1)._replace(pitch=pitch)
 
 
-def _make_group(group: Group, build: Builder) -> None:
+def _add_group(group: IntegerGroup, build: Builder) -> None:
     form, window, source = group.form, group.form.window, group.rows
     channels = group.channels
     rows = math.prod(form.output.shape[:-1])
-    shape = Geometry(*form.input.shape[:3], *form.output.shape[1:3])
+    sizes = ImageSizes(*form.input.shape[:3], *form.output.shape[1:3])
     if window.size == (1, 1) and window.strides == (1, 1) and window.padding == (0, 0, 0, 0):
         if channels % 4 == 0 or (source.rounded and source.pitch >= -(-channels // 4) * 4):
-            panels = Panels(group.features, 1, channels, group.tile(rows, -(-channels // 4), channels), group.parts)
-            _make_gemm(group, build, panels, source.x, source.pitch)
+            tile = group.tile(rows, -(-channels // 4), channels)
+            _add_gemm(group, build, PanelsInt8(group.features, 1, channels, tile, group.parts), source)
             return
         if not source.rounded:
-            shape = Geometry(1, 1, rows, 1, rows)
+            sizes = ImageSizes(1, 1, rows, 1, rows)
     joined = window.dilations[1] == 1 and source.pitch == channels
     segments, run = (1, window.size[1]) if joined else (window.size[1], 1)
     lines, quads = window.size[0] * segments, -(-run * channels // 4)
-    tile = group.tile(shape.out_width, quads, run * channels)
-    panels = Panels(group.features, lines, run * channels, tile, group.parts)
-    row = lines * quads * 4
-    if _copies(group, build, panels, rows, row):
+    tile = group.tile(sizes.out_width, quads, run * channels)
+    panels = PanelsInt8(group.features, lines, run * channels, tile, group.parts)
+    if copies_windows(group, build, panels, rows, lines * quads * 4):
         panels = panels._replace(tile=group.tile(rows, lines * quads, run * channels), joined=True)
-        pitch = row + host().vector_bytes
-        place = build.temporary(rows * pitch)
-        words = [
-            source.x,
-            place,
-            _room(group),
-            shape.height,
-            shape.width,
-            source.pitch,
-            channels,
-            source.zero,
-            window.size[0],
-            segments,
-            run,
-            *sliding_of(window, shape.out_height, shape.out_width, pitch),
-            source.zeros,
-        ]
-        build.step(patches.code(rounded=source.rounded), words, rows, chunk=chunk_of(16 * rows * pitch, rows))
-        _make_gemm(group, build, panels, place, pitch)
+        _add_gemm(group, build, panels, add_patches(group, build, sizes, segments, run))
         return
     if tile.grouped:
         panels = panels._replace(tile=tile._replace(padded=True))
-    _make_convolution(group, build, panels, shape, segments, run)
+    add_convolution(group, build, panels, sizes, segments, run)
 
 
-def _copies(group: Group, build: Builder, panels: Panels, rows: int, row: int) -> bool:
-    """Whether windows of `row` bytes are copied, for a product of so many rows."""
-    form, width = group.form, group.form.output.shape[2]
-    small = rows * row <= 2 * CACHE
-    default = group.parts > 1 or (small and _are_copies_worth(panels, width, row))
-    ways = (0, 1) if group.parts == 1 and rows * row <= MOST_COPIED else (int(default),)
-    number, height = form.output.shape[:2]
-    return (
-        build.choose(
-            COPIES,
-            ways,
-            int(default),
-            number,
-            height,
-            width,
-            form.filter.shape[3],
-            group.features,
-            *form.window.size,
-            form.window.strides[0],
-        )
-        > 0
-    )
-
-
-MOST_COPIED = 16 * CACHE
-"""Bytes of copied windows above which they are not asked about."""
-
-
-def _are_copies_worth(panels: Panels, width: int, row: int) -> bool:
-    """Whether windows of `row` bytes are better copied, for tiles over several lines, than read line by line.
-
-    What a step takes beside its products is done for fewer tiles then. The processor's tiles compute all their rows.
-    """
-    tile, height = panels.tile, balanced(width, panels.tile.rows).height
-    if tile.depth:
-        return height * 6 < tile.rows * 5
-    saved = panels.steps * panels.number * (tile.vectors + STEP) * (1 / max(height, 1) - 1 / tile.rows)
-    return saved > panels.lines * LINE + COPY * row // host().vector_bytes
-
-
-def _room(group: Group) -> int:
-    """Bytes from the input's first to its last."""
-    return (math.prod(group.form.input.shape[:3]) - 1) * group.rows.pitch + group.channels
-
-
-def _make_gemm(group: Group, build: Builder, panels: Panels, x: Any, pitch: int) -> None:
-    """A matrix product of rows at one pitch."""
-    form, tile, source = group.form, panels.tile, group.rows
+def _add_gemm(group: IntegerGroup, build: Builder, panels: PanelsInt8, lhs: QuantizedRows) -> None:
+    """Add a matrix product of rows at one pitch."""
+    form, tile = group.form, panels.tile
     rows = math.prod(form.output.shape[:-1])
-    cut = balanced(rows, tile.rows)
-    quads = panels.lines * panels.quads
+    cut = row_tiles(rows, tile.rows)
     work, panel_bytes = 8 * cut.height * panels.steps * tile.width, tile.width * panels.steps * 4
-    felt = is_order_felt(cut.tiles, panels.number, panel_bytes)
-    near = felt and (panels.tile.flipped or group.widened(panels) is not None)  # an item copies its rows for all panels
-    by_default = int(near or has_all_panels(cut.tiles, panels.number, panel_bytes))
-    ways = (0, 1) if felt else (by_default,)
-    all_panels = build.choose(BLOCKS_INT8, ways, by_default, rows, 4 * panels.steps, group.features) > 0
-    block = blocks(cut.tiles, panels.number, cut.height * quads * 4, panel_bytes, work, all_panels)
-    block = for_two(block, cut.tiles, panels.number)
+    relevant = is_order_relevant(cut.tiles, panels.number, panel_bytes)
+    # If an item copies its rows, the copies serve all panels.
+    copied = relevant and (tile.flipped or lhs.widened(panels, group.dtype) is not None)
+    default = int(copied or has_all_panels(cut.tiles, panels.number, panel_bytes))
+    ways = (0, 1) if relevant else (default,)
+    all_panels = build.choose(BLOCKS_INT8, ways, default, rows, 4 * panels.steps, group.features) > 0
+    tile_bytes = cut.height * panels.lines * panels.quads * 4
+    block = blocks(cut.tiles, panels.number, tile_bytes, panel_bytes, work, all_panels)
+    block = evened(block, cut.tiles, panels.number)
     packed = group.packed(build, panels)
-    flipped = tile.flipped and cut.height > FEW_ROWS and not group.wide
-    words = [
-        x,
-        packed,
-        build.pointer(form.output, group.feature),
-        quads,
-        pitch,
-        form.output.pitch,
-        group.features,
-        *Tiles(cut.tiles, cut.tall, block.tiles, block.panels),
-        source.flip,
-        0,
-        0,
-        source.scales,
-        source.zeros,
-        max(1, math.prod(form.output.shape[1:3])),
-        0,
-        tile.depth,
-        *group.more,
-    ]
-    code = gemm_int8.code(
-        more=len(group.more),
-        rows=cut.height,
-        vectors=tile.vectors,
-        short=cut.tall != cut.tiles,
-        narrow=panels.narrow,
-        parts=panels.parts,
-        rounded=source.rounded,
-        wide=group.wide,
-        blocked=False,
-        tiled=group.tiled(panels),
-        widened=group.widened(panels),
-        flipped=flipped,
-        bounded=tile.bounded,
-        grouped=group.grouped(panels),
-        epilogue=group.epilogue,
-    )
-    scratch = room(host(), 4 * quads * cut.height) if group.widened(panels) or flipped else 0
-    operations = work * cut.tiles * panels.number // QUICKER + _finishing(group)
+    operations = work * cut.tiles * panels.number // SPEEDUP + group.epilogue_operations
     if cut.height == 1:
         operations = READING * cut.tiles * panels.number * panels.steps * 4 * tile.width
-    build.step(code, words, block.items, scratch, chunk_of(operations, block.items))
-
-
-def _make_convolution(group: Group, build: Builder, panels: Panels, shape: Geometry, segments: int, run: int) -> None:
-    """A convolution that reads the image in place."""
-    form, window, tile, source = group.form, group.form.window, panels.tile, group.rows
-    channels = group.channels
-    cut = balanced(shape.out_width, tile.rows)
-    tiles = cut.tiles * shape.batches * shape.out_height
-    work = 8 * cut.height * panels.steps * tile.width
-    block = for_two(_blocks(tiles, panels.number, work), tiles, panels.number)
-    line, tall = (
-        (pixels - 1) * window.strides[1] + (segments - 1) * window.dilations[1] + run
-        for pixels in (shape.out_width, cut.height)
-    )
-    flipped = tile.flipped and not group.wide
-    near = flipped or group.widened(panels) is not None
-    by_line = near and window.size[0] * line * channels <= NEAR and block.tiles >= cut.tiles
-    packed = group.packed(build, panels)
-    words = [
-        source.x,
+    gemm_int8_step(
+        build,
+        panels,
+        lhs,
         packed,
         build.pointer(form.output, group.feature),
-        _room(group),
-        shape.height,
-        shape.width,
-        source.pitch,
-        channels,
-        source.zero,
-        source.flip,
-        window.size[0],
-        segments,
-        run,
-        *sliding_of(window, shape.out_height, shape.out_width, form.output.pitch),
-        group.features,
-        *LineTiles(cut.tiles, cut.tall, tiles, block.tiles, block.panels),
-        source.scales,
-        source.zeros,
-        tile.depth,
-        *group.more,
-    ]
-    code = convolution_int8.code(
-        more=len(group.more),
-        rows=cut.height,
-        vectors=tile.vectors,
-        short=cut.tall != cut.tiles,
-        narrow=panels.narrow,
-        rounded=source.rounded,
-        wide=group.wide,
-        tiled=group.tiled(panels),
-        widened=group.widened(panels),
-        flipped=flipped,
-        by_line=by_line,
-        bounded=tile.bounded,
-        grouped=group.grouped(panels),
-        epilogue=group.epilogue,
+        form.output.pitch,
+        cut,
+        block,
+        group.epilogue,
+        group.more,
+        group.dtype,
+        chunk_of(operations, block.items),
+        rows_per_scale=max(1, math.prod(form.output.shape[1:3])),
+        flipped=tile.flipped and cut.height > FEW_ROWS and not group.wide,
+        paired=group.is_paired(panels),
     )
-    elements = window.size[0] * (line if by_line else tall) * channels + 4  # and what the last step reads behind them
-    scratch = room(host(), elements) if group.widened(panels) else elements + host().vector_bytes
-    operations = work * tiles * panels.number // QUICKER + _finishing(group)
-    build.step(code, words, block.items, scratch, chunk_of(operations, block.items))
 
 
-def _finishing(group: Group) -> int:
-    """Operations of the epilogue of all outputs, as those of floats."""
-    return FINISHING * group.epilogue.weight * math.prod(group.form.output.shape[:-1]) * group.features
-
-
-def _blocks(tiles: int, panels: int, work: int) -> Blocks:
-    """All panels for a few tiles: what a tile has copied serves them all. Of few tiles, parts of the panels."""
-    if tiles >= 4:
-        each = max(1, min(-(-tiles // 8), ITEM // max(1, panels * work)))
-        return Blocks(each, panels, -(-tiles // each))
-    wide = max(1, -(-panels * tiles // 8)) if tiles else 1
-    return Blocks(1, wide, tiles * -(-panels // wide))
+@selector(Contract)
+def select_block_scales(form: Contract, build: Builder) -> None:
+    """Add the steps of a dense layer of rounded floats whose weights, int4 or int8, have a scale for each block."""
+    filter, scales = form.filter.constant, form.scales.constant if form.scales is not None else None
+    features, channels = form.filter.shape[0], form.filter.shape[3]
+    rows = math.prod(form.output.shape[:-1])
+    if form.scales is None or scales is None or filter is None or form.filter.dtype not in (int4, int8):
+        raise NoKernel("no scales by block, or of weights that are computed")
+    number = form.scales.shape[1]
+    if (
+        form.input.dtype is not float32
+        or not form.rounding
+        or form.window.size != (1, 1)
+        or form.groups != 1
+        or math.prod(form.input.shape[:3]) != rows
+        or channels % (4 * number)
+    ):
+        raise NoKernel(f"{form.input.dtype.name} by {number} blocks of {channels} channels")
+    epilogue, more = epilogue_of(form.expr, form.operands, form.output, build)
+    tile = vector_tile(host(), features, bounded_steps(host(), form.filter, channels // number))
+    panels = PanelsInt8(features, number, channels // number, tile)
+    height = number * (panels.quads + 2)
+    packed = packed_blocks(build, panels, filter, scales)
+    lhs = round_to_int8(build, form.input, rows, channels, form.input.pitch, form.rounding)
+    cut = row_tiles(rows, tile.rows)
+    work = 8 * cut.height * height * tile.width
+    block = blocks(cut.tiles, panels.number, cut.height * channels, tile.width * height * 4, work)
+    chunk = chunk_of(work * cut.tiles * panels.number, block.items)
+    out, pitch = build.pointer(form.output), form.output.pitch
+    gemm_int8_step(build, panels, lhs, packed, out, pitch, cut, block, epilogue, more, int8, chunk, blocked=True)
+    share_output(form, build, form.operands, epilogue)

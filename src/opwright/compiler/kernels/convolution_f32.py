@@ -1,11 +1,12 @@
 """Convolutions of float32 with windows: the micro-kernel over an image, without an im2col copy of it.
 
-Lives here: the family `convolution`, the window's geometry.
-Not here: the micro-kernel and how filters are packed (gemm_f32.py), Winograd's way (winograd.py), the selector.
+Lives here: the family `convolution`, copies of lines and windows of an image.
+Not here: the micro-kernel (gemm_f32.py), packed filters (weight_packing_f32.py), Winograd's minimal filtering
+(winograd.py), the selector (contractions_f32.py).
 
-A tile's rows are pixels of the output next to each other. Where their windows lie inside the image and they are of one
-line, the micro-kernel reads the image itself: a segment a line of the window. Otherwise the windows are copied into
-scratch first, zeros for what is outside, once a tile for all channels of the output.
+The rows of a tile are adjacent pixels of the output. If their windows lie inside the image and they are of one line,
+the micro-kernel reads the image itself: one segment for each line of the window. Otherwise the windows are first copied
+into scratch memory, with zeros outside of the image, once a tile for all channels of the output.
 """
 
 from __future__ import annotations
@@ -15,15 +16,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import language as kl
 from ..language import f32, i64, ptr
 from .epilogue import Epilogue
-from .gemm_f32 import LIGHT, Sink, Source, multiplies_by_lane, panels
-from .tiling import LineTiles, Sliding
+from .gemm_f32 import LhsF32, PanelRange, multiply_panels
+from .output_tiles import LIGHT_FLOAT, OutputTile
+from .tiling import LineTiles, WindowWords
+from .weight_packing_f32 import multiplies_by_lane
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value
 
 
-class Image(NamedTuple):
-    """The images of a convolution: see `convolution`."""
+class FloatImages(NamedTuple):
+    """The images of a convolution: [n, height, width, channels], pixels at `pitch`."""
 
     x: Pointer
     height: Any
@@ -32,53 +35,61 @@ class Image(NamedTuple):
     channels: Any
 
 
-def copy(target: Pointer, source: Pointer, n: Any, lanes: int, masked: bool) -> None:
-    """n floats; what follows them in the target may be overwritten too."""
-    at = kl.value(0)
+def copy_floats(target: Pointer, source: Pointer, n: Any, lanes: int, masked: bool) -> None:
+    """Copy n floats; elements of the target after them may be overwritten, too."""
+    done = kl.value(0)
     for i in range(0, n - (lanes - 1), lanes):
         target.store(source.load(i, lanes), i)
-        at = kl.value(i) + lanes
+        done = kl.value(i) + lanes
     if masked:
-        if at < n:
-            target.store(source.load(at, lanes, mask=kl.first(n - at, lanes)), at)
+        if done < n:
+            target.store(source.load(done, lanes, mask=kl.first(n - done, lanes)), done)
     else:
-        for i in range(at, n):
+        for i in range(done, n):
             target[i] = source[i]
 
 
-def zero(target: Pointer, n: Any, lanes: int) -> None:
-    """n zeros, and some more where n is no multiple of lanes."""
+def clear(target: Pointer, n: Any, lanes: int) -> None:
+    """Write n zeros, and more if n is no multiple of lanes."""
     for i in range(0, n, lanes):
         target.store(kl.zeros(f32, lanes), i)
 
 
 def copy_line(
-    image: Image, target: Pointer, n: Value, y: Value, left: Value, pixels: Value, lanes: int, masked: bool
+    image: FloatImages, target: Pointer, n: Value, y: Value, left: Value, pixels: Value, lanes: int, masked: bool
 ) -> None:
-    """Neighbouring pixels of a line of the image, from `left` on, with all their channels; zeros outside of it."""
+    """Copy adjacent pixels of a line of the image from `left` on, with all their channels; zeros outside of it."""
     inside = (y >= 0) & (y < image.height)
     before = kl.select(inside, kl.clamp(-left, 0, pixels), pixels)
     after = kl.select(inside, kl.clamp(image.width - left, before, pixels), pixels)
     source = image.x + ((n * image.height + y) * image.width + left) * image.pitch
-    zero(target, before * image.channels, lanes)
+    clear(target, before * image.channels, lanes)
     start = before * image.channels
-    copy(target + start, source + start, (after - before) * image.channels, lanes, masked)
-    zero(target + after * image.channels, (pixels - after) * image.channels, lanes)
+    copy_floats(target + start, source + start, (after - before) * image.channels, lanes, masked)
+    clear(target + after * image.channels, (pixels - after) * image.channels, lanes)
 
 
 def copy_window(
-    image: Image, slide: Sliding, size: Any, target: Pointer, n: Value, oy: Value, ox: Value, lanes: int, masked: bool
+    image: FloatImages,
+    slide: WindowWords,
+    size: Any,
+    target: Pointer,
+    n: Value,
+    oy: Value,
+    ox: Value,
+    lanes: int,
+    masked: bool,
 ) -> None:
-    """The window of one pixel of the output: [*size, channels]; zeros outside of the image."""
+    """Copy the window of one pixel of the output, [*size, channels]; zeros outside of the image."""
     for ky in range(size[0]):
         y = oy * slide.stride_y + ky * slide.dilation_y - slide.top
         for kx in range(size[1]):
             x = ox * slide.stride_x + kx * slide.dilation_x - slide.left
             if (y >= 0) & (y < image.height) & (x >= 0) & (x < image.width):
                 source = image.x + ((n * image.height + y) * image.width + x) * image.pitch
-                copy(target, source, image.channels, lanes, masked)
+                copy_floats(target, source, image.channels, lanes, masked)
             else:
-                zero(target, image.channels, lanes)
+                clear(target, image.channels, lanes)
             target = target + image.channels
 
 
@@ -94,7 +105,7 @@ def convolution(
     channels: i64,
     kernel_height: i64,
     kernel_width: i64,
-    slide: Sliding,
+    slide: WindowWords,
     features: i64,
     line: i64,
     cut: LineTiles,
@@ -106,36 +117,37 @@ def convolution(
     lined: bool,
     epilogue: Epilogue,
 ):
-    """out[n, oy, ox, f] = epilogue(sum x[n, oy stride + ky dilation - top, ..., c] filter[f, ky, kx, c]).
+    """Compute out[n, oy, ox, f] = epilogue(sum x[n, oy stride + ky dilation - top, ..., c] filter[f, ky, kx, c]).
 
-    cut: of lines of `line` pixels of the output; tiles that are not tall (if short) have a pixel less than `rows`.
-    lined: these lines are those of the output, dilation_x is 1 and x_pitch, floats from pixel to pixel, is channels;
-    the image is read in place where a tile's windows are inside.
-    Items: as `gemm`. Scratch: see `scratch_of`.
+    cut: tiles of lines of `line` pixels of the output; if short, those that are not tall have a pixel less than `rows`.
+    lined: lines are those of the output, dilation_x is 1 and x_pitch, floats from pixel to pixel, is channels; the
+    image is read in place if the windows of a tile are inside. Items: as `gemm`. Scratch: the copied windows, and a
+    vector.
     """
     lanes = work.lanes(f32)
     number = (features + (2 * lanes - 1)) // (2 * lanes)
     across = (number + (cut.panel_block - 1)) // cut.panel_block
     target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
-    masked, light = work.target.vector_bytes == 64, epilogue.weight <= LIGHT
+    masked, light = work.target.vector_bytes == 64, epilogue.weight <= LIGHT_FLOAT
     finish, by_lane = epilogue.bind(more), multiplies_by_lane(work.target)
-    image = Image(x, height, width, x_pitch, channels)
+    image = FloatImages(x, height, width, x_pitch, channels)
     patch = work.scratch(f32)
     depth = kernel_height * kernel_width * channels
     for item in work.items():
         start = item // across * cut.tile_block
         first = item % across * cut.panel_block
         last = kl.minimum(first + cut.panel_block, number)
+        panels = PanelRange(packed, features, first, last, wide, halves)
         for t in range(start, kl.minimum(start + cut.tile_block, cut.tiles)):
-            at, j = t // cut.line_tiles, t % cut.line_tiles
+            out_line, j = t // cut.line_tiles, t % cut.line_tiles
             ox = j * rows
             count = kl.value(rows)
             if short:
                 ox = ox - kl.maximum(j - cut.tall, 0)
                 count = kl.select(j < cut.tall, count, rows - 1)
-            row = at * line + ox
+            row = out_line * line + ox
             if lined:
-                n, oy = at // slide.out_height, at % slide.out_height
+                n, oy = out_line // slide.out_height, out_line % slide.out_height
                 y0, x0 = oy * slide.stride_y - slide.top, ox * slide.stride_x - slide.left
                 span = (count - 1) * slide.stride_x + kernel_width
                 inside = (y0 >= 0) & (y0 + (kernel_height - 1) * slide.dilation_y < height)
@@ -146,19 +158,13 @@ def convolution(
                     p, stride = patch, span * channels
                     for ky in range(kernel_height):
                         copy_line(image, p + ky * stride, n, y0 + ky * slide.dilation_y, x0, span, lanes, masked)
-                source = Source(p, slide.stride_x * channels, kernel_height, stride, kernel_width * channels, by_lane)
+                lhs = LhsF32(p, slide.stride_x * channels, kernel_height, stride, kernel_width * channels, by_lane)
             else:
                 for r in range(count):
-                    line_of_all, ox = (row + r) // slide.out_width, (row + r) % slide.out_width
-                    size, place = (kernel_height, kernel_width), patch + r * depth
-                    n, oy = line_of_all // slide.out_height, line_of_all % slide.out_height
-                    copy_window(image, slide, size, place, n, oy, ox, lanes, masked)
-                source = Source(patch, depth, 1, 0, depth, by_lane)
-            sink = Sink(target, slide.out_pitch, row, 0, features, finish, light, masked)
-            if short:
-                if j < cut.tall:
-                    panels(source, packed, sink, features, first, last, rows, lanes, wide, halves)
-                else:
-                    panels(source, packed, sink, features, first, last, rows - 1, lanes, wide, halves)
-            else:
-                panels(source, packed, sink, features, first, last, rows, lanes, wide, halves)
+                    pixel_line, ox = (row + r) // slide.out_width, (row + r) % slide.out_width
+                    size, window = (kernel_height, kernel_width), patch + r * depth
+                    n, oy = pixel_line // slide.out_height, pixel_line % slide.out_height
+                    copy_window(image, slide, size, window, n, oy, ox, lanes, masked)
+                lhs = LhsF32(patch, depth, 1, 0, depth, by_lane)
+            tile = OutputTile(target, slide.out_pitch, row, 0, features, finish, masked, light)
+            multiply_panels(lhs, panels, tile, rows, lanes, j < cut.tall if short else None)

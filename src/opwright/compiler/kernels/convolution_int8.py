@@ -1,49 +1,35 @@
 """Convolutions of int8 with windows: the micro-kernel over an image, without an im2col copy of it.
 
-Lives here: the families `convolution_int8` and `patches`, the window's geometry; `over_rows`, for images of few
-columns.
-Not here: the micro-kernel (gemm_int8.py), packed filters (weight_packing_int8.py), the selector (contractions_int8.py).
+Lives here: the families `convolution_int8` and `patches`, copies of lines and runs of an image.
+Not here: the micro-kernel (gemm_int8.py), packed filters (weight_packing_int8.py), steps (direct_convolution_int8.py),
+the selector (contractions_int8.py).
 
-A tile's rows are pixels next to each other in a line of the output. Where their windows lie inside the image the
-micro-kernel reads the image itself; otherwise the image's lines are copied into scratch memory, with the zero point for
-padding, once a tile for all output channels. Small images with short lines are copied window by window (`patches`) for
-a matrix product.
-
-An image of few columns becomes one line whose pixels are whole rows of it:
-
-    x [N, H, W, C], filter [F, KH, KW, C]  ->  x [N, 1, H, W C], filter [OW F, 1, KH, W C]
-
-The memory is the same. A tile then holds many pixels of the line, where one of the image would hold at most W, and
-padding on the left and right costs no copies because its weights are absent. Weights of columns outside a window are
-their zero point.
+The rows of a tile are adjacent pixels of a line of the output. If their windows lie inside the image, the micro-kernel
+reads the image itself; otherwise the lines of the image are copied into scratch memory, with the zero point as padding,
+once a tile for all output channels. Small images with short lines are copied window by window (`patches`) for a matrix
+product.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
 
 from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr
-from ..loops.buffers import Buffer, SameMemory, Window
-from ..loops.ops import Contract
 from .epilogue import Epilogue
-from .expression import tables
-from .gemm_int8 import Source, panels
-from .gemm_neon import Grouped, whole_steps
-from .gemm_tiles import prepare, short_first
-from .tile_writing import Rounded, Sink, ending_of
-from .tiling import LineTiles, Sliding
+from .gemm_amx import configure_tiles, short_tile
+from .gemm_int8 import LhsInt8, PanelRange, multiply_panels
+from .gemm_neon import Grouped, padded_quads
+from .output_tiles import OutputTile, RowScales, tile_epilogue
+from .tiling import LineTiles, WindowWords
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value
 
 
-class Image(NamedTuple):
-    """The geometry of a convolution, numbers of a kernel. size: bytes that may be read; fill: the zero point, of the
-    dtype that copies have. flips: bits to change in each vector that is copied, if any."""
+class ByteImages(NamedTuple):
+    """The images of a convolution, numbers of a kernel. size: bytes that may be read; fill: the zero point, of the
+    dtype of copies. flips: bits to change in each vector that is copied, if any."""
 
     x: Pointer
     size: Any
@@ -55,9 +41,11 @@ class Image(NamedTuple):
     flips: Value | None = None
 
 
-def copy(target: Pointer, source: Pointer, n: Any, room: Any, lanes: int, flips: Value | None = None) -> None:
-    """n elements, as the target's dtype; what follows them in the target may be overwritten too. room: elements that
-    may be read from the source. flips: see `Image`."""
+def copy_elements(target: Pointer, source: Pointer, n: Any, room: Any, lanes: int, flips: Value | None = None) -> None:
+    """Copy n elements, as the dtype of the target; elements of the target after them may be overwritten, too.
+
+    room: elements that may be read from the source. flips: see `ByteImages`.
+    """
     if n + (lanes - 1) <= room:
         for i in range(0, n, lanes):
             target.store(_flipped(source.load(i, lanes).to(target.dtype), flips), i)
@@ -71,26 +59,28 @@ def _flipped(x: Value, flips: Value | None) -> Value:
 
 
 def fill(target: Pointer, n: Any, x: Value) -> None:
-    """n elements x, and some more."""
+    """Write n elements x, and more if n is no multiple of its lanes."""
     for i in range(0, n, x.count):
         target.store(x, i)
 
 
-def copy_line(image: Image, target: Pointer, n: Value, y: Value, left: Value, pixels: Any) -> None:
-    """Neighbouring pixels of a line of the image, from `left` on, with all their channels; fill outside of it."""
+def copy_line(image: ByteImages, target: Pointer, n: Value, y: Value, left: Value, pixels: Any) -> None:
+    """Copy adjacent pixels of a line of the image from `left` on, with all their channels; fill outside of it."""
     lanes, c = image.fill.count, image.channels
     inside = (y >= 0) & (y < image.height)
     before = kl.select(inside, kl.clamp(-left, 0, pixels), pixels)
     after = kl.select(inside, kl.clamp(image.width - left, before, pixels), pixels)
-    at = ((n * image.height + y) * image.width + left) * image.pitch
+    offset = ((n * image.height + y) * image.width + left) * image.pitch
     fill(target, before * c, image.fill)
     if image.pitch == c:
-        start = at + before * c
-        copy(target + before * c, image.x + start, (after - before) * c, image.size - start, lanes, image.flips)
+        start = offset + before * c
+        copy_elements(
+            target + before * c, image.x + start, (after - before) * c, image.size - start, lanes, image.flips
+        )
     else:
         for i in range(before, after):
-            start = at + i * image.pitch
-            copy(target + i * c, image.x + start, c, image.size - start, lanes, image.flips)
+            start = offset + i * image.pitch
+            copy_elements(target + i * c, image.x + start, c, image.size - start, lanes, image.flips)
     fill(target + after * c, (pixels - after) * c, image.fill)
 
 
@@ -108,21 +98,21 @@ def patches(
     lines: i64,
     segments: i64,
     run_pixels: i64,
-    slide: Sliding,
+    slide: WindowWords,
     zeros: ptr[i32],
     *,
     rounded: bool,
 ):
-    """The windows of an image as rows: out[pixel of the output][line][segment][run], runs of a multiple of 4 bytes.
+    """Copy the windows of an image as rows: out[output pixel][line][segment][run], runs of a multiple of 4 bytes.
 
     Items: pixels of the output. slide.out_pitch leaves room for a vector between rows, which may be overwritten.
     rounded: images have zero points of their own.
 
-    A window reads the image in runs. Those at one place of neighbouring windows are copied one after another, from the
-    first place to the last: the vectors that are stored reach into the runs that follow.
+    A window reads the image in runs. Runs at equal positions of adjacent windows are copied one after another, from the
+    first position to the last: stored vectors overlap the runs that follow.
     """
     lanes = work.target.vector_bytes
-    image = Image(x, size, height, width, x_pitch, channels, zero.to(i8).splat(lanes))
+    image = ByteImages(x, size, height, width, x_pitch, channels, zero.to(i8).splat(lanes))
     step = (run_pixels * channels + 3) // 4 * 4
     item = work.begin
     while item < work.end:
@@ -130,28 +120,36 @@ def patches(
         oy, n = line % slide.out_height, line // slide.out_height
         count = kl.minimum(slide.out_width - ox, work.end - item)
         target = out + item * slide.out_pitch
-        here = image._replace(fill=zeros[n].to(i8).splat(lanes)) if rounded else image
+        images = image._replace(fill=zeros[n].to(i8).splat(lanes)) if rounded else image
         for ky in range(lines):
             y = oy * slide.stride_y + ky * slide.dilation_y - slide.top
             for s in range(segments):
                 x0 = ox * slide.stride_x + s * slide.dilation_x - slide.left
-                copy_runs(here, target, slide.out_pitch, n, y, x0, slide.stride_x, run_pixels, count)
+                copy_runs(images, target, slide.out_pitch, n, y, x0, slide.stride_x, run_pixels, count)
                 target = target + step
         item = item + count
 
 
 def copy_runs(
-    image: Image, target: Pointer, pitch: Any, n: Value, y: Value, left: Value, stride: Any, pixels: Any, count: Value
+    image: ByteImages,
+    target: Pointer,
+    pitch: Any,
+    n: Value,
+    y: Value,
+    left: Value,
+    stride: Any,
+    pixels: Any,
+    count: Value,
 ) -> None:
-    """`count` runs of pixels of a line of the image, the first from `left` on, each `stride` pixels after another."""
+    """Copy `count` runs of pixels of a line of the image, the first from `left` on, `stride` pixels apart."""
     c, lanes = image.channels, image.fill.count
     inside = (y >= 0) & (y < image.height) & ((image.pitch == c) | (pixels == 1))
     nbytes = pixels * c
-    whole = (nbytes + (lanes - 1)) // lanes * lanes
-    # Runs that lie in the image, and of those the ones whose last vector does, too.
+    vectors = (nbytes + (lanes - 1)) // lanes * lanes
+    # Runs inside the image from `first` on; up to `last`, their last vector is also inside.
     first = kl.select(inside, kl.clamp((stride - 1 - left) // stride, 0, count), count)
     begin = ((n * image.height + y) * image.width + left) * image.pitch
-    right, room = image.width - pixels - left, image.size - whole - begin
+    right, room = image.width - pixels - left, image.size - vectors - begin
     fit = kl.minimum(right // stride, room // (stride * image.pitch)) + 1
     last = kl.select((right >= 0) & (room >= 0), kl.clamp(fit, first, count), first)
     for i in range(first):
@@ -184,7 +182,7 @@ def convolution_int8(
     lines: i64,
     segments: i64,
     run_pixels: i64,
-    slide: Sliding,
+    slide: WindowWords,
     features: i64,
     cut: LineTiles,
     scales: ptr[f32],
@@ -205,51 +203,53 @@ def convolution_int8(
     grouped: Grouped | None,
     epilogue: Epilogue,
 ):
-    """out[n, oy, ox, f] = epilogue(sum x[n, oy stride + ky dilation - top, ..., c] filter[f, ky, kx, c]).
+    """Compute out[n, oy, ox, f] = epilogue(sum x[n, oy stride + ky dilation - top, ..., c] filter[f, ky, kx, c]).
 
-    cut: of lines of the output; tiles that are not tall (if short) have a pixel less than `rows`. A line of a window is
-    `segments` segments, dilation_x pixels apart, of run_pixels pixels each.
+    cut: tiles of lines of the output; if short, those that are not tall have a pixel less than `rows`. A line of a
+    window is `segments` segments, dilation_x pixels apart, of run_pixels pixels each.
     Items: blocks of tiles by panels, panels first. Scratch: `lines` lines of the pixels that are copied at a time, and
     a vector. rounded: images have scales and zero points of their own. wide, tiled, depth, bounded, grouped: see
-    `Source`; channels and pitches are of bytes. widened: the dtype of pixels that are copied as int16, inside too;
-    flipped: whether they are copied as unsigned bytes, likewise; by_line: at the first tile of a line of the output,
-    all that the line needs.
+    `LhsInt8`; channels and pitches are in bytes. widened: the dtype of pixels that are copied as int16, also inside;
+    flipped: whether they are copied as unsigned bytes, likewise; by_line: whether the first tile of a line of the
+    output copies all pixels that the line needs.
     """
     lanes = work.lanes(i32)
     number = (features + (vectors * lanes - 1)) // (vectors * lanes)
     across = (number + (cut.panel_block - 1)) // cut.panel_block
-    ending = ending_of(epilogue, more, work.target)
+    ending = tile_epilogue(epilogue, more, work.target)
     target = out.cast(ending.dtype, ending.dtype.size)
     masked = work.target.vector_bytes == 64
-    held = i8 if widened is None else i16
-    filled = work.lanes(held)
+    copied_dtype = i8 if widened is None else i16
+    filled = work.lanes(copied_dtype)
     pixels = x if widened is None else x.cast(widened)
     flips = kl.bitcast(flip.splat(lanes), i8) if flipped else None
-    image = Image(pixels, size, height, width, x_pitch, channels, _flipped(zero.to(held).splat(filled), flips), flips)
-    there = Rounded(scales, zeros, slide.out_height * slide.out_width) if rounded else None
-    patch = work.scratch(held)
+    padding = _flipped(zero.to(copied_dtype).splat(filled), flips)
+    image = ByteImages(pixels, size, height, width, x_pitch, channels, padding, flips)
+    row_scales = RowScales(scales, zeros, slide.out_height * slide.out_width) if rounded else None
+    patch = work.scratch(copied_dtype)
     breadth = (slide.out_width - 1) * slide.stride_x + (segments - 1) * slide.dilation_x + run_pixels
     quads = (run_pixels * channels + 3) // 4
     if grouped is not None and grouped.padded:
-        quads = whole_steps(grouped.steps, quads)
+        quads = padded_quads(grouped.steps, quads)
     steps = lines * segments * quads
     if tiled is not None:
-        prepare(rows, depth)
+        configure_tiles(rows, depth)
     for item in work.items():
         start = item // across * cut.tile_block
         first = item % across * cut.panel_block
         last = kl.minimum(first + cut.panel_block, number)
+        panels = PanelRange(packed, features, first, last, steps, vectors, narrow)
         for t in range(start, kl.minimum(start + cut.tile_block, cut.tiles)):
-            at, j = t // cut.line_tiles, t % cut.line_tiles
+            out_line, j = t // cut.line_tiles, t % cut.line_tiles
             ox = j * rows
             count = kl.value(rows)
-            written = None
+            stored = None
             if short and tiled is None:
                 ox = ox - kl.maximum(j - cut.tall, 0)
                 count = kl.select(j < cut.tall, count, rows - 1)
             elif short:
-                ox, written = short_first(j, cut.line_tiles - cut.tall, rows)
-            n, oy = at // slide.out_height, at % slide.out_height
+                ox, stored = short_tile(j, cut.line_tiles - cut.tall, rows)
+            n, oy = out_line // slide.out_height, out_line % slide.out_height
             y0, x0 = oy * slide.stride_y - slide.top, ox * slide.stride_x - slide.left
             span = (count - 1) * slide.stride_x + (segments - 1) * slide.dilation_x + run_pixels
             inside = (y0 >= 0) & (y0 + (lines - 1) * slide.dilation_y < height) & (x0 >= 0) & (x0 + span <= width)
@@ -259,21 +259,21 @@ def convolution_int8(
             copied = kl.value(1) == 1 if widened is not None or flipped else ~(inside & (end <= size))
             if by_line:
                 p, pixel, line = (
-                    patch.cast(i8) + ox * slide.stride_x * channels * held.size,
-                    channels * held.size,
-                    breadth * channels * held.size,
+                    patch.cast(i8) + ox * slide.stride_x * channels * copied_dtype.size,
+                    channels * copied_dtype.size,
+                    breadth * channels * copied_dtype.size,
                 )
                 if (t == start) | (j == 0):
-                    here = image._replace(fill=_flipped(zeros[n].to(held).splat(filled), flips)) if rounded else image
+                    images = _padded_with(image, zeros[n], flips) if rounded else image
                     for ky in range(lines):
                         y = y0 + ky * slide.dilation_y
-                        copy_line(here, patch + ky * breadth * channels, n, y, -slide.left, breadth)
+                        copy_line(images, patch + ky * breadth * channels, n, y, -slide.left, breadth)
             elif copied:
-                p, pixel, line = patch.cast(i8), channels * held.size, span * channels * held.size
-                here = image._replace(fill=_flipped(zeros[n].to(held).splat(filled), flips)) if rounded else image
+                p, pixel, line = patch.cast(i8), channels * copied_dtype.size, span * channels * copied_dtype.size
+                images = _padded_with(image, zeros[n], flips) if rounded else image
                 for ky in range(lines):
-                    copy_line(here, patch + ky * span * channels, n, y0 + ky * slide.dilation_y, x0, span)
-            source = Source(
+                    copy_line(images, patch + ky * span * channels, n, y0 + ky * slide.dilation_y, x0, span)
+            lhs = LhsInt8(
                 p,
                 slide.stride_x * pixel,
                 quads,
@@ -290,75 +290,20 @@ def convolution_int8(
                 bounded=bounded,
                 grouped=grouped,
             )
-            row = at * slide.out_width + ox
-            pitch = slide.out_pitch
-            sink = Sink(target, pitch, row, 0, features, ending.finish, masked, there, None, written, ending.light)
-            if short and tiled is None:
-                if j < cut.tall:
-                    panels(source, packed, steps, sink, features, first, last, rows, vectors, lanes, narrow)
-                else:
-                    panels(source, packed, steps, sink, features, first, last, rows - 1, vectors, lanes, narrow)
-            else:
-                panels(source, packed, steps, sink, features, first, last, rows, vectors, lanes, narrow)
+            row = out_line * slide.out_width + ox
+            pitch, finish, light = slide.out_pitch, ending.finish, ending.light
+            tile = OutputTile(target, pitch, row, 0, features, finish, masked, light, row_scales, None, stored)
+            multiply_panels(lhs, panels, tile, rows, lanes, j < cut.tall if short and tiled is None else None)
             if ending.table is not None:
-                here, end = first * (vectors * lanes), kl.minimum(features, last * (vectors * lanes))
-                lines_written = count if written is None else written
-                place = target + (row * pitch + here)
-                ending.look_up(place, pitch, lines_written, end - here, work.target.vector_bytes)
+                column, end = first * (vectors * lanes), kl.minimum(features, last * (vectors * lanes))
+                stored_rows = count if stored is None else stored
+                corner = target + (row * pitch + column)
+                ending.look_up(corner, pitch, stored_rows, end - column, work.target.vector_bytes)
     if tiled is not None:
         kl.tile_release()
 
 
-NARROW, FEW = 4, 64
-"""Columns of the image, and channels of a row of the output, up to which rows are taken as pixels."""
-
-
-def over_rows(form: Contract) -> Contract | None:
-    """The same convolution over rows as pixels; None where images are wide or not dense, or something is not known."""
-    (n, height, width, channels), (_, out_height, out_width, features) = form.input.shape, form.output.shape
-    filters, window = form.filter.constant, form.window
-    if (
-        filters is None
-        or form.groups > 1
-        or form.rounding
-        or form.input.pitch != channels
-        or form.output.pitch != features
-    ):
-        return None
-    if not (width <= NARROW and out_width * features <= FEW and window.size[0] > 1 and width < out_height):
-        return None
-    operands = _repeated(form, out_width)
-    if operands is None:
-        return None
-    (down, across), (step, apart), (top, bottom, left, _) = window.strides, window.dilations, window.padding
-    rows = np.full((out_width, features, 1, window.size[0], width, channels), form.filter_zero, filters.dtype)
-    for x in range(out_width):
-        for kx in range(window.size[1]):
-            column = x * across + kx * apart - left
-            if 0 <= column < width:
-                rows[x, :, 0, :, column] = filters[:, :, kx]
-    shape = (out_width * features, 1, window.size[0], width * channels)
-    turned = Window((1, window.size[0]), (1, down), (1, step), (0, 0, top, bottom))
-    return replace(
-        form,
-        window=turned,
-        operands=operands,
-        input=SameMemory(form.input.name, form.input.dtype, (n, 1, height, width * channels), of=form.input),
-        output=SameMemory(form.output.name, form.output.dtype, (n, 1, out_height, shape[0]), of=form.output),
-        filter=Buffer(form.filter.name, form.filter.dtype, shape, rows.reshape(shape)),
-    )
-
-
-def _repeated(form: Contract, times: int) -> tuple[Buffer, ...] | None:
-    """The operands for each column of the output; None where one is neither a table nor a constant for each channel."""
-    found, lookups = [], tables(form.expr)
-    for i, operand in enumerate(form.operands, 1):
-        known = operand.constant
-        if i in lookups or operand.size == 1:
-            found.append(operand)
-        elif known is not None and operand.size == form.output.shape[-1]:
-            repeated = np.tile(known.reshape(-1), times)
-            found.append(Buffer(operand.name, operand.dtype, repeated.shape, repeated))
-        else:
-            return None
-    return tuple(found)
+def _padded_with(image: ByteImages, zero: Value, flips: Value | None) -> ByteImages:
+    """Return images whose padding is another zero point."""
+    dtype, lanes = image.fill.dtype, image.fill.count
+    return image._replace(fill=_flipped(zero.to(dtype).splat(lanes), flips))

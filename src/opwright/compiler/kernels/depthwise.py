@@ -27,7 +27,7 @@ from .depthwise_rows import LARGEST, Slide, add_window, bands_of, planes_of, sli
 from .depthwise_tiles import FOURS, columns_of, deep_on, lane_bytes, pack, parts_of, starts_of, tile_of, tiles_of
 from .dynamic_quantization import rounded_rows
 from .epilogue import epilogue_of, without_bias
-from .gemm_widened import LINE
+from .gemm_int16 import LINE
 from .tiling import grain, vector_lanes
 
 if TYPE_CHECKING:

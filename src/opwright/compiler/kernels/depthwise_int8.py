@@ -29,7 +29,7 @@ from ..language import f32, i8, i16, i32, i64, ptr, u8
 from ..target import Target
 from .depthwise_rows import Bands, Columns, Integers, Planes, RowSums, Taps, convolve_window, line_of, within
 from .depthwise_tiles import FOURS, ONES, PAIRS, Tile
-from .tile_writing import ending_of
+from .output_tiles import tile_epilogue
 
 if TYPE_CHECKING:
     pass
@@ -60,7 +60,7 @@ def depthwise_int8(
 
     rounded: x are floats that were rounded; zeros, scales: of each image. starts: then the sums of the filter.
     """
-    ending = ending_of(epilogue, more, work.target) if together else None
+    ending = tile_epilogue(epilogue, more, work.target) if together else None
     lanes, strides, of_bytes = tile.lanes, tile.strides, tile.deep == FOURS
     image = x.cast(held_as(work.target)) if of_bytes else x.cast(i8 if signed else u8)
     weights = filter if of_bytes else filter.cast(i16)
@@ -208,7 +208,7 @@ class _Sums(RowSums):
                 (self.y + output * self.planes.out_pitch).store(kl.part(found, i * lanes, lanes), columns.c)
 
     def look_up(self, columns: Columns) -> None:
-        """Look all columns up, `together` at a time, and write them: see `tile_writing.Ending`."""
+        """Look all columns up, `together` at a time, and write them: see `output_tiles.TileEpilogue`."""
         together, size = self.together, self.rows * self.lanes
         for column in range(0, columns.count, together):
             found = kl.lookup(self.table, self.indices.load(column * size, together * size))

@@ -4,7 +4,7 @@ Lives here: `Tile`, `tiles_of`, `tile_of`, `pack`, `starts_of`, `parts_of`, `col
 Not here: the kernel and its selector (depthwise_int8.py), epilogues (epilogue.py).
 
 One instruction multiplies a group of the image's rows by as many weights of each channel: four bytes (`kl.dot4`), or on
-targets without such an instruction two numbers of int16 (`kl.pair_dot`, see gemm_widened.py) or one (64-bit ARM).
+targets without such an instruction two numbers of int16 (`kl.pair_dot`, see gemm_int16.py) or one (64-bit ARM).
 
 A vector of bytes has four times the lanes of a vector of sums, and a table lookup or a pack of part of a vector takes
 as long as of all of it. So the sums of several rows and columns are finished together.
@@ -20,7 +20,7 @@ import numpy as np
 from ..loops.buffers import Buffer, Window
 from ..target import Target
 from .epilogue import TABLE, Epilogue
-from .gemm_widened import widens
+from .gemm_int16 import widens
 
 if TYPE_CHECKING:
     from ..loops.buffers import Buffer

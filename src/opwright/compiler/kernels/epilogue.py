@@ -1,16 +1,16 @@
-"""Epilogues: what a kernel does with a sum before it writes it, as a compile-time constant and words.
+"""Epilogues of sums: a compile-time expression and the words of its operands.
 
-Lives here: `Epilogue`, `epilogue_of` (which of a form's operands is read where), `without_bias`, `parts`, `weight`,
-`number`.
+Lives here: `Epilogue`, `epilogue_of` (how the operands of a form are read), `share_output`, `without_bias`,
+`subexpressions`, `weight`, `number`.
 Not here: expressions (../loops/expressions.py), the operations in kernels (expression.py), the kernels.
 
-A selector splits a form's expression into what is code (`Epilogue`: hashable, the same for layers that differ in
-numbers) and what is data (words for a kernel's `*more: i64`):
+A selector splits the expression of a form into code (`Epilogue`: hashable, equal for layers that differ in numbers) and
+data (words for `*more: i64` of a kernel):
 
     epilogue, more = epilogue_of(form.expr, form.operands, form.output, build)
     build.step(kernel.code(..., more=len(more), epilogue=epilogue), [..., *more], items)
 
-In the kernel `finish = epilogue.bind(more)`, then `finish(sums, row, column, lanes, mask)` gives the output's elements.
+In the kernel, `finish = epilogue.bind(more)`; then `finish(sums, row, column, lanes, mask)` returns output elements.
 """
 
 from __future__ import annotations
@@ -36,32 +36,32 @@ if TYPE_CHECKING:
     from ..loops.plan_builder import Builder
 
 CHANNEL, ELEMENT, TABLE, ONE = "channel", "element", "table", "one"
-"""What an operand has: a number a channel, a number an element of the output, 256 numbers to look up, a number."""
+"""Kinds of operands: a number per channel, a number per output element, a table of 256 numbers, one number."""
 
 
-def parts(expr: Expr) -> list[Expr]:
-    """Every part of an expression, those that several others share once."""
-    known, todo = {id(expr): expr}, [expr]
-    while todo:
-        for a in todo.pop().args:
-            if id(a) not in known:
-                known[id(a)] = a
-                todo.append(a)
-    return list(known.values())
+def subexpressions(expr: Expr) -> list[Expr]:
+    """Return every subexpression, shared ones once."""
+    unique, pending = {id(expr): expr}, [expr]
+    while pending:
+        for a in pending.pop().args:
+            if id(a) not in unique:
+                unique[id(a)] = a
+                pending.append(a)
+    return list(unique.values())
 
 
 def weight(expr: Expr) -> int:
-    """Instructions a vector, about."""
-    return sum(map(cost, parts(expr)))
+    """Estimate the instructions per vector."""
+    return sum(map(cost, subexpressions(expr)))
 
 
 @dataclass(frozen=True)
 class Epilogue:
-    """An expression of a sum (arg 0) and operands (arg 1 ...), its scalars made parameters.
+    """An expression of a sum (arg 0) and operands (arg 1 ...), whose scalars are parameters.
 
-    kinds: of each operand what it has, and its dtype. params: dtypes of the scalars. finite: whether floats among both
-    are constants and finite; small: and below 1, their signs aside. Words: for each operand its
-    address, for those with an element each also the pitch of its rows, then the scalars.
+    kinds: kind and dtype of each operand. params: dtypes of the scalars. finite: whether floats among both are finite
+    constants; small: and below 1 in absolute value. Words: the address of each operand, followed by the pitch of its
+    rows for those of kind ELEMENT, then the scalars.
     """
 
     expr: Expr
@@ -72,58 +72,62 @@ class Epilogue:
 
     @property
     def weight(self) -> int:
-        """Instructions a vector, about."""
+        """Estimated instructions per vector."""
         return weight(self.expr)
 
     def before_table(self) -> tuple[Epilogue, int] | None:
-        """Of an epilogue that looks its result up in a table of bytes: what gives the index, and the table's word."""
+        """Split an epilogue that ends with a lookup of bytes: return the epilogue of the index and the word of the
+        table.
+
+        Returns None for other epilogues.
+        """
         if self.expr.op != "lookup" or self.expr.args[1].op != "arg" or self.expr.args[0].dtype.size != 1:
             return None
-        place = self.expr.args[1].value - 1
-        if self.kinds[place][0] != TABLE or self.kinds[place][1].size != 1:
+        operand = self.expr.args[1].value - 1
+        if self.kinds[operand][0] != TABLE or self.kinds[operand][1].size != 1:
             return None
-        word = sum(2 if kind == ELEMENT else 1 for kind, _ in self.kinds[:place])
+        word = sum(2 if kind == ELEMENT else 1 for kind, _ in self.kinds[:operand])
         return replace(self, expr=self.expr.args[0]), word
 
     def bind(self, more: Sequence[Value]) -> Callable[..., Value]:
-        """The function of a kernel that computes it, given its words.
+        """Return the function of a kernel that computes the expression.
 
         (sums: Value, row, column, lanes: int, mask=None, rows=1) -> Value: sums are of the output's row (all axes but
-        the last) and of its channels from `column` on. lanes 0: one number. mask: lanes that exist. rows: a power of
-        two; so many of the output's rows, one after the other in the vector: from `row` on, or a list of them.
+        the last) and of its channels from `column` on. lanes: 0 for a scalar. mask: lanes that exist. rows: a power of
+        two, the number of output rows that are concatenated in the vector: from `row` on, or a list of them.
         """
-        at, operands = 0, []
+        index, operands = 0, []
         for kind, dtype in self.kinds:
-            pitch = more[at + 1] if kind == ELEMENT else None
-            operands.append((kind, kl.pointer(more[at], dtype), pitch))
-            at += 2 if kind == ELEMENT else 1
-        params = [number(x, dtype) for x, dtype in zip(more[at:], self.params)]
+            pitch = more[index + 1] if kind == ELEMENT else None
+            operands.append((kind, kl.pointer(more[index], dtype), pitch))
+            index += 2 if kind == ELEMENT else 1
+        params = [number(x, dtype) for x, dtype in zip(more[index:], self.params)]
 
         def finish(sums: Value, row: Any, column: Any, lanes: int, mask: Value | None = None, rows: int = 1) -> Value:
             args: list[Value | Pointer] = [sums]
             each = row if isinstance(row, list) else [row + i for i in range(rows)]
             for kind, p, pitch in operands:
                 if kind == ELEMENT:
-                    args.append(_joined([(p + r * pitch).load(column, lanes, mask) for r in each]))
+                    args.append(concatenated([(p + r * pitch).load(column, lanes, mask) for r in each]))
                 elif kind == CHANNEL:
-                    args.append(_joined([p.load(column, lanes, mask)] * rows))
+                    args.append(concatenated([p.load(column, lanes, mask)] * rows))
                 else:
                     args.append(p if kind == TABLE else p[0])
-            found = evaluate(self.expr, args, params, finite=self.finite, small=self.small)
-            return found.splat(lanes * rows) if lanes and not found.count else found
+            result = evaluate(self.expr, args, params, finite=self.finite, small=self.small)
+            return result.splat(lanes * rows) if lanes and not result.count else result
 
         return finish
 
 
-def _joined(vectors: list[Value]) -> Value:
-    """Vectors one after the other; their number is a power of two."""
+def concatenated(vectors: list[Value]) -> Value:
+    """Concatenate vectors, whose number is a power of two."""
     while len(vectors) > 1:
         vectors = [kl.concat(vectors[i], vectors[i + 1]) for i in range(0, len(vectors), 2)]
     return vectors[0]
 
 
 def number(x: Value, dtype: DType) -> Value:
-    """A scalar from the low bytes of its word."""
+    """Return a scalar from the low bytes of its word."""
     if dtype.size == 8:
         return kl.bitcast(x, dtype)
     if not dtype.is_floating:
@@ -136,28 +140,27 @@ def number(x: Value, dtype: DType) -> Value:
 def epilogue_of(
     expr: Expr, operands: Sequence[Buffer], output: Buffer, build: Builder, channel: int = 0
 ) -> tuple[Epilogue, list[Any]]:
-    """An expression over a sum and operands as code and words. channel: where the kernel's channel 0 is in the output.
+    """Split an expression over a sum and operands into code and words. channel: of the output, channel 0 of the kernel.
 
     raises NoKernel for operands of other shapes
     """
     check(expr)
-    found, skeleton = [], parametrised(expr)
+    kinds, skeleton = [], parametrised(expr)
     lookups = tables(expr)
     words: list[Any] = []
     for i, operand in enumerate(operands, 1):
         kind = TABLE if i in lookups else _kind(operand, output)
-        found.append((kind, operand.dtype))
+        kinds.append((kind, operand.dtype))
         words.append(build.pointer(operand, channel if kind in (ELEMENT, CHANNEL) else 0))
         if kind == ELEMENT:
             words.append(operand.pitch)
     words += [word(value, dtype) for value, dtype in skeleton[1]]
-    return Epilogue(
-        skeleton[0], tuple(found), tuple(dtype for _, dtype in skeleton[1]), *_known(operands, skeleton[1])
-    ), words
+    dtypes_of_scalars = tuple(dtype for _, dtype in skeleton[1])
+    return Epilogue(skeleton[0], tuple(kinds), dtypes_of_scalars, *_bounds(operands, skeleton[1])), words
 
 
-def _known(operands: Sequence[Buffer], scalars: Sequence[tuple[Any, DType]]) -> tuple[bool, bool]:
-    """Whether floats that an epilogue reads beside the sum are constants and finite, and whether they are below 1."""
+def _bounds(operands: Sequence[Buffer], scalars: Sequence[tuple[Any, DType]]) -> tuple[bool, bool]:
+    """Return whether floats that an epilogue reads, except the sum, are finite constants; whether all are below 1."""
     floats = [b.constant for b in operands if b.dtype.is_floating]
     floats += [np.asarray(value) for value, dtype in scalars if dtype.is_floating]
     largest = [math.inf if c is None else float(np.abs(c).max(initial=0)) for c in floats]
@@ -171,37 +174,46 @@ def _kind(operand: Buffer, output: Buffer) -> str:
         return ONE
     if operand.size == operand.shape[-1] == output.shape[-1]:
         return CHANNEL
-    raise NoKernel(f"an operand of shape {list(operand.shape)} beside an output of {list(output.shape)}")
+    raise NoKernel(f"an operand of shape {list(operand.shape)} with an output of {list(output.shape)}")
+
+
+def share_output(form: Any, build: Builder, operands: tuple[Buffer, ...], epilogue: Epilogue) -> None:
+    """Let the output reuse the memory of an operand that has an element for each of its own."""
+    read = form.inputs[:2]
+    for operand, (kind, dtype) in zip(operands, epilogue.kinds):
+        if kind == ELEMENT and dtype.size == form.output.dtype.size and operand not in read:
+            build.share(operand)
+            return
 
 
 def without_bias(expr: Expr, operands: Sequence[Buffer]) -> tuple[Buffer | None, Expr, tuple[Buffer, ...]]:
-    """The constant vector that an expression adds to its sum, and the expression of a sum that starts with it.
+    """Split off the constant vector that an expression adds to its sum: return it, the rest, and other operands.
 
-    None, and all as it was, where the sum or the vector is used otherwise too.
+    Returns None, and the arguments, if the expression also uses the sum or the vector otherwise.
     """
-    nothing = None, expr, tuple(operands)
-    found = parts(expr)
+    unchanged = None, expr, tuple(operands)
+    nodes = subexpressions(expr)
 
     def users(index: int) -> list[Expr]:
-        return [e for e in found if any(a.op == "arg" and a.value == index for a in e.args)]
+        return [e for e in nodes if any(a.op == "arg" and a.value == index for a in e.args)]
 
     added = users(0)
     if not added or added[0].op != "add" or any(e != added[0] for e in added) or expr.op == "arg":
-        return nothing
+        return unchanged
     other = next((a.value for a in added[0].args if a.op == "arg" and a.value), None)
     if other is None or len(users(other)) != len(added):
-        return nothing
+        return unchanged
     bias = operands[other - 1]
     if bias.constant is None or bias.shape[-1:] != (bias.size,):
-        return nothing
-    known: dict[int, Expr] = {id(e): arg(0, e.dtype) for e in added}
+        return unchanged
+    rewrites: dict[int, Expr] = {id(e): arg(0, e.dtype) for e in added}
 
     def rewritten(e: Expr) -> Expr:
-        if id(e) not in known:
+        if id(e) not in rewrites:
             if e.op == "arg":
-                known[id(e)] = arg(e.value - (e.value > other), e.dtype)
+                rewrites[id(e)] = arg(e.value - (e.value > other), e.dtype)
             else:
-                known[id(e)] = Expr(e.op, e.dtype, tuple(map(rewritten, e.args)), e.value) if e.args else e
-        return known[id(e)]
+                rewrites[id(e)] = Expr(e.op, e.dtype, tuple(map(rewritten, e.args)), e.value) if e.args else e
+        return rewrites[id(e)]
 
     return bias, rewritten(expr), tuple(b for i, b in enumerate(operands, 1) if i != other)

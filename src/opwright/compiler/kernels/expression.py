@@ -1,11 +1,11 @@
-"""Expressions in kernels: the walk that computes a tree on the language's values.
+"""Expression trees in kernels: evaluation on values of the kernel language.
 
-Lives here: `evaluate`, `fast`, `check`, `tables`, `cost`, and what `quantize`, `convert` and `lookup` are.
+Lives here: `evaluate`, `fast`, `check`, `tables`, `cost`; the operations `quantize`, `convert` and `lookup`.
 Not here: functions (scalar/table.py), the trees (../loops/expressions.py), their evaluation in NumPy
-(../loops/expression_evaluation.py), the selector of element-wise loops (maps.py).
+(../loops/expression_evaluation.py), element-wise loops (maps.py).
 
-Everything serves numbers and vectors of any length alike. Integers wrap. Float16 and bfloat16 are computed in float32
-and rounded once an operation. Functions are the fast code of their rows; `quantize` of NaN is the least integer.
+Operands are numbers, or vectors of any length. Integers wrap. Float16 and bfloat16 are computed in float32 and rounded
+after each operation. Functions are the fast code of their rows; `quantize` of NaN is the lowest integer.
 """
 
 from __future__ import annotations
@@ -33,47 +33,51 @@ def evaluate(
     finite: bool = False,
     small: bool = False,
 ) -> Value:
-    """What the expression is of these operands. args[i], params[i]: what stands for arg i and param i. finite: whether
-    all floats among them are, but for arg 0; small: whether these are below 1, too, their signs aside.
+    """Evaluate an expression.
 
-    Operands are vectors of one length, or numbers; a `lookup`'s table is a Pointer. The result is a vector where one of
-    the operands that matter is. raises NoKernel for an operation that the table does not have
+    args[i], params[i]: values of arg i and param i. finite: whether all floats among them are finite, except arg 0;
+    small: whether these are also below 1 in absolute value.
+    Operands are vectors of one length, or numbers; the table of a `lookup` is a Pointer. The result is a vector if one
+    of the operands that it depends on is. raises NoKernel for an unknown operation
     """
-    known: dict[Expr, Any] = {}
+    values: dict[Expr, Any] = {}
 
     def walk(e: Expr) -> Any:
-        found = known.get(e)
-        if found is None:
+        value = values.get(e)
+        if value is None:
             if finite and e.op == "quantize" and _is_number(e.args[0]):
-                found = known[e] = _quantize(e.dtype, *map(walk, e.args), number=True, small=small)
+                value = values[e] = _quantize(e.dtype, *map(walk, e.args), number=True, small=small)
             elif finite and e.op in EXTREMES and e.dtype is dtypes.float32 and _is_read(e.args[1]):
-                found = known[e] = getattr(kl, e.op)(*map(walk, e.args), number=True)
+                value = values[e] = getattr(kl, e.op)(*map(walk, e.args), number=True)
             else:
-                found = known[e] = _one(e, walk, args, params)
-        return found
+                value = values[e] = _evaluate_node(e, walk, args, params)
+        return value
 
     return walk(expr)
 
 
 def _is_number(e: Expr) -> bool:
-    """Whether it is a product of an integer and a float that is read, which is no NaN where those are finite."""
+    """Return whether it is a product of an integer and an operand, which is not NaN for finite operands."""
     return e.op == "mul" and all(_is_read(a) or (a.op == "convert" and not a.args[0].dtype.is_floating) for a in e.args)
 
 
 def _is_read(e: Expr) -> bool:
-    """Whether it is read as it is, but for arg 0."""
+    """Return whether it is an operand other than arg 0, or a constant."""
     return (e.op == "arg" and e.value > 0) or e.op in ("param", "scalar", "const")
 
 
 EXTREMES = frozenset(("minimum", "maximum"))
 
 
-def _one(e: Expr, walk: Callable[[Expr], Any], args: Sequence[Any], params: Sequence[Value]) -> Any:
+def _evaluate_node(
+    e: Expr, walk: Callable[[Expr], Any], args: Sequence[Value | Pointer], params: Sequence[Value]
+) -> Value | Pointer:
+    """Evaluate one node. walk: evaluates its operands."""
     if e.op in ("arg", "param"):
-        found = args[e.value] if e.op == "arg" else params[e.value]
-        if found.dtype is not e.dtype:
-            raise InternalError(op="kernel", what=f"{e!r} is read as {e.dtype.name}", found=found.dtype.name)
-        return found
+        operand = args[e.value] if e.op == "arg" else params[e.value]
+        if operand.dtype is not e.dtype:
+            raise InternalError(op="kernel", what=f"{e!r} is read as {e.dtype.name}", found=operand.dtype.name)
+        return operand
     if e.op in ("const", "scalar"):
         return kl.full(e.dtype, 0, e.value)
     if e.op == "call":
@@ -87,43 +91,43 @@ def _one(e: Expr, walk: Callable[[Expr], Any], args: Sequence[Any], params: Sequ
 
 
 def tables(expr: Expr) -> frozenset[int]:
-    """Which args are tables of a `lookup`, handed over as a pointer: an element for each value of 8 or 16 bits."""
-    found: set[int] = set()
-    todo = [expr]
-    while todo:
-        e = todo.pop()
+    """Return which args are tables of a `lookup`, passed as pointers: an element for each value of 8 or 16 bits."""
+    indices: set[int] = set()
+    pending = [expr]
+    while pending:
+        e = pending.pop()
         if e.op == "lookup":
-            found.add(e.args[1].value)
-            todo.append(e.args[0])
+            indices.add(e.args[1].value)
+            pending.append(e.args[0])
         else:
-            todo += e.args
-    return frozenset(found)
+            pending += e.args
+    return frozenset(indices)
 
 
 def check(expr: Expr) -> None:
-    """Raises NoKernel for an expression that `evaluate` cannot do: selectors ask before anything is compiled."""
-    todo = [expr]
-    while todo:
-        e = todo.pop()
+    """Raise NoKernel for an expression that `evaluate` does not support: selectors ask before anything is compiled."""
+    pending = [expr]
+    while pending:
+        e = pending.pop()
         if e.dtype not in DTYPES:
             raise NoKernel(f"{e.op} of {e.dtype.name}")
         if e.args and e.op not in STRUCTURAL and e.op != "call":
             _check_function(e.op, e.args[-1].dtype)
-        todo += e.args
+        pending += e.args
 
 
 def _check_function(name: str, dtype: DType) -> None:
-    """Raises NoKernel for a function that is not in the table, or has no code for operands of this dtype."""
+    """Raise NoKernel for a function that is not in the table, or has no code for operands of this dtype."""
     row = FUNCTIONS.get(name)
     if row is None:
         raise NoKernel(f"no operation {name} in kernels")
-    wide = dtype.is_floating and row.only_float32 and dtype is not dtypes.float32 and dtype not in NARROW
-    if not row.takes(dtype) or wide:
+    no_float32 = dtype.is_floating and row.only_float32 and dtype is not dtypes.float32 and dtype not in NARROW
+    if not row.takes(dtype) or no_float32:
         raise NoKernel(f"{name} of {dtype.name}")
 
 
 def cost(e: Expr) -> int:
-    """Instructions of an operation for a vector, about."""
+    """Estimate the instructions of an operation per vector."""
     if e.op == "call":
         return int(e.value.weight)
     row = FUNCTIONS.get(e.op)
@@ -155,18 +159,18 @@ NARROW = frozenset((dtypes.float16, dtypes.bfloat16))
 
 
 def fast(name: str, *xs: Value) -> Value:
-    """A function of the table by name, of values of one dtype, by its fast code."""
+    """Evaluate a function of the table by its fast code, for values of one dtype."""
     return _function(FUNCTIONS[name], *xs)
 
 
 def _function(row: ScalarFunction, *xs: Value) -> Value:
-    """A function of values: of floats its fast code, else its formula. Narrow floats are computed in float32."""
+    """Evaluate a function: for floats its fast code, otherwise its formula. Narrow floats are computed in float32."""
     if row is SELECT:
         return row.code(kl, *xs)
     dtype = xs[0].dtype
     if dtype in NARROW:
-        found = _function(row, *(x.to(dtypes.float32) for x in xs))
-        return found if row.is_test else found.to(dtype)
+        result = _function(row, *(x.to(dtypes.float32) for x in xs))
+        return result if row.is_test else result.to(dtype)
     code = row.numerics("fast") if dtype.is_floating else None
     if code is None:
         return row.code(kl, *xs)
@@ -177,7 +181,7 @@ def _function(row: ScalarFunction, *xs: Value) -> Value:
 
 
 def _convert(dtype: DType, x: Value) -> Value:
-    """Integers by their sign, cut off; floats to integers toward zero, those outside to the nearest end."""
+    """Convert: integers are truncated or extended by their sign; floats to integers saturate, toward zero."""
     if x.dtype.is_floating and not dtype.is_floating:
         x = x.to(dtypes.float32) if x.dtype in NARROW else x
         return x != 0 if dtype.is_bool else kl.to_integer(x, dtype)
@@ -188,29 +192,28 @@ def _quantize(
     dtype: DType,
     x: Value,
     zero_point: Value,
-    low: Any = None,
-    high: Any = None,
+    low: Value | None = None,
+    high: Value | None = None,
     *,
     number: bool = False,
     small: bool = False,
 ) -> Value:
-    """round(x) + zero_point, the nearest even of two, within [low, high] of int32, by default the dtype's range.
+    """Return round(x) + zero_point, half to even, within [low, high] of int32, by default the range of the dtype.
 
-    It is held within the range before it is rounded, so that a float is never too large for int32; NaN becomes low.
-    number: whether x is known to be none; small: whether int32 is known to hold it.
+    x is clamped before it is rounded, so that int32 holds it; NaN becomes low. number: whether x cannot be NaN; small:
+    whether int32 holds every x.
     """
     if dtype.size == 1 and x.count:
-        found = kl.round_bytes(x, zero_point, dtype, number, small)
-        return found if low is None else kl.clamp(found, low.to(dtype), high.to(dtype))
+        rounded = kl.round_bytes(x, zero_point, dtype, number, small)
+        return rounded if low is None or high is None else kl.clamp(rounded, low.to(dtype), high.to(dtype))
     zero = zero_point.to(dtypes.float32)
-    least = (float(dtype.min) if low is None else low.to(dtypes.float32)) - zero
-    most = (float(dtype.max) if high is None else high.to(dtypes.float32)) - zero
-    held = kl.clamp(x, least, most)
-    return (kl.to_int(held) + zero_point).to(dtype)
+    minimum = (float(dtype.min) if low is None else low.to(dtypes.float32)) - zero
+    maximum = (float(dtype.max) if high is None else high.to(dtypes.float32)) - zero
+    return (kl.to_int(kl.clamp(x, minimum, maximum)) + zero_point).to(dtype)
 
 
 def _lookup(dtype: DType, x: Value, table: Pointer) -> Value:
-    """table[the bits of x as an unsigned integer]."""
+    """Return table[x], where the bits of x are an unsigned index."""
     if x.dtype.size == 1 and table.dtype.size == 1:
         return kl.lookup(table, x.to(dtypes.uint8) if not x.count else kl.bitcast(x, dtypes.uint8))
     index = x.to(dtypes.uint8 if x.dtype.size == 1 else dtypes.uint16).to(dtypes.int64)
@@ -226,7 +229,7 @@ STRUCTURAL: dict[str, Callable[..., Any]] = {
     "quantize": _quantize,
     "lookup": _lookup,
 }
-"""By name, the operations that are no functions of the table."""
+"""Operations by name that are not functions of the table."""
 
 CONVERSION_COST = {"quantize": 5, "lookup": 4}
 """Instructions of the operations that take more than one or two."""

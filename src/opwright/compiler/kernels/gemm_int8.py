@@ -1,10 +1,10 @@
 """Matrix products of int8: the micro-kernel, rows at one pitch.
 
-Lives here: `contract`, `tile`, `panels`, `flip_rows`, the family `gemm_int8`.
-Not here: what becomes of sums (tile_writing.py), packed filters and how signs are kept (weight_packing_int8.py),
+Lives here: `LhsInt8`, `contract`, `multiply_panels`, `flip_rows`, the family `gemm_int8`.
+Not here: epilogues of tiles (output_tiles.py), packed filters and how signs are preserved (weight_packing_int8.py),
 convolutions with windows (convolution_int8.py), the selectors (contractions_int8.py).
 
-A tile of the output is rows x vectors registers of int32; each step takes four bytes of each row and of each channel.
+A tile of the output is rows x vectors registers of int32; each step multiplies four bytes of each row and each channel.
 """
 
 from __future__ import annotations
@@ -14,12 +14,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr, u8
 from .epilogue import Epilogue
-from .gemm_blocks import contract_blocks
-from .gemm_int16 import contract_wide
+from .gemm_amx import configure_tiles, contract_tiles, short_tile
+from .gemm_int16 import AHEAD, LINE, add_bounded, contract_blocks, contract_int16, contract_widened, widen_rows
 from .gemm_neon import Grouped, contract_grouped, steps_for
-from .gemm_tiles import contract_tiles, prepare, short_first
-from .gemm_widened import LINE, add_bounded, contract_widened, widen_rows
-from .tile_writing import Rounded, Sink, ending_of, kept_sums, together, write_registers, write_tile
+from .output_tiles import (
+    OutputTile,
+    RowScales,
+    accumulators,
+    rows_per_vector,
+    spilled,
+    stored_rows,
+    tile_epilogue,
+    write_registers,
+    write_tile,
+)
 from .tiling import Tiles
 
 if TYPE_CHECKING:
@@ -27,24 +35,18 @@ if TYPE_CHECKING:
 
 FLIP = -0x7F7F7F80
 """The sign bits of four bytes, as int32."""
-
-AHEAD = 16 << 10
-"""Bytes of a filter that are asked for before they are needed: it may have to come from memory."""
-
-
 POINTERS = 8
-"""Rows that have registers of their own for where they begin."""
+"""Rows whose addresses have registers of their own."""
 
 
-class Source(NamedTuple):
+class LhsInt8(NamedTuple):
     """Rows of a tile: in line l and segment s, byte 4 k of row r is p[r * pitch + l * line + s * segment + 4 k].
 
-    quads: k of a segment. flip: bits of each four bytes to change: FLIP makes signed ones unsigned. wide: two bytes
-    are one number, see gemm_int16.py. blocked: a line is a block with scales of its own, see gemm_blocks.py.
-    tiled: the dtype of rows that tiles multiply, `depth` quads at a time, see gemm_tiles.py. widened: elements are
-    int16, see gemm_widened.py. flipped: they are unsigned copies, see `flip_rows`. bounded: steps whose sums int16
-    holds, see gemm_widened.py. grouped: how rows are multiplied on 64-bit ARM, see gemm_neon.py. signed: whether bytes
-    of blocks are multiplied as they are, without the 128 that makes them unsigned.
+    quads: k of a segment. flip: bits of each four bytes to change: FLIP makes signed ones unsigned. wide: elements are
+    int16. blocked: a line is a block with scales of its own. widened: elements are int8 widened to int16; bounded:
+    steps whose sums int16 holds (all gemm_int16.py). tiled: the dtype of rows that AMX multiplies, `depth` quads at a
+    time (gemm_amx.py). flipped: rows are unsigned copies, see `flip_rows`. grouped: the multiplication on 64-bit ARM
+    (gemm_neon.py). signed: whether bytes of blocks are multiplied without the 128 that makes them unsigned.
     """
 
     p: Pointer
@@ -66,36 +68,32 @@ class Source(NamedTuple):
     signed: bool = False
 
 
-def contract(rows: int, vectors: int, lanes: int, source: Source, q: Pointer) -> Registers:
-    """The micro-kernel: the sums of a tile, rows x vectors registers. q: the panel, int32."""
-    sums = kl.registers(i32, lanes, rows, vectors)
-    for v in range(vectors):
-        start = q.load(v * lanes, lanes)
-        for r in range(rows):
-            sums[r, v] = start
+def contract(rows: int, vectors: int, lanes: int, lhs: LhsInt8, q: Pointer) -> Registers:
+    """Compute the sums of a tile: the micro-kernel, rows x vectors registers. q: the panel, int32."""
+    sums = accumulators(i32, rows, vectors, lanes, q)
     q = q + vectors * lanes
-    pitch, flip = source.pitch, None if source.flipped else kl.opaque(source.flip.splat(lanes))
-    for line in range(source.lines):
-        for segment in range(source.segments):
-            p = source.p + (line * source.line + segment * source.segment)
-            if source.bounded:
-                assert flip is not None  # rows are as they are where filters are bounded
-                q = add_bounded(sums, p, pitch, source.quads, q, flip, source.bounded)
+    pitch, flip = lhs.pitch, None if lhs.flipped else kl.opaque(lhs.flip.splat(lanes))
+    for line in range(lhs.lines):
+        for segment in range(lhs.segments):
+            p = lhs.p + (line * lhs.line + segment * lhs.segment)
+            if lhs.bounded:
+                assert flip is not None  # rows for bounded filters are not copied
+                q = add_bounded(sums, p, pitch, lhs.quads, q, flip, lhs.bounded)
             else:
-                q = _add_steps(sums, p, pitch, source.quads, q, flip)
+                q = _add_steps(sums, p, pitch, lhs.quads, q, flip)
     return sums
 
 
 def _add_steps(sums: Registers, p: Pointer, pitch: Value, quads: Any, q: Pointer, flip: Value | None) -> Pointer:
-    """Add the products of so many steps to the sums of a tile. Gives what follows the steps."""
+    """Add the products of `quads` steps to the sums of a tile; return the address after the steps."""
     (rows, vectors), lanes = sums.shape, sums.count
     row = [(p + r * pitch).cast(i32) for r in range(rows)]
     if flip is None and rows <= POINTERS:
         row = [kl.opaque_pointer(one) for one in row]
     for k in range(quads):
         w = [kl.bitcast(q.load(v * lanes, lanes), i8) for v in range(vectors)]
-        for at in range(0, vectors * lanes, LINE // 4):
-            q.prefetch(AHEAD // 4 + at)
+        for offset in range(0, vectors * lanes, LINE // 4):
+            q.prefetch(AHEAD // 4 + offset)
         for r in range(rows):
             x = row[r][k].splat(lanes)
             for v in range(vectors):
@@ -105,98 +103,108 @@ def _add_steps(sums: Registers, p: Pointer, pitch: Value, quads: Any, q: Pointer
 
 
 def flip_rows(x: Pointer, pitch: Any, target: Pointer, rows: Any, count: Any, flip: Value, lanes: int) -> None:
-    """Write `rows` rows of `count` bytes, a multiple of four, with the bits of `flip` changed, one after the other."""
+    """Write `rows` rows of `count` bytes, a multiple of four, contiguously with the bits of `flip` changed."""
     flips = kl.opaque(flip.splat(lanes // 4))
     for _ in range(rows):
         if count >= lanes:
             for i in range(0, count, lanes):
-                at = kl.minimum(i, count - lanes)
-                target.store(x.load(at, lanes) ^ kl.bitcast(flips, i8), at)
+                offset = kl.minimum(i, count - lanes)
+                target.store(x.load(offset, lanes) ^ kl.bitcast(flips, i8), offset)
         else:
             for i in range(0, count, 4):
                 target.cast(i32)[i // 4] = x.cast(i32)[i // 4] ^ flip
         x, target = x + pitch, target + count
 
 
-def tile(rows: int, vectors: int, lanes: int, source: Source, sink: Sink) -> None:
-    """A tile of the output: its sums go through memory, and a loop over rows finishes them, which is little code.
+def _multiply_panel(rows: int, vectors: int, lanes: int, lhs: LhsInt8, tile: OutputTile) -> None:
+    """Compute a tile of the output: its sums go through memory, and a loop over rows applies the epilogue.
 
-    So many rows are finished at a time that their results are one vector. Light epilogues are computed in registers.
+    The epilogue is applied to as many rows at a time as have results of one vector. Light epilogues are computed in
+    registers.
     """
     width = vectors * lanes
-    if source.grouped is not None:
-        found = contract_grouped(rows, vectors, lanes, source, source.grouped, sink.panel, sink.rounded is None)
-        if sink.light:
-            write_registers(sink, found, width, 1)
+    if lhs.grouped is not None:
+        sums = contract_grouped(rows, vectors, lanes, lhs, lhs.grouped, tile.panel, tile.rounded is None)
+        if tile.light:
+            write_registers(tile, sums, width, 1)
         else:
-            write_tile(sink, kept_sums(found, width), rows, width, lanes)
-    elif sink.light and rows > 1 and _is_of_vectors(source, sink):
-        sums = contract(rows, vectors, lanes, source, sink.panel)
-        found = [kl.joined([sums[r, v] for v in range(vectors)]) for r in range(rows)]
-        write_registers(sink, found, width, together(sink, width, lanes))
+            write_tile(tile, stored_rows(sums, width), rows, width, lanes)
+    elif tile.light and rows > 1 and _is_of_vectors(lhs, tile):
+        registers = contract(rows, vectors, lanes, lhs, tile.panel)
+        sums = [kl.joined([registers[r, v] for v in range(vectors)]) for r in range(rows)]
+        write_registers(tile, sums, width, rows_per_vector(tile, width, lanes))
     else:
-        write_tile(sink, _contracted(rows, vectors, lanes, source, sink), rows, width, lanes)
+        write_tile(tile, _contracted(rows, vectors, lanes, lhs, tile), rows, width, lanes)
 
 
-def _is_of_vectors(source: Source, sink: Sink) -> bool:
-    """Whether `contract` computes a tile, of bytes that were not floats."""
-    others = source.wide, source.blocked, source.tiled is not None, source.widened, source.bounded, sink.rounded
+def _is_of_vectors(lhs: LhsInt8, tile: OutputTile) -> bool:
+    """Return whether `contract` computes a tile, of bytes that were not floats."""
+    others = lhs.wide, lhs.blocked, lhs.tiled is not None, lhs.widened, lhs.bounded, tile.rounded
     return not any(others)
 
 
-def _contracted(rows: int, vectors: int, lanes: int, source: Source, sink: Sink) -> Pointer:
-    """The sums of a tile in memory."""
-    if source.wide:
-        kept = contract_wide(rows, vectors, lanes, source, sink.panel)
-    elif source.blocked:
-        kept = contract_blocks(rows, vectors, lanes, source, sink)
-    elif source.tiled is not None:
-        kept = contract_tiles(rows, vectors, lanes, source, sink.panel, sink.rounded is None)
-    elif source.widened:
-        kept = contract_widened(rows, vectors, lanes, source, sink.panel, sink.rounded is None)
-    else:
-        kept = kl.stack(i32, rows * vectors * lanes)
-        sums = contract(rows, vectors, lanes, source, sink.panel)
-        for r in range(rows):
-            for v in range(vectors):
-                kept.store(sums[r, v], (r * vectors + v) * lanes)
-    return kept
+def _contracted(rows: int, vectors: int, lanes: int, lhs: LhsInt8, tile: OutputTile) -> Pointer:
+    """Compute the sums of a tile in memory."""
+    if lhs.wide:
+        return contract_int16(rows, vectors, lanes, lhs, tile.panel)
+    if lhs.blocked:
+        return contract_blocks(rows, vectors, lanes, lhs, tile)
+    if lhs.tiled is not None:
+        return contract_tiles(rows, vectors, lanes, lhs, tile.panel, tile.rounded is None)
+    if lhs.widened:
+        return contract_widened(rows, vectors, lanes, lhs, tile.panel, tile.rounded is None)
+    return spilled(contract(rows, vectors, lanes, lhs, tile.panel))
 
 
-def panels(
-    source: Source,
-    packed: Pointer,
-    steps: Value,
-    sink: Sink,
-    features: Value,
-    first: Value,
-    last: Value,
-    rows: int,
-    vectors: int,
-    lanes: int,
-    narrow: int,
+class PanelRange(NamedTuple):
+    """Panels [first, last) of a packed filter of `features` channels, each of `vectors` vectors and `steps` steps.
+
+    narrow: vectors of the last panel of the filter, see `PanelsInt8`.
+    """
+
+    packed: Pointer
+    features: Value
+    first: Value
+    last: Value
+    steps: Value
+    vectors: int
+    narrow: int
+
+
+def multiply_panels(
+    lhs: LhsInt8, panels: PanelRange, tile: OutputTile, rows: int, lanes: int, is_tall: Value | None = None
 ) -> None:
-    """A tile of rows by panels [first, last). steps: of the micro-kernel."""
-    width = vectors * lanes
-    for i in range(first, last):
-        column = i * width
-        q = packed.cast(i16) + column * steps if source.wide else packed + column * (steps + 1)
-        there = sink._replace(column=column, rest=features - column, panel=q)
-        if narrow:
-            if features - column <= narrow * lanes:
-                tile(rows, narrow, lanes, source, there)
-            else:
-                tile(rows, vectors, lanes, source, there)
+    """Compute a tile of rows by panels. is_tall: whether it has `rows` rows or one less; None: it has `rows`."""
+    if is_tall is not None:
+        if is_tall:
+            _multiply(lhs, panels, tile, rows, lanes)
         else:
-            tile(rows, vectors, lanes, source, there)
+            _multiply(lhs, panels, tile, rows - 1, lanes)
+    else:
+        _multiply(lhs, panels, tile, rows, lanes)
+
+
+def _multiply(lhs: LhsInt8, panels: PanelRange, tile: OutputTile, rows: int, lanes: int) -> None:
+    vectors, narrow = panels.vectors, panels.narrow
+    for i in range(panels.first, panels.last):
+        column = i * (vectors * lanes)
+        q = panels.packed.cast(i16) + column * panels.steps if lhs.wide else panels.packed + column * (panels.steps + 1)
+        part = tile._replace(column=column, rest=panels.features - column, panel=q)
+        if narrow:
+            if panels.features - column <= narrow * lanes:
+                _multiply_panel(rows, narrow, lanes, lhs, part)
+            else:
+                _multiply_panel(rows, vectors, lanes, lhs, part)
+        else:
+            _multiply_panel(rows, vectors, lanes, lhs, part)
 
 
 def _rows_of(t: Any, cut: Tiles, rows: int, short: bool, tiled: Any) -> tuple[Any, Any]:
-    """The first row of a tile, and how many rows are written, if not all that are computed."""
+    """Return the first row of a tile, and the number of rows to store, if not all that are computed."""
     if not short:
         return t * rows, None
     if tiled is not None:
-        return short_first(t, cut.tiles - cut.tall, rows)
+        return short_tile(t, cut.tiles - cut.tall, rows)
     return t * rows - kl.maximum(t - cut.tall, 0), None
 
 
@@ -235,36 +243,37 @@ def gemm_int8(
     grouped: Grouped | None,
     epilogue: Epilogue,
 ):
-    """out[b m + i, f] = epilogue(sum_k x[b][i, k] filter[b][f, k]): x at x_pitch, a packed filter, out at out_pitch.
+    """Compute out[b m + i, f] = epilogue(sum_k x[b][i, k] filter[b][f, k]): x at x_pitch, a packed filter, out at
+    out_pitch.
 
-    cut: of a batch's m rows; tiles that are not tall (if short) have a row less than `rows`. Items: batches, x_batch
-    and packed_batch apart, by blocks of tiles by panels, panels first.
-    narrow: vectors of the last panel, see `Panels`. parts: of the filter, see `Panels`. rounded: see `Rounded`.
-    wide, blocked, tiled, depth, bounded, grouped: see `Source`; blocks: how many there are. widened: the dtype of rows
-    that are, in scratch memory.
+    cut: tiles of the m rows of a batch; if short, those that are not tall have a row less than `rows`. Items: batches,
+    x_batch and packed_batch apart, by blocks of tiles by panels, panels first.
+    narrow, parts: see `PanelsInt8`. rounded: see `RowScales`. wide, blocked, tiled, depth, bounded, grouped: see
+    `LhsInt8`; blocks: their number. widened: the dtype of rows that are widened, in scratch memory.
     """
     lanes = work.lanes(i32)
     number = (features + (vectors * lanes - 1)) // (vectors * lanes)
     across = (number + (cut.panel_block - 1)) // cut.panel_block
     down = (cut.tiles + (cut.tile_block - 1)) // cut.tile_block
-    ending = ending_of(epilogue, more, work.target)
+    ending = tile_epilogue(epilogue, more, work.target)
     target = out.cast(ending.dtype, ending.dtype.size)
     masked = work.target.vector_bytes == 64
-    there = Rounded(scales, zeros, each) if rounded else None
+    row_scales = RowScales(scales, zeros, each) if rounded else None
     lines, steps = blocks if blocked else 1 if parts == 1 else kl.value(parts), parts * quads
     if blocked:
         steps = blocks * (quads + 2) - 1
     if tiled is not None:
-        prepare(rows, depth)
+        configure_tiles(rows, depth)
     for item in work.items():
         batch = item // (across * down)
         start = item // across % down * cut.tile_block
         first = item % across * cut.panel_block
         last = kl.minimum(first + cut.panel_block, number)
         q, above = packed + batch * packed_batch, batch * (cut.tiles * (rows - 1) + cut.tall)
+        panels = PanelRange(q, features, first, last, steps, vectors, narrow)
         for t in range(start, kl.minimum(start + cut.tile_block, cut.tiles)):
             row, count = _rows_of(t, cut, rows, short, tiled)
-            source = Source(
+            lhs = LhsInt8(
                 x + (batch * x_batch + row * x_pitch),
                 x_pitch,
                 quads,
@@ -280,32 +289,27 @@ def gemm_int8(
                 signed=steps_for(work.target) in (1, 2),
             )
             if widened is not None:
-                near = work.scratch(i16)
+                copies = work.scratch(i16)
                 number_of_rows = kl.select(t < cut.tall, kl.value(rows), rows - 1) if short else rows
                 elements = 4 * quads * blocks if blocked else 4 * quads
-                widen_rows(source.p.cast(widened), x_pitch, near, number_of_rows, elements, 2 * lanes)
-                source = source._replace(p=near.cast(i8), pitch=2 * elements, line=2 * source.line, widened=True)
+                widen_rows(lhs.p.cast(widened), x_pitch, copies, number_of_rows, elements, 2 * lanes)
+                lhs = lhs._replace(p=copies.cast(i8), pitch=2 * elements, line=2 * lhs.line, widened=True)
             if flipped:
-                near = work.scratch(i8)
+                copies = work.scratch(i8)
                 number_of_rows = kl.select(t < cut.tall, kl.value(rows), rows - 1) if short else rows
-                flip_rows(source.p, x_pitch, near, number_of_rows, 4 * quads, flip, work.target.vector_bytes)
-                source = source._replace(p=near, pitch=4 * quads, flipped=True)
-            sink = Sink(
-                target, out_pitch, above + row, 0, features, ending.finish, masked, there, None, count, ending.light
+                flip_rows(lhs.p, x_pitch, copies, number_of_rows, 4 * quads, flip, work.target.vector_bytes)
+                lhs = lhs._replace(p=copies, pitch=4 * quads, flipped=True)
+            finish, light = ending.finish, ending.light
+            tile = OutputTile(
+                target, out_pitch, above + row, 0, features, finish, masked, light, row_scales, None, count
             )
-            if short and tiled is None:
-                if t < cut.tall:
-                    panels(source, q, steps, sink, features, first, last, rows, vectors, lanes, narrow)
-                else:
-                    panels(source, q, steps, sink, features, first, last, rows - 1, vectors, lanes, narrow)
-            else:
-                panels(source, q, steps, sink, features, first, last, rows, vectors, lanes, narrow)
+            multiply_panels(lhs, panels, tile, rows, lanes, t < cut.tall if short and tiled is None else None)
             if ending.table is not None:
-                written = rows if count is None else count
+                stored = rows if count is None else count
                 if short and tiled is None:
-                    written = kl.select(t < cut.tall, kl.value(rows), rows - 1)
-                here, end = first * (vectors * lanes), kl.minimum(features, last * (vectors * lanes))
-                place = target + ((above + row) * out_pitch + here)
-                ending.look_up(place, out_pitch, written, end - here, work.target.vector_bytes)
+                    stored = kl.select(t < cut.tall, kl.value(rows), rows - 1)
+                column, end = first * (vectors * lanes), kl.minimum(features, last * (vectors * lanes))
+                corner = target + ((above + row) * out_pitch + column)
+                ending.look_up(corner, out_pitch, stored, end - column, work.target.vector_bytes)
     if tiled is not None:
         kl.tile_release()

@@ -1,17 +1,17 @@
-"""The micro-kernel of int8 on 64-bit ARM, by the instructions that a processor has.
+"""The micro-kernel of int8 on 64-bit ARM, by the instructions of the processor.
 
-Lives here: `Grouped`, `steps_for`, `whole_steps`, `shape_for`, `is_paired`, `contract_grouped`,
-`order_groups` for panels.
-Not here: what reads the sums (gemm_int8.py), packed filters (weight_packing_int8.py), the instructions
+Lives here: `Grouped`, `steps_for`, `padded_quads`, `shape_for`, `is_paired`, `contract_grouped`, and `order_groups` for
+panels.
+Not here: the families that use it (gemm_int8.py), packed filters (weight_packing_int8.py), the instructions
 (../language/neon.py).
 
-Bytes of either sign are multiplied as they are, so that a panel's starts make up for zero points alone; those without a
-sign are read as x - 128. Rows are loaded sixteen bytes at a time, four steps of a panel:
+The instructions multiply signed bytes, so that the initial sums of a panel compensate zero points alone; unsigned ones
+are read as x - 128. Rows are loaded sixteen bytes at a time, four steps of a panel:
 
-    i8mm      smmla: two rows by two channels, eight bytes of each. A panel has the eight bytes of a channel together.
-    dotprod   sdot: a row by four channels, four bytes of each; the row's four bytes are a lane of the instruction.
-    neither   smull, smlal2, sadalp: a row by a channel, sixteen bytes, added in pairs as int16, then as int32. A panel
-              has the sixteen bytes of a channel together; sums of a channel are four lanes, which are added in the end.
+    i8mm      smmla: two rows by two channels, eight bytes of each. The eight bytes of a channel are contiguous.
+    dotprod   sdot: a row by four channels, four bytes of each; the four bytes of the row are a lane of the instruction.
+    neither   smull, smlal2, sadalp: a row by a channel, sixteen bytes, added in pairs as int16, then as int32. The
+              sixteen bytes of a channel are contiguous; its sums are four lanes, which are added in the end.
 
 Two products of bytes are less than 2^15 unless all four factors are -128: filters without such a weight are `paired`.
 """
@@ -19,31 +19,33 @@ Two products of bytes are less than 2^15 unless all four factors are -128: filte
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i8, i32, u8
+from .epilogue import concatenated
+from .output_tiles import accumulators
 
 if TYPE_CHECKING:
     from ..language import Pointer, Registers, Value
     from ..loops.buffers import Buffer
     from ..target import Target
-    from .gemm_int8 import Source
+    from .gemm_int8 import LhsInt8
 
 LANES = 4
 """Channels in a vector."""
 FLIPPED = -128
-"""What makes bytes without a sign x - 128, and changes the same of others."""
+"""Bits to change in unsigned bytes, which makes them x - 128."""
 TILES = {1: (20, 4), 2: (16, 4), 4: (16, 2)}
-"""By the steps of a group: registers of sums, and vectors of channels where there are enough."""
+"""Registers of sums, and vectors of channels at most, by the steps of a group."""
 
 
 class Grouped(NamedTuple):
-    """How a tile's rows are multiplied. steps: of a panel that stand together, a channel's bytes next to each other;
-    dtype: of the rows; paired: whether int16 holds two products; padded: whether runs have `whole_steps`."""
+    """The multiplication of the rows of a tile. steps: contiguous steps of a panel, those of a channel adjacent; dtype:
+    of the rows; paired: whether int16 holds two products; padded: whether runs have `padded_quads`."""
 
     steps: int
     dtype: DType
@@ -52,22 +54,25 @@ class Grouped(NamedTuple):
 
 
 def steps_for(target: Target) -> int:
-    """Steps of a panel that stand together on a target, 0 where it is no 64-bit ARM with vectors of 16 bytes."""
+    """Return the contiguous steps of a panel on a target, 0 if it is not 64-bit ARM."""
     if not target.is_aarch64:
         return 0
     return 2 if target.has("i8mm") else 1 if target.has("dotprod") else 4
 
 
 def shape_for(steps: int, features: int) -> tuple[int, int]:
-    """Rows and vectors of a tile for so many channels. steps: see `steps_for`."""
-    sums, most = TILES[steps]
-    vectors = min(most, -(-features // LANES))
-    each = vectors * LANES if steps == 4 else vectors  # registers that a row's sums take
-    return (sums // each // 2 * 2 if steps == 2 else sums // each), vectors
+    """Return the rows and vectors of a tile for a number of channels. steps: see `steps_for`."""
+    registers, limit = TILES[steps]
+    vectors = min(limit, -(-features // LANES))
+    per_row = vectors * LANES if steps == 4 else vectors  # registers of the sums of a row
+    return (registers // per_row // 2 * 2 if steps == 2 else registers // per_row), vectors
 
 
-def whole_steps(steps: int, quads: Any) -> Any:
-    """Return the number of steps for a run of `quads` where the elements behind it may be read.
+Q = TypeVar("Q", int, "Value")
+
+
+def padded_quads(steps: int, quads: Q) -> Q:
+    """Return the number of steps for a run of `quads` if the elements behind it may be read.
 
     Steps over padding multiply zeros. They save instructions: smmla runs an even number, smull four instead of three.
     """
@@ -75,13 +80,15 @@ def whole_steps(steps: int, quads: Any) -> Any:
 
 
 def is_paired(filters: Buffer, parts: int) -> bool:
-    """Whether a filter has no weight of -128, of which two might be too much for int16."""
+    """Return whether a filter has no weight of -128, two of which might overflow int16."""
     return parts == 1 and filters.constant is not None and bool((filters.constant != np.int8(-128)).all())
 
 
 def order_groups(q: Pointer, quads: Any, vectors: int, lanes: int, steps: int) -> None:
-    """Order the steps of a line so that bytes of a channel stand together: `steps` steps at a time, of the last ones
-    of a line two, and one as it is."""
+    """Reorder the steps of a line, `steps` at a time, so that the bytes of a channel are contiguous.
+
+    Of the last steps of a line, two are reordered together and one is left.
+    """
     _order(q, quads // steps, vectors, lanes, steps)
     if steps == 4 and quads & 2:
         _order(q + quads // 4 * (4 * vectors * lanes), 1, vectors, lanes, 2)
@@ -90,148 +97,137 @@ def order_groups(q: Pointer, quads: Any, vectors: int, lanes: int, steps: int) -
 def _order(q: Pointer, groups: Any, vectors: int, lanes: int, steps: int) -> None:
     for g in range(groups):
         p = q + g * (steps * vectors * lanes)
-        found = [[p.load((j * vectors + v) * lanes, lanes) for j in range(steps)] for v in range(vectors)]
+        loaded = [[p.load((j * vectors + v) * lanes, lanes) for j in range(steps)] for v in range(vectors)]
         for v in range(vectors):
-            whole = found[v]
-            while len(whole) > 1:
-                whole = [kl.concat(whole[i], whole[i + 1]) for i in range(0, len(whole), 2)]
             order = [j * lanes + c for c in range(lanes) for j in range(steps)]
-            p.store(kl.shuffle(whole[0], None, order), v * steps * lanes)
+            p.store(kl.shuffle(concatenated(loaded[v]), None, order), v * steps * lanes)
 
 
 def contract_grouped(
-    rows: int, vectors: int, lanes: int, source: Source, how: Grouped, q: Pointer, started: bool
+    rows: int, vectors: int, lanes: int, lhs: LhsInt8, grouped: Grouped, q: Pointer, biased: bool
 ) -> list[Value]:
-    """The micro-kernel: the sums of each row of a tile, vectors * lanes of int32. q: the panel.
-
-    started: whether sums start with the panel's first row.
-    """
-    kernels: dict[int, type[_Kernel]] = {1: _Dots, 2: _Matrices, 4: _Products}
-    one = kernels[how.steps](rows, vectors, lanes, how, q if started else None)
+    """Return the sums of each row of a tile, vectors * lanes of int32. q: the panel; biased: it has initial sums."""
+    kernels: dict[int, type[_TileSums]] = {1: _DotSums, 2: _MatrixSums, 4: _PairwiseSums}
+    tile = kernels[grouped.steps](rows, vectors, lanes, grouped, q if biased else None)
     q = q + vectors * lanes
-    for line in range(source.lines):
-        for segment in range(source.segments):
-            p = source.p + (line * source.line + segment * source.segment)
-            near = [kl.opaque_pointer(p + r * source.pitch) for r in range(rows)]
-            end = source.quads // 4 * 16
-            for at in range(0, end, 16):
-                one.add(near, q, at, 4)
+    for line in range(lhs.lines):
+        for segment in range(lhs.segments):
+            p = lhs.p + (line * lhs.line + segment * lhs.segment)
+            bases = [kl.opaque_pointer(p + r * lhs.pitch) for r in range(rows)]
+            end = lhs.quads // 4 * 16
+            for offset in range(0, end, 16):
+                tile.add(bases, q, offset, 4)
                 q = q + 4 * vectors * lanes
-            if source.quads & 2:
-                one.add(near, q, end, 2)
+            if lhs.quads & 2:
+                tile.add(bases, q, end, 2)
                 q = q + 2 * vectors * lanes
-            if source.quads & 1:
-                one.add(near, q, source.quads * 4 - 4, 1)
+            if lhs.quads & 1:
+                tile.add(bases, q, lhs.quads * 4 - 4, 1)
                 q = q + vectors * lanes
-    return [kl.joined([one.sum(r, v) for v in range(vectors)]) for r in range(rows)]
+    return [kl.joined([tile.sum(r, v) for v in range(vectors)]) for r in range(rows)]
 
 
-class _Kernel(abc.ABC):
-    """A tile's sums while they are added up."""
+class _TileSums(abc.ABC):
+    """Accumulators of a tile."""
 
-    def __init__(self, rows: int, vectors: int, lanes: int, how: Grouped, starts: Pointer | None) -> None:
-        self.rows, self.vectors, self.lanes, self.how, self.starts = rows, vectors, lanes, how, starts
-        self.held: Registers = self.begin()
+    def __init__(self, rows: int, vectors: int, lanes: int, grouped: Grouped, initial: Pointer | None) -> None:
+        self.rows, self.vectors, self.lanes, self.grouped, self.initial = rows, vectors, lanes, grouped, initial
+        self.sums: Registers = self.begin()
 
     def start(self, v: int) -> Value:
-        """What the sums of a vector of channels start with."""
-        return kl.zeros(i32, self.lanes) if self.starts is None else self.starts.load(v * self.lanes, self.lanes)
+        """Return the initial sums of a vector of channels."""
+        return kl.zeros(i32, self.lanes) if self.initial is None else self.initial.load(v * self.lanes, self.lanes)
 
-    def row(self, p: Pointer, at: Any, steps: int) -> Value:
-        """The bytes of so many steps of a row, as int8."""
-        found = p.load(at, 4 * steps)
-        return found ^ FLIPPED if self.how.dtype is u8 else found
+    def row(self, p: Pointer, offset: Any, steps: int) -> Value:
+        """Load the bytes of some steps of a row, as int8."""
+        loaded = p.load(offset, 4 * steps)
+        return loaded ^ FLIPPED if self.grouped.dtype is u8 else loaded
 
     @abc.abstractmethod
     def begin(self) -> Registers:
-        """Return the tile's accumulators, as they are before the first step."""
+        """Return the accumulators before the first step."""
 
     @abc.abstractmethod
-    def add(self, near: list[Pointer], q: Pointer, at: Any, steps: int) -> None:
-        """Add the products of 4, 2 or 1 steps, which begin at byte `at` of each row."""
+    def add(self, bases: list[Pointer], q: Pointer, offset: Any, steps: int) -> None:
+        """Add the products of 4, 2 or 1 steps, from byte `offset` of each row on."""
 
     @abc.abstractmethod
     def sum(self, r: int, v: int) -> Value:
         """Return the sums of a row and a vector of channels."""
 
 
-class _Dots(_Kernel):
+class _DotSums(_TileSums):
     """A register for a row and four channels."""
 
     def begin(self) -> Registers:
-        held = kl.registers(i32, self.lanes, self.rows, self.vectors)
-        for v in range(self.vectors):
-            start = self.start(v)
-            for r in range(self.rows):
-                held[r, v] = start
-        return held
+        return accumulators(i32, self.rows, self.vectors, self.lanes, self.initial)
 
-    def add(self, near: list[Pointer], q: Pointer, at: Any, steps: int) -> None:
-        x = [kl.bitcast(self.row(p, at, steps), i32) for p in near]
+    def add(self, bases: list[Pointer], q: Pointer, offset: Any, steps: int) -> None:
+        x = [kl.bitcast(self.row(p, offset, steps), i32) for p in bases]
         for j in range(steps):
             w = [kl.bitcast(q.load((j * self.vectors + v) * self.lanes, self.lanes), i8) for v in range(self.vectors)]
             for r in range(self.rows):
                 four = kl.bitcast(kl.shuffle(x[r], None, [j] * 4), i8)
                 for v in range(self.vectors):
-                    self.held[r, v] = kl.dot4_signed(self.held[r, v], w[v], four)
+                    self.sums[r, v] = kl.dot4_signed(self.sums[r, v], w[v], four)
 
     def sum(self, r: int, v: int) -> Value:
-        return self.held[r, v]
+        return self.sums[r, v]
 
 
-class _Matrices(_Kernel):
-    """A register for two rows and two channels; of an odd number of rows the last is there twice."""
+class _MatrixSums(_TileSums):
+    """A register for two rows and two channels; the last of an odd number of rows is computed twice."""
 
     def begin(self) -> Registers:
-        held = kl.registers(i32, self.lanes, (self.rows + 1) // 2, 2 * self.vectors)
+        sums = kl.registers(i32, self.lanes, (self.rows + 1) // 2, 2 * self.vectors)
         for v in range(2 * self.vectors):
             start = kl.shuffle(self.start(v // 2), None, [v % 2 * 2, v % 2 * 2 + 1] * 2)
             for r in range((self.rows + 1) // 2):
-                held[r, v] = start
-        return held
+                sums[r, v] = start
+        return sums
 
-    def add(self, near: list[Pointer], q: Pointer, at: Any, steps: int) -> None:
-        near = near + near[-1:] * (self.rows % 2)
-        pairs = [self.pairs(near[r], near[r + 1], at, steps) for r in range(0, len(near), 2)]
+    def add(self, bases: list[Pointer], q: Pointer, offset: Any, steps: int) -> None:
+        bases = bases + bases[-1:] * (self.rows % 2)
+        pairs = [self.pairs(bases[r], bases[r + 1], offset, steps) for r in range(0, len(bases), 2)]
         for j in range(0, steps, 2):
-            both = [found[j // 2] for found in pairs]
+            both = [pair[j // 2] for pair in pairs]
             for v in range(2 * self.vectors):
-                if steps == 1:  # four bytes of a channel, and none
+                if steps == 1:  # four bytes of a channel, and zeros
                     four = q.load(v // 2 * self.lanes, self.lanes)
                     w = kl.bitcast(_spread(four, v % 2), i8)
                 else:
                     w = kl.bitcast(q.load((j * self.vectors + v) * self.lanes, self.lanes), i8)
                 for r in range(len(both)):
-                    self.held[r, v] = kl.matrix_dot(self.held[r, v], both[r], w)
+                    self.sums[r, v] = kl.matrix_dot(self.sums[r, v], both[r], w)
 
-    def pairs(self, p: Pointer, q: Pointer, at: Any, steps: int) -> list[Value]:
-        """The bytes of two rows, two steps at a time; of one step they are there twice."""
+    def pairs(self, p: Pointer, q: Pointer, offset: Any, steps: int) -> list[Value]:
+        """Return the bytes of two rows, two steps at a time; those of a single step are repeated."""
         if steps == 4:
-            halves = kl.load_halves(p + at, q + at)
-            return [half ^ FLIPPED if self.how.dtype is u8 else half for half in halves]
-        a, c = (kl.bitcast(self.row(one, at, steps), i32) for one in (p, q))
+            halves = kl.load_halves(p + offset, q + offset)
+            return [half ^ FLIPPED if self.grouped.dtype is u8 else half for half in halves]
+        a, c = (kl.bitcast(self.row(one, offset, steps), i32) for one in (p, q))
         return [kl.bitcast(kl.shuffle(a, c, [0, 1, 2, 3] if steps == 2 else [0, 0, 1, 1]), i8)]
 
     def sum(self, r: int, v: int) -> Value:
         half = [r % 2 * 2 + i + h * 4 for h in (0, 1) for i in (0, 1)]
-        return kl.shuffle(self.held[r // 2, 2 * v], self.held[r // 2, 2 * v + 1], half)
+        return kl.shuffle(self.sums[r // 2, 2 * v], self.sums[r // 2, 2 * v + 1], half)
 
 
-class _Products(_Kernel):
-    """A register for a row and a channel, whose first lane starts with what the channel's sums do."""
+class _PairwiseSums(_TileSums):
+    """A register for a row and a channel, whose first lane has the initial sum of the channel."""
 
     def begin(self) -> Registers:
-        held = kl.registers(i32, self.lanes, self.rows, self.vectors * self.lanes)
+        sums = kl.registers(i32, self.lanes, self.rows, self.vectors * self.lanes)
         for c in range(self.vectors * self.lanes):
             start = kl.zeros(i32, self.lanes)
-            if self.starts is not None:
-                start = kl.insert(start, 0, self.starts[c])
+            if self.initial is not None:
+                start = kl.insert(start, 0, self.initial[c])
             for r in range(self.rows):
-                held[r, c] = start
-        return held
+                sums[r, c] = start
+        return sums
 
-    def add(self, near: list[Pointer], q: Pointer, at: Any, steps: int) -> None:
-        x = [self.row(p, at, steps) for p in near]
+    def add(self, bases: list[Pointer], q: Pointer, offset: Any, steps: int) -> None:
+        x = [self.row(p, offset, steps) for p in bases]
         if steps < 4:
             x = [kl.shuffle(one, None, list(range(4 * steps)) * (4 // steps)) for one in x]
         for c in range(self.vectors * self.lanes):
@@ -239,28 +235,28 @@ class _Products(_Kernel):
                 w = kl.bitcast(q.load(c * self.lanes, self.lanes), i8)
                 for r in range(self.rows):
                     self._add(r, c, kl.byte_products(w, x[r], 0), kl.byte_products(w, x[r], 1))
-                if c % 2:  # else all are multiplied before any is added, and registers do not hold them
-                    q = kl.after(q, self.held[self.rows - 1, c])
+                if c % 2:  # otherwise all are multiplied before any is added, and registers overflow
+                    q = kl.after(q, self.sums[self.rows - 1, c])
             else:
                 if steps == 2:
                     w = kl.bitcast(q.load(c // 2 * self.lanes, self.lanes), i8)
                 else:
                     w = kl.bitcast(_spread(q.load(c // 4 * self.lanes, self.lanes), c // 2 % 2), i8)
                 for r in range(self.rows):
-                    self.held[r, c] = kl.add_pairs(self.held[r, c], kl.byte_products(w, x[r], c % 2))
+                    self.sums[r, c] = kl.add_pairs(self.sums[r, c], kl.byte_products(w, x[r], c % 2))
 
     def _add(self, r: int, c: int, low: Value, high: Value) -> None:
-        if self.how.paired:
-            self.held[r, c] = kl.add_pairs(self.held[r, c], low + high)
+        if self.grouped.paired:
+            self.sums[r, c] = kl.add_pairs(self.sums[r, c], low + high)
         else:
-            self.held[r, c] = kl.add_pairs(kl.add_pairs(self.held[r, c], low), high)
+            self.sums[r, c] = kl.add_pairs(kl.add_pairs(self.sums[r, c], low), high)
 
     def sum(self, r: int, v: int) -> Value:
-        a, b, c, d = (self.held[r, v * 4 + i] for i in range(4))
+        a, b, c, d = (self.sums[r, v * 4 + i] for i in range(4))
         return kl.pair_sums(kl.pair_sums(a, b), kl.pair_sums(c, d))
 
 
 def _spread(four: Value, half: int) -> Value:
-    """Two of four numbers, each with a zero behind it."""
+    """Interleave two of four numbers with zeros."""
     none = kl.zeros(i32, four.count)
     return kl.shuffle(four, none, [2 * half, 4, 2 * half + 1, 4])

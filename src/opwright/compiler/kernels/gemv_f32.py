@@ -1,17 +1,18 @@
-"""Products of few rows with a matrix that stays as it is: at the speed of memory.
+"""Products of few rows with an unpacked matrix, at the speed of memory.
 
-Lives here: the families `gemv` (a matrix of rows along the sum) and `gevm` (of columns), `gathered`.
+Lives here: the families `gemv` (a matrix whose rows run along the sum) and `gevm` (columns), `horizontal_sums`.
 Not here: many rows, for which the matrix is packed (gemm_f32.py).
 
-As many channels as a vector has lanes are summed side by side, each along its row of the filter; then their vectors are
-added crosswise into one vector of sums.
+`gemv` sums as many channels side by side as a vector has lanes, each along its row of the filter; a transposed addition
+of these vectors returns one vector of sums.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
+from ...core.dtypes import DType
 from .. import language as kl
 from ..language import f32, i64, ptr
 from .epilogue import Epilogue
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
     from ..language import Pointer, Value
 
 
-def gathered(vectors: Sequence[Value]) -> Value:
-    """The sum of each vector's lanes: as many vectors as lanes, lane i of vector i."""
+def horizontal_sums(vectors: Sequence[Value]) -> Value:
+    """Return the sum of the lanes of each vector: as many vectors as lanes, lane i of vector i."""
     lanes = vectors[0].count
-    level, block = list(vectors), lanes  # lanes that hold one sum's parts
+    level, block = list(vectors), lanes  # lanes that hold partial sums of one vector
     while len(level) > 1:
         half = block // 2
         starts = range(0, lanes, block)
@@ -52,14 +53,13 @@ def gemv(
     x_batch: i64,
     batch: i64,
     *more: i64,
-    dtype: Any,
+    dtype: DType,
     epilogue: Epilogue,
 ):
-    """out[n, m, f] = epilogue(sum_k x[n, m, k] weights[n, f, k]) of `rows` rows m, weights of `dtype`, float32 or
-    narrower.
+    """Compute out[n, m, f] = epilogue(sum_k x[n, m, k] weights[n, f, k]) for `rows` rows m.
 
-    x_batch, batch: elements from one product's operands to the next one's. Items: rows of all products by groups of as
-    many channels as a vector of float32 has lanes, groups first.
+    weights: of `dtype`, float32 or narrower. x_batch, batch: elements from the operands of one product to the next.
+    Items: rows of all products by groups of as many channels as a vector of float32 has lanes, groups first.
     """
     lanes = work.lanes(f32)
     masked = work.target.vector_bytes == 64
@@ -71,30 +71,30 @@ def gemv(
         row = item // groups
         column = item % groups * lanes
         p = x + (row // rows * x_batch + row % rows * x_pitch)
-        lines = _lines(filters + row // rows * batch, column, features, pitch, lanes)
+        channels = _channel_rows(filters + row // rows * batch, column, features, pitch, lanes)
         sums = kl.registers(f32, lanes, lanes)
         for i in range(lanes):
             sums[i] = 0.0
-        at = kl.value(0)
+        done = kl.value(0)
         for k in range(0, depth - (lanes - 1), lanes):
             v = p.load(k, lanes)
             for i in range(lanes):
-                sums[i] = kl.fma(v, lines[i].load(k, lanes).to(f32), sums[i])
-            at = k + lanes
+                sums[i] = kl.fma(v, channels[i].load(k, lanes).to(f32), sums[i])
+            done = k + lanes
         if masked:
-            if at < depth:
-                rest = kl.first(depth - at, lanes)
-                v = p.load(at, lanes, mask=rest)
+            if done < depth:
+                mask = kl.first(depth - done, lanes)
+                v = p.load(done, lanes, mask=mask)
                 for i in range(lanes):
-                    sums[i] = kl.fma(v, lines[i].load(at, lanes, mask=rest).to(f32), sums[i])
+                    sums[i] = kl.fma(v, channels[i].load(done, lanes, mask=mask).to(f32), sums[i])
         else:
-            for k in range(at, depth):
-                v = _alone(p[k], lanes)
+            for k in range(done, depth):
+                v = _first_lane(p[k], lanes)
                 for i in range(lanes):
-                    sums[i] = kl.fma(v, _alone(lines[i][k].to(f32), lanes), sums[i])
+                    sums[i] = kl.fma(v, _first_lane(channels[i][k].to(f32), lanes), sums[i])
         _write(
             target + row * out_pitch,
-            gathered([sums[i] for i in range(lanes)]),
+            horizontal_sums([sums[i] for i in range(lanes)]),
             finish,
             row,
             column,
@@ -104,21 +104,28 @@ def gemv(
         )
 
 
-def _alone(x: Value, lanes: int) -> Value:
-    """A number in the first lane and zeros in the others: of both factors, as 0 times an infinity is not 0."""
+def _first_lane(x: Value, lanes: int) -> Value:
+    """Return a vector of x and zeros. Both factors of a product need zeros, as 0 times an infinity is not 0."""
     return kl.insert(kl.zeros(f32, lanes), 0, x)
 
 
-def _lines(filters: Pointer, column: Value, features: Value, pitch: Value, lanes: int) -> list[Pointer]:
-    """The filter's rows from `column` on; the last again where there are no more."""
-    found = [filters + column * pitch]
+def _channel_rows(filters: Pointer, column: Value, features: Value, pitch: Value, lanes: int) -> list[Pointer]:
+    """Return the rows of the filter from `column` on, with the last one repeated."""
+    pointers = [filters + column * pitch]
     for i in range(1, lanes):
-        found.append(found[-1] + kl.select(column + i < features, pitch, 0))
-    return found
+        pointers.append(pointers[-1] + kl.select(column + i < features, pitch, 0))
+    return pointers
 
 
 def _write(
-    out: Pointer, sums: Value, finish: Any, row: Value, column: Value, rest: Value, lanes: int, masked: bool
+    out: Pointer,
+    sums: Value,
+    finish: Callable[..., Value],
+    row: Value,
+    column: Value,
+    rest: Value,
+    lanes: int,
+    masked: bool,
 ) -> None:
     if masked:
         mask = kl.first(rest, lanes)
@@ -126,14 +133,14 @@ def _write(
     elif rest >= lanes:
         out.store(finish(sums, row, column, lanes), column)
     else:
-        kept = kl.stack(f32, lanes)
-        kept.store(sums)
+        memory = kl.stack(f32, lanes)
+        memory.store(sums)
         for c in range(rest):
-            out[column + c] = finish(kept[c], row, column + c, 0)
+            out[column + c] = finish(memory[c], row, column + c, 0)
 
 
 ACROSS = 4
-"""Vectors of columns that `gevm` sums side by side."""
+"""Vectors of columns that `gevm` sums at a time."""
 
 
 @kl.family
@@ -151,12 +158,13 @@ def gevm(
     b_batch: i64,
     *more: i64,
     rows: int,
-    dtype: Any,
+    dtype: DType,
     epilogue: Epilogue,
 ):
-    """out[n, m, c] = epilogue(sum_k a[n, m, k] b[n, k, c]) of `rows` rows m. b: of `dtype`, float32 or narrower.
+    """Compute out[n, m, c] = epilogue(sum_k a[n, m, k] b[n, k, c]) for `rows` rows m.
 
-    a_batch, b_batch: elements from one product's operands to the next one's. Items: products by blocks of columns.
+    b: of `dtype`, float32 or narrower. a_batch, b_batch: elements from the operands of one product to the next.
+    Items: products by blocks of columns.
     """
     lanes = work.lanes(f32)
     wide = ACROSS * lanes
@@ -168,38 +176,38 @@ def gevm(
         batch, column = item // blocks, item % blocks * wide
         p, q, row = a + batch * a_batch, matrix + (batch * b_batch + column), batch * rows
         rest = columns - column
-        place = target + row * out_pitch
+        y = target + row * out_pitch
         if work.target.vector_bytes == 64:
             masks = [kl.first(rest - v * lanes, lanes) for v in range(ACROSS)]
-            _columns(p, q, place, depth, a_pitch, b_pitch, out_pitch, rows, lanes, masks, finish, row, column)
+            _columns(p, q, y, depth, a_pitch, b_pitch, out_pitch, rows, lanes, masks, finish, row, column)
         elif rest >= wide:
             none = [None] * ACROSS
-            _columns(p, q, place, depth, a_pitch, b_pitch, out_pitch, rows, lanes, none, finish, row, column)
+            _columns(p, q, y, depth, a_pitch, b_pitch, out_pitch, rows, lanes, none, finish, row, column)
         else:
             for r in kl.loop(rows):
                 for c in range(rest):
                     total = kl.full(f32, 0, 0.0)
                     for k in range(depth):
                         total = kl.fma(p[r * a_pitch + k], q[k * b_pitch + c].to(f32), total)
-                    place[r * out_pitch + column + c] = finish(total, row + r, column + c, 0)
+                    y[r * out_pitch + column + c] = finish(total, row + r, column + c, 0)
 
 
 def _columns(
     p: Pointer,
     q: Pointer,
-    place: Pointer,
+    out: Pointer,
     depth: Value,
     a_pitch: Value,
     b_pitch: Value,
     out_pitch: Value,
     rows: int,
     lanes: int,
-    masks: Sequence[Any],
-    finish: Any,
+    masks: Sequence[Value | None],
+    finish: Callable[..., Value],
     row: Value,
     column: Value,
 ) -> None:
-    """All rows by a block of columns."""
+    """Compute all rows of a block of columns."""
     sums = kl.registers(f32, lanes, rows, ACROSS)
     for r in range(rows):
         for v in range(ACROSS):
@@ -213,5 +221,5 @@ def _columns(
                 sums[r, v] = kl.fma(x, w[v], sums[r, v])
     for r in range(rows):
         for v in range(ACROSS):
-            found = finish(sums[r, v], row + r, column + v * lanes, lanes, masks[v])
-            place.store(found, r * out_pitch + column + v * lanes, masks[v])
+            results = finish(sums[r, v], row + r, column + v * lanes, lanes, masks[v])
+            out.store(results, r * out_pitch + column + v * lanes, masks[v])

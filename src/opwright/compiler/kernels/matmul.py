@@ -1,10 +1,10 @@
-"""Matrix products of two operands that need no constant: batches, broadcasting, either stored the other way round.
+"""Matrix products of float32 whose operands may both be computed: batches, broadcasting, either operand transposed.
 
-Lives here: the selector of `MatMul` for float32, the family `transpose`.
-Not here: the micro-kernel (gemm_f32.py), panels (weight_packing_f32.py).
+Lives axis_moves: the selector of `MatMul` for float32, the family `transpose`, `product_batches`.
+Not axis_moves: the micro-kernel (gemm_f32.py), panels (weight_packing_f32.py).
 
-The second operand is packed in panels, at once where it is a constant and else by a step; a first operand that is
-stored the other way round is turned by a step.
+The second operand is packed in panels, once if it is a constant and otherwise by a step; another step transposes the
+first operand if needed.
 """
 
 from __future__ import annotations
@@ -23,25 +23,24 @@ from ..loops.ops import MatMul
 from ..native import executor
 from ..target import host
 from . import NoKernel, selector
-from .contractions_f32 import share
-from .epilogue import Epilogue, epilogue_of
-from .gemm_f32 import Panels, Product, gemm_step, panels_of
+from .epilogue import Epilogue, epilogue_of, share_output
+from .gemm_f32 import ProductBatch, gemm_step
 from .gemv_f32 import ACROSS, gemv, gevm
 from .tiling import chunk_of
-from .weight_packing_f32 import pack, pack_code
+from .weight_packing_f32 import PanelsF32, pack, pack_code, panels_of
 
 if TYPE_CHECKING:
     from ..loops.plan_builder import Builder
 
 FEW = 4
-"""Rows for which a second operand that is no constant is read as it is, not packed."""
-MOST_STEPS = 64
-"""Steps of one product, where batches broadcast in more ways than one step can do."""
+"""Rows up to which a computed second operand is read unpacked."""
+STEP_LIMIT = 64
+"""Steps of a product whose batches broadcast in a pattern that no single step covers."""
 
 
 @kl.family
 def transpose(work, x: ptr[f32], out: ptr[f32], rows: i64, columns: i64, pitch: i64, *, block: int):
-    """out[batch, column, row] = x[batch, row, column], x's rows at `pitch`. Items: batches by blocks of columns."""
+    """Transpose: out[batch, column, row] = x[batch, row, column], rows of x at `pitch`. Items: batches by blocks."""
     blocks = (columns + (block - 1)) // block
     for item in work.items():
         batch, first = item // blocks, item % blocks * block
@@ -53,8 +52,9 @@ def transpose(work, x: ptr[f32], out: ptr[f32], rows: i64, columns: i64, pitch: 
                 target[c * rows + r] = source[r * pitch + c]
 
 
-class Batch(NamedTuple):
-    """Products that one step does. a, b: the first matrix of each operand; whether each has one a product, or one."""
+class BroadcastBatch(NamedTuple):
+    """Products of one step. a, b: the first matrix of each operand; a_moves, b_moves: whether each product has one of
+    its own; first: the first product."""
 
     products: int
     a: int
@@ -64,32 +64,32 @@ class Batch(NamedTuple):
     first: int
 
 
-def batches(out: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...]) -> Iterator[Batch]:
-    """How products over leading axes `out` are done where operands have leading axes a and b that broadcast to them."""
+def product_batches(out: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...]) -> Iterator[BroadcastBatch]:
+    """Divide products over leading axes `out` into steps; leading axes a and b of the operands broadcast to them."""
     a, b = (1,) * (len(out) - len(a)) + a, (1,) * (len(out) - len(b)) + b
     moves: tuple[bool, bool] | None = None
     inner = len(out)
     while inner > 0:
         n = inner - 1
         if out[n] > 1:
-            there = a[n] > 1, b[n] > 1
-            if moves is not None and there != moves:
+            axis_moves = a[n] > 1, b[n] > 1
+            if moves is not None and axis_moves != moves:
                 break
-            moves = there
+            moves = axis_moves
         inner = n
-    each = math.prod(out[inner:])
+    products = math.prod(out[inner:])
     a_moves, b_moves = moves or (False, False)
-    for number, at in enumerate(np.ndindex(*out[:inner])):
-        places = []
+    for number, outer in enumerate(np.ndindex(*out[:inner])):
+        first = []
         for shape in (a, b):
-            index = tuple(i if n > 1 else 0 for i, n in zip(at, shape)) + (0,) * (len(shape) - inner)
-            places.append(int(np.ravel_multi_index(index, shape)) if shape else 0)
-        yield Batch(each, places[0], places[1], a_moves, b_moves, number * each)
+            index = tuple(i if n > 1 else 0 for i, n in zip(outer, shape)) + (0,) * (len(shape) - inner)
+            first.append(int(np.ravel_multi_index(index, shape)) if shape else 0)
+        yield BroadcastBatch(products, first[0], first[1], a_moves, b_moves, number * products)
 
 
 @selector(MatMul)
 def select_matmul(form: MatMul, build: Builder) -> None:
-    """Steps of a product of float32; b may be a constant of float16 or bfloat16."""
+    """Add the steps of a product of float32; b may be a constant of float16 or bfloat16."""
     a, b, out = form.a, form.b, form.output
     if a.dtype is not float32 or b.dtype not in (float32, float16, bfloat16):
         raise NoKernel(f"a product of {a.dtype.name} and {b.dtype.name}")
@@ -101,22 +101,22 @@ def select_matmul(form: MatMul, build: Builder) -> None:
     x: Any = build.pointer(a)
     pitch = a.pitch
     if form.transpose_a:
-        x, pitch = _turned(a, build), depth
+        x, pitch = _transposed(a, build), depth
     few = rows <= FEW and b.constant is None
     packed: Any = None if few else _packed(form, panels, build)
     if not few and math.prod(b_lead) == 1 and a.shape[:-2] == lead:  # all rows of all batches, one product
-        product = Product(math.prod(lead) * rows, pitch)
-        gemm_step(build, panels, x, packed, build.pointer(out), out.pitch, product, epilogue, more)
-        share(form, build, form.operands, epilogue)
+        batch = ProductBatch(math.prod(lead) * rows, pitch)
+        gemm_step(build, panels, x, packed, build.pointer(out), out.pitch, batch, epilogue, more)
+        share_output(form, build, form.operands, epilogue)
         return
-    parts = list(batches(lead, a_lead, b_lead))
-    if len(parts) > MOST_STEPS or (len(parts) > 1 and form.operands):
+    parts = list(product_batches(lead, a_lead, b_lead))
+    if len(parts) > STEP_LIMIT or (len(parts) > 1 and form.operands):
         raise NoKernel(f"batches {list(a_lead)} by {list(b_lead)}")
     for part in parts:
         if few:
-            _make_few(form, part, x, pitch, epilogue, more, build)
+            _add_few(form, part, x, pitch, epilogue, more, build)
             continue
-        product = Product(rows, pitch, part.products, rows * pitch * part.a_moves, panels.size * part.b_moves)
+        batch = ProductBatch(rows, pitch, part.products, rows * pitch * part.a_moves, panels.size * part.b_moves)
         gemm_step(
             build,
             panels,
@@ -124,17 +124,17 @@ def select_matmul(form: MatMul, build: Builder) -> None:
             packed.moved(4 * part.b * panels.size),
             build.pointer(out, part.first * rows * out.pitch),
             out.pitch,
-            product,
+            batch,
             epilogue,
             more,
         )
-    share(form, build, form.operands, epilogue)
+    share_output(form, build, form.operands, epilogue)
 
 
-def _make_few(
-    form: MatMul, part: Batch, x: Any, pitch: int, epilogue: Epilogue, more: list[Any], build: Builder
+def _add_few(
+    form: MatMul, part: BroadcastBatch, x: Any, pitch: int, epilogue: Epilogue, more: list[Any], build: Builder
 ) -> None:
-    """Products of few rows: b is read once, where it is."""
+    """Add products of few rows, which read b once, unpacked."""
     b, out = form.b, form.output
     rows, columns = out.shape[-2:]
     depth = b.shape[-1] if form.transpose_b else b.shape[-2]
@@ -162,18 +162,19 @@ def _make_few(
     build.step(code, words, items, chunk=chunk_of(2 * part.products * rows * columns * depth, items))
 
 
-def _turned(a: Buffer, build: Builder) -> Any:
-    """The address of a's matrices, each turned, [..., k, m] to [..., m, k]."""
+def _transposed(a: Buffer, build: Builder) -> Any:
+    """Add a step that transposes the matrices of a, [..., k, m] to [..., m, k]; return its output."""
     depth, rows = a.shape[-2:]
     number = math.prod(a.shape[:-2])
-    place = build.temporary(a.size * 4)
+    result = build.temporary(a.size * 4)
     block = 16
-    build.step(transpose.code(block=block), [build.pointer(a), place, depth, rows, a.pitch], number * -(-rows // block))
-    return place
+    words = [build.pointer(a), result, depth, rows, a.pitch]
+    build.step(transpose.code(block=block), words, number * -(-rows // block))
+    return result
 
 
-def _packed(form: MatMul, panels: Panels, build: Builder) -> Any:
-    """The address of b's matrices, packed one after the other."""
+def _packed(form: MatMul, panels: PanelsF32, build: Builder) -> Any:
+    """Return the address of the packed matrices of b, one after the other."""
     b = form.b
     number = math.prod(b.shape[:-2])
     code = pack_code(panels, b.dtype, False, form.transpose_b)
@@ -188,7 +189,7 @@ def _packed(form: MatMul, panels: Panels, build: Builder) -> Any:
 
         key = (b, "panels of columns", form.transpose_b, panels)
         return build.packed((number * panels.size,), np.float32, fill, key)
-    place = build.temporary(number * panels.size * 4)
-    words = [build.pointer(b), 0, place, panels.features, 1, panels.run, b.pitch, source_batch, panels.size]
+    packed = build.temporary(number * panels.size * 4)
+    words = [build.pointer(b), 0, packed, panels.features, 1, panels.run, b.pitch, source_batch, panels.size]
     build.step(code, words, items)
-    return place
+    return packed

@@ -2,7 +2,7 @@
 
 Lives here: the selectors of `MatMul` for int8, for floats quantised dynamically against int8, and for int16.
 Not here: the micro-kernel of int8 (gemm_int8.py), packed weights (weight_packing_int8.py), int16 by constant int8
-weights (gemm_int16.py), how batches broadcast (matmul.py).
+weights (contractions_int8.py), how batches broadcast (matmul.py).
 
 Products of two int16 elements are int32 and widened to int64 before they are accumulated, since few of them may exceed
 int32.
@@ -11,7 +11,7 @@ int32.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,163 +23,116 @@ from ..loops.ops import MatMul, Move
 from ..native import executor
 from ..target import host
 from . import NoKernel, select, selector
-from .contractions_f32 import chunk_of, share
 from .convolution_int8 import patches
-from .dynamic_quantization import rounded_rows
-from .epilogue import Epilogue, epilogue_of
-from .gemm_int8 import FLIP, gemm_int8
-from .gemm_neon import Grouped
-from .gemm_tiles import tiles_for
-from .gemm_widened import room
-from .matmul import MOST_STEPS, batches
-from .tiling import Tiles, balanced, blocks
-from .weight_packing_int8 import Panels, grouped_tile, pack_code, pack_int8, parts_of, tile_of
+from .epilogue import Epilogue, epilogue_of, share_output
+from .gemm_int8 import FLIP
+from .gemm_int8_step import QuantizedRows, gemm_int8_step, round_to_int8
+from .matmul import STEP_LIMIT, product_batches
+from .register_tiles import PanelsInt8, parts_of, tile_of, vector_tile
+from .tiling import blocks, chunk_of, row_tiles
+from .weight_packing_int8 import pack_code, pack_int8
 
 if TYPE_CHECKING:
+    from ..language import Value
     from ..loops.plan_builder import Builder
-
-
-class Left(NamedTuple):
-    """The first operand's rows: `pitch` bytes apart; flip: what makes them unsigned.
-
-    rounded: whether they were floats, whose rows have scales and zero points of their own.
-    """
-
-    x: Any
-    pitch: int
-    flip: int
-    rounded: bool = False
-    scales: Any = 0
-    zeros: Any = 0
 
 
 @selector(MatMul)
 def select_matmul_int8(form: MatMul, build: Builder) -> None:
-    """Steps of a product of int8 or uint8 matrices with zero points, sums int32, or of floats to be rounded by int8."""
+    """Add the steps of a product of int8 or uint8 matrices with zero points, or of floats to be rounded by int8."""
     a, b, out = form.a, form.b, form.output
     rounded = a.dtype is float32 and bool(form.rounding) and b.dtype is int8 and form.b_zero == 0
     if not rounded and (a.dtype not in (int8, uint8) or b.dtype not in (int8, uint8)):
         raise NoKernel(f"a product of {a.dtype.name} and {b.dtype.name}")
     rows, columns = out.shape[-2:]
     if form.transpose_a:
-        a = turned(a, build)
+        a = transposed(a, build)
     lead = out.shape[:-2]
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
     depth = a.shape[-1]
-    tile = (
-        tiles_for(host(), rows, columns, -(-depth // 4), rows * columns * depth)
-        or grouped_tile(host(), columns)
-        or tile_of(host(), columns)
-    )
-    panels = Panels(columns, 1, depth, tile, parts_of(b.dtype, form.b_zero))
-    parts = list(batches(lead, a.shape[:-2], b.shape[:-2]))
-    if len(parts) > MOST_STEPS or (len(parts) > 1 and (form.operands or rounded)):
+    tile = tile_of(host(), rows, columns, -(-depth // 4), rows * columns * depth) or vector_tile(host(), columns)
+    panels = PanelsInt8(columns, 1, depth, tile, parts_of(b.dtype, form.b_zero))
+    parts = list(product_batches(lead, a.shape[:-2], b.shape[:-2]))
+    if len(parts) > STEP_LIMIT or (len(parts) > 1 and (form.operands or rounded)):
         raise NoKernel(f"batches {list(a.shape[:-2])} by {list(b.shape[:-2])}")
     if rounded and math.prod(a.shape[:-2]) != math.prod(lead):
         raise NoKernel("floats to be rounded that serve several products")
-    left = _rounded(form, a, build) if rounded else _as_it_is(form, a, build)
+    lhs = _rounded_lhs(form, a, build) if rounded else _integer_lhs(a, build)
     packed = _packed(form, panels, 128 if rounded else tile.offset(form.a_zero, a.dtype), build)
-    cut, pitch = balanced(rows, tile.rows), left.pitch
-    work = 8 * cut.height * panels.steps * panels.tile.width
-    block = blocks(cut.tiles, panels.number, cut.height * pitch, panels.tile.width * panels.steps * 4, work)
-    dtype = int8 if rounded else a.dtype
-    code = gemm_int8.code(
-        more=len(more),
-        rows=cut.height,
-        vectors=panels.tile.vectors,
-        short=cut.tall != cut.tiles,
-        narrow=panels.narrow,
-        parts=panels.parts,
-        rounded=rounded,
-        wide=False,
-        blocked=False,
-        tiled=dtype if tile.depth else None,
-        widened=dtype if tile.widened else None,
-        flipped=False,
-        bounded=0,
-        grouped=Grouped(tile.grouped, dtype, False) if tile.grouped else None,
-        epilogue=epilogue,
-    )
-    scratch = room(host(), 4 * panels.quads * cut.height) if tile.widened else 0
+    cut, pitch = row_tiles(rows, tile.rows), lhs.pitch
+    work = 8 * cut.height * panels.steps * tile.width
+    block = blocks(cut.tiles, panels.number, cut.height * pitch, tile.width * panels.steps * 4, work)
     for part in parts:
-        words = [
-            left.x.moved(part.a * rows * pitch),
+        items = block.items * part.products
+        gemm_int8_step(
+            build,
+            panels,
+            lhs._replace(x=lhs.x.moved(part.a * rows * pitch)),
             packed.moved(4 * part.b * panels.size),
             build.pointer(out, part.first * rows * out.pitch),
-            panels.quads,
-            pitch,
             out.pitch,
-            columns,
-            *Tiles(cut.tiles, cut.tall, block.tiles, block.panels),
-            left.flip,
-            rows * pitch * part.a_moves,
-            panels.size * part.b_moves,
-            left.scales,
-            left.zeros,
-            1,
-            0,
-            tile.depth,
-            *more,
-        ]
-        items = block.items * part.products
-        build.step(code, words, items, scratch, chunk_of(work * cut.tiles * panels.number * part.products, items))
-    share(form, build, form.operands, epilogue)
+            cut,
+            block,
+            epilogue,
+            more,
+            int8 if rounded else a.dtype,
+            chunk_of(work * cut.tiles * panels.number * part.products, items),
+            products=part.products,
+            x_batch=rows * pitch * part.a_moves,
+            packed_batch=panels.size * part.b_moves,
+        )
+    share_output(form, build, form.operands, epilogue)
 
 
-def _as_it_is(form: MatMul, a: Buffer, build: Builder) -> Left:
-    return Left(*_in_fours(a, build), FLIP if a.dtype is int8 else 0)
+def _rounded_lhs(form: MatMul, a: Buffer, build: Builder) -> QuantizedRows:
+    return round_to_int8(build, a, math.prod(a.shape[:-1]), a.shape[-1], a.pitch, form.rounding)
 
 
-def _rounded(form: MatMul, a: Buffer, build: Builder) -> Left:
-    made = rounded_rows(build, a, math.prod(a.shape[:-1]), a.shape[-1], a.pitch, form.rounding == "symmetric")
-    return Left(made.x, made.pitch, FLIP, True, made.scales, made.zeros)
-
-
-def turned(a: Buffer, build: Builder) -> Buffer:
-    """a's matrices, each turned, [..., k, m] to [..., m, k]."""
+def transposed(a: Buffer, build: Builder) -> Buffer:
+    """Add a step that transposes the matrices of a, [..., k, m] to [..., m, k]; return its output."""
     if a.parent is not None:
-        raise NoKernel("a slice that is stored the other way round")
+        raise NoKernel("a slice that is stored transposed")
     *lead, depth, rows = a.shape
-    turned = Buffer(f"{a.name} turned", a.dtype, (*lead, rows, depth))
     number = math.prod(lead)
     box = IndexMap((0, 0, 0), (number, rows, depth), 0, (depth * rows, 1, rows))
-    flat = Buffer(turned.name, a.dtype, (number, rows, depth))
+    flat = Buffer(f"{a.name} turned", a.dtype, (number, rows, depth))
     select(Move(flat, (a,), (box,)), build)
-    return Buffer(turned.name, a.dtype, turned.shape, parent=flat)
+    return Buffer(flat.name, a.dtype, (*lead, rows, depth), parent=flat)
 
 
-def _in_fours(a: Buffer, build: Builder) -> tuple[Any, int]:
-    """Where a's rows are, and how many bytes apart: copied where they are no whole number of fours."""
+def _integer_lhs(a: Buffer, build: Builder) -> QuantizedRows:
+    """Return the rows of a; a step copies them if they are no multiple of four bytes."""
     depth, rows = a.shape[-1], math.prod(a.shape[:-1])
+    flip = FLIP if a.dtype is int8 else 0
     if depth % 4 == 0:
-        return build.pointer(a), a.pitch
+        return QuantizedRows(build.pointer(a), a.pitch, 0, flip)
     pitch = -(-depth // 4) * 4 + host().vector_bytes
-    place = build.temporary(rows * pitch)
+    padded = build.temporary(rows * pitch)
     size = (rows - 1) * a.pitch + depth
-    words = [build.pointer(a), place, size, 1, rows, a.pitch, depth, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, rows, pitch, 0]
+    words = [build.pointer(a), padded, size, 1, rows, a.pitch, depth, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, rows, pitch, 0]
     build.step(patches.code(rounded=False), words, rows, chunk=chunk_of(16 * rows * pitch, rows))
-    return place, pitch
+    return QuantizedRows(padded, pitch, 0, flip)
 
 
-def _packed(form: MatMul, panels: Panels, offset: int, build: Builder) -> Any:
-    """The address of b's matrices, packed one after the other."""
+def _packed(form: MatMul, panels: PanelsInt8, offset: int, build: Builder) -> Any:
+    """Return the address of the packed matrices of b, one after the other."""
     b = form.b
     number = math.prod(b.shape[:-2])
     code = pack_code(panels, b.dtype)
     pitch, step = (b.pitch, 1) if form.transpose_b else (1, b.pitch)
     items = number * panels.number
-    rest = [panels.features, 1, panels.run, pitch, step, form.b_zero, offset, b.shape[-2] * b.pitch, panels.size]
+    sizes = [panels.features, 1, panels.run, pitch, step, form.b_zero, offset, b.shape[-2] * b.pitch, panels.size]
     if b.constant is not None:
 
         def fill(out: np.ndarray) -> None:
-            words = pack_int8.words([np.ascontiguousarray(b.constant), 0, out, *rest])
+            words = pack_int8.words([np.ascontiguousarray(b.constant), 0, out, *sizes])
             executor.call(code.address, words, 0, items)
 
         key = (b, "panels of columns of int8", form.transpose_b, panels, form.b_zero, offset)
         return build.packed((number * panels.size,), np.int32, fill, key)
-    place = build.temporary(number * panels.size * 4)
-    build.step(code, [build.pointer(b), 0, place, *rest], items)
-    return place
+    packed = build.temporary(number * panels.size * 4)
+    build.step(code, [build.pointer(b), 0, packed, *sizes], items)
+    return packed
 
 
 @kl.family
@@ -201,8 +154,10 @@ def matmul_int16(
     along: bool,
     epilogue: Epilogue,
 ):
-    """An item is a row of a product. a_step, b_step: elements from one product's matrix to the next. along: rows of b
-    run along the depth; else along the columns."""
+    """Multiply matrices of int16 by int8 or int16. a_step, b_step: elements from the matrix of one product to the next.
+
+    along: whether rows of b run along the depth; otherwise along the columns. Items: rows of products.
+    """
     b, y = b.cast(dtype, dtype.size), y.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
     finish = epilogue.bind(more)
     lanes = work.target.vector_bytes // 8
@@ -225,13 +180,13 @@ def matmul_int16(
                 (y + item * y_pitch).store(finish(total, item, n, lanes, mask), n, mask)
 
 
-def _product(a: Any, b: Any) -> Any:
+def _product(a: Value, b: Value) -> Value:
     return (a.to(i32) * b.to(i32)).to(i64)
 
 
 @selector(MatMul)
 def select_matmul_int16(form: MatMul, build: Builder) -> None:
-    """Zero points are 0."""
+    """Add the steps of a product of int16 by int8 or int16, with zero points of 0."""
     a, b, out = form.a, form.b, form.output
     if a.dtype is not int16 or b.dtype not in (int8, int16) or form.a_zero or form.b_zero or form.rounding:
         raise NoKernel(f"a product of {a.dtype.name} and {b.dtype.name}")
@@ -239,11 +194,11 @@ def select_matmul_int16(form: MatMul, build: Builder) -> None:
         raise NoKernel("a constant with gaps")
     rows, columns = out.shape[-2:]
     if form.transpose_a:
-        a = turned(a, build)
+        a = transposed(a, build)
     lead = out.shape[:-2]
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
-    parts = list(batches(lead, a.shape[:-2], b.shape[:-2]))
-    if len(parts) > MOST_STEPS or (len(parts) > 1 and form.operands):
+    parts = list(product_batches(lead, a.shape[:-2], b.shape[:-2]))
+    if len(parts) > STEP_LIMIT or (len(parts) > 1 and form.operands):
         raise NoKernel(f"batches {list(a.shape[:-2])} by {list(b.shape[:-2])}")
     depth = a.shape[-1]
     code = matmul_int16.code(more=len(more), dtype=b.dtype, along=form.transpose_b, epilogue=epilogue)
@@ -265,4 +220,4 @@ def select_matmul_int16(form: MatMul, build: Builder) -> None:
         ]
         items = part.products * rows
         build.step(code, words, items, chunk=chunk_of(4 * items * columns * depth, items))
-    share(form, build, form.operands, epilogue)
+    share_output(form, build, form.operands, epilogue)

@@ -15,7 +15,6 @@ FAMILIES: dict[str, str] = {
     "fixed_point": "FixedProduct",
     "fourier": "Fourier",
     "gather": "Gather GatherNd ReverseStart SliceAt UpdateSlice",
-    "int4": "Contract",
     "lsh_projection": "Projection",
     "lstm": "Lstm",
     "lstm_int8": "LstmInt8",

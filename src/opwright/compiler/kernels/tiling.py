@@ -1,7 +1,7 @@
-"""Tiles of matrix products: how rows and columns are divided for registers, caches and threads.
+"""Tiling of matrix products: rows and columns divided for registers, caches and threads.
 
-Lives here: `balanced`, `Blocks`, `blocks`, `for_two`; `Tiles`, `LineTiles`, `Sliding`, parameters of kernels; `grain`,
-the number of work items a thread claims at a time; `vector_lanes`.
+Lives here: `row_tiles`, `WorkBlocks`, `blocks`, `evened`; `Tiles`, `LineTiles`, `WindowWords`, parameters of kernels;
+`grain`, the number of work items that a thread claims at a time; `vector_lanes`.
 Not here: the micro-kernels (gemm_f32.py, gemm_int8.py), the threads (../native/executor.py).
 """
 
@@ -15,22 +15,27 @@ if TYPE_CHECKING:
     from ..loops.buffers import Window
 
 CACHE = 1 << 19
-"""Bytes of one operand that may be read again and again: half of a second-level cache."""
+"""Bytes of an operand that are read repeatedly: half of a second-level cache."""
 
 
-class Rows(NamedTuple):
+class RowTiles(NamedTuple):
     """Tiles over rows: `tall` tiles of `height` rows, then `tiles - tall` of one row less."""
 
     height: int
     tiles: int
     tall: int
 
+    @property
+    def short(self) -> bool:
+        """Whether some tiles have a row less than `height`."""
+        return self.tall != self.tiles
 
-def balanced(rows: int, most: int) -> Rows:
-    """The fewest tiles of at most so many rows, as equal as can be: 49 by 14 is 13, 12, 12, 12."""
-    tiles = max(1, -(-rows // most))
+
+def row_tiles(rows: int, limit: int) -> RowTiles:
+    """Return the fewest tiles of at most `limit` rows, as equal as possible: 49 rows by 14 are 13, 12, 12, 12."""
+    tiles = max(1, -(-rows // limit))
     height = -(-rows // tiles)
-    return Rows(height, tiles, rows - tiles * (height - 1))
+    return RowTiles(height, tiles, rows - tiles * (height - 1))
 
 
 class Tiles(NamedTuple):
@@ -43,7 +48,7 @@ class Tiles(NamedTuple):
 
 
 class LineTiles(NamedTuple):
-    """Words of a convolution: lines in `line_tiles` tiles each, `tall` of them with all their pixels; tiles: of all
+    """Words of a convolution: lines of `line_tiles` tiles each, `tall` of them with all their pixels; tiles: over all
     lines; the blocks of a work item."""
 
     line_tiles: Any
@@ -53,8 +58,8 @@ class LineTiles(NamedTuple):
     panel_block: Any
 
 
-class Sliding(NamedTuple):
-    """Words of a convolution: how the window goes over the image, and its output. dilation: in pixels."""
+class WindowWords(NamedTuple):
+    """Words of a convolution: strides, dilations and padding of its window, and its output. dilation: in pixels."""
 
     stride_y: Any
     stride_x: Any
@@ -67,14 +72,15 @@ class Sliding(NamedTuple):
     out_pitch: Any
 
 
-def sliding_of(window: Window, out_height: int, out_width: int, out_pitch: int) -> Sliding:
+def window_words(window: Window, out_height: int, out_width: int, out_pitch: int) -> WindowWords:
     """Return the words of a window and its output."""
     top, _, left, _ = window.padding
-    return Sliding(*window.strides, *window.dilations, top, left, out_height, out_width, out_pitch)
+    return WindowWords(*window.strides, *window.dilations, top, left, out_height, out_width, out_pitch)
 
 
-class Blocks(NamedTuple):
-    """Which tiles are one work item: `tiles` tiles of rows by `panels` panels of columns; items: how many there are."""
+class WorkBlocks(NamedTuple):
+    """Blocks of tiles and panels, a work item each: `tiles` tiles of rows by `panels` panels of columns; items: their
+    number."""
 
     tiles: int
     panels: int
@@ -82,78 +88,80 @@ class Blocks(NamedTuple):
 
 
 def has_all_panels(tiles: int, panels: int, panel_bytes: int) -> bool:
-    """Whether a work item is all panels for a few tiles by default: where all panels stay in the cache."""
-    return panels * panel_bytes <= CACHE and tiles >= MANY
+    """Return whether a work item is all panels for a few tiles by default: if all panels stay in the cache."""
+    return panels * panel_bytes <= CACHE and tiles >= MANY_TILES
 
 
-def is_order_felt(tiles: int, panels: int, panel_bytes: int) -> bool:
-    """Whether there is a choice of what an item is, and it makes a difference: not where a first-level cache holds all
-    panels, and not of few tiles, which would leave threads without an item."""
-    return tiles >= MANY and panels > 1 and panels * panel_bytes > FIRST
+def is_order_relevant(tiles: int, panels: int, panel_bytes: int) -> bool:
+    """Return whether the order of tiles and panels affects the time.
+
+    It does not if a first-level cache holds all panels, nor for few tiles, which would leave threads without an item.
+    """
+    return tiles >= MANY_TILES and panels > 1 and panels * panel_bytes > L1_BYTES
 
 
-FIRST = 1 << 15
+L1_BYTES = 1 << 15
 """Bytes of a first-level cache."""
-MANY = 8
+MANY_TILES = 8
 """Tiles that are items enough for several threads."""
 
 
 def blocks(
     tiles: int, panels: int, tile_bytes: int, panel_bytes: int, work: int, all_panels: bool | None = None
-) -> Blocks:
-    """Work items of tiles x panels. tile_bytes, panel_bytes: what one reads; work: operations of one tile and panel.
+) -> WorkBlocks:
+    """Return the work items of tiles x panels.
 
-    all_panels: an item is all panels for a few tiles, so that a tile's rows are read once; else it is one panel for as
-    many tiles as stay in the cache, so that a panel is. By default see `has_all_panels`. There are enough items for
-    several threads to end at about the same time; to hand one out costs next to nothing.
+    tile_bytes, panel_bytes: operand bytes of each; work: operations of one tile by one panel. all_panels: whether an
+    item is all panels for a few tiles, so that the rows of a tile are read once; otherwise it is one panel for as many
+    tiles as stay in the cache, so that a panel is read once. None: as `has_all_panels`. Items are numerous enough for
+    threads to finish at about the same time; the cost of scheduling one is negligible.
     """
     if has_all_panels(tiles, panels, panel_bytes) if all_panels is None else all_panels:
-        each = max(1, min(tiles // ITEMS, ITEM // max(1, panels * work)))
-        return Blocks(each, panels, -(-tiles // each))
-    each = max(1, min(tiles, CACHE // max(1, tile_bytes)))
-    while each > 1 and panels * -(-tiles // each) < ITEMS:
-        each = -(-each // 2)
-    across = panels * -(-tiles // each)
-    wide = max(1, min(across // ITEMS, panels, ITEM // max(1, each * work)))
-    return Blocks(each, wide, -(-tiles // each) * -(-panels // wide))
+        height = max(1, min(tiles // ITEMS, ITEM_OPERATIONS // max(1, panels * work)))
+        return WorkBlocks(height, panels, -(-tiles // height))
+    height = max(1, min(tiles, CACHE // max(1, tile_bytes)))
+    while height > 1 and panels * -(-tiles // height) < ITEMS:
+        height = -(-height // 2)
+    across = panels * -(-tiles // height)
+    width = max(1, min(across // ITEMS, panels, ITEM_OPERATIONS // max(1, height * work)))
+    return WorkBlocks(height, width, -(-tiles // height) * -(-panels // width))
 
 
 ITEMS = 16
-"""Work items that a step has, where it can."""
+"""Work items that a step has if its tiles suffice."""
+FEW_ITEMS = 64
+"""Items below which an uneven division between two threads is noticeable."""
 
 
-FEW = 64
-"""Work items of which one more than half is felt."""
+def evened(block: WorkBlocks, tiles: int, panels: int) -> WorkBlocks:
+    """Return blocks in an even number, at most twice as many, so that two threads have equal work.
 
-
-def for_two(block: Blocks, tiles: int, panels: int) -> Blocks:
-    """The same work in an even number of items, twice as many at most, where they are few and odd, so that two threads
-    have the same to do. Where no such number is even, in about twice as many."""
-    if block.items % 2 == 0 or not 1 < block.items < FEW:
+    Many or even blocks are returned unchanged. If no such number is even, there are about twice as many blocks.
+    """
+    if block.items % 2 == 0 or not 1 < block.items < FEW_ITEMS:
         return block
-    each = _even(block.tiles, tiles)
-    if each < block.tiles:
-        return Blocks(each, block.panels, -(-tiles // each) * -(-panels // block.panels))
-    wide = _even(block.panels, panels)
-    return Blocks(block.tiles, wide, -(-tiles // block.tiles) * -(-panels // wide))
+    height = _evened_size(block.tiles, tiles)
+    if height < block.tiles:
+        return WorkBlocks(height, block.panels, -(-tiles // height) * -(-panels // block.panels))
+    width = _evened_size(block.panels, panels)
+    return WorkBlocks(block.tiles, width, -(-tiles // block.tiles) * -(-panels // width))
 
 
-def _even(each: int, number: int) -> int:
-    """Return how many of `number` a part has where parts are even in number and at most twice as many as parts of
-    `each`; half of `each` where there are no such parts."""
-    parts = -(-number // each)
+def _evened_size(size: int, number: int) -> int:
+    """Return the size that divides `number` into an even count of parts, at most twice those of `size`, or size / 2."""
+    parts = -(-number // size)
     sizes = ((n, -(-number // n)) for n in range(parts + parts % 2, 2 * parts + 1, 2))
-    return next((size for n, size in sizes if -(-number // size) == n), -(-each // 2))
+    return next((even for n, even in sizes if -(-number // even) == n), -(-size // 2))
 
 
-ITEM = 1 << 21
-"""Operations that an item may have where it stands for several tiles."""
+ITEM_OPERATIONS = 1 << 21
+"""Operations of an item that covers several tiles, at most."""
 SERIAL_OPERATIONS = 1 << 19
 """Operations that one thread does in 2 us. Sharing a step costs 0.3 to 0.6 us, so steps of less work are not shared."""
 
 
 def chunk_of(operations: int, items: int) -> int | None:
-    """Items a thread takes at a time: all where they are little work."""
+    """Return the number of items that a thread claims at a time: all of a step of little work."""
     return items if operations <= SERIAL_OPERATIONS else None
 
 
@@ -166,7 +174,7 @@ CHUNK_BYTES = 32 * 1024
 def grain(nbytes: int, items: int) -> int:
     """Return the number of work items that a thread claims at a time.
 
-    nbytes: that an item reads or writes. items: of the step; all are one chunk where they are little work.
+    nbytes: bytes that an item reads or writes. items: of the step; all are one chunk if they are little work.
     """
     return items if nbytes * items <= SERIAL_BYTES else max(1, CHUNK_BYTES // max(nbytes, 1))
 

@@ -1,19 +1,19 @@
-"""Filters of int8 packed in panels for the micro-kernel of integers.
+"""Filters packed in panels for the micro-kernels of integers.
 
-Lives here: `Panels` (what a packed filter is), `Tile`, the family `pack_int8`, packing at once and as a step.
-Not here: who reads panels (gemm_int8.py).
+Lives here: the family `pack_int8`; packing at once and as a step, for int8 and int16 rows and for block scales.
+Not here: the layout (register_tiles.py), the micro-kernels (gemm_int8.py).
 
-Four bytes of a row meet four bytes of each channel in one instruction (`kl.dot4`), which takes one side unsigned. So a
-row's bytes are read as x + 128 (a flipped sign bit), and the sums start with what makes up for it:
+Four bytes of a row are multiplied by four bytes of each channel in one instruction (`kl.dot4`), one side of which is
+unsigned. So the bytes of a row are read as x + 128 (a flipped sign bit), and the initial sums compensate:
 
     s = sum_k (x_k + 128) w_k + (bias - (128 + input_zero) sum_k w_k)
 
-which is exact in int32. Tiles (gemm_tiles.py), rows that are widened (gemm_widened.py) and 64-bit ARM (gemm_neon.py)
-take either sign: for them starts make up for input_zero alone.
+which is exact in int32. AMX (gemm_amx.py), widened rows (gemm_int16.py) and 64-bit ARM (gemm_neon.py) multiply bytes of
+either sign: for them the initial sums compensate input_zero alone.
 
-A filter is [features, lines, run]: `lines` runs of neighbouring bytes. A panel has so many channels: int32 starts
-first, then for each line and each four of its run the channels' four bytes. Zero weights stand beyond the end of a run,
-so whatever bytes a row has there count nothing.
+A filter is [features, lines, run]: `lines` runs of contiguous bytes. A panel of channels consists of int32 initial sums
+and, for each line and each four bytes of its run, the four bytes of the channels. Zero weights pad the end of a run, so
+that the bytes of a row there do not contribute.
 
 Weights less their zero point may need nine bits. They are split in parts of eight, whose lines follow one another, and
 the rows are read once for each.
@@ -21,131 +21,23 @@ the rows are read once for each.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.dtypes import DType, int4, uint8
+from ...core.dtypes import DType, int4
 from .. import language as kl
 from ..language import i8, i32, i64, ptr, u8
 from ..language.families import FamilyCode
 from ..loops.buffers import Buffer
 from ..native import executor
-from ..target import Target
-from .gemm_neon import LANES, order_groups, shape_for, steps_for, whole_steps
-from .gemm_widened import order_steps, widens
+from .gemm_int16 import order_steps
+from .gemm_neon import order_groups, padded_quads
+from .register_tiles import PanelsInt8
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value
     from ..loops.plan_builder import Builder
-
-
-class Tile(NamedTuple):
-    """The most rows of a tile, and its vectors in a row; lanes: channels in a vector.
-
-    depth: steps at a time, where the processor's tiles compute (gemm_tiles.py), else 0. widened: whether rows of bytes
-    are widened (gemm_widened.py). flipped: whether rows are copied as unsigned bytes (gemm_int8.py).
-    bounded: steps whose sums int16 holds (gemm_widened.py), or 0. grouped: steps of a panel that stand together on
-    64-bit ARM (gemm_neon.py), or 0; padded: whether runs have `whole_steps` of them.
-    """
-
-    rows: int
-    vectors: int
-    lanes: int
-    depth: int = 0
-    widened: bool = False
-    flipped: bool = False
-    bounded: int = 0
-    grouped: int = 0
-    padded: bool = False
-
-    @property
-    def width(self) -> int:
-        """Channels in a panel."""
-        return self.vectors * self.lanes
-
-    def offset(self, zero: int, dtype: DType) -> int:
-        """What rows' bytes are too large by as they are multiplied. zero: their zero point."""
-        if self.depth or self.widened:
-            return zero
-        if self.grouped:
-            return zero - (128 if dtype is uint8 else 0)
-        return zero + (0 if dtype is uint8 else 128)
-
-
-def tile_of(target: Target, features: int, bounded: int = 0) -> Tile:
-    """The tile for so many output channels: all registers but what the filter, one row's bytes and their signs take.
-
-    bounded: see `Tile`. Where registers are few and channels more than a panel, rows are copied with their signs
-    flipped: that spares the product the instruction and the register for signs. Of rows that are widened, products take
-    one before they are added. Where few registers are left besides, LLVM keeps sums in memory; and sums of integers
-    have no latency to hide, so that a row less costs little.
-    """
-    lanes = target.vector_bytes // 4
-    vectors = 1 if features <= lanes else 2
-    widened = widens(target) and not bounded
-    flipped = bool(target.vnni_lanes) and target.registers < 32 and features > vectors * lanes
-    others = 8 if widened or bounded else 4 if flipped or target.registers == 32 else 6
-    rows = (target.registers - others) // vectors
-    return Tile(rows, vectors, lanes, widened=widened, flipped=flipped, bounded=bounded)
-
-
-def grouped_tile(target: Target, features: int) -> Tile | None:
-    """The tile of 64-bit ARM for so many output channels; None on other targets."""
-    steps = steps_for(target)
-    return Tile(*shape_for(steps, features), LANES, grouped=steps) if steps else None
-
-
-def parts_of(dtype: DType, zero: int) -> int:
-    """How many parts of 8 bits weights less their zero point are: up to 255 they are two of 127 and one."""
-    return 1 if dtype is not uint8 and zero == 0 else 3 if zero == int(dtype.min) else 2
-
-
-class Panels(NamedTuple):
-    """How a filter [features, lines, run] is packed. parts: of eight bits; one weight is their sum.
-
-    joined: whether the lines of a row of the input follow one another, as those of copied windows do.
-    """
-
-    features: int
-    lines: int
-    run: int
-    tile: Tile
-    parts: int = 1
-    joined: bool = False
-
-    @property
-    def quads(self) -> int:
-        """Steps of the micro-kernel for a line."""
-        quads = -(-self.run // 4)
-        return whole_steps(self.tile.grouped, quads) if self.tile.padded else quads
-
-    @property
-    def steps(self) -> int:
-        """Steps of the micro-kernel in all."""
-        return self.parts * self.lines * self.quads
-
-    @property
-    def number(self) -> int:
-        """How many panels."""
-        return -(-self.features // self.tile.width)
-
-    @property
-    def narrow(self) -> int:
-        """Vectors of the last panel where it has fewer than others, else 0."""
-        vectors = -(-(self.features % self.tile.width) // self.tile.lanes)
-        return vectors if vectors < self.tile.vectors else 0
-
-    @property
-    def last(self) -> int:
-        """Channels that the last panel has room for."""
-        return (self.narrow or self.tile.vectors) * self.tile.lanes
-
-    @property
-    def size(self) -> int:
-        """Numbers of 4 bytes that they take."""
-        return ((self.number - 1) * self.tile.width + self.last) * (self.steps + 1) if self.number else 0
 
 
 @kl.family
@@ -174,18 +66,18 @@ def pack_int8(
     joined: bool,
     padded: bool,
 ):
-    """Panels of filters of 8 bits, or of int4 in a byte each: channels are `pitch` apart, bytes of their runs `step`.
+    """Pack filters of 8 bits, or of int4 in a byte each, in panels: channels are `pitch` apart, bytes of runs `step`.
 
-    zero: of the weights. offset: what a row's bytes are too large by when the micro-kernel reads them. Items: batches,
-    source_batch and packed_batch apart, by panels. Without a bias sums start with 0. ordered: steps are, as
-    gemm_widened.py takes them; grouped: as gemm_neon.py does, by so many steps;
-    joined: see `Panels`; padded: see `Tile`.
+    zero: of the weights. offset: the excess of rows' bytes as the micro-kernel reads them. Items: batches, source_batch
+    and packed_batch apart, by panels. Without a bias, sums start at 0. ordered: whether steps are reordered for
+    gemm_int16.py; grouped: steps that are reordered together for gemm_neon.py; joined: see `PanelsInt8`; padded: see
+    `RegisterTile`.
     """
     lanes = work.lanes(i32)
     width = vectors * lanes
     number = (features + (width - 1)) // width
     own = (run + 3) // 4
-    quads = whole_steps(grouped, own) if padded else own
+    quads = padded_quads(grouped, own) if padded else own
     steps = parts * lines * quads
     pieces, length = (parts, lines * quads) if joined else (parts * lines, quads)
     for item in work.items():
@@ -196,57 +88,28 @@ def pack_int8(
         wide = kl.value(width)
         if narrow:
             wide = kl.select(count <= narrow * lanes, narrow * lanes, wide)
-        into = out + wide
+        target = out + wide
         for part in range(parts):
             for line in range(lines):
                 p = filters + line * run * step
                 if (step == 1) & (parts == 1):
-                    _pack_words(p, into, count, wide, run, pitch, dtype is int4)
+                    _pack_words(p, target, count, wide, run, pitch, dtype is int4)
                     if run % 4 != 0:
                         tail = run // 4 * 4
-                        _pack_bytes(
-                            p + tail,
-                            into + tail // 4 * wide,
-                            count,
-                            wide,
-                            pitch,
-                            step,
-                            zero,
-                            run % 4,
-                            part,
-                            dtype is int4,
-                        )
+                        last = target + tail // 4 * wide
+                        _pack_bytes(p + tail, last, count, wide, pitch, step, zero, run % 4, part, dtype is int4)
                 elif (pitch == 1) & (lanes == 16):
                     for k in range(0, run, 4):
-                        _pack_across(
-                            p + k * step,
-                            into + k // 4 * wide,
-                            count,
-                            wide,
-                            step,
-                            zero,
-                            kl.minimum(run - k, 4),
-                            part,
-                            lanes,
-                        )
+                        n, row = kl.minimum(run - k, 4), target + k // 4 * wide
+                        _pack_across(p + k * step, row, count, wide, step, zero, n, part, lanes)
                 else:
                     for k in range(0, run, 4):
-                        _pack_bytes(
-                            p + k * step,
-                            into + k // 4 * wide,
-                            count,
-                            wide,
-                            pitch,
-                            step,
-                            zero,
-                            kl.minimum(run - k, 4),
-                            part,
-                            dtype is int4,
-                        )
+                        n, row = kl.minimum(run - k, 4), target + k // 4 * wide
+                        _pack_bytes(p + k * step, row, count, wide, pitch, step, zero, n, part, dtype is int4)
                 if padded:
                     for k in range(own * wide, quads * wide):
-                        into[k] = 0
-                into = into + quads * wide
+                        target[k] = 0
+                target = target + quads * wide
         for v in range(0, wide, lanes):
             total = kl.zeros(i32, lanes)
             for k in range(1, steps + 1):
@@ -265,24 +128,24 @@ def pack_int8(
 
 
 def _order(q: Pointer, lines: Any, quads: Any, vectors: int, lanes: int, grouped: int) -> None:
-    """Order the steps of a panel, line by line."""
+    """Reorder the steps of a panel, line by line."""
     for line in range(lines):
-        into = q + line * (quads * vectors * lanes)
+        steps = q + line * (quads * vectors * lanes)
         if grouped:
-            order_groups(into, quads, vectors, lanes, grouped)
+            order_groups(steps, quads, vectors, lanes, grouped)
         else:
-            order_steps(into, quads, vectors, lanes)
+            order_steps(steps, quads, vectors, lanes)
 
 
 def _pack_words(
     rows: Pointer, out: Pointer, count: Value, wide: Value, run: Value, pitch: Value, nibbles: bool
 ) -> None:
-    """Whole fours of neighbouring bytes as they are. nibbles: only their lower halves count, as int4."""
+    """Copy groups of four contiguous bytes. nibbles: each byte is an int4 in its lower half."""
     for k in range(run // 4):
         p = rows + k * 4
         for c in range(count):
             x = p.cast(i32)[0]
-            if nibbles:  # in each byte x ^ 8 - 8, held above 0 so that none borrows from the next
+            if nibbles:  # in each byte x ^ 8 - 8, kept above 0 so that none borrows from the next
                 x = (((x & 0x0F0F0F0F) ^ -0x77777778) - 0x08080808) ^ -0x7F7F7F80
             out[k * wide + c] = x
             p = p + pitch
@@ -302,9 +165,9 @@ def _pack_bytes(
     part: int,
     nibbles: bool,
 ) -> None:
-    """The next n bytes of each channel, up to four."""
+    """Pack the next n bytes of each channel, up to four."""
     for c in range(count):
-        found = kl.value(0, i32)
+        packed = kl.value(0, i32)
         for j in range(n):
             x = (rows + (c * pitch + j * step))[0].to(i32)
             if nibbles:
@@ -312,8 +175,8 @@ def _pack_bytes(
             x = x - zero.to(i32)
             for _ in range(part):
                 x = x - kl.clamp(x, -128, 127)
-            found = found | ((kl.clamp(x, -128, 127) & 255) << (kl.value(j) * 8).to(i32))
-        out[c] = found
+            packed = packed | ((kl.clamp(x, -128, 127) & 255) << (kl.value(j) * 8).to(i32))
+        out[c] = packed
     for c in range(count, wide):
         out[c] = 0
 
@@ -321,21 +184,21 @@ def _pack_bytes(
 def _pack_across(
     rows: Pointer, out: Pointer, count: Value, wide: Value, step: Value, zero: Value, n: Any, part: int, lanes: int
 ) -> None:
-    """The next n bytes of channels that are neighbours, a vector of channels at a time. Bytes of int8 or uint8."""
+    """Pack the next n bytes of contiguous channels of int8 or uint8, a vector of channels at a time."""
     for v in range(0, wide, lanes):
-        there = kl.first(count - v, lanes)
-        found = kl.zeros(i32, lanes)
+        mask = kl.first(count - v, lanes)
+        packed = kl.zeros(i32, lanes)
         for j in range(n):
-            x = (rows + j * step).load(v, lanes, there).to(i32) - zero.to(i32)
+            x = (rows + j * step).load(v, lanes, mask).to(i32) - zero.to(i32)
             for _ in range(part):
                 x = x - kl.clamp(x, -128, 127)
             shift = (kl.value(j) * 8).to(i32).splat(lanes)
-            found = found | ((kl.clamp(x, -128, 127) & 255) << shift)
-        out.store(kl.select(there, found, 0), v)
+            packed = packed | ((kl.clamp(x, -128, 127) & 255) << shift)
+        out.store(kl.select(mask, packed, 0), v)
 
 
-def pack_code(panels: Panels, dtype: DType, biased: bool = False) -> FamilyCode:
-    """The kernel that packs filters of this dtype."""
+def pack_code(panels: PanelsInt8, dtype: DType, biased: bool = False) -> FamilyCode:
+    """Return the kernel that packs filters of this dtype."""
     return pack_int8.code(
         dtype=dtype,
         vectors=panels.tile.vectors,
@@ -349,58 +212,86 @@ def pack_code(panels: Panels, dtype: DType, biased: bool = False) -> FamilyCode:
     )
 
 
-def filling(
-    panels: Panels, filters: np.ndarray, dtype: DType, zero: int, offset: int, bias: np.ndarray | None
-) -> Callable[[np.ndarray], None]:
-    """What writes the panels of constant filters [features, ...] into memory later."""
-    code = pack_code(panels, dtype, bias is not None)
-
-    def fill(out: np.ndarray) -> None:
-        rows = np.ascontiguousarray(filters)
-        starts = None if bias is None else np.ascontiguousarray(bias, np.int32)
-        depth = panels.lines * panels.run
-        words = pack_int8.words(
-            [
-                rows,
-                0 if starts is None else starts,
-                out,
-                panels.features,
-                panels.lines,
-                panels.run,
-                depth,
-                1,
-                zero,
-                offset,
-                0,
-                0,
-            ]
-        )
-        executor.call(code.address, words, 0, panels.number)
-
-    return fill
-
-
 def packed_filter(
-    build: Builder, panels: Panels, filters: Buffer, first: int, zero: int, offset: int, bias: Buffer | None
+    build: Builder, panels: PanelsInt8, filters: Buffer, first: int, zero: int, offset: int, bias: Buffer | None
 ) -> Any:
-    """The address of a filter's channels from `first` on, packed; a step does it where the filter is no constant.
+    """Return the address of the packed channels of a filter from `first` on; add a step if it is no constant.
 
-    filters: [features in all, ...]; bias: a constant of as many numbers, which sums start with; zero, offset: see
-    `pack_int8`.
+    filters: [all features, ...]; bias: a constant of as many numbers, the initial sums; zero, offset: see `pack_int8`.
     """
     last = first + panels.features
-    if filters.constant is not None:
-        starts = None if bias is None or bias.constant is None else bias.constant.reshape(-1)[first:last]
-        rows = filters.constant[first:last]
-        key = ("panels of int8", rows, starts, panels, zero, offset)
-        return build.packed((panels.size,), np.int32, filling(panels, rows, filters.dtype, zero, offset, starts), key)
-    place = build.temporary(panels.size * 4)
     depth = panels.lines * panels.run
+    sizes = [panels.features, panels.lines, panels.run, depth, 1, zero, offset, 0, 0]
+    if filters.constant is not None:
+        initial = None if bias is None or bias.constant is None else bias.constant.reshape(-1)[first:last]
+        rows = filters.constant[first:last]
+        code = pack_code(panels, filters.dtype, initial is not None)
+
+        def fill(out: np.ndarray) -> None:
+            start = 0 if initial is None else np.ascontiguousarray(initial, np.int32)
+            executor.call(
+                code.address, pack_int8.words([np.ascontiguousarray(rows), start, out, *sizes]), 0, panels.number
+            )
+
+        return build.packed((panels.size,), np.int32, fill, ("panels of int8", rows, initial, panels, zero, offset))
+    packed = build.temporary(panels.size * 4)
     source = build.pointer(filters, first * depth)
     start = 0 if bias is None else build.pointer(bias, first)
-    build.step(
-        pack_code(panels, filters.dtype, bias is not None),
-        [source, start, place, panels.features, panels.lines, panels.run, depth, 1, zero, offset, 0, 0],
-        panels.number,
-    )
-    return place
+    build.step(pack_code(panels, filters.dtype, bias is not None), [source, start, packed, *sizes], panels.number)
+    return packed
+
+
+# ---- constants by NumPy ----------------------------------------------------------------------------------------------
+
+
+def _panels_in(panels: PanelsInt8, out: np.ndarray, rows: int) -> list[tuple[np.ndarray, slice]]:
+    """Return a view of each panel [rows, channels] of a packed filter, and its slice of the filter's channels."""
+    views = []
+    for i in range(panels.number):
+        first = i * panels.tile.width
+        width = panels.last if i == panels.number - 1 else panels.tile.width
+        channels = slice(first, min(first + panels.tile.width, panels.features))
+        views.append((out[first * rows :][: rows * width].reshape(rows, width), channels))
+    return views
+
+
+def packed_pairs(build: Builder, panels: PanelsInt8, filters: Buffer, first: int) -> Any:
+    """Return the address of the channels of a constant filter from `first` on, packed as pairs of int8 for int16."""
+    assert filters.constant is not None
+    weights = filters.constant[first : first + panels.features]
+
+    def fill(out: np.ndarray) -> None:
+        pairs = np.zeros((panels.features, panels.lines, panels.quads * 2), np.int8)
+        pairs[..., : panels.run // 2] = weights.reshape(panels.features, panels.lines, -1).astype(np.int8)
+        rows = pairs.reshape(panels.features, -1).view(np.int16)
+        for panel, channels in _panels_in(panels, out, panels.steps):
+            panel[:, : channels.stop - channels.start] = rows[channels].T
+
+    return build.packed((panels.size,), np.int16, fill, ("panels of pairs", weights, panels))
+
+
+def packed_blocks(build: Builder, panels: PanelsInt8, filters: np.ndarray, scales: np.ndarray) -> Any:
+    """Return the address of constant filters [features, channels] with scales [features, blocks], packed.
+
+    A panel has, for each block, the initial sums, the scales, and the bytes of the channels, four k at a time, ordered
+    if rows are widened (gemm_int16.py).
+    """
+    number = panels.lines
+    height = panels.quads + 2
+
+    def fill(out: np.ndarray) -> None:
+        rows = np.ascontiguousarray(filters.reshape(panels.features, -1).astype(np.int8))
+        initial = -128 * rows.reshape(panels.features, number, -1).sum(-1, dtype=np.int32)
+        fours = rows.view(np.int32).reshape(panels.features, number, -1)
+        factors = np.ascontiguousarray(scales, np.float32).view(np.int32)
+        for view, channels in _panels_in(panels, out, number * height):
+            width, count = view.shape[1], channels.stop - channels.start
+            panel = view.reshape(number, height, width)
+            panel[:, 0, :count], panel[:, 1, :count] = initial[channels].T, factors[channels].T
+            panel[:, 2:, :count] = fours[channels].transpose(1, 2, 0)
+            if panels.tile.widened:  # as `order_steps` does
+                pairs = panel[:, 2:].reshape(-1, width).view(np.int16).reshape(-1, width, 2)
+                panel[:, 2:] = pairs.transpose(0, 2, 1).copy().view(np.int32).reshape(number, panels.quads, width)
+
+    key = ("blocks", filters, scales, panels)
+    return build.packed((number * height * panels.columns,), np.int32, fill, key)

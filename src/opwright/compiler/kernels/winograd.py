@@ -1,14 +1,15 @@
-"""Convolutions of 3x3 windows with fewer multiplications: Winograd's minimal filtering.
+"""Convolutions of float32 by 3x3 windows with Winograd's minimal filtering.
 
-Lives here: the families `winograd` and `transform_filter`, the transforms, `wins`: where it is the quickest way.
-Not here: the micro-kernel (gemm_f32.py), other windows (convolution_f32.py), the selector (contractions_f32.py).
+Lives here: the families `winograd` and `transform_filter`, the transforms.
+Not here: the micro-kernel (gemm_f32.py), where it is faster than a direct convolution, its steps
+(contractions_winograd.py), other windows (convolution_f32.py).
 
-A. Lavin and S. Gray, Fast algorithms for convolutional neural networks, 2016: of a patch d of the image and a filter g,
+A. Lavin and S. Gray, Fast algorithms for convolutional neural networks, 2016: for a patch d of the image and a filter g
 
     m x m outputs = A^T [ (G g G^T) * (B^T d B) ] A
 
-so that each of the (m + 2)^2 places of the transformed patch is a matrix product of its own over the channels. That
-takes (m + 2)^2 / (9 m^2) of the multiplications: 4/9 where m is 2 (points 0, 1, -1), 1/4 where m is 4 (and 2, -2).
+so that each of the (m + 2)^2 elements of the transformed patch is a matrix product over the channels. These are
+(m + 2)^2 / (9 m^2) of the multiplications: 4/9 if m is 2 (points 0, 1, -1), 1/4 if m is 4 (and 2, -2).
 """
 
 from __future__ import annotations
@@ -16,19 +17,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...core.dtypes import DType
 from .. import language as kl
 from ..language import f32, i64, ptr
-from .convolution_f32 import Image, copy_line
+from .convolution_f32 import FloatImages, copy_line
 from .epilogue import Epilogue
-from .gemm_f32 import Source, contract, multiplies_by_lane
+from .gemm_f32 import LhsF32, contract
+from .output_tiles import store_registers
+from .weight_packing_f32 import multiplies_by_lane
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Registers, Value
+    from ..language import Pointer, Value
 
-Vectors = Sequence[Any]  # of Values
+Vectors = Sequence[Any]
+"""Vectors of the kernel language."""
 
 
-def _patch_2(d: Vectors) -> list[Value]:
+def patch_2(d: Vectors) -> list[Value]:
     return [d[0] - d[2], d[1] + d[2], d[2] - d[1], d[1] - d[3]]
 
 
@@ -78,55 +83,34 @@ def _output_4(s: Vectors) -> list[Value]:
     ]
 
 
-Transform = Callable[[Any], list[Any]]  # of vectors
-PATCH: dict[int, Transform] = {2: _patch_2, 4: _patch_4}
+Transform = Callable[[Vectors], list[Any]]
+PATCH: dict[int, Transform] = {2: patch_2, 4: _patch_4}
 FILTER: dict[int, Transform] = {2: _filter_2, 4: _filter_4}
 OUTPUT: dict[int, Transform] = {2: _output_2, 4: _output_4}
-"""B^T d, G g and A^T s of vectors, by m."""
+"""Functions for B^T d, G g and A^T s of vectors, by m."""
 
 
-def wins(channels: int, features: int, pixels: tuple[int, int], lanes: int) -> int:
-    """The m for which it is quicker than a direct convolution, or 0. pixels: the output's height and width.
-
-    Measured: it wants enough channels for the products to outweigh the transforms, and a transformed filter that the
-    caches hold: m of 4 has four times the plain filter's numbers, m of 2 not quite twice as many.
-    """
-    if channels % lanes or features % (2 * lanes) or min(channels, features) < 2 * lanes or min(pixels) < 6:
-        return 0
-    if 36 * 4 * channels * features <= LARGEST:
-        return 4
-    return 2 if 16 * 4 * channels * features <= LARGEST else 0
-
-
-def sizes_of_patches(channels: int, features: int, pixels: tuple[int, int], lanes: int) -> tuple[int, ...]:
-    """Every m that the kernel can do, and 0."""
-    whole = channels % lanes == 0 and features % (2 * lanes) == 0
-    return (0, *(m for m in PATCH if whole and min(pixels) >= m))
-
-
-LARGEST = 5 << 20
-"""Bytes of a transformed filter that pay."""
-
-
-def size_of(channels: int, features: int, m: int) -> int:
-    """Floats of a transformed filter."""
+def filter_size(channels: int, features: int, m: int) -> int:
+    """Return the floats of a transformed filter."""
     return features * (m + 2) ** 2 * (channels + 1)
 
 
-def scratch_of(channels: int, width: int, rows: int, m: int) -> int:
-    """Bytes of scratch that `winograd` needs: transformed patches, sums of a panel, one patch."""
-    places = (m + 2) ** 2
-    return 4 * (places * rows * (channels + width) + places * channels + 16)
+def scratch_size(channels: int, width: int, rows: int, m: int) -> int:
+    """Return the bytes of scratch memory of `winograd`: transformed patches, sums of a panel, one patch."""
+    elements = (m + 2) ** 2
+    return 4 * (elements * rows * (channels + width) + elements * channels + 16)
 
 
 @kl.family
-def transform_filter(work, source: ptr[kl.u8], out: ptr[f32], channels: i64, *, dtype: Any, m: int):
-    """Filters [features, 3, 3, channels] of `dtype`, transformed: [panel, place, 1 + channels, width], of which
-    [:, :, 0] is left as it is. Items: panels of two vectors."""
+def transform_filter(work, source: ptr[kl.u8], out: ptr[f32], channels: i64, *, dtype: DType, m: int):
+    """Transform filters [features, 3, 3, channels] of `dtype` to [panel, element, 1 + channels, width].
+
+    [:, :, 0] is not written. Items: panels of two vectors.
+    """
     lanes = work.lanes(f32)
     width, side = 2 * lanes, m + 2
     filters = source.cast(dtype, dtype.size)
-    kept = kl.stack(f32, side * side * lanes)
+    spilled = kl.stack(f32, side * side * lanes)
     for panel in work.items():
         target = out + panel * (side * side * width) * (channels + 1) + width
         for f in kl.loop(width):
@@ -137,11 +121,11 @@ def transform_filter(work, source: ptr[kl.u8], out: ptr[f32], channels: i64, *, 
                 ]
                 for i in range(side):
                     for j, v in enumerate(FILTER[m]([line[i] for line in lines])):
-                        kept.store(v, (i * side + j) * lanes)
-                for place in kl.loop(side * side):
-                    column = target + (place * (channels + 1) + c) * width + f
+                        spilled.store(v, (i * side + j) * lanes)
+                for element in kl.loop(side * side):
+                    column = target + (element * (channels + 1) + c) * width + f
                     for lane in kl.loop(lanes):
-                        column[lane * width] = kept[place * lanes + lane]
+                        column[lane * width] = spilled[element * lanes + lane]
 
 
 @kl.family
@@ -168,22 +152,21 @@ def winograd(
     rows: int,
     short: bool,
     m: int,
-    dtype: Any,
+    dtype: DType,
     epilogue: Epilogue,
 ):
-    """out[n, oy, ox, f] = epilogue(sum x[n, oy + ky - top, ox + kx - left, c] filter[f, ky, kx, c]) of 3x3 windows.
+    """Compute out[n, oy, ox, f] = epilogue(sum x[n, oy + ky - top, ox + kx - left, c] filter[f, ky, kx, c]).
 
-    filters: as `transform_filter` writes them; taps: as they are, of `dtype`. Outputs that come out as infinities or
-    NaN are computed again, by the sum above: all others are right.
-    The output is cut into patches of m x m, down x across an image.
-    Items: `rows` patches next to each other, `tall` of them, then (if short) one less. channels are whole vectors,
-    features whole panels. Scratch: `scratch_of`.
+    Windows are 3x3. filters: written by `transform_filter`; taps: untransformed, of `dtype`. Outputs that are
+    infinities or NaN are computed again, by the sum above: all others are exact up to rounding. The output is divided
+    into patches of m x m, down x across an image. Items: `rows` adjacent patches, `tall` times, then (if short) one
+    less. channels are whole vectors, features whole panels. Scratch: `scratch_size`.
     """
     lanes = work.lanes(f32)
     wide, side = 2 * lanes, m + 2
     target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
     finish, by_lane = epilogue.bind(more), multiplies_by_lane(work.target)
-    image = Image(x, height, width, x_pitch, channels)
+    image = FloatImages(x, height, width, x_pitch, channels)
     patches = work.scratch(f32)
     for item in work.items():
         first = item * rows
@@ -191,87 +174,87 @@ def winograd(
         if short:
             first = first - kl.maximum(item - tall, 0)
             count = kl.select(item < tall, count, rows - 1)
-        between = count * channels  # floats from one place to the next
-        sums = patches + between * (side * side)
+        stride = count * channels  # floats from one element to the next
+        sums = patches + stride * (side * side)
         for t in range(count):
-            at = first + t
-            n, oy, ox = at // (down * across), at // across % down * m, at % across * m
+            n, oy, ox = patch_origin(first + t, down, across, m)
             _transform_patch(
                 image,
                 n,
                 oy - top,
                 ox - left,
                 patches + t * channels,
-                between,
+                stride,
                 sums + count * (side * side * wide),
                 m,
                 lanes,
             )
         for panel in range(features // wide):
             q = filters + panel * (side * side * wide) * (channels + 1)
-            for place in kl.loop(side * side):
-                source = Source(patches + place * between, channels, 1, 0, channels, by_lane)
-                into = sums + place * count * wide
+            for element in kl.loop(side * side):
+                lhs = LhsF32(patches + element * stride, channels, 1, 0, channels, by_lane)
+                target_sums = sums + element * count * wide
                 if short:
                     if item < tall:
-                        _keep(contract(rows, 2, lanes, source, q), rows, lanes, into)
+                        store_registers(contract(rows, 2, lanes, lhs, q), target_sums)
                     else:
-                        _keep(contract(rows - 1, 2, lanes, source, q), rows - 1, lanes, into)
+                        store_registers(contract(rows - 1, 2, lanes, lhs, q), target_sums)
                 else:
-                    _keep(contract(rows, 2, lanes, source, q), rows, lanes, into)
+                    store_registers(contract(rows, 2, lanes, lhs, q), target_sums)
                 q = q + wide * (channels + 1)
             for t in range(count):
-                at = first + t
-                n, oy, ox = at // (down * across), at // across % down * m, at % across * m
+                n, oy, ox = patch_origin(first + t, down, across, m)
                 for c in range(0, wide, lanes):
                     results = _transform_back(sums + t * wide + c, count * wide, m, lanes)
                     column = panel * wide + c
-                    if _has_other_than_finite(results, m, lanes):
+                    if _has_nonfinite(results, m, lanes):
                         weights = taps.cast(dtype, dtype.size) + column * (9 * channels)
-                        _sum_directly(image, n, oy - top, ox - left, weights, results, m, lanes)
+                        _convolve_directly(image, n, oy - top, ox - left, weights, results, m, lanes)
                     for i in range(kl.minimum(out_height - oy, m)):
                         row = (n * out_height + oy + i) * out_width + ox
                         for j in range(kl.minimum(out_width - ox, m)):
-                            found = finish(results.load((i * m + j) * lanes, lanes), row + j, column, lanes)
-                            (target + (row + j) * out_pitch).store(found, column)
+                            y = finish(results.load((i * m + j) * lanes, lanes), row + j, column, lanes)
+                            (target + (row + j) * out_pitch).store(y, column)
 
 
-def _has_other_than_finite(results: Pointer, m: int, lanes: int) -> Value:
-    """Whether an output is an infinity or NaN: 0 times it is not 0."""
-    found = kl.zeros(f32, lanes)
-    for place in range(m * m):
-        found = kl.fma(results.load(place * lanes, lanes), kl.zeros(f32, lanes), found)
-    return kl.any(found != 0.0)
+def patch_origin(patch: Any, down: Any, across: Any, m: int) -> tuple[Any, Any, Any]:
+    """Return the image of a patch and the row and column of its first output."""
+    return patch // (down * across), patch // across % down * m, patch % across * m
 
 
-def _sum_directly(
-    image: Image, n: Value, y0: Value, x0: Value, taps: Pointer, results: Pointer, m: int, lanes: int
+def _has_nonfinite(results: Pointer, m: int, lanes: int) -> Value:
+    """Return whether an output is an infinity or NaN: 0 times it is not 0."""
+    total = kl.zeros(f32, lanes)
+    for element in range(m * m):
+        total = kl.fma(results.load(element * lanes, lanes), kl.zeros(f32, lanes), total)
+    return kl.any(total != 0.0)
+
+
+def _convolve_directly(
+    image: FloatImages, n: Value, y0: Value, x0: Value, taps: Pointer, results: Pointer, m: int, lanes: int
 ) -> None:
-    """The outputs of a patch by their definition. Transforms add elements of a patch that an output does not see, and
-    take them away again: with an infinity, or a sum above the greatest float, that is NaN."""
-    for place in kl.loop(m * m):
+    """Compute the outputs of a patch by their definition.
+
+    Transforms add and subtract elements of the patch that are outside of the window of an output: with an infinity, or
+    a sum above the largest float, the result is NaN.
+    """
+    for pixel in kl.loop(m * m):
         for lane in kl.loop(lanes):
             total = kl.full(f32, 0, 0.0)
             for tap in kl.loop(9):
-                y, x = y0 + place // m + tap // 3, x0 + place % m + tap % 3
+                y, x = y0 + pixel // m + tap // 3, x0 + pixel % m + tap % 3
                 if (y >= 0) & (y < image.height) & (x >= 0) & (x < image.width):
-                    pixel = image.x + ((n * image.height + y) * image.width + x) * image.pitch
+                    elements = image.x + ((n * image.height + y) * image.width + x) * image.pitch
                     weights = taps + (lane * 9 + tap) * image.channels
                     for c in range(image.channels):
-                        total = kl.fma(pixel[c], weights[c].to(f32), total)
-            results[place * lanes + lane] = total
-
-
-def _keep(sums: Registers, rows: int, lanes: int, into: Pointer) -> None:
-    for r in range(rows):
-        for v in range(2):
-            into.store(sums[r, v], (r * 2 + v) * lanes)
+                        total = kl.fma(elements[c], weights[c].to(f32), total)
+            results[pixel * lanes + lane] = total
 
 
 def _transform_patch(
-    image: Image, n: Value, y: Value, x: Value, out: Pointer, between: Value, spare: Pointer, m: int, lanes: int
+    image: FloatImages, n: Value, y: Value, x: Value, out: Pointer, stride: Value, spare: Pointer, m: int, lanes: int
 ) -> None:
-    """B^T d B of the patch at (y, x) of an image: place (i, j) goes to out[(i side + j) between + channel]."""
+    """Write B^T d B of the patch at (y, x) of an image: element (i, j) to out[(i side + j) stride + channel]."""
     side = m + 2
     p = image.x + ((n * image.height + y) * image.width + x) * image.pitch
     line, pixel = image.width * image.pitch, image.pitch
@@ -282,23 +265,23 @@ def _transform_patch(
         p, line, pixel = spare, side * image.channels, kl.value(image.channels)
         for i in kl.loop(side):
             copy_line(image, p + i * line, n, y + i, x, kl.value(side), lanes, False)
-    kept = kl.stack(f32, side * side * lanes)
+    spilled = kl.stack(f32, side * side * lanes)
     for c in range(0, image.channels, lanes):
         for j in range(side):
             column = p + j * pixel + c
             for i, v in enumerate(PATCH[m]([(column + i * line).load(0, lanes) for i in range(side)])):
-                kept.store(v, (i * side + j) * lanes)
+                spilled.store(v, (i * side + j) * lanes)
         for i in range(side):
-            for j, v in enumerate(PATCH[m]([kept.load((i * side + j) * lanes, lanes) for j in range(side)])):
-                (out + (i * side + j) * between).store(v, c)
+            for j, v in enumerate(PATCH[m]([spilled.load((i * side + j) * lanes, lanes) for j in range(side)])):
+                (out + (i * side + j) * stride).store(v, c)
 
 
-def _transform_back(sums: Pointer, between: Value, m: int, lanes: int) -> Pointer:
-    """A^T s A of one vector of channels, m x m vectors in memory; place (i, j) is at sums[(i side + j) between]."""
+def _transform_back(sums: Pointer, stride: Value, m: int, lanes: int) -> Pointer:
+    """Return A^T s A for a vector of channels: m x m vectors in memory; element (i, j) is sums[(i side + j) stride]."""
     side = m + 2
     half, results = kl.stack(f32, m * side * lanes), kl.stack(f32, m * m * lanes)
     for j in range(side):
-        for i, v in enumerate(OUTPUT[m]([(sums + (i * side + j) * between).load(0, lanes) for i in range(side)])):
+        for i, v in enumerate(OUTPUT[m]([(sums + (i * side + j) * stride).load(0, lanes) for i in range(side)])):
             half.store(v, (i * side + j) * lanes)
     for i in range(m):
         for j, v in enumerate(OUTPUT[m]([half.load((i * side + j) * lanes, lanes) for j in range(side)])):

@@ -1,38 +1,34 @@
-"""Convolutions of int8 by 3x3 windows with fewer multiplications, exact: Winograd's minimal filtering on integers.
+"""Convolutions of int8 by 3x3 windows with Winograd's minimal filtering on integers, exact.
 
 Lives here: the families `transform_filter_int8`, `transform_patches_int8` and `winograd_int8`, the transforms,
-`bits_of`.
-Not here: where it is the quickest way, its steps (contractions_winograd.py), floats (winograd.py).
+`sum_bits`.
+Not here: where it is faster, its steps (contractions_winograd.py), floats (winograd.py).
 
     m x m outputs = A^T [ (G g G^T) * (B^T d B) ] A
 
-With the points 0, 1, -1 (m of 2) and 2, -2 (m of 4) B and A are of integers, and G is where row i is multiplied by
-s_i; A's row i is then multiplied by L / s_i, so that outputs come out L^2 times as large: L is 2 or 24. Of bytes both
-transforms have at most 15 bits: products are those of pairs of int16 (`kl.pair_dot`), 2.25 or 4 times fewer.
+With the points 0, 1, -1 (m of 2) and 2, -2 (m of 4) B and A are integers, and G if its row i is multiplied by s_i; row
+i of A is then multiplied by L / s_i, so that outputs are L^2 times as large: L is 2 or 24. Transformed bytes have at
+most 15 bits: products are those of pairs of int16 (`kl.pair_dot`), 2.25 or 4 times fewer.
 
 Sums wrap modulo 2^32, and L^2 sums of m of 4 need more bits than that. But 576 = 9 * 64, and 9 has an inverse modulo
-2^32: times that, what is left is 64 S modulo 2^32, which is S where |S| < 2^25. Weights say how large S can be.
+2^32: multiplied by it, the result is 64 S modulo 2^32, which is S if |S| < 2^25. The weights bound S.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import language as kl
 from ..language import i8, i16, i32, i64, ptr
-from .convolution_int8 import Image, copy_line
+from .convolution_int8 import ByteImages, copy_line
 from .epilogue import Epilogue
-from .gemm_widened import AHEAD, LINE
+from .gemm_int16 import AHEAD, LINE
+from .output_tiles import store_registers
+from .winograd import Transform, Vectors, patch_2, patch_origin
 
 if TYPE_CHECKING:
     from ..language import Pointer, Registers, Value
-
-Vectors = Sequence[Any]  # of Values
-
-
-def _patch_2(d: Vectors) -> list[Value]:
-    return [d[0] - d[2], d[1] + d[2], d[2] - d[1], d[1] - d[3]]
 
 
 def _patch_4(d: Vectors) -> list[Value]:
@@ -72,56 +68,60 @@ def _output_4(s: Vectors) -> list[Value]:
     ]
 
 
-Transform = Callable[[Any], list[Any]]  # of vectors
-PATCH: dict[int, Transform] = {2: _patch_2, 4: _patch_4}
+PATCH: dict[int, Transform] = {2: patch_2, 4: _patch_4}
 FILTER: dict[int, Transform] = {2: _filter_2, 4: _filter_4}
 OUTPUT: dict[int, Transform] = {2: _output_2, 4: _output_4}
-"""B^T d, G g and A^T s of vectors, by m."""
+"""Functions for B^T d, G g and A^T s of vectors, by m."""
 
 INVERSE = {2: 1, 4: 954437177}
-"""By m, the inverse modulo 2^32 of the odd factor of L^2: of 9."""
+"""Inverses modulo 2^32 of the odd factor of L^2, by m: of 1 and 9."""
 SHIFT = {2: 2, 4: 6}
-"""By m, the power of two in L^2: of 4 and 576."""
+"""Exponents of two in L^2, by m: of 4 and 576."""
 
 
-def bits_of(m: int) -> int:
-    """Bits of the sums that come out, their sign one of them."""
+def sum_bits(m: int) -> int:
+    """Return the bits of the resulting sums, with their sign."""
     return 32 - SHIFT[m]
 
 
-def apart(n: Any, size: int) -> Any:
-    """How far apart, in numbers of `size` bytes, pieces of n numbers lie: an odd number of cache lines, so that the
-    same number of all pieces has room in a cache's sets."""
+N = TypeVar("N", int, "Value")
+
+
+def padded_stride(n: N, size: int) -> N:
+    """Return the distance stride arrays of n numbers of `size` bytes: an odd number of cache lines.
+
+    So elements of equal index in all arrays map to different sets of a cache.
+    """
     return ((n * size + (LINE - 1)) // LINE | 1) * (LINE // size)
 
 
 def _transform(values: Sequence[Sequence[Value]], transform: Transform) -> list[list[Value]]:
-    """T values T^T: of the columns first, then of the rows."""
+    """Return T values T^T: transforms the columns, then the rows."""
     columns = [transform(column) for column in zip(*values)]
     return [transform(row) for row in zip(*columns)]
 
 
 @kl.family
 def transform_filter_int8(work, source: ptr[i8], out: ptr[i16], channels: i64, *, m: int, vectors: int):
-    """Filters [features, 3, 3, channels], transformed: [panel, place, channels / 2, width, 2]. Items: panels."""
+    """Transform filters [features, 3, 3, channels] to [panel, element, channels / 2, width, 2]. Items: panels."""
     lanes, side = work.lanes(i16), m + 2
     width = vectors * work.lanes(i32)
-    kept = kl.stack(i16, side * side * lanes)
+    spilled = kl.stack(i16, side * side * lanes)
     for panel in work.items():
         target = out.cast(i32, 4) + panel * (side * side * width) * (channels // 2)
         for f in kl.loop(width):
             for c in range(0, channels, lanes):
                 g = source + (panel * width + f) * 9 * channels + c
                 taps = [[(g + (3 * y + x) * channels).load(0, lanes).to(i16) for x in range(3)] for y in range(3)]
-                found = _transform(taps, FILTER[m])
+                transformed = _transform(taps, FILTER[m])
                 for i in range(side):
                     for j in range(side):
-                        kept.store(found[i][j], (i * side + j) * lanes)
-                pairs = kept.cast(i32)
-                for place in kl.loop(side * side):
-                    column = target + (place * (channels // 2) + c // 2) * width + f
+                        spilled.store(transformed[i][j], (i * side + j) * lanes)
+                pairs = spilled.cast(i32)
+                for element in kl.loop(side * side):
+                    column = target + (element * (channels // 2) + c // 2) * width + f
                     for pair in kl.loop(lanes // 2):
-                        column[pair * width] = pairs[place * (lanes // 2) + pair]
+                        column[pair * width] = pairs[element * (lanes // 2) + pair]
 
 
 @kl.family
@@ -140,22 +140,22 @@ def transform_patches_int8(
     down: i64,
     across: i64,
     first: i64,
-    between: i64,
+    stride: i64,
     *,
     m: int,
 ):
-    """B^T d B of patches from `first` on, down x across in each image, m pixels apart: [place, patch, channels].
+    """Transform patches from `first` on, down x across in each image, m apart: B^T d B [element, patch, channels].
 
-    Items: patches. between: numbers from one place to the next. size: bytes that may be read; zero: what is outside.
+    Items: patches. stride: numbers from one element to the next. size: bytes that may be read; zero: of the padding.
     Scratch: a patch of bytes and a vector.
     """
     lanes, side = work.lanes(i16), m + 2
-    image = Image(x, size, height, width, x_pitch, channels, zero.to(i8).splat(work.target.vector_bytes))
+    image = ByteImages(x, size, height, width, x_pitch, channels, zero.to(i8).splat(work.target.vector_bytes))
     spare = work.scratch(i8)
-    kept = kl.stack(i16, side * side * lanes)
+    spilled = kl.stack(i16, side * side * lanes)
     for patch in work.items():
-        at = first + patch
-        n, ay, ax = at // (down * across), at // across % down * m - top, at % across * m - left
+        n, oy, ox = patch_origin(first + patch, down, across, m)
+        ay, ax = oy - top, ox - left
         p, line, pixel = x + ((n * height + ay) * width + ax) * x_pitch, width * x_pitch, x_pitch
         if (ay >= 0) & (ay + side <= height) & (ax >= 0) & (ax + side <= width):
             pass
@@ -166,13 +166,13 @@ def transform_patches_int8(
         for c in range(0, channels, lanes):
             for j in range(side):
                 column = p + j * pixel + c
-                there = [(column + i * line).load(0, lanes).to(i16) for i in range(side)]
-                for i, v in enumerate(PATCH[m](there)):
-                    kept.store(v, (i * side + j) * lanes)
+                taps = [(column + i * line).load(0, lanes).to(i16) for i in range(side)]
+                for i, v in enumerate(PATCH[m](taps)):
+                    spilled.store(v, (i * side + j) * lanes)
             for i in range(side):
-                row = [kept.load((i * side + j) * lanes, lanes) for j in range(side)]
+                row = [spilled.load((i * side + j) * lanes, lanes) for j in range(side)]
                 for j, v in enumerate(PATCH[m](row)):
-                    out.store(v, (i * side + j) * between + patch * channels + c)
+                    out.store(v, (i * side + j) * stride + patch * channels + c)
 
 
 @kl.family
@@ -180,10 +180,10 @@ def winograd_int8(
     work,
     v: ptr[i16],
     filters: ptr[i16],
-    starts: ptr[i32],
+    initial: ptr[i32],
     out: ptr[i8],
     channels: i64,
-    between: i64,
+    stride: i64,
     out_height: i64,
     out_width: i64,
     out_pitch: i64,
@@ -202,12 +202,12 @@ def winograd_int8(
     m: int,
     epilogue: Epilogue,
 ):
-    """out[n, oy, ox, f] = epilogue(starts[f] + sum x[n, oy + ky - top, ox + kx - left, c] filter[f, ky, kx, c]).
+    """Compute out[n, oy, ox, f] = epilogue(initial[f] + sum x[n, oy + ky - top, ox + kx - left, c] g[f, ky, kx, c]).
 
-    v, between, filters: as `transform_patches_int8`, from patch `origin` on, and `transform_filter_int8` write them.
-    tiles: of `rows` patches, `tall` of them, and the others (if short) of one less. Items: blocks of tile_block tiles
-    by panel_block panels, panels first. Scratch: the sums of a block's patches and one panel, [place, patch, width] of
-    int32, places as far apart as `apart` says.
+    v, stride, filters: transformed x and g, written by `transform_patches_int8`, from patch `origin` on, and
+    `transform_filter_int8`. tiles: of `rows` patches, `tall` of them, the others (if short) of one less. Items: blocks
+    of tile_block tiles by panel_block panels, panels first. Scratch: the sums of the patches of a block and one panel,
+    [element, patch, width] of int32, elements `padded_stride` apart.
     """
     lanes, side = work.lanes(i32), m + 2
     width = vectors * lanes
@@ -218,76 +218,73 @@ def winograd_int8(
     for item in work.items():
         first = item // across_panels * tile_block
         last = kl.minimum(first + tile_block, tiles)
-        begin, end = _row_of(first, tall, rows, short), _row_of(last, tall, rows, short)
-        start, stride = item % across_panels * panel_block, apart((end - begin) * width, 4)
+        begin, end = _first_patch(first, tall, rows, short), _first_patch(last, tall, rows, short)
+        start, sum_stride = item % across_panels * panel_block, padded_stride((end - begin) * width, 4)
         for panel in range(start, kl.minimum(start + panel_block, panels)):
             q = filters + panel * (side * side * width) * channels
-            for place in kl.loop(side * side):
+            for element in kl.loop(side * side):
                 for t in range(first, last):
-                    row = _row_of(t, tall, rows, short)
-                    p = v + (place * between + row * channels)
-                    into = sums + (place * stride + (row - begin) * width)
+                    row = _first_patch(t, tall, rows, short)
+                    p = v + (element * stride + row * channels)
+                    target_sums = sums + (element * sum_stride + (row - begin) * width)
                     if short:
                         if t < tall:
-                            _contract(rows, vectors, lanes, p, channels, q, into)
+                            _contract(rows, vectors, lanes, p, channels, q, target_sums)
                         else:
-                            _contract(rows - 1, vectors, lanes, p, channels, q, into)
+                            _contract(rows - 1, vectors, lanes, p, channels, q, target_sums)
                     else:
-                        _contract(rows, vectors, lanes, p, channels, q, into)
+                        _contract(rows, vectors, lanes, p, channels, q, target_sums)
                 q = q + width * channels
             for patch in range(begin, end):
-                at = origin + patch
-                n, oy, ox = at // (down * across), at // across % down * m, at % across * m
+                n, oy, ox = patch_origin(origin + patch, down, across, m)
                 results = _transform_back(
-                    sums + (patch - begin) * width, stride, starts + panel * width, m, vectors, lanes
+                    sums + (patch - begin) * width, sum_stride, initial + panel * width, m, vectors, lanes
                 )
                 count = kl.minimum(out_width - ox, m)
                 for i in range(kl.minimum(out_height - oy, m)):
                     row = (n * out_height + oy + i) * out_width + ox
-                    there = target + panel * width
+                    channel = target + panel * width
                     for j in range(0, count // 2 * 2, 2):
-                        both = results.load((i * m + j) * width, 2 * width)
-                        found = finish(both, row + j, panel * width, width, None, 2)
+                        pair = results.load((i * m + j) * width, 2 * width)
+                        y = finish(pair, row + j, panel * width, width, None, 2)
                         for k in range(2):
-                            (there + (row + j + k) * out_pitch).store(kl.part(found, k * width, width))
+                            (channel + (row + j + k) * out_pitch).store(kl.part(y, k * width, width))
                     for j in range(count // 2 * 2, count):
-                        found = finish(results.load((i * m + j) * width, width), row + j, panel * width, width)
-                        (there + (row + j) * out_pitch).store(found)
+                        y = finish(results.load((i * m + j) * width, width), row + j, panel * width, width)
+                        (channel + (row + j) * out_pitch).store(y)
 
 
-def _row_of(t: Any, tall: Any, rows: int, short: bool) -> Any:
-    """The first patch of a tile."""
+def _first_patch(t: Any, tall: Any, rows: int, short: bool) -> Any:
+    """Return the first patch of a tile."""
     return t * rows - kl.maximum(t - tall, 0) if short else t * rows
 
 
-def _contract(rows: int, vectors: int, lanes: int, p: Pointer, channels: Value, q: Pointer, into: Pointer) -> None:
-    """The sums over the channels of a tile of patches at one place. q: the panel's."""
+def _contract(rows: int, vectors: int, lanes: int, p: Pointer, channels: Value, q: Pointer, out: Pointer) -> None:
+    """Sum a tile of patches at one element over the channels. q: of the panel."""
     sums: Registers = kl.registers(i32, lanes, rows, vectors)
     for r in range(rows):
         for v in range(vectors):
             sums[r, v] = 0
     for k in range(channels // 2):
         w = [q.load(2 * v * lanes, 2 * lanes) for v in range(vectors)]
-        for at in range(0, 4 * vectors * lanes, LINE):
-            q.prefetch((AHEAD + at) // 2)
+        for offset in range(0, 4 * vectors * lanes, LINE):
+            q.prefetch((AHEAD + offset) // 2)
         for r in range(rows):
             x = kl.bitcast((p + r * channels).cast(i32)[k].splat(lanes), i16)
             for v in range(vectors):
                 sums[r, v] = kl.pair_dot(sums[r, v], x, w[v])
         q = q + 2 * vectors * lanes
-    for r in range(rows):
-        for v in range(vectors):
-            into.store(sums[r, v], (r * vectors + v) * lanes)
+    store_registers(sums, out)
 
 
-def _transform_back(sums: Pointer, between: Value, starts: Pointer, m: int, vectors: int, lanes: int) -> Pointer:
-    """A^T s A and what it starts with, int32[m, m, vectors * lanes]; place (i, j) is at sums[(i side + j) between]."""
+def _transform_back(sums: Pointer, stride: Value, initial: Pointer, m: int, vectors: int, lanes: int) -> Pointer:
+    """Return A^T s A + initial, int32[m, m, vectors * lanes]; element (i, j) is sums[(i side + j) stride]."""
     side, width = m + 2, vectors * lanes
     half, results = kl.stack(i32, m * side * lanes), kl.stack(i32, m * m * width)
     for c in kl.loop(0, width, lanes):
-        start = starts.load(c, lanes)
+        start = initial.load(c, lanes)
         for j in range(side):
-            for i, v in enumerate(OUTPUT[m]([(sums + (i * side + j) * between).load(c, lanes) for i in range(side)])):
+            for i, v in enumerate(OUTPUT[m]([(sums + (i * side + j) * stride).load(c, lanes) for i in range(side)])):
                 half.store(v, (i * side + j) * lanes)
         for i in range(m):
             for j, v in enumerate(OUTPUT[m]([half.load((i * side + j) * lanes, lanes) for j in range(side)])):

@@ -1,7 +1,7 @@
 """Matrix tiles: registers of up to 16 rows of 64 bytes with a matrix product instruction (Intel AMX).
 
 Lives here: `tile_config`, `tile_zero`, `tile_load`, `tile_dot`, `tile_store`, `tile_release`.
-Not here: dot products of vectors (dots.py), GEMM with tiles (../kernels/gemm_tiles.py).
+Not here: dot products of vectors (dots.py), GEMM with tiles (../kernels/gemm_amx.py).
 
 A kernel configures the sizes of the eight tiles once and releases them before it returns, so that context switches need
 not save them. Tiles are identified by Python numbers; they are state of the thread, not values.

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from test_gemm_hybrid import EXPR
 from test_gemm_int8 import CASES, EPILOGUES, PLAIN, SAME, SHAPE, SUM, integers, made, requantised
 
-from opwright.compiler.kernels import contractions_int8, gemm_tiles, matmul_integer
+from opwright.compiler.kernels import gemm_amx, register_tiles
 from opwright.compiler.kernels.convolution_int8 import convolution_int8
 from opwright.compiler.kernels.gemm_int8 import gemm_int8
 from opwright.compiler.loops.buffers import Buffer, Window
@@ -32,14 +32,15 @@ def tiles(use):
     chosen = []
 
     def recorded(*sizes):
-        chosen.append(gemm_tiles.tiles_for(*sizes))
+        chosen.append(amx_tile(*sizes))
         return chosen[-1]
 
+    amx_tile = register_tiles.amx_tile
+
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("FEW_ROWS", "FEW_STEPS", "SHALLOW", "LITTLE"):
-            patch.setattr(gemm_tiles, name, 1 if use else 1 << 60)
-        for module in (contractions_int8, matmul_integer):
-            patch.setattr(module, "tiles_for", recorded)
+        for name in ("FEW_ROWS", "FEW_STEPS", "SHALLOW", "FEW_PRODUCTS"):
+            patch.setattr(gemm_amx, name, 1 if use else 1 << 60)
+        patch.setattr(register_tiles, "amx_tile", recorded)
         yield chosen
 
 
@@ -177,11 +178,11 @@ def test_threads(threads):
     ],
 )
 def test_when(rows, features, quads, products, wanted):
-    found = gemm_tiles.tiles_for(AMX, rows, features, quads, products)
+    found = register_tiles.amx_tile(AMX, rows, features, quads, products)
     assert wanted == (found and (found.rows, found.vectors, found.lanes, found.depth))
     narrow = AMX._replace(vector_bytes=32)  # a processor that hides its wide vectors
     for target in (NAMED["x86-64-v4-vnni"], narrow):
-        assert gemm_tiles.tiles_for(target, rows, features, quads, products) is None
+        assert register_tiles.amx_tile(target, rows, features, quads, products) is None
 
 
 @pytest.mark.parametrize(("rows", "vectors"), [(16, 1), (32, 2)])

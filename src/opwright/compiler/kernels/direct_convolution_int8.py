@@ -1,0 +1,222 @@
+"""Steps of convolutions of integers with windows: over the image in place, or over copied windows.
+
+Lives here: `add_convolution`, `add_patches`, `copies_windows`; `columns_as_channels`, for images of few columns.
+Not here: the kernels (convolution_int8.py), the selector (contractions_int8.py).
+
+An image of few columns is one line whose pixels are its rows:
+
+    x [N, H, W, C], filter [F, KH, KW, C]  ->  x [N, 1, H, W C], filter [OW F, 1, KH, W C]
+
+The memory is the same. A tile then holds many pixels of the line, instead of at most W, and padding on the left and
+right needs no copies because its weights are absent. Weights of columns outside a window are their zero point.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..loops.buffers import Buffer, SameMemory
+from ..loops.ops import Contract, Window
+from ..target import host
+from ..tuning.choices import COPIES
+from .contractions_f32 import window_blocks
+from .convolution_int8 import convolution_int8, patches
+from .expression import tables
+from .gemm_int8_step import QuantizedRows, grouped_rows
+from .gemm_int16 import widened_bytes
+from .register_tiles import PanelsInt8
+from .tiling import CACHE, LineTiles, chunk_of, evened, row_tiles, window_words
+
+if TYPE_CHECKING:
+    from ..loops.plan_builder import Builder
+    from .contractions_int8 import IntegerGroup
+
+SPEEDUP = 4
+"""Throughput of operations on bytes relative to those on floats."""
+LINE_ELEMENTS = 1 << 14
+"""Elements of the lines that a line of the output needs, up to which they are copied together: 32 KB as int16."""
+COPY_LIMIT = 16 * CACHE
+"""Bytes of copied windows above which tuning does not consider them."""
+STEP, LINE, COPY = 4, 60, 5
+"""Instructions: of a step besides its rows and weights, to copy a line of a window, and of each vector of it."""
+
+
+class ImageSizes(NamedTuple):
+    """Sizes of the input and the output as images."""
+
+    batches: int
+    height: int
+    width: int
+    out_height: int
+    out_width: int
+
+
+def copies_windows(group: IntegerGroup, build: Builder, panels: PanelsInt8, rows: int, row: int) -> bool:
+    """Return whether windows of `row` bytes are copied, for a product of `rows` rows."""
+    form, (number, height, width, _) = group.form, group.form.output.shape
+    small = rows * row <= 2 * CACHE
+    default = group.parts > 1 or (small and _is_copying_faster(panels, width, row))
+    ways = (0, 1) if group.parts == 1 and rows * row <= COPY_LIMIT else (int(default),)
+    sizes = number, height, width, form.filter.shape[3], group.features, *form.window.size, form.window.strides[0]
+    return build.choose(COPIES, ways, int(default), *sizes) > 0
+
+
+def _is_copying_faster(panels: PanelsInt8, width: int, row: int) -> bool:
+    """Return whether copying windows of `row` bytes, for tiles over several lines, is faster than reading line by line.
+
+    The instructions of a step besides its products are then executed for fewer tiles. AMX computes all rows of a tile.
+    """
+    tile, height = panels.tile, row_tiles(width, panels.tile.rows).height
+    if tile.depth:
+        return height * 6 < tile.rows * 5
+    saved = panels.steps * panels.number * (tile.vectors + STEP) * (1 / max(height, 1) - 1 / tile.rows)
+    return saved > panels.lines * LINE + COPY * row // host().vector_bytes
+
+
+def add_patches(group: IntegerGroup, build: Builder, sizes: ImageSizes, segments: int, run: int) -> QuantizedRows:
+    """Add the step that copies the windows of all output pixels as rows, and return these."""
+    source, window, channels = group.rows, group.form.window, group.channels
+    rows = math.prod(group.form.output.shape[:-1])
+    pitch = window.size[0] * segments * -(-run * channels // 4) * 4 + host().vector_bytes
+    windows = build.temporary(rows * pitch)
+    words = [
+        source.x,
+        windows,
+        group.input_bytes,
+        sizes.height,
+        sizes.width,
+        source.pitch,
+        channels,
+        source.zero,
+        window.size[0],
+        segments,
+        run,
+        *window_words(window, sizes.out_height, sizes.out_width, pitch),
+        source.zeros,
+    ]
+    build.step(patches.code(rounded=source.rounded), words, rows, chunk=chunk_of(16 * rows * pitch, rows))
+    return source._replace(x=windows, pitch=pitch)
+
+
+def add_convolution(
+    group: IntegerGroup, build: Builder, panels: PanelsInt8, sizes: ImageSizes, segments: int, run: int
+) -> None:
+    """Add the step of a convolution that reads the image in place."""
+    form, window, tile, source = group.form, group.form.window, panels.tile, group.rows
+    channels = group.channels
+    cut = row_tiles(sizes.out_width, tile.rows)
+    tiles = cut.tiles * sizes.batches * sizes.out_height
+    work = 8 * cut.height * panels.steps * tile.width
+    block = evened(window_blocks(tiles, panels.number, work, -(-tiles // 8)), tiles, panels.number)
+    line, tall = (
+        (pixels - 1) * window.strides[1] + (segments - 1) * window.dilations[1] + run
+        for pixels in (sizes.out_width, cut.height)
+    )
+    flipped = tile.flipped and not group.wide
+    widened = source.widened(panels, group.dtype)
+    copied = flipped or widened is not None
+    by_line = copied and window.size[0] * line * channels <= LINE_ELEMENTS and block.tiles >= cut.tiles
+    packed = group.packed(build, panels)
+    words = [
+        source.x,
+        packed,
+        build.pointer(form.output, group.feature),
+        group.input_bytes,
+        sizes.height,
+        sizes.width,
+        source.pitch,
+        channels,
+        source.zero,
+        source.flip,
+        window.size[0],
+        segments,
+        run,
+        *window_words(window, sizes.out_height, sizes.out_width, form.output.pitch),
+        group.features,
+        *LineTiles(cut.tiles, cut.tall, tiles, block.tiles, block.panels),
+        source.scales,
+        source.zeros,
+        tile.depth,
+        *group.more,
+    ]
+    code = convolution_int8.code(
+        more=len(group.more),
+        rows=cut.height,
+        vectors=tile.vectors,
+        short=cut.short,
+        narrow=panels.narrow,
+        rounded=source.rounded,
+        wide=group.wide,
+        tiled=group.dtype if tile.depth else None,
+        widened=widened,
+        flipped=flipped,
+        by_line=by_line,
+        bounded=tile.bounded,
+        grouped=grouped_rows(panels, group.dtype, group.is_paired(panels)),
+        epilogue=group.epilogue,
+    )
+    elements = window.size[0] * (line if by_line else tall) * channels + 4  # including those that the last step reads
+    scratch = widened_bytes(host(), elements) if widened is not None else elements + host().vector_bytes
+    operations = work * tiles * panels.number // SPEEDUP + group.epilogue_operations
+    build.step(code, words, block.items, scratch, chunk_of(operations, block.items))
+
+
+FEW_COLUMNS, FEW_CHANNELS = 4, 64
+"""Columns of the image, and channels of a row of the output, up to which rows are treated as pixels."""
+
+
+def columns_as_channels(form: Contract) -> Contract | None:
+    """Return the convolution with rows as pixels; None for images that are wide or not dense, and computed filters."""
+    (n, height, width, channels), (_, out_height, out_width, features) = form.input.shape, form.output.shape
+    filters, window = form.filter.constant, form.window
+    if (
+        filters is None
+        or form.groups > 1
+        or form.rounding
+        or form.input.pitch != channels
+        or form.output.pitch != features
+    ):
+        return None
+    if not (
+        width <= FEW_COLUMNS and out_width * features <= FEW_CHANNELS and window.size[0] > 1 and width < out_height
+    ):
+        return None
+    operands = _repeated(form, out_width)
+    if operands is None:
+        return None
+    (down, across), (step, apart), (top, bottom, left, _) = window.strides, window.dilations, window.padding
+    rows = np.full((out_width, features, 1, window.size[0], width, channels), form.filter_zero, filters.dtype)
+    for x in range(out_width):
+        for kx in range(window.size[1]):
+            column = x * across + kx * apart - left
+            if 0 <= column < width:
+                rows[x, :, 0, :, column] = filters[:, :, kx]
+    shape = (out_width * features, 1, window.size[0], width * channels)
+    along_rows = Window((1, window.size[0]), (1, down), (1, step), (0, 0, top, bottom))
+    return replace(
+        form,
+        window=along_rows,
+        operands=operands,
+        input=SameMemory(form.input.name, form.input.dtype, (n, 1, height, width * channels), of=form.input),
+        output=SameMemory(form.output.name, form.output.dtype, (n, 1, out_height, shape[0]), of=form.output),
+        filter=Buffer(form.filter.name, form.filter.dtype, shape, rows.reshape(shape)),
+    )
+
+
+def _repeated(form: Contract, times: int) -> tuple[Buffer, ...] | None:
+    """Return the operands for each column of the output; None if one is neither a table nor a constant by channel."""
+    repeated, lookups = [], tables(form.expr)
+    for i, operand in enumerate(form.operands, 1):
+        constant = operand.constant
+        if i in lookups or operand.size == 1:
+            repeated.append(operand)
+        elif constant is not None and operand.size == form.output.shape[-1]:
+            elements = np.tile(constant.reshape(-1), times)
+            repeated.append(Buffer(operand.name, operand.dtype, elements.shape, elements))
+        else:
+            return None
+    return tuple(repeated)

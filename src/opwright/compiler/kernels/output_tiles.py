@@ -1,0 +1,255 @@
+"""Tiles of matrix products: accumulators, and epilogues from registers or from memory.
+
+Lives here: `accumulators`, `spilled`; `OutputTile`, `RowScales`, `TileEpilogue`; `write_float_tile`, and for sums of
+integers `write_tile` from memory and `write_registers`.
+Not here: how sums are computed (gemm_f32.py, gemm_int8.py), the expression of the epilogue (epilogue.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import language as kl
+from ..language import f32, i32, i64, u8
+from .epilogue import TABLE, Epilogue
+
+if TYPE_CHECKING:
+    from ...core.dtypes import DType
+    from ..language import Pointer, Registers, Target, Value
+
+LIGHT_FLOAT = 6
+"""Weight of an epilogue of floats that is computed in registers, vector by vector; others are a loop over rows."""
+LIGHT = 16
+"""Weight of an epilogue whose code is repeated for each row of a tile."""
+
+
+def accumulators(dtype: DType, rows: int, vectors: int, lanes: int, initial: Pointer | None) -> Registers:
+    """Return registers [rows, vectors] whose rows start as the vectors at `initial`, or as zeros."""
+    sums = kl.registers(dtype, lanes, rows, vectors)
+    for v in range(vectors):
+        start = kl.zeros(dtype, lanes) if initial is None else initial.load(v * lanes, lanes)
+        for r in range(rows):
+            sums[r, v] = start
+    return sums
+
+
+def store_registers(sums: Registers, target: Pointer) -> None:
+    """Store registers [rows, vectors], row by row."""
+    (rows, vectors), lanes = sums.shape, sums.count
+    for r in range(rows):
+        for v in range(vectors):
+            target.store(sums[r, v], (r * vectors + v) * lanes)
+
+
+def spilled(sums: Registers) -> Pointer:
+    """Store registers [rows, vectors] on the stack, row by row."""
+    (rows, vectors), lanes = sums.shape, sums.count
+    memory = kl.stack(sums.dtype, rows * vectors * lanes)
+    store_registers(sums, memory)
+    return memory
+
+
+class TileEpilogue(NamedTuple):
+    """An epilogue in a kernel. finish: its function of sums; light: whether that is little code; dtype: of its results.
+    table: looked up with the results of a finished tile, if not None.
+
+    A lookup by shuffles (AVX2) is some sixty dependent instructions. Lookups of a whole tile overlap each other, and
+    no vector is partly empty.
+    """
+
+    finish: Callable[..., Value]
+    light: bool
+    dtype: DType
+    table: Pointer | None
+
+    def look_up(self, out: Pointer, pitch: Any, rows: Any, count: Any, lanes: int) -> None:
+        """Replace `rows` rows of `count` bytes by the elements of the table at these indices."""
+        if self.table is None:
+            return
+        if count == pitch:
+            _look_up(self.table, out.cast(self.table.dtype), rows * count, lanes)
+        else:
+            for r in range(rows):
+                _look_up(self.table, out.cast(self.table.dtype) + r * pitch, count, lanes)
+
+
+def _look_up(table: Pointer, out: Pointer, count: Any, lanes: int) -> None:
+    vectors_end = count - count % lanes
+    for i in range(0, vectors_end, lanes):
+        out.store(kl.lookup(table, kl.bitcast(out.load(i, lanes), u8)), i)
+    for i in range(vectors_end, count):
+        out[i] = table[kl.bitcast(out[i], u8).to(i64)]
+
+
+def tile_epilogue(epilogue: Epilogue, more: Sequence[Value], target: Target) -> TileEpilogue:
+    """Return an epilogue as kernels for the target compute it: with AVX2, a final lookup follows the whole tile."""
+    split = epilogue.before_table() if target.is_x86 and target.has("avx2") and not target.has("avx512vbmi") else None
+    if split is None:
+        return TileEpilogue(epilogue.bind(more), is_light(epilogue, target), epilogue.expr.dtype, None)
+    first, word = split
+    table = kl.pointer(more[word], epilogue.expr.dtype)
+    return TileEpilogue(first.bind(more), first.weight <= LIGHT, first.expr.dtype, table)
+
+
+def is_light(epilogue: Epilogue, target: Target) -> bool:
+    """Return whether the code of an epilogue may be repeated for each row of a tile.
+
+    On x86 a lookup is many instructions, except on processors with permutations of bytes (AVX-512 VBMI).
+    """
+    tables = any(kind == TABLE for kind, _ in epilogue.kinds) and target.is_x86 and not target.has("avx512vbmi")
+    return epilogue.weight <= LIGHT and not tables
+
+
+class RowScales(NamedTuple):
+    """Quantization of rows that were floats: row r of the output has scales[r // each] and zeros[r // each]."""
+
+    scales: Pointer
+    zeros: Pointer
+    each: Any
+
+
+class OutputTile(NamedTuple):
+    """A tile of the output: out[row * pitch + column], `rest` channels from `column` on.
+
+    light: whether the epilogue is few instructions. For sums of integers: rounded, the quantization of the rows if they
+    were floats; panel, of the filter; count, the rows that are stored, if not all.
+    """
+
+    out: Pointer
+    pitch: Value
+    row: Any
+    column: Any
+    rest: Any
+    finish: Callable[..., Value]
+    masked: bool
+    light: bool
+    rounded: RowScales | None = None
+    panel: Any = None
+    count: Any = None
+
+    def dequantized(self, sums: Value, r: Any, c: Any) -> Value:
+        """Return the argument of the epilogue for sums of row r and of the channels of the panel from c on.
+
+        For rounded rows, a panel starts with -128 times the sums of the weights, without a bias and with no zero point
+        but that of the rows.
+        """
+        if self.rounded is None:
+            return sums
+        index = (self.row + r) // self.rounded.each
+        if sums.dtype is f32:
+            return sums * self.rounded.scales[index]
+        weights = self.panel.load(c, sums.count) >> 7
+        return (sums + weights * self.rounded.zeros[index]).to(f32) * self.rounded.scales[index]
+
+
+# ---- floats ----------------------------------------------------------------------------------------------------------
+
+
+def write_float_tile(sums: Registers, tile: OutputTile) -> None:
+    """Apply the epilogue to the sums of a tile and store the results."""
+    (rows, vectors), lanes = sums.shape, sums.count
+    if tile.light and tile.masked:
+        masks = [kl.first(tile.rest - v * lanes, lanes) for v in range(vectors)]
+        for r in range(rows):
+            for v in range(vectors):
+                _write_floats(tile, sums[r, v], r, v * lanes, lanes, masks[v])
+    elif tile.light:
+        if tile.rest >= vectors * lanes:
+            for r in range(rows):
+                for v in range(vectors):
+                    _write_floats(tile, sums[r, v], r, v * lanes, lanes, None)
+        else:
+            _write_spilled(sums, tile, False)
+    else:
+        _write_spilled(sums, tile, True)
+
+
+def _write_spilled(sums: Registers, tile: OutputTile, has_full: bool) -> None:
+    """Write a tile through memory, by a loop over rows: little code. has_full: some tiles have all their channels."""
+    (rows, vectors), lanes = sums.shape, sums.count
+    width = vectors * lanes
+    memory = spilled(sums)
+    if tile.masked:
+        masks = [kl.first(tile.rest - v * lanes, lanes) for v in range(vectors)]
+        for r in kl.loop(rows):
+            for v in range(vectors):
+                _write_floats(tile, memory.load(r * width + v * lanes, lanes), r, v * lanes, lanes, masks[v])
+    else:
+        full = tile.rest >= width if has_full else kl.value(0)
+        if full:
+            for r in kl.loop(rows):
+                for v in range(vectors):
+                    _write_floats(tile, memory.load(r * width + v * lanes, lanes), r, v * lanes, lanes, None)
+        else:
+            for r in kl.loop(rows):
+                for c in range(tile.rest):
+                    _write_floats(tile, memory[r * width + c], r, c, 0, None)
+
+
+def _write_floats(tile: OutputTile, sums: Value, r: Any, c: Any, lanes: int, mask: Value | None) -> None:
+    results = tile.finish(sums, tile.row + r, tile.column + c, lanes, mask)
+    (tile.out + (tile.row + r) * tile.pitch + tile.column).store(results, c, mask)
+
+
+# ---- integers --------------------------------------------------------------------------------------------------------
+
+
+def rows_per_vector(tile: OutputTile, width: int, lanes: int) -> int:
+    """Return the number of rows of a tile whose results fill one vector."""
+    return max(1, 4 * lanes // (width * tile.out.dtype.size))
+
+
+def stored_rows(sums: list[Value], width: int) -> Pointer:
+    """Store the sums of each row on the stack."""
+    memory = kl.stack(i32, len(sums) * width)
+    for r in range(len(sums)):
+        memory.store(sums[r], r * width)
+    return memory
+
+
+def write_registers(tile: OutputTile, sums: list[Value], width: int, group: int) -> None:
+    """Apply the epilogue to the sums of each row and store the results, `group` rows at a time."""
+    if tile.masked or kl.likely(tile.rest >= width):
+        mask = kl.first(tile.rest, width) if tile.masked else None
+        groups_end = len(sums) // group * group
+        for r in range(0, groups_end, group):
+            _write(tile, kl.joined(sums[r : r + group]), r, 0, width, mask, group)
+        for r in range(groups_end, len(sums)):
+            _write(tile, sums[r], r, 0, width, mask)
+    else:
+        _write_scalars(tile, stored_rows(sums, width), len(sums), width)
+
+
+def write_tile(tile: OutputTile, sums: Pointer, rows: int, width: int, lanes: int) -> None:
+    """Apply the epilogue to sums [rows, width] in memory and store the results."""
+    if tile.masked or kl.likely(tile.rest >= width):
+        _write_rows(tile, sums, rows, width, lanes)
+    else:
+        _write_scalars(tile, sums, rows, width)
+
+
+def _write_scalars(tile: OutputTile, sums: Pointer, rows: int, width: int) -> None:
+    """Write the channels of a partial panel one by one."""
+    for r in kl.loop(rows):
+        for c in range(tile.rest):
+            _write(tile, sums[r * width + c], r, c, 0)
+
+
+def _write_rows(tile: OutputTile, sums: Pointer, rows: int, width: int, lanes: int) -> None:
+    """Write all rows of a tile, each with the channels that exist."""
+    ungrouped = tile.rounded is not None or sums.dtype is not i32
+    group = 1 if ungrouped else rows_per_vector(tile, width, lanes)
+    mask = kl.first(tile.rest, width) if tile.masked else None
+    count = rows if tile.count is None else tile.count
+    for r in kl.loop(0, count // group * group, group):
+        _write(tile, sums.load(r * width, group * width), r, 0, width, mask, group)
+    for r in range(count // group * group, count):
+        _write(tile, sums.load(r * width, width), r, 0, width, mask)
+
+
+def _write(tile: OutputTile, sums: Value, r: Any, c: Any, lanes: int, mask: Value | None = None, rows: int = 1) -> None:
+    results = tile.finish(tile.dequantized(sums, r, c), tile.row + r, tile.column + c, lanes, mask, rows)
+    for i in range(rows):
+        row = results if rows == 1 else kl.part(results, i * lanes, lanes)
+        (tile.out + (tile.row + r + i) * tile.pitch + tile.column).store(row, c, mask)
