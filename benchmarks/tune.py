@@ -38,7 +38,7 @@ from opwright.compiler.tuning.choices import CHOICES, Key, Question
 from opwright.compiler.tuning.measurements import Row, decided, from_json, to_json
 from opwright.compiler.tuning.racing import measured, questions_of
 from opwright.core import flags
-from opwright.ops.tuning_file import machine
+from opwright.ops.tuning_cache import machine
 
 MOST_NOISE = 0.1
 EACH_S = 0.25

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 import opwright as ow
 from opwright.graph import parse, same
 from opwright.ops import attributes, registry
-from opwright.ops.conditions import implies
-from opwright.ops.plain_values import plain, value_of
+from opwright.ops.spec_values import implies, plain, value_of
 from opwright.ops.specification import document, operators_of
 
 # ---- what is in it --------------------------------------------------------------------------------------------------

@@ -246,7 +246,7 @@ def test_higher_orders_through_outlines() -> None:
 
 
 def test_a_gradient_asked_for_inside_a_function() -> None:
-    """Records of an eager tape, run in a trace: their outlines become shapes there."""
+    """Records of an eager tape, run in a trace: their identities become shapes there."""
     x = ow.constant(np.linspace(0.0, 1.0, 6).reshape(2, 3))
     with ow.GradientTape(persistent=True) as tape:
         tape.watch(x)

@@ -14,8 +14,8 @@ import pytest
 import opwright as ow
 from opwright.devices import cpu
 from opwright.ops import cuda_kernels
+from opwright.ops.kernel_selection import candidates
 from opwright.ops.kernels import KernelKey, serving
-from opwright.ops.selection import candidates
 
 TRAINING = """
 import hashlib, sys

@@ -1,6 +1,7 @@
 """Rows for the borders of fused operators.
 
-Lives here: rows for ops/fusion.  Not here: who puts borders, and what converters make of them (tests/lite/convert).
+Lives here: rows for FusionInputs and FusionResults (ops/control.py).  Not here: who puts borders, and what converters
+make of them (tests/lite/convert).
 """
 
 from __future__ import annotations

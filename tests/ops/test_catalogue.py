@@ -19,7 +19,7 @@ from each_row import each_row
 from opwright import lite
 from opwright.compiler.writer import CONTROL
 from opwright.lite import customs
-from opwright.ops import registry, wellformed
+from opwright.ops import definition_checks, registry
 from opwright.tracing.control.branches import CONTROL_RECORDS
 
 CATALOGUE = registry.catalogue()
@@ -97,7 +97,7 @@ def test_every_operator_has_a_row_of_an_error_or_takes_anything() -> None:
 
 @each_row("op", CATALOGUE.values(), ids=list(CATALOGUE))
 def test_lint(op: Any) -> None:
-    """Names, words, formulas, dtypes, gradients: the rules of ops/linting.py."""
+    """Names, words, formulas, dtypes, gradients: the rules of ops/definition_lint.py."""
     assert opwright.ops.lint(op) == []
 
 
@@ -212,4 +212,4 @@ def test_every_definition_of_this_package_is_well_formed() -> None:
     """Nothing checks them when they are imported."""
     shipped = [customs.get(name) for name in customs.list_names()]
     for op in (*CATALOGUE.values(), *lite.ops.operators().values(), *shipped):
-        wellformed.check(op, op._helpers)
+        definition_checks.check(op, op._helpers)

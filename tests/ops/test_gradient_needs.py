@@ -1,7 +1,7 @@
 """What gradients are said to need is what they need, for the whole catalogue by its tables.
 
-Lives here: each operator's gradient with everything replaced by outlines that it is not said to read by value, bit for
-bit equal to the one with everything kept; and that nothing is kept for nothing.
+Lives here: each operator's gradient with everything replaced by identities that it is not said to read by value, bit
+for bit equal to the one with everything kept; and that nothing is kept for nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from each_row import each_row
 from opwright.ops import dispatch, registry
 from opwright.ops.autodiff import OpRecord
 from opwright.ops.indexed_slices import IndexedSlices
-from opwright.ops.outline import linked
+from opwright.ops.shape_only_tensor import tensor_identity
 
 WITH_GRADIENT = sorted(name for name, op in registry.catalogue().items() if op.gradient_rule is not None)
 CALLS = 12  # of one operator
@@ -97,17 +97,17 @@ def assert_same(found: list[np.ndarray | None], wanted: list[np.ndarray | None])
 
 
 def without(op: Any, call: Called, name: str) -> Any:
-    """The record of a call with everything kept but one input or output, of which only the outline is."""
+    """The record of a call with everything kept but one input or output, of which only the identity is."""
 
     def outlined(part: str, value: Any) -> Any:
         if part != name or value is None:
             return value
-        return type(value)(map(linked, value)) if isinstance(value, (tuple, list)) else linked(value)
+        return type(value)(map(tensor_identity, value)) if isinstance(value, (tuple, list)) else tensor_identity(value)
 
     record = OpRecord(op, call.bound, [outlined(n, x) for n, x in zip(op.input_names, call.structure)], call.outputs)
     packed = [outlined(n, y) for n, y in zip(op.output_names, op.pack_all(call.outputs))]
     record.results = [y for part in packed for y in (part if isinstance(part, (tuple, list)) else [part])]
-    record.inputs, record.outputs = list(map(linked, call.flat)), list(map(linked, call.outputs))
+    record.inputs, record.outputs = list(map(tensor_identity, call.flat)), list(map(tensor_identity, call.outputs))
     return record
 
 

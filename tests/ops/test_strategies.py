@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import opwright as ow
-from opwright.ops import registry, tuning
+from opwright.ops import autotuner, registry
 from opwright.ops.strategies import TABLE
 from opwright.ops.windows import window
 
@@ -176,7 +176,7 @@ def test_each_agrees_with_the_plain_one_on_both_sides_of_its_thresholds(
         np.testing.assert_array_equal(result, plain)
         if result.dtype.kind == "f":
             np.testing.assert_array_equal(np.signbit(result), np.signbit(plain))
-    assert tuning.agree(plain, result, strategy.tolerance)
+    assert autotuner.agree(plain, result, strategy.tolerance)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int8, np.uint8, np.int64])

@@ -17,7 +17,7 @@ import pytest
 import test_operators
 
 from opwright.eager.tensor import make
-from opwright.ops.outline import Outline
+from opwright.ops.shape_only_tensor import ShapeOnlyTensor
 from opwright.testing.operator_call import CheckedCall, NotApplicable
 
 FEW = 2  # kinds of calls of an operator that every run walks over; the slow one goes over all
@@ -73,7 +73,7 @@ def calls(every: bool = False) -> list[tuple[str, CheckedCall, Any]]:
 
 def _whole(t: Any) -> Any:
     """The tensor; for one of which a gradient knows the shape alone, NaN or zeros of that shape."""
-    if not isinstance(t, Outline):
+    if not isinstance(t, ShapeOnlyTensor):
         return t
     return make(np.full(t.shape.as_list(), np.nan if t.dtype.is_floating or t.dtype.is_complex else 0, t.dtype.np))
 

@@ -15,9 +15,8 @@ from opwright.compiler.language import i64, ptr
 from opwright.compiler.language.families import call
 from opwright.compiler.target import host
 from opwright.scalar import numpy_namespace
-from opwright.scalar.integer_lstm import IntegerCells, LayerNormalization
+from opwright.scalar.integer_layers import GateNormalization, IntegerCells, SoftmaxOfInt16
 from opwright.scalar.resampling import ONE, FixedMean, Sampling
-from opwright.scalar.tabled_softmax import SoftmaxOfInt16
 
 NUMBERS = 256
 BY = 1518500250, -4
@@ -62,16 +61,16 @@ FORMULAS: dict[str, tuple[Function, Function]] = {
         for power in (-9, -15, -17, -30)
     },
     "mean": (
-        lambda m, a, b, c, d: LayerNormalization(m).moments(a * 50, m.abs(b) * 1000, 37)[0],
+        lambda m, a, b, c, d: GateNormalization(m).moments(a * 50, m.abs(b) * 1000, 37)[0],
         lambda a, b, c, d: truncated(Fraction(a * 50 * 1024, 37)),
     ),
     "variance": (
-        lambda m, a, b, c, d: LayerNormalization(m).moments(a >> 9, b * b, 37)[1],
+        lambda m, a, b, c, d: GateNormalization(m).moments(a >> 9, b * b, 37)[1],
         lambda a, b, c, d: wrapped(
             truncated(Fraction(b * b * ((1 << 20) // 37) - truncated(Fraction((a >> 9) * 1024, 37)) ** 2, 1 << 20)), 32
         ),
     ),
-    "normalized": (lambda m, a, b, c, d: LayerNormalization(m).normalized(a, 77, BY, b, c, BY), normalized),
+    "normalized": (lambda m, a, b, c, d: GateNormalization(m).normalized(a, 77, BY, b, c, BY), normalized),
     "mean of four": (lambda m, a, b, c, d: FixedMean(m).of_four((a, b, c, d), 300, 1001), mean_of_four),
     "share": (
         lambda m, a, b, c, d: SoftmaxOfInt16(m).share(m.abs(a), m.abs(b), (c & 15) + 1),

@@ -21,9 +21,8 @@ from opwright.compiler.target import host
 from opwright.core.errors import InvalidArgumentError
 from opwright.lite.ops.quantized.fixed_point import finishing, finishing_wide
 from opwright.scalar import numpy_namespace
-from opwright.scalar.fixed_point import ENTRIES, FixedPoint
-from opwright.scalar.fixed_point_int32 import FixedPointInt32
-from opwright.scalar.multipliers import multiplier, multipliers, short_multiplier
+from opwright.scalar.fixed_point import ENTRIES, FixedPoint, FixedPointInt32
+from opwright.scalar.quantization import multiplier, multipliers, short_multiplier
 
 EVERY_INT16 = np.arange(-(1 << 15), 1 << 15)
 NUMBERS = 64

@@ -12,9 +12,8 @@ from opwright.compiler import language as kl
 from opwright.compiler.language import f32, ptr
 from opwright.compiler.language.families import call
 from opwright.scalar import numpy_namespace
-from opwright.scalar.arithmetic import round_away
-from opwright.scalar.quantization import asymmetric_steps, nudged, symmetric_steps
-from opwright.scalar.rounding import array_round_away, finite_round_away
+from opwright.scalar.formulas import round_away
+from opwright.scalar.quantization import array_round_away, asymmetric_steps, finite_round_away, nudged, symmetric_steps
 
 _f = np.float32
 

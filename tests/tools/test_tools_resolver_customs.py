@@ -135,10 +135,10 @@ def test_one_that_is_given_goes_before_that_of_a_package(tmp_path, packages, mon
     try:
         np.testing.assert_allclose(answer(content, loaded(written(tmp_path, content))(Tripled=Mine)), 5 * X)
     finally:
-        from opwright.ops import installed, registry
+        from opwright.ops import plugins, registry
 
         registry._users.pop("Tripled", None)
-        installed._scanned = installed._Scanned(None, {}, {})
+        plugins._scan_cache = plugins._EntryScan(None, {}, {})
 
 
 @pytest.mark.slow

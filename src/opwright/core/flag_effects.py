@@ -25,7 +25,7 @@ FLAG_EFFECTS = (
         "choice among kernels",
         "by the clock where tune is on",
         "by the documented order",
-        "ops/tuning.py",
+        "ops/autotuner.py",
     ),
     FlagEffect(
         "deterministic",
@@ -84,7 +84,11 @@ FLAG_EFFECTS = (
         "ops/kernels.py",
     ),
     FlagEffect(
-        "deterministic", "sums by index on GPUs, which are atomic", "on the GPU", "on the CPU", "ops/selection.py"
+        "deterministic",
+        "sums by index on GPUs, which are atomic",
+        "on the GPU",
+        "on the CPU",
+        "ops/kernel_selection.py",
     ),
     FlagEffect(
         "cuda_deterministic",
@@ -94,7 +98,11 @@ FLAG_EFFECTS = (
         "ops/kernels.py",
     ),
     FlagEffect(
-        "cuda_deterministic", "sums by index on GPUs, which are atomic", "on the GPU", "on the CPU", "ops/selection.py"
+        "cuda_deterministic",
+        "sums by index on GPUs, which are atomic",
+        "on the GPU",
+        "on the CPU",
+        "ops/kernel_selection.py",
     ),
     FlagEffect(
         "cuda_deterministic",

@@ -25,7 +25,7 @@ from ..ops.call import Call
 from ..ops.compute_wrappers import compare, fingerprint
 from ..ops.definition import Operator
 from ..ops.kernels import computed_by
-from ..ops.outline import WithheldError, withheld
+from ..ops.shape_only_tensor import WithheldError, withheld_error
 from ..ops.rule_errors import contract_violation, failure_cause, mismatch, rule_failure
 from ..ops.tensor import overriding
 from .tensor import EagerTensor, make, number
@@ -199,7 +199,7 @@ def _check_results(
 
 def _record(op: Operator, bound: Call, inputs: Sequence[Any], outputs: Sequence[EagerTensor]) -> None:
     flat = inputs if op.profile.simple else flattened(inputs)
-    keys = [id(x._outline) for x in flat]
+    keys = [id(x._identity) for x in flat]
     record = None
     for tape in state.tapes:
         if tape.follows(keys):
@@ -213,7 +213,7 @@ def explain(op: Operator, bound: Call, inputs: Sequence[Any], name: str | None, 
     kernel.
     """
     if isinstance(error, WithheldError) and error.op is None:
-        return withheld(error.outline, op.name, _name_of(error.outline, op, inputs))
+        return withheld_error(error.identity, op.name, _name_of(error.identity, op, inputs))
     if not isinstance(error, OpError):
         try:
             op.infer(bound, inputs, name)
@@ -230,10 +230,10 @@ def explain(op: Operator, bound: Call, inputs: Sequence[Any], name: str | None, 
     return rule_failure(op, computed_by(op, bound, _first_dtype(inputs)), error, node=name, found=operand_types)
 
 
-def _name_of(outline: Any, op: Operator, inputs: Sequence[Any]) -> str | None:
-    """Return the name of the input that an outline represents."""
+def _name_of(identity: Any, op: Operator, inputs: Sequence[Any]) -> str | None:
+    """Return the name of the input that an identity represents."""
     for name, x in zip(op.input_names, inputs):
-        if any(y is outline for y in (x if type(x) is tuple else (x,))):
+        if any(y is identity for y in (x if type(x) is tuple else (x,))):
             return name
     return None
 

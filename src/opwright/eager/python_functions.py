@@ -23,7 +23,7 @@ from ..core.specs import TensorSpec
 from ..ops import array, dispatch, host
 from ..ops.autodiff import backpropagate
 from ..ops.indexed_slices import IndexedSlices
-from ..ops.outline import linked
+from ..ops.shape_only_tensor import tensor_identity
 from .tape import GradientTape
 from .tensor import EagerTensor, convert_to_tensor
 
@@ -69,7 +69,7 @@ class RecordedRun:
 
     def __init__(self, records: list[Any], live: set[int], sources: list[Any], targets: list[Any]) -> None:
         self.records, self.live = records, live
-        self.sources, self.targets = list(map(linked, sources)), list(map(linked, targets))
+        self.sources, self.targets = list(map(tensor_identity, sources)), list(map(tensor_identity, targets))
 
     def backward(self, arrays: Sequence[Any]) -> tuple[list[Any], RecordedRun]:
         """Return the gradients of the sources for gradients of the targets; zeros if nothing flows."""

@@ -21,7 +21,7 @@ from ..ops import array, dispatch
 from ..ops.autodiff import CustomRecord, OpRecord, accumulate, backpropagate, is_trainable
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.lod_tensor import LoDTensor, rows_of
-from ..ops.outline import identity_of, linked
+from ..ops.shape_only_tensor import identity_key, tensor_identity
 from ..ops.tensor import TensorLike
 from .variable import Variable
 
@@ -44,7 +44,7 @@ class UnconnectedGradients(enum.Enum):
 
 
 _UNREFERENCED = next(sys.getrefcount(it) for it in (object(),))
-"""Reference count of an active tape that no program can stop. If a signal's exception occurs between the end of a
+"""TensorReference count of an active tape that no program can stop. If a signal's exception occurs between the end of a
 `with` block and the first line of `__exit__`, the next tape discards it."""
 
 
@@ -115,8 +115,8 @@ class GradientTape:
 
     def follow(self, outputs: Sequence[Any], added: Any) -> None:
         """Follow an output added to a recorded call if its other outputs depend on a watched tensor."""
-        if is_trainable(added.dtype) and any(identity_of(y) in self._live for y in outputs):
-            self._live.add(id(linked(added)))
+        if is_trainable(added.dtype) and any(identity_key(y) in self._live for y in outputs):
+            self._live.add(id(tensor_identity(added)))
 
     def watch(self, tensor: Any) -> None:
         """Watch `tensor`: a tensor, a variable, a composite or a nesting of them."""
@@ -129,10 +129,10 @@ class GradientTape:
                 if all(part is not x for x in nest.flatten(tensor)):
                     continue  # such as the indices of a composite
                 _warn("The dtype of the watched tensor must be floating (e.g. tf.float32), got %r", part.dtype)
-            identity = linked(part)  # not the tensor itself: watching keeps nothing alive
+            identity = tensor_identity(part)  # not the tensor itself: watching keeps nothing alive
             self._watched[id(identity)] = identity
             self._live.add(id(identity))
-            self._live.add(id(linked(self._local(part, capture=True))))
+            self._live.add(id(tensor_identity(self._local(part, capture=True))))
 
     def _local(self, tensor: Any, capture: bool = False) -> Any:
         """Return a tensor as the records of this tape refer to it: in a function, an outer tensor has a local one."""
@@ -233,7 +233,7 @@ class GradientTape:
         consume: bool = False,
     ) -> list[Any]:
         start: dict[int, Any] = {}
-        originals, sources = sources, [linked(self._local(s)) for s in sources]
+        originals, sources = sources, [tensor_identity(self._local(s)) for s in sources]
         for t, dy in zip(map(self._local, targets), dys):
             if not is_trainable(t.dtype):
                 continue
@@ -241,7 +241,7 @@ class GradientTape:
                 dy = array.ones_like(t)
             else:
                 dy = dispatch.to_tensor(dy, t.dtype, None)
-            key = id(linked(t))
+            key = id(tensor_identity(t))
             start[key] = accumulate(start[key], dy) if key in start else dy
         reached = {id(s) for s in sources if id(s) in self._live}
         records = self._records
@@ -387,13 +387,13 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
         variables = list(watcher.watched_variables())
         flat = [array.identity_without_record(y) for y in nest.flatten(result)]
         outputs = list(map(rows_of, flat))
-        outlines = list(map(linked, outputs))  # the references that `backward` keeps
+        identities = list(map(tensor_identity, outputs))  # the references that `backward` keeps
         levels = [y.levels if isinstance(y, LoDTensor) else () for y in flat]
         inputs = [rows_of(t) for t in nest.flatten(tensors) if isinstance(t, TensorLike)]
         n_inputs = len(inputs)
 
         def backward(dys: Sequence[Any]) -> list[Any]:
-            dys = [array.zeros_like(y) if dy is None else dy for dy, y in zip(dys, outlines)]
+            dys = [array.zeros_like(y) if dy is None else dy for dy, y in zip(dys, identities)]
             dys = [LoDTensor.of(dy, lod) if lod else dy for dy, lod in zip(dys, levels)]
             if variables:
                 if "variables" not in signature_of(grad_fn).parameters and not any(

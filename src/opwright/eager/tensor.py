@@ -32,13 +32,13 @@ class EagerTensor(Tensor):
     Strings are arrays of Python `bytes`.
     """
 
-    # _outline: its identity for tapes, created on demand; assign: only for slices of variables
-    __slots__ = ("__weakref__", "_array", "_dtype", "_outline", "assign")
+    # _identity: its identity for tapes, created on demand; assign: only for slices of variables
+    __slots__ = ("__weakref__", "_array", "_dtype", "_identity", "assign")
 
     def __init__(self, array: Any, dtype: DType) -> None:
         self._array = array if type(array) is np.ndarray else _as_array(array, dtype)
         self._dtype = dtype
-        self._outline: Any = None
+        self._identity: Any = None
 
     @property
     def dtype(self) -> DType:

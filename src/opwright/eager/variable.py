@@ -22,7 +22,7 @@ from ..ops.array.slicing import set_item
 from ..ops.autodiff import OpRecord
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.lod_tensor import rows_of
-from ..ops.tensor import Reference, TensorLike
+from ..ops.tensor import TensorReference, TensorLike
 from . import variable_state
 from .tensor import EagerTensor, to_array
 from .variable_state import CopyOnWrite
@@ -369,9 +369,9 @@ class Variable(TensorLike):
         """Return a number that is unique among live variables: a key for state per variable."""
         return id(self)
 
-    def ref(self) -> Reference:
+    def ref(self) -> TensorReference:
         """Return a hashable reference that compares by identity."""
-        return Reference(self)
+        return TensorReference(self)
 
     def __hash__(self) -> int:
         raise TypeError("Variable is unhashable. Instead, use variable.ref() as the key.")

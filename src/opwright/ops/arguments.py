@@ -20,7 +20,7 @@ from ..core.dtypes import DType
 from ..core.errors import InvalidArgumentError, SignatureError
 from ..core.shapes import TensorShape
 from .indexed_slices import IndexedSlices
-from .outline import Outline, withheld
+from .shape_only_tensor import ShapeOnlyTensor, withheld_error
 from .tensor import Overriding, Tensor, TensorLike
 
 if TYPE_CHECKING:
@@ -82,14 +82,17 @@ def tensors(op: Operator, inputs: Sequence[Any], to_tensor: ToTensor, name: str 
                 result.append(tuple([v if _is_handle(v) else to_tensor(v, dtype, None) for v in value]))
                 continue
         try:
-            if type(value) is Outline:
+            if type(value) is ShapeOnlyTensor:
                 result.append(_by_shape(op, declared, value))
             elif declared.repeated:
                 if isinstance(value, TensorLike) or not isinstance(value, (list, tuple)):
                     value = list(value)
                 result.append(
                     tuple(
-                        [_by_shape(op, declared, v) if type(v) is Outline else to_tensor(v, dtype, None) for v in value]
+                        [
+                            _by_shape(op, declared, v) if type(v) is ShapeOnlyTensor else to_tensor(v, dtype, None)
+                            for v in value
+                        ]
                     )
                 )
             else:
@@ -125,10 +128,10 @@ def _check_kept(op: Operator, declared: Any, value: Any, wanted: DType | None, n
         )
 
 
-def _by_shape(op: Operator, declared: Any, value: Outline) -> Outline:
+def _by_shape(op: Operator, declared: Any, value: ShapeOnlyTensor) -> ShapeOnlyTensor:
     if declared.name in op.shape_only or value.dtype.is_handle:
         return value
-    raise withheld(value, op.name, declared.name)
+    raise withheld_error(value, op.name, declared.name)
 
 
 def _is_handle(value: Any) -> bool:

@@ -1,14 +1,13 @@
 """Reverse-mode differentiation over recorded calls.
 
-Lives here: `OpRecord` and `backpropagate`, which the eager tape and traced functions both use.
-Not here: what is recorded and when (eager/tape.py), the gradient rules (each operator's own), what these read
+Lives here: `OpRecord` and `backpropagate`, used by the eager tape and by traced functions.
+Not here: the decision to record (eager/tape.py), the gradient rules (each operator's own), their dependencies
 (gradient_makers.py).
 
-Backpropagation is written in operators, so it is itself recorded by outer tapes and traces: higher orders need
-nothing more.
+Backpropagation consists of operator calls, so outer tapes and traces record it: higher orders need nothing more.
 
-A record knows tensors by their identity (outline.py) and keeps alive only those that the gradient reads by value. For
-the others the rule gets outlines, which have a shape and no elements.
+A record refers to tensors by identity (shape_only_tensor.py) and keeps alive only the tensors that the gradient reads
+by value. The rule receives the others as shape-only tensors.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from ..core.dtypes import DType
 from . import array, dispatch, registry
 from .call import Call
 from .indexed_slices import IndexedSlices
-from .outline import Outline, WithheldError, linked, outline_in_trace
 from .rule_errors import contract_violation, failure_cause, rule_failure
+from .shape_only_tensor import ShapeOnlyTensor, WithheldError, shape_only_in_trace, tensor_identity
 
 # Operators whose gradient rules take IndexedSlices as they are; before the others, slices are made dense.
 SPARSE_THROUGH = frozenset({"Identity", "IdentityN", "Neg", "ReadVariable"})
@@ -105,13 +104,13 @@ class OpRecord:
         """
         record: OpRecord = cls.__new__(cls)
         record.op, record.bound = op, bound
-        record.inputs = inputs = [linked(x) if x._outline is None else x._outline for x in flat]
-        outlines = []
+        record.inputs = inputs = [tensor_identity(x) if x._identity is None else x._identity for x in flat]
+        identities = []
         for y in outputs:
             dtype = y._dtype
-            y._outline = outline = Outline(dtype, y._array.shape, y._array if dtype.is_handle else None)
-            outlines.append(outline)
-        record.outputs = outlines
+            y._identity = identity = ShapeOnlyTensor(dtype, y._array.shape, y._array if dtype.is_handle else None)
+            identities.append(identity)
+        record.outputs = identities
         needs = op.gradient_needs
         kept = needs.kept_inputs
         if kept is None:
@@ -119,18 +118,18 @@ class OpRecord:
         elif op.profile.simple:
             record.structure = [x if k else y for x, y, k in zip(structure, inputs, kept)]
         else:
-            record.structure = [x if k else _outlines(x) for x, k in zip(structure, kept)]
+            record.structure = [x if k else _identities(x) for x, k in zip(structure, kept)]
         kept = needs.kept_outputs
         if kept is None:
             record.results = outputs
         elif op.profile.single:
-            record.results = outlines
+            record.results = identities
         else:
             packed = op.pack_all(outputs)
             results: list[Any] = []
             for y, keep in zip(packed, kept):
                 part = y if isinstance(y, (list, tuple)) else (y,)
-                results.extend(part if keep else [one._outline for one in part])
+                results.extend(part if keep else [one._identity for one in part])
             record.results = results
         return record
 
@@ -204,12 +203,12 @@ class OpRecord:
 
     def _misdeclared(self, structure: Sequence[Any], error: WithheldError) -> Exception:
         """The error of a rule that reads what it is said not to read, in the words of the operator."""
-        op, read = self.op, error.outline
+        op, read = self.op, error.identity
         name = ""
         if read is None:
             return error
         for one, item in zip(op.input_names, structure):
-            if any(x is not None and x._outline is read._outline for x in (item if type(item) is tuple else (item,))):
+            if any(x is not None and x._identity is read._identity for x in (item if type(item) is tuple else (item,))):
                 name = one
         if not name:
             return error
@@ -224,12 +223,12 @@ class OpRecord:
             if declared
             else f"take it out of what the gradient operator declares shape_only, or read op.{name} in the rule itself",
         )
-        made.outline = read
+        made.identity = read
         return made
 
 
 def _in_trace(op: Any, names: Sequence[str], parts: Sequence[Any]) -> list[Any]:
-    return [outline_in_trace(x) if name in op.no_need_buffer else x for name, x in zip(names, parts)]
+    return [shape_only_in_trace(x) if name in op.no_need_buffer else x for name, x in zip(names, parts)]
 
 
 def flattened(structure: Sequence[Any]) -> tuple[Any, ...]:
@@ -243,10 +242,10 @@ def flattened(structure: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(flat)
 
 
-def _outlines(item: Any) -> Any:
+def _identities(item: Any) -> Any:
     if type(item) is tuple:
-        return tuple([x._outline for x in item])
-    return None if item is None else item._outline
+        return tuple([x._identity for x in item])
+    return None if item is None else item._identity
 
 
 Backward = Callable[[Sequence[Any]], Sequence[Any]]
@@ -263,7 +262,7 @@ class CustomRecord:
     def __init__(
         self, inputs: Sequence[Any], outputs: Sequence[Any], backward: Backward, backward_once: Backward | None = None
     ) -> None:
-        self.inputs, self.outputs = tuple(map(linked, inputs)), tuple(map(linked, outputs))
+        self.inputs, self.outputs = tuple(map(tensor_identity, inputs)), tuple(map(tensor_identity, outputs))
         self._backward, self.backward_once = backward, backward_once
 
     def backward(self, dys: Sequence[Any]) -> Sequence[Any]:
@@ -285,7 +284,7 @@ def accumulate(a: Any, b: Any) -> Any:
 def backpropagate(
     records: list[Any], targets: Mapping[int, Any], wanted: set[int], use_up: bool = False
 ) -> dict[int, Any]:
-    """Gradients by identity of tensor (outline.identity_of), for the tensors in `wanted`.
+    """Gradients by identity of tensor (identity.identity_key), for the tensors in `wanted`.
 
     records: calls in the order they ran. targets: gradient of each target, by identity. Identities stay alive in the
     records, so their ids are theirs alone. Only records between the wanted tensors and the targets are visited.

@@ -58,7 +58,7 @@ class Call:
 
         skip_empty: pass over members of a list that are not initialised.
         """
-        from .operands import dtype_of
+        from .kernel_operands import dtype_of
 
         return dtype_of(self, *slots, skip_empty=skip_empty)
 

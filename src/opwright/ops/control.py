@@ -1,10 +1,17 @@
-"""Control flow in graphs: `If`, `Case` and `While`, whose attributes hold the graphs they run.
+"""Control flow in graphs, and the boundaries of fused operators.
 
-Lives here: the declarations and their inference.  Not here: how they run (compiler/plan.py writes their graphs out in
-place: they have no kernels), how they are recorded and differentiated (tracing/control/).
+Lives here: `If`, `Case` and `While`, whose attributes hold the graphs that they execute; `Undefined`; `FusionInputs`
+and `FusionResults`, which mark a function that is converted as one fused operator (`experimental_implements`).
+Not here: execution (compiler/plan.py inlines the graphs: these operators have no kernels), recording and
+differentiation (tracing/control/), marking a call (tracing/inlining.py) and converting it
+(lite/convert/custom_arguments.py).
 
-The graphs are closed: what a branch or body uses from outside comes in as an input. All graphs of one node take the
-same inputs in the same order, used or not.
+The graphs are closed: values that a branch or body uses from outside are inputs. All graphs of one node have the same
+inputs in the same order, used or not.
+
+A fused function is FusionInputs -> its own operators -> FusionResults. Both return their inputs, so the program
+computes the same with and without them. FusionResults also reads the inputs: one node refers to both boundaries,
+whatever passes do to the nodes between.
 """
 
 from __future__ import annotations
@@ -18,7 +25,7 @@ from ..core.errors import InvalidArgumentError
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
 from ..graph import Graph
-from . import kinds
+from . import var_types
 from .attributes import Attr
 from .definition import operator
 from .slots import Input, OperatorDefinition, Output
@@ -77,7 +84,7 @@ class If(OperatorDefinition[list[Tensor]]):
         return merged_specs(branches, roles)
 
     def infer_kinds(op) -> list[str]:
-        return kinds.of_branches((op.then_branch, op.else_branch), op.inputs)
+        return var_types.of_branches((op.then_branch, op.else_branch), op.inputs)
 
 
 @operator
@@ -101,7 +108,7 @@ class Case(OperatorDefinition[list[Tensor]]):
         return merged_specs(op.branches, roles)
 
     def infer_kinds(op) -> list[str]:
-        return kinds.of_branches(op.branches, op.inputs)
+        return var_types.of_branches(op.branches, op.inputs)
 
 
 @operator
@@ -131,7 +138,7 @@ class While(OperatorDefinition[list[Tensor]]):
         return [v.spec for v in op.body.inputs[: len(op.variables)]]
 
     def infer_kinds(op) -> list[str]:
-        return kinds.of_loop(op.body, op.variables, op.captured)
+        return var_types.of_loop(op.body, op.variables, op.captured)
 
 
 @operator
@@ -155,3 +162,50 @@ class Undefined(OperatorDefinition):
             return TensorList.nothing()
         dims = op.shape.dims or ()
         return np.broadcast_to(np.zeros((), op.dtype.np), [d or 0 for d in dims])
+
+
+@operator
+class FusionInputs(OperatorDefinition[list[Tensor]]):
+    """What a fused operator is given.
+
+    .. math:: outputs_i = inputs_i
+    """
+
+    inputs = Input(anything, repeated=True, mixed=True)
+    outputs = Output(repeated=True)
+    implements = Attr(str, doc="the fused operator, as `function(experimental_implements=...)` was told")
+    inplace = {"outputs": "inputs"}
+
+    def infer(op) -> list[Any]:
+        return [TensorSpec(x.spec.shape, x.spec.dtype) for x in op.inputs]
+
+    def compute(op, inputs: Any) -> list[Any]:
+        return list(inputs)
+
+    def gradient(op, doutputs: Any) -> Any:
+        return doutputs
+
+
+@operator
+class FusionResults(OperatorDefinition[list[Tensor]]):
+    """What a fused operator gives.
+
+    .. math:: outputs_i = results_i
+    """
+
+    results = Input(anything, repeated=True, mixed=True)
+    inputs = Input(anything, repeated=True, mixed=True, doc="what the operator was given: read by converters alone")
+    outputs = Output(repeated=True)
+    implements = Attr(str, doc="the fused operator, as `function(experimental_implements=...)` was told")
+    inplace = {"outputs": "results"}
+    shape_only = ("inputs",)
+    no_need_buffer = ("inputs",)
+
+    def infer(op) -> list[Any]:
+        return [TensorSpec(x.spec.shape, x.spec.dtype) for x in op.results]
+
+    def compute(op, results: Any, inputs: Any) -> list[Any]:
+        return list(results)
+
+    def gradient(op, doutputs: Any) -> tuple[Any, list[None]]:
+        return doutputs, [None] * len(op.inputs)

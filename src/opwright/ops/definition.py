@@ -2,7 +2,7 @@
 
 Lives here: `operator` and `Operator` with what follows from a definition (binding of attributes, dtype checks,
 inference, the forms of results).  Not here: the declarations (slots.py, attributes.py), what makes a definition well
-formed (wellformed.py), the catalogue's table (registry.py), running (eager/), recording (tracing/).
+formed (definition_checks.py), the catalogue's table (registry.py), running (eager/), recording (tracing/).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..core.errors import InvalidArgumentError, SignatureError, UnimplementedErr
 from ..core.forks import cached_property
 from ..core.shapes import SCALAR, broadcast
 from ..core.specs import TensorSpec
-from . import dispatch, kernels, registry, wellformed
+from . import definition_checks, dispatch, kernels, registry
 from .attributes import Attr
 from .call import Call, CallProfile, call_class
 from .compute_wrappers import guarded, narrowed
@@ -48,11 +48,12 @@ class Operator:
     profile: what calls take from the declarations, worked out once (call.py).
     control: the operator runs the graphs among its attributes; it has no kernel, plans write it out.
     effect_rule, lod_rule: where the effect or what becomes of a LoD depends on the call, the function that says it.
-    kinds_rule, rows_rule: the definition's own `infer_kinds`, and `on_rows`, which computes on sparse rows (kinds.py).
-    version_rule: the definition's own `version_needed` (versioning.py).
+    kinds_rule, rows_rule: the definition's own `infer_kinds`, and `on_rows`, its computation on sparse rows
+    (var_types.py).
+    version_rule: the definition's own `version_needed` (versions.py).
     quantized_rule: the definition's `quantized`: what it does with integers that stand for real numbers
     (lite/ops/quantized/users.py); says_quantized: whether the definition says it.
-    key_rule, input_key_rule: the definition's own `expected_kernel_key` and `input_kernel_key` (selection.py).
+    key_rule, input_key_rule: the definition's own `expected_kernel_key` and `input_kernel_key` (kernel_selection.py).
     """
 
     def __init__(self, cls: type, name: str, version: int, catalogue: bool) -> None:
@@ -78,7 +79,7 @@ class Operator:
         self.effect_rule: Callable[[Mapping[str, Any]], str | None] | None = body.pop("effect_rule", None)
         self.version_rule: Callable[[Any], int] | None = body.pop("version_needed", None)
         self.says_quantized = "quantized" in body
-        self.quantized_rule: Any = body.pop("quantized", wellformed.QUANTIZED[0])
+        self.quantized_rule: Any = body.pop("quantized", definition_checks.QUANTIZED[0])
         self.control: bool = body.pop("control", False)
         self.infer_rule: Callable[..., Any] | None = body.pop("infer", None)
         self.kinds_rule: Callable[..., Any] | None = body.pop("infer_kinds", None)
@@ -106,7 +107,7 @@ class Operator:
         self.refused: dict[kernels.KernelKey, str] = {}  # where the reference could not run, and why
         self.trusted = catalogue or type(self) is not Operator  # others' computations get read-only inputs
         if not cls.__module__.startswith(PACKAGE):  # tests check this package's own: a model waits for their import
-            wellformed.check(self, body)
+            definition_checks.check(self, body)
         by_name = {i.name: i for i in self.inputs}
         slot: Any
         for slot in (*self.inputs, *self.outputs):  # one that is like another is like the last of the chain
@@ -347,10 +348,10 @@ class Operator:
         specs: Sequence[Any] | None = None,
         name: str | None = None,
     ) -> list[Any]:
-        """The kind of variable each output is, given those of the inputs. See ops/kinds.py, `infer`."""
-        from . import kinds
+        """The kind of variable each output is, given those of the inputs. See ops/var_types.py, `infer`."""
+        from . import var_types
 
-        return kinds.infer(self, found, attrs, specs, name)
+        return var_types.infer(self, found, attrs, specs, name)
 
     def _infer_like(self, inputs: Sequence[Any]) -> list[TensorSpec]:
         by_name = {
@@ -529,7 +530,7 @@ def _as_spec(spec: Any) -> TensorSpec:
 C = TypeVar("C", bound="type[OperatorDefinition[Any]]")
 
 
-class _Decorator(Protocol):
+class _OperatorDecorator(Protocol):
     """`operator` with its options. A class with the base keeps its type, which calls follow."""
 
     @overload
@@ -543,7 +544,7 @@ def operator(cls: C, /) -> C: ...
 @overload
 def operator(cls: type, /) -> Operator: ...
 @overload
-def operator(*, name: str | None = None, version: int = 1) -> _Decorator: ...
+def operator(*, name: str | None = None, version: int = 1) -> _OperatorDecorator: ...
 def operator(cls: type | None = None, /, *, name: str | None = None, version: int = 1) -> Any:
     """Make an operator of a class that declares it. Usable bare or with arguments.
 

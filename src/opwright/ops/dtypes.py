@@ -1,6 +1,7 @@
-"""`ow.dtypes`: the dtypes and what turns one into another, under TensorFlow's names.
+"""`ow.dtypes`: the dtypes and their conversions, under TensorFlow's names.
 
-Lives here: names only.  Not here: the dtypes (core/dtypes.py), casts (array/casting.py), `complex` (math/complexes.py).
+Lives here: names only.
+Not here: the dtypes (core/dtypes.py), casts (array/casting.py), `complex` (math/complex_numbers.py).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Lives here: `DefaultGradient` and `SingleGradient`, for gradients that are operators of their own; `maker_of`, the word
 for every way of declaring; `GradientNeeds`.
-Not here: running gradients (autodiff.py), looking into rules (reading.py).
+Not here: running gradients (autodiff.py), looking into rules (gradient_dependencies.py).
 
 In the body of an `@operator` class
 
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import NotFoundError, SignatureError
 from . import dispatch, registry
-from .reading import reads
+from .gradient_dependencies import reads
 
 if TYPE_CHECKING:
     from .definition import Operator

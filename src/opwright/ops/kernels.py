@@ -1,7 +1,7 @@
 """Kernels: the ways to compute an operator, and how they are entered and found.
 
 Lives here: `KernelKey`, `register_kernel`, the order in which kernels are tried.
-Not here: the kernels; which key a call asks for, and what serves where none does (selection.py).
+Not here: the kernels; which key a call asks for, and what serves where none does (kernel_selection.py).
 The reference computation of a definition (`compute`) serves every key and is what others are tested against.
 """
 
@@ -314,7 +314,7 @@ _key_by_rule: Callable[[Operator, Any, Iterable[Any]], KernelKey] | None = None
 
 
 def install_key_rules(key_by_rule: Callable[[Operator, Any, Iterable[Any]], KernelKey]) -> None:
-    """Called once, by selection.py: the key that a definition's `expected_kernel_key` asks for, of these arrays."""
+    """Install the computation of keys by `expected_kernel_key`; kernel_selection.py calls it once."""
     global _key_by_rule
     _key_by_rule = key_by_rule
 
@@ -322,7 +322,7 @@ def install_key_rules(key_by_rule: Callable[[Operator, Any, Iterable[Any]], Kern
 def _by_rule(op: Operator, call: Any, *arrays: Any) -> Any:
     """Compute by the kernel that the definition's `expected_kernel_key` asks for, of these very arrays."""
     if _key_by_rule is None:
-        load("opwright.ops.selection")
+        load("opwright.ops.kernel_selection")
     assert _key_by_rule is not None
     key = _key_by_rule(op, call, arrays)
     if key.place != "cpu":  # eagerly and in plans everything is the CPU's

@@ -3,7 +3,7 @@
 Lives here: adding, finding and listing.  Not here: the definitions.
 The catalogue's own names are fixed: defining a second operator of such a name (a user's `Atan`) is allowed and gives
 a working operator, but `get` keeps finding the catalogue's. Among users' own definitions the latest counts, so that a
-notebook cell may be run again. What nobody defined here an installed package may add (installed.py).
+notebook cell may be run again. What nobody defined here an installed package may add (plugins.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import AlreadyExistsError, NotFoundError, SignatureError
 from ..core.lazy_imports import import_homes, import_module, is_abandoned, load, note_origin
-from . import installed
+from . import plugins
 
 if TYPE_CHECKING:
     from .definition import Operator
@@ -36,10 +36,9 @@ FAMILIES = (
     "host",
     "debugging",
     "control",
-    "fusion",
     "iteration",
-    "lists",
-    "list_rows",
+    "list_ops",
+    "list_tensor_ops",
     "optimizer_steps",
     "sequence",
 )
@@ -116,7 +115,7 @@ def get(name: str) -> Any:
 
         near = difflib.get_close_matches(name, [*_catalogue, *_users, *_functions], 3)
         hint = f"; did you mean {', '.join(near)}?" if near else "; `opwright op list` names them all"
-        if trouble := installed.troubles(name):
+        if trouble := plugins.troubles(name):
             hint = f"; {trouble}"
         raise UnknownOperatorError(f"no operator is named {name!r}{hint}")
     return found
@@ -128,7 +127,7 @@ def from_package(name: str) -> Any:
     Importing the package defines its operators; one that was defined here before stays the one that `get` finds.
     """
     before = _users.get(name)
-    found = installed.find(name)
+    found = plugins.find(name)
     if before is not None:
         _users[name] = before
     elif found is None:

@@ -38,7 +38,7 @@ class Input(Generic[T]):
     number of dimensions, or a tuple of allowed ones.
     lod: how many LoD levels it takes, a number or a tuple; None takes any. lod_of: another input, whose offsets this
     one gets where that is given as a LoDTensor: those of the last level, or if repeated of every level (of a repeated
-    input: the last level of each). kinds: which it takes of the kinds of variables (ops/kinds.py); None goes by the
+    input: the last level of each). kinds: which it takes of the kinds of variables (ops/var_types.py); None goes by the
     dtypes. since: the operator version that introduced it; what is older does without it, so it is optional, and a call
     by position gives it after all that is older.
     """
@@ -130,8 +130,8 @@ class Output(Generic[T]):
     repeated: several tensors, as a list. intermediate: kept for the gradient, not given to the caller.
     rows: whether it has the rows of the inputs, and so their LoD where that is unchanged: statistics have not.
     lod_of: another output, whose offsets this one is: of the last level of its LoD, or of every level if repeated.
-    kind: what kind of variable it is, of ops/kinds.py, or "as x", "of dtype": as that input, by that attribute's dtype;
-    None goes by dtype, `like` and the operator's `lod`. since: the operator version that introduced it; what is older
+    kind: its kind of variable (ops/var_types.py), or "as x", "of dtype": as that input, by that attribute's dtype; None
+    goes by dtype, `like` and the operator's `lod`. since: the operator version that introduced it; what is older
     does not take it, so it is intermediate.
     """
 

@@ -1,7 +1,7 @@
 """The catalogue as plain data: what programs and files rely on when they use an operator, and reading such data back.
 
 Lives here: `spec`, the tables of what a specification says, `document` and `operators_of` for files.
-Not here: what changed from one specification to another (changes.py), how values become data (plain_values.py).
+Not here: what changed from one specification to another (spec_changes.py), how values become data (spec_values.py).
 
 What an operator computes, its words, kernels and formulas are no part of it. A file is a document
 
@@ -21,8 +21,8 @@ from ..core.errors import InvalidArgumentError, UnimplementedError
 from . import registry
 from .attributes import REQUIRED, Attr
 from .definition import Operator
-from .plain_values import plain
 from .slots import Input, Output
+from .spec_values import plain
 
 Spec = dict[str, Any]
 FORMAT = 1
@@ -32,7 +32,7 @@ NEEDED: Any = object()  # a field without default: every file has it
 # ---- the tables: what is said of each part --------------------------------------------------------------------------
 
 
-class Field(NamedTuple):
+class SpecField(NamedTuple):
     """One thing a specification says of an operator or a part of it.
 
     kind: what it may be, by name in KINDS. default: what files that do not have it mean. get: reads the definition.
@@ -61,54 +61,54 @@ def _names(key: str) -> Callable[[Any], Any]:
 
 
 OPERATOR = (
-    Field("version", "count", NEEDED, lambda op: op.version),
-    Field("effect", "text or none", None, lambda op: _by_call(op.effect, op.effect_rule)),
-    Field("control", "yes or no", False, lambda op: op.control),
-    Field("elementwise", "yes or no", False, lambda op: op.elementwise),
-    Field("gradient", "gradient", "none", _gradient),
-    Field("lod", "text", "unchanged", lambda op: _by_call(op.lod, op.lod_rule)),
-    Field("inplace", "names by name", {}, lambda op: _pairs(op.inplace)),
-    Field("views", "names by name", {}, lambda op: _pairs(op.views)),
-    Field("no_need_buffer", "names", [], _names("no_need_buffer")),
-    Field("shape_only", "names", [], _names("shape_only")),
-    Field("kinds", "text", "as declared", lambda op: _by_call("as declared", op.kinds_rule)),
-    Field("on_rows", "yes or no", False, lambda op: op.rows_rule is not None),
+    SpecField("version", "count", NEEDED, lambda op: op.version),
+    SpecField("effect", "text or none", None, lambda op: _by_call(op.effect, op.effect_rule)),
+    SpecField("control", "yes or no", False, lambda op: op.control),
+    SpecField("elementwise", "yes or no", False, lambda op: op.elementwise),
+    SpecField("gradient", "gradient", "none", _gradient),
+    SpecField("lod", "text", "unchanged", lambda op: _by_call(op.lod, op.lod_rule)),
+    SpecField("inplace", "names by name", {}, lambda op: _pairs(op.inplace)),
+    SpecField("views", "names by name", {}, lambda op: _pairs(op.views)),
+    SpecField("no_need_buffer", "names", [], _names("no_need_buffer")),
+    SpecField("shape_only", "names", [], _names("shape_only")),
+    SpecField("kinds", "text", "as declared", lambda op: _by_call("as declared", op.kinds_rule)),
+    SpecField("on_rows", "yes or no", False, lambda op: op.rows_rule is not None),
 )
 INPUT = (
-    Field("name", "text", NEEDED, lambda i: i.name),
-    Field("dtypes", "names", NEEDED, lambda i: [d.name for d in i.dtypes]),
-    Field("like", "text or none", None, lambda i: i.like),
-    Field("optional", "yes or no", False, lambda i: i.optional),
-    Field("repeated", "yes or no", False, lambda i: i.repeated),
-    Field("mixed", "yes or no", False, lambda i: i.mixed),
-    Field("ranks", "counts or none", None, lambda i: None if i.ranks is None else list(i.ranks)),
-    Field("lod", "counts or none", None, lambda i: None if i.lod is None else list(i.lod)),
-    Field("lod_of", "text or none", None, lambda i: i.lod_of),
-    Field("kinds", "names or none", None, lambda i: None if i.kinds is None else list(i.kinds)),
-    Field("since", "count", 1, lambda i: i.since),
+    SpecField("name", "text", NEEDED, lambda i: i.name),
+    SpecField("dtypes", "names", NEEDED, lambda i: [d.name for d in i.dtypes]),
+    SpecField("like", "text or none", None, lambda i: i.like),
+    SpecField("optional", "yes or no", False, lambda i: i.optional),
+    SpecField("repeated", "yes or no", False, lambda i: i.repeated),
+    SpecField("mixed", "yes or no", False, lambda i: i.mixed),
+    SpecField("ranks", "counts or none", None, lambda i: None if i.ranks is None else list(i.ranks)),
+    SpecField("lod", "counts or none", None, lambda i: None if i.lod is None else list(i.lod)),
+    SpecField("lod_of", "text or none", None, lambda i: i.lod_of),
+    SpecField("kinds", "names or none", None, lambda i: None if i.kinds is None else list(i.kinds)),
+    SpecField("since", "count", 1, lambda i: i.since),
 )
 OUTPUT = (
-    Field("name", "text", NEEDED, lambda o: o.name),
-    Field("like", "text or none", None, lambda o: o.like),
-    Field("dtype", "text or none", None, lambda o: None if o.dtype is None else o.dtype.name),
-    Field("repeated", "yes or no", False, lambda o: o.repeated),
-    Field("intermediate", "yes or no", False, lambda o: o.intermediate),
-    Field("lod_of", "text or none", None, lambda o: o.lod_of),
-    Field("rows", "yes or no", True, lambda o: o.rows),
-    Field("kind", "text or none", None, lambda o: o.kind),
-    Field("since", "count", 1, lambda o: o.since),
+    SpecField("name", "text", NEEDED, lambda o: o.name),
+    SpecField("like", "text or none", None, lambda o: o.like),
+    SpecField("dtype", "text or none", None, lambda o: None if o.dtype is None else o.dtype.name),
+    SpecField("repeated", "yes or no", False, lambda o: o.repeated),
+    SpecField("intermediate", "yes or no", False, lambda o: o.intermediate),
+    SpecField("lod_of", "text or none", None, lambda o: o.lod_of),
+    SpecField("rows", "yes or no", True, lambda o: o.rows),
+    SpecField("kind", "text or none", None, lambda o: o.kind),
+    SpecField("since", "count", 1, lambda o: o.since),
 )
 ATTR = (
-    Field("name", "text", NEEDED, lambda a: a.name),
-    Field("type", "text", NEEDED, lambda a: a.type_name()),
-    Field("required", "yes or no", NEEDED, lambda a: a.default is REQUIRED),
-    Field("default", "value", None, lambda a: None if a.default is REQUIRED else plain(a.default)),
-    Field("since", "count", 1, lambda a: a.since),
-    Field("check", "text or none", None, lambda a: None if a.check is None else a.check.wanted),
-    Field("condition", "condition", None, lambda a: None if a.check is None else plain(a.check.known_form)),
+    SpecField("name", "text", NEEDED, lambda a: a.name),
+    SpecField("type", "text", NEEDED, lambda a: a.type_name()),
+    SpecField("required", "yes or no", NEEDED, lambda a: a.default is REQUIRED),
+    SpecField("default", "value", None, lambda a: None if a.default is REQUIRED else plain(a.default)),
+    SpecField("since", "count", 1, lambda a: a.since),
+    SpecField("check", "text or none", None, lambda a: None if a.check is None else a.check.wanted),
+    SpecField("condition", "condition", None, lambda a: None if a.check is None else plain(a.check.known_form)),
 )
 PARTS: tuple[
-    tuple[str, tuple[Field, ...], Callable[[Operator], Iterable[Input[Any] | Output[Any] | Attr[Any]]]], ...
+    tuple[str, tuple[SpecField, ...], Callable[[Operator], Iterable[Input[Any] | Output[Any] | Attr[Any]]]], ...
 ] = (
     ("inputs", INPUT, lambda op: op.inputs),
     ("outputs", OUTPUT, lambda op: op.outputs),
@@ -230,7 +230,7 @@ def _floats(value: Any) -> Any:
     return float(value) if type(value) is int and abs(value) < 2**53 else value
 
 
-def _fields(found: Any, fields: Iterable[Field], where: str) -> Spec:
+def _fields(found: Any, fields: Iterable[SpecField], where: str) -> Spec:
     if type(found) is not dict:
         raise _wrong(where, found, "an object")
     read = dict(found)  # fields that are not known here stay: whether they changed can still be said

@@ -1,11 +1,12 @@
-"""Shape-dependent algorithms as data: for an operator, in which shapes which way to compute pays, and what shows it.
+"""Shape-dependent algorithms as data: for each operator, the shapes for which an algorithm is faster, and the evidence.
 
 Lives here: `Strategy`, `Strategies`, the table of all of them.
-Not here: the algorithms, which stand beside their operators; timing (tuning.py); the benchmark that justifies each row
+Not here: the algorithms (next to their operators), timing (autotuner.py), the benchmark that justifies each row
 (benchmarks/strategies.py, which measures on both sides of every threshold).
 
-The order is the heuristic: the first row that pays serves, else the plain one, which is the reference of the others and
-serves arrays of devices. With the switch `tune` those that fit are timed on the real shapes instead.
+The order is the heuristic: the first row that pays is selected, otherwise the plain algorithm, which is the reference
+of the others and supports arrays of devices. With the flag `tune`, the applicable ones are timed on the real shapes
+instead.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import tuning
+from . import autotuner
 
 TABLE: dict[str, Strategies] = {}
 """The strategies of each operator that has any, once its module is imported."""
@@ -59,7 +60,7 @@ class Strategies:
     def __call__(self, call: Any, *arrays: Any) -> Any:
         if not _on_host(arrays[0]):
             return self.plain(call, *arrays)
-        if tuning.active:
+        if autotuner.active:
             return self._tuned(call, arrays)
         for one in self.others:
             if one.pays(call, *arrays) and one.fits(call, *arrays):
@@ -77,14 +78,14 @@ class Strategies:
     def _tuned(self, call: Any, arrays: tuple[Any, ...]) -> Any:
         heuristic = self.chosen(call, *arrays)
         ways = [
-            tuning.Way("plain", self.plain),
-            *(tuning.Way(s.name, s.run, s.tolerance) for s in self.fitting(call, *arrays)),
+            autotuner.TimedAlgorithm("plain", self.plain),
+            *(autotuner.TimedAlgorithm(s.name, s.run, s.tolerance) for s in self.fitting(call, *arrays)),
         ]
         default = "plain" if heuristic is None else heuristic.name
         if len(ways) == 1:
             return self.plain(call, *arrays)
-        key = tuning.key_of(f"{self.operator}#algorithms", call, None, tuning.shape_class(arrays))
-        found = tuning.choose(key, ways, (call, *arrays), default)
+        key = autotuner.key_of(f"{self.operator}#algorithms", call, None, autotuner.shape_class(arrays))
+        found = autotuner.choose(key, ways, (call, *arrays), default)
         run = next((way.run for way in ways if way.name == found), self.plain)
         return run(call, *arrays)
 
@@ -116,8 +117,8 @@ def explained(call: Any, operands: Sequence[Any], values: Sequence[Any] | None =
         arrays.append(one)
     try:
         arrays = arrays if found.prepare is None else list(found.prepare(call, *arrays))
-        key = tuning.key_of(f"{found.operator}#algorithms", call, None, tuning.shape_class(arrays))
-        remembered = tuning.remembered(key) if tuning.active else None
+        key = autotuner.key_of(f"{found.operator}#algorithms", call, None, autotuner.shape_class(arrays))
+        remembered = autotuner.remembered(key) if autotuner.active else None
         if remembered is not None:
             return remembered.chosen, f"measured: {remembered}"
         chosen = found.chosen(call, *arrays)

@@ -1,7 +1,7 @@
 """Shapes of structural operators: slices, splits, blocks of space, scattered updates, the same bits as other elements.
 
 Lives here: the rules of both dialects' operators, and their errors.
-Not here: the operators (ops/array, lite/ops), what they do to arrays (structural_arrays.py), broadcasting
+Not here: the operators (ops/array, lite/ops), what they do to arrays (array_functions.py), broadcasting
 (core/shapes.py), axes (inference.py).
 
 A size or bound is an int, or None where it is unknown; a rule of operands takes what a shape rule sees of them.

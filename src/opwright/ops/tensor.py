@@ -28,8 +28,8 @@ class TensorLike:
     __array_priority__ = 100  # NumPy arrays leave `array + tensor` to the tensor; `np.sin(tensor)` is theirs
 
     @property
-    def _outline(self) -> TensorLike:
-        """Its identity for tapes (outline.py)."""
+    def _identity(self) -> TensorLike:
+        """Its identity for tapes (shape_only_tensor.py)."""
         return self
 
     if TYPE_CHECKING:  # each kind implements these its own way; overloads.py installs Python's operators
@@ -51,7 +51,7 @@ class TensorLike:
         def __dlpack_device__(self) -> tuple[int, int]: ...
         def numpy(self) -> Any: ...
         def set_shape(self, shape: Any) -> None: ...
-        def ref(self) -> Reference: ...
+        def ref(self) -> TensorReference: ...
         def get_shape(self) -> TensorShape: ...
         def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray: ...
         def __bool__(self) -> bool: ...
@@ -138,9 +138,9 @@ class Tensor(TensorLike):
     # A tensor is compared element by element (overloads.py), so it cannot be a dictionary key; `ref()` can.
     __hash__ = None  # type: ignore[assignment]
 
-    def ref(self) -> Reference:
+    def ref(self) -> TensorReference:
         """A hashable stand-in that compares by identity."""
-        return Reference(self)
+        return TensorReference(self)
 
 
 install_tensor_class(Tensor)
@@ -174,7 +174,7 @@ def overriding(inputs: Any) -> Overriding | None:
     return None
 
 
-class Reference:
+class TensorReference:
     """A hashable reference to a tensor or variable; equal for the same object."""
 
     __slots__ = ("__weakref__", "_target")
@@ -184,14 +184,14 @@ class Reference:
 
     def __lt__(self, other: Any) -> bool:
         """An order without a meaning, so that keys of a dict can be sorted."""
-        return id(self._target) < id(other._target) if isinstance(other, Reference) else NotImplemented
+        return id(self._target) < id(other._target) if isinstance(other, TensorReference) else NotImplemented
 
     def deref(self) -> Any:
         """The tensor itself."""
         return self._target
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Reference) and self._target is other._target
+        return isinstance(other, TensorReference) and self._target is other._target
 
     def __hash__(self) -> int:
         return id(self._target) >> 4

@@ -1,6 +1,6 @@
 """TensorList: a list of arrays that never changes, and of which a changed one costs no copy.
 
-Lives here: the persistent list, its errors.  Not here: the operators on it (lists.py), `TensorArray` (tracing/).
+Lives here: the persistent list, its errors.  Not here: the operators on it (list_ops.py), `TensorArray` (tracing/).
 
 These are persistent arrays as H. Baker describes them: the newest version owns the elements, in a dict; every older
 one holds the single difference to the next newer. A program that goes on with the newest version, as loops do, pays

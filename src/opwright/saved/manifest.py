@@ -22,7 +22,8 @@ from ..graph import Graph, GraphRewriter, Node
 from ..graph.builder import map_subgraphs
 from ..graph.parser import parse_all
 from ..graph.verify import verify
-from ..ops import registry, versioning
+from ..ops import registry
+from ..ops.versions import node_error, with_outputs
 from . import encoding, files, safetensors
 from .checkpoint_files import CheckpointReader, check_format
 from .files import JsonReader
@@ -185,14 +186,14 @@ def _upgraded(node: Node, graph: Graph, versions: dict[str, int]) -> Node:
                 raise ValueError(f"input {declared.name!r} is {'no list' if declared.repeated else 'a list'}")
         specs = op.infer(bound, node.inputs)
         inferred = [s for spec in specs for s in (spec if isinstance(spec, list) else (spec,))]
-        upgraded = versioning.with_outputs(graph, node, bound.attrs, specs)  # attributes: as older versions had them
+        upgraded = with_outputs(graph, node, bound.attrs, specs)  # attributes: as older versions had them
         is_consistent = upgraded is not None and all(
             s.dtype is v.dtype and s.shape.is_compatible_with(v.shape) for s, v in zip(inferred, upgraded.outputs)
         )
     except DataLossError:
         raise
     except Exception as error:  # rules meet arguments that no program would pass
-        reason = versioning.refused(node, error, versions.get(op.name))
+        reason = node_error(node, error, versions.get(op.name))
         raise DataLossError(what=f"node {node.name!r} ({op.name}) cannot be: {reason}") from None
     if not is_consistent:
         raise DataLossError(

@@ -1,7 +1,7 @@
 """Functions of NumPy arrays: those of the table that no ufunc is, and quicker forms of formulas, written in place.
 
 Lives here: these.
-Not here: what they mean (arithmetic.py, activations.py, which tests hold them to), ufuncs (table.py).
+Not here: what they mean (formulas.py, formulas.py, which tests hold them to), ufuncs (table.py).
 
 out: an array for the result, which may be an operand.
 """
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..core.constants import CLAMPS, GELU_CUBIC, GELU_SLOPE, SELU_ALPHA, SELU_SCALE
-from . import arithmetic, error_arrays, numpy_namespace
+from . import error_arrays, formulas, numpy_namespace
 
 
 @functools.cache
@@ -73,10 +73,10 @@ def rsqrt(x: Any, out: Any = None) -> Any:
 
 
 def power(x: Any, y: Any) -> Any:
-    """x^y; of integers as arithmetic.integer_power."""
+    """x^y; of integers as formulas.integer_power."""
     if x.dtype.kind != "i" or not np.any(y < 0):
         return np.power(x, y)
-    return arithmetic.integer_power(numpy_namespace, x, y)
+    return formulas.integer_power(numpy_namespace, x, y)
 
 
 def round_even(x: Any, out: Any = None) -> Any:

@@ -1,10 +1,11 @@
-"""Ranges of reals as scales and zero points.
+"""Quantization of real numbers: scales and zero points of ranges, factors as integer multipliers, rounding.
 
-Lives here: `symmetric_steps`, `asymmetric_steps` (of what is rounded while it runs), `nudged` (of training).
-Not here: going over rows (lite/ops/quantized/hybrid.py, compiler/kernels/dynamic_quantization.py), integers of other
-scales (fixed_point_int32.py).
+Lives here: `symmetric_steps`, `asymmetric_steps` (of dynamic quantization), `nudged` (of quantization-aware training);
+`multiplier` and its like; `array_round_away` and `finite_round_away`, faster forms of formulas.round_away.
+Not here: loops over rows (lite/ops/quantized/hybrid.py, compiler/kernels/dynamic_quantization.py), multiplication by
+multipliers and rounding of integers (fixed_point.py).
 
-A row of reals between lo <= 0 and hi >= 0 becomes integers q:
+A row of reals between lo <= 0 and hi >= 0 is quantized to integers q:
 
     symmetric   r = max(hi, -lo), scale = r / 127, q = round(x * (127 / r)), zero = 0
     asymmetric  step = (hi - lo) / 255 in float64, scale = float32(step)
@@ -13,16 +14,20 @@ A row of reals between lo <= 0 and hi >= 0 becomes integers q:
 
 within [-127, 127] and [-128, 127], halves away from zero. Source: LiteRT,
 kernels/internal/reference/portable_tensor_utils.cc.
+
+A multiplier is a pair (m, e) that represents m 2^(e - 31), with 2^30 <= m < 2^31. Source: Jacob et al., Quantization
+and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference, 2018, section 2.2.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from .rounding import finite_round_away
+from ..core.errors import InvalidArgumentError
 
 SYMMETRIC = -127, 127
 """The integers that stand for a range around 0; 0 stands for itself."""
@@ -57,3 +62,43 @@ def nudged(
     scale = (high - low) / (most - least)
     zero = floor(clip(least - low / scale, least, most) + 0.5)
     return scale, (least - zero) * scale, (most - zero) * scale
+
+
+def multiplier(real: float) -> tuple[int, int]:
+    """The (m, e) nearest to a factor of at least 0; (0, 0) below 2^-32.
+
+    raises InvalidArgumentError for a factor that is negative or not finite
+    """
+    if not math.isfinite(real) or real < 0:
+        raise InvalidArgumentError(what="scales that make no multiplier", found=real, wanted="positive, finite scales")
+    fraction, e = math.frexp(real)
+    m = math.floor(fraction * (1 << 31) + 0.5)
+    if m == 1 << 31:
+        m, e = m // 2, e + 1
+    return (0, 0) if e < -31 or m == 0 else (m, e)
+
+
+def multipliers(reals: Any) -> tuple[np.ndarray, np.ndarray]:
+    """`multiplier` of each element of a vector, as two vectors (scalars where the vector has one element)."""
+    m, e = zip(*(multiplier(float(r)) for r in np.atleast_1d(reals)))
+    shape = (len(m),) if len(m) > 1 else ()
+    return np.array(m, np.int64).reshape(shape), np.array(e, np.int64).reshape(shape)
+
+
+def short_multiplier(m: Any) -> Any:
+    """The 31 bits of an m rounded to 15, so that its product with an int32 has 47: m 2^-31 is about this 2^-15."""
+    return np.minimum((m + (1 << 15)) >> 16, (1 << 15) - 1)
+
+
+_BELOW_HALF = {np.dtype(t): np.nextafter(t(0.5), t(0)) for t in (np.float32, np.float64)}
+
+
+def array_round_away(x: Any) -> Any:
+    """`round_away` of arrays of float32 or float64."""
+    return np.trunc(x + np.copysign(_BELOW_HALF[x.dtype], x))
+
+
+def finite_round_away(m: Any, x: Any) -> Any:
+    """Return `round_away` of a finite float, with fewer instructions."""
+    whole = m.trunc(x)
+    return whole + m.trunc((x - whole) * 2.0)

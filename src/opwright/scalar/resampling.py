@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .fixed_point_int32 import FixedPointInt32
+from .fixed_point import FixedPointInt32
 
 _f = np.float32
 ONE = 1 << 10

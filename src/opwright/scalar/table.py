@@ -2,7 +2,7 @@
 
 Lives here: `ScalarFunction`, the rows, `FUNCTIONS` (by name), `of_operator` and `of_builtin` (by what operators call
 them).
-Not here: formulas (arithmetic.py, activations.py), vector code of analysis (numerics/), NumPy's side (arrays.py), who
+Not here: formulas (formulas.py, formulas.py), vector code of analysis (numerics/), NumPy's side (arrays.py), who
 reads the rows: operators' computations, loop expressions, kernels on scalars, C, constant folding, rules of lowerings.
 
 The names are those of operations in loop expressions and of functions in the kernel language.
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.dtypes import DType
-from . import activations, arithmetic, arrays, numpy_namespace
+from . import arrays, formulas, numpy_namespace
 
 FORMULA = "formula"
 
@@ -137,19 +137,17 @@ ARITHMETIC = (
     Row("add", 2, "fi", lambda m, x, y: x + y, np.add, operators=("Add",), builtin="ADD"),
     Row("sub", 2, "fi", lambda m, x, y: x - y, np.subtract, operators=("Sub",), builtin="SUB"),
     Row("mul", 2, "fi", lambda m, x, y: x * y, np.multiply, operators=("Mul",), builtin="MUL"),
-    Row(
-        "div", 2, "fi", arithmetic.divide, arrays.divide, np.true_divide, cost=2, operators=("RealDiv",), builtin="DIV"
-    ),
+    Row("div", 2, "fi", formulas.divide, arrays.divide, np.true_divide, cost=2, operators=("RealDiv",), builtin="DIV"),
     Row("fma", 3, "fi", lambda m, x, y, z: m.fma(x, y, z), arrays.fma),
     Row("neg", 1, "fi", lambda m, x: -x, np.negative, operators=("Neg",), builtin="NEG"),
     Row("abs", 1, "fi", lambda m, x: m.abs(x), np.absolute, operators=("Abs",), builtin="ABS"),
-    Row("sign", 1, "fi", arithmetic.sign, np.sign, operators=("Sign",), builtin="SIGN"),
+    Row("sign", 1, "fi", formulas.sign, np.sign, operators=("Sign",), builtin="SIGN"),
     Row("square", 1, "fi", lambda m, x: x * x, np.square, operators=("Square",), builtin="SQUARE"),
     Row(
         "squared_difference",
         2,
         "fi",
-        arithmetic.squared_difference,
+        formulas.squared_difference,
         arrays.squared_difference,
         operators=("SquaredDifference",),
         builtin="SQUARED_DIFFERENCE",
@@ -157,15 +155,15 @@ ARITHMETIC = (
     Row("reciprocal", 1, "f", lambda m, x: 1.0 / x, arrays.reciprocal, operators=("Reciprocal",)),
     Row("minimum", 2, "fi", lambda m, x, y: m.minimum(x, y), arrays.minimum, nan=SECOND, builtin="MINIMUM"),
     Row("maximum", 2, "fi", lambda m, x, y: m.maximum(x, y), arrays.maximum, nan=SECOND, builtin="MAXIMUM"),
-    Row("ieee_minimum", 2, "fi", arithmetic.ieee_minimum, np.minimum, operators=("Minimum",)),
-    Row("ieee_maximum", 2, "fi", arithmetic.ieee_maximum, np.maximum, operators=("Maximum",)),
-    Row("clamp", 3, "fi", arithmetic.bounded, np.clip, cost=1, nan=PROPAGATES),
-    Row("clip", 3, "fi", arithmetic.clip, arrays.clip, cost=4, operators=("ClipByValue",)),
+    Row("ieee_minimum", 2, "fi", formulas.ieee_minimum, np.minimum, operators=("Minimum",)),
+    Row("ieee_maximum", 2, "fi", formulas.ieee_maximum, np.maximum, operators=("Maximum",)),
+    Row("clamp", 3, "fi", formulas.bounded, np.clip, cost=1, nan=PROPAGATES),
+    Row("clip", 3, "fi", formulas.clip, arrays.clip, cost=4, operators=("ClipByValue",)),
     Row(
         "divide_no_nan",
         2,
         "f",
-        arithmetic.divide_no_nan,
+        formulas.divide_no_nan,
         arrays.divide_no_nan,
         cost=3,
         operators=("DivNoNan",),
@@ -175,7 +173,7 @@ ARITHMETIC = (
         "zero_or_quotient",
         2,
         "f",
-        arithmetic.zero_or_quotient,
+        formulas.zero_or_quotient,
         arrays.zero_or_quotient,
         cost=3,
         operators=("Xdivy",),
@@ -189,7 +187,7 @@ DIVISION = (
         "floor_div",
         2,
         "fi",
-        arithmetic.floor_quotient,
+        formulas.floor_quotient,
         np.floor_divide,
         exact="division.floor_quotient",
         cost=12,
@@ -200,7 +198,7 @@ DIVISION = (
         "floor_mod",
         2,
         "fi",
-        arithmetic.floor_remainder,
+        formulas.floor_remainder,
         np.mod,
         exact="division.floor_remainder",
         cost=20,
@@ -211,7 +209,7 @@ DIVISION = (
         "truncate_div",
         2,
         "fi",
-        arithmetic.quotient,
+        formulas.quotient,
         arrays.truncate_div,
         exact="division.truncated_quotient",
         cost=12,
@@ -221,7 +219,7 @@ DIVISION = (
         "truncate_mod",
         2,
         "fi",
-        arithmetic.remainder,
+        formulas.remainder,
         np.fmod,
         exact="division.remainder",
         cost=20,
@@ -231,7 +229,7 @@ DIVISION = (
         "pow",
         2,
         "fi",
-        arithmetic.integer_power,
+        formulas.integer_power,
         arrays.power,
         exact="exponential.pow",
         libm="pow",
@@ -240,7 +238,7 @@ DIVISION = (
         builtin="POW",
         nan="NaN where an operand is NaN, but x^0 and 1^y are 1",
     ),
-    Row("pow_or_least", 2, "i", arithmetic.power_or_least, cost=90),
+    Row("pow_or_least", 2, "i", formulas.power_or_least, cost=90),
 )
 
 ROUNDING = (
@@ -251,13 +249,13 @@ ROUNDING = (
         "round_even",
         1,
         "fi",
-        arithmetic.round_even,
+        formulas.round_even,
         arrays.round_even,
         np.rint,
         operators=("Round", "Rint"),
         builtin="ROUND",
     ),
-    Row("round_away", 1, "f", arithmetic.round_away),
+    Row("round_away", 1, "f", formulas.round_away),
 )
 
 TESTS = (
@@ -317,7 +315,7 @@ TESTS = (
         operators=("GreaterEqual",),
         builtin="GREATER_EQUAL",
     ),
-    Row("is_nan", 1, "f", arithmetic.is_nan, np.isnan, is_test=True, nan=TESTED, operators=("IsNan",)),
+    Row("is_nan", 1, "f", formulas.is_nan, np.isnan, is_test=True, nan=TESTED, operators=("IsNan",)),
     Row(
         "is_inf",
         1,
@@ -350,13 +348,13 @@ BITS = (
     Row("bitwise_or", 2, "i", lambda m, x, y: x | y, np.bitwise_or, operators=("BitwiseOr",)),
     Row("bitwise_xor", 2, "i", lambda m, x, y: x ^ y, np.bitwise_xor, operators=("BitwiseXor",), builtin="BITWISE_XOR"),
     Row("bitwise_not", 1, "i", lambda m, x: ~x, np.invert, operators=("Invert",)),
-    Row("shift_left", 2, "i", arithmetic.shift_left, arrays.shift_left, operators=("LeftShift",)),
-    Row("shift_left_or_zero", 2, "i", arithmetic.shift_left_or_zero, cost=4),
+    Row("shift_left", 2, "i", formulas.shift_left, arrays.shift_left, operators=("LeftShift",)),
+    Row("shift_left_or_zero", 2, "i", formulas.shift_left_or_zero, cost=4),
     Row(
         "shift_right",
         2,
         "i",
-        arithmetic.shift_right,
+        formulas.shift_right,
         arrays.shift_right,
         operators=("RightShift",),
         builtin="RIGHT_SHIFT",
@@ -428,15 +426,15 @@ ANALYSIS = (
         operators=("Atan2",),
         builtin="ATAN2",
     ),
-    Row("sinh", 1, "f", None, np.sinh, exact="hyperbolic.sinh", libm="sinh", cost=30, operators=("Sinh",)),
-    Row("cosh", 1, "f", None, np.cosh, exact="hyperbolic.cosh", libm="cosh", cost=30, operators=("Cosh",)),
+    Row("sinh", 1, "f", None, np.sinh, exact="exponential.sinh", libm="sinh", cost=30, operators=("Sinh",)),
+    Row("cosh", 1, "f", None, np.cosh, exact="exponential.cosh", libm="cosh", cost=30, operators=("Cosh",)),
     Row(
         "tanh",
         1,
         "f",
         None,
         np.tanh,
-        exact="hyperbolic.tanh",
+        exact="exponential.tanh",
         fast="single.tanh",
         fast_error=(3e-7, 3e-7),
         relaxed="approximate.tanh",
@@ -446,9 +444,9 @@ ANALYSIS = (
         operators=("Tanh",),
         builtin="TANH",
     ),
-    Row("asinh", 1, "f", None, np.arcsinh, exact="hyperbolic.asinh", libm="asinh", cost=40, operators=("Asinh",)),
-    Row("acosh", 1, "f", None, np.arccosh, exact="hyperbolic.acosh", libm="acosh", cost=40, operators=("Acosh",)),
-    Row("atanh", 1, "f", None, np.arctanh, exact="hyperbolic.atanh", libm="atanh", cost=40, operators=("Atanh",)),
+    Row("asinh", 1, "f", None, np.arcsinh, exact="exponential.asinh", libm="asinh", cost=40, operators=("Asinh",)),
+    Row("acosh", 1, "f", None, np.arccosh, exact="exponential.acosh", libm="acosh", cost=40, operators=("Acosh",)),
+    Row("atanh", 1, "f", None, np.arctanh, exact="exponential.atanh", libm="atanh", cost=40, operators=("Atanh",)),
     Row(
         "erf",
         1,
@@ -466,25 +464,25 @@ ANALYSIS = (
 )
 
 ACTIVATIONS = (
-    Row("relu", 1, "fi", activations.relu, arrays.relu, operators=("Relu",), builtin="RELU"),
-    Row("relu6", 1, "fi", activations.relu6, arrays.relu6, operators=("Relu6",), builtin="RELU6"),
+    Row("relu", 1, "fi", formulas.relu, arrays.relu, operators=("Relu",), builtin="RELU"),
+    Row("relu6", 1, "fi", formulas.relu6, arrays.relu6, operators=("Relu6",), builtin="RELU6"),
     Row(
         "leaky_relu",
         2,
         "fi",
-        activations.leaky_relu,
+        formulas.leaky_relu,
         arrays.leaky_relu,
         nan=CHOSEN,
         operators=("LeakyRelu",),
         attributes=("alpha",),
         builtin="LEAKY_RELU",
     ),
-    Row("hard_swish", 1, "f", activations.hard_swish, cost=4, builtin="HARD_SWISH"),
+    Row("hard_swish", 1, "f", formulas.hard_swish, cost=4, builtin="HARD_SWISH"),
     Row(
         "sigmoid",
         1,
         "f",
-        activations.sigmoid,
+        formulas.sigmoid,
         arrays.sigmoid,
         exact="exponential.sigmoid",
         fast="single.sigmoid",
@@ -496,24 +494,24 @@ ACTIVATIONS = (
         operators=("Sigmoid",),
         builtin="LOGISTIC",
     ),
-    Row("silu", 1, "f", activations.silu, fast="single.silu", fast_error=(7e-7, 6e-6), calls=("sigmoid",), cost=14),
+    Row("silu", 1, "f", formulas.silu, fast="single.silu", fast_error=(7e-7, 6e-6), calls=("sigmoid",), cost=14),
     Row(
         "softplus",
         1,
         "f",
-        activations.softplus,
+        formulas.softplus,
         arrays.softplus,
         exact="exponential.softplus",
         calls=("exp", "log1p"),
         cost=30,
         operators=("Softplus",),
     ),
-    Row("softsign", 1, "f", activations.softsign, arrays.softsign, cost=4, operators=("Softsign",)),
+    Row("softsign", 1, "f", formulas.softsign, arrays.softsign, cost=4, operators=("Softsign",)),
     Row(
         "elu",
         1,
         "f",
-        activations.elu,
+        formulas.elu,
         arrays.elu,
         fast="single.elu",
         fast_error=(3e-7, 3e-7),
@@ -522,12 +520,12 @@ ACTIVATIONS = (
         operators=("Elu",),
         builtin="ELU",
     ),
-    Row("selu", 1, "f", activations.selu, arrays.selu, calls=("expm1",), cost=18, operators=("Selu",)),
+    Row("selu", 1, "f", formulas.selu, arrays.selu, calls=("expm1",), cost=18, operators=("Selu",)),
     Row(
         "gelu",
         1,
         "f",
-        activations.gelu,
+        formulas.gelu,
         arrays.gelu,
         exact="error_functions.gelu",
         fast="single.gelu",
@@ -542,7 +540,7 @@ ACTIVATIONS = (
         "gelu_tanh",
         1,
         "f",
-        activations.gelu_tanh,
+        formulas.gelu_tanh,
         arrays.gelu_tanh,
         fast="single.gelu_tanh",
         fast_error=(1e-5, 6e-5),

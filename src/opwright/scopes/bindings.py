@@ -18,10 +18,10 @@ from ..core.shapes import UNKNOWN
 from ..core.specs import TensorSpec
 from ..eager.tensor import EagerTensor
 from ..eager.variable import Variable
-from ..ops import kinds, lod_calls
+from ..ops import lod_calls, var_types
 from ..ops.indexed_slices import IndexedSlices
+from ..ops.kernel_operands import KernelOperand, on_devices
 from ..ops.lod_tensor import LoDTensor
-from ..ops.operands import Operand, on_devices
 from ..ops.rule_errors import contract_violation, mismatch
 from ..ops.tensor import Tensor
 from ..ops.tensor_list import TensorList
@@ -76,15 +76,15 @@ def bind_inputs(instance: OpInstance, call: Any, scope: Scope) -> BoundInputs:
     return _without_lods(op, stored, operands)
 
 
-def _members(op: Any, declared: Any, name: str, scope: Scope) -> list[tuple[Any, Operand]]:
+def _members(op: Any, declared: Any, name: str, scope: Scope) -> list[tuple[Any, KernelOperand]]:
     """Return the (tensor or None, operand) pairs that a name contributes to one input; several for a list."""
     by_shape = declared.name in op.shape_only
     variable = None if name == EMPTY else scope.find_var(name)
     if variable is None and declared.optional:
         return []
     if variable is None or not variable.is_initialized:
-        return [(None, Operand(op.name, declared.name, name, None, by_shape=by_shape, absent=variable is None))]
-    accepted_kinds = kinds.accepted(declared) if variable.kind in ("rows", "list") else ()
+        return [(None, KernelOperand(op.name, declared.name, name, None, by_shape=by_shape, absent=variable is None))]
+    accepted_kinds = var_types.accepted(declared) if variable.kind in ("rows", "list") else ()
     if variable.kind == "rows" and "rows" in accepted_kinds:
         return [(variable._contents, _operand(op, declared, name, variable._contents, "any"))]
     if variable.kind == "rows":
@@ -128,11 +128,11 @@ def _tensor_in(variable: ScopeVariable) -> Any:
     return EagerTensor(contents, dtypes.variant if isinstance(contents, TensorList) else dtypes.resource)
 
 
-def _operand(op: Any, declared: Any, name: str, tensor: Any, layout: str) -> Operand:
+def _operand(op: Any, declared: Any, name: str, tensor: Any, layout: str) -> KernelOperand:
     rows = tensor.values if isinstance(tensor, LoDTensor) else tensor
     by_shape = declared.name in op.shape_only
     spec = TensorSpec(tensor.shape, tensor.dtype)
-    return Operand(op.name, declared.name, name, spec, place_of_tensor(rows), layout, by_shape)
+    return KernelOperand(op.name, declared.name, name, spec, place_of_tensor(rows), layout, by_shape)
 
 
 def _without_lods(op: Any, stored: list[Any], operands: list[Any]) -> BoundInputs:

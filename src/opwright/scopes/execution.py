@@ -1,14 +1,14 @@
 """Run one operator on the variables of a scope, at a place.
 
 Lives here: `run` and the order of its steps; errors that name the failed instance. Not here: kernel selection
-(ops/selection.py), transforms (input_transforms.py), graphs and control flow (graphs.py), inputs as tensors
+(ops/kernel_selection.py), transforms (input_transforms.py), graphs and control flow (graphs.py), inputs as tensors
 (bindings.py).
 
 On the CPU an operator that has run on such inputs before takes the fast path (fast_path.py). All others take the
 general path:
 
     1. look up the variables, split LoDs                                bindings.py
-    2. select a kernel by the key that the inputs ask for               ops/selection.py
+    2. select a kernel by the key that the inputs ask for               ops/kernel_selection.py
     3. transform inputs: layout, dtype, place; in an inner scope        input_transforms.py
     4. infer the outputs from the actual shapes                         Operator.infer
     5. compute; the next candidate replaces a kernel that declines
@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING, Any
 from ..core import flags
 from ..core.errors import NotFoundError, OpError, ResourceExhaustedError
 from ..core.places import CPUPlace, Place, place_of
-from ..ops import compute_wrappers, dispatch, kinds, selection, tuning
+from ..ops import autotuner, compute_wrappers, dispatch, kernel_selection, var_types
+from ..ops.kernel_operands import KernelOperand, transforms_of
+from ..ops.kernel_selection import Candidate, Explanation
 from ..ops.kernels import KernelKey, of_call
-from ..ops.operands import Operand, transforms_of
 from ..ops.rule_errors import contract_violation, failure_cause, kernel_name, mismatch, rule_failure
-from ..ops.selection import Candidate, Explanation
 from .bindings import (
     BoundInputs,
     as_tensor,
@@ -84,7 +84,7 @@ def explain(instance: OpInstance, scope: Scope | None = None, place: Any = None)
         return _explain_control_flow(op, place)
     try:
         call = op.bind(dict(instance.attrs))
-        return selection.explained(op, call, bind_inputs(instance, call, scope).operands, place)
+        return kernel_selection.explained(op, call, bind_inputs(instance, call, scope).operands, place)
     except Exception as error:
         raise with_location(instance, error) from None
 
@@ -117,13 +117,13 @@ def execute(instance: OpInstance, scope: Scope, place: Place, call: Any = None) 
 def _execute(instance: OpInstance, call: Any, scope: Scope, place: Place, plain: Any) -> Explanation:
     op = instance.type
     feed = bind_inputs(instance, call, scope)
-    key = selection.expected_kernel_key(op, call, feed.operands, place)
+    key = kernel_selection.expected_kernel_key(op, call, feed.operands, place)
     feed = check_initialized(feed)
     if feed.rows:
         return _run_on_rows(instance, feed, key, scope)
-    candidates = selection.candidates(op, call, key, place)
+    candidates = kernel_selection.candidates(op, call, key, place)
     with TemporaryScope(scope) as temporaries:
-        if tuning.active and len(candidates) > 1:
+        if autotuner.active and len(candidates) > 1:
             candidates = _fastest_first(instance, call, feed, key, candidates, temporaries)
         refusal: Exception | None = None
         for candidate in candidates:
@@ -140,7 +140,7 @@ def _execute(instance: OpInstance, call: Any, scope: Scope, place: Place, plain:
             raise _no_kernel_error(op, key, place, candidates, refusal) from refusal
         flat, arrays, kernel, steps = computed
         if refusal is not None:
-            selection.refuse(op, key, place, refusal)
+            kernel_selection.refuse(op, key, place, refusal)
         if candidate.branch == "fallback":
             _warn_fallback(op, place, candidate, refusal)
         outputs = pack_results(op, call, feed, flat)
@@ -172,21 +172,21 @@ def _fastest_first(
     """Return the candidates with the fastest first, measured now or earlier; for the switch `tune`."""
     op, place = instance.type, candidates[0].place
     measured = [
-        tuning.Way(
-            tuning.label(c.key, c.kernel),
+        autotuner.TimedAlgorithm(
+            autotuner.label(c.key, c.kernel),
             _measurable(instance, call, feed, key, c, temporaries),
             op.tolerances.get(c.key),
         )
         for c in candidates
         if c.branch in ("kernel", "reference") and c.place == place
     ]
-    tuning_key = tuning.key_of_call(op, call, key, feed.operands)
-    if tuning_key is None or len(measured) < 2 or not tuning.tunable(op):
+    tuning_key = autotuner.key_of_call(op, call, key, feed.operands)
+    if tuning_key is None or len(measured) < 2 or not autotuner.tunable(op):
         return candidates
     default = measured[0].name
     measured.sort(key=lambda way: way.name != "reference")  # the reference for comparison runs first
-    tuning.choose(tuning_key, measured, (), default, context_of(place).wait)
-    return selection.fastest_first(candidates, tuning.remembered(tuning_key))
+    autotuner.choose(tuning_key, measured, (), default, context_of(place).wait)
+    return kernel_selection.fastest_first(candidates, autotuner.remembered(tuning_key))
 
 
 def _measurable(
@@ -203,7 +203,7 @@ def _run_on_rows(instance: OpInstance, feed: BoundInputs, key: Any, scope: Scope
     """Run on sparse rows, which live on the host, by the operator's rule `on_rows`, whatever the place."""
     op, cpu = instance.type, CPUPlace()
     inputs = [[on_host(t) for t in x] if isinstance(x, tuple) else on_host(x) for x in feed.stored]
-    result = kinds.call_on_rows(op, instance.attrs, inputs)
+    result = var_types.call_on_rows(op, instance.attrs, inputs)
     shown = [o for o in op.outputs if not o.intermediate]
     results = iter([result] if len(shown) == 1 else result)
     store_results(instance, scope, [None if o.intermediate else next(results) for o in op.outputs], "any")
@@ -224,8 +224,8 @@ def _no_kernel_error(
         )
     if isinstance(refusal, OpError) and refusal.op == op.name:
         return refusal  # inference's own error: the call is wrong
-    selection.refuse(op, key, place, refusal)
-    return selection.not_found(op, key)
+    kernel_selection.refuse(op, key, place, refusal)
+    return kernel_selection.not_found(op, key)
 
 
 def _attempt(
@@ -238,7 +238,7 @@ def _attempt(
     op, place = instance.type, candidate.place
     steps: list[Any] = []
 
-    def transform_input(tensor: Any, operand: Operand) -> Any:
+    def transform_input(tensor: Any, operand: KernelOperand) -> Any:
         transforms = transforms_of(op, call, operand, key, place)
         steps.extend(transforms)
         return transformed(tensor, operand, transforms, temporaries)

@@ -20,9 +20,9 @@ from ..core import flags
 from ..core.places import CPUPlace
 from ..eager.execute import OperandUseTracker
 from ..eager.tensor import EagerTensor
-from ..ops import dispatch, tuning
-from ..ops.operands import on_devices
-from ..ops.selection import Explanation
+from ..ops import autotuner, dispatch
+from ..ops.kernel_operands import on_devices
+from ..ops.kernel_selection import Explanation
 from .bindings import as_tensor, store_results
 from .scope import Scope
 from .scope_tensor import context_of
@@ -53,7 +53,7 @@ class CachedRun(NamedTuple):
 
 def plain_inputs(instance: OpInstance, scope: Scope) -> Plain | None:
     """Return the inputs of an instance if all are plain CPU tensors and no switch inspects runs; else None."""
-    if flags.checked or flags.benchmark or flags.check_unused_inputs or flags.log_transforms or tuning.active:
+    if flags.checked or flags.benchmark or flags.check_unused_inputs or flags.log_transforms or autotuner.active:
         return None
     slots = instance.inputs
     arrays: list[Any] = []

@@ -12,7 +12,7 @@ from ..core.forks import cached_property
 from ..core.specs import TensorSpec
 from ..graph import Graph, Node, Value
 from ..ops.indexed_slices import IndexedSlices
-from ..ops.kinds import of_graph
+from ..ops.var_types import of_graph
 from .graphs import run_graph
 from .scope import Scope, scope_or_global
 from .variable import EMPTY, ScopeVariable
@@ -121,7 +121,7 @@ class Backward:
 
     @cached_property
     def kinds(self) -> dict[str, str]:
-        """Return the kind of every value by name (ops/kinds.py); gradients that are rows replace their parts."""
+        """Return the kind of every value by name (ops/var_types.py); gradients that are rows replace their parts."""
         result = of_graph(self.graph)
         for grad in map(self.gradient_of.__getitem__, self.gradient_of):
             if isinstance(grad, RowsGradient):

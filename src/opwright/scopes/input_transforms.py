@@ -1,7 +1,7 @@
 """Apply transforms: copy an input to the layout, dtype and place that its kernel requires.
 
 Lives here: the copies, in variables of the run's inner scope. Not here: which transforms a call needs
-(ops/selection.py), copies between devices (devices/).
+(ops/kernel_selection.py), copies between devices (devices/).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core import flags
 from ..core.places import Place
-from ..ops.operands import Operand, Transform
+from ..ops.kernel_operands import InputTransform, KernelOperand
 from .scope import Scope
 from .scope_tensor import moved, place_of_tensor, tensor_of
 from .variable import unique
@@ -46,7 +46,9 @@ class TemporaryScope:
             self.scope.drop()
 
 
-def transformed(tensor: Any, operand: Operand, steps: Sequence[Transform], temporaries: TemporaryScope) -> Any:
+def transformed(
+    tensor: Any, operand: KernelOperand, steps: Sequence[InputTransform], temporaries: TemporaryScope
+) -> Any:
     """Return the tensor after these transforms; the original and its variable are unchanged."""
     if not steps:
         return tensor
@@ -63,7 +65,7 @@ def transformed(tensor: Any, operand: Operand, steps: Sequence[Transform], tempo
     return temporaries.put(operand.name, tensor_of(array, dtype, place), layout)
 
 
-def report(op: str, line: str | None, place: Place, steps: Sequence[Transform]) -> None:
+def report(op: str, line: str | None, place: Place, steps: Sequence[InputTransform]) -> None:
     """Print a line to stderr for each transform, if the switch `log_transforms` is on."""
     if flags.log_transforms:
         for step in steps:

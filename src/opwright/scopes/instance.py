@@ -19,7 +19,7 @@ from .execution import explain, run
 from .variable import EMPTY, TEMP, unique
 
 if TYPE_CHECKING:
-    from ..ops.selection import Explanation
+    from ..ops.kernel_selection import Explanation
 
 Slots = Mapping[str, tuple[str, ...]]
 

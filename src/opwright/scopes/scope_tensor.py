@@ -18,8 +18,8 @@ from ..core.specs import TensorSpec
 from ..devices import DeviceContextPool
 from ..eager.tensor import EagerTensor, make
 from ..eager.variable import Variable
+from ..ops.kernel_operands import on_devices
 from ..ops.lod_tensor import LoDTensor
-from ..ops.operands import on_devices
 from ..ops.tensor import Tensor
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ Lives here: `check` and its parts: one call of an operator, run in every support
 place_checks.py, gradient_check.py, lod_checks.py, model_files.py, external_runtimes.py), generated inputs
 (operator_call.py), the report (checks.py); `check_operator`, several calls (cases.py); `check_pattern`, a fused
 operator against its unfused form (patterns.py). Not here: the catalogue's tables of cases and their oracles
-(tests/ops), the rules of names and docstrings (ops/linting.py).
+(tests/ops), the rules of names and docstrings (ops/definition_lint.py).
 
     ow.testing.check(LeakyClip, {"x": np.linspace(-1, 1, 12).reshape(3, 4), "limit": 0.3},
                      expect=lambda x: np.where(x < 0.3, x, 0.3 + 0.25 * (x - 0.3)))

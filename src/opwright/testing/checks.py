@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..ops import registry
-from ..ops.changes import compatibility
-from ..ops.linting import lint
+from ..ops.definition_lint import lint
+from ..ops.spec_changes import compatibility
 from ..ops.specification import spec as specification
 from . import external_runtimes, gradient_check, lod_checks, model_files, place_checks, value_checks
 from .operator_call import CheckedCall, NotApplicable, generate_call

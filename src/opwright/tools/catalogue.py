@@ -20,7 +20,7 @@ from .. import ops
 from ..core.errors import OpError
 from ..lite import ops as lite_ops
 from ..lite.format import conditions, schema, versions
-from ..ops import installed, registry, specification
+from ..ops import plugins, registry, specification
 from .report import BadFile, notes, out, print_json
 
 
@@ -121,14 +121,14 @@ def list_operators(pattern: str, as_json: bool) -> None:
 def _from_packages(pattern: str, catalogue: Any) -> dict[str, Any]:
     """Return the specifications of operators that installed packages add; report entries that are not operators."""
     specs: dict[str, Any] = {}
-    for name in installed.entries():
+    for name in plugins.entries():
         if pattern.lower() not in name.lower() or name in catalogue:
             continue
         op = registry.from_package(name)
         if hasattr(op, "attr_defs"):
             (specs[name],) = ops.spec([op]).values()
         elif op is not None:
-            package = installed.load(name)[0].entry.package
+            package = plugins.load(name)[0].entry.package
             notes().print(f"{name} of {package} is a registration, which runs in lite.Interpreter alone")
     return specs
 

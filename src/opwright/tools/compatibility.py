@@ -25,7 +25,7 @@ from ..lite.format.runtime_requirements import (
 )
 from ..lite.resolver import with_customs
 from ..lite.runtime.resolution import format_ranges
-from ..ops import installed
+from ..ops import plugins
 from .custom_arguments import custom_operators, in_catalogue
 from .inspection import read_model
 from .report import BadFile, out, print_json
@@ -128,8 +128,8 @@ def _known(name: str) -> str:
         return "shipped"
     if in_catalogue(name) is not None:
         return f"in the catalogue: ow.ops.get({name!r})"
-    added = [f.entry.package for f in installed.load(name) if not f.trouble]
-    return f"added by {added[0]}" if len(added) == 1 else installed.troubles(name)
+    added = [f.entry.package for f in plugins.load(name) if not f.trouble]
+    return f"added by {added[0]}" if len(added) == 1 else plugins.troubles(name)
 
 
 def _missing(row: dict[str, Any], resolver: Any) -> list[str]:

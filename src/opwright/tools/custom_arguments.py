@@ -2,7 +2,7 @@
 `--pattern FILE.py`, `MODULE[:NAME]`.
 
 Lives here: `custom_operators`, `operators_for` a model, `patterns_of`. Not here: running a file (catalogue.py), loading
-a library (lite/native), operators of installed packages, which need not be named (ops/installed.py).
+a library (lite/native), operators of installed packages, which need not be named (ops/plugins.py).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from ..core import flag_effects, flags
 from ..core.private_files import fault_of_folder
-from ..ops import installed
+from ..ops import plugins
 from .report import out, print_json
 
 Finding = tuple[str, str, bool]  # subject, value, whether it is as required
@@ -109,10 +109,10 @@ def _switches() -> Iterator[Finding]:
 
 def _operators() -> Iterator[Finding]:
     """Yield the operators of installed packages; each is imported as a check."""
-    for name in installed.entries():
-        loaded = installed.load(name)
+    for name in plugins.entries():
+        loaded = plugins.load(name)
         sources = ", ".join(f"{f.entry.package} ({f.entry.value})" for f in loaded)
-        yield f"operator {name}", installed.troubles(name) or sources, not installed.troubles(name)
+        yield f"operator {name}", plugins.troubles(name) or sources, not plugins.troubles(name)
 
 
 def _numbers() -> Iterator[Finding]:

@@ -20,7 +20,7 @@ from .. import lite
 from ..lite.customs import list_names
 from ..lite.format.runtime_requirements import requirements
 from ..lite.ops import family_of
-from ..ops import installed
+from ..ops import plugins
 from . import selective_build_stats
 from .inspection import read_model
 from .report import notes, print_json, write_file
@@ -82,7 +82,7 @@ def write_resolver(paths: Sequence[str], output: str | None, measure: bool, as_j
                 "shipped": dict(used.shipped),
                 "flex": used.flex,
                 "families": _families(used.builtins) if not missing else [],
-                "installed": [name for name in used.customs if name in installed.entries()],
+                "installed": [name for name in used.customs if name in plugins.entries()],
                 "costs": [cost._asdict() for cost in saved],
                 "missing": missing,
                 "ok": not missing,

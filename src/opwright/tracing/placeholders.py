@@ -31,8 +31,8 @@ from ..ops import array, dispatch
 from ..ops.array.shaping import BroadcastTo, Shape
 from ..ops.autodiff import CustomRecord
 from ..ops.definition import Operator
-from ..ops.outline import Outline
-from ..ops.tensor import Reference
+from ..ops.shape_only_tensor import ShapeOnlyTensor
+from ..ops.tensor import TensorReference
 from .symbolic import SymbolicTensor
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class VariableArgument(Variable):
         """Raise IdentityRequired, or FailedPreconditionError after the trace."""
         self._require_identity()
 
-    def ref(self) -> Reference:
+    def ref(self) -> TensorReference:
         """Raise IdentityRequired, or FailedPreconditionError after the trace."""
         self._require_identity()
 
@@ -140,10 +140,10 @@ def by_shape(trace: FuncTrace, op: Operator, inputs: Sequence[Any]) -> list[Any]
 
 
 def _without_elements(trace: FuncTrace, value: Any) -> Any:
-    if type(value) is Outline and value.source is not None:
+    if type(value) is ShapeOnlyTensor and value.source is not None:
         value = value.source
     is_foreign = type(value) is SymbolicTensor and value.trace is not trace and value.trace.finished
-    if not (is_foreign or type(value) is Outline) or value.dtype.is_handle or value.constant is not None:
+    if not (is_foreign or type(value) is ShapeOnlyTensor) or value.dtype.is_handle or value.constant is not None:
         return value
     return shape_placeholder(trace, value)
 

@@ -25,7 +25,7 @@ from ..graph.passes import UNUSED, run_passes
 from ..ops import array, dispatch
 from ..ops.autodiff import CustomRecord, accumulate, backpropagate, is_trainable
 from ..ops.indexed_slices import IndexedSlices
-from ..ops.outline import Outline, identity_of, linked
+from ..ops.shape_only_tensor import ShapeOnlyTensor, identity_key, tensor_identity
 from .inlining import fused_call, inline
 from .placeholders import VariableArgument, shape_placeholder
 from .symbolic import SymbolicTensor
@@ -125,7 +125,7 @@ class Program:
                 a
                 if isinstance(a, Variable)
                 else shape_placeholder(trace, a)
-                if type(a) is Outline
+                if type(a) is ShapeOnlyTensor
                 else trace.to_tensor(a)
                 for a in (*arguments, *captured)
             ]
@@ -144,7 +144,7 @@ class Program:
                         if getattr(tape, "watches_variables", False):
                             tape.watch_variable(variable)
             inputs = [*arguments, *captured]
-            keys = [identity_of(x) for x in inputs]
+            keys = [identity_key(x) for x in inputs]
             live = [t for t in tapes if t.follows(keys)]
             if live:
                 higher = len(live) > 1 or any(t.persistent for t in live)
@@ -169,12 +169,12 @@ class Program:
         values.update([(key, inputs[i]) for i, key in derivative.stored_inputs])
         values.update([(id(v), inputs[i]) for i, v in self.trace.variable_arguments.items()])
         recorded = results if higher else results[:n]
-        outlines = [linked(y) for y in recorded]
+        identities = [tensor_identity(y) for y in recorded]
 
-        sources = list(map(linked, inputs))
+        sources = list(map(tensor_identity, inputs))
 
         def backward(dys: Sequence[Any], once: bool = False) -> list[Any]:
-            grads = derivative.backward(dys, values, outlines, once and not higher)
+            grads = derivative.backward(dys, values, identities, once and not higher)
             for i in derivative.reached:
                 if grads[i] is None:
                     grads[i] = array.zeros_like(sources[i])
@@ -306,7 +306,7 @@ class _Derivative:
                     flat.append(trace.to_tensor(grad))
         program = Program(trace, flat)
         captured = [
-            (id(c), Outline(c.dtype, c.shape))
+            (id(c), ShapeOnlyTensor(c.dtype, c.shape))
             if isinstance(c, SymbolicTensor) and c.trace is self.trace
             else (id(c) if isinstance(c, VariableArgument) else 0, c)
             for c in program.captured
@@ -314,11 +314,11 @@ class _Derivative:
         return _Backward(program, kinds, captured, frozenset(id(c) for c in self._read(program)))
 
     def backward(
-        self, dys: Sequence[Any], values: dict[int, Any], outlines: Sequence[Any], once: bool = False
+        self, dys: Sequence[Any], values: dict[int, Any], identities: Sequence[Any], once: bool = False
     ) -> list[Any]:
         """Return the gradients of inputs and captures.
 
-        values: the stored tensors of the forward run, by id of their symbolic tensors. outlines: of its outputs. once:
+        values: the stored tensors of the forward run, by id of their symbolic tensors. identities: of its outputs. once:
         there is no further call; `values` is emptied, so that tensors of the forward run are released at their last
         use.
         """
@@ -336,10 +336,10 @@ class _Derivative:
         kinds = built.kinds
         if not built.read <= values.keys():
             # Zeros in place of a missing gradient need a shape that the forward run has not stored: use the outputs'.
-            full = tuple(is_trainable(y.dtype) for y in outlines)
-            filled = [array.zeros_like(y) if m and dy is None else _dense(dy) for dy, y, m in zip(dys, outlines, full)]
+            full = tuple(is_trainable(y.dtype) for y in identities)
+            filled = [array.zeros_like(y) if m and dy is None else _dense(dy) for dy, y, m in zip(dys, identities, full)]
             if mask != full:
-                grads = self.backward(filled, values, outlines, once)
+                grads = self.backward(filled, values, identities, once)
                 return [None if kind is None else grad for kind, grad in zip(kinds, grads)]
         arguments: list[Any] = []
         for dy, form in zip(dys, mask):

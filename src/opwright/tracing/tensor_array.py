@@ -1,7 +1,7 @@
 """TensorArray: elements of one dtype, written and read one by one, eagerly and in graphs.
 
 Lives here: the class. Not here: its type (tensor_array_spec.py), the list that stores the elements and the operators on
-it (ops/lists.py, ops/list_rows.py).
+it (ops/list_ops.py, ops/list_tensor_ops.py).
 
 In a graph a TensorArray never changes: `write` returns a new one, and a loop carries it as a variable. Eagerly `write`
 modifies the array and returns it, as in TensorFlow; both are implemented by one persistent list.
@@ -20,8 +20,8 @@ from ..core.errors import InvalidArgumentError, OutOfRangeError
 from ..core.shapes import UNKNOWN, TensorShape, as_shape
 from ..core.type_spec import CompositeTensor
 from ..eager.tensor import EagerTensor, convert_to_tensor
-from ..ops import array, dispatch, lists
-from ..ops import list_rows as rows
+from ..ops import array, dispatch, list_ops
+from ..ops import list_tensor_ops
 from ..ops.tensor import TensorLike
 from .tensor_array_spec import TensorArraySpec
 
@@ -103,7 +103,7 @@ class TensorArray(CompositeTensor):
         size = dispatch.to_tensor(size, dtypes.int32)
         if not self._dynamic and size.constant is not None:
             self._size = int(size.constant)
-        self._flow = lists.ListReserve(size, element_dtype=self._dtype, element_shape=self._declared, name=name)
+        self._flow = list_ops.ListReserve(size, element_dtype=self._dtype, element_shape=self._declared, name=name)
 
     # ---- properties -----------------------------------------------------------------------------------------------
 
@@ -140,7 +140,7 @@ class TensorArray(CompositeTensor):
         """Return the number of elements, an int32 scalar."""
         if self._size is not None and state.trace is not None:
             return dispatch.to_tensor(self._size, dtypes.int32, name)
-        return lists.ListLength(self._flow, name=name)
+        return list_ops.ListLength(self._flow, name=name)
 
     def identity(self) -> TensorArray:
         """Return an array with the same elements."""
@@ -149,7 +149,7 @@ class TensorArray(CompositeTensor):
     def close(self, name: str | None = None) -> None:
         """Eagerly, release the elements; the array is empty afterwards."""
         if self._eager:
-            self._flow, self._size = lists.ListResize(self._flow, 0), 0
+            self._flow, self._size = list_ops.ListResize(self._flow, 0), 0
 
     def grad(self, source: Any, flow: Any = None, name: str | None = None) -> Any:
         """Raise NotImplementedError, as TensorFlow does: gradients are those of the elements."""
@@ -248,9 +248,9 @@ class TensorArray(CompositeTensor):
                 what=f"Could not read index {index} twice because it was cleared after a previous read "
                 "(perhaps try setting clear_after_read = false?)"
             )
-        item = lists.ListGet(self._flow, index, element_dtype=self._dtype, element_shape=self.element_shape, name=name)
+        item = list_ops.ListGet(self._flow, index, element_dtype=self._dtype, element_shape=self.element_shape, name=name)
         if eager and self._clear:
-            self._flow = lists.ListUnset(self._flow, index)
+            self._flow = list_ops.ListUnset(self._flow, index)
             self._read.add(index)
         return item
 
@@ -263,7 +263,7 @@ class TensorArray(CompositeTensor):
         index = self._index(index, "Writing to")
         value = self._value(value)
         self._record_shape(value.shape)
-        return self._with(lists.ListSet(self._flow, index, value, grow=self._dynamic, name=name))
+        return self._with(list_ops.ListSet(self._flow, index, value, grow=self._dynamic, name=name))
 
     # ---- many elements --------------------------------------------------------------------------------------------
 
@@ -274,7 +274,7 @@ class TensorArray(CompositeTensor):
         """
         if self._eager and self._flow._array.length == 0 and not self.element_shape.is_fully_defined():
             return dispatch.to_tensor(np.zeros([0], self._dtype.np), self._dtype, name)
-        return rows.ListStack(
+        return list_tensor_ops.ListStack(
             self._flow,
             element_dtype=self._dtype,
             element_shape=self.element_shape,
@@ -287,7 +287,7 @@ class TensorArray(CompositeTensor):
 
         raises InvalidArgumentError for an index out of range, if shapes differ, or if none is known
         """
-        return rows.ListGather(
+        return list_tensor_ops.ListGather(
             self._flow, indices, element_dtype=self._dtype, element_shape=self.element_shape, name=name
         )
 
@@ -299,7 +299,7 @@ class TensorArray(CompositeTensor):
         shape = self.element_shape
         if shape.rank == 0:
             raise InvalidArgumentError(what="Concat saw a scalar shape at index 0 but requires at least vectors.")
-        return rows.ListConcat(self._flow, element_dtype=self._dtype, element_shape=shape, name=name)[0]
+        return list_tensor_ops.ListConcat(self._flow, element_dtype=self._dtype, element_shape=shape, name=name)[0]
 
     def unstack(self, value: Any, name: str | None = None) -> TensorArray:
         """Return the array whose elements are the rows of `value`.
@@ -314,7 +314,7 @@ class TensorArray(CompositeTensor):
             if self._eager:
                 self._inferred[0] = self._declared  # discard the shape of the old elements
             self._record_shape(value.shape[1:])
-        flow = rows.ListFromTensor(value, element_shape=self._declared, name=name)
+        flow = list_tensor_ops.ListFromTensor(value, element_shape=self._declared, name=name)
         self._read.clear()
         return self._with(flow, None if self._dynamic else count)
 
@@ -332,7 +332,7 @@ class TensorArray(CompositeTensor):
         if self._eager:
             for index in indices._array.reshape(-1).tolist():
                 self._index(index, "Writing to")
-        return self._with(rows.ListScatter(self._flow, indices, value, grow=self._dynamic, name=name))
+        return self._with(list_tensor_ops.ListScatter(self._flow, indices, value, grow=self._dynamic, name=name))
 
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
         """Return the array whose elements are pieces of `value` with the numbers of rows in `lengths`, a vector.
@@ -367,7 +367,7 @@ class TensorArray(CompositeTensor):
                     self._inferred[0] = self._declared
                 self._record_shape(TensorShape([int(constant_lengths[0]), *value.shape[1:]]))
         self._read.clear()
-        return self._with(rows.ListSplit(value, lengths, name=name))
+        return self._with(list_tensor_ops.ListSplit(value, lengths, name=name))
 
     def __repr__(self) -> str:
         return f"<tf.TensorArray dtype={self._dtype.name} element_shape={self.element_shape}>"

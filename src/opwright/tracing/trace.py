@@ -28,7 +28,7 @@ from ..ops.autodiff import OpRecord
 from ..ops.call import Call
 from ..ops.definition import Operator
 from ..ops.indexed_slices import IndexedSlices
-from ..ops.outline import Outline
+from ..ops.shape_only_tensor import ShapeOnlyTensor
 from ..ops.tensor import Overriding, TensorLike, overriding
 from .placeholders import VariableArgument
 from .symbolic import OutOfScopeError, SymbolicTensor
@@ -256,7 +256,7 @@ class FuncTrace:
             return value.value()
         if isinstance(value, Overriding):
             return value
-        if isinstance(value, Outline):
+        if isinstance(value, ShapeOnlyTensor):
             return value  # `record` checks its uses
         if isinstance(value, IndexedSlices):
             return self.to_tensor(value.to_dense())

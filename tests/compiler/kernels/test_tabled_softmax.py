@@ -11,7 +11,7 @@ from opwright.compiler.kernels.tabled_softmax import tabled_softmax
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.numeric_ops import TabledSoftmax
 from opwright.core.dtypes import int16, int64
-from opwright.scalar.tabled_softmax import tables_of
+from opwright.scalar.integer_layers import tables_of
 
 RNG = np.random.default_rng(8)
 SCALE = 3e-4

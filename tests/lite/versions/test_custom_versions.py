@@ -17,7 +17,7 @@ from opwright.lite import Interpreter, Model, MutableOpResolver, Registration, T
 from opwright.lite.format import flexbuffers, schema
 from opwright.lite.format.flexbuffers import custom_version
 from opwright.lite.format.runtime_requirements import requirements
-from opwright.ops.versioning import least_version
+from opwright.ops.versions import least_version
 from opwright.tools.selective_build import used_by
 
 X = np.float32([[-1.5, 0.25, 2.0], [4.0, -0.5, 1.0]])

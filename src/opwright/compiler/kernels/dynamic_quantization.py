@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...scalar.quantization import ASYMMETRIC, SYMMETRIC, asymmetric_steps, symmetric_steps
-from ...scalar.rounding import finite_round_away
+from ...scalar.quantization import ASYMMETRIC, SYMMETRIC, asymmetric_steps, finite_round_away, symmetric_steps
 from .. import language as kl
 from ..language import f32, i8, i32, i64, ptr
 from ..loops.buffers import Buffer

@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...core.dtypes import DType
-from ...scalar.fixed_point import FixedPoint
-from ...scalar.fixed_point_int32 import MOST_LEFT, FixedPointInt32
-from ...scalar.multipliers import short_multiplier
+from ...scalar.fixed_point import MOST_LEFT, FixedPoint, FixedPointInt32
+from ...scalar.quantization import short_multiplier
 from .. import language as kl
 from ..language import i8, i16, i64, ptr, u8
 from ..loops.numeric_ops import FixedProduct

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.dtypes import int8, int16
-from ...scalar.integer_lstm import GATE, IntegerCells, LayerNormalization
+from ...scalar.integer_layers import GATE, GateNormalization, IntegerCells
 from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr, u8
 from ..loops.recurrent_ops import LstmInt8
@@ -211,7 +211,7 @@ def select_lstm(form: LstmInt8, build: Builder) -> None:
     build.step(code, words, batch // rows, scratch=(3 + gates * bool(form.norms)) * rows * room * 4, chunk=1)
 
 
-NORMALIZATION = LayerNormalization(kl)
+NORMALIZATION = GateNormalization(kl)
 
 
 class Layer:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.dtypes import float32, int8, int16, int32, uint8
-from ...scalar.integer_lstm import IntegerCells
+from ...scalar.integer_layers import IntegerCells
 from .. import language as kl
 from ..language import f32, i16, i32, i64, ptr, u8
 from ..loops.buffers import Buffer, IndexMap

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...core.dtypes import int16
 from ...scalar.fixed_point import ENTRIES
-from ...scalar.tabled_softmax import SoftmaxOfInt16
+from ...scalar.integer_layers import SoftmaxOfInt16
 from .. import language as kl
 from ..language import i16, i32, i64, ptr
 from ..loops.numeric_ops import TabledSoftmax

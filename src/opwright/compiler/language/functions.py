@@ -16,7 +16,7 @@ from llvmlite import ir
 
 from ...core import dtypes
 from ...core.dtypes import DType
-from ...scalar import arithmetic
+from ...scalar import formulas
 from . import values
 from .llvm_types import I32, I64, KIND, constants, number, suffix, typed
 from .neon import nearest
@@ -73,7 +73,7 @@ def divided(name: str, a: Value, c: Value) -> Value:
     name: the LLVM instruction. raises ZeroDivisionError for a constant divisor of 0
     """
     if not isinstance(c.x, ir.Constant):
-        divide = arithmetic.remainder if name.endswith("rem") else arithmetic.quotient
+        divide = formulas.remainder if name.endswith("rem") else formulas.quotient
         result: Value = divide(FUNCTIONS, a, c)
         return result
     if 0 in (constants(c.x) or ()):

@@ -23,8 +23,8 @@ import numpy as np
 from ...core.dtypes import bool as bool_
 from ...core.dtypes import complex64, float32, float64, int8, int16, int64, uint8
 from ...scalar import numpy_namespace
-from ...scalar.fixed_point_int32 import FixedPointInt32
-from ...scalar.multipliers import multiplier
+from ...scalar.fixed_point import FixedPointInt32
+from ...scalar.quantization import multiplier
 from ...scalar.table import ANALYSIS, ARITHMETIC, DIVISION, OF_BUILTIN, TESTS
 from ..kernels.expression import DTYPES
 from ..loops.buffers import Buffer

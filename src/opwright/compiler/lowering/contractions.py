@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import DType, float32, int4, int8, int16, int32, int64, uint8
-from ...scalar.multipliers import multipliers, short_multiplier
+from ...scalar.quantization import multipliers, short_multiplier
 from ..loops.buffers import Buffer, Window
 from ..loops.expressions import Expr, apply, arg, convert
 from ..loops.ops import Contract, Depthwise, MatMul

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.dtypes import float32, int8, int16, int32, uint8
-from ...scalar.multipliers import multiplier
+from ...scalar.quantization import multiplier
 from ..loops.buffers import Buffer, IndexMap, Window
 from ..loops.expressions import apply, arg, scalar
 from ..loops.ops import Contract, Move

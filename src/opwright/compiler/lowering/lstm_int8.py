@@ -12,8 +12,8 @@ import math
 import numpy as np
 
 from ...core.dtypes import DType, int8, int16, int32
-from ...scalar.integer_lstm import least_variance, normalization_factor
-from ...scalar.multipliers import multiplier
+from ...scalar.integer_layers import least_variance, normalization_factor
+from ...scalar.quantization import multiplier
 from ..loops.buffers import Buffer, Window
 from ..loops.expressions import Expr, apply, arg
 from ..loops.ops import Contract

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.dtypes import bfloat16, float16, float32, int8, int16, int64, uint8
 from ...core.dtypes import bool as bool_
-from ...scalar.tabled_softmax import tables_of
+from ...scalar.integer_layers import tables_of
 from ..loops.buffers import Buffer
 from ..loops.expressions import Expr, apply, arg, const, convert, quantize, scalar
 from ..loops.indexing_ops import Gather

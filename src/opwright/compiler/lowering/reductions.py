@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.dtypes import DType, bfloat16, float16, float32, int8, int16, int32, int64, uint8
 from ...core.dtypes import bool as bool_
-from ...scalar.multipliers import multiplier
+from ...scalar.quantization import multiplier
 from ..loops.buffers import Buffer, IndexMap
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar
 from ..loops.numeric_ops import FixedProduct

@@ -3,7 +3,7 @@
 Lives here: `in_least_version`, options of custom operators; `fuse`, which replaces calls of functions with
 `experimental_implements` by operators.
 Not here: FlexBuffers (format/flexbuffers.py), reading options back (lite/custom_options.py), how versions follow from
-definitions (ops/versioning.py), marks of calls in graphs (ops/fusion.py, tracing/inlining.py).
+definitions (ops/versions.py), marks of calls in graphs (ops/control.py, tracing/inlining.py).
 
 An old definition reads the files of a newer one as long as they use nothing new: a node is stamped with the least
 version that expresses it, and stores only what that version knows.
@@ -29,7 +29,7 @@ from ...core.shapes import TensorShape
 from ...graph import Graph, Node, Value
 from ...graph.ir import Operand
 from ...graph.passes import PatternRewriter, RewriteRule, rewrite
-from ...ops.versioning import least_version
+from ...ops.versions import least_version
 from ..format import schema
 from ..format.flexbuffers import VERSION_KEY, encode_options
 from ..ops.module import ExternalOp, external_attrs

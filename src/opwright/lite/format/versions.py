@@ -2,7 +2,7 @@
 
 Lives here: `stamp`, which evaluates the rules of `versions.json`; the same for whole models; queries of the table.
 Not here: conditions (conditions.py), versions of operators defined with this package, which follow from their
-definitions (ops/versioning.py).
+definitions (ops/versions.py).
 
 A rule is [version, condition]; the first rule of an operator that holds determines the version, otherwise its default.
 The order is not by version.

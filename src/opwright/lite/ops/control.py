@@ -16,11 +16,11 @@ from ...core.dtypes import anything
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from ...graph import Graph
-from ...ops import kinds
+from ...ops import var_types
 from ...ops.attributes import Attr
 from ...ops.control import merged_specs
-from ...ops.kinds import of_dtype
 from ...ops.slots import Input, Output
+from ...ops.var_types import of_dtype
 from .definition import lite_operator
 from .shapes import check_one, refuse
 
@@ -54,7 +54,7 @@ class If:
         return merged_specs(branches, roles)
 
     def infer_kinds(op: Any) -> Any:
-        return kinds.of_branches((op.then_branch, op.else_branch), op.inputs)
+        return var_types.of_branches((op.then_branch, op.else_branch), op.inputs)
 
     def registration(operator: Any) -> Any:
         from ..runtime.subgraph_calls import BranchRegistration
@@ -85,7 +85,7 @@ class Case:
         return merged_specs(op.branches, roles)
 
     def infer_kinds(op: Any) -> Any:
-        return kinds.of_branches(op.branches, op.inputs)
+        return var_types.of_branches(op.branches, op.inputs)
 
     def registration(operator: Any) -> Any:
         from ..runtime.subgraph_calls import BranchRegistration
@@ -110,7 +110,7 @@ class Call:
         return [v.spec for v in op.body.outputs]
 
     def infer_kinds(op: Any) -> Any:
-        return kinds.of_branches([op.body], op.inputs)
+        return var_types.of_branches([op.body], op.inputs)
 
     def registration(operator: Any) -> Any:
         from ..runtime.subgraph_calls import BranchRegistration
@@ -138,7 +138,7 @@ class Composite:
         return [v.spec for v in op.decomposition.outputs]
 
     def infer_kinds(op: Any) -> Any:
-        return kinds.of_branches([op.decomposition], op.inputs)
+        return var_types.of_branches([op.decomposition], op.inputs)
 
     def registration(operator: Any) -> Any:
         from ..runtime.subgraph_calls import BranchRegistration

@@ -14,9 +14,9 @@ from ...core.dtypes import bool as bool_
 from ...core.dtypes import float16, float32, int8, int16, int32, int64, uint8
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
+from ...ops.array_functions import one_hot
 from ...ops.inference import number_of_steps
 from ...ops.slots import Input, Output
-from ...ops.structural_arrays import one_hot
 from .definition import lite_operator
 from .shapes import axis_in, check_one, ints, refuse, same, spec, text, unknown
 from .types import ANY, INDEX, NUMBER

@@ -3,7 +3,7 @@
 Lives here: RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR on reals, going over an image in parts; SPACE_TO_DEPTH,
 DEPTH_TO_SPACE, SPACE_TO_BATCH_ND, BATCH_TO_SPACE_ND.
 Not here: where pixels of the result lie on the image (opwright/scalar/resampling.py), how blocks move
-(opwright/ops/structural_arrays.py), convolutions and pools (convolution.py).
+(opwright/ops/array_functions.py), convolutions and pools (convolution.py).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from ...core.dtypes import bfloat16, float16, float32, int8, int16, int32, int64, string, uint8, uint16, uint32
 from ...core.dtypes import bool as bool_
 from ...core.specs import TensorSpec
-from ...ops import structural_arrays
+from ...ops import array_functions
 from ...ops.slots import Input, Output
 from ...ops.structural_shapes import batch_blocks_spec, depth_spec
 from ...scalar.resampling import Places, Sampling
@@ -155,7 +155,7 @@ class SpaceToDepth:
         return _depth_spec(op, True)
 
     def compute(op: Any, x: Any) -> Any:
-        return structural_arrays.space_to_depth(x, op.block_size)
+        return array_functions.space_to_depth(x, op.block_size)
 
 
 @lite_operator("DEPTH_TO_SPACE")
@@ -170,7 +170,7 @@ class DepthToSpace:
         return _depth_spec(op, False)
 
     def compute(op: Any, x: Any) -> Any:
-        return structural_arrays.depth_to_space(x, op.block_size)
+        return array_functions.depth_to_space(x, op.block_size)
 
 
 @lite_operator("SPACE_TO_BATCH_ND")
@@ -190,7 +190,7 @@ class SpaceToBatch:
         return batch_blocks_spec(op.x.spec, op.block_shape, op.paddings, True)
 
     def compute(op: Any, x: Any, block_shape: Any, paddings: Any) -> Any:
-        return structural_arrays.space_to_batch(x, block_shape.tolist(), paddings.tolist())
+        return array_functions.space_to_batch(x, block_shape.tolist(), paddings.tolist())
 
 
 @lite_operator("BATCH_TO_SPACE_ND")
@@ -207,4 +207,4 @@ class BatchToSpace:
         return batch_blocks_spec(op.x.spec, op.block_shape, op.crops, False)
 
     def compute(op: Any, x: Any, block_shape: Any, crops: Any) -> Any:
-        return structural_arrays.batch_to_space(x, block_shape.tolist(), crops.tolist())
+        return array_functions.batch_to_space(x, block_shape.tolist(), crops.tolist())

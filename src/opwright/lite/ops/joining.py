@@ -15,8 +15,8 @@ from ...core.dtypes import bfloat16, float16, float32, int4, int8, int16, int32,
 from ...core.dtypes import bool as bool_
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
+from ...ops.array_functions import mirrored, padded
 from ...ops.slots import Input, Output
-from ...ops.structural_arrays import mirrored, padded
 from ...ops.structural_shapes import part_sizes
 from .definition import lite_operator
 from .fusing import fuse

@@ -14,8 +14,8 @@ from ...core.dtypes import DType, float16, float32, int8, int16, int32, int64, o
 from ...core.dtypes import bool as bool_
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
+from ...ops.array_functions import reduced_dims, scanned, sort_order
 from ...ops.slots import Input, Output
-from ...ops.structural_arrays import reduced_dims, scanned, sort_order
 from . import types
 from .definition import EnumAttr, LiteOperator, lite_operator
 from .shapes import axis_in, check_one, ints, refuse, spec

@@ -14,8 +14,8 @@ import numpy as np
 from ...core.dtypes import float32, float64, int8, int16, int32, int64, string, uint8
 from ...core.errors import ResourceExhaustedError
 from ...core.specs import TensorSpec
+from ...ops.array_functions import check_lengths, first_occurrences, reversed_sequences
 from ...ops.slots import Input, Output
-from ...ops.structural_arrays import check_lengths, first_occurrences, reversed_sequences
 from . import types
 from .definition import lite_operator
 from .shapes import check_one, refuse, same, spec, text

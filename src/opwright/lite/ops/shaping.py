@@ -14,7 +14,7 @@ from ...core.dtypes import int32, uint32
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.shapes import broadcast as broadcast_two
 from ...core.specs import TensorSpec
-from ...ops import structural_arrays
+from ...ops import array_functions
 from ...ops.slots import Input, Output
 from ...ops.structural_shapes import bitcast_spec
 from . import types
@@ -274,4 +274,4 @@ class Bitcast:
         return bitcast_spec(op.x.spec, dtype)
 
     def compute(op: Any, x: Any) -> Any:
-        return structural_arrays.bitcast(x, types.dtype_of(op.output_type).np)
+        return array_functions.bitcast(x, types.dtype_of(op.output_type).np)

@@ -14,8 +14,8 @@ from ...core.dtypes import bfloat16, float16, float32, int4, int8, int16, int32,
 from ...core.dtypes import bool as bool_
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
+from ...ops.array_functions import gathered
 from ...ops.slots import Input, Output
-from ...ops.structural_arrays import gathered
 from ...ops.structural_shapes import Sizes, SliceMasks, check_updates, dims_of_plan, key_of_plan, slice_dims
 from ..format.constants import MAX_RANK
 from .definition import lite_operator

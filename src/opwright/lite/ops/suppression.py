@@ -1,10 +1,10 @@
 """Boxes that overlap better ones left out: NON_MAX_SUPPRESSION_V4, NON_MAX_SUPPRESSION_V5.
 
 Lives here: the two operators, whose thresholds leave out overlaps that are equal to them.
-Not here: the suppression (ops/box_suppression.py), how one dialect's becomes the other's (convert/rules/images.py).
+Not here: the suppression (ops/array_functions.py), how one dialect's becomes the other's (convert/rules/images.py).
 
-Boxes are [n, 4], two opposite corners (y1, x1, y2, x2). A box goes if it shares iou_threshold or more with one chosen
-before it, or if its score, which softly falls with what it shares, is not above score_threshold any more.
+Boxes are [n, 4], two opposite corners (y1, x1, y2, x2). A box goes if it shares iou_threshold or more with one
+chosen before it, or if its score, which softly falls with what it shares, is not above score_threshold any more.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.dtypes import float32, int32
 from ...core.specs import TensorSpec
-from ...ops.box_suppression import Boxes, suppressed
+from ...ops.array_functions import BoxAreas, suppressed
 from ...ops.slots import Input, Output
 from .definition import lite_operator
 from .shapes import bounded, ints, refuse, same, spec, text
@@ -38,7 +38,7 @@ def _count(op: Any) -> int | None:
 
 def select(boxes: Any, scores: Any, most: int, threshold: Any, least: Any, sigma: Any) -> tuple[list[int], list[Any]]:
     """Return the boxes chosen, in falling order of their score, and that score."""
-    return suppressed(Boxes(boxes).with_one, scores, most, lambda shares: shares >= threshold, least, sigma)
+    return suppressed(BoxAreas(boxes).with_one, scores, most, lambda shares: shares >= threshold, least, sigma)
 
 
 def _number(operand: Any) -> Any:

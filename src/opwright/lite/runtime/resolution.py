@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...core.errors import InvalidArgumentError, NotFoundError, OpError
-from ...ops import installed
+from ...ops import plugins
 from .. import ops
 from ..format import schema, versions
 from ..format.flexbuffers import custom_version
@@ -145,7 +145,7 @@ def unresolved(missing: Sequence[Missing], resolver: OpResolver) -> OpError:
         lines.append(f"See instructions: {INSTRUCTIONS}")
     if builtins:
         lines.append("Registration failed.")
-    broken = dict.fromkeys(filter(None, (installed.troubles(m.name) for m in own)))
+    broken = dict.fromkeys(filter(None, (plugins.troubles(m.name) for m in own)))
     parts: Any = {
         "what": "\n".join(lines),
         "found": "; ".join([*map(_at_nodes, missing), *broken]),

@@ -13,7 +13,7 @@ from ...core import dtypes
 from ...core.dtypes import DType, as_dtype
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import dispatch, math, structural_arrays
+from .. import array_functions, dispatch, math
 from ..attributes import Attr
 from ..definition import operator
 from ..indexed_slices import IndexedSlices
@@ -121,7 +121,7 @@ class Bitcast(OperatorDefinition):
         return bitcast_spec(op.input.spec, op.type)
 
     def compute(op, input: Any) -> Any:
-        return structural_arrays.bitcast(input, op.type.np)
+        return array_functions.bitcast(input, op.type.np)
 
 
 bitcast: signatures.Bitcast = Bitcast.as_function("bitcast")

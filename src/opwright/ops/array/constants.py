@@ -16,7 +16,7 @@ from ...core.dtypes import DType, as_dtype, index, of_numpy, real
 from ...core.errors import InvalidArgumentError, SignatureError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
-from .. import array, debugging, dispatch, like_device, lod_rules, registry, structural_arrays
+from .. import array, array_functions, debugging, dispatch, like_device, lod_rules, registry
 from .. import math as math_ops
 from ..arguments import natural_dtype
 from ..attributes import Attr
@@ -329,7 +329,7 @@ class OneHot(OperatorDefinition):
 
 
 def _compared(op: Any, indices: np.ndarray, depth: Any, on_value: Any, off_value: Any) -> np.ndarray:
-    rows: np.ndarray = structural_arrays.one_hot(indices, int(depth), on_value, off_value, op.axis)
+    rows: np.ndarray = array_functions.one_hot(indices, int(depth), on_value, off_value, op.axis)
     return rows.astype(on_value.dtype)
 
 

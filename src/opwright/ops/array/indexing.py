@@ -16,13 +16,13 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape
 from .. import array, dispatch, like_device, lod_rules, registry
 from .. import math as math_ops
+from ..array_functions import batch_key, gathered
 from ..attributes import Attr, at_least
 from ..definition import operator
 from ..indexed_slices import IndexedSlices
 from ..inference import axis_in, is_static, shape_from, static_int
 from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
-from ..structural_arrays import batch_key, gathered
 from .concatenation import concat
 from .constants import range as range_
 from .scatter_arrays import combine

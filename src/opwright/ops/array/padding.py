@@ -14,11 +14,11 @@ from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from .. import dispatch, like_device, lod_rules, math
+from ..array_functions import mirrored, mirrored_places, padded
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
-from ..structural_arrays import mirrored, mirrored_places, padded
 from .shaping import shape_op
 from .slicing import Slice, getitem
 

@@ -13,12 +13,12 @@ import numpy as np
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from .. import array, dispatch, lod_rules, math
+from ..array_functions import check_lengths, reversed_sequences
 from ..attributes import Attr
 from ..definition import operator
 from ..inference import axes_in, axis_in, elements_of, is_static, static_axes, static_int
 from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
-from ..structural_arrays import check_lengths, reversed_sequences
 from .casting import cast
 from .shaping import dims_tensor, reshape
 

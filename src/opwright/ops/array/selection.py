@@ -16,12 +16,12 @@ from ...core.dtypes import DType, as_dtype, index, numeric, real
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import array, dispatch, like_device, math
+from ..array_functions import first_occurrences
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..inference import axis_in, is_static, static_int
 from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
-from ..structural_arrays import first_occurrences
 from ..tensor import Tensor
 from .casting import cast
 from .concatenation import concat

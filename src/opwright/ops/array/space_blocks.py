@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.dtypes import index
-from .. import dispatch, structural_arrays
+from .. import array_functions, dispatch
 from ..attributes import Attr, at_least, one_of
 from ..definition import operator
 from ..public_functions import documented_by
@@ -57,7 +57,7 @@ class SpaceToDepth(OperatorDefinition):
         return _depth_spec(op, True)
 
     def compute(op, input: Any) -> np.ndarray:
-        return _on_channels_last(structural_arrays.space_to_depth, op, input)
+        return _on_channels_last(array_functions.space_to_depth, op, input)
 
     def gradient(op, doutput: Any) -> Tensor:
         return DepthToSpace(doutput, op.block_size, op.data_format)
@@ -82,7 +82,7 @@ class DepthToSpace(OperatorDefinition):
         return _depth_spec(op, False)
 
     def compute(op, input: Any) -> np.ndarray:
-        return _on_channels_last(structural_arrays.depth_to_space, op, input)
+        return _on_channels_last(array_functions.depth_to_space, op, input)
 
     def gradient(op, doutput: Any) -> Tensor:
         return SpaceToDepth(doutput, op.block_size, op.data_format)
@@ -116,7 +116,7 @@ class SpaceToBatchND(OperatorDefinition):
         sizes, pairs = block_shape.tolist(), paddings.tolist()
         for i, (d, b, (before, after)) in enumerate(zip(input.shape[1:], sizes, pairs), 1):
             blocks_size(i, d, b, before, after, True)
-        return structural_arrays.space_to_batch(input, sizes, pairs)
+        return array_functions.space_to_batch(input, sizes, pairs)
 
     def gradient(op, doutput: Any) -> tuple[Tensor, None, None]:
         return BatchToSpaceND(doutput, op.block_shape, op.paddings), None, None
@@ -146,7 +146,7 @@ class BatchToSpaceND(OperatorDefinition):
         sizes, pairs = block_shape.tolist(), crops.tolist()
         for i, (d, b, (before, after)) in enumerate(zip(input.shape[1:], sizes, pairs), 1):
             blocks_size(i, d, b, before, after, False)
-        output: np.ndarray = structural_arrays.batch_to_space(input, sizes, pairs)
+        output: np.ndarray = array_functions.batch_to_space(input, sizes, pairs)
         return output
 
     def gradient(op, doutput: Any) -> tuple[Tensor, None, None]:

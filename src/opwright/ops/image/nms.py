@@ -2,7 +2,7 @@
 
 Lives here: the operators NonMaxSuppression, NonMaxSuppressionPadded, NonMaxSuppressionWithOverlaps and
 CombinedNonMaxSuppression, and TensorFlow's functions over them.
-Not here: the overlaps of boxes (../box_suppression.py).
+Not here: the overlaps of boxes (../array_functions.py).
 
 Boxes are [..., 4]: two opposite corners, (y1, x1, y2, x2). The overlap of two boxes is the area of their intersection
 divided by the area of their union. Of equal scores the box that comes first is better.
@@ -18,7 +18,7 @@ import numpy as np
 from ...core.dtypes import bfloat16, float16, float32, float64, int32
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import box_suppression, dispatch
+from .. import array_functions, dispatch
 from ..array import cast
 from ..attributes import Attr
 from ..definition import operator
@@ -106,11 +106,11 @@ class NonMaxSuppression(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
         check_thresholds(
             (iou_threshold, "iou_threshold"), (soft_nms_sigma, "soft_nms_sigma"), (max_output_size, "max_output_size")
         )
-        most, wide = int(max_output_size), box_suppression.wide(boxes)
+        most, wide = int(max_output_size), array_functions.wide(boxes)
         kind = wide.dtype.type
-        chosen, kept = box_suppression.suppressed(
-            box_suppression.Boxes(wide).with_one,
-            box_suppression.wide(scores),
+        chosen, kept = array_functions.suppressed(
+            array_functions.BoxAreas(wide).with_one,
+            array_functions.wide(scores),
             most,
             None if soft_nms_sigma > 0 else lambda shares: shares > kind(iou_threshold),
             kind(score_threshold),
@@ -158,7 +158,7 @@ class NonMaxSuppressionWithOverlaps(OperatorDefinition):
     ) -> np.ndarray:
         check_thresholds((max_output_size, "max_output_size"))
         with_one = lambda i, others: overlaps[i, others]  # noqa: E731
-        chosen, _ = box_suppression.suppressed(
+        chosen, _ = array_functions.suppressed(
             with_one, scores, int(max_output_size), lambda shares: shares > overlap_threshold, score_threshold, 0.0
         )
         return np.array(chosen, np.int32)
@@ -206,8 +206,8 @@ class NonMaxSuppressionPadded(OperatorDefinition[tuple[Tensor, Tensor]]):
         op, boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any
     ) -> tuple[np.ndarray, np.ndarray]:
         lead, number, most = boxes.shape[:-2], boxes.shape[-2], int(max_output_size)
-        flat = box_suppression.wide(boxes).reshape(math.prod(lead), number, 4)
-        flat_scores = box_suppression.wide(scores).reshape(flat.shape[:2])
+        flat = array_functions.wide(boxes).reshape(math.prod(lead), number, 4)
+        flat_scores = array_functions.wide(scores).reshape(flat.shape[:2])
         if score_threshold != -np.inf:
             above = flat_scores > score_threshold
             flat, flat_scores = flat * above[..., None], flat_scores * above
@@ -221,7 +221,7 @@ class NonMaxSuppressionPadded(OperatorDefinition[tuple[Tensor, Tensor]]):
         found = np.zeros(len(flat), np.int32)
         for k, (these, values) in enumerate(zip(flat, flat_scores)):
             order = np.arange(number) if op.sorted_input else np.argsort(-values, kind="stable")
-            chosen = box_suppression.strict(these[order], most, iou_threshold)
+            chosen = array_functions.strict(these[order], most, iou_threshold)
             found[k] = len(chosen)
             idx[k, : len(chosen)] = order[chosen]
         return idx.reshape(*lead, most), found.reshape(lead)
@@ -299,8 +299,8 @@ class CombinedNonMaxSuppression(OperatorDefinition[tuple[Tensor, Tensor, Tensor,
             found: list[tuple[Any, int, Any]] = []
             for c in range(classes):
                 these = np.ascontiguousarray(boxes[b, :, c if boxes.shape[2] > 1 else 0])
-                chosen, kept = box_suppression.suppressed(
-                    box_suppression.Boxes(these).with_one,
+                chosen, kept = array_functions.suppressed(
+                    array_functions.BoxAreas(these).with_one,
                     scores[b, :, c],
                     per_class,
                     lambda shares: shares > kind(iou_threshold),

@@ -1,8 +1,8 @@
 """Linear algebra: products, decompositions, systems of equations. Public names as in `ow.linalg`."""
 
 from ..array import eye
-from ..math.clipping import global_norm
-from ..math.moments import l2_normalize
+from ..math.rounding import global_norm
+from ..math.statistics import l2_normalize
 from .bands import banded_triangular_solve, tridiagonal_matmul, tridiagonal_solve
 from .diagonals import band_part, diag, diag_part, set_diag, tensor_diag, tensor_diag_part, trace
 from .einsum import einsum

@@ -20,7 +20,7 @@ from .. import array, dispatch, like_device, lod_rules
 from ..attributes import Attr
 from ..definition import operator
 from ..math.arithmetic import _conj
-from ..math.complexes import real
+from ..math.complex_numbers import real
 from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor

@@ -1,7 +1,7 @@
 """Arithmetic of two tensors, element by element with broadcasting, and of one: sums, products, quotients, powers.
 
 Lives here: Add ... Pow, Maximum, Minimum, SquaredDifference, Neg, AddN.
-Not here: quotients where 0 wins over NaN (guarded.py), abs and sign (complexes.py), analysis (elementary.py).
+Not here: quotients where 0 wins over NaN (no_nan.py), abs and sign (complex_numbers.py), analysis (elementary.py).
 
 Gradients may ignore broadcasting: for element-wise operators each is summed down to its input's shape (autodiff.py).
 """

@@ -17,7 +17,7 @@ import numpy as np
 from ...core.dtypes import floating
 from .. import array, like_device
 from ..definition import Operator
-from .complexes import sign
+from .complex_numbers import sign
 from .ufunc import Unary, in_float64, ufunc
 
 if TYPE_CHECKING:

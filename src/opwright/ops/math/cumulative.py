@@ -15,12 +15,12 @@ from ...core.dtypes import floating, floating_or_complex, numeric
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import array, dispatch, like_device, math
+from ..array_functions import scanned
 from ..attributes import Attr
 from ..definition import operator
 from ..inference import is_static, static_int
 from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
-from ..structural_arrays import scanned
 from ..tensor import Tensor
 
 

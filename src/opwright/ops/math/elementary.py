@@ -1,8 +1,8 @@
 """Elementary functions: powers, exponentials, logarithms, roots, trigonometric and hyperbolic functions, sigmoids.
 
 Lives here: the table of their operators; polyval and log_sigmoid.
-Not here: products with logarithms (guarded.py), erf and gamma (special.py), activations (ops/nn/activation.py), the
-angle of a complex number (complexes.py).
+Not here: products with logarithms (no_nan.py), erf and gamma (special.py), activations (ops/nn/activation.py), the
+angle of a complex number (complex_numbers.py).
 
 Angles are in radians. How a row is read: ufunc.py.
 """
@@ -15,8 +15,8 @@ from ...core.dtypes import floating, floating_or_complex, numeric
 from .. import array, dispatch
 from ..public_functions import documented_by
 from .arithmetic import negative
-from .complexes import abs as abs_
-from .complexes import conj
+from .complex_numbers import abs as abs_
+from .complex_numbers import conj
 from .ufunc import Unary, ufunc
 
 if TYPE_CHECKING:

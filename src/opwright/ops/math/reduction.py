@@ -1,8 +1,8 @@
 """Reductions: many elements along some axes become one.
 
 Lives here: Sum, Mean, Prod, Max, Min, All, Any, EuclideanNorm and the functions over them.
-Not here: variance and what else is made of these (moments.py), where the extremes are (sorting.py), running sums
-(cumulative.py), sums by segment (segment.py), counts (counting.py).
+Not here: variance and what else is made of these (statistics.py), where the extremes are (sorting.py), running sums
+(cumulative.py), sums by segment (segment.py), counts (statistics.py).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ...core.dtypes import numeric, real
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import array, dispatch, lod_rules, math, registry
+from ..array_functions import reduced_dims
 from ..attributes import Attr
 from ..definition import operator
 from ..inference import axes_in, is_static, static_axes
 from ..slots import Input, OperatorDefinition, Output
-from ..structural_arrays import reduced_dims
 from .cumulative import cumprod
 
 if TYPE_CHECKING:

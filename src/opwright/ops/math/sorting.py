@@ -1,7 +1,7 @@
 """Order: where the extremes are, sorting, the k largest.
 
 Lives here: ArgMax, ArgMin, Sort, TopK, InTopK, InvertPermutation and the functions over them.
-Not here: the extremes themselves (reduction.py), counting (counting.py).
+Not here: the extremes themselves (reduction.py), counting (statistics.py).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import array, dispatch, like_device, lod_rules
 from ..array import run_time_axes
+from ..array_functions import is_of_floats, sort_order
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..inference import is_static, static_int
 from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..strategies import Strategies, Strategy
-from ..structural_arrays import is_of_floats, sort_order
 from ..tensor import Tensor
 from .comparison import greater, greater_equal
 from .reduction import reduce_all

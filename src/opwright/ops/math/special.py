@@ -1,7 +1,8 @@
-"""Special functions: the error function, the normal quantile, the gamma function's logarithm and its derivatives.
+"""Special functions: the error function, the normal quantile, the log-gamma function and its derivatives.
 
 Lives here: the table of their operators; erfcinv, lbeta.
-Not here: numerics (special_arrays.py), integrals (integrals.py), incomplete gamma and beta functions (incomplete.py).
+Not here: numerics (special_arrays.py), integrals (integrals.py), incomplete gamma and beta functions
+(incomplete_gamma.py).
 
 float16, bfloat16 and float32 are computed in float64 and rounded once.
 """

@@ -2,7 +2,7 @@
 
 Lives here: the numerics, vectorised, with their sources.
 Not here: the operators (special.py), the error function (scalar/error_arrays.py), incomplete gamma and beta functions
-(incomplete.py).
+(incomplete_gamma.py).
 
 Each function takes a float64 array and gives one of the same shape.
 Rational approximations are minimax fits from the papers cited; their coefficients run from the highest power down.

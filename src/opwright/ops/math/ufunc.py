@@ -4,7 +4,7 @@ Lives here: `ufunc`, which defines one, and `in_float64`.  Not here: the tables 
 rounding.py, special.py, bessel.py, ../bitwise.py), the functions of one element (scalar/table.py).
 
 A gradient rule `(op, dy)` takes the conjugate of the derivative, which is the derivative itself for real numbers
-(complexes.py).
+(complex_numbers.py).
 """
 
 from __future__ import annotations

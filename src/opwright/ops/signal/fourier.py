@@ -3,8 +3,8 @@
 Lives here: FFT, IFFT, RFFT, IRFFT of one, two and three dimensions, and their functions.
 Not here: over chosen axes (fourier_nd.py), what is made of these (spectra.py, spectra.py), shifts (fourier_nd.py).
 
-Gradients of complex numbers are as in math/complexes.py: of a linear map they are its adjoint. The adjoint of a Fourier
-transform is its inverse but for the factor n; that of a real one counts the numbers twice that stand for two.
+Gradients of complex numbers are as in math/complex_numbers.py: of a linear map they are its adjoint. The adjoint of a
+Fourier transform is its inverse but for the factor n; that of a real one counts the numbers twice that stand for two.
 """
 
 from __future__ import annotations

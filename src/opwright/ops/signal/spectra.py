@@ -15,7 +15,7 @@ from ...core import dtypes
 from ...core.dtypes import as_dtype
 from .. import array, dispatch
 from ..math.arithmetic import maximum, minimum
-from ..math.complexes import complex, real
+from ..math.complex_numbers import complex, real
 from ..math.elementary import cos, log, rsqrt, sin, square
 from ..math.reduction import Sum
 from .fourier import at_least, irfft, rfft

@@ -1,7 +1,6 @@
 """Mathematical functions of float32 over an array namespace `m`, as straight-line code for one element or a vector.
 
-    exponential.py      exp, log, their neighbours, pow, sigmoid, softplus, rsqrt
-    hyperbolic.py       sinh, cosh, tanh and their inverses
+    exponential.py      exp, log, their neighbours, pow, sigmoid, softplus, rsqrt; sinh, cosh, tanh and their inverses
     trigonometric.py    sin, cos, tan and their inverses
     error_functions.py  erf, erfc, gelu
     division.py         remainders and whole quotients, of float64 too
@@ -9,8 +8,8 @@
     approximate.py      exp, log, tanh, sigmoid in float32 alone, for kernels under the switch `fast_math`
     polynomials.py      the coefficients, made by tests/compiler/make_polynomials.py
 
-Those of the first five modules are within 0.53 units in the last place over all of the range, in float64 inside.
-(Whether a lane of sin, cos and tan is so large that it is reduced by itself is their one branch.)
+The functions of the first four modules compute in float64 and are within 0.53 units in the last place over the whole
+range. They have one branch: sin, cos and tan reduce large lanes one by one.
 
 Lives here: nothing but these modules, which ../table.py names by row and loads when code is first made.
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.dtypes import float32, int32
-from ..arithmetic import is_nan, polynomial
+from ..formulas import is_nan, polynomial
 
 # lowest power first
 _EXP = (5.0000001201e-1, 1.6666665459e-1, 4.1665795894e-2, 8.3334519073e-3, 1.3981999507e-3, 1.9875691500e-4)

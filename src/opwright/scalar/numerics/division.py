@@ -1,7 +1,7 @@
 """Division of floats with a whole quotient: truncated and floored, and what is left.
 
 Lives here: `remainder`, `floor_remainder`, `floor_quotient`, `truncated_quotient`, of float32 and float64.
-Not here: division of integers (../arithmetic.py).
+Not here: division of integers (../formulas.py).
 
 Remainders are exact, as C's fmod; by 0 they are NaN.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.dtypes import float32, float64
-from ..arithmetic import unlike_signs
+from ..formulas import unlike_signs
 
 _EXACT = 2.0**28  # float64 has the product of a smaller quotient and a float32 exactly, fused or not
 _STEPS = tuple(range(270, -1, -27))  # a quotient of float32 is below 2^277: each step removes 27 bits

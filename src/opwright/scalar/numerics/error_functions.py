@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from ...core.dtypes import float32, float64
-from ..arithmetic import is_nan, polynomial
+from ..formulas import is_nan, polynomial
 from . import polynomials
 from .exponential import wide_exp
 

@@ -1,10 +1,11 @@
-"""Exponentials, logarithms and powers of float32, computed in float64.
+"""Exponential and hyperbolic functions, logarithms and powers of float32, computed in float64.
 
-Lives here: exp, expm1, exp2's core, log, log1p, pow, sigmoid, softplus; the cores that other modules use (`wide_*`).
-Not here: hyperbolic functions (hyperbolic.py), coefficients (polynomials.py).
+Lives here: exp, expm1, log, log1p, pow, sigmoid, softplus; sinh, cosh, tanh and their inverses; the cores that other
+modules use (`wide_*`).
+Not here: coefficients (polynomials.py).
 
-float64 has no trouble with the ends of float32's range: what overflows, or is denormal, becomes so at the last step,
-when the result is rounded.
+float64 represents the ends of float32's range without overflow or denormals: these arise in the last step, when the
+result is rounded.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.dtypes import float32, float64, int32, int64
-from ..arithmetic import is_nan, polynomial
+from ..formulas import is_nan, polynomial
 from . import polynomials
 
 LN2, LOG2E, ROOT_HALF_BITS = 0.6931471805599453, 1.4426950408889634, 0x3FE6A09E667F3BCD
@@ -136,3 +137,48 @@ def pow(m: Any, x: Any, y: Any) -> Any:
 def rsqrt(m: Any, x: Any) -> Any:
     """1 / sqrt(x)."""
     return m.convert(1.0 / m.sqrt(m.convert(x, float64)), float32)
+
+
+def _odd(m: Any, x: Any, size: Any) -> Any:
+    """An odd function of x, of what it is of |x|; 0.0 and -0.0 stay."""
+    return m.select(is_nan(m, x), x, m.copysign(m.convert(size, float32), x))
+
+
+def sinh(m: Any, x: Any) -> Any:
+    """(t + t / (t + 1)) / 2, t = exp(|x|) - 1."""
+    t = wide_expm1(m, m.abs(m.convert(x, float64)))
+    return _odd(m, x, (t + t / (t + 1.0)) * 0.5)
+
+
+def cosh(m: Any, x: Any) -> Any:
+    """(t + 1 / t) / 2, t = exp(|x|)."""
+    t = wide_exp(m, m.abs(m.convert(x, float64)))
+    return m.select(is_nan(m, x), x, m.convert((t + 1.0 / t) * 0.5, float32))
+
+
+def tanh(m: Any, x: Any) -> Any:
+    """t / (t + 2), t = exp(2 |x|) - 1; beyond 20 it is 1."""
+    a = m.abs(m.convert(x, float64))
+    t = wide_expm1(m, m.select(a < 20.0, a, 20.0) * 2.0)
+    return _odd(m, x, t / (t + 2.0))
+
+
+def asinh(m: Any, x: Any) -> Any:
+    """log1p(a + a^2 / (1 + sqrt(a^2 + 1))), a = |x|."""
+    a = m.abs(m.convert(x, float64))
+    square = a * a
+    y = wide_log1p(m, a + square / (m.sqrt(square + 1.0) + 1.0))
+    return _odd(m, x, m.select(a == float("inf"), a, y))
+
+
+def acosh(m: Any, x: Any) -> Any:
+    """log1p(t + sqrt(2 t + t^2)), t = x - 1; NaN below 1."""
+    t = m.convert(x, float64) - 1.0
+    y = wide_log1p(m, t + m.sqrt(m.fma(t, t, t + t)))
+    return m.select(x < 1.0, m.full_like(x, float("nan")), m.convert(y, float32))
+
+
+def atanh(m: Any, x: Any) -> Any:
+    """log1p(2 a / (1 - a)) / 2, a = |x|; NaN beyond 1."""
+    a = m.abs(m.convert(x, float64))
+    return _odd(m, x, wide_log1p(m, (a + a) / (1.0 - a)) * 0.5)

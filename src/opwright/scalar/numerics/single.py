@@ -16,7 +16,7 @@ from typing import Any
 
 from ...core.constants import GELU_CUBIC, GELU_SLOPE
 from ...core.dtypes import float32, int32
-from ..arithmetic import polynomial
+from ..formulas import polynomial
 from . import approximate, polynomials
 
 _LOG2E, _LOG2E_REST = 1.4426950408889634, 1.925963033500011e-08  # the second is what the first loses as float32

@@ -13,7 +13,7 @@ import math
 from typing import Any
 
 from ...core.dtypes import float32, float64, int32, int64
-from ..arithmetic import is_nan, polynomial
+from ..formulas import is_nan, polynomial
 from . import polynomials
 
 HALF_PI = math.pi / 2

@@ -18,8 +18,8 @@ from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from ...eager.tensor import EagerTensor
 from ...ops import array, dispatch
-from ...ops.list_rows import ListFromTensor, ListStack
-from ...ops.lists import ListGet, ListPush, ListReserve
+from ...ops.list_ops import ListGet, ListPush, ListReserve
+from ...ops.list_tensor_ops import ListFromTensor, ListStack
 from ...ops.lod_tensor import LoDTensor
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace

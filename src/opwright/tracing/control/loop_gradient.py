@@ -17,8 +17,8 @@ from ...core.specs import TensorSpec
 from ...eager.variable import Variable
 from ...ops import array, dispatch
 from ...ops.autodiff import OpRecord, accumulate, backpropagate, is_trainable
-from ...ops.list_rows import ListConcat
-from ...ops.lists import ListGet, ListLength, ListPush, ListReserve
+from ...ops.list_ops import ListGet, ListLength, ListPush, ListReserve
+from ...ops.list_tensor_ops import ListConcat
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
 from .body import CONTROL_RECORDS, Body, emit_while, of_graph

@@ -1,7 +1,7 @@
 """GrowingList: a Python list that grows in a graph.
 
 Lives here: the list as a value of a graph, and its conversion from a Python list.  Not here: the operators on it
-(ops/lists.py).
+(ops/list_ops.py).
 
 `l.append(x)` in a loop of the graph cannot modify a Python list, as the body is recorded once. A list that control flow
 appends to is therefore converted to a GrowingList. It has a list's methods and is implemented by a persistent list of
@@ -18,8 +18,8 @@ from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from ...core.type_spec import CompositeTensor, TypeSpec
 from ...eager.tensor import EagerTensor
-from ...ops import array, dispatch, lists
-from ...ops import list_rows as rows
+from ...ops import array, dispatch, list_ops
+from ...ops import list_tensor_ops
 from ...ops.tensor import TensorLike
 from .merge import refuse
 
@@ -133,7 +133,7 @@ class GrowingList(CompositeTensor):
         if self.items.element is not None and len(self.flows) < len(self.items.specs):
             if self.flows:  # a loop recorded before the items were known has one list
                 self.items.begin_mismatch = True
-            self.flows += [lists.ListReserve(0, element_dtype=s.dtype) for s in self.items.specs[len(self.flows) :]]
+            self.flows += [list_ops.ListReserve(0, element_dtype=s.dtype) for s in self.items.specs[len(self.flows) :]]
 
     @property
     def _type_spec(self) -> GrowingListSpec:
@@ -145,7 +145,7 @@ class GrowingList(CompositeTensor):
         """Append an item. Raises TypeError if its dtype or structure differs from earlier items'."""
         flat = self.items.add(item)
         self.begin()
-        self.flows = [lists.ListPush(flow, tensor) for flow, tensor in zip(self.flows, flat)]
+        self.flows = [list_ops.ListPush(flow, tensor) for flow, tensor in zip(self.flows, flat)]
 
     def extend(self, values: Any) -> None:
         """Append all items of a Python sequence."""
@@ -163,7 +163,7 @@ class GrowingList(CompositeTensor):
         self._require_items("pop")
         tensors = []
         for i, spec in enumerate(self.items.specs):
-            self.flows[i], item = lists.ListPop(self.flows[i], element_dtype=spec.dtype, element_shape=spec.shape)
+            self.flows[i], item = list_ops.ListPop(self.flows[i], element_dtype=spec.dtype, element_shape=spec.shape)
             tensors.append(item)
         return nest.pack_sequence_as(self.items.element, tensors, expand_composites=True)
 
@@ -175,7 +175,7 @@ class GrowingList(CompositeTensor):
 
     def length(self) -> Tensor:
         """Return the number of items: an int32 scalar."""
-        return lists.ListLength(self.flows[0]) if self.flows else dispatch.to_tensor(0, dtypes.int32)
+        return list_ops.ListLength(self.flows[0]) if self.flows else dispatch.to_tensor(0, dtypes.int32)
 
     @property
     def _computed(self) -> bool:
@@ -191,7 +191,7 @@ class GrowingList(CompositeTensor):
         """Return the item at a nonnegative index."""
         self._require_items("reading an item")
         tensors = [
-            lists.ListGet(flow, index, element_dtype=spec.dtype, element_shape=spec.shape)
+            list_ops.ListGet(flow, index, element_dtype=spec.dtype, element_shape=spec.shape)
             for flow, spec in zip(self.flows, self.items.specs)
         ]
         return nest.pack_sequence_as(self.items.element, tensors, expand_composites=True)
@@ -210,7 +210,7 @@ class GrowingList(CompositeTensor):
             index = self.length() + index
         flat = self.items.add(value)
         self.begin()
-        self.flows = [lists.ListSet(flow, index, tensor) for flow, tensor in zip(self.flows, flat)]
+        self.flows = [list_ops.ListSet(flow, index, tensor) for flow, tensor in zip(self.flows, flat)]
 
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
@@ -234,7 +234,7 @@ class GrowingList(CompositeTensor):
         specs = self.items.specs
         if len(specs) != 1:
             raise TypeError(f"the items of list {self.items.name!r} are nestings of {len(specs)} tensors, not tensors")
-        return rows.ListStack(self.flows[0], element_dtype=specs[0].dtype, element_shape=specs[0].shape, num=-1)
+        return list_tensor_ops.ListStack(self.flows[0], element_dtype=specs[0].dtype, element_shape=specs[0].shape, num=-1)
 
     def stacked(self, axis: int = 0) -> Any:
         """Implement `tf.stack`. Raises ValueError for a nonzero axis if the items' rank is unknown."""
@@ -246,7 +246,7 @@ class GrowingList(CompositeTensor):
         self._require_items("concatenating")
         spec = self.items.specs[0]
         if axis in (0, -1 if spec.shape.rank == 1 else 0):
-            return rows.ListConcat(self.flows[0], element_dtype=spec.dtype, element_shape=spec.shape)[0]
+            return list_tensor_ops.ListConcat(self.flows[0], element_dtype=spec.dtype, element_shape=spec.shape)[0]
         stack = self.stack()  # [n, ..., k, ...] -> [..., n, k, ...] -> [..., n * k, ...]
         rank = stack.shape.rank
         if rank is None:

@@ -20,7 +20,7 @@ from ...core.shapes import TensorShape, as_shape
 from ...core.specs import TensorSpec
 from ...ops import array, dispatch, math
 from ...ops.control import Undefined as UndefinedOperator
-from ...ops.lists import ListReserve
+from ...ops.list_ops import ListReserve
 from ...ops.tensor import TensorLike
 from ..control.body import emit_while
 from ..symbolic import SymbolicTensor

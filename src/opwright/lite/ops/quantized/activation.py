@@ -13,7 +13,7 @@ import numpy as np
 
 from ....core.constants import CLAMPS, GELU_CUBIC, GELU_SLOPE
 from ....scalar.fixed_point import interpolation_table
-from ....scalar.multipliers import multiplier, short_multiplier
+from ....scalar.quantization import multiplier, short_multiplier
 from .fixed_point import INT16, INT32
 from .operand import Operand, check_output, check_scaled, check_symmetric, check_types, quantize_real
 from .sigmoid import logistic_wide, tanh_wide

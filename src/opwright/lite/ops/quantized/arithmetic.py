@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ....scalar.multipliers import multiplier
+from ....scalar.quantization import multiplier
 from ..arithmetic import check_nonzero
 from .fixed_point import INT16, INT32, finishing
 from .operand import Operand, check_scaled, check_symmetric, check_types, fused_bounds

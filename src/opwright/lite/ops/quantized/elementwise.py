@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ....core.errors import InvalidArgumentError
-from ....scalar.multipliers import multiplier
+from ....scalar.quantization import multiplier
 from .activation import real_of, single, tabled, wide_tabled
 from .fixed_point import INT32
 from .operand import Operand, check_scaled, check_types

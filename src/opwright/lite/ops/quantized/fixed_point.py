@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from ....scalar import numpy_namespace
-from ....scalar.fixed_point import FixedPoint
-from ....scalar.fixed_point_int32 import MOST_LEFT, FixedPointInt32
-from ....scalar.multipliers import short_multiplier
+from ....scalar.fixed_point import MOST_LEFT, FixedPoint, FixedPointInt32
+from ....scalar.quantization import short_multiplier
 from ..parts import BLOCK
 
 INT16, INT32 = FixedPoint(numpy_namespace, 16), FixedPointInt32(numpy_namespace)

@@ -18,7 +18,7 @@ import numpy as np
 
 from ....scalar import numpy_namespace
 from ....scalar.quantization import ASYMMETRIC, SYMMETRIC, asymmetric_steps, symmetric_steps
-from ....scalar.rounding import array_round_away as round_away
+from ....scalar.quantization import array_round_away as round_away
 from ..fusing import fuse
 from ..matmul import products, without_columns
 from ..parts import Part, seen

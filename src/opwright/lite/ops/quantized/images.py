@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ....scalar import numpy_namespace
-from ....scalar.multipliers import multipliers
+from ....scalar.quantization import multipliers
 from ....scalar.resampling import FixedMean, Places, Sampling
 from ..images import stretched
 from ..parts import Part

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ....core.errors import InvalidArgumentError
-from ....ops import structural_arrays
-from ....scalar.rounding import array_round_away as round_away
+from ....ops import array_functions
+from ....scalar.quantization import array_round_away as round_away
 from ..joining import joined, surrounded
 from .operand import Operand, check_same, check_scaled, check_symmetric, check_types
 
@@ -76,4 +76,4 @@ def space_to_batch(op: Any, x: Operand, block_shape: Operand, paddings: Operand,
     _check_pad(op, x, y, "UINT16")
     if x.type in BYTES:
         check_same(x, y)
-    return lambda q, block, pairs: structural_arrays.space_to_batch(q, block.tolist(), pairs.tolist(), y.zero_point)
+    return lambda q, block, pairs: array_functions.space_to_batch(q, block.tolist(), pairs.tolist(), y.zero_point)

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from ....scalar import numpy_namespace
-from ....scalar.integer_lstm import GATE, IntegerCells, LayerNormalization, least_variance, normalization_factor
-from ....scalar.multipliers import multiplier
+from ....scalar.integer_layers import GATE, GateNormalization, IntegerCells, least_variance, normalization_factor
+from ....scalar.quantization import multiplier
 from .fixed_point import INT16, INT32
 from .lstm_narrow import GATES, Product, clip_of, narrow_lstm
 from .operand import Operand, check_scaled, check_types, present
 
-NORMALIZATION = LayerNormalization(numpy_namespace)
+NORMALIZATION = GateNormalization(numpy_namespace)
 
 
 def _power_of_two(o: Operand, least: int, most: int) -> int:

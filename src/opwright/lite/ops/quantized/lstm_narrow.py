@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from ....scalar import numpy_namespace
-from ....scalar.integer_lstm import IntegerCells
-from ....scalar.multipliers import multiplier
-from ....scalar.rounding import array_round_away as round_away
+from ....scalar.integer_layers import IntegerCells
+from ....scalar.quantization import array_round_away as round_away
+from ....scalar.quantization import multiplier
 from .fixed_point import INT16, INT32, exact_float
 from .operand import Operand, check_scaled, check_symmetric, check_types, present
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ....scalar.multipliers import multiplier, multipliers, short_multiplier
-from ....scalar.rounding import array_round_away as round_away
+from ....scalar.quantization import array_round_away as round_away
+from ....scalar.quantization import multiplier, multipliers, short_multiplier
 from ..matmul import products, without_columns
 from ..parts import Part
 from .fixed_point import INT32, exact_float, finishing, finishing_wide

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from ....scalar import numpy_namespace
-from ....scalar.multipliers import multiplier
-from ....scalar.tabled_softmax import SoftmaxOfInt16, tables_of
+from ....scalar.integer_layers import SoftmaxOfInt16, tables_of
+from ....scalar.quantization import multiplier
 from .fixed_point import INT32
 from .operand import Operand, check_output, check_scaled, check_types
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ....scalar.multipliers import multiplier
-from ....scalar.rounding import array_round_away as round_away
+from ....scalar.quantization import array_round_away as round_away
+from ....scalar.quantization import multiplier
 from ...ops.quantized.operand import Operand
 from ..parts import elements
 from .fixed_point import INT32

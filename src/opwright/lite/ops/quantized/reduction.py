@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ....scalar.multipliers import multiplier, short_multiplier
-from ....scalar.rounding import array_round_away as round_away
+from ....scalar.quantization import array_round_away as round_away
+from ....scalar.quantization import multiplier, short_multiplier
 from ..reduction import axes_of
 from .fixed_point import INT32
 from .operand import Operand, check_same, check_scaled, check_symmetric, check_types, quantize_real

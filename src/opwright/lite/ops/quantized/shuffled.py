@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ....scalar.multipliers import multiplier
+from ....scalar.quantization import multiplier
 from .fixed_point import INT32
 from .operand import Operand, check_scaled, check_types, fused_bounds
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ....scalar.rounding import array_round_away as round_away
+from ....scalar.quantization import array_round_away as round_away
 from .fixed_point import INT16
 from .operand import Operand
 

@@ -19,7 +19,7 @@ from .. import like_device
 from ..definition import operator
 from ..slots import Input, OperatorDefinition, Output
 from .elementary import exp
-from .guarded import xlog1py, xlogy
+from .no_nan import xlog1py, xlogy
 from .special import lgamma
 from .special_arrays import digamma, stirling_series
 from .special_arrays import lgamma as log_gamma

@@ -1,7 +1,9 @@
-"""Counting: how often numbers occur, how many are not zero, which classes were taken for which.
+"""Statistics: variance, standard deviation, logsumexp, norms; counts of values, histograms, confusion matrices.
 
-Lives here: DenseBincount, HistogramFixedWidth, ConfusionMatrix, and bincount, histogram_fixed_width, count_nonzero,
-zero_fraction, confusion_matrix.  Not here: sums by segment (segment.py).
+Lives here: reduce_logsumexp, reduce_variance, reduce_std, l2_normalize, composed of reductions; DenseBincount,
+HistogramFixedWidth, ConfusionMatrix, and bincount, histogram_fixed_width, count_nonzero, zero_fraction,
+confusion_matrix.
+Not here: reductions (reduction.py), sums by segment (segment.py).
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from ..attributes import Attr
 from ..definition import operator
 from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
-from .reduction import Sum, reduced
+from .arithmetic import _conj as conj_of_complex
+from .reduction import Max, Mean, Sum, reduced
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
@@ -253,3 +256,43 @@ def confusion_matrix(
     else:
         weights = array.cast(dispatch.to_tensor(weights), dtype)
     return ConfusionMatrix(labels, predictions, array.cast(num_classes, dtypes.int64), weights, name=name)
+
+
+def reduce_logsumexp(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
+    """log(sum(exp(x))) over axes, without overflow: the maximum is taken out first. Of no elements, minus infinity.
+
+    input_tensor: floating.
+    """
+    x = dispatch.to_tensor(input_tensor)
+    peak = array.stop_gradient(reduced(Max, x, axis, keepdims=True))
+    peak = array.where(math.is_finite(peak), peak, array.zeros_like(peak))
+    total = math.log(reduced(Sum, math.exp(x - peak), axis, keepdims))
+    if not keepdims:
+        peak = array.reshape(peak, array.shape_op(total))
+    return array.identity(total + peak, name=name)
+
+
+def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
+    """Return the variance over axes: the mean squared distance from the mean, real for complex numbers.
+
+    raises TypeError for integers
+    """
+    x = dispatch.to_tensor(input_tensor)
+    if not (x.dtype.is_floating or x.dtype.is_complex):
+        raise TypeError(f"Input must be either real or complex. Received integer type {x.dtype}.")
+    distance = x - reduced(Mean, x, axis, keepdims=True)
+    squared = math.real(distance * conj_of_complex(distance)) if x.dtype.is_complex else distance * distance
+    return reduced(Mean, squared, axis, keepdims, name)
+
+
+def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
+    """Square root of reduce_variance, which see."""
+    return math.sqrt(reduce_variance(input_tensor, axis, keepdims), name=name)
+
+
+def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
+    """Scale to unit L2 norm along axes: x / sqrt(max(sum(|x|^2), epsilon))."""
+    x = dispatch.to_tensor(x)
+    squared = math.real(x * conj_of_complex(x)) if x.dtype.is_complex else x * x
+    inverse = math.rsqrt(math.maximum(reduced(Sum, squared, axis, keepdims=True), epsilon))
+    return array.identity(x * array.cast(inverse, x.dtype), name=name)

@@ -19,7 +19,7 @@ from opwright.core import dtypes, errors
 from opwright.core.dtypes import DType
 from opwright.core.specs import TensorSpec
 from opwright.graph import Graph
-from opwright.ops import kinds, registry
+from opwright.ops import registry, var_types
 from opwright.ops.indexed_slices import IndexedSlices
 
 CATALOGUE = registry.catalogue()
@@ -36,9 +36,9 @@ def rows_of(values: Any, indices: Any, n: int) -> IndexedSlices:
 @each_row("op", CATALOGUE.values(), ids=list(CATALOGUE))
 def test_every_input_says_what_it_takes(op: Any) -> None:
     for declared in op.inputs:
-        takes = kinds.accepted(declared)
+        takes = var_types.accepted(declared)
         assert takes
-        assert set(takes) <= set(kinds.KINDS)
+        assert set(takes) <= set(var_types.KINDS)
         names = {d.name for d in declared.dtypes}
         assert ("list" in takes) == ("variant" in names), "lists are taken where the dtype is variant, and only there"
         assert ("object" in takes) == ("resource" in names)
@@ -107,7 +107,7 @@ def test_what_comes_out_of_every_row_has_the_kind_that_was_inferred() -> None:
     covered = set()
     for op, bound, inputs, result in _calls():
         read = [
-            None if x is None else [kinds.of_value(y) for y in x] if isinstance(x, tuple) else kinds.of_value(x)
+            None if x is None else [var_types.of_value(y) for y in x] if isinstance(x, tuple) else var_types.of_value(x)
             for x in inputs
         ]
         said = ["dense" if k == "lod" else k for k in op.infer_kinds(read, bound.attrs, inputs)]  # offsets come apart
@@ -115,7 +115,7 @@ def test_what_comes_out_of_every_row_has_the_kind_that_was_inferred() -> None:
         shown = [(o, k) for o, k in zip(op.outputs, said) if not o.intermediate]
         results = [] if not shown else [result] if len(shown) == 1 else list(result)
         for (output, kind), value in zip(shown, results, strict=True):
-            came = [kinds.of_value(y) for y in value] if output.repeated else kinds.of_value(value)
+            came = [var_types.of_value(y) for y in value] if output.repeated else var_types.of_value(value)
             if output.repeated:
                 kind = list(kind) if isinstance(kind, (list, tuple)) else [kind] * len(came)
             assert came == kind, f"{op.name}, output {output.name}: {came} came out of {read}, inferred {kind}"
@@ -152,10 +152,10 @@ def test_a_sum_of_lists_and_others_lists_them(read: list[str]) -> None:
 
 def test_the_sum_computes_what_its_kind_says() -> None:
     a, b = rows_of([[1.0], [2.0]], [3, 0], 4), rows_of([[10.0], [20.0]], [3, 3], 4)
-    total = kinds.call_on_rows(SUM, {}, [[a, b]])
+    total = var_types.call_on_rows(SUM, {}, [[a, b]])
     np.testing.assert_array_equal(total.indices, [0, 3])
     np.testing.assert_array_equal(total.values, [[2.0], [31.0]])
-    dense = kinds.call_on_rows(SUM, {}, [[a, ow.ones([4, 1])]])
+    dense = var_types.call_on_rows(SUM, {}, [[a, ow.ones([4, 1])]])
     np.testing.assert_array_equal(dense, [[3.0], [1.0], [1.0], [2.0]])
     lists = [registry.get("ListFromTensor")(ow.constant(x)) for x in ([1.0, 2.0], [5.0, 7.0], [1.0, 1.0])]
     np.testing.assert_array_equal(registry.get("ListStack")(SUM(lists), element_dtype=ow.float32), [7.0, 10.0])
@@ -168,7 +168,7 @@ def test_pass_through_keeps_the_kind_and_the_dtype(name: str) -> None:
     for kind in ("dense", "lod", "rows"):
         assert op.infer_kinds([kind], attrs) == [kind]
     given = rows_of([[1.5], [2.5]], [2, 0], 3)
-    result = kinds.call_on_rows(op, attrs, [given])
+    result = var_types.call_on_rows(op, attrs, [given])
     sign = -1 if name == "Neg" else 1
     assert result.dtype is given.dtype
     np.testing.assert_array_equal(result.to_dense(), sign * given.to_dense().numpy())
@@ -198,7 +198,7 @@ def test_an_optimizers_output_is_of_its_parameters_kind() -> None:
     for param in ("dense", "lod", "rows"):
         for grad in ("dense", "rows"):
             assert step.infer_kinds([param, grad]) == [param]
-    found = kinds.call_on_rows(step, {}, [ow.ones([3, 1]), rows_of([[0.5]], [1], 3)])
+    found = var_types.call_on_rows(step, {}, [ow.ones([3, 1]), rows_of([[0.5]], [1], 3)])
     np.testing.assert_array_equal(found, [[1.0], [0.5], [1.0]])
 
 
@@ -210,7 +210,7 @@ def test_rows_are_not_read_as_dense() -> None:
     with pytest.raises(errors.InvalidArgumentError, match=r"MatMul 'here'.*'b' is sparse rows[\s\S]*to_dense"):
         registry.get("MatMul").infer_kinds(["dense", "rows"], {}, name="here")
     with pytest.raises(errors.InvalidArgumentError, match=r"Concat.*'values' is sparse rows"):
-        kinds.call_on_rows(registry.get("Concat"), {"axis": 0}, [[ow.ones([1, 1]), rows_of([[1.0]], [0], 3)]])
+        var_types.call_on_rows(registry.get("Concat"), {"axis": 0}, [[ow.ones([1, 1]), rows_of([[1.0]], [0], 3)]])
     with pytest.raises(errors.InvalidArgumentError, match=r"Add.*'y' is a list of tensors"):
         registry.get("Add").infer_kinds(["dense", "list"])
     with pytest.raises(errors.InvalidArgumentError, match="no known kind"):
@@ -262,12 +262,12 @@ def test_kinds_go_through_branches_and_loops() -> None:
         return y, ta.stack()
 
     graph = ow.function(f, input_signature=[ow.TensorSpec([2], name="x")]).get_concrete_function().graph
-    found = kinds.of_graph(graph)
+    found = var_types.of_graph(graph)
     assert set(found) == {v.name for v in graph.values()}
     for value in graph.values():
         assert found[value.name] == ("list" if value.dtype.name == "variant" else "dense")
     assert "list" in found.values()
-    marked = kinds.of_graph(graph, {"x": "lod"})
+    marked = var_types.of_graph(graph, {"x": "lod"})
     (branch,) = [n for n in graph.nodes if n.op.name == "If"]
     assert marked[branch.outputs[0].name] == "lod"
 
@@ -281,7 +281,7 @@ def test_a_graph_names_the_node_that_reads_rows() -> None:
         .graph
     )
     with pytest.raises(errors.InvalidArgumentError, match=r"Tanh 't'.*'x' is sparse rows"):
-        kinds.of_graph(graph, {"x": "rows"})
+        var_types.of_graph(graph, {"x": "rows"})
 
 
 # ---- definitions ----------------------------------------------------------------------------------------------------

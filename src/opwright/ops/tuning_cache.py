@@ -1,7 +1,7 @@
 """The file of remembered choices: `tuning-<machine>.json` in the cache folder (the switch `cache_dir`).
 
 Lives here: `Measured`, the result of measuring the ways to compute one thing; reading the file, once, adding to it.
-Not here: measuring (tuning.py).
+Not here: measuring (autotuner.py).
 
 The file is an aid: one that is missing, damaged, too large, of another format or another machine counts as empty, and
 where it cannot be written nothing is said. It only chooses among the ways that this package knows, so it has no keyed

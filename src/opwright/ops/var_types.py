@@ -233,5 +233,5 @@ def call_on_rows(op: Operator, attrs: Mapping[str, Any], inputs: Sequence[Any], 
         None if x is None else [of_value(y) for y in x] if isinstance(x, (tuple, list)) else of_value(x) for x in inputs
     ]
     check(op, found, node)
-    assert op.rows_rule is not None  # wellformed.py: an input that takes rows comes with it
+    assert op.rows_rule is not None  # definition_checks.py: an input that takes rows comes with it
     return call_rule(op, "on_rows", op.rows_rule, op.bind(attrs), *inputs, node=node)

@@ -1,11 +1,12 @@
-"""Outline: what is left of a tensor whose elements nobody needs, its dtype and shape.
+"""Shape-only tensors: dtype and shape of a tensor whose elements are not needed.
 
-Lives here: `Outline`, `Hollow` (the same as an array), the error for reading either, and `linked`, by which tapes know
-tensors.  Not here: which inputs a gradient reads (reading.py), the records that hold outlines (autodiff.py).
+Lives here: `ShapeOnlyTensor`, `ShapeOnlyArray` (the same as an array), the error for reading either, and `identity`, by
+which tapes refer to tensors.
+Not here: the dependencies of gradients (gradient_dependencies.py), the records that hold such tensors (autodiff.py).
 
-Tapes follow tensors by identity. An eager tensor's identity is its outline, made when a tape first meets it: a record
-that holds the outline knows the tensor again, and asks for its shape, while the buffer is free to go. Variables and
-symbolic tensors have no buffer to free and are their own identity.
+Tapes follow tensors by identity. The identity of an eager tensor is its shape-only tensor, created when a tape first
+records it: a record that holds it recognizes the tensor and reads its shape, while the buffer may be freed. Variables
+and symbolic tensors have no buffer to free and are their own identity.
 """
 
 from __future__ import annotations
@@ -25,26 +26,26 @@ from .tensor import Tensor
 class WithheldError(InvalidArgumentError):
     """The elements of a tensor were read of which only the shape is there."""
 
-    outline: Any = None
+    identity: Any = None
 
 
-def withheld(outline: Any, op: str | None = None, input: str | None = None) -> WithheldError:
-    """The error for reading an outline; op, input: the operator and the input of it that reads."""
+def withheld_error(identity: Any, op: str | None = None, input: str | None = None) -> WithheldError:
+    """The error for reading an identity; op, input: the operator and the input of it that reads."""
     error = WithheldError(
         op=op,
         what=("its elements" if input is None else f"input {input!r}")
         + " would be read of a tensor that is kept by its shape alone",
-        found=f"an outline, {outline.spec.short()}",
+        found=f"a shape-only tensor, {identity.spec.short()}",
         wanted="its shape, size, rank or dtype, or what follows from them: zeros_like, ones_like",
     )
-    error.outline = outline
+    error.identity = identity
     return error
 
 
-class Outline(Tensor):
+class ShapeOnlyTensor(Tensor):
     """A tensor's dtype and shape without its elements. Operators take it where they read a shape alone.
 
-    source: inside a trace, the tensor that it is the outline of. Handles have no buffer: theirs is the handle itself.
+    source: inside a trace, the tensor that it is the identity of. Handles have no buffer: theirs is the handle itself.
     raises WithheldError (an InvalidArgumentError) where elements are asked for
     """
 
@@ -66,18 +67,18 @@ class Outline(Tensor):
         return self.dtype
 
     @property
-    def _outline(self) -> Any:
+    def _identity(self) -> Any:
         return self if self.source is None or self.dtype.is_handle else self.source
 
     @property
     def _array(self) -> Any:
-        return self.source if self.dtype.is_handle else Hollow(self)
+        return self.source if self.dtype.is_handle else ShapeOnlyArray(self)
 
-    def _as_tensor(self) -> Outline:
+    def _as_tensor(self) -> ShapeOnlyTensor:
         return self
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise withheld(self)
+        raise withheld_error(self)
 
     numpy = tolist = __array__ = __bool__ = __int__ = __float__ = __complex__ = __index__ = __iter__ = _refuse
     __dlpack__ = __reduce__ = _refuse
@@ -86,22 +87,22 @@ class Outline(Tensor):
         return len(self._array)
 
     def __repr__(self) -> str:
-        return f"<outline of a tensor, {self.spec.short()}>"
+        return f"<shape-only tensor, {self.spec.short()}>"
 
     __str__ = __repr__
 
 
-class Hollow:
-    """An outline as a kernel sees it: an array's shape and dtype, no elements."""
+class ShapeOnlyArray:
+    """An identity as a kernel sees it: an array's shape and dtype, no elements."""
 
-    __slots__ = ("_outline", "dtype", "shape")
+    __slots__ = ("_identity", "dtype", "shape")
     nbytes = 0
     __array_ufunc__ = None
 
-    def __init__(self, outline: Outline) -> None:
-        self._outline = outline
-        self.dtype = outline.dtype.np
-        self.shape: tuple[int, ...] = tuple(outline.shape)  # type: ignore[arg-type]  # whole: eager
+    def __init__(self, identity: ShapeOnlyTensor) -> None:
+        self._identity = identity
+        self.dtype = identity.dtype.np
+        self.shape: tuple[int, ...] = tuple(identity.shape)  # type: ignore[arg-type]  # whole: eager
 
     @property
     def ndim(self) -> int:
@@ -119,27 +120,27 @@ class Hollow:
         return self.shape[0]
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        raise withheld(self._outline)
+        raise withheld_error(self._identity)
 
     __iter__ = __getitem__ = __bool__ = __float__ = __int__ = __array__
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # protocols: NumPy asks for several
             raise AttributeError(name)
-        raise withheld(self._outline)
+        raise withheld_error(self._identity)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         answer = _BY_SHAPE.get(function)
         if answer is None or not args or args[0] is not self:
-            raise withheld(self._outline)
+            raise withheld_error(self._identity)
         return answer(self, *args[1:], **kwargs)
 
     def __repr__(self) -> str:
-        return f"<hollow array, {self.dtype} {list(self.shape)}>"
+        return f"<shape-only array, {self.dtype} {list(self.shape)}>"
 
 
 def _like(make: Callable[..., Any]) -> Callable[..., Any]:
-    def made(x: Hollow, *args: Any, dtype: Any = None, shape: Any = None, **kwargs: Any) -> Any:
+    def made(x: ShapeOnlyArray, *args: Any, dtype: Any = None, shape: Any = None, **kwargs: Any) -> Any:
         kwargs.pop("subok", None)
         return make(x.shape if shape is None else shape, *args, dtype=x.dtype if dtype is None else dtype, **kwargs)
 
@@ -160,37 +161,37 @@ _BY_SHAPE: dict[Any, Callable[..., Any]] = {
 _LINKING = forks.lock()  # two threads that meet a tensor at once must agree on its identity
 
 
-def outline_of(x: Any) -> Outline:
-    """A new outline of an eager tensor."""
+def shape_only_of(x: Any) -> ShapeOnlyTensor:
+    """A new identity of an eager tensor."""
     dtype, array = x._dtype, x._array
-    return Outline(dtype, array.shape, array if dtype.is_handle else None)
+    return ShapeOnlyTensor(dtype, array.shape, array if dtype.is_handle else None)
 
 
-def linked(x: Any) -> Any:
-    """The identity of a tensor or variable, by whose `id` tapes know it: itself, or an eager tensor's outline."""
-    known = x._outline
+def tensor_identity(x: Any) -> Any:
+    """The identity of a tensor or variable, by whose `id` tapes know it: itself, or an eager tensor's identity."""
+    known = x._identity
     if known is not None:
         return known
     with _LINKING:
-        known = x._outline
+        known = x._identity
         if known is None:
-            known = x._outline = outline_of(x)
+            known = x._identity = shape_only_of(x)
     return known
 
 
-def identity_of(x: Any) -> int:
+def identity_key(x: Any) -> int:
     """The key of a tensor in tapes and gradients. 0 for one that no tape has met."""
-    known = x._outline
+    known = x._identity
     return 0 if known is None else id(known)
 
 
-def outline_in_trace(x: Any) -> Any:
-    """The outline of a symbolic tensor, which reads as nothing but its shape; variables and handles stay as they are.
+def shape_only_in_trace(x: Any) -> Any:
+    """The identity of a symbolic tensor, which reads as nothing but its shape; variables and handles stay as they are.
 
     For rules run in a trace: what an input declared `no_need_buffer` has there.
     """
     if type(x) in (tuple, list):
-        return type(x)(map(outline_in_trace, x))
-    if x is None or not isinstance(x, Tensor) or x.dtype.is_handle or x._outline is not x:
+        return type(x)(map(shape_only_in_trace, x))
+    if x is None or not isinstance(x, Tensor) or x.dtype.is_handle or x._identity is not x:
         return x
-    return Outline(x.dtype, x.shape, x)
+    return ShapeOnlyTensor(x.dtype, x.shape, x)

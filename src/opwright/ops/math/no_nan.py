@@ -1,6 +1,7 @@
-"""Products and quotients in which a 0 wins over infinity and NaN.
+"""Products and quotients in which a 0 overrides infinity and NaN.
 
-Lives here: DivNoNan, MulNoNan, Xlogy, Xlog1py, Xdivy, reciprocal_no_nan.  Not here: those by IEEE 754 (arithmetic.py).
+Lives here: DivNoNan, MulNoNan, Xlogy, Xlog1py, Xdivy, reciprocal_no_nan.
+Not here: IEEE 754 arithmetic (arithmetic.py).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ..definition import operator
 from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from .arithmetic import floating_pair
-from .complexes import conj
+from .complex_numbers import conj
 
 if TYPE_CHECKING:
     from .. import signatures

@@ -1,8 +1,13 @@
-"""LSTMs on integers: what becomes of the sums of their gates, over a namespace.
+"""Integer arithmetic of layers: softmax of int16 by lookup tables, and LSTM cells, over an array namespace.
 
-Lives here: `IntegerCells`, `LayerNormalization`.  Not here: the sums, the scales that a file says (lite/ops/quantized).
+Lives here: `SoftmaxOfInt16` and `tables_of`; `IntegerCells`, `GateNormalization`.
+Not here: loops over rows (lite/ops/quantized/normalization.py, compiler/kernels/tabled_softmax.py), the sums of gates
+and the scales of a file (lite/ops/quantized).
 
-Gates are int16 without integer bits, their sums have GATE of them; cells are int16 of the scale 2^power.
+Softmax: differences to the maximum of a row are rescaled to steps of 10 / 65535 and looked up in a table of exp; the
+reciprocal of the sum is looked up in a table of 1 / (1 + x), after normalization by the sum's greatest power of two.
+
+LSTM: gates are int16 without integer bits, their sums have GATE integer bits; cells are int16 of scale 2^power.
 """
 
 from __future__ import annotations
@@ -10,9 +15,43 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .fixed_point import FixedPoint
-from .fixed_point_int32 import FixedPointInt32
-from .multipliers import multiplier
+import numpy as np
+
+from .fixed_point import FixedPoint, FixedPointInt32, interpolation_table
+from .quantization import multiplier
+
+
+class SoftmaxOfInt16:
+    """The arithmetic of a row, of int64 that hold int16."""
+
+    def __init__(self, namespace: Any) -> None:
+        self.namespace = namespace
+        self.int16, self.int32 = FixedPoint(namespace, 16), FixedPointInt32(namespace)
+
+    def exponential(self, table: Any, difference: Any, factor: Any, e: Any) -> Any:
+        """e^(difference) without integer bits. factor, e: the multiplier to the table's steps."""
+        steps = self.int32.rescale(difference, factor, e)
+        return self.int16.interpolated(table, self.int16.saturated(steps + self.int16.greatest))
+
+    def reciprocal(self, table: Any, total: Any) -> tuple[Any, Any]:
+        """(R, k): 1 / total is R 2^-k. total: of a row's exponentials, below 2^31."""
+        k = self.int32.floor_log2(total)
+        fraction = ((total << (30 - k)) + (1 << 13)) >> 14  # of [1, 2), 16 bits behind the point
+        return self.int16.interpolated(table, self.int16.saturated(fraction - (1 << 15) - (1 << 16))), k
+
+    def share(self, exponential: Any, reciprocal: Any, k: Any) -> Any:
+        """An element of the result: an exponential over the sum of them."""
+        half = (self.namespace.value(1) << k) >> 1
+        return self.namespace.clamp((exponential * reciprocal + half) >> k, 0, self.int16.greatest)
+
+
+def tables_of(scale: Any, beta: float) -> tuple[tuple[int, int], np.ndarray, np.ndarray]:
+    """Return the multiplier that takes differences to steps of 10 / 65535, the tables of exp and of 1 / (1 + x)."""
+    factor = multiplier(float(np.float32(np.float32(scale) * np.float32(beta))) / (10.0 / 65535.0))
+    exp_table = interpolation_table(np.exp, -10.0, 0.0, -1.0, 1.0, np.float64)
+    inverse_table = interpolation_table(lambda v: 1.0 / (1.0 + v), 0.0, 1.0, -1.0, 1.0, np.float64)
+    return factor, exp_table, inverse_table
+
 
 GATE = 3
 """Integer bits of what goes into gates."""
@@ -55,7 +94,7 @@ class IntegerCells(FixedPoint):
         return state, self.namespace.clamp(out, -BYTE_ZERO, BYTE_ZERO - 1) + BYTE_ZERO
 
 
-class LayerNormalization(FixedPointInt32):
+class GateNormalization(FixedPointInt32):
     """A gate's sums at mean 0 and variance 1 with 10 bits, times coefficients, plus a bias."""
 
     def moments(self, total: Any, squares: Any, n: Any) -> tuple[Any, Any]:

@@ -1,7 +1,7 @@
 """What changed between two specifications of the catalogue, and whether it may.
 
 Lives here: `Change`, `compatibility` and the rules, as tables.  Not here: what a specification says (specification.py),
-which of two conditions is stricter (conditions.py).
+which of two conditions is stricter (spec_values.py).
 
 A change is allowed if programs and files made for the old definition mean the same under the new one: parts may be
 added where nobody has to give or take them (an optional input, an intermediate output, an attribute with a default);
@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .conditions import implies
-from .plain_values import canonical
+from .spec_values import canonical, implies
 from .specification import ATTR, INPUT, OPERATOR, OUTPUT, Spec, operators_of
 
 PARTS = {"inputs": "input", "outputs": "output", "attrs": "attribute"}

@@ -1,6 +1,6 @@
 """Operators between lists of tensors and tensors whose rows are their elements.
 
-Lives here: stack, from tensor, gather, scatter, concat, split.  Not here: single elements (lists.py).
+Lives here: stack, from tensor, gather, scatter, concat, split.  Not here: single elements (list_ops.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .attributes import Attr, at_least
 from .autodiff import is_trainable
 from .definition import operator
 from .inference import shape_from
-from .lists import (
+from .list_ops import (
     LIST,
     SIZE,
     ListLength,

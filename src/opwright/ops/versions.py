@@ -2,7 +2,7 @@
 
 Lives here: `least_version`; the outputs that are added to a node read from a file, and the error for what cannot be.
 Not here: the inputs and attributes that are added, where text is read (graph/parser.py), files (saved/), the changes
-that a new version may bring (changes.py), the versions of builtin `.tflite` operators (lite/format/versions.py).
+that a new version may bring (spec_changes.py), the versions of builtin `.tflite` operators (lite/format/versions.py).
 
 The version follows from the declarations and is written nowhere else. A part with `since=2` needs version 2 where it
 says something: an attribute other than its default, an input that is given, an output that is read. What depends on
@@ -95,7 +95,7 @@ def with_outputs(graph: Graph, node: Node, attrs: Mapping[str, Any], specs: Sequ
     return Node(node.op, node.inputs, attrs, [*(v.spec for v in node.outputs), *added], node.name, node.at, names)
 
 
-def refused(node: Node, error: Exception, written: int | None) -> str:
+def node_error(node: Node, error: Exception, written: int | None) -> str:
     """Why a node cannot be, in words that name both versions where they may be the reason."""
     text = str(error)[:500]
     if isinstance(error, SignatureError) and written is not None:

@@ -14,9 +14,9 @@ from each_row import each_row
 from opwright.core import dtypes
 from opwright.core.specs import TensorSpec
 from opwright.ops import registry
+from opwright.ops.kernel_operands import KernelOperand
+from opwright.ops.kernel_selection import expected_kernel_key
 from opwright.ops.kernels import KernelKey, libraries, serving
-from opwright.ops.operands import Operand
-from opwright.ops.selection import expected_kernel_key
 
 CPU, SIM, GPU = ow.CPUPlace(), ow.SimulatedPlace(0), ow.CUDAPlace(0)
 explain = ow.ops.explain
@@ -30,8 +30,8 @@ def fresh(**settings: Any) -> Any:
     return ow.operator(type("Twice", (), {"__doc__": ".. math:: y = 2 x", **body}))
 
 
-def held(op: str, slot: str, spec: TensorSpec | None, name: str = "v", **how: Any) -> Operand:
-    return Operand(op, slot, name, spec, **how)
+def held(op: str, slot: str, spec: TensorSpec | None, name: str = "v", **how: Any) -> KernelOperand:
+    return KernelOperand(op, slot, name, spec, **how)
 
 
 # ---- keys -----------------------------------------------------------------------------------------------------------

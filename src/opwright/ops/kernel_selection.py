@@ -1,7 +1,7 @@
 """Which kernel computes a call: the key it asks for, what serves where no kernel has that key, and why.
 
 Lives here: `expected_kernel_key` with its default, the fallback order, `explain`.
-Not here: the table of kernels (kernels.py), tensors as the choice sees them (operands.py), variables (scopes/).
+Not here: the table of kernels (kernels.py), tensors as the choice sees them (kernel_operands.py), variables (scopes/).
 
 The key asked for has the place the call runs at, the dtype of its first input, and a layout where the operator knows
 one (its attribute `data_format`; element-wise operators go by their inputs). By default every input is looked at: all
@@ -43,14 +43,23 @@ from ..core.dtypes import DType
 from ..core.errors import NotFoundError, SignatureError
 from ..core.lazy_imports import later
 from ..core.places import CPUPlace, Place
-from . import strategies, tuning
+from . import autotuner, strategies
+from .kernel_operands import (
+    InputTransform,
+    KernelOperand,
+    check_dtypes_agree,
+    members,
+    missing,
+    on_devices,
+    operands_of,
+    transforms_of,
+)
 from .kernels import LAYOUTS, KernelKey, install_key_rules, must_reproduce, serving
-from .operands import Operand, Transform, check_dtypes_agree, members, missing, on_devices, operands_of, transforms_of
 from .rule_errors import call_rule, contract_violation
 
 if TYPE_CHECKING:
     from . import cuda_kernels
-    from .tuning_file import Measured
+    from .tuning_cache import Measured
 else:
     cuda_kernels = later(".cuda_kernels", __package__)
 
@@ -58,7 +67,7 @@ else:
 
 
 def expected_kernel_key(op: Any, call: Any, operands: Sequence[Any], place: Place) -> KernelKey:
-    """The key that a call asks for. call: the bound attributes; operands: an Operand, None or a tuple for each input.
+    """Return the key of a call. call: the bound attributes; operands: a KernelOperand, None or a tuple for each input.
 
     raises InvalidArgumentError for inputs without a value, and for dtypes that differ where they must agree, naming
     operator, inputs and variables; NotFoundError where nothing has a dtype
@@ -75,7 +84,7 @@ def expected_kernel_key(op: Any, call: Any, operands: Sequence[Any], place: Plac
 
 def default_key(op: Any, call: Any, operands: Sequence[Any], place: Place) -> KernelKey:
     """The key of an operator that has no `expected_kernel_key` of its own. Raises as `expected_kernel_key` does."""
-    leaders: dict[str, Operand] = {}
+    leaders: dict[str, KernelOperand] = {}
     first: DType | None = None
     for declared, value in zip(op.inputs, operands):
         if value is None and not declared.optional and declared.lod_of is None:
@@ -246,7 +255,7 @@ class Explanation:
 
     branch: "kernel", "reference", "host", "fallback", "control" or "none". reason: in words. place: where it runs.
     transforms: what becomes of inputs before. otherwise: what is tried next where the kernel declines.
-    algorithm: which the reference takes, and why, where it has several (strategies.py). measured: a tuning.Measured,
+    algorithm: which the reference takes, and why, where it has several (strategies.py). measured: a autotuner.Measured,
     what the tuner remembers of such shapes.
     """
 
@@ -256,7 +265,7 @@ class Explanation:
     branch: str
     reason: str
     place: Place
-    transforms: tuple[Transform, ...] = ()
+    transforms: tuple[InputTransform, ...] = ()
     otherwise: tuple[Candidate, ...] = ()
     algorithm: str | None = None
     measured: Any = None
@@ -298,7 +307,7 @@ def explained(
 ) -> Explanation:
     """The explanation of a call whose operands are known."""
     key = expected_kernel_key(op, call, operands, place)
-    measured = tuning.explained(op, call, key, operands) if op.kernels else None
+    measured = autotuner.explained(op, call, key, operands) if op.kernels else None
     try:
         first, *rest = fastest_first(candidates(op, call, key, place), measured)
     except NotFoundError as error:
@@ -325,10 +334,10 @@ def explained(
 
 def fastest_first(found: list[Candidate], measured: Measured | None) -> list[Candidate]:
     """Candidates with the one in front that the tuner found fastest, while it is on."""
-    if measured is None or not tuning.active:
+    if measured is None or not autotuner.active:
         return found
     for i, one in enumerate(found):
-        if tuning.label(one.key, one.kernel) == measured.chosen and one.branch in ("kernel", "reference"):
+        if autotuner.label(one.key, one.kernel) == measured.chosen and one.branch in ("kernel", "reference"):
             why = f"the fastest on such shapes ({measured}); {one.reason}"
             return [dataclasses.replace(one, reason=why), *found[:i], *found[i + 1 :]]
     return found

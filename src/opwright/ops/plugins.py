@@ -40,7 +40,7 @@ class Entry(NamedTuple):
     point: Any
 
 
-class Found(NamedTuple):
+class LoadedEntry(NamedTuple):
     """What became of an entry: the operator or registration, or in words why there is none."""
 
     entry: Entry
@@ -48,16 +48,16 @@ class Found(NamedTuple):
     trouble: str
 
 
-class _Scanned(NamedTuple):
+class _EntryScan(NamedTuple):
     """What packages there are. seen: the folders of sys.path and when they last changed: a package may come while a
     notebook runs. Replaced as a whole: other threads read it meanwhile."""
 
     seen: Any
     entries: dict[str, list[Entry]]
-    loaded: dict[str, list[Found]]
+    loaded: dict[str, list[LoadedEntry]]
 
 
-_scanned = _Scanned(None, {}, {})
+_scan_cache = _EntryScan(None, {}, {})
 
 
 def entries() -> dict[str, list[Entry]]:
@@ -65,15 +65,15 @@ def entries() -> dict[str, list[Entry]]:
     return _current().entries
 
 
-def _current() -> _Scanned:
-    global _scanned
+def _current() -> _EntryScan:
+    global _scan_cache
     now = tuple((folder, _changed(folder)) for folder in sys.path)
-    scanned = _scanned
+    scanned = _scan_cache
     if now != scanned.seen:
         found: dict[str, list[Entry]] = {}
         for entry in _scan():
             found.setdefault(entry.name, []).append(entry)
-        scanned = _scanned = _Scanned(now, dict(sorted(found.items())), {})
+        scanned = _scan_cache = _EntryScan(now, dict(sorted(found.items())), {})
     return scanned
 
 
@@ -104,7 +104,7 @@ def _scan() -> Iterator[Entry]:
             yield Entry(point.name, f"{package} {distribution.version}", point.value, point)
 
 
-def load(name: str) -> list[Found]:
+def load(name: str) -> list[LoadedEntry]:
     """What the packages give that name this operator, broken ones too, loaded once."""
     current = _current()
     found = current.loaded.get(name)
@@ -113,7 +113,7 @@ def load(name: str) -> list[Found]:
     return found
 
 
-def _load(entry: Entry) -> Found:
+def _load(entry: Entry) -> LoadedEntry:
     try:
         found = entry.point.load()
         if isinstance(found, types.ModuleType):
@@ -121,10 +121,10 @@ def _load(entry: Entry) -> Found:
         elif isinstance(found, Mapping):
             found = found[entry.name]
     except (Exception, SystemExit) as error:  # another's program: whatever it does
-        return Found(entry, None, f"{entry.value} cannot be loaded: {_words(error)}")
+        return LoadedEntry(entry, None, f"{entry.value} cannot be loaded: {_words(error)}")
     if not (hasattr(found, "attr_defs") or callable(getattr(found, "invoke", None))):
-        return Found(entry, None, f"{entry.value} is a {type(found).__name__}, and no operator or registration")
-    return Found(entry, found, "")
+        return LoadedEntry(entry, None, f"{entry.value} is a {type(found).__name__}, and no operator or registration")
+    return LoadedEntry(entry, found, "")
 
 
 def find(name: str) -> Any:
@@ -156,7 +156,7 @@ def troubles(name: str) -> str:
     return "; ".join(words)
 
 
-def _different(found: list[Found]) -> list[Found]:
+def _different(found: list[LoadedEntry]) -> list[LoadedEntry]:
     """Those that could be loaded, each operator once."""
     good = [f for f in found if not f.trouble]
     return [f for i, f in enumerate(good) if all(f.operator is not g.operator for g in good[:i])]

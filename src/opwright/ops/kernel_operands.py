@@ -1,7 +1,7 @@
 """Tensors of a call as the choice of a kernel sees them, and what must become of them before a kernel gets them.
 
-Lives here: `Operand`, `Transform`, which transforms an operand needs.
-Not here: the key that a call asks for and what serves it (selection.py), carrying transforms out (scopes/).
+Lives here: `KernelOperand`, `InputTransform`, which transforms an operand needs.
+Not here: the key that a call asks for and what serves it (kernel_selection.py), carrying transforms out (scopes/).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .rule_errors import call_rule, contract_violation
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class KernelOperand:
     """One tensor of a call as the choice of a kernel sees it: never its elements.
 
     op: the operator's name. slot: the input it fills. name: of the variable. spec: None while it is not initialised.
@@ -86,7 +86,7 @@ class Operand:
         return f"{self.name!r} {spec}" if self.name != self.slot else spec
 
 
-def members(value: Any) -> tuple[Operand, ...]:
+def members(value: Any) -> tuple[KernelOperand, ...]:
     return () if value is None else value if isinstance(value, tuple) else (value,)
 
 
@@ -96,7 +96,7 @@ def on_devices(dtype: DType) -> bool:
 
 
 def operands_of(op: Any, values: Iterable[Any]) -> list[Any]:
-    """An Operand, None or a tuple of them for each input, from tensors, arrays, specs or variables."""
+    """An KernelOperand, None or a tuple of them for each input, from tensors, arrays, specs or variables."""
     found: list[Any] = []
     for declared, value in zip(op.inputs, values):
         if value is None or not declared.repeated or not isinstance(value, (list, tuple)):
@@ -107,9 +107,9 @@ def operands_of(op: Any, values: Iterable[Any]) -> list[Any]:
     return found
 
 
-def operand_of(op: Any, declared: Any, value: Any) -> Operand:
+def operand_of(op: Any, declared: Any, value: Any) -> KernelOperand:
     """One value as the choice sees it. What it is asked for: `operand_spec`, `place` and `layout` where it has them."""
-    if isinstance(value, Operand):
+    if isinstance(value, KernelOperand):
         return value
     name = getattr(value, "name", None) if hasattr(value, "is_initialized") else None
     if isinstance(value, TensorSpec):
@@ -136,14 +136,14 @@ def operand_of(op: Any, declared: Any, value: Any) -> Operand:
     place = place if isinstance(place, Place) else CPUPlace()
     by_shape = declared.name in op.shape_only
     layout = getattr(value, "layout", "any")
-    return Operand(op.name, declared.name, name or declared.name, spec, place, layout, by_shape)
+    return KernelOperand(op.name, declared.name, name or declared.name, spec, place, layout, by_shape)
 
 
 # ---- transforms ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Transform:
+class InputTransform:
     """One change of one input, made on a copy before the kernel runs. what: "layout", "dtype" or "place"."""
 
     slot: str
@@ -158,7 +158,9 @@ class Transform:
         return f"{self.slot}{name}: {self.what} {found} -> {wanted}"
 
 
-def transforms_of(op: Any, call: Any, operand: Operand, expected: KernelKey, target: Place) -> list[Transform]:
+def transforms_of(
+    op: Any, call: Any, operand: KernelOperand, expected: KernelKey, target: Place
+) -> list[InputTransform]:
     """What a kernel of this key at `target` needs of one operand: layout, then dtype, then place.
 
     Only the shape of inputs in `shape_only` is read, wherever they are: nothing is done to those. The dtype changes
@@ -189,11 +191,11 @@ def transforms_of(op: Any, call: Any, operand: Operand, expected: KernelKey, tar
                 found=f"{operand}, {held.layout}",
                 wanted="four dimensions",
             )
-        found.append(Transform(operand.slot, operand.name, "layout", held.layout, wanted.layout))
+        found.append(InputTransform(operand.slot, operand.name, "layout", held.layout, wanted.layout))
     if wanted.dtype is not None and wanted.dtype is not held.dtype:
-        found.append(Transform(operand.slot, operand.name, "dtype", held.dtype, wanted.dtype))
+        found.append(InputTransform(operand.slot, operand.name, "dtype", held.dtype, wanted.dtype))
     if operand.place != target and not operand.dtype.is_handle:
-        found.append(Transform(operand.slot, operand.name, "place", operand.place, target))
+        found.append(InputTransform(operand.slot, operand.name, "place", operand.place, target))
     return found
 
 
@@ -210,7 +212,7 @@ def missing(op: Any, declared: Any) -> SignatureError:
     )
 
 
-def check_dtypes_agree(op: Any, leader: Operand, one: Operand) -> None:
+def check_dtypes_agree(op: Any, leader: KernelOperand, one: KernelOperand) -> None:
     """Raises InvalidArgumentError for operands of two dtypes, which must have one."""
     if leader.dtype is one.dtype:
         return

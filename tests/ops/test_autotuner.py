@@ -14,19 +14,19 @@ import numpy as np
 import pytest
 
 import opwright as ow
-from opwright.ops import kernels, tuning, tuning_file
+from opwright.ops import autotuner, kernels, tuning_cache
 
 SLOW_S = 0.003
 
 
 @pytest.fixture(autouse=True)
 def _cache(tmp_path: Path) -> Any:
-    tuning.forget()
-    tuning_file.reread()
+    autotuner.forget()
+    tuning_cache.reread()
     with ow.flags(cache_dir=tmp_path):
         yield
-    tuning.forget()
-    tuning_file.reread()
+    autotuner.forget()
+    tuning_cache.reread()
 
 
 def fresh(name: str = "Twice", **settings: Any) -> Any:
@@ -43,16 +43,16 @@ def slow(op: Any, x: Any) -> Any:
 
 
 def choices() -> dict[str, Any]:
-    return json.loads(Path(tuning_file.path()).read_text())["choices"]
+    return json.loads(Path(tuning_cache.path()).read_text())["choices"]
 
 
 def test_off_it_is_not_reached_at_all() -> None:
-    assert kernels.bind is tuning.plain_bind
+    assert kernels.bind is autotuner.plain_bind
     with ow.flags(tune=True):
-        assert kernels.bind is tuning.bind
+        assert kernels.bind is autotuner.bind
         with ow.flags(deterministic=True):
-            assert kernels.bind is tuning.plain_bind
-    assert kernels.bind is tuning.plain_bind
+            assert kernels.bind is autotuner.plain_bind
+    assert kernels.bind is autotuner.plain_bind
 
 
 def test_the_faster_of_kernel_and_reference_is_taken_and_remembered() -> None:
@@ -85,15 +85,15 @@ def test_the_faster_of_kernel_and_reference_is_taken_and_remembered() -> None:
 
 
 def test_a_class_of_shapes_shares_a_choice_and_other_dtypes_and_attributes_do_not() -> None:
-    shapes = lambda *s: tuning.shape_class([np.empty(s, np.float32)])  # noqa: E731
+    shapes = lambda *s: autotuner.shape_class([np.empty(s, np.float32)])  # noqa: E731
     assert shapes(33) == shapes(64) != shapes(65)
     assert len({shapes(n) for n in (0, 1, 2, 3, 4, 5)}) == 6
     assert shapes(8, 1) != shapes(8, 2)
-    assert tuning.shape_class([np.empty(3, np.float32)]) != tuning.shape_class([np.empty(3, np.float64)])
+    assert autotuner.shape_class([np.empty(3, np.float32)]) != autotuner.shape_class([np.empty(3, np.float64)])
     scaled = fresh("Scaled", k=ow.Attr(float, default=1.0))
     one, two = scaled.bind({"k": 1.0}), scaled.bind({"k": 2.0})
     keys = {
-        tuning.key_of("Scaled", call, kernels.KernelKey("cpu", dtype), "c")
+        autotuner.key_of("Scaled", call, kernels.KernelKey("cpu", dtype), "c")
         for call in (one, two)
         for dtype in (ow.float32, ow.float64)
     }
@@ -150,7 +150,7 @@ def test_what_has_effects_is_never_called_to_be_timed() -> None:
         effect(ow.constant([1.0]))
         impure(ow.constant([1.0]))
     assert len(seen) == 2
-    assert not Path(tuning_file.path()).exists()
+    assert not Path(tuning_cache.path()).exists()
 
 
 def test_a_kernel_that_declines_is_passed_over_in_silence(recwarn: Any) -> None:
@@ -169,9 +169,12 @@ def test_inputs_are_what_they_were_whatever_a_kernel_does() -> None:
         x += 1
         return x
 
-    ways = [tuning.Way("reference", lambda x: x * 2), tuning.Way("writes", lambda x: writes(None, x))]
+    ways = [
+        autotuner.TimedAlgorithm("reference", lambda x: x * 2),
+        autotuner.TimedAlgorithm("writes", lambda x: writes(None, x)),
+    ]
     with pytest.warns(RuntimeWarning, match="read-only"):
-        found = tuning.measure("Twice", ways, [x], "reference")
+        found = autotuner.measure("Twice", ways, [x], "reference")
     assert (found.chosen, x.tolist()) == ("reference", [1, 1, 1])
 
 
@@ -219,14 +222,14 @@ def test_algorithms_are_measured_too_and_give_what_they_gave() -> None:
 
 
 def measured(seconds: float = 1e-6) -> Any:
-    return tuning.Measured("a", {"a": seconds, "b": 2.0})
+    return autotuner.Measured("a", {"a": seconds, "b": 2.0})
 
 
 def test_a_choice_outlives_the_process() -> None:
-    tuning_file.write("key", measured())
-    tuning_file.reread()
-    assert tuning.remembered("key") == measured()
-    assert tuning.remembered("other") is None
+    tuning_cache.write("key", measured())
+    tuning_cache.reread()
+    assert autotuner.remembered("key") == measured()
+    assert autotuner.remembered("other") is None
 
 
 @pytest.mark.parametrize(
@@ -245,11 +248,11 @@ def test_a_choice_outlives_the_process() -> None:
     ],
 )
 def test_damage_counts_as_empty_and_is_mended(damage: bytes) -> None:
-    here = Path(tuning_file.path())
+    here = Path(tuning_cache.path())
     here.parent.mkdir(parents=True, exist_ok=True)
     here.write_bytes(damage)
-    assert tuning_file.read() == {}
-    tuning_file.write("key", measured())
+    assert tuning_cache.read() == {}
+    tuning_cache.write("key", measured())
     assert list(choices()) == ["key"]
 
 
@@ -266,40 +269,40 @@ def test_entries_that_are_none_are_left_out_one_by_one() -> None:
     ]
     content = {
         "format": 1,
-        "machine": tuning_file.machine(),
+        "machine": tuning_cache.machine(),
         "choices": {"right": right} | {str(i): w for i, w in enumerate(wrong)},
     }
-    Path(tuning_file.path()).write_text(json.dumps(content))
-    assert list(tuning_file.read()) == ["right"]
+    Path(tuning_cache.path()).write_text(json.dumps(content))
+    assert list(tuning_cache.read()) == ["right"]
 
 
 def test_another_machines_choices_and_files_too_large_are_ignored() -> None:
-    tuning_file.write("key", measured())
-    content = json.loads(Path(tuning_file.path()).read_text())
-    for change in ({"machine": "another"}, {"padding": "x" * (tuning_file.MOST_BYTES + 1)}):
-        Path(tuning_file.path()).write_text(json.dumps(content | change))
-        tuning_file.reread()
-        assert tuning_file.read() == {}
+    tuning_cache.write("key", measured())
+    content = json.loads(Path(tuning_cache.path()).read_text())
+    for change in ({"machine": "another"}, {"padding": "x" * (tuning_cache.MOST_BYTES + 1)}):
+        Path(tuning_cache.path()).write_text(json.dumps(content | change))
+        tuning_cache.reread()
+        assert tuning_cache.read() == {}
 
 
 def test_the_file_is_bounded_and_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuning_file, "MOST_ENTRIES", 5)
+    monkeypatch.setattr(tuning_cache, "MOST_ENTRIES", 5)
     for i in range(9):
-        tuning_file.write(str(i), measured())
+        tuning_cache.write(str(i), measured())
     assert list(choices()) == ["4", "5", "6", "7", "8"]
 
 
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with ow.flags(cache_dir=tmp_path / "file" / "below"):
-        tuning_file.write("key", measured())
-        assert tuning_file.read()["key"] == measured()
+        tuning_cache.write("key", measured())
+        assert tuning_cache.read()["key"] == measured()
 
 
 def _write_many(folder: str, start: int) -> None:
     with ow.flags(cache_dir=folder):
         for i in range(start, start + 20):
-            tuning_file.write(str(i), measured())
+            tuning_cache.write(str(i), measured())
 
 
 def test_processes_and_threads_write_at_once(tmp_path: Path) -> None:
@@ -308,8 +311,8 @@ def test_processes_and_threads_write_at_once(tmp_path: Path) -> None:
     for p in processes:
         p.start()
     while any(p.is_alive() for p in processes):
-        if Path(tuning_file.path()).exists():
-            json.loads(Path(tuning_file.path()).read_text())  # never half a file
+        if Path(tuning_cache.path()).exists():
+            json.loads(Path(tuning_cache.path()).read_text())  # never half a file
         time.sleep(0.001)
     assert [p.exitcode for p in processes] == [0, 0]
     threads = [threading.Thread(target=_write_many, args=(str(tmp_path), 100 + i * 20)) for i in range(4)]
@@ -354,5 +357,5 @@ AGREE = [
 @pytest.mark.parametrize(("a", "b", "tolerance", "want"), AGREE)
 def test_agreement(a: Any, b: Any, tolerance: Any, want: bool) -> None:
     for dtype in (np.float32, np.complex64):
-        assert tuning.agree(np.array(a, dtype), np.array(b, dtype), tolerance) is want
-    assert not tuning.agree(np.array(a, np.float32), np.array(a, np.float64))
+        assert autotuner.agree(np.array(a, dtype), np.array(b, dtype), tolerance) is want
+    assert not autotuner.agree(np.array(a, np.float32), np.array(a, np.float64))

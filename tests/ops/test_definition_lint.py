@@ -10,9 +10,9 @@ import pytest
 
 import opwright as ow
 from each_row import each_row
-from opwright.ops import linting
+from opwright.ops import definition_lint
 
-SOURCES = sorted(Path(linting.__file__).parent.rglob("*.py"))
+SOURCES = sorted(Path(definition_lint.__file__).parent.rglob("*.py"))
 
 
 def define(name: str = "LintGood", **changes: Any) -> Any:
@@ -148,7 +148,7 @@ def test_registering_twice() -> None:
 
 @each_row("path", SOURCES)
 def test_every_error_says_what_was_found_or_wanted(path: Path) -> None:
-    assert linting.lint_errors(path.read_text("utf-8"), path.name) == []
+    assert definition_lint.lint_errors(path.read_text("utf-8"), path.name) == []
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_every_error_says_what_was_found_or_wanted(path: Path) -> None:
     ],
 )
 def test_the_lint_of_errors(source: str, words: str | None) -> None:
-    found = linting.lint_errors(source, "a.py")
+    found = definition_lint.lint_errors(source, "a.py")
     assert bool(found) == (words is not None)
     assert all(words in sentence and sentence.startswith("a.py:1: ") for sentence in found if words)
 

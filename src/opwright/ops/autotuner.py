@@ -1,7 +1,7 @@
 """Measured choice: where kernels or algorithms compete, they are timed on the real shapes once, and that is remembered.
 
 Lives here: timing, the choice among ways to compute, `bind`, which takes the place of kernels.bind under the switch.
-Not here: the file of remembered choices (tuning_file.py), which kernels serve a key (kernels.py), algorithms and the
+Not here: the file of remembered choices (tuning_cache.py), which kernels serve a key (kernels.py), algorithms and the
 heuristics that decide without the clock (strategies.py).
 
 With the switch `tune` on and `deterministic` off:
@@ -29,7 +29,7 @@ import numpy as np
 from ..core import dtypes, flags, forks
 from ..core.errors import OpError
 from . import dispatch, kernels
-from .tuning_file import Measured
+from .tuning_cache import Measured
 
 BUDGET_S = 0.02  # for all ways together, over the one call that each needs
 _MARGIN = 0.95  # another way must take less than this part of the default's time
@@ -40,7 +40,7 @@ _pinned = False  # whether BLAS has been told to keep to one thread
 active = False  # flags.tune and not flags.deterministic
 
 
-class Way(NamedTuple):
+class TimedAlgorithm(NamedTuple):
     """One way to compute. tolerance: in units of eps at the largest result, against the first way; None: 64."""
 
     name: str
@@ -91,7 +91,7 @@ def remembered(key: str) -> Measured | None:
     """What was measured under a key, in this process or one before."""
     found = _known.get(key)
     if found is None:
-        from .tuning_file import read
+        from .tuning_cache import read
 
         found = read().get(key)
         if found is not None:
@@ -115,7 +115,7 @@ def forget() -> None:
 
 
 def choose(
-    key: str, ways: Sequence[Way], args: Sequence[Any], default: str, wait: Callable[[], Any] | None = None
+    key: str, ways: Sequence[TimedAlgorithm], args: Sequence[Any], default: str, wait: Callable[[], Any] | None = None
 ) -> str:
     """The name of the way to take. The first way is the plain one, which others are compared with.
 
@@ -135,19 +135,19 @@ def choose(
         _measuring.release()
     _keep(key, found)
     if found.seconds:
-        from .tuning_file import write
+        from .tuning_cache import write
 
         write(key, found)
     return found.chosen
 
 
 def measure(
-    name: str, ways: Sequence[Way], args: Sequence[Any], default: str, wait: Callable[[], Any] | None = None
+    name: str, ways: Sequence[TimedAlgorithm], args: Sequence[Any], default: str, wait: Callable[[], Any] | None = None
 ) -> Measured:
     """Time each way on the same arguments. Raises nothing that a way raises, unless it is no Exception."""
     args = [_read_only(a) for a in args]
     out: dict[str, str] = {}
-    alive: list[Way] = []
+    alive: list[TimedAlgorithm] = []
     plain: Any = None
     for way in ways:  # the first call of each warms up and is looked at
         try:
@@ -178,7 +178,7 @@ def measure(
     return Measured(fastest, seconds, out)
 
 
-def _race(ways: Sequence[Way], args: Sequence[Any], wait: Callable[[], Any] | None) -> dict[str, float]:
+def _race(ways: Sequence[TimedAlgorithm], args: Sequence[Any], wait: Callable[[], Any] | None) -> dict[str, float]:
     """The least seconds of each way: in turn, so that a slow moment of the machine touches all."""
     best = dict.fromkeys((way.name for way in ways), float("inf"))
     sizes = dict.fromkeys(best, 1)
@@ -251,11 +251,11 @@ def tunable(op: Any) -> bool:
     return pure and not op.impure_kernels and not any(d.dtype is not None and d.dtype.is_handle for d in op.outputs)
 
 
-def ways_of(op: Any, call: Any, key: Any) -> list[Way]:
+def ways_of(op: Any, call: Any, key: Any) -> list[TimedAlgorithm]:
     """The reference, if there is one, and the kernels that serve a key, as functions of arrays."""
-    found = [] if call.reference is None else [Way("reference", call.reference)]
+    found = [] if call.reference is None else [TimedAlgorithm("reference", call.reference)]
     for one, kernel in kernels.serving(op, key):
-        found.append(Way(label(one, kernel), kernels.of_call(op, kernel, call), op.tolerances.get(one)))
+        found.append(TimedAlgorithm(label(one, kernel), kernels.of_call(op, kernel, call), op.tolerances.get(one)))
     return found
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..graph import Graph
-from .kinds import KINDS
+from .var_types import KINDS
 
 if TYPE_CHECKING:
     from .definition import Operator
