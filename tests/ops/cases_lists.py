@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 from harness import bad, case, f32, f64, i32, strings
 
-from opwright.ops import dispatch, list_ops
-from opwright.ops import list_tensor_ops
+from opwright.ops import dispatch, list_ops, list_tensor_ops
 
 SHAPE_DEPENDS_ON_DATA = {"ListGet", "ListPop", "ListStack", "ListGather", "ListConcat"}
 
@@ -94,11 +93,16 @@ def get_unset_like(x, index):
 
 
 def gathered(x, indices):
-    return list_tensor_ops.ListGather(list_tensor_ops.ListFromTensor(x), indices, element_dtype=x.dtype, element_shape=x.shape[1:])
+    return list_tensor_ops.ListGather(
+        list_tensor_ops.ListFromTensor(x), indices, element_dtype=x.dtype, element_shape=x.shape[1:]
+    )
 
 
 def doubled_sum(x, y):
-    a, b = list_tensor_ops.ListFromTensor(x), list_ops.ListSet(list_ops.ListZerosLike(list_tensor_ops.ListFromTensor(x)), 1, y)
+    a, b = (
+        list_tensor_ops.ListFromTensor(x),
+        list_ops.ListSet(list_ops.ListZerosLike(list_tensor_ops.ListFromTensor(x)), 1, y),
+    )
     return stacked(list_ops.ListAdd(list_ops.ListAdd(a, b), a), x)
 
 
@@ -214,7 +218,10 @@ CASES = {
         ),
         case(f32(0, 2), call=made(lambda a: a), expect=lambda x: x, grad=False),
         case(strings(3), call=made(lambda a: a), expect=lambda x: x),
-        bad(call=wrong(lambda a: list_tensor_ops.ListStack(a, element_dtype="float32", num=2)), says=("with 2 elements", "3")),
+        bad(
+            call=wrong(lambda a: list_tensor_ops.ListStack(a, element_dtype="float32", num=2)),
+            says=("with 2 elements", "3"),
+        ),
         bad(
             call=wrong(lambda a: list_tensor_ops.ListStack(a, element_dtype="float32", element_shape=[5])),
             says=("Incompatible shapes during merge", "[5]", "[2]"),
@@ -247,7 +254,9 @@ CASES = {
     ],
     "ListScatter": [
         case(f64(4, 2), ints(2, 0), f64(2, 2), call=made(list_tensor_ops.ListScatter), expect=with_rows, grad=[0, 2]),
-        case(f64(4, 2), ints(1, 3, 1), f64(3, 2), call=made(list_tensor_ops.ListScatter), expect=with_rows, grad=[0, 2]),
+        case(
+            f64(4, 2), ints(1, 3, 1), f64(3, 2), call=made(list_tensor_ops.ListScatter), expect=with_rows, grad=[0, 2]
+        ),
         case(
             f64(1),
             ints(2, 0),
@@ -257,11 +266,23 @@ CASES = {
             grad=[0, 2],
         ),
         bad(ints(0, -1), f32(2, 2), call=wrong(list_tensor_ops.ListScatter), says="must all be non-negative"),
-        bad(ints(0, 3), f32(2, 2), call=wrong(list_tensor_ops.ListScatter), says="scatter at index 3 in list with size 3"),
+        bad(
+            ints(0, 3),
+            f32(2, 2),
+            call=wrong(list_tensor_ops.ListScatter),
+            says="scatter at index 3 in list with size 3",
+        ),
         bad(ints(0), f32(2, 2), call=wrong(list_tensor_ops.ListScatter), says=("rows", "Expected: 1 Actual: 2")),
     ],
     "ListScatterAdd": [
-        case(f64(4, 2), ints(1, 3, 1), f64(3, 2), call=made(list_tensor_ops.ListScatterAdd), expect=added_rows, grad=[0, 2]),
+        case(
+            f64(4, 2),
+            ints(1, 3, 1),
+            f64(3, 2),
+            call=made(list_tensor_ops.ListScatterAdd),
+            expect=added_rows,
+            grad=[0, 2],
+        ),
         case(
             f64(4),
             ints(0, 0),

@@ -25,8 +25,8 @@ from ..ops.call import Call
 from ..ops.compute_wrappers import compare, fingerprint
 from ..ops.definition import Operator
 from ..ops.kernels import computed_by
-from ..ops.shape_only_tensor import WithheldError, withheld_error
 from ..ops.rule_errors import contract_violation, failure_cause, mismatch, rule_failure
+from ..ops.shape_only_tensor import WithheldError, withheld_error
 from ..ops.tensor import overriding
 from .tensor import EagerTensor, make, number
 

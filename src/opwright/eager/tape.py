@@ -44,7 +44,7 @@ class UnconnectedGradients(enum.Enum):
 
 
 _UNREFERENCED = next(sys.getrefcount(it) for it in (object(),))
-"""TensorReference count of an active tape that no program can stop. If a signal's exception occurs between the end of a
+"""Reference count of an active tape that no program can stop. If a signal's exception occurs between the end of a
 `with` block and the first line of `__exit__`, the next tape discards it."""
 
 

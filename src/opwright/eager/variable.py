@@ -22,7 +22,7 @@ from ..ops.array.slicing import set_item
 from ..ops.autodiff import OpRecord
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.lod_tensor import rows_of
-from ..ops.tensor import TensorReference, TensorLike
+from ..ops.tensor import TensorLike, TensorReference
 from . import variable_state
 from .tensor import EagerTensor, to_array
 from .variable_state import CopyOnWrite

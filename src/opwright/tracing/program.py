@@ -318,9 +318,9 @@ class _Derivative:
     ) -> list[Any]:
         """Return the gradients of inputs and captures.
 
-        values: the stored tensors of the forward run, by id of their symbolic tensors. identities: of its outputs. once:
-        there is no further call; `values` is emptied, so that tensors of the forward run are released at their last
-        use.
+        values: the stored tensors of the forward run, by id of their symbolic tensors. identities: of its outputs.
+        once: there is no further call; `values` is emptied, so that tensors of the forward run are released at their
+        last use.
         """
         mask = tuple(_gradient_form(dy) if is_trainable(o.dtype) else False for dy, o in zip(dys, self.forward.outputs))
         built = self._backward.get(mask)
@@ -337,7 +337,9 @@ class _Derivative:
         if not built.read <= values.keys():
             # Zeros in place of a missing gradient need a shape that the forward run has not stored: use the outputs'.
             full = tuple(is_trainable(y.dtype) for y in identities)
-            filled = [array.zeros_like(y) if m and dy is None else _dense(dy) for dy, y, m in zip(dys, identities, full)]
+            filled = [
+                array.zeros_like(y) if m and dy is None else _dense(dy) for dy, y, m in zip(dys, identities, full)
+            ]
             if mask != full:
                 grads = self.backward(filled, values, identities, once)
                 return [None if kind is None else grad for kind, grad in zip(kinds, grads)]

@@ -20,8 +20,7 @@ from ..core.errors import InvalidArgumentError, OutOfRangeError
 from ..core.shapes import UNKNOWN, TensorShape, as_shape
 from ..core.type_spec import CompositeTensor
 from ..eager.tensor import EagerTensor, convert_to_tensor
-from ..ops import array, dispatch, list_ops
-from ..ops import list_tensor_ops
+from ..ops import array, dispatch, list_ops, list_tensor_ops
 from ..ops.tensor import TensorLike
 from .tensor_array_spec import TensorArraySpec
 
@@ -248,7 +247,9 @@ class TensorArray(CompositeTensor):
                 what=f"Could not read index {index} twice because it was cleared after a previous read "
                 "(perhaps try setting clear_after_read = false?)"
             )
-        item = list_ops.ListGet(self._flow, index, element_dtype=self._dtype, element_shape=self.element_shape, name=name)
+        item = list_ops.ListGet(
+            self._flow, index, element_dtype=self._dtype, element_shape=self.element_shape, name=name
+        )
         if eager and self._clear:
             self._flow = list_ops.ListUnset(self._flow, index)
             self._read.add(index)

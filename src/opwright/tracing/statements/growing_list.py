@@ -18,8 +18,7 @@ from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from ...core.type_spec import CompositeTensor, TypeSpec
 from ...eager.tensor import EagerTensor
-from ...ops import array, dispatch, list_ops
-from ...ops import list_tensor_ops
+from ...ops import array, dispatch, list_ops, list_tensor_ops
 from ...ops.tensor import TensorLike
 from .merge import refuse
 
@@ -234,7 +233,9 @@ class GrowingList(CompositeTensor):
         specs = self.items.specs
         if len(specs) != 1:
             raise TypeError(f"the items of list {self.items.name!r} are nestings of {len(specs)} tensors, not tensors")
-        return list_tensor_ops.ListStack(self.flows[0], element_dtype=specs[0].dtype, element_shape=specs[0].shape, num=-1)
+        return list_tensor_ops.ListStack(
+            self.flows[0], element_dtype=specs[0].dtype, element_shape=specs[0].shape, num=-1
+        )
 
     def stacked(self, axis: int = 0) -> Any:
         """Implement `tf.stack`. Raises ValueError for a nonzero axis if the items' rank is unknown."""
