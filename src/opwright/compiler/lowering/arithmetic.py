@@ -17,6 +17,8 @@ Quantized comparisons rescale both operands to fixed point with 8 fractional bit
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -31,12 +33,13 @@ from ..loops.buffers import Buffer
 from ..loops.expressions import Expr, apply, arg, convert, lookup, scalar
 from ..loops.ops import Bitcast, Checked, Map
 from .context import LoweringContext, NoLowering, RuleOperand
-from .elementwise import alike, broadcast, every, mapped, plain, truth
-from .registry import rule
+from .elementwise import alike, broadcast, every, map_elements, mapped, plain, truth
+from .registry import CATALOGUE, rule
 from .requantization import NARROW, clamped, in_steps, real, real_number, steps, steps_per
 from .spectral import product
 
-OPERATIONS = tuple(row.builtin for row in (*ARITHMETIC, *DIVISION, *ANALYSIS) if row.builtin and row.arity == 2)
+BUILTINS = tuple(row.builtin for row in (*ARITHMETIC, *DIVISION, *ANALYSIS) if row.builtin and row.arity == 2)
+OPERATIONS = tuple(name for name in BUILTINS if name not in ("MAXIMUM", "MINIMUM"))
 
 
 @rule(*OPERATIONS)
@@ -66,6 +69,47 @@ def binary(ctx: LoweringContext) -> None:
     else:
         found = convert(apply(OF_BUILTIN[name].name, x, z), dtype)
     mapped(ctx, y, _fused(found, activation), a, b)
+
+
+def _propagating(op: str) -> Callable[[Expr, Expr], Expr]:
+    """Return a maximum or minimum that is NaN if an operand is.
+
+    The instruction returns its second operand if one is NaN, so that it suffices if the first is a number.
+    """
+
+    def expr(x: Expr, y: Expr) -> Expr:
+        if not x.dtype.is_floating or x.op == "scalar":
+            return apply(op, x, y)
+        if y.op == "scalar" and y.value == y.value:
+            return apply(op, y, x)
+        return apply(f"ieee_{op}", x, y)
+
+    return expr
+
+
+maximum, minimum = _propagating("maximum"), _propagating("minimum")
+BOUNDS: dict[str, Callable[..., Expr]] = {
+    "Maximum": maximum,
+    "Minimum": minimum,
+    "ClipByValue": lambda x, low, high: maximum(minimum(x, high), low),
+    "MAXIMUM": partial(apply, "maximum"),
+    "MINIMUM": partial(apply, "minimum"),
+}
+"""The catalogue's operators propagate NaN; the builtins return the second operand if one is NaN."""
+
+
+@rule(*BOUNDS)
+def bounds(ctx: LoweringContext) -> None:
+    operands, expr = ctx.operands, BOUNDS[ctx.operator]
+    if ctx.node.dialect == CATALOGUE:
+        map_elements(ctx, ctx.output().buffer, [o.buffer for o in operands], expr)
+        return
+    y = ctx.output(broadcast(*operands))
+    if ctx.node.quantized:
+        raise NoLowering(f"{ctx.operator} of quantized tensors")
+    alike(*operands)
+    plain(ctx, *operands)
+    mapped(ctx, y, expr(*every(operands)), *operands)
 
 
 def _fused(x: Expr, activation: object) -> Expr:
@@ -231,52 +275,41 @@ def _fixed_point(ctx: LoweringContext, o: RuleOperand) -> Buffer:
     return Buffer(f"{o.buffer.name}.fixed", int64, (size,), table)
 
 
-# ---- choice --------------------------------------------------------------------------------------------------------
-
-
 def _as_bits(ctx: LoweringContext, o: RuleOperand) -> RuleOperand:
-    """Complex numbers as what is moved for them: integers of as many bytes."""
+    """Return complex numbers as int64, by which they are moved."""
     return o if o.dtype is not complex64 else o.with_buffer(ctx.bits(o.buffer, int64, o.shape))
 
 
-def _chosen(operands: tuple[RuleOperand, ...]) -> Expr:
-    condition, a, b = operands
-    alike(a, b)
-    if condition.dtype is not bool_ or a.dtype not in DTYPES:
-        raise NoLowering(f"{condition.dtype.name} chooses among {a.dtype.name}")
-    return Expr("select", a.dtype, tuple(every(operands)))
-
-
-@rule("SELECT_V2")
-def select_v2(ctx: LoweringContext) -> None:
-    operands = ctx.operand(0), *(_as_bits(ctx, ctx.operand(i)) for i in (1, 2))
-    y = ctx.output(broadcast(*operands))
-    _written(ctx, y, tuple(o.buffer for o in operands), _chosen(operands))
-
-
-def _written(ctx: LoweringContext, y: RuleOperand, operands: tuple[Buffer, ...], expr: Expr) -> None:
-    """The map that writes y, or the bits of its complex numbers. Raises NoLowering for other types."""
-    if y.dtype is expr.dtype:
-        ctx.add(Map, y.buffer, operands, expr)
-        return
-    if y.dtype is not complex64 or expr.dtype is not int64:
-        raise NoLowering(f"the output is {y.dtype.name}, {expr.dtype.name} follows from the inputs")
-    made = ctx.new(int64, y.shape, ".chosen")
-    ctx.add(Map, made, operands, expr)
-    ctx.add(Bitcast, y.buffer, made)
-
-
-@rule("SELECT")
+@rule("Select", "SELECT", "SELECT_V2")
 def select(ctx: LoweringContext) -> None:
-    """The condition is of x's shape, a scalar, or has an element for each of x's first dimension."""
-    given = ctx.operand(1)
-    c, a, b = operands = ctx.operand(0), _as_bits(ctx, given), _as_bits(ctx, ctx.operand(2))
-    y, expr = ctx.output(a.shape), _chosen(operands)
-    if a.shape != b.shape or y.dtype is not given.dtype:
-        raise NoLowering("x and y differ, or the output's type")
-    condition = c.buffer
-    if c.shape != a.shape and c.shape:
-        if len(c.shape) != 1 or not a.shape or c.size not in (1, a.shape[0]):
-            raise NoLowering("the condition does not fit x")
-        condition = ctx.viewed(condition, c.shape + (1,) * (len(a.shape) - 1))
-    _written(ctx, y, (condition, a.buffer, b.buffer), expr)
+    """Select elements by a condition that broadcasts, except SELECT's, which may have one element per first index."""
+    if ctx.node.dialect == CATALOGUE:
+        operands = ctx.operands
+        ctx.output(broadcast(*operands))
+        plain(ctx, *operands)
+        buffers = [o.buffer for o in operands]
+        map_elements(ctx, ctx.output().buffer, buffers, lambda c, a, b: apply("select", c, a, b, dtype=b.dtype))
+        return
+    c, a, b = operands = [ctx.operand(0), *(_as_bits(ctx, ctx.operand(i)) for i in (1, 2))]
+    y = ctx.output(a.shape if ctx.operator == "SELECT" else broadcast(*operands))
+    alike(a, b)
+    if c.dtype is not bool_ or a.dtype not in DTYPES:
+        raise NoLowering(f"a condition of {c.dtype.name} for elements of {a.dtype.name}")
+    if y.dtype is not ctx.operand(1).dtype:
+        raise NoLowering(f"the output is {y.dtype.name}, {ctx.operand(1).dtype.name} follows from the inputs")
+    condition = _condition(ctx, c, a, b) if ctx.operator == "SELECT" else c.buffer
+    target = ctx.new(int64, y.shape, ".bits") if y.dtype is complex64 else y.buffer
+    ctx.add(Map, target, (condition, a.buffer, b.buffer), Expr("select", a.dtype, tuple(every(operands))))
+    if target is not y.buffer:
+        ctx.add(Bitcast, y.buffer, target)
+
+
+def _condition(ctx: LoweringContext, c: RuleOperand, a: RuleOperand, b: RuleOperand) -> Buffer:
+    """Return the condition of SELECT under a shape that broadcasts to the operands' shape."""
+    if a.shape != b.shape:
+        raise NoLowering(f"{a} and {b} differ in shape")
+    if c.shape in (a.shape, ()):
+        return c.buffer
+    if len(c.shape) != 1 or not a.shape or c.size not in (1, a.shape[0]):
+        raise NoLowering(f"the condition {c} does not fit {a}")
+    return ctx.viewed(c.buffer, c.shape + (1,) * (len(a.shape) - 1))

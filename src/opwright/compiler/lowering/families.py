@@ -7,9 +7,9 @@ Not here: looking up the rule of an operator (registry.py).
 
 FAMILIES: dict[str, str] = {
     "arithmetic": (
-        "ADD ATAN2 DIV EQUAL FLOOR_DIV FLOOR_MOD GREATER GREATER_EQUAL LESS LESS_EQUAL MAXIMUM MINIMUM MUL NOT_EQUAL "
-        "POW SELECT SELECT_V2 SQUARED_DIFFERENCE STABLEHLO_ADD STABLEHLO_AND STABLEHLO_MAXIMUM STABLEHLO_MINIMUM "
-        "STABLEHLO_MULTIPLY STABLEHLO_SHIFT_LEFT SUB"
+        "ADD ATAN2 ClipByValue DIV EQUAL FLOOR_DIV FLOOR_MOD GREATER GREATER_EQUAL LESS LESS_EQUAL MAXIMUM MINIMUM MUL "
+        "Maximum Minimum NOT_EQUAL POW SELECT SELECT_V2 SQUARED_DIFFERENCE STABLEHLO_ADD STABLEHLO_AND "
+        "STABLEHLO_MAXIMUM STABLEHLO_MINIMUM STABLEHLO_MULTIPLY STABLEHLO_SHIFT_LEFT SUB Select"
     ),
     "contractions": "CONV_2D Conv2D DEPTHWISE_CONV_2D DepthwiseConv2dNative FULLY_CONNECTED",
     "data_movement": (
@@ -18,13 +18,12 @@ FAMILIES: dict[str, str] = {
     ),
     "functions": (
         "ABS ADD_N Abs Acos Acosh Add AddN Asin Asinh Atan Atan2 Atanh BITWISE_XOR BiasAdd BitwiseAnd BitwiseOr "
-        "BitwiseXor CEIL COS Cast Ceil ClipByValue Cos Cosh DivNoNan ELU EXP Elu Equal Erf Erfc Exp Expm1 FLOOR Floor "
-        "FloorDiv FloorMod GELU Gelu Greater GreaterEqual HARD_SWISH Invert IsFinite IsInf IsNan LEAKY_RELU LOG "
-        "LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOGISTIC LeakyRelu LeftShift Less LessEqual Log Log1p LogicalAnd "
-        "LogicalNot LogicalOr Maximum Minimum Mul NEG Neg NotEqual PRELU Pow RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 "
-        "RIGHT_SHIFT ROUND RSQRT RealDiv Reciprocal Relu Relu6 RightShift Rint Round Rsqrt SIGN SIN SQRT SQUARE Select "
-        "Selu Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Square SquaredDifference Sub TANH Tan Tanh TruncateDiv "
-        "TruncateMod Xdivy ZEROS_LIKE custom:Atan2 custom:Sign"
+        "BitwiseXor CEIL COS Ceil Cos Cosh DivNoNan ELU EXP Elu Equal Erf Erfc Exp Expm1 FLOOR Floor FloorDiv FloorMod "
+        "GELU Gelu Greater GreaterEqual HARD_SWISH Invert IsFinite IsInf IsNan LEAKY_RELU LOG LOGICAL_AND LOGICAL_NOT "
+        "LOGICAL_OR LOGISTIC LeakyRelu LeftShift Less LessEqual Log Log1p LogicalAnd LogicalNot LogicalOr Mul NEG Neg "
+        "NotEqual PRELU Pow RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 RIGHT_SHIFT ROUND RSQRT RealDiv Reciprocal Relu Relu6 "
+        "RightShift Rint Round Rsqrt SIGN SIN SQRT SQUARE Selu Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Square "
+        "SquaredDifference Sub TANH Tan Tanh TruncateDiv TruncateMod Xdivy ZEROS_LIKE custom:Atan2 custom:Sign"
     ),
     "gather_scatter": (
         "DYNAMIC_UPDATE_SLICE EMBEDDING_LOOKUP EMBEDDING_LOOKUP_SPARSE GATHER GATHER_ND Gather GatherNd "
@@ -71,7 +70,7 @@ FAMILIES: dict[str, str] = {
         "custom:RFFT2D custom:Rfft2d lite:RFFT2D"
     ),
     "transposed_convolutions": "Conv2DBackpropInput TRANSPOSE_CONV custom:Convolution2DTransposeBias",
-    "type_conversion": "CAST",
+    "type_conversion": "CAST Cast",
     "user_kernels": "user",
     "variables": "ASSIGN_VARIABLE CALL_ONCE READ_VARIABLE",
     "views": (

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from ...core.constants import CLAMPS, GELU_CUBIC, GELU_SLOPE
-from ...core.dtypes import DType, float16, float32, float64, int8, int16, uint8
 from ...core.dtypes import bool as bool_
+from ...core.dtypes import float16, float32, float64, int8, int16, uint8
 from ...scalar.table import ACTIVATIONS, BITS, OF_BUILTIN, OF_OPERATOR, chosen
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar
 from ..loops.ops import Checked
@@ -28,9 +28,9 @@ from .requantization import clamped, in_steps, real_number, steps, steps_per
 
 GUARDED = ("FloorDiv", "FloorMod", "TruncateDiv", "TruncateMod")
 """Whose integer divisors are looked at first."""
-BOUNDING = ("Maximum", "Minimum", "ClipByValue")
+BOUNDS = ("Maximum", "Minimum", "ClipByValue")
 """Whose expressions depend on which operands are numbers."""
-SAME = tuple(name for name in OF_OPERATOR if name not in (*GUARDED, *BOUNDING))
+SAME = tuple(name for name in OF_OPERATOR if name not in (*GUARDED, *BOUNDS))
 
 
 def applied(name: str, attribute: Callable[[str], Any], *xs: Expr) -> Expr | None:
@@ -50,7 +50,7 @@ BUILTINS = tuple(
 """Builtins that are a function of the table, of reals as well as of quantised tensors."""
 
 
-@rule(*SAME, *BUILTINS, custom=("Sign", "Atan2"))
+@rule(*(name for name in SAME if name != "Select"), *BUILTINS, custom=("Sign", "Atan2"))
 def function(ctx: LoweringContext) -> None:
     """A function of the table; of quantised tensors, the table of the operator's integer rule.
 
@@ -82,36 +82,6 @@ def zeros_like(ctx: LoweringContext) -> None:
     mapped(ctx, y, const(0, plain(ctx, x)))
 
 
-# ---- bounds ---------------------------------------------------------------------------------------------------------
-
-
-def _extremum(op: str) -> Callable[[Expr, Expr], Expr]:
-    """NaN where one of the operands is. Beside a number, which is none, one instruction gives that: its second operand
-    where one is NaN."""
-
-    def expr(x: Expr, y: Expr) -> Expr:
-        if not x.dtype.is_floating or x.op == "scalar":
-            return apply(op, x, y)
-        if y.op == "scalar" and y.value == y.value:
-            return apply(op, y, x)
-        return apply(f"ieee_{op}", x, y)
-
-    return expr
-
-
-maximum, minimum = _extremum("maximum"), _extremum("minimum")
-BOUNDS: dict[str, Callable[..., Expr]] = {
-    "Maximum": maximum,
-    "Minimum": minimum,
-    "ClipByValue": lambda x, low, high: maximum(minimum(x, high), low),
-}
-
-
-@rule(*BOUNDS)
-def bounds(ctx: LoweringContext) -> None:
-    map_elements(ctx, ctx.output().buffer, [o.buffer for o in ctx.operands], BOUNDS[ctx.operator])
-
-
 @rule(*GUARDED)
 def whole_division(ctx: LoweringContext) -> None:
     """By integers that are guarded: the operator has an error for 0."""
@@ -125,18 +95,6 @@ def whole_division(ctx: LoweringContext) -> None:
         ctx.add(Checked, divisors, y)
         y = divisors
     map_elements(ctx, ctx.output().buffer, [x, y], lambda a, b: apply(OF_OPERATOR[ctx.operator].name, a, b))
-
-
-@rule("Cast")
-def cast(ctx: LoweringContext) -> None:
-    y = ctx.output().buffer
-    map_elements(ctx, y, [o.buffer for o in ctx.operands], lambda x: _converted(x, y.dtype))
-
-
-def _converted(x: Expr, dtype: DType) -> Expr:
-    if dtype is bool_ and x.dtype is not bool_:
-        return apply("not_equal", x, const(0, x.dtype), dtype=bool_)
-    return convert(x, dtype)
 
 
 MOST_OPERANDS = 32

@@ -21,22 +21,22 @@ from .context import LoweringContext, NoLowering, RuleOperand
 from .data_movement import row_major
 from .elementwise import map_elements
 from .registry import CATALOGUE, LITE, rule
-from .requantization import in_steps, same_numbers, steps_per
+from .requantization import NARROW, in_steps, same_numbers, steps_per
 
 KINDS = {
-    **dict.fromkeys(("Sum", "Mean", "SUM"), "sum"),
+    **dict.fromkeys(("Sum", "Mean", "SUM", "MEAN"), "sum"),
     **dict.fromkeys(("Max", "REDUCE_MAX"), "max"),
     **dict.fromkeys(("Min", "REDUCE_MIN"), "min"),
     **dict.fromkeys(("Prod", "REDUCE_PROD"), "prod"),
     **dict.fromkeys(("Any", "REDUCE_ANY"), "any"),
     **dict.fromkeys(("All", "REDUCE_ALL"), "all"),
 }
-OF_TRUTH = {"sum": "any", "max": "any", "min": "all", "prod": "all", "any": "any", "all": "all"}
-"""What reductions are of truth values."""
+MEANS = ("Mean", "MEAN")
+BOOL_KINDS = {"sum": "any", "max": "any", "min": "all", "prod": "all", "any": "any", "all": "all"}
+"""Kinds of reductions of booleans in files."""
 NUMBERS = (float32, int32, int64, int8, uint8, int16)
-QUANTIZED = (int8, uint8, int16)
 SHORT = (float16, bfloat16)
-"""Floats that are reduced in float32."""
+"""Floats of files that are reduced in float32."""
 
 
 def axes_of(ctx: LoweringContext, rank: int) -> tuple[int, ...]:
@@ -50,60 +50,99 @@ def axes_of(ctx: LoweringContext, rank: int) -> tuple[int, ...]:
     return tuple(sorted({a % rank for a in axes}))
 
 
-def _operands(ctx: LoweringContext) -> tuple[RuleOperand, RuleOperand, tuple[int, ...], int]:
-    """Input, output, axes, and how many elements go into one."""
-    x = ctx.operand(0)
-    axes = axes_of(ctx, len(x.shape))
-    keep = bool(ctx.attr("keep_dims"))
-    y = ctx.output([1 if i in axes else n for i, n in enumerate(x.shape) if keep or i not in axes])
-    count = math.prod(x.shape[i] for i in axes)
-    if not count:
-        raise NoLowering("a reduction of nothing")
-    return x, y, axes, count
-
-
 def _check_sum(x: RuleOperand, count: int) -> None:
     """Raise NoLowering if the sum of so many integers may not fit into int32."""
     if count << (8 * x.dtype.size) > 1 << 31:
         raise NoLowering(f"a sum of {count} elements of {x.dtype.name}")
 
 
-@rule("SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "REDUCE_ANY", "REDUCE_ALL")
+@rule(*KINDS)
 def reduce(ctx: LoweringContext) -> None:
-    x, y, axes, count = _operands(ctx)
-    kind = KINDS[ctx.operator]
-    if x.dtype is bool_:
-        kind = OF_TRUTH[kind]
-    elif x.dtype not in (*NUMBERS, *SHORT) or kind in ("any", "all"):
+    """Lower a reduction over axes to `Reduce`; of quantized sums, means and products, rescale the result."""
+    x = ctx.operand(0)
+    axes = axes_of(ctx, len(x.shape))
+    count = math.prod(x.shape[i] for i in axes)
+    kind, is_mean, dtype = KINDS[ctx.operator], ctx.operator in MEANS, x.dtype
+    if not count:
+        raise NoLowering("a reduction of no elements")
+    if ctx.node.dialect == CATALOGUE:
+        _reduce_catalogue(ctx, x.buffer, axes, kind, const(1.0 / count, dtype) if is_mean else None)
+        return
+    keep_dims = bool(ctx.attr("keep_dims"))
+    y = ctx.output([1 if i in axes else n for i, n in enumerate(x.shape) if keep_dims or i not in axes])
+    if is_mean:
+        _reduce_mean(ctx, x, y, axes, count)
+        return
+    if dtype is bool_:
+        kind = BOOL_KINDS[kind]
+    elif dtype not in (*NUMBERS, *SHORT) or kind in ("any", "all"):
         raise NoLowering(f"{kind} of {x}")
     if x.is_quantized and kind == "sum" and ctx.node.quantized:
-        _quantized_sum(ctx, x, y, axes, count)
-        return
-    if x.is_quantized and kind == "prod":
+        _quantized_sum(ctx, x, y, axes, count, 1)
+    elif x.is_quantized and kind == "prod":
         _quantized_product(ctx, x, y, axes, count)
+    else:
+        same_numbers(x, y)
+        _reduce_numbers(ctx, x, y, axes, kind)
+
+
+def _reduce_catalogue(ctx: LoweringContext, x: Buffer, axes: tuple[int, ...], kind: str, scale: Expr | None) -> None:
+    """Lower a reduction of the catalogue, whose maximum and minimum of a set with NaN is NaN.
+
+    raises NoLowering for integers and booleans whose result type NumPy widens
+    """
+    dtype = x.dtype
+    is_bool, is_number = kind in ("any", "all"), dtype.is_floating or (dtype is int32 and scale is None)
+    if not (dtype is bool_ if is_bool else is_number):
+        raise NoLowering(f"{ctx.operator} of {x}")
+    y, element, result = ctx.output().buffer, arg(0, dtype), arg(0, dtype)
+    if math.prod(x.shape[i] for i in axes) == 1:
+        ctx.add(View, y, x)
         return
-    same_numbers(x, y)
-    before = _wide(x)
-    ctx.add(Reduce, y.buffer, x.buffer, axes, kind, before, convert(arg(0, before.dtype), x.dtype))
+    if scale is not None:
+        result = apply("mul", result, scale)
+    if kind not in ("max", "min") or not dtype.is_floating:
+        reduced(ctx, y, x, axes, kind, element, result)
+        return
+    extremum, has_nan = ctx.new(dtype, y.shape), Buffer(f"{ctx.node.prefix}.nan", bool_, y.shape)
+    reduced(ctx, extremum, x, axes, kind, element, result)
+    reduced(ctx, has_nan, x, axes, "any", apply("not_equal", element, element, dtype=bool_), arg(0, bool_))
+    nan = const(math.nan, dtype)
+    map_elements(ctx, y, [extremum, has_nan], lambda e, n: apply("select", n, nan, e, dtype=dtype))
 
 
-def _wide(x: RuleOperand) -> Expr:
-    """An element as it is accumulated."""
-    return convert(arg(0, x.dtype), float32 if x.dtype in SHORT else x.dtype)
+def _reduce_numbers(
+    ctx: LoweringContext, x: RuleOperand, y: RuleOperand, axes: tuple[int, ...], kind: str, scale: Expr | None = None
+) -> None:
+    """Reduce numbers in their own type, short floats in float32; scale: a factor of the result."""
+    element = convert(arg(0, x.dtype), float32 if x.dtype in SHORT else x.dtype)
+    result = arg(0, element.dtype)
+    if scale is not None:
+        result = apply("mul", result, scale)
+    ctx.add(Reduce, y.buffer, x.buffer, axes, kind, element, convert(result, x.dtype))
 
 
-def _quantized_sum(ctx: LoweringContext, x: RuleOperand, y: RuleOperand, axes: tuple[int, ...], count: int) -> None:
-    if x.dtype not in QUANTIZED or y.dtype is not x.dtype or not y.is_quantized:
+def _reduce_mean(ctx: LoweringContext, x: RuleOperand, y: RuleOperand, axes: tuple[int, ...], count: int) -> None:
+    if x.dtype in (float32, *SHORT) and y.dtype is x.dtype:
+        _reduce_numbers(ctx, x, y, axes, "sum", scalar(1.0 / count, float32))
+    elif x.dtype.is_integer and y.dtype is x.dtype and not ctx.node.quantized:
+        quotient = apply("div", arg(0, int64), scalar(count, int64))  # toward zero
+        ctx.add(Reduce, y.buffer, x.buffer, axes, "sum", convert(arg(0, x.dtype), int64), convert(quotient, x.dtype))
+    elif x.is_quantized:
+        _quantized_sum(ctx, x, y, axes, count, count)
+    else:
+        raise NoLowering(f"a mean of {x} to {y}")
+
+
+def _quantized_sum(
+    ctx: LoweringContext, x: RuleOperand, y: RuleOperand, axes: tuple[int, ...], count: int, divisor: int
+) -> None:
+    """Sum the raw integers of a quantized tensor in int32, divide by a number, and rescale to steps of the output."""
+    if x.dtype not in NARROW or y.dtype is not x.dtype or not y.is_quantized:
         raise NoLowering(f"a sum of {x} to {y}")
     _check_sum(x, count)
-    _scaled_sum(ctx, x, y, axes, steps_per(x.scale, y), -x.zero * count * x.scale / y.scale)
-
-
-def _scaled_sum(
-    ctx: LoweringContext, x: RuleOperand, y: RuleOperand, axes: tuple[int, ...], factor: float, more: float
-) -> None:
-    """sum * factor + more, in steps of the output."""
-    value = apply("fma", convert(arg(0, int32), float32), scalar(factor, float32), scalar(more, float32))
+    factor, offset = steps_per(x.scale, y) / divisor, -x.zero * (count // divisor) * x.scale / y.scale
+    value = apply("fma", convert(arg(0, int32), float32), scalar(factor, float32), scalar(offset, float32))
     ctx.add(Reduce, y.buffer, x.buffer, axes, "sum", convert(arg(0, x.dtype), int32), in_steps(value, y))
 
 
@@ -120,23 +159,6 @@ def _quantized_product(ctx: LoweringContext, x: RuleOperand, y: RuleOperand, axe
     ctx.add(View, rows, turned)
     factor = multiplier(float(x.scale) / float(np.float32(y.scale)) ** (1.0 / count))
     ctx.add(FixedProduct, y.buffer, rows, x.zero, factor, y.zero)
-
-
-@rule("MEAN")
-def mean(ctx: LoweringContext) -> None:
-    x, y, axes, count = _operands(ctx)
-    if x.dtype in (float32, *SHORT) and y.dtype is x.dtype:
-        part = apply("mul", arg(0, float32), scalar(1.0 / count, float32))
-        ctx.add(Reduce, y.buffer, x.buffer, axes, "sum", _wide(x), convert(part, x.dtype))
-        return
-    if x.dtype.is_integer and y.dtype is x.dtype and not ctx.node.quantized:
-        part = apply("div", arg(0, int64), scalar(count, int64))  # toward zero
-        ctx.add(Reduce, y.buffer, x.buffer, axes, "sum", convert(arg(0, x.dtype), int64), convert(part, x.dtype))
-        return
-    if x.dtype not in QUANTIZED or y.dtype is not x.dtype or not (x.is_quantized and y.is_quantized):
-        raise NoLowering(f"a mean of {x} to {y}")
-    _check_sum(x, count)
-    _scaled_sum(ctx, x, y, axes, steps_per(x.scale, y) / count, -x.zero * x.scale / y.scale)
 
 
 @rule("ArgMax", "ArgMin", "ARG_MAX", "ARG_MIN")
@@ -169,35 +191,6 @@ def running_sums(ctx: LoweringContext) -> None:
         raise NoLowering(f"running sums of {x}")
     same_numbers(x, y)
     ctx.add(Scan, y.buffer, x.buffer, axis, bool(ctx.attr("exclusive")), bool(ctx.attr("reverse")))
-
-
-# ---- of the catalogue -----------------------------------------------------------------------------------------------
-
-
-@rule("All", "Any", "Max", "Mean", "Min", "Prod", "Sum")
-def reduce_catalogue(ctx: LoweringContext) -> None:
-    """NaN is the extremum of what has one. Integers and truth values are those whose results NumPy does not widen."""
-    name, x = ctx.operator, ctx.operand(0).buffer
-    axes = axes_of(ctx, len(x.shape))
-    count = math.prod(x.shape[i] for i in axes)
-    dtype = x.dtype
-    whole = dtype is bool_ if name in ("Any", "All") else dtype.is_floating or (dtype is int32 and name != "Mean")
-    if not whole or not count:
-        raise NoLowering(f"{name} of {count} {dtype.name}")
-    y, element, after = ctx.output().buffer, arg(0, dtype), arg(0, dtype)
-    if count == 1:
-        ctx.add(View, y, x)
-        return
-    if name == "Mean":
-        after = apply("mul", after, const(1.0 / count, dtype))
-    if name not in ("Max", "Min") or not dtype.is_floating:
-        reduced(ctx, y, x, axes, KINDS[name], element, after)
-        return
-    extreme, wrong = ctx.new(dtype, y.shape), Buffer(f"{ctx.node.prefix}.nan", bool_, y.shape)
-    reduced(ctx, extreme, x, axes, KINDS[name], element, after)
-    reduced(ctx, wrong, x, axes, "any", apply("not_equal", element, element, dtype=bool_), arg(0, bool_))
-    nan = const(math.nan, dtype)
-    map_elements(ctx, y, [extreme, wrong], lambda e, w: apply("select", w, nan, e, dtype=dtype))
 
 
 def reduced(

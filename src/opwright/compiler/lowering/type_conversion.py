@@ -16,13 +16,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...core.dtypes import complex64, float16, float32, int8, uint8
+from ...core.dtypes import DType, complex64, float16, float32, int8, uint8
+from ...core.dtypes import bool as bool_
 from ..kernels.expression import DTYPES
 from ..loops.buffers import Buffer
-from ..loops.expressions import apply, arg, const, convert
+from ..loops.expressions import Expr, apply, arg, const, convert
 from ..loops.ops import Bitcast, Map
 from .context import LoweringContext, NoLowering, RuleOperand
-from .elementwise import as_type, mapped, plain
+from .elementwise import as_type, map_elements, mapped, plain
 from .registry import CATALOGUE, Rule, rule
 from .spectral import join, pairs, part
 
@@ -121,11 +122,20 @@ def to_bytes(ctx: LoweringContext, y: RuleOperand) -> tuple[RuleOperand, Callabl
     return y.with_buffer(made), close
 
 
-@rule("CAST")
+def _catalogue_cast(x: Expr, dtype: DType) -> Expr:
+    if dtype is bool_ and x.dtype is not bool_:
+        return apply("not_equal", x, const(0, x.dtype), dtype=bool_)
+    return convert(x, dtype)
+
+
+@rule("Cast", "CAST")
 def cast(ctx: LoweringContext) -> None:
-    """Of complex numbers the real part; numbers become complex ones whose imaginary part is 0."""
+    """Lower a conversion of elements; in files, complex numbers are converted by their real parts."""
     x = ctx.operand(0)
     y = ctx.output(x.shape)
+    if ctx.node.dialect == CATALOGUE:
+        map_elements(ctx, y.buffer, [x.buffer], lambda e: _catalogue_cast(e, y.dtype))
+        return
     if x.dtype is complex64 and y.dtype in DTYPES:
         ctx.add(Map, y.buffer, (part(ctx, pairs(ctx, x), 0),), as_type(arg(0, float32), y.dtype))
         return
