@@ -59,16 +59,16 @@ def binary(ctx: LoweringContext) -> None:
     b = _checked_second(ctx, name, a, b)
     x, z = every((a, b))
     if name == "FLOOR_DIV" and dtype is float32:  # a quotient just below an integer stays below
-        found = convert(apply("floor", apply("div", convert(x, float64), convert(z, float64))), dtype)
+        value = convert(apply("floor", apply("div", convert(x, float64), convert(z, float64))), dtype)
     elif name == "DIV" and not dtype.is_floating:  # the one overflow gives the greatest integer
-        found = convert(apply("div", convert(x, float64), convert(z, float64)), dtype)
+        value = convert(apply("div", convert(x, float64), convert(z, float64)), dtype)
     elif name == "SQUARED_DIFFERENCE":  # short floats are rounded twice
-        found = apply("square", apply("sub", x, z))
+        value = apply("square", apply("sub", x, z))
     elif name == "POW" and not dtype.is_floating and not (b.size == 1 and b.shape != a.shape):
-        found = apply("pow_or_least", x, z)
+        value = apply("pow_or_least", x, z)
     else:
-        found = convert(apply(OF_BUILTIN[name].name, x, z), dtype)
-    mapped(ctx, y, _fused(found, activation), a, b)
+        value = convert(apply(OF_BUILTIN[name].name, x, z), dtype)
+    mapped(ctx, y, _fused(value, activation), a, b)
 
 
 def _propagating(op: str) -> Callable[[Expr, Expr], Expr]:
@@ -119,8 +119,7 @@ def _fused(x: Expr, activation: object) -> Expr:
 
 
 def _checked_second(ctx: LoweringContext, name: str, a: RuleOperand, b: RuleOperand) -> RuleOperand:
-    """The second operand, guarded where elements of it may be an error as it runs. Raises NoLowering
-    where they may make it another function."""
+    """Return the second operand, guarded if run-time elements may be an error."""
     integers = not b.dtype.is_floating
     if name == "POW" and integers:
         return _exponents(ctx, b)
@@ -134,7 +133,7 @@ def _checked_quantized(ctx: LoweringContext, name: str, b: RuleOperand) -> RuleO
 
 
 def _divisors(ctx: LoweringContext, b: RuleOperand, zero: int) -> RuleOperand:
-    """The divisors, guarded where they are computed; zero: the element that stands for 0."""
+    """Return divisors, guarded if they are computed. zero: the integer that represents 0."""
     if b.constant is None:
         guarded = ctx.new(b.dtype, b.shape, ".divisors")
         ctx.add(Checked, guarded, b.buffer, "equal", zero)
@@ -145,7 +144,7 @@ def _divisors(ctx: LoweringContext, b: RuleOperand, zero: int) -> RuleOperand:
 
 
 def _exponents(ctx: LoweringContext, b: RuleOperand) -> RuleOperand:
-    """Integers as exponents, guarded where they are computed: negative ones are refused."""
+    """Return integer exponents, guarded against negative ones if they are computed."""
     if b.constant is None:
         guarded = ctx.new(b.dtype, b.shape, ".exponents")
         ctx.add(Checked, guarded, b.buffer, "below", 0)
@@ -153,9 +152,6 @@ def _exponents(ctx: LoweringContext, b: RuleOperand) -> RuleOperand:
     if (b.constant < 0).any():
         raise NoLowering("negative exponents")
     return b
-
-
-# ---- quantised -----------------------------------------------------------------------------------------------------
 
 
 def _quantized(name: str, a: RuleOperand, b: RuleOperand, y: RuleOperand, activation: object) -> Expr:
@@ -183,15 +179,15 @@ def _quantized(name: str, a: RuleOperand, b: RuleOperand, y: RuleOperand, activa
 
 
 def _sum(a: RuleOperand, b: RuleOperand, unit: float, sign: float) -> Expr:
-    """a + sign b, in units."""
+    """Return a + sign b in multiples of `unit`."""
     offset, terms = 0.0, []
-    for place, o, factor in ((0, a, 1.0), (1, b, sign)):
+    for index, o, factor in ((0, a, 1.0), (1, b, sign)):
         if o.size == 1 and o.constant is not None:
             offset += factor * real_number(o) / unit
             continue
         factor *= o.scale / unit
         offset -= factor * o.zero
-        terms.append((convert(arg(place, o.dtype), float32), factor))
+        terms.append((convert(arg(index, o.dtype), float32), factor))
     total = scalar(offset, float32)
     for x, factor in terms:
         total = apply("fma", x, scalar(factor, float32), total)
@@ -200,12 +196,12 @@ def _sum(a: RuleOperand, b: RuleOperand, unit: float, sign: float) -> Expr:
 
 def _product(a: RuleOperand, b: RuleOperand, y: RuleOperand) -> Expr:
     factor, parts = 1.0 / y.scale, []
-    for place, o in ((0, a), (1, b)):
+    for index, o in ((0, a), (1, b)):
         if o.size == 1 and o.constant is not None:
             factor *= real_number(o)
         else:
             factor *= o.scale
-            parts.append(steps(o, place))
+            parts.append(steps(o, index))
     total = scalar(factor, float32)
     for x in reversed(parts):
         total = apply("mul", x, total)
@@ -213,7 +209,7 @@ def _product(a: RuleOperand, b: RuleOperand, y: RuleOperand) -> Expr:
 
 
 def _quotient(a: RuleOperand, b: RuleOperand, y: RuleOperand) -> Expr:
-    """In steps of the output."""
+    """Return the quotient in steps of the output."""
     above = apply("mul", real(a, 0), scalar(1.0 / y.scale, float32))
     return apply("div", above, real(b, 1))
 
@@ -238,10 +234,10 @@ def stablehlo_binary(ctx: LoweringContext) -> None:
     dtype = plain(ctx, a, b)
     name = STABLEHLO[ctx.operator][dtype.is_bool]
     x, y = every((a, b))
-    found = apply(name, x, y)
-    if name in ("maximum", "minimum") and dtype.is_floating:  # the second operand stands for both where one is NaN
-        found = Expr("select", dtype, (truth("equal", x, x), found, x))
-    mapped(ctx, ctx.output(a.shape), found, a, b)
+    value = apply(name, x, y)
+    if name in ("maximum", "minimum") and dtype.is_floating:  # NaN of the first operand propagates
+        value = Expr("select", dtype, (truth("equal", x, x), value, x))
+    mapped(ctx, ctx.output(a.shape), value, a, b)
 
 
 COMPARISONS = tuple(row.builtin for row in TESTS if row.builtin)
@@ -266,7 +262,7 @@ def comparison(ctx: LoweringContext) -> None:
 
 
 def _fixed_point(ctx: LoweringContext, o: RuleOperand) -> Buffer:
-    """For each integer of an operand, the number that it stands for, in units of 2^-8."""
+    """Return the table of an operand's values by integer, in units of 2^-8."""
     if o.dtype not in (int8, uint8, int16) or o.scale <= 0.0:
         raise NoLowering(f"elements of type {o.dtype.name}, or no scale")
     size = 1 << (8 * o.dtype.size)

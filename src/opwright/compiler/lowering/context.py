@@ -1,7 +1,7 @@
-"""What a lowering rule receives: the operands, results and attributes of one node, and the loops that it adds.
+"""The context of a lowering rule: the operands, results and attributes of one node, and the operations that it adds.
 
 Lives here: `LoweringContext`, `RuleOperand`, `Buffers`, `NoLowering`.
-Not here: quantised values as expressions (requantization.py), nodes of graphs as the context reads them (nodes.py).
+Not here: quantized values as expressions (requantization.py), access to nodes of graphs (nodes.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=LoopOp)
 
 LINE = 64
-"""Bytes to which the results of a form that has several are aligned."""
+"""Alignment in bytes of the results of an operation with several results."""
 MOST_SCALE = float(1 << 40)
 """Largest scale that is lowered, and the inverse of the smallest: products and quotients of three fit float32."""
 
@@ -37,8 +37,8 @@ class NoLowering(Exception):
 class RuleOperand:
     """A value as an operand of a rule.
 
-    spec: the type, with scales in dialects whose types have them. buffer: in the loop graph. key: finds elements seen
-    in an earlier run.
+    spec: the type, with scales in dialects whose types have them. buffer: in the loop graph. key: identifies elements
+    observed in an earlier run.
     """
 
     __slots__ = ("_compute", "_constant", "buffer", "key", "name", "spec")
@@ -54,18 +54,19 @@ class RuleOperand:
 
     @property
     def constant(self) -> np.ndarray | None:
-        """Elements, if known at compile time; computes them."""
+        """Elements if they are known at compile time; computed on first access."""
         if self._constant is None and self._compute is not None:
             self._constant = self._compute()
         return self._constant
 
     @property
     def is_constant(self) -> bool:
-        """Whether the elements are known at compile time; does not compute them."""
+        """Whether the elements are known at compile time; computes nothing."""
         return self._constant is not None or self._compute is not None
 
     def follows(self, compute: Callable[[], np.ndarray]) -> None:
-        """Declare that the elements follow from constants: compute() returns them. A form writes the buffer, too."""
+        """Declare that the elements follow from constants and are returned by compute(); an operation still writes the
+        buffer."""
         self._compute = compute
 
     @property
@@ -85,28 +86,32 @@ class RuleOperand:
 
     @property
     def quantization(self) -> Any:
-        """`scale`, `zero_point`, `axis`; None for elements that are plain numbers."""
-        found = self.spec.quantization
-        return found if found is not None and found.has_scales and self.spec.dtype.is_integer else None
+        """`scale`, `zero_point`, `axis`; None for plain numbers."""
+        quantization = self.spec.quantization
+        return (
+            quantization
+            if quantization is not None and quantization.has_scales and self.spec.dtype.is_integer
+            else None
+        )
 
     @property
     def blocks(self) -> Any:
-        """Scales by block: `scales`, `size`, `axes`; None for others."""
+        """Blockwise scales: `scales`, `size`, `axes`; None for others."""
         return None if self.spec.quantization is None else self.spec.quantization.blocks
 
     @property
     def is_variable(self) -> bool:
-        """Whether the elements stay from run to run."""
+        """Whether the elements persist from run to run."""
         return getattr(self.spec, "is_variable", False)
 
     @property
     def is_quantized(self) -> bool:
-        """Whether it has a scale, or one for each channel; scales by block do not count."""
+        """Whether it has a scale per tensor or per channel; blockwise scales do not count."""
         return self.blocks is None and self.quantization is not None
 
     @property
     def scale(self) -> float:
-        """The one scale. Raises NoLowering for none, for several, and for one whose quotients may overflow."""
+        """Scale per tensor. Raises NoLowering for none or several, and if quotients by it may overflow."""
         scales = self.scales
         if scales.size != 1:
             raise NoLowering(f"{self.name!r} has {scales.size} scales")
@@ -118,8 +123,8 @@ class RuleOperand:
     def scales(self) -> np.ndarray:
         """All scales, float32.
 
-        raises NoLowering if there are none, if products may overflow, and for a zero point outside of the type, which
-        operators refuse. Channels of weights that are all 0 may have arbitrarily small scales.
+        raises NoLowering if there are none, if products may overflow, and for zero points outside of the type, which
+        operators reject. Channels whose weights are all 0 may have arbitrarily small scales.
         """
         if not self.is_quantized:
             raise NoLowering(f"{self.name!r} has no scale")
@@ -134,7 +139,7 @@ class RuleOperand:
 
     @property
     def zero(self) -> int:
-        """The zero point. Raises NoLowering for several that differ."""
+        """Zero point. Raises NoLowering for several different ones."""
         points = self.zero_points
         if not points.size:
             return 0
@@ -144,7 +149,7 @@ class RuleOperand:
 
     @property
     def zero_points(self) -> np.ndarray:
-        """All zero points, int64; none if the quantization leaves them out."""
+        """All zero points, int64; empty if the quantization omits them."""
         return np.asarray(() if self.quantization is None else self.quantization.zero_point, np.int64)
 
     def __repr__(self) -> str:
@@ -152,12 +157,12 @@ class RuleOperand:
 
 
 class Buffers:
-    """The operands of a graph's values, created on demand.
+    """Operands of a graph's values, created on demand.
 
-    operand_of: of a value; raises NoLowering for one that no form has. seen: by key, elements of an earlier run whose
-    sizes are assumed; None if sizes are known. A rule that asks for such elements receives them, and the key is
-    `assumed` from then on. counts: by key, the cell for a number of rows that is known only after the node has run.
-    resources: what stays from run to run; state: by resource, its memory, and the shape that is assigned to it, if any.
+    operand_of: returns a value's operand, raises NoLowering for unsupported types. seen: elements of an earlier run by
+    key, whose sizes are assumed; None if sizes are static. A rule that requests such elements receives them, and their
+    key is added to `assumed`. counts: by key, the cell for a number of rows that is computed at run time. resources:
+    state that persists from run to run; state: by resource, its memory and the shape assigned to it, if any.
     """
 
     def __init__(
@@ -174,33 +179,33 @@ class Buffers:
         self.state: dict[Any, tuple[Buffer, tuple[int, ...] | None]] = {}
 
     def of(self, value: Any) -> RuleOperand:
-        """Return the operand of a value. Raises NoLowering for types and sizes that no form has."""
+        """Return the operand of a value. Raises NoLowering for types and sizes without support."""
         operand = self._operands.get(value)
         if operand is None:
             operand = self._operands[value] = self._operand_of(value)
         return operand
 
     def assume(self, operand: RuleOperand) -> None:
-        """Let an operand have the elements that were seen in an earlier run, if any."""
+        """Give an operand the elements observed in an earlier run, if any."""
         if self.seen is not None and operand.key in self.seen:
             self.assumed.add(operand.key)
             operand.follows(functools.partial(self.seen.__getitem__, operand.key))
 
     def counted(self, value: Any, rows_of: Callable[[int], int]) -> tuple[RuleOperand, Buffer]:
-        """As `LoweringContext.counted`."""
+        """Implement `LoweringContext.counted`."""
         if self.seen is None or value in self._operands:
-            raise NoLowering("how many rows it has is not known before it runs")
-        whole = self._operand_of(value)
-        if not whole.shape:
-            raise NoLowering("how many rows it has is not known before it runs")
-        buffer = Buffer(whole.buffer.name, whole.dtype, (rows_of(whole.size), *whole.shape[1:]))
-        operand = self._operands[value] = whole.with_buffer(buffer)
+            raise NoLowering("its number of rows is unknown before a run")
+        maximal = self._operand_of(value)
+        if not maximal.shape:
+            raise NoLowering("its number of rows is unknown before a run")
+        buffer = Buffer(maximal.buffer.name, maximal.dtype, (rows_of(maximal.size), *maximal.shape[1:]))
+        operand = self._operands[value] = maximal.with_buffer(buffer)
         count = self.counts[operand.key] = Buffer(f"{buffer.name}.count", int64, (2,))
         return operand, count
 
 
 class LoweringContext:
-    """One node, and the forms that its rule adds."""
+    """One node, and the loop operations that its rule adds."""
 
     __slots__ = ("buffers", "node", "operator", "ops", "origin")
 
@@ -209,77 +214,73 @@ class LoweringContext:
         self.operator, self.origin = node.operator, (node.origin,)
         self.ops: list[LoopOp] = []
 
-    # ---- what it has ------------------------------------------------------------------------------------------------
-
-    def operand(self, place: int) -> RuleOperand:
-        """Return an input. Raises NoLowering if it is left out, or is repeated."""
-        operand = self.optional(place)
+    def operand(self, index: int) -> RuleOperand:
+        """Return an input. Raises NoLowering if it is omitted or repeated."""
+        operand = self.optional(index)
         if operand is None:
-            raise NoLowering(f"input {place} is left out")
+            raise NoLowering(f"input {index} is omitted")
         return operand
 
-    def optional(self, place: int) -> RuleOperand | None:
-        """Return an input, or None if it is left out."""
+    def optional(self, index: int) -> RuleOperand | None:
+        """Return an input, or None if it is omitted."""
         inputs = self.node.inputs
-        value = inputs[place] if place < len(inputs) else None
+        value = inputs[index] if index < len(inputs) else None
         if isinstance(value, tuple):
-            raise NoLowering(f"input {place} is repeated")
+            raise NoLowering(f"input {index} is repeated")
         return None if value is None else self.buffers.of(value)
 
     @property
     def operands(self) -> list[RuleOperand]:
-        """All inputs, the values of repeated ones in order. Raises NoLowering if one is left out."""
+        """All inputs, with the values of repeated ones in order. Raises NoLowering if one is omitted."""
         operands: list[RuleOperand] = []
-        for place, value in enumerate(self.node.inputs):
+        for index, value in enumerate(self.node.inputs):
             if isinstance(value, tuple):
                 operands.extend(map(self.buffers.of, value))
             else:
-                operands.append(self.operand(place))
+                operands.append(self.operand(index))
         return operands
 
-    def constant(self, place: int) -> np.ndarray:
-        """Return the elements of an input. Raises NoLowering if they are neither known nor assumed."""
-        operand = self.operand(place)
+    def constant(self, index: int) -> np.ndarray:
+        """Return the elements of an input. Raises NoLowering if they are neither constant nor assumed."""
+        operand = self.operand(index)
         if not operand.is_constant:
             self.buffers.assume(operand)
         elements = operand.constant
         if elements is None:
-            raise NoLowering(f"input {place} is no constant")
+            raise NoLowering(f"input {index} is no constant")
         return elements
 
     def output(self, shape: Sequence[int] | None = None, place: int = 0) -> RuleOperand:
-        """Return an output. shape: as it follows from the inputs; raises NoLowering if the graph declares another."""
+        """Return an output. Raises NoLowering if the graph declares another shape than the inferred `shape`."""
         operand = self.buffers.of(self.node.outputs[place])
         if shape is not None and operand.shape != tuple(shape):
             raise NoLowering(f"the output has the shape {list(operand.shape)}, {list(shape)} follows from the inputs")
         return operand
 
     def counted(self, rows_of: Callable[[int], int]) -> tuple[RuleOperand, Buffer]:
-        """Return the first output with memory for rows_of(size in an earlier run) rows, and the cell for their number
-        after a run. Raises NoLowering if sizes are those that the file declares."""
+        """Return the first output with memory for rows_of(size in an earlier run) rows, and the cell for the actual
+        number of rows. Raises NoLowering if sizes are static."""
         return self.buffers.counted(self.node.outputs[0], rows_of)
 
     def attr(self, name: str) -> Any:
-        """Return an attribute; of an enum the member's name. What an operator or a file lacks is 0."""
+        """Return an attribute, of an enum the member's name; 0 if the operator or the file lacks it."""
         return self.node.attr(name)
 
-    # ---- what it becomes --------------------------------------------------------------------------------------------
-
     def new(self, dtype: DType, shape: Sequence[int], name: str = "") -> Buffer:
-        """Return a buffer for what lies between two forms of this node."""
+        """Return a buffer for a value between two operations of this node."""
         return Buffer(f"{self.node.prefix}{name or f'.{len(self.ops)}'}", dtype, tuple(shape))
 
     def add(self, make: Callable[..., F], output: Buffer, *parts: Any, **named: Any) -> F:
-        """Add a form that writes `output`."""
+        """Add an operation that writes `output`."""
         op = make(output, *parts, origin=self.origin, **named)
         self.ops.append(op)
         return op
 
     def with_results(self, make: Callable[[Buffer, tuple[tuple[Buffer, int], ...]], Any], *outputs: Buffer) -> None:
-        """Add a form with several results.
+        """Add an operation with several results.
 
-        make(whole, results) adds it: it writes one buffer of bytes that holds each result at an offset; a copy takes
-        each of them out.
+        make(packed, results) adds it: it writes one buffer of bytes with each result at an offset; `Part` operations
+        extract the results.
         """
         if len(outputs) == 1:
             make(outputs[0], ((outputs[0], 0),))
@@ -288,10 +289,10 @@ class LoweringContext:
         for b in outputs:
             offsets.append(size)
             size += -(-b.size * b.dtype.size // LINE) * LINE
-        whole = Buffer(f"{outputs[0].name}.all", uint8, (size,))
-        make(whole, tuple(zip(outputs, offsets)))
+        packed = Buffer(f"{outputs[0].name}.all", uint8, (size,))
+        make(packed, tuple(zip(outputs, offsets)))
         for b, offset in zip(outputs, offsets):
-            self.add(Part, b, whole, offset)
+            self.add(Part, b, packed, offset)
 
     def viewed(self, buffer: Buffer, shape: Sequence[int]) -> Buffer:
         """Return the elements of a buffer under another shape."""
@@ -317,7 +318,7 @@ class LoweringContext:
 
     @contextlib.contextmanager
     def reshaped(self, output: RuleOperand | Buffer, shape: Sequence[int]) -> Iterator[Buffer]:
-        """Yield a buffer of another shape for the forms of the block to write; its elements become the output's."""
+        """Yield a buffer of another shape that the block's operations write; a view of it becomes the output."""
         target = output.buffer if isinstance(output, RuleOperand) else output
         if target.shape == tuple(shape):
             yield target

@@ -1,15 +1,15 @@
-"""Convolutions and products with a filter: Conv2D, DepthwiseConv2dNative and their builtins, FULLY_CONNECTED.
+"""Contractions with a filter: Conv2D, DepthwiseConv2dNative and their builtins, FULLY_CONNECTED.
 
 Lives here: their rules, their epilogues.
-Not here: windows (windows.py), other products of matrices (matmul.py), transposed convolutions
-(transposed_convolutions.py), kernels.
+Not here: windows (windows.py), other matrix products (matmul.py), transposed convolutions (transposed_convolutions.py),
+kernels (../kernels/).
 
-Integers: the sum is int32, the bias is added, and one float32 multiplier a channel takes it to steps of the output:
+Integer kernels accumulate in int32, add the bias, and requantize by one float32 multiplier per channel:
 
     y = quantize(float(sum + bias) * (scale_x * scale_w[f] / scale_y), zero_y)
 
-Floats beside integer weights are rounded to int8 while it runs, a row or an image at a time, asymmetric by an option or
-where a convolution's channels have scales of their own:
+Hybrid kernels quantize float inputs to int8 at run time, per row or image; asymmetrically if an option requests it or
+if the channels of a convolution have individual scales:
 
     y = activation(sum * scale_w[f] + bias)
 """
@@ -44,16 +44,16 @@ INTEGERS = frozenset(
         (uint8, uint8, int16),
     )
 )
-"""Types of input, weights and output that kernels have."""
+"""Types of input, weights and output with kernels."""
 _DENSE = (float32, int8, uint8)
-"""Types of images of one channel, and of weights, whose depthwise convolutions are convolutions."""
-MOST_SUM = {int32: 2.0**31, int64: 2.0**63}
-"""By type of sums, what none may reach."""
+"""Types of input and weights for which a depthwise convolution of one channel is lowered as a convolution."""
+SUM_BOUNDS = {int32: 2.0**31, int64: 2.0**63}
+"""Exclusive bounds of sums, by type."""
 
 
 @rule("Conv2D", "CONV_2D")
 def conv_2d(ctx: LoweringContext) -> None:
-    """Filters are [height, width, in, out] in the catalogue, [out, height, width, in] in files."""
+    """Lower a convolution. Filters are [height, width, in, out] in the catalogue, [out, height, width, in] in files."""
     x, w = ctx.operand(0), ctx.operand(1)
     if len(x.shape) != 4 or len(w.shape) != 4:
         raise NoLowering(f"a convolution of {x} and {w}")
@@ -82,7 +82,7 @@ def _is_pointwise(ctx: LoweringContext, x: RuleOperand, w: RuleOperand) -> bool:
 
 
 def _pointwise(ctx: LoweringContext, x: RuleOperand, w: RuleOperand) -> None:
-    """The product of pixels and a computed filter, whose axes need not be moved."""
+    """Lower a pointwise convolution by a computed filter to a matrix product, without transposing the filter."""
     y = ctx.output((*x.shape[:3], w.shape[3]))
     rows, (channels, features) = x.size // max(x.shape[3], 1), w.shape[2:]
     a, b = ctx.viewed(x.buffer, (rows, channels)), ctx.viewed(w.buffer, (channels, features))
@@ -91,7 +91,7 @@ def _pointwise(ctx: LoweringContext, x: RuleOperand, w: RuleOperand) -> None:
 
 
 def transposed(ctx: LoweringContext, x: Buffer, order: Sequence[int]) -> Buffer:
-    """Return a buffer with its axes in another order; of a constant when the plan is made."""
+    """Return a buffer with permuted axes; a constant is permuted at compile time."""
     if x.constant is not None:
         array = np.ascontiguousarray(x.constant.transpose(order))
         return Buffer(f"{x.name}.transposed", x.dtype, array.shape, array)
@@ -102,7 +102,8 @@ def transposed(ctx: LoweringContext, x: Buffer, order: Sequence[int]) -> Buffer:
 
 @rule("DepthwiseConv2dNative", "DEPTHWISE_CONV_2D")
 def depthwise_conv_2d(ctx: LoweringContext) -> None:
-    """Filters are [height, width, channels, multiplier] in the catalogue, [1, height, width, out] in files."""
+    """Lower a depthwise convolution. Filters are [height, width, channels, multiplier] in the catalogue, [1, height,
+    width, out] in files."""
     x, w = ctx.operand(0), ctx.operand(1)
     if ctx.node.dialect == CATALOGUE:
         w = w.with_buffer(ctx.viewed(w.buffer, (1, *w.shape[:2], w.shape[2] * w.shape[3])))
@@ -120,7 +121,7 @@ def depthwise_conv_2d(ctx: LoweringContext) -> None:
         return
     operands, expr = epilogue(ctx, x, w, y, channels, axis=3)
     if x.shape[3] == 1 < channels and w.constant is not None and x.dtype in _DENSE and w.dtype in _DENSE:
-        taps = np.ascontiguousarray(w.constant.transpose(3, 1, 2, 0))  # of one channel: any other convolution
+        taps = np.ascontiguousarray(w.constant.transpose(3, 1, 2, 0))  # one channel: an ordinary convolution
         dense = Buffer(f"{w.buffer.name}.dense", w.dtype, taps.shape, taps)
         ctx.add(Contract, y.buffer, x.buffer, dense, operands, expr, window, 1, *zeros_of(x, w))
         return
@@ -131,7 +132,7 @@ def depthwise_conv_2d(ctx: LoweringContext) -> None:
 @in_float32
 def fully_connected(ctx: LoweringContext) -> None:
     x, w = ctx.operand(0), ctx.operand(1)
-    if w.dtype is not int4:  # which kernels read as such
+    if w.dtype is not int4:  # kernels read int4 directly
         w = as_bytes(ctx, w)
     if len(w.shape) != 2 or not w.shape[1] or x.size % w.shape[1] or ctx.attr("weights_format") not in (0, "DEFAULT"):
         raise NoLowering(f"a product of {x} and {w}")
@@ -153,7 +154,7 @@ def fully_connected(ctx: LoweringContext) -> None:
     else:
         operands, expr = epilogue(ctx, x, w, y, features)
         more = dict(zip(("input_zero", "filter_zero"), zeros_of(x, w)))
-    if x.dtype is int16 and (w.dtype is int16 or w.buffer.constant is None):  # no filter that panels could be made of
+    if x.dtype is int16 and (w.dtype is int16 or w.buffer.constant is None):  # the filter cannot be packed
         with ctx.reshaped(y, (rows, features)) as target:
             matrix = ctx.viewed(x.buffer, (rows, channels))
             ctx.add(MatMul, target, matrix, w.buffer, operands, expr, transpose_b=True)
@@ -163,14 +164,14 @@ def fully_connected(ctx: LoweringContext) -> None:
 
 
 def _block_scales(x: RuleOperand, w: RuleOperand, y: RuleOperand) -> Buffer:
-    """Return the scales of weights by block, float32 [features, blocks]. Raises NoLowering for other types."""
+    """Return the blockwise scales of weights, float32 [features, blocks]. Raises NoLowering for other types."""
     blocks, (features, channels) = w.blocks, w.shape
-    found = None if blocks is None else blocks.scales
-    if blocks is None or found is None or (x.dtype, w.dtype, y.dtype) != (float32, int4, float32):
+    raw_scales = None if blocks is None else blocks.scales
+    if blocks is None or raw_scales is None or (x.dtype, w.dtype, y.dtype) != (float32, int4, float32):
         raise NoLowering(f"{x.dtype.name} by {w.dtype.name} with scales by block")
-    if blocks.size < 1 or channels % blocks.size or found.size != features * (channels // blocks.size):
-        raise NoLowering(f"{found.size} scales by block of {blocks.size} for {w}")
-    scales = found.reshape(features, -1).astype(np.float32)  # float16 in files
+    if blocks.size < 1 or channels % blocks.size or raw_scales.size != features * (channels // blocks.size):
+        raise NoLowering(f"{raw_scales.size} scales by block of {blocks.size} for {w}")
+    scales = raw_scales.reshape(features, -1).astype(np.float32)  # float16 in files
     return Buffer(f"{w.buffer.name}.scales", float32, scales.shape, scales)
 
 
@@ -181,32 +182,32 @@ def zeros_of(x: RuleOperand, w: RuleOperand) -> tuple[int, int]:
 def epilogue(
     ctx: LoweringContext, x: RuleOperand, w: RuleOperand, y: RuleOperand, features: int, bias: int = 2, axis: int = 0
 ) -> tuple[tuple[Buffer, ...], Expr]:
-    """What follows the sum: bias, scales and activation, as operands and their expression.
+    """Return the epilogue of a sum - bias, scales and activation - as operands and their expression.
 
-    bias: which input it is; axis: of the weights, along which the features lie
+    bias: index of the input; axis: of the features in the weights.
     """
-    added, activation = ctx.optional(bias), ctx.node.activation
+    bias_operand, activation = ctx.optional(bias), ctx.node.activation
     kind = x.dtype, w.dtype, y.dtype
     if kind == (float32, float32, float32):
-        operands, total = with_bias(added, float32, features)
+        operands, total = with_bias(bias_operand, float32, features)
         return operands, clamped(total, activation)
     if kind not in INTEGERS or not (x.is_quantized and y.is_quantized):
         raise NoLowering(f"{x.dtype.name} by {w.dtype.name} to {y.dtype.name}")
-    weighted = np.any(np.asarray(w.quantization.zero_point))
-    if (x.dtype is int16 and (x.zero or weighted)) or (w.dtype is int4 and weighted):
+    has_zero_point = np.any(np.asarray(w.quantization.zero_point))
+    if (x.dtype is int16 and (x.zero or has_zero_point)) or (w.dtype is int4 and has_zero_point):
         raise NoLowering(f"{x.dtype.name} by {w.dtype.name} with a zero point")
     factors = _factors(x, w, y, features)
-    if x.dtype is int16 and (added is None or added.dtype is int64):
+    if x.dtype is int16 and (bias_operand is None or bias_operand.dtype is int64):
         factors = _short(factors)
-    operands, total = with_bias(added, int64 if x.dtype is int16 else int32, features)
-    check_sums(x, w, added, axis)
+    operands, total = with_bias(bias_operand, int64 if x.dtype is int16 else int32, features)
+    check_sums(x, w, bias_operand, axis)
     scales = Buffer(f"{y.buffer.name}.scales", float32, (features,), factors.astype(np.float32))
     value = apply("mul", convert(total, float32), arg(len(operands) + 1, float32))
     return (*operands, scales), in_steps(value, y, activation)
 
 
 def is_hybrid(x: RuleOperand, w: RuleOperand) -> bool:
-    """Whether the floats are rounded to integers while it runs. Raises NoLowering for weights with a zero point."""
+    """Whether float inputs are quantized at run time. Raises NoLowering for weights with a zero point."""
     if x.dtype is not float32 or w.dtype not in (int8, uint8, int4) or not w.is_quantized:
         return False
     if np.any(w.quantization.zero_point):
@@ -215,24 +216,25 @@ def is_hybrid(x: RuleOperand, w: RuleOperand) -> bool:
 
 
 def _signed(ctx: LoweringContext, w: RuleOperand) -> Buffer:
-    """Weights beside floats; the bytes of the first files, which call them uint8, are int8."""
+    """Return hybrid weights as int8; the first files declare the same bytes as uint8."""
     return ctx.bits(w.buffer, int8, w.shape) if w.dtype is uint8 else w.buffer
 
 
 def hybrid_epilogue(
     ctx: LoweringContext, w: RuleOperand, y: RuleOperand, features: int, bias: int = 2
 ) -> tuple[tuple[Buffer, ...], Expr]:
-    """What follows the sum of floats that were rounded: the weights' scales, bias and activation. bias: which input."""
-    added, scales = ctx.optional(bias), w.scales
+    """Return the epilogue of a hybrid contraction: the weights' scales, bias and activation. bias: index of the
+    input."""
+    bias_operand, scales = ctx.optional(bias), w.scales
     if y.dtype is not float32 or scales.size not in (1, features):
         raise NoLowering(f"{y.dtype.name} of {scales.size} scales for {features} features")
     factors = np.ascontiguousarray(np.broadcast_to(scales, (features,)))
     value = apply("mul", arg(0, float32), arg(1, float32))
     operands: tuple[Buffer, ...] = (Buffer(f"{y.buffer.name}.scales", float32, (features,), factors),)
-    if added is not None:
-        if added.dtype is not float32 or added.shape != (features,):
-            raise NoLowering(f"a bias {added}")
-        operands, value = (*operands, added.buffer), apply("add", value, arg(2, float32))
+    if bias_operand is not None:
+        if bias_operand.dtype is not float32 or bias_operand.shape != (features,):
+            raise NoLowering(f"a bias {bias_operand}")
+        operands, value = (*operands, bias_operand.buffer), apply("add", value, arg(2, float32))
     return operands, clamped(value, ctx.node.activation)
 
 
@@ -246,27 +248,27 @@ def with_bias(bias: RuleOperand | None, dtype: DType, features: int) -> tuple[tu
 
 
 def check_sums(x: RuleOperand, w: RuleOperand, bias: RuleOperand | None, axis: int) -> None:
-    """Refuse a constant bias with which sums may leave their type: officially undefined, and each kernel has others.
+    """Raise NoLowering for a constant bias with which sums may overflow: officially undefined, and kernels differ.
 
-    A large bias alone is no reason: channels whose weights are all 0 have the least scales, and so the largest biases.
-    The bound of a feature's sums: |b| + sum |w - z_w| max |x - z_x|
+    A large bias alone is no reason: channels whose weights are all 0 have the smallest scales and thus the largest
+    biases. The bound of a feature's sums: |b| + sum |w - z_w| max |x - z_x|
     """
     if bias is None or bias.constant is None:
         return
-    size, most = np.abs(bias.constant.astype(np.float64)), MOST_SUM[int64 if x.dtype is int16 else int32]
-    if size.max(initial=0) <= most / 2:
+    size, bound = np.abs(bias.constant.astype(np.float64)), SUM_BOUNDS[int64 if x.dtype is int16 else int32]
+    if size.max(initial=0) <= bound / 2:
         return
     if w.constant is None or w.constant.shape != w.shape:
         raise NoLowering(f"a bias {bias} with which sums may overflow")
     others = tuple(i for i in range(len(w.shape)) if i != axis)
     taps = np.abs(w.constant.astype(np.float64) - w.zero).sum(others)
-    reach = max(abs(int(limit) - x.zero) for limit in x.dtype.limits)
-    if np.any(size + taps * reach >= most):
+    range_of_x = max(abs(int(limit) - x.zero) for limit in x.dtype.limits)
+    if np.any(size + taps * range_of_x >= bound):
         raise NoLowering(f"a bias {bias} with which sums may overflow")
 
 
 def _factors(x: RuleOperand, w: RuleOperand, y: RuleOperand, features: int) -> np.ndarray:
-    """float64[features]: from the sum to steps of the output."""
+    """Return the factors from sums to steps of the output, float64[features]."""
     scales: Any = steps_per(w.scales.astype(np.float64) * x.scale, y)
     if scales.size not in (1, features):
         raise NoLowering(f"{scales.size} scales for {features} features")
@@ -274,6 +276,6 @@ def _factors(x: RuleOperand, w: RuleOperand, y: RuleOperand, features: int) -> n
 
 
 def _short(factors: np.ndarray) -> np.ndarray:
-    """Factors as sums of int64 are given them: their fractions rounded to 15 bits, by way of 31."""
+    """Round the fractions of factors to 15 bits, via 31, as kernels with int64 sums receive them."""
     m, e = multipliers(factors)
     return np.broadcast_to(np.ldexp(short_multiplier(m).astype(np.float64), e - 15), factors.shape)

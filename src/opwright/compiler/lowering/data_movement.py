@@ -26,7 +26,7 @@ from .windows import check_channels_last
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the elements from one place to the next along each axis."""
+    """Return the strides of a dense array, in elements."""
     strides, step = [], 1
     for n in reversed(shape):
         strides.append(step)
@@ -35,16 +35,16 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def layout(operand: RuleOperand | Buffer) -> np.ndarray:
-    """Return an array of the operand's shape, a byte for each element, that is never written."""
+    """Return an array of one byte per element of the operand, whose views describe index maps; it is never written."""
     return np.empty(operand.shape, np.int8)
 
 
 def move(
     ctx: LoweringContext, output: Buffer, *parts: tuple[Buffer, np.ndarray, Sequence[int]], fill: float | None = None
 ) -> None:
-    """Add the move that writes each part's elements in the order of a view, from a place of the output on.
+    """Add a move that writes the elements of views in order.
 
-    parts: a buffer, a view of its layout, the place where its box begins. fill: of all other elements.
+    parts: a buffer, a view of its layout, the start of its box in the output. fill: of all other elements.
     """
     maps, buffers = [], []
     for buffer, view, start in parts:
@@ -54,12 +54,12 @@ def move(
     ctx.add(Move, output, tuple(buffers), tuple(maps), fill)
 
 
-def move_view(ctx: LoweringContext, output: Buffer, source: Buffer, view: np.ndarray, whole: np.ndarray) -> None:
-    """Write the elements of a view of the source's layout, in order; a View if these are all of them in their order.
+def move_view(ctx: LoweringContext, output: Buffer, source: Buffer, view: np.ndarray, layout: np.ndarray) -> None:
+    """Write the elements of a view of the source's layout in order; as a View if it contains all of them in order.
 
-    whole: the layout. raises NoLowering for an array that is no view of it
+    layout: of the source. raises NoLowering if the array is no view of it
     """
-    if math.prod(view.shape) != output.size or (view.size and not np.may_share_memory(view, whole)):
+    if math.prod(view.shape) != output.size or (view.size and not np.may_share_memory(view, layout)):
         raise NoLowering(f"{view.shape} is no view for {output}")
     offset, strides = _offset(view) if view.size else 0, tuple(view.strides)
     is_all = view.size == source.size and not offset
@@ -72,14 +72,11 @@ def move_view(ctx: LoweringContext, output: Buffer, source: Buffer, view: np.nda
 
 
 def _offset(view: np.ndarray) -> int:
-    """Bytes, and so elements, from the layout's first."""
+    """Return the offset of a view in its layout, in bytes and thus elements."""
     base: Any = view
     while isinstance(base.base, np.ndarray):
         base = base.base
     return int(view.__array_interface__["data"][0] - base.__array_interface__["data"][0])
-
-
-# ---- padding and joining --------------------------------------------------------------------------------------------
 
 
 def margins_of(ctx: LoweringContext) -> tuple[list[int], list[int]]:
@@ -92,7 +89,7 @@ def margins_of(ctx: LoweringContext) -> tuple[list[int], list[int]]:
 
 @rule("Pad", "PAD")
 def pad(ctx: LoweringContext) -> None:
-    """With a constant, by default what stands for 0."""
+    """Lower padding with a constant, by default the representation of 0."""
     x, value, (before, after) = ctx.operand(0), ctx.optional(2), margins_of(ctx)
     y = ctx.output([b + n + a for b, n, a in zip(before, x.shape, after)])
     same_numbers(x, y)
@@ -105,18 +102,18 @@ def pad(ctx: LoweringContext) -> None:
 
 @rule("Concat", "CONCATENATION", "Pack", "PACK")
 def join(ctx: LoweringContext) -> None:
-    """Along an axis, or along a new one."""
+    """Lower concatenation along an axis, existing or new."""
     parts, axis, packs = ctx.operands, int(ctx.attr("axis")), ctx.operator in ("Pack", "PACK")
     shape = list(parts[0].shape)
     rank = len(shape) + packs
     if not -rank <= axis < rank or ctx.node.activation != "NONE":
-        raise NoLowering(f"joining along {axis} of {rank}")
+        raise NoLowering(f"concatenation along axis {axis} of {rank}")
     axis %= rank
     size, others = 0, shape if packs else shape[:axis] + shape[axis + 1 :]
     moves: list[tuple[Buffer, np.ndarray, Sequence[int]]] = []
     for part in parts:
         if list(part.shape if packs else part.shape[:axis] + part.shape[axis + 1 :]) != others:
-            raise NoLowering(f"joining {parts} along {axis}")
+            raise NoLowering(f"concatenation of {parts} along axis {axis}")
         view = layout(part)
         view = view[(slice(None),) * axis + (None,)] if packs else view
         moves.append((part.buffer, view, [size if i == axis else 0 for i in range(rank)]))
@@ -129,13 +126,13 @@ def join(ctx: LoweringContext) -> None:
 
 @rule(custom=("Roll",))
 def roll(ctx: LoweringContext) -> None:
-    """An axis after the other: what passes the end, and what does not."""
+    """Lower a rotation of elements, one axis after the other, to moves of two boxes."""
     x = ctx.operand(0)
-    shifts, axes = (ctx.constant(place).reshape(-1).tolist() for place in (1, 2))
+    shifts, axes = (ctx.constant(index).reshape(-1).tolist() for index in (1, 2))
     y, rank = ctx.output(x.shape), len(x.shape)
     same_numbers(x, y)
     if len(shifts) != len(axes) or not axes or not x.size or any(not -rank <= a < rank for a in axes):
-        raise NoLowering(f"{x} moved by {shifts} along {axes}")
+        raise NoLowering(f"{x} rolled by {shifts} along {axes}")
     source, steps = x.buffer, row_major(x.shape)
     for number, (shift, axis) in enumerate(zip(shifts, axes)):
         target = y.buffer if number == len(axes) - 1 else ctx.new(x.dtype, x.shape, f".axis{number}")
@@ -151,7 +148,7 @@ def roll(ctx: LoweringContext) -> None:
         source = target
 
 
-MOST_BOXES = 100
+MAX_BOXES = 100
 
 
 @rule("Tile", "TILE")
@@ -161,10 +158,10 @@ def tile(ctx: LoweringContext) -> None:
         raise NoLowering(f"multiples {times}")
     y = ctx.output([n * t for n, t in zip(x.shape, times)])
     same_numbers(x, y)
-    whole = layout(x)
-    apart = whole.reshape([v for n in x.shape for v in (1, n)])
-    repeated = np.broadcast_to(apart, [v for n, t in zip(x.shape, times) for v in (t, n)])
-    move_view(ctx, y.buffer, x.buffer, repeated, whole)
+    source = layout(x)
+    unsqueezed = source.reshape([v for n in x.shape for v in (1, n)])
+    repeated = np.broadcast_to(unsqueezed, [v for n, t in zip(x.shape, times) for v in (t, n)])
+    move_view(ctx, y.buffer, x.buffer, repeated, source)
 
 
 @rule("SpaceToDepth", "DepthToSpace", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE")
@@ -175,18 +172,18 @@ def space_and_depth(ctx: LoweringContext) -> None:
     if len(x.shape) != 4 or b < 1 or (x.shape[1] % b or x.shape[2] % b if to_depth else x.shape[3] % (b * b)):
         raise NoLowering(f"blocks of {b} in {x}")
     n, h, w, c = x.shape
-    whole = layout(x)
+    source = layout(x)
     if to_depth:
-        shape, split = (n, h // b, w // b, b * b * c), whole.reshape(n, h // b, b, w // b, b, c)
+        shape, split = (n, h // b, w // b, b * b * c), source.reshape(n, h // b, b, w // b, b, c)
     else:
-        shape, split = (n, h * b, w * b, c // (b * b)), whole.reshape(n, h, w, b, b, c // (b * b))
+        shape, split = (n, h * b, w * b, c // (b * b)), source.reshape(n, h, w, b, b, c // (b * b))
     y = ctx.output(shape)
     same_numbers(x, y)
-    move_view(ctx, y.buffer, x.buffer, split.transpose(0, 1, 3, 2, 4, 5), whole)
+    move_view(ctx, y.buffer, x.buffer, split.transpose(0, 1, 3, 2, 4, 5), source)
 
 
 def _blocks(ctx: LoweringContext, x: RuleOperand) -> tuple[list[int], list[list[int]]]:
-    """The sizes of blocks, and what is added or cut before and behind each axis of space."""
+    """Return the block sizes, and the padding or crops of each spatial axis."""
     block, pairs = [int(b) for b in ctx.constant(1).reshape(-1)], ctx.constant(2).tolist()
     fits = len(pairs) == len(block) < len(x.shape) and all(len(p) == 2 and min(p) >= 0 for p in pairs)
     if not fits or min(block, default=1) < 1:
@@ -196,15 +193,15 @@ def _blocks(ctx: LoweringContext, x: RuleOperand) -> tuple[list[int], list[list[
 
 @rule("SpaceToBatchND", "SPACE_TO_BATCH_ND")
 def space_to_batch(ctx: LoweringContext) -> None:
-    """A box for each place in a block: the pixels of every block that are at this place."""
+    """Lower SpaceToBatchND to one box per position in a block: the pixels of every block at that position."""
     x = ctx.operand(0)
     block, pairs = _blocks(ctx, x)
     m, n = len(block), x.shape[0]
-    padded = [s + before + behind for s, (before, behind) in zip(x.shape[1:], pairs)]
-    if any(p % b for p, b in zip(padded, block)) or math.prod(block) > MOST_BOXES:
+    padded = [s + before + after for s, (before, after) in zip(x.shape[1:], pairs)]
+    if any(p % b for p, b in zip(padded, block)) or math.prod(block) > MAX_BOXES:
         raise NoLowering(f"blocks {block} in {padded}")
-    rest = x.shape[m + 1 :]
-    y = ctx.output((n * math.prod(block), *(p // b for p, b in zip(padded, block)), *rest))
+    inner = x.shape[m + 1 :]
+    y = ctx.output((n * math.prod(block), *(p // b for p, b in zip(padded, block)), *inner))
     same_numbers(x, y)
     if not y.size:
         raise NoLowering("no elements")
@@ -213,14 +210,14 @@ def space_to_batch(ctx: LoweringContext) -> None:
     for number, corner in enumerate(itertools.product(*map(range, block))):
         start, extent, offset = [number * n], [n], 0
         for axis, (k, b, (before, _)) in enumerate(zip(corner, block, pairs)):
-            first = max(-(-(before - k) // b), 0)  # the first block whose place k is inside the image
+            first = max(-(-(before - k) // b), 0)  # the first block whose position k is inside the image
             last = (before + x.shape[axis + 1] - 1 - k) // b
             start.append(first)
             extent.append(max(last - first + 1, 0))
             offset += (first * b + k - before) * strides[axis + 1]
         steps = (strides[0], *(s * b for s, b in zip(strides[1:], block)), *strides[m + 1 :])
         if 0 not in extent:
-            boxes.append(IndexMap((*start, *(0,) * len(rest)), (*extent, *rest), offset, steps))
+            boxes.append(IndexMap((*start, *(0,) * len(inner)), (*extent, *inner), offset, steps))
     fill = None if not any(map(any, pairs)) else float(x.zero if x.is_quantized else 0)
     ctx.add(Move, y.buffer, (x.buffer,) * len(boxes), tuple(boxes), fill)
 
@@ -229,26 +226,26 @@ def space_to_batch(ctx: LoweringContext) -> None:
 def batch_to_space(ctx: LoweringContext) -> None:
     x = ctx.operand(0)
     block, crops = _blocks(ctx, x)
-    m, space, rest = len(block), x.shape[1 : len(block) + 1], x.shape[len(block) + 1 :]
+    m, space, inner = len(block), x.shape[1 : len(block) + 1], x.shape[len(block) + 1 :]
     if x.shape[0] % math.prod(block):
         raise NoLowering(f"blocks {block} of {x}")
     n = x.shape[0] // math.prod(block)
     uncut = [s * b for s, b in zip(space, block)]
-    sizes = [w - before - behind for w, (before, behind) in zip(uncut, crops)]
+    sizes = [w - before - after for w, (before, after) in zip(uncut, crops)]
     if min(sizes, default=0) < 0:
         raise NoLowering(f"crops {crops} of {uncut}")
-    y = ctx.output((n, *sizes, *rest))
+    y = ctx.output((n, *sizes, *inner))
     same_numbers(x, y)
-    whole = layout(x)
-    split = whole.reshape(*block, n, *space, *rest)
-    apart = split.transpose(m, *(v for i in range(m) for v in (m + 1 + i, i)), *range(2 * m + 1, split.ndim))
+    source = layout(x)
+    split = source.reshape(*block, n, *space, *inner)
+    interleaved = split.transpose(m, *(v for i in range(m) for v in (m + 1 + i, i)), *range(2 * m + 1, split.ndim))
     if not any(map(any, crops)):
-        move_view(ctx, y.buffer, x.buffer, apart, whole)
+        move_view(ctx, y.buffer, x.buffer, interleaved, source)
         return
-    steps = tuple(apart.strides)
-    between = ctx.new(x.dtype, apart.shape)
-    ctx.add(Move, between, (x.buffer,), (IndexMap((0,) * apart.ndim, apart.shape, 0, steps),))
-    joined = ctx.viewed(between, (n, *uncut, *rest))
+    steps = tuple(interleaved.strides)
+    between = ctx.new(x.dtype, interleaved.shape)
+    ctx.add(Move, between, (x.buffer,), (IndexMap((0,) * interleaved.ndim, interleaved.shape, 0, steps),))
+    joined = ctx.viewed(between, (n, *uncut, *inner))
     strides = row_major(joined.shape)
     offset = sum(before * s for (before, _), s in zip(crops, strides[1:]))
     ctx.add(Move, y.buffer, (joined,), (IndexMap((0,) * len(y.shape), y.shape, offset, strides),))
@@ -256,23 +253,23 @@ def batch_to_space(ctx: LoweringContext) -> None:
 
 @rule("MIRROR_PAD")
 def mirror_pad(ctx: LoweringContext) -> None:
-    """A box for each part of each axis: what is before, the input, what is behind."""
+    """Lower MIRROR_PAD to one box per segment of each axis: mirrored before, the input, mirrored after."""
     x, pairs = ctx.operand(0), ctx.constant(1)
     edge = 1 if ctx.attr("mode") == "REFLECT" else 0  # whether the edge is not repeated
     rank = len(x.shape)
-    if pairs.shape != (rank, 2) or any(not 0 <= p <= max(n - edge, 0) for n, two in zip(x.shape, pairs) for p in two):
+    if pairs.shape != (rank, 2) or any(not 0 <= p <= max(n - edge, 0) for n, pair in zip(x.shape, pairs) for p in pair):
         raise NoLowering(f"paddings {pairs.tolist()}")
-    y = ctx.output([int(before) + n + int(behind) for n, (before, behind) in zip(x.shape, pairs)])
+    y = ctx.output([int(before) + n + int(after) for n, (before, after) in zip(x.shape, pairs)])
     same_numbers(x, y)
     parts = []
-    for n, stride, (before, behind) in zip(x.shape, row_major(x.shape), pairs.tolist()):
-        along = [  # start and extent in the output, where in the input, step
+    for n, stride, (before, after) in zip(x.shape, row_major(x.shape), pairs.tolist()):
+        along = [  # start and extent in the output, offset in the input, stride
             (0, before, (before - 1 + edge) * stride, -stride),
             (before, n, 0, stride),
-            (before + n, behind, (n - 1 - edge) * stride, -stride),
+            (before + n, after, (n - 1 - edge) * stride, -stride),
         ]
         parts.append([p for p in along if p[1]])
-    if math.prod(map(len, parts)) > MOST_BOXES or not x.size:
+    if math.prod(map(len, parts)) > MAX_BOXES or not x.size:
         raise NoLowering(f"paddings {pairs.tolist()}")
     boxes = []
     for chosen in itertools.product(*parts):

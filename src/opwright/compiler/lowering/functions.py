@@ -27,16 +27,17 @@ from .registry import LITE, rule
 from .requantization import clamped, in_steps, real_number, steps, steps_per
 
 GUARDED = ("FloorDiv", "FloorMod", "TruncateDiv", "TruncateMod")
-"""Whose integer divisors are looked at first."""
+"""Operators whose integer divisors are guarded."""
 BOUNDS = ("Maximum", "Minimum", "ClipByValue")
-"""Whose expressions depend on which operands are numbers."""
+"""Operators whose expressions depend on which operands are numbers (arithmetic.py)."""
 SAME = tuple(name for name in OF_OPERATOR if name not in (*GUARDED, *BOUNDS))
 
 
 def applied(name: str, attribute: Callable[[str], Any], *xs: Expr) -> Expr | None:
-    """An operator of SAME as a function of the table; None of dtypes that it is not of. attribute: gives it by name."""
+    """Return an operator of SAME as an expression, or None for unsupported dtypes. attribute: returns attributes by
+    name."""
     row, dtype = chosen(OF_OPERATOR[name], attribute), xs[-1].dtype
-    if not row.takes(dtype) or (name == "Pow" and not dtype.is_floating):  # that has an error for exponents below 0
+    if not row.takes(dtype) or (name == "Pow" and not dtype.is_floating):  # negative integer exponents are an error
         return None
     numbers = [const(float(attribute(key)), dtype) for key in row.attributes]
     return apply(row.name, *xs, *numbers, dtype=bool_ if row.is_test else dtype)
@@ -47,12 +48,12 @@ BUILTINS = tuple(
     for name, row in OF_BUILTIN.items()
     if name in ("LOGISTIC", "HARD_SWISH", "ELU") or (row not in ACTIVATIONS and (row.arity == 1 or row in BITS))
 )
-"""Builtins that are a function of the table, of reals as well as of quantised tensors."""
+"""Builtins that are functions of the scalar table, of real and quantized tensors."""
 
 
 @rule(*(name for name in SAME if name != "Select"), *BUILTINS, custom=("Sign", "Atan2"))
 def function(ctx: LoweringContext) -> None:
-    """A function of the table; of quantised tensors, the table of the operator's integer rule.
+    """Lower a function of the scalar table; of quantized tensors, the table of the operator's integer rule.
 
     Shipped custom operators have the catalogue's names.
     """
@@ -84,12 +85,12 @@ def zeros_like(ctx: LoweringContext) -> None:
 
 @rule(*GUARDED)
 def whole_division(ctx: LoweringContext) -> None:
-    """By integers that are guarded: the operator has an error for 0."""
+    """Lower an integer division, whose divisors are guarded against 0."""
     x, y = [o.buffer for o in ctx.operands]
     if x.dtype is float64:
         raise NoLowering("a remainder of float64")
     if not x.dtype.is_floating and y.constant is not None and not y.constant.all():
-        raise NoLowering("a divisor of 0, which is an error")
+        raise NoLowering("a divisor is 0")
     if not x.dtype.is_floating and y.constant is None:
         divisors = ctx.new(y.dtype, y.shape)
         ctx.add(Checked, divisors, y)
@@ -97,16 +98,16 @@ def whole_division(ctx: LoweringContext) -> None:
     map_elements(ctx, ctx.output().buffer, [x, y], lambda a, b: apply(OF_OPERATOR[ctx.operator].name, a, b))
 
 
-MOST_OPERANDS = 32
-"""Operands of one kernel."""
+MAX_OPERANDS = 32
+"""Maximum number of operands of one kernel."""
 
 
 @rule("AddN", "ADD_N")
 def add_n(ctx: LoweringContext) -> None:
     operands = ctx.operands
     several = any(o.shape != operands[0].shape for o in operands)
-    if not 0 < len(operands) <= MOST_OPERANDS or ctx.node.quantized or several:
-        raise NoLowering("operands of several shapes, quantised ones, or too many")
+    if not 0 < len(operands) <= MAX_OPERANDS or ctx.node.quantized or several:
+        raise NoLowering("operands of several shapes, quantized operands, or too many")
     alike(*operands)
     plain(ctx, *operands)
     y = ctx.output(operands[0].shape)
@@ -116,8 +117,8 @@ def add_n(ctx: LoweringContext) -> None:
 @rule("BiasAdd")
 def bias_add(ctx: LoweringContext) -> None:
     x, bias = [o.buffer for o in ctx.operands]
-    behind: Any = 0 if ctx.attr("data_format").endswith("C") else len(x.shape) - 2
-    spread = ctx.viewed(bias, (*bias.shape, *[1] * behind))
+    spatial_rank: Any = 0 if ctx.attr("data_format").endswith("C") else len(x.shape) - 2
+    spread = ctx.viewed(bias, (*bias.shape, *[1] * spatial_rank))
     map_elements(ctx, ctx.output().buffer, [x, spread], lambda a, b: apply("add", a, b))
 
 
@@ -135,7 +136,7 @@ def gelu(ctx: LoweringContext) -> None:
 
 
 def _gelu_by_steps(x: Expr) -> Expr:
-    """x (1 + tanh(a (x + b x^3))) / 2, each step of which is rounded to float16."""
+    """Return x (1 + tanh(a (x + b x^3))) / 2 with each step rounded to float16."""
     slope, cubic, half, one = (const(float(np.float16(n)), float16) for n in (GELU_SLOPE, GELU_CUBIC, 0.5, 1.0))
     cube = apply("mul", apply("mul", x, x), x)
     inner = apply("mul", slope, apply("add", x, apply("mul", cubic, cube)))
@@ -143,7 +144,7 @@ def _gelu_by_steps(x: Expr) -> Expr:
 
 
 def _gelu_by_complement(x: Expr) -> Expr:
-    """x erfc(-x / sqrt 2) / 2, each step of which is rounded to float16."""
+    """Return x erfc(-x / sqrt 2) / 2 with each step rounded to float16."""
     slope, half = const(float(np.float16(-math.sqrt(0.5))), float16), const(0.5, float16)
     return apply("mul", apply("mul", half, x), apply("erfc", apply("mul", x, slope)))
 
@@ -159,7 +160,7 @@ def _leaky(x: Expr, alpha: Expr) -> Expr:
 
 @rule("PRELU")
 def prelu(ctx: LoweringContext) -> None:
-    """x, below 0 alpha x; of integers in steps of the output: x s_x / s_y and x alpha s_x s_alpha / s_y."""
+    """Lower PRELU: x, below 0 alpha x; of integers x s_x / s_y and x alpha s_x s_alpha / s_y in steps of the output."""
     x, alpha = ctx.operand(0), ctx.operand(1)
     y = ctx.output(broadcast(x, alpha))
     if y.shape != x.shape:

@@ -1,7 +1,8 @@
-"""Slices by index: Gather, GatherNd, GATHER, GATHER_ND, SCATTER_ND, EMBEDDING_LOOKUP, EMBEDDING_LOOKUP_SPARSE,
-DYNAMIC_UPDATE_SLICE, SPARSE_TO_DENSE, odml.update_external_kv_cache; by key: HASHTABLE_LOOKUP; LSH_PROJECTION.
+"""Gather, scatter and look-ups: slices by computed indices, rows by key, locality-sensitive hashes.
 
-Lives here: these rules.  Not here: slices whose places are constant (views.py).
+Lives here: the rules of Gather, GatherNd, their builtins, SCATTER_ND, EMBEDDING_LOOKUP, EMBEDDING_LOOKUP_SPARSE,
+DYNAMIC_UPDATE_SLICE, SPARSE_TO_DENSE, HASHTABLE_LOOKUP, LSH_PROJECTION, odml.update_external_kv_cache.
+Not here: slices at constant positions (views.py), STABLEHLO_GATHER and STABLEHLO_SCATTER (slices.py).
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from .type_conversion import as_bytes, check_whole_bytes
 
 
 def _check(indices: RuleOperand, n: int) -> None:
-    """Raise NoLowering for indices of other types, and for constants outside."""
+    """Raise NoLowering for indices of unsupported types and for constant ones out of bounds."""
     if indices.dtype not in (int16, int32, int64):
         raise NoLowering(f"indices {indices}")
-    known = indices.constant
-    if known is not None and known.size and not 0 <= int(known.min()) <= int(known.max()) < n:
+    constant = indices.constant
+    if constant is not None and constant.size and not 0 <= int(constant.min()) <= int(constant.max()) < n:
         raise NoLowering("an index is out of bounds")
 
 
@@ -56,15 +57,15 @@ def gather_nd(ctx: LoweringContext) -> None:
         raise NoLowering(f"slices of {x} at {indices}")
     y = ctx.output((*indices.shape[:-1], *x.shape[depth:]))
     same_numbers(x, y)
-    _check_places(indices, depth, x.shape)
+    _check_coordinates(indices, depth, x.shape)
     ctx.add(GatherNd, y.buffer, x.buffer, indices.buffer)
 
 
-def _check_places(indices: RuleOperand, depth: int, shape: tuple[int, ...]) -> None:
-    """Raise NoLowering for constant coordinates outside."""
+def _check_coordinates(indices: RuleOperand, depth: int, shape: tuple[int, ...]) -> None:
+    """Raise NoLowering for constant coordinates out of bounds."""
     if indices.constant is not None:
-        places = indices.constant.reshape(-1, depth)
-        if (places < 0).any() or (places >= np.array(shape[:depth])).any():
+        coordinates = indices.constant.reshape(-1, depth)
+        if (coordinates < 0).any() or (coordinates >= np.array(shape[:depth])).any():
             raise NoLowering("an index is out of bounds")
 
 
@@ -78,7 +79,7 @@ def scatter_nd(ctx: LoweringContext) -> None:
     y = ctx.output(sizes)
     same_numbers(updates, y)
     check_whole_bytes(updates)
-    _check_places(indices, depth, sizes)
+    _check_coordinates(indices, depth, sizes)
     ctx.add(ScatterNd, y.buffer, updates.buffer, indices.buffer)
 
 
@@ -91,7 +92,7 @@ def dynamic_update_slice(ctx: LoweringContext) -> None:
     if len(update.shape) != len(x.shape) or any(u > n for u, n in zip(update.shape, x.shape)):
         raise NoLowering(f"{update} into {x}")
     if starts.shape != (len(x.shape),):
-        raise NoLowering(f"places {starts}")
+        raise NoLowering(f"start indices {starts}")
     ctx.add(UpdateSlice, y.buffer, x.buffer, update.buffer, starts.buffer)
 
 
@@ -116,29 +117,29 @@ def embedding_lookup(ctx: LoweringContext) -> None:
 
 
 def _rows_of_blocks(ctx: LoweringContext, table: RuleOperand, indices: RuleOperand, y: RuleOperand) -> None:
-    """Rows of int4 or int2 whose blocks have a scale each."""
+    """Lower an embedding look-up in a table of int4 or int2 with blockwise scales."""
     blocks = table.blocks
     assert blocks is not None
     scales = blocks.scales
-    rows, n = table.shape[0], y.size // indices.size
+    row_count, n = table.shape[0], y.size // indices.size
     fits = scales is not None and scales.dtype == np.float16 and scales.size * blocks.size == table.size
     if scales is None or not fits or len(table.shape) != 2 or y.dtype not in (float32, float16):
         raise NoLowering(f"a table {table} with scales by block")
-    count = scales.size // rows
-    factors = scales.reshape(rows, count).astype(np.float32)
-    known = Buffer(f"{table.buffer.name}.scales", float32, factors.shape, factors)
+    count = scales.size // row_count
+    factors = scales.reshape(row_count, count).astype(np.float32)
+    table_scales = Buffer(f"{table.buffer.name}.scales", float32, factors.shape, factors)
     source = as_bytes(ctx, table)
-    found, taken = ctx.new(source.dtype, y.shape, ".rows"), ctx.new(float32, (indices.size, count), ".scales")
-    ctx.add(Gather, found, source.buffer, indices.buffer, 0)
-    ctx.add(Gather, taken, known, indices.buffer, 0)
+    rows, row_scales = ctx.new(source.dtype, y.shape, ".rows"), ctx.new(float32, (indices.size, count), ".scales")
+    ctx.add(Gather, rows, source.buffer, indices.buffer, 0)
+    ctx.add(Gather, row_scales, table_scales, indices.buffer, 0)
     shape = (indices.size, count, n // count)
     with ctx.reshaped(y, shape) as out:
         real = apply("mul", convert(arg(0, source.dtype), float32), arg(1, float32))
-        ctx.add(Map, out, (ctx.viewed(found, shape), ctx.viewed(taken, (*shape[:2], 1))), convert(real, y.dtype))
+        ctx.add(Map, out, (ctx.viewed(rows, shape), ctx.viewed(row_scales, (*shape[:2], 1))), convert(real, y.dtype))
 
 
 def _real_rows(ctx: LoweringContext, table: RuleOperand, indices: RuleOperand, y: RuleOperand) -> None:
-    """Rows of integers as the real numbers that they stand for; each may have a scale of its own."""
+    """Lower an embedding look-up in a quantized table, with a scale per tensor or per row."""
     scales = table.scales
     by_row = scales.size > 1
     if (
@@ -151,10 +152,10 @@ def _real_rows(ctx: LoweringContext, table: RuleOperand, indices: RuleOperand, y
     operands: tuple[Buffer, ...] = ()
     ctx.add(Gather, rows, table.buffer, indices.buffer, 0)
     if by_row:
-        known = Buffer(f"{table.buffer.name}.scales", float32, scales.shape, np.ascontiguousarray(scales))
-        found = ctx.new(float32, indices.shape, ".scales")
-        ctx.add(Gather, found, known, indices.buffer, 0)
-        operands, scale = (ctx.viewed(found, (*indices.shape, *(1,) * (len(y.shape) - 1))),), arg(1, float32)
+        table_scales = Buffer(f"{table.buffer.name}.scales", float32, scales.shape, np.ascontiguousarray(scales))
+        row_scales = ctx.new(float32, indices.shape, ".scales")
+        ctx.add(Gather, row_scales, table_scales, indices.buffer, 0)
+        operands, scale = (ctx.viewed(row_scales, (*indices.shape, *(1,) * (len(y.shape) - 1))),), arg(1, float32)
     signed = apply("bitcast", arg(0, table.dtype), dtype=int8)  # the official kernel reads uint8 as int8
     real = apply("mul", convert(signed, float32), scale)
     ctx.add(Map, y.buffer, (rows, *operands), convert(real, y.dtype))
@@ -162,7 +163,7 @@ def _real_rows(ctx: LoweringContext, table: RuleOperand, indices: RuleOperand, y
 
 @rule("SPARSE_TO_DENSE")
 def sparse_to_dense(ctx: LoweringContext) -> None:
-    """Of several values at one place the last counts."""
+    """Lower SPARSE_TO_DENSE; the last of several values at the same coordinates wins."""
     indices, values = ctx.operand(0), ctx.operand(2)
     sizes, default = tuple(int(n) for n in ctx.constant(1).reshape(-1)), ctx.operand(3)
     if indices.dtype not in (int32, int64) or len(indices.shape) > 2 or min(sizes, default=0) < 1 or default.size != 1:
@@ -173,94 +174,94 @@ def sparse_to_dense(ctx: LoweringContext) -> None:
     count = indices.shape[0] if indices.shape else 1
     if (len(indices.shape) == 2 and indices.shape[1] != depth) or (len(indices.shape) < 2 and depth != 1):
         raise NoLowering(f"indices {indices} of {list(sizes)}")
-    _check_places(indices, depth, sizes)
-    given = values.buffer
+    _check_coordinates(indices, depth, sizes)
+    updates = values.buffer
     if values.shape != (count,):
-        given = ctx.new(values.dtype, (count,), ".values")
-        ctx.add(Map, given, (ctx.viewed(values.buffer, ()),), arg(0, values.dtype))
-    places, known = ctx.viewed(indices.buffer, (count, depth)), default.constant
-    if known is not None:
-        ctx.add(ScatterNd, y.buffer, given, places, known.reshape(-1)[0].item(), (), "set")
+        updates = ctx.new(values.dtype, (count,), ".values")
+        ctx.add(Map, updates, (ctx.viewed(values.buffer, ()),), arg(0, values.dtype))
+    coordinates, fill = ctx.viewed(indices.buffer, (count, depth)), default.constant
+    if fill is not None:
+        ctx.add(ScatterNd, y.buffer, updates, coordinates, fill.reshape(-1)[0].item(), (), "set")
         return
     base = ctx.new(y.dtype, sizes, ".default")
     ctx.add(Map, base, (ctx.viewed(default.buffer, ()),), arg(0, y.dtype))
-    ctx.add(ScatterNd, y.buffer, given, places, 0.0, (base,), "set")
+    ctx.add(ScatterNd, y.buffer, updates, coordinates, 0.0, (base,), "set")
 
 
 @rule("EMBEDDING_LOOKUP_SPARSE")
 def embedding_lookup_sparse(ctx: LoweringContext) -> None:
-    """Rows times their weights, added up; then divided by what the weights are together."""
+    """Lower a weighted sum of embeddings per segment, normalized by the combiner."""
     ids, indices, weights, table = (ctx.operand(i) for i in (0, 1, 3, 4))
     sizes = tuple(int(n) for n in ctx.constant(2).reshape(-1))[:-1]
     if len(indices.shape) != 2 or indices.shape[1] != len(sizes) + 1 or not sizes or min(sizes) < 1 or not table.size:
         raise NoLowering(f"rows {ids} of {table} at {indices}")
     if any(o.dtype is not float32 for o in (weights, table)) or indices.dtype is not int32 or len(table.shape) < 2:
         raise NoLowering(f"rows {ids} of {table} by {weights}")
-    n, rest = ids.size, table.shape[1:]
-    y = ctx.output((*sizes, *rest))
+    n, inner = ids.size, table.shape[1:]
+    y = ctx.output((*sizes, *inner))
     _check(ids, table.shape[0])
-    rows, scaled = ctx.new(float32, (n, *rest), ".rows"), ctx.new(float32, (n, *rest), ".scaled")
+    rows, scaled = ctx.new(float32, (n, *inner), ".rows"), ctx.new(float32, (n, *inner), ".scaled")
     ctx.add(Gather, rows, table.buffer, ids.buffer, 0)
-    shares = ctx.viewed(weights.buffer, (n, *(1,) * len(rest)))
-    ctx.add(Map, scaled, (rows, shares), apply("mul", arg(0, float32), arg(1, float32)))
-    places = ctx.new(int32, (n, len(sizes)), ".places")
-    ctx.add(Move, places, (indices.buffer,), (IndexMap((0, 0), places.shape, 0, (indices.shape[1], 1)),))
+    row_weights = ctx.viewed(weights.buffer, (n, *(1,) * len(inner)))
+    ctx.add(Map, scaled, (rows, row_weights), apply("mul", arg(0, float32), arg(1, float32)))
+    coordinates = ctx.new(int32, (n, len(sizes)), ".places")
+    ctx.add(Move, coordinates, (indices.buffer,), (IndexMap((0, 0), coordinates.shape, 0, (indices.shape[1], 1)),))
     combiner = ctx.attr("combiner")
     if combiner in (0, "SUM"):
-        ctx.add(ScatterNd, y.buffer, scaled, places)
+        ctx.add(ScatterNd, y.buffer, scaled, coordinates)
         return
-    total, together = ctx.new(float32, y.shape, ".sums"), ctx.new(float32, sizes, ".together")
-    ctx.add(ScatterNd, total, scaled, places)
-    given = weights.buffer
+    total, norms = ctx.new(float32, y.shape, ".sums"), ctx.new(float32, sizes, ".together")
+    ctx.add(ScatterNd, total, scaled, coordinates)
+    norm_weights = weights.buffer
     if combiner == "SQRTN":
-        given = ctx.new(float32, (n,), ".squares")
-        ctx.add(Map, given, (weights.buffer,), apply("square", arg(0, float32)))
-    ctx.add(ScatterNd, together, given, places)
+        norm_weights = ctx.new(float32, (n,), ".squares")
+        ctx.add(Map, norm_weights, (weights.buffer,), apply("square", arg(0, float32)))
+    ctx.add(ScatterNd, norms, norm_weights, coordinates)
     used, ones = ctx.new(float32, sizes, ".used"), np.ones(n, np.float32)
-    ctx.add(ScatterNd, used, Buffer(f"{used.name}.ones", float32, (n,), ones), places, 0.0, (), "set")
-    along = (*sizes, *(1,) * len(rest))
+    ctx.add(ScatterNd, used, Buffer(f"{used.name}.ones", float32, (n,), ones), coordinates, 0.0, (), "set")
+    along = (*sizes, *(1,) * len(inner))
     by = apply("sqrt", arg(1, float32)) if combiner == "SQRTN" else arg(1, float32)
-    there = truth("not_equal", arg(2, float32), const(0.0, float32))
-    value = Expr("select", float32, (there, apply("div", arg(0, float32), by), arg(0, float32)))
-    ctx.add(Map, y.buffer, (total, ctx.viewed(together, along), ctx.viewed(used, along)), value)
+    is_used = truth("not_equal", arg(2, float32), const(0.0, float32))
+    value = Expr("select", float32, (is_used, apply("div", arg(0, float32), by), arg(0, float32)))
+    ctx.add(Map, y.buffer, (total, ctx.viewed(norms, along), ctx.viewed(used, along)), value)
 
 
 @rule("HASHTABLE_LOOKUP")
 def hashtable_lookup(ctx: LoweringContext) -> None:
-    """Rows of a table by keys that rise. Of a key that is not there the first row, in whose place come zeros."""
-    wanted, keys, table = ctx.operand(0), ctx.operand(1), ctx.operand(2)
-    known = keys.constant
+    """Lower a look-up of rows by ascending keys; missing keys select row 0, whose elements are replaced by zeros."""
+    queries, keys, table = ctx.operand(0), ctx.operand(1), ctx.operand(2)
+    constant_keys = keys.constant
     if not table.shape or table.shape[0] != keys.size or not keys.size or table.dtype not in DTYPES:
         raise NoLowering(f"rows of {table} by {keys}")
-    if known is not None and (known[1:] < known[:-1]).any():
-        raise NoLowering("keys that fall")
-    n, rest = wanted.size, table.shape[1:]
-    y, hits = ctx.output((n, *rest)), ctx.output((n,), 1)
+    if constant_keys is not None and (constant_keys[1:] < constant_keys[:-1]).any():
+        raise NoLowering("the keys do not ascend")
+    n, inner = queries.size, table.shape[1:]
+    y, hits = ctx.output((n, *inner)), ctx.output((n,), 1)
     same_numbers(table, y)
     check_whole_bytes(table)
-    places, rows = ctx.new(int32, (n,), ".places"), ctx.new(int32, (n,), ".rows")
-    ctx.add(KeyPlaces, places, keys.buffer, wanted.buffer, known is not None)
-    there = truth("greater_equal", arg(0, int32), const(0, int32))
-    ctx.add(Map, hits.buffer, (places,), convert(there, uint8))
-    ctx.add(Map, rows, (places,), apply("maximum", arg(0, int32), const(0, int32)))
-    found = ctx.new(table.dtype, y.shape, ".found")
-    ctx.add(Gather, found, table.buffer, rows, 0)
-    nothing = const(False if table.dtype.is_bool else 0, table.dtype)
+    positions, rows = ctx.new(int32, (n,), ".places"), ctx.new(int32, (n,), ".rows")
+    ctx.add(KeyPlaces, positions, keys.buffer, queries.buffer, constant_keys is not None)
+    is_hit = truth("greater_equal", arg(0, int32), const(0, int32))
+    ctx.add(Map, hits.buffer, (positions,), convert(is_hit, uint8))
+    ctx.add(Map, rows, (positions,), apply("maximum", arg(0, int32), const(0, int32)))
+    selected = ctx.new(table.dtype, y.shape, ".found")
+    ctx.add(Gather, selected, table.buffer, rows, 0)
+    zero = const(False if table.dtype.is_bool else 0, table.dtype)
     ctx.add(
         Map,
         y.buffer,
-        (ctx.viewed(places, (n, *(1,) * len(rest))), found),
-        Expr("select", table.dtype, (there, arg(1, table.dtype), nothing)),
+        (ctx.viewed(positions, (n, *(1,) * len(inner))), selected),
+        Expr("select", table.dtype, (is_hit, arg(1, table.dtype), zero)),
     )
 
 
 @rule(custom=("odml.update_external_kv_cache",))
 def update(ctx: LoweringContext) -> None:
-    """Keys and values alike."""
+    """Lower an update of a key-value cache."""
     positions = ctx.operand(2)
-    for place in range(2):
-        cache, entries = ctx.operand(place), ctx.operand(3 + place)
-        y = ctx.output(cache.shape, place)
+    for index in range(2):
+        cache, entries = ctx.operand(index), ctx.operand(3 + index)
+        y = ctx.output(cache.shape, index)
         fits = entries.shape == (1, positions.size, *cache.shape[2:]) and cache.shape[0] == 1 and entries.size
         if not fits or {cache.dtype, entries.dtype, y.dtype} != {float32} or positions.dtype is not int32:
             raise NoLowering(f"{entries} in {cache} at {positions}")
@@ -276,7 +277,7 @@ def update(ctx: LoweringContext) -> None:
 
 @rule("LSH_PROJECTION")
 def projection(ctx: LoweringContext) -> None:
-    """Rows of numbers are hashed as the bytes they are."""
+    """Lower LSH_PROJECTION; rows of numbers are hashed as bytes."""
     hash, x, weights = ctx.operand(0), ctx.operand(1), ctx.optional(2)
     check_whole_bytes(x)
     kind = ctx.attr("type")

@@ -1,12 +1,12 @@
-"""Gradients of convolutions by their filters, which are convolutions, and of pools whose windows lie side by side.
+"""Gradients of convolutions by their filters, which are convolutions, and of pooling with non-overlapping windows.
 
 Lives here: the rules of Conv2DBackpropFilter, AvgPoolGrad, MaxPoolGrad.
-Not here: windows (windows.py), gradients by the input (transposed_convolutions.py), sums that undo broadcasting
+Not here: windows (windows.py), gradients by the input (transposed_convolutions.py), sums that reverse broadcasting
 (reductions.py).
 
     dw[ky, kx, c, f] = sum x[n, y s + ky d - top, x s + kx d - left, c] dy[n, y, x, f]
 
-Images and channels change places, strides and dilations too.
+This is a convolution with batch and channels exchanged, and strides and dilations exchanged.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ def by_filter(ctx: LoweringContext) -> None:
     for i, size in enumerate((height, width)):
         before = window.padding[2 * i]
         span = (window.size[i] - 1) * window.dilations[i] + (sizes[i] - 1) * window.strides[i] + 1
-        behind = span - size - before
-        extents.append(size + min(behind, 0))  # rows that no window reaches are left out
-        margins += [before, max(behind, 0)]
+        after = span - size - before
+        extents.append(size + min(after, 0))  # rows outside of all windows are omitted
+        margins += [before, max(after, 0)]
     if min(extents) < 1:
-        raise NoLowering(f"images {x} that windows do not reach")
+        raise NoLowering(f"no window covers {x}")
     view = layout(x)[:, : extents[0], : extents[1]].transpose(3, 1, 2, 0)
     images = ctx.new(x.dtype, view.shape)
     move(ctx, images, (x, view, (0, 0, 0, 0)))
-    seen = Window(
+    exchanged = Window(
         (sizes[0], sizes[1]), window.dilations, window.strides, (margins[0], margins[1], margins[2], margins[3])
     )
-    found = ctx.new(float32, (channels, kh, kw, features))
-    ctx.add(Contract, found, images, transposed(ctx, dy, (3, 1, 2, 0)), (), total, seen)
-    move(ctx, dw, (found, layout(found).transpose(1, 2, 0, 3), (0, 0, 0, 0)))
+    gradient = ctx.new(float32, (channels, kh, kw, features))
+    ctx.add(Contract, gradient, images, transposed(ctx, dy, (3, 1, 2, 0)), (), total, exchanged)
+    move(ctx, dw, (gradient, layout(gradient).transpose(1, 2, 0, 3), (0, 0, 0, 0)))
 
 
 def _images(ctx: LoweringContext, *places: int) -> tuple[Buffer, Buffer]:
@@ -72,45 +72,45 @@ def _images(ctx: LoweringContext, *places: int) -> tuple[Buffer, Buffer]:
 
 @rule("MaxPoolGrad")
 def max_pool_grad(ctx: LoweringContext) -> None:
-    """Of windows side by side: the gradient goes to the first pixel of the window that is its maximum."""
+    """Lower MaxPoolGrad of non-overlapping windows: the gradient goes to the first maximum of each window."""
     x, y, dy = (ctx.operand(i) for i in range(3))
-    cut = _side_by_side(ctx, x, y)
-    n, rows, height, columns, width, channels = cut
-    pixels = ctx.viewed(x.buffer, cut)
-    whole, gradient = (ctx.viewed(o.buffer, (n, rows, 1, columns, 1, channels)) for o in (y, dy))
+    split = _side_by_side(ctx, x, y)
+    n, rows, height, columns, width, channels = split
+    pixels = ctx.viewed(x.buffer, split)
+    maximum, gradient = (ctx.viewed(o.buffer, (n, rows, 1, columns, 1, channels)) for o in (y, dy))
     numbers = np.arange(height * width, dtype=np.int32).reshape(height, 1, width, 1)
     number = Buffer(f"{ctx.node.prefix}.numbers", int32, numbers.shape, numbers)
-    marked, first = ctx.new(int32, cut), Buffer(f"{ctx.node.prefix}.first", int32, whole.shape)
+    marked, first = ctx.new(int32, split), Buffer(f"{ctx.node.prefix}.first", int32, maximum.shape)
 
     def mark(a: Expr, b: Expr, k: Expr) -> Expr:
         return apply("select", apply("equal", a, b, dtype=bool_), k, const(height * width, int32), dtype=int32)
 
-    map_elements(ctx, marked, [pixels, whole, number], mark)
+    map_elements(ctx, marked, [pixels, maximum, number], mark)
     ctx.add(Reduce, first, marked, (2, 4), "min", arg(0, int32), arg(0, int32))
 
-    def place(found: Expr, k: Expr, d: Expr) -> Expr:
-        return apply("select", apply("equal", found, k, dtype=bool_), d, const(0, float32), dtype=float32)
+    def route(index: Expr, k: Expr, d: Expr) -> Expr:
+        return apply("select", apply("equal", index, k, dtype=bool_), d, const(0, float32), dtype=float32)
 
-    with ctx.reshaped(ctx.output(x.shape).buffer, cut) as out:
-        map_elements(ctx, out, [first, number, gradient], place)
+    with ctx.reshaped(ctx.output(x.shape).buffer, split) as out:
+        map_elements(ctx, out, [first, number, gradient], route)
 
 
 @rule("AvgPoolGrad")
 def avg_pool_grad(ctx: LoweringContext) -> None:
-    """Of windows side by side: each pixel gets its share."""
+    """Lower AvgPoolGrad of non-overlapping windows: each pixel receives an equal share."""
     y, dy = ctx.output(), ctx.operand(1)
-    cut = _side_by_side(ctx, y, dy)
-    n, rows, height, columns, width, channels = cut
+    split = _side_by_side(ctx, y, dy)
+    n, rows, height, columns, width, channels = split
     gradient = ctx.viewed(dy.buffer, (n, rows, 1, columns, 1, channels))
     share = const(1.0 / (height * width), float32)
-    with ctx.reshaped(y.buffer, cut) as out:
+    with ctx.reshaped(y.buffer, split) as out:
         map_elements(ctx, out, [gradient], lambda d: apply("mul", d, share))
 
 
 def _side_by_side(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> tuple[int, ...]:
-    """Return the shape of images whose windows lie side by side, with the pixels of a window as axes of their own.
+    """Return the shape of images with the pixels of each window as separate axes.
 
-    raises NoLowering for other windows
+    raises NoLowering for windows that overlap or omit pixels
     """
     window, sizes = pool_window(ctx, x)
     (n, height, width, channels), (tall, wide) = x.shape, window.size
@@ -118,5 +118,5 @@ def _side_by_side(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> tuple
         raise NoLowering(f"a pool over {x}")
     apart = window.strides != window.size or any(window.padding)
     if apart or (sizes[0] * tall, sizes[1] * wide) != (height, width) or y.shape != (n, *sizes, channels):
-        raise NoLowering("windows that overlap or leave pixels out")
+        raise NoLowering("windows that overlap or omit pixels")
     return (n, sizes[0], tall, sizes[1], wide, channels)

@@ -47,9 +47,9 @@ def _mean(x: RuleOperand, y: RuleOperand) -> Expr:
     return quantize(arg(0, float32), 0, y.dtype)
 
 
-def _call(ctx: LoweringContext, *places: int) -> Any:
-    """The node's attributes. Raises NoLowering for operands of other types."""
-    operands = [*map(ctx.operand, places), ctx.output()]
+def _call(ctx: LoweringContext, *indices: int) -> Any:
+    """Return the node's attributes. Raises NoLowering for operands of other types."""
+    operands = [*map(ctx.operand, indices), ctx.output()]
     if any(o.dtype is not float32 or not o.size for o in operands):
         raise NoLowering(f"{', '.join(map(repr, operands))}")
     return ctx.node.call
@@ -61,7 +61,7 @@ def transform_landmarks(ctx: LoweringContext) -> None:
     y = ctx.output(x.shape)
     numbers = getattr(call, "dimensions", x.shape[-1])
     if numbers not in (2, 3) or x.size % numbers or matrix.size != 16:
-        raise NoLowering(f"points {x} of {numbers} numbers")
+        raise NoLowering(f"points {x} with {numbers} coordinates")
     shape = (x.size // numbers, numbers)
     with ctx.reshaped(y, shape) as target:
         ctx.add(AffinePoints, target, ctx.viewed(x.buffer, shape), matrix.buffer, float(getattr(call, "scale", 1.0)))
@@ -70,12 +70,12 @@ def transform_landmarks(ctx: LoweringContext) -> None:
 @rule(custom=("TransformTensorBilinear", "TransformTensor"))
 def transform_tensor(ctx: LoweringContext) -> None:
     call, x, matrix = _call(ctx, 0, 1), ctx.operand(0), ctx.operand(1)
-    centred = not hasattr(call, "output_size")
-    sizes = (call.output_height, call.output_width) if centred else tuple(call.output_size)
+    is_centred = not hasattr(call, "output_size")
+    sizes = (call.output_height, call.output_width) if is_centred else tuple(call.output_size)
     if len(x.shape) != 4 or x.shape[0] != 1 or matrix.size != 16:
         raise NoLowering(f"an image {x} by {matrix}")
     y = ctx.output((1, *sizes, x.shape[3]))
-    ctx.add(AffineImage, y.buffer, x.buffer, matrix.buffer, centred)
+    ctx.add(AffineImage, y.buffer, x.buffer, matrix.buffer, is_centred)
 
 
 @rule(custom=("DenseImageWarp", "Resampler"))
@@ -132,26 +132,30 @@ Results = tuple[tuple[Buffer, int], ...]
 
 @rule("NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5")
 def suppression(ctx: LoweringContext) -> None:
-    boxes, scores, limit, least = (ctx.operand(i) for i in (0, 1, 3, 4))
+    boxes, scores, limit, score_threshold = (ctx.operand(i) for i in (0, 1, 3, 4))
     soft = ctx.operator == "NON_MAX_SUPPRESSION_V5"
     sigma = (ctx.operand(5),) if soft else ()
-    most, n = int(ctx.constant(2).reshape(-1)[0]), boxes.shape[0]
-    if boxes.shape != (n, 4) or scores.shape != (n,) or any(o.size != 1 for o in (limit, least, *sigma)):
+    capacity, n = int(ctx.constant(2).reshape(-1)[0]), boxes.shape[0]
+    if boxes.shape != (n, 4) or scores.shape != (n,) or any(o.size != 1 for o in (limit, score_threshold, *sigma)):
         raise NoLowering(f"boxes {boxes} and scores {scores}")
-    if any(o.dtype is not float32 or o.is_quantized for o in (boxes, scores, limit, least, *sigma)):
+    if any(o.dtype is not float32 or o.is_quantized for o in (boxes, scores, limit, score_threshold, *sigma)):
         raise NoLowering(f"boxes {boxes} and scores {scores}")
-    outputs = [ctx.output((most,)), *([ctx.output((most,), 1)] if soft else []), ctx.output((), 2 if soft else 1)]
+    outputs = [
+        ctx.output((capacity,)),
+        *([ctx.output((capacity,), 1)] if soft else []),
+        ctx.output((), 2 if soft else 1),
+    ]
     if [o.dtype for o in outputs] != [int32, *([float32] if soft else []), int32]:
         raise NoLowering("results of other types")
 
-    def make(whole: Buffer, results: Results) -> None:
+    def make(packed: Buffer, results: Results) -> None:
         ctx.add(
             Suppression,
-            whole,
+            packed,
             boxes.buffer,
             scores.buffer,
             limit.buffer,
-            least.buffer,
+            score_threshold.buffer,
             tuple(o.buffer for o in sigma),
             results,
         )
@@ -164,36 +168,38 @@ def detection(ctx: LoweringContext) -> None:
     codes, scores, anchors = (ctx.operand(i) for i in range(3))
     call: Any = ctx.node.call
     n = anchors.shape[0] if anchors.shape else 0
-    classes, most, several = call.num_classes, call.max_detections, call.max_classes_per_detection
+    classes, max_detections, classes_per_box = call.num_classes, call.max_detections, call.max_classes_per_detection
     if len(codes.shape) != 3 or codes.shape[:2] != (1, n) or codes.shape[2] < 4 or anchors.shape != (n, 4):
         raise NoLowering(f"codes {codes}, anchors {anchors}")
     if len(scores.shape) != 3 or scores.shape[:2] != (1, n) or scores.shape[2] not in (classes, classes + 1):
         raise NoLowering(f"scores {scores}")
-    rows = most * several
+    rows = max_detections * classes_per_box
     outputs = [ctx.output(shape, k) for k, shape in enumerate(((1, rows, 4), (1, rows), (1, rows), (1,)))]
     if any(o.dtype is not float32 for o in outputs):
         raise NoLowering("results of other types")
     by_class = bool(call.use_regular_nms)
     chances = ctx.viewed(_real(ctx, scores, "scores"), (n, scores.shape[2]))
-    if by_class:  # a class after the other, without the background
-        turned = ctx.new(float32, (classes, n), ".by_class")
-        whole = scores.shape[2]
-        ctx.add(Move, turned, (chances,), (IndexMap((0, 0), (classes, n), whole - classes, (1, whole)),))
-        chances = turned
+    if by_class:  # one class at a time, without the background
+        transposed = ctx.new(float32, (classes, n), ".by_class")
+        all_classes = scores.shape[2]
+        ctx.add(
+            Move, transposed, (chances,), (IndexMap((0, 0), (classes, n), all_classes - classes, (1, all_classes)),)
+        )
+        chances = transposed
     boxes, centres = _real(ctx, codes, "codes"), _real(ctx, anchors, "anchors")
     scales = (call.y_scale, call.x_scale, call.h_scale, call.w_scale)
 
-    def make(whole: Buffer, results: Results) -> None:
+    def make(packed: Buffer, results: Results) -> None:
         ctx.add(
             Detection,
-            whole,
+            packed,
             boxes,
             chances,
             centres,
             results,
             classes,
-            most,
-            several,
+            max_detections,
+            classes_per_box,
             call.detections_per_class,
             by_class,
             call.nms_score_threshold,
@@ -204,12 +210,12 @@ def detection(ctx: LoweringContext) -> None:
     ctx.with_results(make, *(o.buffer for o in outputs))
 
 
-def _real(ctx: LoweringContext, x: RuleOperand, what: str) -> Any:
-    """The numbers that an operand stands for, as the kernel has them: whole steps times the scale."""
+def _real(ctx: LoweringContext, x: RuleOperand, role: str) -> Any:
+    """Return the real values of an operand in the kernel's representation."""
     if x.dtype is float32:
         return x.buffer
     if x.dtype is not uint8:
-        raise NoLowering(f"{what} {x}")
-    made = ctx.new(float32, x.shape, f".{what}")
-    ctx.add(Map, made, (x.buffer,), real(x, 0))
-    return made
+        raise NoLowering(f"{role} {x}")
+    values = ctx.new(float32, x.shape, f".{role}")
+    ctx.add(Map, values, (x.buffer,), real(x, 0))
+    return values

@@ -24,15 +24,15 @@ from .data_movement import row_major
 from .lstm_int8 import BIASES, NORMS, PEEPHOLES, PROJECTION, RECURRENT, STATE, WEIGHTS, integer_lstm
 from .registry import rule
 
-BOTH = "BIDIRECTIONAL_SEQUENCE_LSTM"
-ONE, BOTH_STATES, AUXILIARY = 17, 35, 39
-"""Of both directions: how many inputs the weights of one are, where the states are, where a second input is, which its
-weights follow."""
+BIDIRECTIONAL = "BIDIRECTIONAL_SEQUENCE_LSTM"
+DIRECTION_INPUTS, BIDIRECTIONAL_STATES, AUXILIARY = 17, 35, 39
+"""Inputs of the bidirectional operator: number of weights per direction, index of the states, index of the auxiliary
+input, which its weights follow."""
 
 
 @rule("UNIDIRECTIONAL_SEQUENCE_LSTM", "LSTM")
 def one_direction(ctx: LoweringContext) -> None:
-    """LSTM of kernel_type FULL is a sequence of one step, or one whose time comes first."""
+    """Lower a unidirectional LSTM. LSTM of kernel_type FULL is a sequence of one step, or has time as first axis."""
     x = ctx.operand(0)
     if x.dtype is int8 and ctx.operand(RECURRENT + 1).dtype is int8:
         integer_lstm(ctx, x)
@@ -48,16 +48,16 @@ def one_direction(ctx: LoweringContext) -> None:
         _direction(ctx, x, shape, out, (0, STATE), time_major=time_major)
 
 
-@rule(BOTH)
+@rule(BIDIRECTIONAL)
 def both_directions(ctx: LoweringContext) -> None:
-    """The second from the sequence's end."""
+    """Lower a bidirectional LSTM; the second direction starts at the end of the sequence."""
     x = ctx.operand(0)
     if len(x.shape) != 3:
         raise NoLowering(f"a sequence {x}")
-    other = ctx.optional(AUXILIARY)
+    auxiliary = ctx.optional(AUXILIARY)
     has_weights = ctx.optional(AUXILIARY + 2) is not None  # else the second direction reads the auxiliary input
-    inputs = (x, other) if other is not None and not has_weights else (x, x)
-    sizes = [ctx.operand(RECURRENT + 1 + more).shape[-1] for more in (0, ONE)]
+    inputs = (x, auxiliary) if auxiliary is not None and not has_weights else (x, x)
+    sizes = [ctx.operand(RECURRENT + 1 + auxiliary_weights).shape[-1] for auxiliary_weights in (0, DIRECTION_INPUTS)]
     shapes = [(*x.shape[:2], n) for n in sizes]
     merged = bool(ctx.attr("merge_outputs"))
     y = ctx.output((*x.shape[:2], sum(sizes)) if merged else shapes[0])
@@ -66,10 +66,17 @@ def both_directions(ctx: LoweringContext) -> None:
         [ctx.new(float32, shape, f".direction{i}") for i, shape in enumerate(shapes)] if merged else [y.buffer, *others]
     )
     for i, out in enumerate(outs):
-        places = (i * ONE, BOTH_STATES + 2 * i)
-        more = (other, AUXILIARY + 1 + 4 * i) if other is not None and has_weights else None
+        positions = (i * DIRECTION_INPUTS, BIDIRECTIONAL_STATES + 2 * i)
+        auxiliary_weights = (auxiliary, AUXILIARY + 1 + 4 * i) if auxiliary is not None and has_weights else None
         _direction(
-            ctx, inputs[i], x.shape, out, places, time_major=bool(ctx.attr("time_major")), backward=bool(i), more=more
+            ctx,
+            inputs[i],
+            x.shape,
+            out,
+            positions,
+            time_major=bool(ctx.attr("time_major")),
+            backward=bool(i),
+            more=auxiliary_weights,
         )
     if merged:
         starts = (0, sizes[0])
@@ -88,35 +95,38 @@ def _direction(
     backward: bool = False,
     more: tuple[RuleOperand, int] | None = None,
 ) -> None:
-    """The forms of one direction. shape: [time, batch, n] or [batch, time, n]. places: how far behind the first
-    direction's its weights are, and where its state is. more: an auxiliary input, and where its weights begin."""
-    behind, state = places
+    """Add the operations of one direction.
+
+    shape: [time, batch, n] or [batch, time, n]. places: offset of its weights relative to the first direction's, and
+    index of its state. more: an auxiliary input, and the index of its weights.
+    """
+    offset, state = places
     if x.dtype is not float32 or len(shape) != 3 or (more is not None and more[0].dtype is not float32):
         raise NoLowering(f"an LSTM of {x}")
-    gates = range(0 if ctx.optional(WEIGHTS + behind) is not None else 1, 4)
+    gates = range(0 if ctx.optional(WEIGHTS + offset) is not None else 1, 4)
     diagonal = bool(ctx.attr("diagonal_recurrent_tensors"))
-    recurrent = [(_diagonal if diagonal else matrix)(ctx, RECURRENT + behind + g) for g in gates]
+    recurrent = [(_diagonal if diagonal else matrix)(ctx, RECURRENT + offset + g) for g in gates]
     cells, outputs = recurrent[0].buffer.shape * (2 if diagonal else 1)
     batch = shape[1] if time_major else shape[0]
     h, c = (state_of(ctx, state + i, batch, n) for i, n in enumerate((outputs, cells)))
-    peepholes = [ctx.optional(PEEPHOLES + behind + i) for i in range(0 if len(gates) == 4 else 1, 3)]
-    looks = [
-        _vector(ctx, PEEPHOLES + behind + i + 3 - len(peepholes), cells)
+    peepholes = [ctx.optional(PEEPHOLES + offset + i) for i in range(0 if len(gates) == 4 else 1, 3)]
+    peephole_weights = [
+        _vector(ctx, PEEPHOLES + offset + i + 3 - len(peepholes), cells)
         for i, p in enumerate(peepholes)
         if p is not None
     ]
-    if len(looks) not in (0, len(peepholes)):
+    if len(peephole_weights) not in (0, len(peepholes)):
         raise NoLowering("peepholes")
-    projection, scales = _projection(ctx, behind, cells, outputs)
-    norms = () if behind or ctx.operator == BOTH else _norms(ctx, gates, cells)
-    given = () if diagonal else recurrent
-    rounding = {m.rounding for m in (*given, *(m for m in projection if isinstance(m, Matrix)))} or {""}
+    projection, scales = _projection(ctx, offset, cells, outputs)
+    norms = () if offset or ctx.operator == BIDIRECTIONAL else _norms(ctx, gates, cells)
+    matrices = () if diagonal else recurrent
+    rounding = {m.rounding for m in (*matrices, *(m for m in projection if isinstance(m, Matrix)))} or {""}
     if len(rounding) > 1 or any(m.buffer.shape != recurrent[0].buffer.shape for m in recurrent):
         raise NoLowering("weights of several types or shapes")
     sums = []
     for gate in gates:
-        bias = None if norms else BIASES + behind + gate
-        total = from_input(ctx, x, WEIGHTS + behind + gate, bias, cells)
+        bias = None if norms else BIASES + offset + gate
+        total = from_input(ctx, x, WEIGHTS + offset + gate, bias, cells)
         if more is not None and ctx.optional(more[1] + gate) is not None:
             total = from_input(ctx, more[0], more[1] + gate, total, cells)
         sums.append(total)
@@ -127,7 +137,7 @@ def _direction(
         tuple(m.buffer for m in recurrent),
         h,
         c,
-        tuple(looks),
+        tuple(peephole_weights),
         tuple(p.buffer if isinstance(p, Matrix) else p for p in projection),
         ctx.attr("fused_activation_function") or "NONE",
         time_major,
@@ -140,49 +150,49 @@ def _direction(
 
 
 def _projection(
-    ctx: LoweringContext, behind: int, cells: int, outputs: int
+    ctx: LoweringContext, offset: int, cells: int, outputs: int
 ) -> tuple[tuple[Matrix | Buffer, ...], tuple[float, ...]]:
-    """The matrix that makes outputs of cells, its bias, and the scale of the first; or nothing."""
-    if ctx.optional(PROJECTION + behind) is None:
-        if cells != outputs or ctx.optional(PROJECTION + behind + 1) is not None:
+    """Return the projection from cells to outputs, its bias, and the scale of the matrix; empty tuples if absent."""
+    if ctx.optional(PROJECTION + offset) is None:
+        if cells != outputs or ctx.optional(PROJECTION + offset + 1) is not None:
             raise NoLowering(f"{cells} cells and {outputs} outputs")
         return (), ()
-    weights = matrix(ctx, PROJECTION + behind)
+    weights = matrix(ctx, PROJECTION + offset)
     if weights.buffer.shape != (outputs, cells):
         raise NoLowering("a projection")
-    if ctx.optional(PROJECTION + behind + 1) is None:
+    if ctx.optional(PROJECTION + offset + 1) is None:
         return (weights,), (weights.scale,)
-    bias = _known(ctx, PROJECTION + behind + 1)
+    bias = _parameters(ctx, PROJECTION + offset + 1)
     if bias.shape != (outputs,):
         raise NoLowering("a projection")
     return (weights, bias.buffer), (weights.scale,)
 
 
 def _norms(ctx: LoweringContext, gates: range, cells: int) -> tuple[Buffer, ...]:
-    """Coefficients and biases of gates that are normalised; none where they are not."""
-    given = [ctx.optional(NORMS + gate) is not None for gate in gates]
-    if not any(given):
+    """Return coefficients and biases of gates with layer normalization; an empty tuple if absent."""
+    has_norm = [ctx.optional(NORMS + gate) is not None for gate in gates]
+    if not any(has_norm):
         return ()
-    found = [_known(ctx, place + gate) for gate in gates for place in (NORMS, BIASES)]
-    if not all(given) or any(o.shape != (cells,) for o in found):
+    parameters = [_parameters(ctx, index + gate) for gate in gates for index in (NORMS, BIASES)]
+    if not all(has_norm) or any(o.shape != (cells,) for o in parameters):
         raise NoLowering("layer normalisation of some gates")
-    return tuple(Buffer(o.buffer.name, float32, o.shape, o.constant) for o in found)
+    return tuple(Buffer(o.buffer.name, float32, o.shape, o.constant) for o in parameters)
 
 
 class Matrix(NamedTuple):
-    """Weights. rounding: how rows are rounded that they are multiplied with; scale: what one stands for then."""
+    """Weights. rounding: of the rows that they are multiplied with; scale: of quantized weights."""
 
     buffer: Buffer
     scale: float
     rounding: str
 
 
-def matrix(ctx: LoweringContext, place: int) -> Matrix:
-    """Constant weights, float32, or int8 beside floats that are rounded; bytes of the first files are int8, too.
+def matrix(ctx: LoweringContext, index: int) -> Matrix:
+    """Return constant weights: float32, or int8 for hybrid kernels; uint8 of the first files is int8, too.
 
     raises NoLowering for others
     """
-    w = ctx.operand(place)
+    w = ctx.operand(index)
     if w.is_constant and w.dtype is float32 and len(w.shape) == 2:
         return Matrix(w.buffer, 1.0, "")
     if w.buffer.constant is None or w.dtype not in (int8, uint8) or len(w.shape) != 2 or (w.dtype is int8 and w.zero):
@@ -191,14 +201,14 @@ def matrix(ctx: LoweringContext, place: int) -> Matrix:
     return Matrix(ctx.bits(w.buffer, int8, w.shape), w.scale, rounding)
 
 
-def _diagonal(ctx: LoweringContext, place: int) -> Matrix:
-    """The diagonal of a matrix, as reals."""
-    return Matrix(_vector(ctx, place, ctx.operand(place).size), 1.0, "")
+def _diagonal(ctx: LoweringContext, index: int) -> Matrix:
+    """Return the diagonal of a matrix as real values."""
+    return Matrix(_vector(ctx, index, ctx.operand(index).size), 1.0, "")
 
 
-def _vector(ctx: LoweringContext, place: int, n: int) -> Buffer:
-    """Constant weights of each cell, as reals."""
-    w = ctx.operand(place)
+def _vector(ctx: LoweringContext, index: int, n: int) -> Buffer:
+    """Return constant weights per cell as real values."""
+    w = ctx.operand(index)
     if not w.is_constant or w.shape != (n,) or w.dtype not in (float32, int8, uint8):
         raise NoLowering(f"weights {w}")
     if w.dtype is float32:
@@ -208,39 +218,41 @@ def _vector(ctx: LoweringContext, place: int, n: int) -> Buffer:
     return Buffer(f"{w.buffer.name}.reals", float32, w.shape, reals)
 
 
-def _known(ctx: LoweringContext, place: int) -> RuleOperand:
-    """Numbers. Raises NoLowering if they are not constants of float32."""
-    w = ctx.operand(place)
+def _parameters(ctx: LoweringContext, index: int) -> RuleOperand:
+    """Return constant float32 parameters. Raises NoLowering for others."""
+    w = ctx.operand(index)
     if not w.is_constant or w.dtype is not float32:
         raise NoLowering(f"weights {w}")
     return w
 
 
-def state_of(ctx: LoweringContext, place: int, batch: int, n: int) -> Buffer:
-    """A variable of floats. Raises NoLowering for others."""
-    s = ctx.operand(place)
+def state_of(ctx: LoweringContext, index: int, batch: int, n: int) -> Buffer:
+    """Return the buffer of a float32 state variable. Raises NoLowering for others."""
+    s = ctx.operand(index)
     if not s.is_variable or s.size != batch * n or s.dtype is not float32:
         raise NoLowering(f"a state {s}")
     return s.buffer
 
 
-def from_input(ctx: LoweringContext, x: RuleOperand, place: int, added: int | Buffer | None, cells: int) -> Buffer:
-    """What a gate gets from the inputs of all steps, [rows, 1, 1, cells]. place: of the weights; added: the place of a
-    bias, or what there is already."""
-    w, n = matrix(ctx, place), x.shape[-1]
+def from_input(ctx: LoweringContext, x: RuleOperand, index: int, addend: int | Buffer | None, cells: int) -> Buffer:
+    """Add a gate's contribution from the inputs of all steps, [rows, 1, 1, cells].
+
+    place: index of the weights; added: index of a bias, or a previous contribution.
+    """
+    w, n = matrix(ctx, index), x.shape[-1]
     if w.buffer.shape != (cells, n) or not n or not x.size:
         raise NoLowering(f"weights {w.buffer}")
     rows = x.size // n
-    out = ctx.new(float32, (rows, 1, 1, cells), f".gate{place}")
+    out = ctx.new(float32, (rows, 1, 1, cells), f".gate{index}")
     total = arg(0, float32)
     operands: tuple[Any, ...] = ()
     if w.rounding:
         total = apply("mul", total, scalar(w.scale, float32))
-    if added is not None:
-        b = ctx.operand(added) if isinstance(added, int) else None
+    if addend is not None:
+        b = ctx.operand(addend) if isinstance(addend, int) else None
         if b is not None and (b.shape != (cells,) or b.dtype is not float32):
             raise NoLowering(f"a bias {b}")
-        operands = (b.buffer if b is not None else added,)
+        operands = (b.buffer if b is not None else addend,)
         total = apply("add", total, arg(1, float32))
     ctx.add(
         Contract,
@@ -256,10 +268,11 @@ def from_input(ctx: LoweringContext, x: RuleOperand, place: int, added: int | Bu
 
 
 ACTIVATION = 1 / 128, 128
-"""Scale and zero point of what goes in and comes out as uint8."""
+"""Scale and zero point of uint8 inputs and outputs."""
 
 
 def basic_lstm(ctx: LoweringContext) -> None:
+    """Lower an LSTM of kernel_type BASIC: one matrix for all gates, over concatenated input and state."""
     x, h, w, bias, c = (ctx.operand(i) for i in range(5))
     fixed = x.dtype is uint8
     kinds = (uint8, uint8, uint8, int32, int16) if fixed else (float32,) * 5
@@ -307,7 +320,7 @@ def basic_lstm(ctx: LoweringContext) -> None:
     if not fixed:
         ctx.add(Move, gates.buffer, (flat,), (IndexMap((0, 0), gates.shape, 0, row_major(gates.shape)),))
 
-    def make(whole: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
-        ctx.add(BasicLstm, whole, flat, h.buffer, c.buffer, results, factor, power)
+    def make(packed: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
+        ctx.add(BasicLstm, packed, flat, h.buffer, c.buffer, results, factor, power)
 
     ctx.with_results(make, y.buffer, state.buffer, *((gates.buffer,) if fixed else ()))

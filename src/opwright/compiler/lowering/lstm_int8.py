@@ -1,8 +1,9 @@
 """LSTMs of int8 with int16 cells.
 
-Lives here: their rule; where the inputs of LSTMs begin, by kind.
-Not here: those of floats, who asks (lstm.py), the rule on integers that this follows (ops/quantized/lstm.py), the
-kernel of the steps (compiler/kernels/lstm_int8.py).
+Lives here: their rule; the indices of an LSTM's inputs by kind.
+Not here: LSTMs of floats, whose rule dispatches to this one (lstm.py), the integer rule (lite/ops/quantized/lstm.py),
+the
+kernel of a step (../kernels/lstm_int8.py).
 """
 
 from __future__ import annotations
@@ -21,24 +22,24 @@ from ..loops.recurrent_ops import LstmInt8
 from .context import LoweringContext, NoLowering, RuleOperand
 
 WEIGHTS, RECURRENT, PEEPHOLES, BIASES, PROJECTION, STATE, NORMS = 1, 5, 9, 12, 16, 18, 20
-"""First of the inputs of an LSTM of each kind; a kind's inputs follow in the order input, forget, cell, output gate."""
+"""Index of the first input of each kind; a kind's inputs are in the order input, forget, cell, output gate."""
 GATE = 2.0**-12
 NO_CLIP = 1 << 16
 CELL = 2
-"""The gate of new values."""
+"""Index of the cell gate."""
 HIDDEN = 4
-"""Which of the intermediate tensors says the scale of o tanh(c)."""
+"""Index of the intermediate tensor with the scale of o tanh(c)."""
 
 
 def integer_lstm(ctx: LoweringContext, x: RuleOperand) -> None:
-    """With gates of int16. Raises NoLowering for others."""
+    """Lower an LSTM with int16 gates. Raises NoLowering for others."""
     intermediates = ctx.node.intermediates
     if len(intermediates) != HIDDEN + 1:
         raise NoLowering(f"an LSTM of {x} with {len(intermediates)} intermediate tensors")
     time_major = ctx.operator == "LSTM" or bool(ctx.attr("time_major"))
     shape = (1, *x.shape) if ctx.operator == "LSTM" and len(x.shape) == 2 else x.shape
     gates = range(0 if ctx.optional(WEIGHTS) is not None else 1, 4)
-    recurrent = [_known(ctx, RECURRENT + g) for g in gates]
+    recurrent = [_weights(ctx, RECURRENT + g) for g in gates]
     if len(shape) != 3 or len(recurrent[0].shape) != 2:
         raise NoLowering(f"an LSTM of {x}")
     cells, outputs = recurrent[0].shape
@@ -53,8 +54,8 @@ def integer_lstm(ctx: LoweringContext, x: RuleOperand) -> None:
     if power != round(power) or not -30 <= power <= -9 or c.zero:
         raise NoLowering(f"cells of the scale {c.scale}")
     hidden = ctx.buffers.of(intermediates[HIDDEN])
-    given = [PROJECTION + i for i in range(2) if ctx.optional(PROJECTION + i) is not None]
-    projection = [ctx.operand(i) for i in given]
+    present = [PROJECTION + i for i in range(2) if ctx.optional(PROJECTION + i) is not None]
+    projection = [ctx.operand(i) for i in present]
     if not projection and cells != outputs:
         raise NoLowering(f"{cells} cells and {outputs} outputs")
     if projection and (
@@ -63,11 +64,11 @@ def integer_lstm(ctx: LoweringContext, x: RuleOperand) -> None:
         or any(b.constant is None or b.dtype is not int32 or b.shape != (outputs,) for b in projection[1:])
     ):
         raise NoLowering("a projection")
-    # With a projection the official kernel has this zero point with the other sign (ops/quantized/lstm.py).
+    # With a projection, the official kernel negates this zero point (ops/quantized/lstm.py).
     zero = -hidden.zero if projection else hidden.zero
     norms = _norms(ctx, gates, cells)
     steps = [ctx.buffers.of(intermediates[g]).scale if norms else GATE for g in gates]
-    weights = [_known(ctx, WEIGHTS + g) for g in gates]
+    weights = [_weights(ctx, WEIGHTS + g) for g in gates]
     of_gates = [
         _factor(pair[0].scale, pair[1].scale, step)
         for w, r, step in zip(weights, recurrent, steps)
@@ -101,9 +102,9 @@ def integer_lstm(ctx: LoweringContext, x: RuleOperand) -> None:
         )
 
 
-def _vector(ctx: LoweringContext, place: int, dtype: DType, cells: int) -> RuleOperand:
-    """A number for each cell. Raises NoLowering if they are not known, or of another type."""
-    v = ctx.operand(place)
+def _vector(ctx: LoweringContext, index: int, dtype: DType, cells: int) -> RuleOperand:
+    """Return a constant vector with a number per cell. Raises NoLowering for others."""
+    v = ctx.operand(index)
     if v.buffer.constant is None or v.dtype is not dtype or v.shape != (cells,):
         raise NoLowering(f"a vector {v}")
     return v
@@ -112,15 +113,15 @@ def _vector(ctx: LoweringContext, place: int, dtype: DType, cells: int) -> RuleO
 def _peepholes(
     ctx: LoweringContext, gates: range, c: RuleOperand, steps: list[float], cells: int
 ) -> dict[RuleOperand, float]:
-    """What gates but that of new values see of the cells, each with the scale of its gate; or nothing."""
-    looking = [(PEEPHOLES + (g if g < CELL else g - 1), step) for g, step in zip(gates, steps) if g != CELL]
-    if all(ctx.optional(place) is None for place, _ in looking):
+    """Return the peephole weights of all gates except the cell gate, with their gates' scales; empty if absent."""
+    inputs = [(PEEPHOLES + (g if g < CELL else g - 1), step) for g, step in zip(gates, steps) if g != CELL]
+    if all(ctx.optional(index) is None for index, _ in inputs):
         return {}
-    return {_vector(ctx, place, int16, cells): step for place, step in looking}
+    return {_vector(ctx, index, int16, cells): step for index, step in inputs}
 
 
 def _factor(weights: float, x: float, step: float) -> tuple[int, int]:
-    """What takes products to steps, as float32 has it."""
+    """Return the multiplier from products to steps, computed in float32."""
     return multiplier(float(np.float32(weights) * np.float32(x) / np.float32(step)))
 
 
@@ -129,33 +130,34 @@ def _peephole_factor(p: RuleOperand, c: RuleOperand, step: float) -> tuple[int, 
 
 
 def _norms(ctx: LoweringContext, gates: range, cells: int) -> list[tuple[RuleOperand, RuleOperand]]:
-    """Of each gate the coefficients and the bias; nothing where there are none."""
+    """Return coefficients and bias of each normalized gate; empty if absent."""
     if all(ctx.optional(NORMS + g) is None for g in gates):
         return []
     return [(_vector(ctx, NORMS + g, int16, cells), _vector(ctx, BIASES + g, int32, cells)) for g in gates]
 
 
 def _norm_factor(coefficients: RuleOperand) -> tuple[int, int, int]:
-    """m, e and the least variance; see lite/ops/quantized/lstm.py."""
+    """Return m, e and the least variance; see lite/ops/quantized/lstm.py."""
     return *normalization_factor(coefficients.scale), least_variance(coefficients.scale)
 
 
-def _clip(most: float, o: RuleOperand, high: int) -> int:
-    """An option of a clip in steps of its scale, cut; 0 is none."""
-    return int(np.minimum(np.float32(most) / np.float32(o.scale), high)) or NO_CLIP
+def _clip(bound: float, o: RuleOperand, high: int) -> int:
+    """Return a clip option in steps of the operand's scale, saturated; NO_CLIP for 0."""
+    return int(np.minimum(np.float32(bound) / np.float32(o.scale), high)) or NO_CLIP
 
 
-def _known(ctx: LoweringContext, place: int) -> RuleOperand:
-    """Weights. Raises NoLowering if they are not constants of int8 with one scale."""
-    w = ctx.operand(place)
+def _weights(ctx: LoweringContext, index: int) -> RuleOperand:
+    """Return constant int8 weights with one scale. Raises NoLowering for others."""
+    w = ctx.operand(index)
     if w.constant is None or w.dtype is not int8 or w.zero:
         raise NoLowering(f"weights {w}")
     return w
 
 
 def _from_input(ctx: LoweringContext, x: RuleOperand, gate: int, cells: int, normed: bool) -> Buffer:
-    """What a gate gets from the inputs of all steps: sums, int32 [rows, 1, 1, cells]. normed: its bias comes later."""
-    w, bias, n = _known(ctx, WEIGHTS + gate), None if normed else ctx.optional(BIASES + gate), x.shape[-1]
+    """Add a gate's contribution from the inputs of all steps: int32 [rows, 1, 1, cells]. normed: its bias is added
+    later."""
+    w, bias, n = _weights(ctx, WEIGHTS + gate), None if normed else ctx.optional(BIASES + gate), x.shape[-1]
     if (
         w.shape != (cells, n)
         or not n

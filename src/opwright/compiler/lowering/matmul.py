@@ -22,45 +22,45 @@ from .requantization import in_steps, steps_per
 from .type_conversion import in_float32
 
 INTEGERS = ((int8, int8, int8), (int16, int16, int16), (int16, int8, int16))
-"""Types of operands and result that have scales."""
+"""Types of quantized operands and results."""
 
 
 @rule("MatMul", "BATCH_MATMUL")
 @in_float32
 def batch_matmul(ctx: LoweringContext) -> None:
-    """The catalogue's product by one matrix that lies [out, in], or that is constant, is a contraction, as
-    FULLY_CONNECTED is."""
+    """Lower a matrix product. The catalogue's product by one constant or transposed matrix is lowered as a contraction,
+    as FULLY_CONNECTED is."""
     a, b = ctx.operand(0), ctx.operand(1)
-    turned = (
+    transposes = (
         bool(ctx.attr("transpose_a") or ctx.attr("adjoint_a") or ctx.attr("adj_x")),
         bool(ctx.attr("transpose_b") or ctx.attr("adjoint_b") or ctx.attr("adj_y")),
     )
     if len(a.shape) < 2 or len(b.shape) < 2:
         raise NoLowering(f"a product of {a} and {b}")
-    (m, k), (k2, n) = (o.shape[-2:][::-1] if t else o.shape[-2:] for o, t in zip((a, b), turned))
+    (m, k), (k2, n) = (o.shape[-2:][::-1] if t else o.shape[-2:] for o, t in zip((a, b), transposes))
     try:
         lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:
         raise NoLowering(f"a product of {a} and {b}") from None
     if k != k2 or not k:
-        raise NoLowering(f"a product of {a} and {b}, turned {turned}")
+        raise NoLowering(f"a product of {a} and {b}, transposed {transposes}")
     y = ctx.output((*lead, m, n))
-    matrix = len(b.shape) == 2 and not turned[0] and (turned[1] or b.constant is not None)
+    matrix = len(b.shape) == 2 and not transposes[0] and (transposes[1] or b.constant is not None)
     if matrix and ctx.node.dialect == CATALOGUE and {a.dtype, b.dtype, y.dtype} == {float32}:
         rows = a.size // k
-        weights = b.buffer if turned[1] else transposed(ctx, b.buffer, (1, 0))
+        weights = b.buffer if transposes[1] else transposed(ctx, b.buffer, (1, 0))
         source, filter = ctx.viewed(a.buffer, (rows, 1, 1, k)), ctx.viewed(weights, (n, 1, 1, k))
         with ctx.reshaped(y.buffer, (rows, 1, 1, n)) as out:
             ctx.add(Contract, out, source, filter, (), arg(0, float32), Window((1, 1)))
         return
     if (a.dtype, b.dtype, y.dtype) == (float32, int8, float32):
         rounding = "asymmetric" if ctx.attr("asymmetric_quantize_inputs") else "symmetric"
-        operands, expr = _hybrid_epilogue(b, n, turned[1])
-        ctx.add(MatMul, y.buffer, a.buffer, b.buffer, operands, expr, *turned, rounding=rounding)
+        operands, expr = _hybrid_epilogue(b, n, transposes[1])
+        ctx.add(MatMul, y.buffer, a.buffer, b.buffer, operands, expr, *transposes, rounding=rounding)
         return
     expr = _epilogue(a, b, y)
     zeros = (0, 0) if a.dtype is float32 or y.dtype is int32 else (a.zero, b.zero)
-    ctx.add(MatMul, y.buffer, a.buffer, b.buffer, (), expr, *turned, *zeros)
+    ctx.add(MatMul, y.buffer, a.buffer, b.buffer, (), expr, *transposes, *zeros)
 
 
 def _epilogue(a: RuleOperand, b: RuleOperand, y: RuleOperand) -> Expr:
@@ -79,10 +79,10 @@ def _epilogue(a: RuleOperand, b: RuleOperand, y: RuleOperand) -> Expr:
     return in_steps(apply("mul", convert(arg(0, int32), float32), scalar(factor, float32)), y)
 
 
-def _hybrid_epilogue(b: RuleOperand, columns: int, turned: bool) -> tuple[tuple[Buffer, ...], Expr]:
-    """The scales of integer weights, one or one a column, on sums of floats that are rounded while it runs."""
+def _hybrid_epilogue(b: RuleOperand, columns: int, is_transposed: bool) -> tuple[tuple[Buffer, ...], Expr]:
+    """Return the scales of integer weights, per tensor or column, as epilogue of sums of quantized floats."""
     quantization, scales = b.quantization, b.scales
-    axis = len(b.shape) - (2 if turned else 1)
+    axis = len(b.shape) - (2 if is_transposed else 1)
     if np.any(np.asarray(quantization.zero_point)) or scales.size not in (1, columns):
         raise NoLowering(f"weights with a zero point, or {scales.size} scales for {columns} columns")
     if scales.size > 1 and quantization.axis != axis:
@@ -92,28 +92,29 @@ def _hybrid_epilogue(b: RuleOperand, columns: int, turned: bool) -> tuple[tuple[
     return (scale,), apply("mul", arg(0, float32), arg(1, float32))
 
 
-MOST_ROTATED = 1024
-"""The longest run that is multiplied with a matrix."""
+MAX_ROTATION = 1024
+"""Largest rotation that is lowered to a matrix product."""
 
 
 @rule(custom=("aeq.hadamard_rotation",))
 def rotate(ctx: LoweringContext) -> None:
-    """A product with Hadamard's matrix."""
+    """Lower a Hadamard rotation to a matrix product."""
     x, n = ctx.operand(0), int(ctx.node.call.hadamard_size)
-    if x.dtype is not float32 or not x.size or n > MOST_ROTATED:
+    if x.dtype is not float32 or not x.size or n > MAX_ROTATION:
         raise NoLowering(f"{x} rotated by runs of {n}")
     y, shape = ctx.output(x.shape), (x.size // n, n)
     matrix = np.ones((1, 1))
     while len(matrix) < n:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])
-    known = Buffer(f"{y.buffer.name}.hadamard", float32, (n, n), (matrix / math.sqrt(n)).astype(np.float32))
+    constant = Buffer(f"{y.buffer.name}.hadamard", float32, (n, n), (matrix / math.sqrt(n)).astype(np.float32))
     with ctx.reshaped(y, shape) as target:
-        ctx.add(MatMul, target, ctx.viewed(x.buffer, shape), known, (), arg(0, float32))
+        ctx.add(MatMul, target, ctx.viewed(x.buffer, shape), constant, (), arg(0, float32))
 
 
 @rule(custom=("odml.scaled_dot_product_attention",))
 def attention(ctx: LoweringContext) -> None:
-    """Heads before steps; the queries that share keys are rows of one product. Fusion makes attention of it."""
+    """Lower attention to products and softmax, with heads before steps; queries that share keys are rows of one
+    product. Fusion builds `Attention` of them."""
     q, k, v, mask = (ctx.operand(i) for i in range(4))
     if any(o.dtype is not float32 or len(o.shape) != 4 or not o.size for o in (q, k, v, mask)):
         raise NoLowering(f"attention of {q} to {k}")
@@ -123,7 +124,7 @@ def attention(ctx: LoweringContext) -> None:
     y, rows = ctx.output(q.shape), n // m * s
     scale = float(ctx.node.call.scale)
     queries, keys, values = (_heads(ctx, o) for o in (q, k, v))
-    scores, shown = ctx.new(float32, (b, m, rows, t), ".scores"), ctx.new(float32, (b, n, s, t), ".shown")
+    scores, masked = ctx.new(float32, (b, m, rows, t), ".scores"), ctx.new(float32, (b, n, s, t), ".shown")
     factor = const(scale if scale > 0 else 1.0 / math.sqrt(h), float32)
     ctx.add(
         MatMul,
@@ -134,21 +135,23 @@ def attention(ctx: LoweringContext) -> None:
         apply("mul", arg(0, float32), factor),
         transpose_b=True,
     )
-    ctx.add(Map, shown, (ctx.viewed(scores, shown.shape), mask.buffer), apply("add", arg(0, float32), arg(1, float32)))
-    shares, found = ctx.new(float32, shown.shape, ".shares"), ctx.new(float32, (b, m, rows, h), ".heads")
-    ctx.add(RowPass, shares, shown, (), "softmax", arg(0, float32), arg(0, float32))
-    ctx.add(MatMul, found, ctx.viewed(shares, scores.shape), values, (), arg(0, float32))
+    ctx.add(
+        Map, masked, (ctx.viewed(scores, masked.shape), mask.buffer), apply("add", arg(0, float32), arg(1, float32))
+    )
+    shares, heads = ctx.new(float32, masked.shape, ".shares"), ctx.new(float32, (b, m, rows, h), ".heads")
+    ctx.add(RowPass, shares, masked, (), "softmax", arg(0, float32), arg(0, float32))
+    ctx.add(MatMul, heads, ctx.viewed(shares, scores.shape), values, (), arg(0, float32))
     ctx.add(
         Move,
         y.buffer,
-        (ctx.viewed(found, (b, n, s, h)),),
+        (ctx.viewed(heads, (b, n, s, h)),),
         (IndexMap((0,) * 4, (b, s, n, h), 0, (n * s * h, h, s * h, 1)),),
     )
 
 
 def _heads(ctx: LoweringContext, x: RuleOperand) -> Buffer:
-    """[b, steps, heads, h] as [b, heads, steps, h]."""
+    """Transpose [b, steps, heads, h] to [b, heads, steps, h]."""
     b, s, n, h = x.shape
-    made = ctx.new(float32, (b, n, s, h), f".{x.buffer.name}.heads")
-    ctx.add(Move, made, (x.buffer,), (IndexMap((0,) * 4, made.shape, 0, (s * n * h, h, n * h, 1)),))
-    return made
+    heads = ctx.new(float32, (b, n, s, h), f".{x.buffer.name}.heads")
+    ctx.add(Move, heads, (x.buffer,), (IndexMap((0,) * 4, heads.shape, 0, (s * n * h, h, n * h, 1)),))
+    return heads

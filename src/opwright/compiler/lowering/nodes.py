@@ -1,7 +1,7 @@
 """Nodes and values of graphs as the lowering context reads them.
 
 Lives here: `GraphNode`, `operand_of`, `catalogue_operand`.
-Not here: what the lite dialect adds to a node (lite/compiled/nodes.py), which nodes are lowered (../partitioner.py).
+Not here: nodes of the lite dialect (lite/compiled/nodes.py), the selection of nodes to lower (../partitioner.py).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from .registry import CATALOGUE, USER
 
 
 def operand_of(value: Value, name: str, key: Any = None) -> RuleOperand:
-    """Return a value as an operand. name: of its buffer; key: finds its elements of an earlier run.
+    """Return a value as an operand. name: of its buffer; key: identifies elements of an earlier run.
 
-    raises NoLowering for unknown sizes, and for elements that are Python objects
+    raises NoLowering for unknown sizes and for elements that are Python objects
     """
     dims, spec = value.shape.dims, value.spec
     if value.dtype.is_handle or value.dtype.np.kind == "O":
         raise NoLowering(f"elements of type {value.dtype.name}")
     if dims is None or None in dims:
-        raise NoLowering(f"sizes of {value!r} are not known")
+        raise NoLowering(f"sizes of {value!r} are unknown")
     shape = tuple(int(n) for n in dims if n is not None)
     constant = value.constant
     if constant is not None and (constant.shape != shape or not constant.flags.c_contiguous):
@@ -44,11 +44,11 @@ def catalogue_operand(value: Value) -> RuleOperand:
 
 
 class GraphNode:
-    """A node of a graph: of the catalogue's operators, or of users' operators with a kernel.
+    """A node of a graph, of an operator of the catalogue or a user's operator with a kernel.
 
-    dialect, operator: its name in the table of rules. origin: the name that its forms carry. prefix: of names of
-    buffers between its forms. intermediates: values that have scales alone. activation: the fused one, "NONE" in
-    dialects without. quantized: whether integers stand for real numbers.
+    dialect, operator: its key in the table of rules. origin: the name that its loop operations carry. prefix: of the
+    names of its buffers. intermediates: values that only have scales. activation: the fused one, "NONE" in dialects
+    without. quantized: whether integers represent real numbers.
     """
 
     __slots__ = ("dialect", "node", "operator", "origin", "prefix")
@@ -65,7 +65,7 @@ class GraphNode:
 
     @property
     def inputs(self) -> Sequence[GraphOperand]:
-        """Values, None for one left out, a tuple for a repeated input."""
+        """Values; None for an omitted one, a tuple for a repeated input."""
         return self.node.inputs
 
     @property
@@ -74,7 +74,7 @@ class GraphNode:
         return self.node.outputs
 
     def attr(self, name: str) -> Any:
-        """Return an attribute; of an enum the member's name. What the operator lacks is 0."""
+        """Return an attribute, of an enum the member's name; 0 if the operator lacks it."""
         return self.node.attrs.get(name, 0)
 
     @property
@@ -82,21 +82,22 @@ class GraphNode:
         """The attributes as the operator's definition reads them."""
         return self.node.op.bind(dict(self.node.attrs))
 
-    def takes(self, place: int, dtype: DType) -> bool:
-        """Whether the operator declares that it takes this type there: the graph was checked when it was traced."""
+    def takes(self, index: int, dtype: DType) -> bool:
+        """Whether the operator declares this type for an input: the graph was checked when it was traced."""
         return True
 
     def evaluate(self, operands: Sequence[RuleOperand], arrays: Sequence[Any]) -> list[Any]:
-        """Compute the operator's reference on arrays. Raises NoLowering for what its own rules refuse."""
+        """Compute the operator's reference on arrays. Raises NoLowering if its rules reject them."""
         op = self.node.op
         return list(op.flat_outputs(op.reference(self.call)(*arrays)))
 
     def integer_kernel(self) -> Callable[[Sequence[Any], Sequence[Any]], None]:
         """Return the operator's kernel on raw integers, (inputs, outputs) -> None.
 
-        raises NoLowering for what the kernel refuses, and for the catalogue's operators, whose integers are numbers
+        raises NoLowering for operands that the kernel rejects, and for the catalogue's operators, whose integers are
+        numbers
         """
-        raise NoLowering("its integers stand for themselves")
+        raise NoLowering("its integers are plain numbers")
 
     def check_results(self) -> None:
         """Raise NoLowering if the operator infers other results: the graph was checked when it was traced."""

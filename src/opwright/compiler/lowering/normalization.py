@@ -25,12 +25,12 @@ from .registry import CATALOGUE, rule
 from .requantization import real, steps, stored
 
 STEPS = {int8: 256.0, uint8: 256.0, int16: 65536.0}
-"""Steps of 1 that SOFTMAX of 8 bits gives, from the least integer on."""
+"""Quantized softmax results per 1, from the least integer on."""
 
 
 def _check_catalogue(ctx: LoweringContext) -> None:
-    """Raise NoLowering for the catalogue's softmax along another axis, which files do not have, and of other types,
-    which NumPy rounds at each step."""
+    """Raise NoLowering for the catalogue's softmax along other axes than the last, and of types that NumPy rounds at
+    each step."""
     if ctx.node.dialect == CATALOGUE:
         x, axis = ctx.operand(0), int(ctx.attr("axis"))
         if axis not in (-1, len(x.shape) - 1) or x.dtype is not float32:
@@ -38,7 +38,8 @@ def _check_catalogue(ctx: LoweringContext) -> None:
 
 
 def _row(ctx: LoweringContext) -> tuple[RuleOperand, RuleOperand]:
-    """Of int16 the official kernels of other functions than softmax are further than a step from what they say."""
+    """Return input and output of a function of rows. Excludes int16, for which official kernels other than softmax are
+    off by more than a step."""
     x = ctx.operand(0)
     y = ctx.output(x.shape)
     if x.dtype is not y.dtype or x.dtype is int16 or not x.shape:
@@ -53,23 +54,23 @@ def softmax(ctx: LoweringContext) -> None:
         _of_int16(ctx)
         return
     x = ctx.operand(0)
-    wide = x.dtype in (int8, uint8) and ctx.output().dtype is int16
-    x, y = (x, ctx.output(x.shape)) if wide and x.shape else _row(ctx)
+    widens = x.dtype in (int8, uint8) and ctx.output().dtype is int16
+    x, y = (x, ctx.output(x.shape)) if widens and x.shape else _row(ctx)
     beta = 1.0 if ctx.node.dialect == CATALOGUE else ctx.attr("beta")
-    # Below 0, beta * (x - max) has its greatest at the least x, which the row's pass does not subtract; from 1e30 on it
-    # overflows before the difference is taken.
+    # With beta < 0, the maximum of beta * x is at the least x, which the row pass does not subtract; from 1e30 on, the
+    # product overflows before the difference is computed.
     if not 0 < beta < 1e30:
         raise NoLowering(f"softmax with beta {beta}")
     short = x.dtype in (float16, bfloat16)
     value = convert(arg(0, x.dtype), float32) if short else real(x, 0)
     before = value if ctx.node.dialect == CATALOGUE else apply("mul", value, scalar(beta, float32))
-    found = arg(0, float32)
-    if y.dtype in STEPS:  # whatever y's scale and zero point are
+    probability = arg(0, float32)
+    if y.dtype in STEPS:  # independently of y's scale and zero point
         if not y.is_quantized:
             raise NoLowering(f"rows of {x} to {y}")
-        after = quantize(apply("mul", found, scalar(STEPS[y.dtype], float32)), int(y.dtype.min), y.dtype)
+        after = quantize(apply("mul", probability, scalar(STEPS[y.dtype], float32)), int(y.dtype.min), y.dtype)
     else:
-        after = convert(found, x.dtype) if short else stored(found, y)
+        after = convert(probability, x.dtype) if short else stored(probability, y)
     ctx.add(RowPass, y.buffer, x.buffer, (), "softmax", before, after)
 
 
@@ -78,7 +79,7 @@ def _of_int16(ctx: LoweringContext) -> None:
     y = ctx.output(x.shape)
     if not x.shape or y.dtype is not int16:
         raise NoLowering(f"rows of {x} to {y}")
-    ctx.node.integer_kernel()  # refuses scales that the operator refuses
+    ctx.node.integer_kernel()  # raises NoLowering for scales that the operator rejects
     factor, *tables = tables_of(x.scale, ctx.attr("beta"))
     both = np.stack(tables).astype(np.int64)
     ctx.add(TabledSoftmax, y.buffer, x.buffer, Buffer("softmax.tables", int64, both.shape, both), factor)
@@ -93,7 +94,8 @@ def log_softmax(ctx: LoweringContext) -> None:
 
 @rule("L2_NORMALIZATION")
 def l2_normalization(ctx: LoweringContext) -> None:
-    """Normalise integers in steps: the scale cancels, and 1e-6 is below any sum of squares of integers but 0."""
+    """Lower L2_NORMALIZATION; integers are normalized in steps, as scales cancel, and 1e-6 is below any positive sum of
+    squares."""
     x, y = _row(ctx)
     ctx.add(RowPass, y.buffer, x.buffer, (), "l2_norm", steps(x, 0), stored(arg(0, float32), y), (1e-6,))
 
@@ -124,35 +126,35 @@ def layer_norm(ctx: LoweringContext) -> None:
 def _log_softmax(ctx: LoweringContext, x: Buffer) -> Buffer:
     if x.dtype is not float32 or not x.shape or not x.size:
         raise NoLowering(f"softmax of {x}")
-    made = ctx.new(float32, x.shape)
-    ctx.add(RowPass, made, x, (), "log_softmax", arg(0, float32), arg(0, float32))
-    return made
+    result = ctx.new(float32, x.shape)
+    ctx.add(RowPass, result, x, (), "log_softmax", arg(0, float32), arg(0, float32))
+    return result
 
 
 @rule("SparseSoftmaxCrossEntropyWithLogits")
 def sparse_cross_entropy(ctx: LoweringContext) -> None:
-    """A label outside of the row is a failed guard."""
+    """Lower sparse cross entropy; a label outside of the row is a failed guard."""
     labels, x = [o.buffer for o in ctx.operands]
     y = ctx.output(x.shape[:-1]).buffer
-    found = _log_softmax(ctx, x)
-    rows = ctx.viewed(found, (y.size, x.shape[-1]))
-    taken = ctx.new(float32, (y.size,))
-    ctx.add(Gather, taken, rows, ctx.viewed(labels, (y.size,)), 1, 1)
-    map_elements(ctx, y, [ctx.viewed(taken, y.shape)], lambda p: apply("neg", p))
+    log_probabilities = _log_softmax(ctx, x)
+    rows = ctx.viewed(log_probabilities, (y.size, x.shape[-1]))
+    selected = ctx.new(float32, (y.size,))
+    ctx.add(Gather, selected, rows, ctx.viewed(labels, (y.size,)), 1, 1)
+    map_elements(ctx, y, [ctx.viewed(selected, y.shape)], lambda p: apply("neg", p))
 
 
 @rule("SoftmaxCrossEntropyWithLogits")
 def cross_entropy(ctx: LoweringContext) -> None:
-    """Labels of 0 give 0 beside a logit of minus infinity too."""
+    """Lower cross entropy; a label of 0 contributes 0 even for a logit of minus infinity."""
     labels, x = [o.buffer for o in ctx.operands]
     if labels.shape != x.shape or int(ctx.attr("axis")) not in (-1, len(x.shape) - 1):
         raise NoLowering(f"labels {labels} of {x} along {ctx.attr('axis')}")
     y = ctx.output(x.shape[:-1]).buffer
     terms = ctx.new(float32, x.shape)
 
-    def term(wanted: Expr, p: Expr) -> Expr:
+    def term(label: Expr, p: Expr) -> Expr:
         zero = const(0, float32)
-        return apply("select", apply("equal", wanted, zero, dtype=bool_), zero, apply("mul", wanted, p), dtype=float32)
+        return apply("select", apply("equal", label, zero, dtype=bool_), zero, apply("mul", label, p), dtype=float32)
 
     map_elements(ctx, terms, [labels, _log_softmax(ctx, x)], term)
     ctx.add(Reduce, y, terms, (len(x.shape) - 1,), "sum", arg(0, float32), apply("neg", arg(0, float32)))
@@ -160,9 +162,9 @@ def cross_entropy(ctx: LoweringContext) -> None:
 
 @rule("FusedBatchNorm")
 def batch_norm(ctx: LoweringContext) -> None:
-    """With the moments that it is given: y = (x - mean) * scale / sqrt(variance + epsilon) + offset."""
+    """Lower inference: y = (x - mean) * scale / sqrt(variance + epsilon) + offset."""
     if ctx.attr("is_training") or ctx.attr("data_format") != "NHWC":
-        raise NoLowering("moments of the batch, or channels first")
+        raise NoLowering("training, or channels first")
     x, *moments = [o.buffer for o in ctx.operands]
     if any(b.dtype is not float32 for b in (x, *moments)):
         raise NoLowering(f"a norm of {x}")
@@ -177,8 +179,8 @@ def batch_norm(ctx: LoweringContext) -> None:
         [x, moments[2], factor, moments[1]],
         lambda a, m, f, o: apply("add", apply("mul", apply("sub", a, m), f), o),
     )
-    for place, moment in ((1, moments[2]), (2, moments[3])):
-        ctx.add(View, ctx.output(place=place).buffer, moment)
+    for index, moment in ((1, moments[2]), (2, moments[3])):
+        ctx.add(View, ctx.output(place=index).buffer, moment)
 
 
 @rule(custom=("MeanVarianceNormalization",))
@@ -186,18 +188,18 @@ def normalize(ctx: LoweringContext) -> None:
     x, call = ctx.operand(0), ctx.node.call
     y, rank = ctx.output(x.shape), len(x.shape)
     if x.dtype is not float32 or y.dtype is not float32 or not x.size or not rank:
-        raise NoLowering(f"{x} normalised")
+        raise NoLowering(f"normalization of {x}")
     axes = tuple(sorted(a % rank for a in call.axes)) or tuple(range(max(rank - 1, 1)))
-    kept = tuple(1 if a in axes else n for a, n in enumerate(x.shape))
+    reduced = tuple(1 if a in axes else n for a, n in enumerate(x.shape))
     count = const(float(math.prod(x.shape[a] for a in axes)), float32)
     a, b = arg(0, float32), arg(1, float32)
-    mean = ctx.new(float32, kept, ".mean")
+    mean = ctx.new(float32, reduced, ".mean")
     ctx.add(Reduce, mean, x.buffer, axes, "sum", a, apply("div", a, count))
     if not call.normalize_variance:
         ctx.add(Map, y.buffer, (x.buffer, mean), apply("sub", a, b))
         return
-    less, variance = ctx.new(float32, x.shape, ".less"), ctx.new(float32, kept, ".variance")
-    ctx.add(Map, less, (x.buffer, mean), apply("sub", a, b))
-    ctx.add(Reduce, variance, less, axes, "sum", apply("square", a), apply("div", a, count))
+    centered, variance = ctx.new(float32, x.shape, ".less"), ctx.new(float32, reduced, ".variance")
+    ctx.add(Map, centered, (x.buffer, mean), apply("sub", a, b))
+    ctx.add(Reduce, variance, centered, axes, "sum", apply("square", a), apply("div", a, count))
     deviation = apply("add", apply("sqrt", b), const(float(call.eps), float32))
-    ctx.add(Map, y.buffer, (less, variance), apply("div", a, deviation))
+    ctx.add(Map, y.buffer, (centered, variance), apply("div", a, deviation))

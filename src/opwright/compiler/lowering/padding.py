@@ -1,11 +1,11 @@
-"""Operators that put elements among others: FILL, RANGE, ONE_HOT, DILATE, PADV2, STABLEHLO_PAD, MATRIX_DIAG,
+"""Padding, dilation and generated tensors: FILL, RANGE, ONE_HOT, DILATE, PADV2, STABLEHLO_PAD, MATRIX_DIAG,
 MATRIX_SET_DIAG, BITCAST, BUCKETIZE.
 
 Lives here: these rules.
-Not here: padding without gaps (data_movement.py), updates at computed coordinates (gather_scatter.py).
+Not here: padding by constants without gaps (data_movement.py), updates at computed coordinates (gather_scatter.py).
 
-Elements that are to be apart get an axis of their own, [d, step], whose first place they take; under the shape [d step]
-that is the tensor with its gaps, and a box of it the result. A diagonal is such a tensor, with steps of n + 1.
+Dilated elements get an axis of their own, [d, step], and are written at its first index; viewed as [d step], that is
+the dilated tensor, of which the result is a box. A diagonal is such a tensor with steps of n + 1.
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ from .type_conversion import check_whole_bytes
 
 @rule("FILL")
 def fill(ctx: LoweringContext) -> None:
-    """Of sizes that are known; the value may be computed."""
+    """Lower FILL of constant sizes; the value may be computed."""
     value, sizes = ctx.operand(1), ctx.constant(0).reshape(-1).tolist()
     y = ctx.output(sizes)
     same_numbers(value, y)
     if value.size != 1:
-        raise NoLowering(f"{value} in each place")
+        raise NoLowering(f"{value} as fill value")
     flat = (y.size,)
     with ctx.reshaped(y, flat) as out:
         ctx.add(Move, out, (ctx.viewed(value.buffer, (1,)),), (IndexMap((0,), flat, 0, (0,)),))
 
 
-FEWEST = 64
-"""Numbers of a computed RANGE that there is memory for at least; else for twice as many as a run had."""
+MIN_RANGE = 64
+"""Minimum capacity of a computed RANGE; otherwise twice the size of an earlier run."""
 
 
 @rule("RANGE")
 def numbers(ctx: LoweringContext) -> None:
-    """Of known numbers: a constant."""
-    given = ctx.operands
-    if not all(o.is_constant for o in given):
-        y, count = ctx.counted(lambda size: max(FEWEST, 2 * size))
-        if y.dtype not in (int32, int64, float32) or any(o.dtype is not y.dtype or o.size != 1 for o in given):
-            raise NoLowering(f"numbers {y} of {given}")
-        ctx.add(Numbers, y.buffer, *(ctx.viewed(o.buffer, ()) for o in given), count)
+    """Lower RANGE; of constants, to a constant."""
+    operands = ctx.operands
+    if not all(o.is_constant for o in operands):
+        y, count = ctx.counted(lambda size: max(MIN_RANGE, 2 * size))
+        if y.dtype not in (int32, int64, float32) or any(o.dtype is not y.dtype or o.size != 1 for o in operands):
+            raise NoLowering(f"numbers {y} of {operands}")
+        ctx.add(Numbers, y.buffer, *(ctx.viewed(o.buffer, ()) for o in operands), count)
         return
-    (found,) = ctx.node.evaluate(given, [ctx.constant(i) for i in range(3)])
-    y = ctx.output(found.shape)
-    ctx.add(View, y.buffer, Buffer(f"{y.buffer.name}.numbers", y.dtype, y.shape, found))
+    (values,) = ctx.node.evaluate(operands, [ctx.constant(i) for i in range(3)])
+    y = ctx.output(values.shape)
+    ctx.add(View, y.buffer, Buffer(f"{y.buffer.name}.numbers", y.dtype, y.shape, values))
 
 
 @rule("OneHot", "ONE_HOT")
@@ -67,33 +67,33 @@ def one_hot(ctx: LoweringContext) -> None:
     indices, on, off = ctx.operand(0), ctx.operand(2), ctx.operand(3)
     depth, axis, rank = int(ctx.constant(1).reshape(-1)[0]), int(ctx.attr("axis")), len(indices.shape)
     if indices.dtype not in (int32, int64) or not -1 <= axis <= rank or on.size != 1 or off.size != 1 or depth < 1:
-        raise NoLowering(f"{depth} places of {indices} along axis {axis}")
+        raise NoLowering(f"{depth} classes of {indices} along axis {axis}")
     axis %= rank + 1
     y = ctx.output((*indices.shape[:axis], depth, *indices.shape[axis:]))
     if on.dtype is not off.dtype or on.dtype is not y.dtype or y.dtype not in DTYPES:
         raise NoLowering(f"{on.dtype.name} and {off.dtype.name} to {y.dtype.name}")
-    given = ctx.viewed(indices.buffer, (*indices.shape[:axis], 1, *indices.shape[axis:]))
+    expanded = ctx.viewed(indices.buffer, (*indices.shape[:axis], 1, *indices.shape[axis:]))
     shape = (depth, *(1,) * (rank - axis))
-    places = np.arange(depth, dtype=indices.dtype.np).reshape(shape)
+    classes = np.arange(depth, dtype=indices.dtype.np).reshape(shape)
     values = [ctx.viewed(o.buffer, ()) for o in (on, off)]
-    chosen = Expr(
+    value = Expr(
         "select",
         y.dtype,
         (truth("equal", arg(0, indices.dtype), arg(1, indices.dtype)), arg(2, y.dtype), arg(3, y.dtype)),
     )
-    ctx.add(Map, y.buffer, (given, Buffer(f"{y.buffer.name}.places", indices.dtype, shape, places), *values), chosen)
+    ctx.add(Map, y.buffer, (expanded, Buffer(f"{y.buffer.name}.places", indices.dtype, shape, classes), *values), value)
 
 
 def _boxed(ctx: LoweringContext, y: Buffer, x: Buffer, box: IndexMap, value: RuleOperand | None) -> None:
-    """y of a box of x, and of a value, by default 0, elsewhere. A value that is computed is read for all the boxes that
-    the first leaves."""
+    """Write a box of x to y and the value, by default 0, elsewhere; a computed value is read by moves to the remaining
+    boxes."""
     operands, boxes = ((x,), (box,)) if all(box.extent) else ((), ())
-    known = value is None or (value.constant is not None and not value.dtype.is_complex)
-    if not known:
+    is_constant = value is None or (value.constant is not None and not value.dtype.is_complex)
+    if not is_constant:
         assert value is not None
         for axis, size in enumerate(y.shape):
-            ends = box.start[axis] + box.extent[axis]
-            for first, last in ((0, box.start[axis]), (ends, size)):
+            end = box.start[axis] + box.extent[axis]
+            for first, last in ((0, box.start[axis]), (end, size)):
                 start = (*box.start[:axis], first, *(0,) * (len(y.shape) - axis - 1))
                 extent = (*box.extent[:axis], last - first, *y.shape[axis + 1 :])
                 if all(extent):
@@ -104,32 +104,35 @@ def _boxed(ctx: LoweringContext, y: Buffer, x: Buffer, box: IndexMap, value: Rul
     ctx.add(Move, y, operands, boxes, None if box.extent == y.shape else number)
 
 
-PLANES = 4
-"""Steps along the last axis up to which elements and gaps are planes, which a kernel interleaves in vectors."""
+MAX_PLANES = 4
+"""Steps along the last axis up to which elements and gaps are separate planes, which a vector kernel interleaves."""
 
 
 def _interleaved(ctx: LoweringContext, x: Buffer, step: int, value: RuleOperand | None) -> Buffer:
-    """Elements of rows with step - 1 times the value behind each."""
+    """Return rows dilated by `step`, with the value in the gaps."""
     *outer, n = x.shape
-    planes, made = ctx.new(x.dtype, (*outer, step, n), ".planes"), ctx.new(x.dtype, (*outer, n, step), ".interleaved")
+    planes, interleaved = (
+        ctx.new(x.dtype, (*outer, step, n), ".planes"),
+        ctx.new(x.dtype, (*outer, n, step), ".interleaved"),
+    )
     zeros, steps = (0,) * len(planes.shape), row_major(planes.shape)
     _boxed(ctx, planes, x, IndexMap(zeros, (*outer, 1, n), 0, (*row_major(x.shape)[:-1], 0, 1)), value)
-    ctx.add(Move, made, (planes,), (IndexMap(zeros, made.shape, 0, (*steps[:-2], 1, n)),))
-    return ctx.viewed(made, (*outer, n * step))
+    ctx.add(Move, interleaved, (planes,), (IndexMap(zeros, interleaved.shape, 0, (*steps[:-2], 1, n)),))
+    return ctx.viewed(interleaved, (*outer, n * step))
 
 
-def _apart(ctx: LoweringContext, x: Buffer, steps: Sequence[int], value: RuleOperand | None = None) -> Buffer:
-    """[d step, ...] for each axis [d]: elements with step - 1 times the value behind each."""
-    if steps and 1 < steps[-1] <= PLANES:
+def _dilated(ctx: LoweringContext, x: Buffer, steps: Sequence[int], value: RuleOperand | None = None) -> Buffer:
+    """Dilate each axis [d] to [d step], with the value in the gaps."""
+    if steps and 1 < steps[-1] <= MAX_PLANES:
         x, steps = _interleaved(ctx, x, steps[-1], value), (*steps[:-1], 1)
     if all(step == 1 for step in steps):
         return x
     shape = tuple(n for pair in zip(x.shape, steps) for n in pair)
-    made = ctx.new(x.dtype, shape, ".apart")
+    dilated = ctx.new(x.dtype, shape, ".apart")
     extent = tuple(n for d in x.shape for n in (d, 1))
     strides = tuple(s for stride in row_major(x.shape) for s in (stride, 1))
-    _boxed(ctx, made, x, IndexMap((0,) * len(shape), extent, 0, strides), value)
-    return ctx.viewed(made, tuple(d * step for d, step in zip(x.shape, steps)))
+    _boxed(ctx, dilated, x, IndexMap((0,) * len(shape), extent, 0, strides), value)
+    return ctx.viewed(dilated, tuple(d * step for d, step in zip(x.shape, steps)))
 
 
 def _placed(
@@ -140,7 +143,7 @@ def _placed(
     sizes: Sequence[int],
     value: RuleOperand | None = None,
 ) -> None:
-    """y of the first `sizes` elements of x, from `low` on, where that is in y; the value elsewhere."""
+    """Write the first `sizes` elements of x into y from `low` on, cropped to y; the value elsewhere."""
     start = tuple(max(a, 0) for a in low)
     first = [max(-a, 0) for a in low]
     extent = tuple(max(min(n - f, m - s), 0) for n, f, m, s in zip(sizes, first, y.shape, start))
@@ -152,7 +155,7 @@ def _placed(
 def dilate(ctx: LoweringContext) -> None:
     x, steps = ctx.operand(0), [int(n) for n in ctx.constant(1).reshape(-1)]
     if len(steps) != len(x.shape) or min(steps, default=0) < 1:
-        raise NoLowering(f"{x} moved apart by {steps}")
+        raise NoLowering(f"{x} dilated by {steps}")
     _padded(ctx, x, [0] * len(steps), [0] * len(steps), [n - 1 for n in steps], ctx.operand(2))
 
 
@@ -180,8 +183,8 @@ def stablehlo_pad(ctx: LoweringContext) -> None:
 def _padded(
     ctx: LoweringContext, x: RuleOperand, low: list[int], high: list[int], between: list[int], value: RuleOperand
 ) -> None:
-    """Raise NoLowering for other types."""
-    y = ctx.output([a + n + b for a, n, b in zip(low, _sizes_apart(x, between), high)])
+    """Lower a dilation and padding. Raises NoLowering for other types."""
+    y = ctx.output([a + n + b for a, n, b in zip(low, _dilated_sizes(x, between), high)])
     same_numbers(x, y)
     padded(ctx, y.buffer, x, low, between, value)
 
@@ -189,18 +192,18 @@ def _padded(
 def padded(
     ctx: LoweringContext, y: Buffer, x: RuleOperand, low: Sequence[int], between: Sequence[int], value: RuleOperand
 ) -> None:
-    """y of x, `low` elements of the value before it, so many between its own, and as many behind as there is room for.
+    """Write x to y with `low` elements of the value before it, `between` in each gap, and the rest of y after it.
 
     raises NoLowering for other types
     """
     if not x.shape or value.size != 1 or value.dtype is not x.dtype:
         raise NoLowering(f"{x} with {value} between")
-    apart = _apart(ctx, x.buffer, [k + 1 for k in between], value) if x.size else x.buffer
-    _placed(ctx, y, apart, low, _sizes_apart(x, between), value)
+    dilated = _dilated(ctx, x.buffer, [k + 1 for k in between], value) if x.size else x.buffer
+    _placed(ctx, y, dilated, low, _dilated_sizes(x, between), value)
 
 
-def _sizes_apart(x: RuleOperand, between: Sequence[int]) -> list[int]:
-    """Sizes with so many elements between those along each axis."""
+def _dilated_sizes(x: RuleOperand, between: Sequence[int]) -> list[int]:
+    """Return the sizes of a tensor with `between` elements in each gap."""
     return [(d - 1) * (k + 1) + 1 if d else 0 for d, k in zip(x.shape, between)]
 
 
@@ -216,9 +219,9 @@ def matrix_diag(ctx: LoweringContext) -> None:
         ctx.add(Move, y.buffer, (), (), 0)
         return
     rows = x.size // n
-    spread = _apart(ctx, ctx.viewed(x.buffer, (rows, n)), (1, n + 1))
+    dilated = _dilated(ctx, ctx.viewed(x.buffer, (rows, n)), (1, n + 1))
     with ctx.reshaped(y, (rows, n * n)) as target:
-        _placed(ctx, target, spread, (0, 0), (rows, n * n))
+        _placed(ctx, target, dilated, (0, 0), (rows, n * n))
 
 
 @rule("MATRIX_SET_DIAG")
@@ -246,22 +249,22 @@ def bitcast(ctx: LoweringContext) -> None:
     ctx.add(Bitcast, y.buffer, x.buffer)
 
 
-MOST_BOUNDS = 64
-"""Boundaries that each element is compared with."""
+MAX_BOUNDARIES = 64
+"""Maximum number of boundaries, each of which is compared with each element."""
 
 
 @rule("BUCKETIZE")
 def bucketize(ctx: LoweringContext) -> None:
-    """How many boundaries are reached, which NaN is beyond."""
+    """Lower BUCKETIZE to a count of the boundaries that an element reaches; NaN is beyond all."""
     x = ctx.operand(0)
     y, call = ctx.output(x.shape), ctx.node.call
     bounds: Any = getattr(call, "boundaries", ())
-    if x.dtype not in (float32, float64, int32, int64) or y.dtype is not int32 or not 0 < len(bounds) <= MOST_BOUNDS:
+    if x.dtype not in (float32, float64, int32, int64) or y.dtype is not int32 or not 0 < len(bounds) <= MAX_BOUNDARIES:
         raise NoLowering(f"{len(bounds)} boundaries of {x}")
-    wide = float64 if x.dtype is float64 else float32
-    value = convert(arg(0, x.dtype), wide)
+    compared = float64 if x.dtype is float64 else float32
+    value = convert(arg(0, x.dtype), compared)
     total: Expr = const(0, int32)
     for bound in np.asarray(bounds, np.float32):
-        below = truth("less", value, const(float(bound), wide))
+        below = truth("less", value, const(float(bound), compared))
         total = apply("add", total, Expr("select", int32, (below, const(0, int32), const(1, int32))))
     ctx.add(Map, y.buffer, (x.buffer,), total)

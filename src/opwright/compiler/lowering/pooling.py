@@ -40,16 +40,16 @@ def pool(ctx: LoweringContext) -> None:
     if x.dtype is float32:
         expr = clamped(apply("div", arg(0, float32), count), activation)
     else:
-        mean = apply("round_away", apply("div", convert(arg(0, int32), float32), count))  # as the official kernel
+        mean = apply("round_away", apply("div", convert(arg(0, int32), float32), count))  # as in the official kernel
         expr = _within(quantize(mean, 0, y.dtype), y, activation)
     ctx.add(Pool, y.buffer, x.buffer, "sum", expr, window)
 
 
 def _in_float32(ctx: LoweringContext, x: RuleOperand, y: RuleOperand, window: Window, activation: object) -> None:
-    """The mean of float16 in float32."""
-    wide, mean = ctx.new(float32, x.shape, ".wide"), ctx.new(float32, y.shape, ".mean")
-    ctx.add(Map, wide, (x.buffer,), convert(arg(0, float16), float32))
-    ctx.add(Pool, mean, wide, "sum", apply("div", arg(0, float32), arg(1, float32)), window)
+    """Lower the mean of float16, computed in float32."""
+    widened, mean = ctx.new(float32, x.shape, ".wide"), ctx.new(float32, y.shape, ".mean")
+    ctx.add(Map, widened, (x.buffer,), convert(arg(0, float16), float32))
+    ctx.add(Pool, mean, widened, "sum", apply("div", arg(0, float32), arg(1, float32)), window)
     ctx.add(Map, y.buffer, (mean,), clamped(convert(arg(0, float32), float16), activation))
 
 
@@ -88,7 +88,7 @@ def _alike(x: RuleOperand, y: RuleOperand) -> bool:
 
 
 def _within(value: Expr, y: RuleOperand, activation: object) -> Expr:
-    """An element after an activation; integers stay integers."""
+    """Return an element after an activation; integers remain integers."""
     if y.dtype is float32:
         return clamped(value, activation)
     if activation == "NONE":
@@ -112,15 +112,15 @@ def pool_with_places(ctx: LoweringContext) -> None:
         raise NoLowering("results of other types")
     expr = clamped(arg(0, float32), call.fused_activation_function)
 
-    def make(whole: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
-        ctx.add(MaxPlaces, whole, x.buffer, results, expr, window, call.place_offset())
+    def make(packed: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
+        ctx.add(MaxPlaces, packed, x.buffer, results, expr, window, call.place_offset())
 
     ctx.with_results(make, *(o.buffer for o in outputs))
 
 
 @rule(custom=("MaxPoolWithArgmax",))
 def pool_with_indices(ctx: LoweringContext) -> None:
-    """Places within the image: (row * width + column) * channels + channel, of the tap that is greatest."""
+    """Lower pooling with argmax; indices are (row * width + column) * channels + channel."""
     x = ctx.operand(0)
     call: Any = ctx.node.call
     if x.dtype is not float32 or len(x.shape) != 4 or not x.size or len(call.ksize) != 4 or len(call.strides) != 4:
@@ -129,42 +129,42 @@ def pool_with_indices(ctx: LoweringContext) -> None:
     window, sizes = SlidingWindow(call.padding, call.strides[1:3]).over((h, w), (high, wide))
     y, index = ctx.output((n, *sizes, c)), ctx.output((n, *sizes, c), 1)
     if y.dtype is not float32 or index.dtype not in (int32, int64) or not y.size:
-        raise NoLowering(f"places {index}")
+        raise NoLowering(f"indices {index}")
     taps = ctx.new(float32, y.shape, ".taps")
 
-    def make(whole: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
-        ctx.add(MaxPlaces, whole, x.buffer, results, arg(0, float32), window, 0.0)
+    def make(packed: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
+        ctx.add(MaxPlaces, packed, x.buffer, results, arg(0, float32), window, 0.0)
 
     ctx.with_results(make, y.buffer, taps)
     top, left = window.padding[0], window.padding[2]
     corners = (
         (np.arange(sizes[0]) * window.strides[0] - top)[:, None] * w + np.arange(sizes[1]) * window.strides[1] - left
     ).astype(np.int32)
-    more = np.arange(c, dtype=np.int64) + (np.arange(n) * (h * w * c if call.include_batch_in_index else 0)).reshape(
+    bases = np.arange(c, dtype=np.int64) + (np.arange(n) * (h * w * c if call.include_batch_in_index else 0)).reshape(
         -1, 1, 1, 1
     )
-    known = [
+    offsets = [
         Buffer(f"{index.buffer.name}.{name}", kind, a.shape, np.ascontiguousarray(a, kind.np))
-        for name, kind, a in (("corners", int32, corners[..., None]), ("more", int64, more))
+        for name, kind, a in (("corners", int32, corners[..., None]), ("more", int64, bases))
     ]
     tap, columns = convert(arg(0, float32), int32), const(wide, int32)
     row = apply("div", tap, columns)
     column = apply("sub", tap, apply("mul", row, columns))
-    place = apply("add", apply("add", apply("mul", row, const(w, int32)), column), arg(2, int32))
-    found = truth("greater", arg(1, float32), const(float(np.finfo(np.float32).min), float32))
-    wider = convert(Expr("select", int32, (found, place, const(0, int32))), int64)
-    value = apply("add", apply("mul", wider, const(c, int64)), arg(3, int64))
-    ctx.add(Map, index.buffer, (taps, y.buffer, *known), convert(value, index.dtype))
+    position = apply("add", apply("add", apply("mul", row, const(w, int32)), column), arg(2, int32))
+    is_number = truth("greater", arg(1, float32), const(float(np.finfo(np.float32).min), float32))
+    clamped = convert(Expr("select", int32, (is_number, position, const(0, int32))), int64)
+    value = apply("add", apply("mul", clamped, const(c, int64)), arg(3, int64))
+    ctx.add(Map, index.buffer, (taps, y.buffer, *offsets), convert(value, index.dtype))
 
 
 @rule(custom=("MaxUnpooling2D",))
 def unpool(ctx: LoweringContext) -> None:
-    x, places = ctx.operand(0), ctx.operand(1)
+    x, taps = ctx.operand(0), ctx.operand(1)
     call: Any = ctx.node.call
-    if any(o.dtype is not float32 for o in (x, places)) or len(x.shape) != 4 or places.shape != x.shape or not x.size:
-        raise NoLowering(f"elements {x} at {places}")
+    if any(o.dtype is not float32 for o in (x, taps)) or len(x.shape) != 4 or taps.shape != x.shape or not x.size:
+        raise NoLowering(f"elements {x} at {taps}")
     sizes = call.image_size(x.shape, True)
     y = ctx.output((x.shape[0], *sizes, x.shape[3]))
     kernel, strides = (call.filter_height, call.filter_width), (call.stride_h, call.stride_w)
     top, left = call.margins(x.shape[1:3], sizes)
-    ctx.add(PutInWindows, y.buffer, x.buffer, places.buffer, Window(kernel, strides, (1, 1), (top, 0, left, 0)))
+    ctx.add(PutInWindows, y.buffer, x.buffer, taps.buffer, Window(kernel, strides, (1, 1), (top, 0, left, 0)))

@@ -1,7 +1,8 @@
-"""Between real numbers and the integers that stand for them: QUANTIZE, DEQUANTIZE, FAKE_QUANT, NumericVerify; Table,
-a function of integers; and DENSIFY, which comes before DEQUANTIZE.
+"""Conversion between real numbers and quantized integers: QUANTIZE, DEQUANTIZE, FAKE_QUANT, NumericVerify, Table,
+DENSIFY.
 
-Lives here: these rules.  Not here: functions of quantised tensors (elementwise.py).
+Lives here: these rules.
+Not here: functions of quantized tensors (elementwise.py), quantized values as expressions (requantization.py).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ REALS = (float32, float16)
 
 
 def _parameters(o: RuleOperand, inverse: bool) -> tuple[Expr, Expr, tuple[Buffer, ...]]:
-    """Scale (or its inverse) and zero point: numbers, or, where there are several, operands from arg 1 on."""
+    """Return scale (or its inverse) and zero point: numbers, or per channel, operands from arg 1 on."""
     scales = o.scales
     if not (np.isfinite(scales).all() and (scales > 0).all()):
         raise NoLowering(f"the scales of {o.name!r}")
@@ -76,7 +77,7 @@ def quantize_(ctx: LoweringContext) -> None:
     factor = steps_per(x.scale, y)
     exponent = math.frexp(factor)[1]
     if exponent > 0 and max(abs(int(v) - x.zero) for v in x.dtype.limits) << exponent >= 1 << 31:
-        raise NoLowering(f"{x.dtype.name} times {factor:g}: what the operator shifts to the left wraps")
+        raise NoLowering(f"{x.dtype.name} times {factor:g}: the operator's left shift wraps")
     value = apply("mul", centred, scalar(factor, float32))
     mapped(ctx, y, quantize(value, y.zero, y.dtype), x)
 
@@ -94,11 +95,11 @@ def dequantize(ctx: LoweringContext) -> None:
 
 @rule("DENSIFY")
 def densify(ctx: LoweringContext) -> None:
-    """The constant as it is: its zeros were put in when the model was read."""
+    """Lower DENSIFY of a constant, which was made dense when the model was read."""
     x = ctx.operand(0)
     y = ctx.output(x.shape)
     if x.buffer.constant is None or x.dtype is not y.dtype:
-        raise NoLowering(f"{x} made dense")
+        raise NoLowering(f"{x} as a dense tensor")
     ctx.add(View, y.buffer, x.buffer)
     y.follows(lambda: np.asarray(x.constant))
 
@@ -117,13 +118,13 @@ def _dequantize(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> None:
 
 
 def _real(zero: Expr) -> Expr:
-    """A zero point as float32."""
+    """Return a zero point as float32."""
     return scalar(float(zero.value), float32) if zero.op == "scalar" else convert(zero, float32)
 
 
 @rule("FAKE_QUANT")
 def fake_quant(ctx: LoweringContext) -> None:
-    """floor((clamp(x, low, high) - low) / s + 1/2) s + low."""
+    """Lower FAKE_QUANT: floor((clamp(x, low, high) - low) / s + 1/2) s + low."""
     x = ctx.operand(0)
     y = ctx.output(x.shape)
     low, high, bits = np.float32(ctx.attr("min")), np.float32(ctx.attr("max")), int(ctx.attr("num_bits"))
@@ -131,41 +132,41 @@ def fake_quant(ctx: LoweringContext) -> None:
         raise NoLowering("options out of range")
     f = np.float32
     step, low, high = nudged(low, high, f(bool(ctx.attr("narrow_range"))), f((1 << bits) - 1))
-    first = scalar(float(low), float32)
-    held = apply("minimum", apply("maximum", arg(0, float32), first), scalar(float(high), float32))
-    steps = apply("mul", apply("sub", held, first), scalar(float(f(1) / step), float32))
-    whole = apply("floor", apply("add", steps, const(0.5, float32)))
-    mapped(ctx, y, apply("add", apply("mul", whole, scalar(float(step), float32)), first), x)
+    origin = scalar(float(low), float32)
+    clamped = apply("minimum", apply("maximum", arg(0, float32), origin), scalar(float(high), float32))
+    steps = apply("mul", apply("sub", clamped, origin), scalar(float(f(1) / step), float32))
+    rounded = apply("floor", apply("add", steps, const(0.5, float32)))
+    mapped(ctx, y, apply("add", apply("mul", rounded, scalar(float(step), float32)), origin), x)
 
 
 @rule(custom=("Table",))
 def table(ctx: LoweringContext) -> None:
-    """Of a known table: what it gives for each integer, in the order of their bits."""
+    """Lower a constant table to its results by integer, in the order of their bits."""
     x, entries = ctx.operand(0), ctx.constant(1)
     y = ctx.output(x.shape)
     if x.dtype not in (int8, int16) or y.dtype.np != entries.dtype or entries.size != (256 if x.dtype is int8 else 513):
         raise NoLowering(f"a table of {entries.size} for {x}")
-    every = np.arange(1 << 8 * x.dtype.size, dtype=f"u{x.dtype.size}").view(x.dtype.np)
-    (found,) = map(np.ascontiguousarray, ctx.node.evaluate([x, ctx.operand(1)], [every, entries]))
-    known = Buffer(f"{y.buffer.name}.table", y.dtype, found.shape, found)
-    ctx.add(Map, y.buffer, (x.buffer, known), lookup(arg(0, x.dtype), arg(1, y.dtype)))
+    integers = np.arange(1 << 8 * x.dtype.size, dtype=f"u{x.dtype.size}").view(x.dtype.np)
+    (results,) = map(np.ascontiguousarray, ctx.node.evaluate([x, ctx.operand(1)], [integers, entries]))
+    lookup_table = Buffer(f"{y.buffer.name}.table", y.dtype, results.shape, results)
+    ctx.add(Map, y.buffer, (x.buffer, lookup_table), lookup(arg(0, x.dtype), arg(1, y.dtype)))
 
 
 @rule(custom=("NumericVerify",))
 def verify(ctx: LoweringContext) -> None:
-    """What reals lack to their reference; guarded where too much is an error."""
+    """Lower the difference to a reference; guarded if a large difference is an error."""
     x, expected, call = ctx.operand(0), ctx.operand(1), ctx.node.call
     y = ctx.output(x.shape)
     if expected.shape != x.shape or {expected.dtype, y.dtype} != {float32} or x.dtype not in (*NARROW, float16):
         raise NoLowering(f"{x} and {expected} to {y}")
     scale = 0.0 if x.dtype is float16 else x.scale
     checked = call.is_checked()
-    given = arg(0, x.dtype)
-    real = convert(given, float32)
+    raw = arg(0, x.dtype)
+    real = convert(raw, float32)
     if x.dtype is not float16:
-        steps = convert(apply("sub", convert(given, int32), scalar(x.zero, int32)), float32)
+        steps = convert(apply("sub", convert(raw, int32), scalar(x.zero, int32)), float32)
         real = apply("mul", steps, scalar(scale, float32))
-    found = ctx.new(float32, x.shape, ".difference") if checked else y.buffer
-    ctx.add(Map, found, (x.buffer, expected.buffer), apply("sub", real, arg(1, float32)))
+    difference = ctx.new(float32, x.shape, ".difference") if checked else y.buffer
+    ctx.add(Map, difference, (x.buffer, expected.buffer), apply("sub", real, arg(1, float32)))
     if checked:
-        ctx.add(Checked, y.buffer, found, "beyond", float(np.float32(call.tolerance) * np.float32(scale)))
+        ctx.add(Checked, y.buffer, difference, "beyond", float(np.float32(call.tolerance) * np.float32(scale)))

@@ -1,10 +1,10 @@
 """Random numbers: RANDOM_UNIFORM, RANDOM_STANDARD_NORMAL, MULTINOMIAL, STABLEHLO_RNG_BIT_GENERATOR; RandomUniform,
 RandomUniformInt, RandomStandardNormal, Multinomial.
 
-Lives here: their rules.  Not here: memory of states (variables.py).
+Lives here: their rules.  Not here: memory of generator states (variables.py).
 
-A node draws from the sequence that its reference kernel draws from, wherever that is: so both give the same numbers,
-and take turns.
+A compiled node and its reference kernel draw from the same sequence, so that both return the same numbers and may
+alternate.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .variables import Assignment, Reading, sequence_of
 
 
 def _words(ctx: LoweringContext, count: int, blocks: int | None = None) -> Buffer:
-    """The next words of the node's sequence, which goes on behind so many blocks."""
+    """Draw words from the node's sequence, which advances by `blocks`."""
     memory = sequence_of(ctx, ctx.node.call.seeds())
     state, after = (ctx.new(uint64, memory.shape, f".{name}") for name in ("state", "after"))
     words = ctx.new(uint32, (count,), ".words")
@@ -45,7 +45,7 @@ def _check_filled(ctx: LoweringContext) -> RuleOperand:
 
 
 def _uniform(ctx: LoweringContext, out: Buffer) -> None:
-    """float32 in [0, 1) of the lower 23 bits of each word."""
+    """Add float32 numbers in [0, 1) from the low 23 bits of each word."""
     bits = apply("bitwise_and", arg(0, uint32), const(0x7FFFFF, uint32))
     ones = apply("bitwise_or", bits, const(127 << 23, uint32))
     value = apply("sub", Expr("bitcast", float32, (ones,)), const(1.0, float32))
@@ -53,8 +53,7 @@ def _uniform(ctx: LoweringContext, out: Buffer) -> None:
 
 
 def _doubles(ctx: LoweringContext, count: int, blocks: int | None = None) -> tuple[Buffer, Expr]:
-    """float64 in [0, 1) as expressions of pairs of words, which are an integer each: 20 bits of the first word, all of
-    the second."""
+    """Return float64 numbers in [0, 1) as expressions of word pairs: 20 bits of the first word, all of the second."""
     pairs = ctx.new(uint64, (count,), ".pairs")
     ctx.add(Bitcast, pairs, _words(ctx, 2 * count, blocks))
     pair, half = arg(0, uint64), const(32, uint64)
@@ -80,7 +79,7 @@ def normal(ctx: LoweringContext) -> None:
 
 @rule("MULTINOMIAL", custom=("Multinomial",))
 def multinomial(ctx: LoweringContext) -> None:
-    """The builtin passes over blocks that others may use, the custom one does not."""
+    """Lower sampling of classes; the builtin skips blocks of the sequence, the custom operator does not."""
     logits, samples = ctx.operand(0), ctx.constant(1).reshape(-1)
     builtin = ctx.operator == "MULTINOMIAL"
     if samples.size != 1 or len(logits.shape) != 2 or not logits.size:
@@ -114,36 +113,34 @@ def random_bits(ctx: LoweringContext) -> None:
     ctx.add(Advanced, after.buffer, state.buffer, -(-count // BLOCK_WORDS[algorithm]), False)
 
 
-# ---- under TensorFlow's names ---------------------------------------------------------------------------------------
-
-
 @rule(custom=("RandomUniform",))
 def custom_uniform(ctx: LoweringContext) -> None:
-    """Of float64; rounding to float32 may give 1, which is outside the law."""
+    """Lower RandomUniform, computed in float64; a result rounded to 1 in float32 is out of range and clamped."""
     y = _check_filled(ctx)
     pairs, value = _doubles(ctx, y.size)
     if y.dtype is float32:
-        most = float(np.nextafter(np.float32(1), np.float32(0)))
-        value = apply("minimum", convert(value, float32), const(most, float32))
-    _written(ctx, y, value, pairs)
+        below_one = float(np.nextafter(np.float32(1), np.float32(0)))
+        value = apply("minimum", convert(value, float32), const(below_one, float32))
+    _write(ctx, y, value, pairs)
 
 
 @rule(custom=("RandomUniformInt",))
 def custom_integers(ctx: LoweringContext) -> None:
-    """Limits are known, and no further apart than float64 has whole numbers."""
+    """Lower RandomUniformInt of constant limits whose distance is exact in float64."""
     low, high = (int(ctx.constant(i).reshape(-1)[0]) for i in (1, 2))
     y = _check_filled(ctx)
     if not 0 < high - low < 1 << 52 or y.dtype not in (int8, int32, int64):
         raise NoLowering(f"integers from {low} to {high}, {y}")
     pairs, value = _doubles(ctx, y.size)
     steps = convert(apply("mul", value, scalar(float(high - low), float64)), int64)
-    found = apply("add", apply("minimum", steps, scalar(high - low - 1, int64)), scalar(low, int64))
-    _written(ctx, y, convert(found, y.dtype), pairs)
+    value = apply("add", apply("minimum", steps, scalar(high - low - 1, int64)), scalar(low, int64))
+    _write(ctx, y, convert(value, y.dtype), pairs)
 
 
 @rule(custom=("RandomStandardNormal",))
 def custom_normal(ctx: LoweringContext) -> None:
-    """Box and Muller's cosines: of 2 n numbers in [0, 1) the first n are radii, the others turns."""
+    """Lower RandomStandardNormal by the cosines of the Box-Muller transform: of 2 n uniform numbers, the first n are
+    radii, the others angles."""
     y = _check_filled(ctx)
     if y.dtype is not float32:
         raise NoLowering(f"normal numbers {y}")
@@ -154,9 +151,9 @@ def custom_normal(ctx: LoweringContext) -> None:
     from_one = convert(apply("sub", const(1.0, float64), value), float32)
     radius = apply("sqrt", apply("mul", apply("log", from_one), const(-2.0, float32)))
     angle = convert(apply("mul", substitute(value, {0: arg(1, uint64)}), const(2 * math.pi, float64)), float32)
-    _written(ctx, y, apply("mul", radius, apply("cos", angle)), *halves)
+    _write(ctx, y, apply("mul", radius, apply("cos", angle)), *halves)
 
 
-def _written(ctx: LoweringContext, y: RuleOperand, value: Expr, *operands: Buffer) -> None:
+def _write(ctx: LoweringContext, y: RuleOperand, value: Expr, *operands: Buffer) -> None:
     with ctx.reshaped(y, (y.size,)) as out:
         ctx.add(Map, out, operands, value)

@@ -1,9 +1,9 @@
 """Windows over tensors of any rank: REDUCE_WINDOW, STABLEHLO_REDUCE_WINDOW.
 
-Lives here: their rules; `joining`, the kind of reduction that a subgraph of two numbers is.
-Not here: pools over images (pooling.py), updates combined in place (slices.py).
+Lives here: their rules; `combination_kind`, the kind of reduction that a subgraph of two numbers computes.
+Not here: pooling over images (pooling.py), scatter (slices.py).
 
-A window of several axes is reduced an axis after the other.
+A window over several axes is reduced one axis after the other.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ KINDS: dict[Any, str] = {
     np.logical_and: "all",
     np.logical_or: "any",
 }
-"""By what joins two numbers, the kind of a reduction."""
-OF_TRUTH = {"sum": "max", "any": "max", "max": "max", "prod": "min", "all": "min", "min": "min"}
-"""Of truth values, as bytes of 0 and 1, what a kind is."""
+"""Kinds of reductions by the function of two numbers."""
+BOOL_KINDS = {"sum": "max", "any": "max", "max": "max", "prod": "min", "all": "min", "min": "min"}
+"""Kinds of reductions of booleans as bytes of 0 and 1."""
 
 
 @rule("REDUCE_WINDOW")
 def reduce_window(ctx: LoweringContext) -> None:
     x = ctx.operand(0)
-    window, strides, dilations = ([int(n) for n in ctx.constant(place)] for place in (2, 3, 4))
+    window, strides, dilations = ([int(n) for n in ctx.constant(index)] for index in (2, 3, 4))
     function = ctx.node.call.reducer()
     if function is None or not len(window) == len(strides) == len(dilations) == len(x.shape):
         raise NoLowering(f"windows {window} over {x}")
@@ -49,14 +49,14 @@ def reduce_window(ctx: LoweringContext) -> None:
 
 @rule("STABLEHLO_REDUCE_WINDOW")
 def stablehlo_reduce_window(ctx: LoweringContext) -> None:
-    """The tensor is spread and padded with the first number before."""
+    """Lower STABLEHLO_REDUCE_WINDOW; the tensor is first dilated and padded with the initial value."""
     x, start, rank = ctx.operand(0), ctx.operand(1), len(ctx.operand(0).shape)
     window, strides, base, dilations = (
         numbers_of(ctx, name) or [1] * rank
         for name in ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
     )
     padding = numbers_of(ctx, "padding") or [0] * (2 * rank)
-    kind = joining(ctx)
+    kind = combination_kind(ctx)
     lists = (window, strides, base, dilations)
     if kind is None or len(padding) != 2 * rank or any(len(numbers) != rank for numbers in lists):
         raise NoLowering(f"windows {window} over {x}")
@@ -72,12 +72,13 @@ def stablehlo_reduce_window(ctx: LoweringContext) -> None:
 
 
 def numbers_of(ctx: LoweringContext, name: str) -> list[int]:
-    """An attribute that is a list; empty where the file has none."""
+    """Return an attribute that is a list; empty if the file omits it."""
     return [int(n) for n in ctx.attr(name) or ()]
 
 
-def joining(ctx: LoweringContext) -> str | None:
-    """Return the kind of reduction by the node's graph of two numbers; None for the second number itself."""
+def combination_kind(ctx: LoweringContext) -> str | None:
+    """Return the kind of reduction that the node's graph of two numbers computes; None for its second argument
+    itself."""
     try:
         function = ctx.node.call.combination()
     except OpError as error:
@@ -94,7 +95,7 @@ def _windows(
     strides: Sequence[int],
     dilations: Sequence[int],
 ) -> None:
-    """Windows along the last axis first. Raises NoLowering if there are none."""
+    """Reduce windows, the last axis first. Raises NoLowering for unsupported windows."""
     shape = [(n - (w - 1) * d - 1) // s + 1 for n, w, s, d in zip(x.shape, window, strides, dilations)]
     if min(*window, *strides, *dilations, 1) < 1 or start.size != 1 or start.dtype is not x.dtype:
         raise NoLowering(f"windows {list(window)} over {x}")
@@ -106,28 +107,28 @@ def _windows(
         return
     first, target, close = ctx.viewed(start.buffer, ()), y.buffer, None
     if x.dtype is bool_:
-        kind = OF_TRUTH[kind]
+        kind = BOOL_KINDS[kind]
         x, first = ctx.bits(x, uint8, x.shape), ctx.bits(first, uint8, ())
         target = ctx.new(uint8, shape, ".truth")
         close = target
     elif kind in ("all", "any"):
         x, first = (_as_truth(ctx, b) for b in (x, first))
-        kind = OF_TRUTH[kind]
+        kind = BOOL_KINDS[kind]
     axes = [axis for axis in reversed(range(len(shape))) if window[axis] > 1 or strides[axis] > 1] or [len(shape) - 1]
     for number, axis in enumerate(axes):
         last = number == len(axes) - 1
         sizes = (*x.shape[:axis], shape[axis], *x.shape[axis + 1 :])
-        made = target if last else ctx.new(x.dtype, sizes, f".axis{axis}")
+        reduced = target if last else ctx.new(x.dtype, sizes, f".axis{axis}")
         ctx.add(
-            ReduceWindow, made, x, axis, window[axis], strides[axis], dilations[axis], kind, (first,) if last else ()
+            ReduceWindow, reduced, x, axis, window[axis], strides[axis], dilations[axis], kind, (first,) if last else ()
         )
-        x = made
+        x = reduced
     if close is not None:
         ctx.add(Map, y.buffer, (close,), truth("not_equal", arg(0, uint8), const(0, uint8)))
 
 
 def _as_truth(ctx: LoweringContext, b: Buffer) -> Buffer:
-    """1 for what is not 0."""
-    made = ctx.new(b.dtype, b.shape, f".{b.name}.truth")
-    ctx.add(Map, made, (b,), convert(truth("not_equal", arg(0, b.dtype), const(0, b.dtype)), b.dtype))
-    return made
+    """Return elements as 0 or 1."""
+    flags = ctx.new(b.dtype, b.shape, f".{b.name}.truth")
+    ctx.add(Map, flags, (b,), convert(truth("not_equal", arg(0, b.dtype), const(0, b.dtype)), b.dtype))
+    return flags

@@ -1,6 +1,6 @@
-"""Reductions over axes, searches and running sums, in both dialects; sums that undo broadcasting.
+"""Reductions over axes, argmax and cumulative sums, in both dialects; sums that reverse broadcasting.
 
-Lives here: these rules.  Not here: pools (pooling.py), the kernels.
+Lives here: these rules.  Not here: pooling (pooling.py), the kernels.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SHORT = (float16, bfloat16)
 
 
 def axes_of(ctx: LoweringContext, rank: int) -> tuple[int, ...]:
-    """Return the axes of a reduction, ascending, each once. Raises NoLowering if a file's are not known."""
+    """Return the axes of a reduction, ascending and distinct. Raises NoLowering if a file's are not constant."""
     axes = ctx.attr("axis") if ctx.node.dialect == CATALOGUE else ctx.constant(1).reshape(-1).tolist()
     if axes is None:
         return tuple(range(rank))
@@ -51,7 +51,7 @@ def axes_of(ctx: LoweringContext, rank: int) -> tuple[int, ...]:
 
 
 def _check_sum(x: RuleOperand, count: int) -> None:
-    """Raise NoLowering if the sum of so many integers may not fit into int32."""
+    """Raise NoLowering if a sum of `count` integers may overflow int32."""
     if count << (8 * x.dtype.size) > 1 << 31:
         raise NoLowering(f"a sum of {count} elements of {x.dtype.name}")
 
@@ -147,35 +147,37 @@ def _quantized_sum(
 
 
 def _quantized_product(ctx: LoweringContext, x: RuleOperand, y: RuleOperand, axes: tuple[int, ...], count: int) -> None:
-    """The elements go first, so that each turn of the kernel joins another of all results."""
+    """Lower a fixed-point product of quantized elements; reduced axes go first, so that each kernel iteration
+    multiplies all results by one element."""
     if x.dtype not in (int8, int16) or y.dtype is not x.dtype or not y.is_quantized:
         raise NoLowering(f"a product of {x} to {y}")
-    ctx.node.integer_kernel()  # refuses what the operator refuses
-    kept = [i for i in range(len(x.shape)) if i not in axes]
-    strides, order = row_major(x.shape), [*axes, *kept]
+    ctx.node.integer_kernel()  # raises NoLowering for operands that the operator rejects
+    outer = [i for i in range(len(x.shape)) if i not in axes]
+    strides, order = row_major(x.shape), [*axes, *outer]
     rows, extent = ctx.new(x.dtype, (count, y.size), ".rows"), tuple(x.shape[i] for i in order)
-    turned = Buffer(f"{rows.name}.axes", x.dtype, extent)
-    ctx.add(Move, turned, (x.buffer,), (IndexMap((0,) * len(extent), extent, 0, tuple(strides[i] for i in order)),))
-    ctx.add(View, rows, turned)
+    transposed = Buffer(f"{rows.name}.axes", x.dtype, extent)
+    ctx.add(Move, transposed, (x.buffer,), (IndexMap((0,) * len(extent), extent, 0, tuple(strides[i] for i in order)),))
+    ctx.add(View, rows, transposed)
     factor = multiplier(float(x.scale) / float(np.float32(y.scale)) ** (1.0 / count))
     ctx.add(FixedProduct, y.buffer, rows, x.zero, factor, y.zero)
 
 
 @rule("ArgMax", "ArgMin", "ARG_MAX", "ARG_MIN")
 def search(ctx: LoweringContext) -> None:
+    """Lower ArgMax and ArgMin."""
     x = ctx.operand(0)
     axis = _axis_of(ctx, x)
     if not x.size or (x.dtype not in NUMBERS and x.dtype is not bool_ and ctx.node.dialect != CATALOGUE):
-        raise NoLowering(f"a search in {x}")
+        raise NoLowering(f"argmax of {x}")
     y = ctx.output([n for i, n in enumerate(x.shape) if i != axis])
     misses = ctx.node.dialect == LITE and y.dtype.name.upper() != ctx.attr("output_type")
     if y.dtype not in (int32, int64) or misses:
-        raise NoLowering(f"places {y}")
+        raise NoLowering(f"indices {y}")
     ctx.add(ArgReduce, y.buffer, x.buffer, axis, "max" if ctx.operator in ("ArgMax", "ARG_MAX") else "min")
 
 
 def _axis_of(ctx: LoweringContext, x: RuleOperand) -> int:
-    """Return the one axis, not negative. Raises NoLowering if it is not known."""
+    """Return the one axis, not negative. Raises NoLowering if it is not constant."""
     axes, rank = ctx.attr("axis") if ctx.node.dialect == CATALOGUE else ctx.constant(1), len(x.shape)
     axes = np.reshape(axes, -1).tolist()
     if len(axes) != 1 or not -rank <= axes[0] < rank:
@@ -185,10 +187,11 @@ def _axis_of(ctx: LoweringContext, x: RuleOperand) -> int:
 
 @rule("Cumsum", "CUMSUM")
 def running_sums(ctx: LoweringContext) -> None:
+    """Lower a cumulative sum."""
     x = ctx.operand(0)
     axis, y = _axis_of(ctx, x), ctx.output(x.shape)
     if x.dtype is bool_ or (x.dtype not in (float32, int32, int64) and ctx.node.dialect != CATALOGUE):
-        raise NoLowering(f"running sums of {x}")
+        raise NoLowering(f"cumulative sums of {x}")
     same_numbers(x, y)
     ctx.add(Scan, y.buffer, x.buffer, axis, bool(ctx.attr("exclusive")), bool(ctx.attr("reverse")))
 
@@ -196,25 +199,25 @@ def running_sums(ctx: LoweringContext) -> None:
 def reduced(
     ctx: LoweringContext, y: Buffer, x: Buffer, axes: Sequence[int], kind: str, before: Expr, after: Expr
 ) -> None:
-    """Add a reduction that writes y, whose shape is x's without the axes, with 1 there, or a mixture."""
+    """Add a reduction that writes y, whose shape is x's without the axes, with size 1 there, or a mixture."""
     axes = tuple(axes)
     if not axes:
-        raise NoLowering("a reduction along no axis")
+        raise NoLowering("a reduction over no axes")
     if y.size != math.prod(n for i, n in enumerate(x.shape) if i not in axes):
         raise NoLowering(f"{x} reduced to {y}")
-    kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
-    left = tuple(n for i, n in enumerate(x.shape) if i not in axes)
-    shape = y.shape if y.shape in (kept, left) else left
+    with_ones = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+    without = tuple(n for i, n in enumerate(x.shape) if i not in axes)
+    shape = y.shape if y.shape in (with_ones, without) else without
     with ctx.reshaped(y, shape) as out:
         ctx.add(Reduce, out, x, axes, kind, before, after)
 
 
 @rule("SumToLike")
 def sum_to_like(ctx: LoweringContext) -> None:
-    """The axes along which `like` was broadcast to x."""
+    """Lower a sum over the axes along which `like` was broadcast to x."""
     x, y = ctx.operand(0).buffer, ctx.output().buffer
-    ahead = len(x.shape) - len(y.shape)
-    axes = [i for i, n in enumerate(x.shape) if i < ahead or (y.shape[i - ahead] == 1 and n != 1)]
+    new_axes = len(x.shape) - len(y.shape)
+    axes = [i for i, n in enumerate(x.shape) if i < new_axes or (y.shape[i - new_axes] == 1 and n != 1)]
     _floating(x.dtype)
     if not axes:
         ctx.add(View, y, x)

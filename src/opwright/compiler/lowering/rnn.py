@@ -1,9 +1,9 @@
-"""Simple recurrence, gated units and filters over time: RNN, UNIDIRECTIONAL_SEQUENCE_RNN, BIDIRECTIONAL_SEQUENCE_RNN,
-UNIDIRECTIONAL_SEQUENCE_GRU, SVDF.
+"""Recurrent operators without LSTM cells: RNN, UNIDIRECTIONAL_SEQUENCE_RNN, BIDIRECTIONAL_SEQUENCE_RNN,
+UNIDIRECTIONAL_SEQUENCE_GRU, DynamicGru, SVDF.
 
-Lives here: their rules.  Not here: LSTMs, and what they share with these (lstm.py); kernels.
+Lives here: their rules.  Not here: LSTMs, and the parts that they share with these (lstm.py); kernels.
 
-SVDF of integers: what filters get is int16 in steps of the state, and sums of int32 are steps of the output,
+SVDF of integers: features are int16 in steps of the state, and sums of int32 are requantized to the output,
 
     state = quantize(sum(x w) s_x s_w / s_state)      y = quantize((sum(state t) + bias) s_state s_t / s_y, zero_y)
 """
@@ -26,13 +26,13 @@ from .lstm import from_input, matrix, state_of
 from .registry import rule
 from .requantization import clamped, in_steps, steps_per
 
-BOTH_INPUTS = 9
-"""Where BIDIRECTIONAL_SEQUENCE_RNN has an auxiliary input, which its weights follow, one a direction."""
+AUXILIARY = 9
+"""Index of the auxiliary input of BIDIRECTIONAL_SEQUENCE_RNN, which its weights follow, one per direction."""
 
 
 @rule("RNN", "UNIDIRECTIONAL_SEQUENCE_RNN")
 def one_direction(ctx: LoweringContext) -> None:
-    """RNN is a sequence of one step."""
+    """Lower a unidirectional RNN; RNN is a sequence of one step."""
     x = ctx.operand(0)
     time_major = ctx.operator == "RNN" or bool(ctx.attr("time_major"))
     shape = (1, *x.shape) if ctx.operator == "RNN" else x.shape
@@ -44,11 +44,12 @@ def one_direction(ctx: LoweringContext) -> None:
 
 @rule("BIDIRECTIONAL_SEQUENCE_RNN")
 def both_directions(ctx: LoweringContext) -> None:
-    """The second from the sequence's end; it reads an auxiliary input without weights where time comes first."""
-    x, other, merged = ctx.operand(0), ctx.optional(BOTH_INPUTS), bool(ctx.attr("merge_outputs"))
+    """Lower a bidirectional RNN; with time as first axis, the second direction reads an auxiliary input without
+    weights."""
+    x, auxiliary, merged = ctx.operand(0), ctx.optional(AUXILIARY), bool(ctx.attr("merge_outputs"))
     time_major = bool(ctx.attr("time_major"))
-    has_weights = ctx.optional(BOTH_INPUTS + 1) is not None
-    sizes = [ctx.operand(place).shape[0] for place in (1, 5)]
+    has_weights = ctx.optional(AUXILIARY + 1) is not None
+    sizes = [ctx.operand(index).shape[0] for index in (1, 5)]
     shapes = [(*x.shape[:2], n) for n in sizes]
     y = ctx.output((*x.shape[:2], sum(sizes)) if merged else shapes[0])
     outs = (
@@ -56,10 +57,10 @@ def both_directions(ctx: LoweringContext) -> None:
         if merged
         else [y.buffer, ctx.output(shapes[1], 1).buffer]
     )
-    second = other if other is not None and not has_weights and time_major else x
-    for i, (given, out) in enumerate(zip((x, second), outs)):
-        more = (other, BOTH_INPUTS + 1 + i) if other is not None and has_weights else None
-        _direction(ctx, given, x.shape, out, 1 + 4 * i, time_major, bool(i), more)
+    second = auxiliary if auxiliary is not None and not has_weights and time_major else x
+    for i, (source, out) in enumerate(zip((x, second), outs)):
+        auxiliary_weights = (auxiliary, AUXILIARY + 1 + i) if auxiliary is not None and has_weights else None
+        _direction(ctx, source, x.shape, out, 1 + 4 * i, time_major, bool(i), auxiliary_weights)
     if merged:
         starts = (0, sizes[0])
         boxes = tuple(IndexMap((0, 0, start), shape, 0, row_major(shape)) for start, shape in zip(starts, shapes))
@@ -71,18 +72,22 @@ def _direction(
     x: RuleOperand,
     shape: tuple[int, ...],
     out: Buffer,
-    place: int,
+    index: int,
     time_major: bool,
     backward: bool = False,
     more: tuple[RuleOperand, int] | None = None,
 ) -> None:
-    """place: of the weights; those of h, a bias and the state follow. more: an auxiliary input, and its weights."""
+    """Add the operations of one direction.
+
+    place: index of the weights, which the recurrent weights, a bias and the state follow. more: an auxiliary input, and
+    the index of its weights.
+    """
     if x.dtype is not float32 or len(shape) != 3 or (more is not None and more[0].dtype is not float32):
         raise NoLowering(f"simple recurrence of {x}")
-    recurrent = matrix(ctx, place + 1)
+    recurrent = matrix(ctx, index + 1)
     units, batch = recurrent.buffer.shape[0], shape[1] if time_major else shape[0]
-    state = state_of(ctx, place + 3, batch, units)
-    total = from_input(ctx, x, place, place + 2, units)
+    state = state_of(ctx, index + 3, batch, units)
+    total = from_input(ctx, x, index, index + 2, units)
     if more is not None:
         total = from_input(ctx, more[0], more[1], total, units)
     ctx.add(
@@ -136,7 +141,7 @@ def _of_floats(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> None:
 
 
 def _reals(ctx: LoweringContext, time: RuleOperand) -> Buffer:
-    """Filters over time as reals."""
+    """Return filters over time as real values."""
     if time.dtype is float32:
         return time.buffer
     if time.dtype not in (int8, uint8) or time.constant is None or (time.dtype is int8 and time.zero):
@@ -168,18 +173,18 @@ def _of_integers(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> None:
 
 @rule(custom=("UNIDIRECTIONAL_SEQUENCE_GRU",))
 def gru(ctx: LoweringContext) -> None:
-    """Sequences one after the other, as the kernel takes them: steps first and last are put the other way round."""
+    """Lower a GRU; batch and time axes are exchanged for the kernel."""
     x, h = ctx.operand(0), ctx.operand(1)
-    gates, gate_bias, candidate, candidate_bias = (ctx.operand(place) for place in range(2, 6))
+    gates, gate_bias, candidate, candidate_bias = (ctx.operand(index) for index in range(2, 6))
     if len(x.shape) != 3 or len(h.shape) != 2 or any(o.dtype is not float32 for o in ctx.operands) or not x.size:
         raise NoLowering(f"gated units of {x}")
     (steps, batch, n), units = x.shape, h.shape[1]
     outputs = ctx.output((steps, batch, units)), ctx.output(h.shape, 1)
-    known = [o.constant for o in (gates, gate_bias, candidate, candidate_bias)]
+    constants = [o.constant for o in (gates, gate_bias, candidate, candidate_bias)]
     shapes = [(2 * units, n + units), (2 * units,), (units, n + units), (units,)]
-    if any(k is None or k.shape != shape for k, shape in zip(known, shapes)) or h.shape[0] != batch:
-        raise NoLowering("weights that are no constants, or do not fit")
-    w, b, c, d = (np.asarray(k) for k in known)
+    if any(k is None or k.shape != shape for k, shape in zip(constants, shapes)) or h.shape[0] != batch:
+        raise NoLowering("weights that are not constant, or of other shapes")
+    w, b, c, d = (np.asarray(k) for k in constants)
     name = outputs[0].buffer.name
 
     def constant(label: str, array: np.ndarray) -> Buffer:
@@ -201,10 +206,10 @@ def gru(ctx: LoweringContext) -> None:
         apply("add", arg(0, float32), arg(1, float32)),
         Window((1, 1)),
     )
-    made = ctx.new(float32, (batch, steps, units), ".units")
+    hidden = ctx.new(float32, (batch, steps, units), ".units")
     ctx.add(
         Gru,
-        made,
+        hidden,
         ctx.viewed(sums, (batch, steps, 3 * units)),
         constant("recurrent", np.concatenate(recurrent)),
         (h.buffer,),
@@ -212,8 +217,8 @@ def gru(ctx: LoweringContext) -> None:
         True,
     )
     each = (units, steps * units, 1)
-    ctx.add(Move, outputs[0].buffer, (made,), (IndexMap((0, 0, 0), (steps, batch, units), 0, each),))
-    ctx.add(Move, outputs[1].buffer, (made,), (IndexMap((0, 0), (batch, units), (steps - 1) * units, each[1:]),))
+    ctx.add(Move, outputs[0].buffer, (hidden,), (IndexMap((0, 0, 0), (steps, batch, units), 0, each),))
+    ctx.add(Move, outputs[1].buffer, (hidden,), (IndexMap((0, 0), (batch, units), (steps - 1) * units, each[1:]),))
 
 
 ACTIVATIONS = {"tanh": "TANH", "relu": "RELU", "identity": "NONE"}
@@ -221,7 +226,7 @@ ACTIVATIONS = {"tanh": "TANH", "relu": "RELU", "identity": "NONE"}
 
 @rule("DynamicGru")
 def dynamic_gru(ctx: LoweringContext) -> None:
-    """Of sequences of one length that is known: the result for each row, and nothing for gradients."""
+    """Lower a GRU over sequences of one constant length, without intermediate values for gradients."""
     x, bias, h = ctx.operand(0).buffer, ctx.optional(2), ctx.optional(3)
     weight, lengths = ctx.operand(1).buffer, np.diff(ctx.constant(4))
     if x.dtype is not float32 or not lengths.size or (lengths != lengths[0]).any() or not lengths[0]:
@@ -233,11 +238,11 @@ def dynamic_gru(ctx: LoweringContext) -> None:
     if x.shape != (batch * steps, 3 * cells):
         raise NoLowering(f"units over {x} of {batch} sequences of {steps}")
     if bias is not None:
-        added = ctx.new(float32, x.shape)
-        map_elements(ctx, added, [x, bias.buffer], lambda a, b: apply("add", a, b))
-        x = added
-    y, given = ctx.output((batch * steps, cells)).buffer, ctx.viewed(x, (batch, steps, 3 * cells))
-    backward, keeps = bool(ctx.attr("is_reverse")), bool(ctx.attr("origin_mode"))
+        biased = ctx.new(float32, x.shape)
+        map_elements(ctx, biased, [x, bias.buffer], lambda a, b: apply("add", a, b))
+        x = biased
+    y, gates = ctx.output((batch * steps, cells)).buffer, ctx.viewed(x, (batch, steps, 3 * cells))
+    backward, origin_mode = bool(ctx.attr("is_reverse")), bool(ctx.attr("origin_mode"))
     states = () if h is None else (h.buffer,)
     with ctx.reshaped(y, (batch, steps, cells)) as out:
-        ctx.add(Gru, out, given, weight, states, activation, keeps, backward)
+        ctx.add(Gru, out, gates, weight, states, activation, origin_mode, backward)

@@ -1,12 +1,12 @@
-"""One row of a tensor replaced, as converters write it for lists that loops fill: two slices, the row between them.
+"""Updates of one row of a tensor, as converters write them for lists in loops: two slices with a row between them.
 
 Lives here: `row_updates`, which matches these three nodes, and `lower_row_update`.
-Not here: which nodes are claimed (lite/compiled/claims.py), the rules of single operators.
+Not here: the selection of nodes (lite/compiled/claims.py), the rules of single operators.
 
     CONCATENATION(SLICE(x, 0, [i, -1, ...]), row, SLICE(x, [i + 1, 0, ...], -1), axis=0)
 
-The sizes of both slices are known only while the model runs; the result's are those of x. So a loop's body of which
-this is a part can be one plan.
+The sizes of both slices are known at run time only; the result's are x's. A loop body with such an update can thus be
+one plan.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from .requantization import same_numbers
 
 
 class RowUpdate(NamedTuple):
-    """The three nodes. whole: computes the result; the others, its parts, have no other reader."""
+    """The three nodes of an update. join: computes the result; the others have no other reader."""
 
     before: Node
     after: Node
-    whole: Node
+    join: Node
 
     @property
     def reads(self) -> tuple[Value, Value, Value]:
-        """The values that the nodes read of others: x, the row, int[rank] with the row's index first."""
-        x, _, place = self.before.operands
-        _, row, _ = self.whole.operands
-        return x, row, place
+        """The external values that the nodes read: x, the row, int[rank] with the row's index first."""
+        x, _, start = self.before.operands
+        _, row, _ = self.join.operands
+        return x, row, start
 
 
 def lower_row_update(ctx: LoweringContext, update: RowUpdate) -> None:
-    """Add the form of an update to the context of its last node. Raises NoLowering for shapes that do not fit."""
-    x, row, place = map(ctx.buffers.of, update.reads)
+    """Add the operation of an update to the context of its last node. Raises NoLowering for inconsistent shapes."""
+    x, row, start = map(ctx.buffers.of, update.reads)
     y = ctx.output(x.shape)
     same_numbers(x, y)
     same_numbers(row, y)
-    if row.shape != (1, *x.shape[1:]) or place.shape != (len(x.shape),):
-        raise NoLowering(f"{row} as a row of {x} at {place}")
-    ctx.add(UpdateSlice, y.buffer, x.buffer, row.buffer, place.buffer, True)
+    if row.shape != (1, *x.shape[1:]) or start.shape != (len(x.shape),):
+        raise NoLowering(f"{row} as a row of {x} at {start}")
+    ctx.add(UpdateSlice, y.buffer, x.buffer, row.buffer, start.buffer, True)
 
 
 def row_updates(graph: Graph, outputs: set[Value]) -> list[RowUpdate]:
-    """Return the updates of rows whose slices nothing else reads; shapes of rows and lists are not compared.
+    """Return the updates of rows whose slices have no other readers; shapes of rows and lists are not compared.
 
     outputs: values that are read outside of the graph
     """
@@ -74,11 +74,11 @@ def _match(join: Node) -> RowUpdate | None:
     before, after = _slice(first), _slice(last)
     if before is None or after is None or before.inputs[0] is not after.inputs[0]:
         return None
-    x, start, place = before.inputs
-    _, follows, rest = after.inputs
-    if x is None or place is None or not _all(start, 0) or not _all(rest, -1):
+    x, start, size = before.inputs
+    _, follows, remaining = after.inputs
+    if x is None or size is None or not _all(start, 0) or not _all(remaining, -1):
         return None
-    i, j = _first_of(place, (-1,)), _first_of(follows, (0,))
+    i, j = _first_of(size, (-1,)), _first_of(follows, (0,))
     if i is None or j is None or not _is_next(j, i):
         return None
     return RowUpdate(before, after, join)
@@ -98,18 +98,20 @@ def _all(v: Any, value: int) -> bool:
 
 
 def _first_of(v: Any, others: tuple[int, ...]) -> Value | None:
-    """Return the number that a vector begins with, if constants of `others` are the rest of it."""
+    """Return the number that a vector begins with, if its remaining elements are constants of `others`."""
     node = None if v is None else v.node
     if node is None or node.op.name not in ("CONCATENATION", "PACK"):
         return _number(v) if v is not None and v.shape.dims == (1,) else None
-    first, *rest = _operands(node)
-    if first is None or any(r is None or r.constant is None or not np.isin(r.constant, others).all() for r in rest):
+    first, *remaining = _operands(node)
+    if first is None or any(
+        r is None or r.constant is None or not np.isin(r.constant, others).all() for r in remaining
+    ):
         return None
     return _number(first)
 
 
 def _number(v: Any) -> Value | None:
-    """Return the value of one number that this one is another shape of."""
+    """Return the value of one number of which this value is a reshape."""
     while v.node is not None and v.node.op.name in ("RESHAPE", "EXPAND_DIMS", "SQUEEZE"):
         v = _operands(v.node)[0]
         if v is None:

@@ -1,4 +1,4 @@
-"""Sorting, segments and sizes: rules whose results depend on the order, the groups or the number of elements.
+"""Sorting, segments and data-dependent sizes.
 
 Lives here: the rules of Sort, TopK, TOPK_V2; SEGMENT_SUM, UNSORTED_SEGMENT_SUM, _PROD, _MAX, _MIN, REVERSE_SEQUENCE;
 SHAPE, RANK, BROADCAST_ARGS, WHERE, UNIQUE.
@@ -33,7 +33,7 @@ def sort(ctx: LoweringContext) -> None:
 
 @rule("TopK", "TOPK_V2")
 def top_k(ctx: LoweringContext) -> None:
-    """NaN counts as infinity in the catalogue and comes last in files."""
+    """Lower TopK. NaN counts as infinity in the catalogue and comes last in files."""
     x, k = ctx.operand(0), ctx.constant(1)
     check_whole_bytes(x)
     if not x.shape or k.size != 1 or not 0 < int(k.reshape(-1)[0]) <= x.shape[-1]:
@@ -43,15 +43,15 @@ def top_k(ctx: LoweringContext) -> None:
 
 
 def _ordered(
-    ctx: LoweringContext, x: RuleOperand, shape: tuple[int, ...], rising: bool, nan: Literal["last", "infinite"]
+    ctx: LoweringContext, x: RuleOperand, shape: tuple[int, ...], ascending: bool, nan: Literal["last", "infinite"]
 ) -> None:
-    values, places = ctx.output(shape), ctx.output(shape, 1)
+    values, positions = ctx.output(shape), ctx.output(shape, 1)
     same_numbers(x, values)
-    if places.dtype not in (int16, int32):
-        raise NoLowering(f"places {places}")
+    if positions.dtype not in (int16, int32):
+        raise NoLowering(f"positions {positions}")
     axis = len(x.shape) - 1
-    ctx.add(Ordered, places.buffer, x.buffer, rising, nan)
-    ctx.add(Gather, values.buffer, x.buffer, places.buffer, axis, axis)
+    ctx.add(Ordered, positions.buffer, x.buffer, ascending, nan)
+    ctx.add(Gather, values.buffer, x.buffer, positions.buffer, axis, axis)
 
 
 KINDS = {
@@ -61,7 +61,7 @@ KINDS = {
     "UNSORTED_SEGMENT_MAX": "max",
     "UNSORTED_SEGMENT_MIN": "min",
 }
-"""By operator, how the elements of a segment are joined."""
+"""Kinds of segment reductions by operator."""
 
 
 @rule(*KINDS)
@@ -69,14 +69,14 @@ def segments(ctx: LoweringContext) -> None:
     x, ids = ctx.operand(0), ctx.operand(1)
     rank = len(ids.shape)
     if ctx.operator == "SEGMENT_SUM":
-        listed = ctx.constant(1)
-        if listed.size and ((listed < 0).any() or (listed[1:] < listed[:-1]).any()):
-            raise NoLowering("segment ids that are negative, or fall")
-        count = int(listed[-1]) + 1 if listed.size else 0
+        constant_ids = ctx.constant(1)
+        if constant_ids.size and ((constant_ids < 0).any() or (constant_ids[1:] < constant_ids[:-1]).any()):
+            raise NoLowering("segment ids that are negative or descend")
+        count = int(constant_ids[-1]) + 1 if constant_ids.size else 0
     else:
         count = int(ctx.constant(2).reshape(-1)[0])
-        known = ids.constant
-        if known is not None and known.size and int(known.max()) >= count:
+        constant = ids.constant
+        if constant is not None and constant.size and int(constant.max()) >= count:
             raise NoLowering("a segment id is out of range")
     if x.shape[:rank] != ids.shape:
         raise NoLowering(f"segments {ids} of {x}")
@@ -100,12 +100,12 @@ def reverse_sequence(ctx: LoweringContext) -> None:
 @rule("SHAPE", "RANK")
 def sizes(ctx: LoweringContext) -> None:
     shape = ctx.operand(0).shape
-    told = np.asarray(shape if ctx.operator == "SHAPE" else len(shape))
-    y = ctx.output(told.shape)
+    values = np.asarray(shape if ctx.operator == "SHAPE" else len(shape))
+    y = ctx.output(values.shape)
     if y.dtype not in (int32, int64):
         raise NoLowering(f"sizes {y}")
-    known = Buffer(f"{y.buffer.name}.sizes", y.dtype, told.shape, told.astype(y.dtype.np))
-    ctx.add(Move, y.buffer, (known,), (IndexMap((0,) * told.ndim, told.shape, 0, (1,) * told.ndim),))
+    constant = Buffer(f"{y.buffer.name}.sizes", y.dtype, values.shape, values.astype(y.dtype.np))
+    ctx.add(Move, y.buffer, (constant,), (IndexMap((0,) * values.ndim, values.shape, 0, (1,) * values.ndim),))
 
 
 @rule("BROADCAST_ARGS")
@@ -122,19 +122,19 @@ def where(ctx: LoweringContext) -> None:
     x = ctx.operand(0)
     y, count = ctx.counted(lambda _: x.size)
     if y.dtype is not int64 or y.shape != (x.size, len(x.shape)):
-        raise NoLowering(f"places {y} of {x}")
+        raise NoLowering(f"coordinates {y} of {x}")
     ctx.add(Places, y.buffer, x.buffer, count)
 
 
 @rule("UNIQUE")
 def unique(ctx: LoweringContext) -> None:
     x = ctx.operand(0)
-    (y, count), places = ctx.counted(lambda _: x.size), ctx.output(x.shape, 1)
+    (y, count), positions = ctx.counted(lambda _: x.size), ctx.output(x.shape, 1)
     same_numbers(x, y)
-    if len(x.shape) != 1 or y.shape != x.shape or places.dtype not in (int32, int64):
-        raise NoLowering(f"different elements of {x}")
+    if len(x.shape) != 1 or y.shape != x.shape or positions.dtype not in (int32, int64):
+        raise NoLowering(f"distinct elements of {x}")
 
-    def make(whole: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
-        ctx.add(Distinct, whole, x.buffer, count, results)
+    def make(packed: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
+        ctx.add(Distinct, packed, x.buffer, count, results)
 
-    ctx.with_results(make, y.buffer, places.buffer)
+    ctx.with_results(make, y.buffer, positions.buffer)

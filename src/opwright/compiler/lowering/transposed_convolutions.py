@@ -5,7 +5,7 @@ Lives here: their rules.  Not here: convolutions and their epilogues (contractio
 
     y[n, i, j, c] = sum x[n, (i + top - ky) / s, (j + left - kx) / s, f] w[ky, kx, c, f]
 
-With strides of 1 that is a convolution by the filter with its axes reversed.
+With strides of 1, this is a convolution with a spatially reversed filter.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from .windows import window_of
 
 @rule("Conv2DBackpropInput", "TRANSPOSE_CONV")
 def transpose_conv(ctx: LoweringContext) -> None:
-    """Filters are [height, width, out, in] in the catalogue, [out, height, width, in] in files."""
+    """Lower a transposed convolution. Filters are [height, width, out, in] in the catalogue, [out, height, width, in]
+    in files."""
     catalogue, w, x = ctx.node.dialect == CATALOGUE, ctx.operand(1), ctx.operand(2)
     sizes = ctx.output().shape if catalogue else tuple(map(int, ctx.constant(0)))
     if len(x.shape) != 4 or len(w.shape) != 4 or x.shape[3] != w.shape[3] or len(sizes) != 4:
@@ -65,14 +66,14 @@ def _reversed_convolution(ctx: LoweringContext, x: RuleOperand, w: RuleOperand, 
 
 
 def _reversed(ctx: LoweringContext, w: Buffer) -> Buffer:
-    """Return [height, width, out, in] as [out, height, width, in], height and width reversed."""
+    """Return [height, width, out, in] as [out, height, width, in] with height and width reversed."""
     if w.constant is not None:
         array = np.ascontiguousarray(w.constant[::-1, ::-1].transpose(2, 0, 1, 3))
         return Buffer(f"{w.name}.round", w.dtype, array.shape, array)
     view = layout(w)[::-1, ::-1].transpose(2, 0, 1, 3)
-    made = ctx.new(w.dtype, view.shape)
-    move(ctx, made, (w, view, (0, 0, 0, 0)))
-    return made
+    buffer = ctx.new(w.dtype, view.shape)
+    move(ctx, buffer, (w, view, (0, 0, 0, 0)))
+    return buffer
 
 
 @rule(custom=("Convolution2DTransposeBias",))
@@ -82,8 +83,8 @@ def transpose_conv_bias(ctx: LoweringContext) -> None:
     if len(x.shape) != 4 or len(w.shape) != 4 or x.shape[3] != w.shape[3] or not x.size or not w.size:
         raise NoLowering(f"a transposed convolution of {x} and {w}")
     size, strides = (w.shape[1], w.shape[2]), (call.stride_h, call.stride_w)
-    (high, top), (wide, left) = (call.result_size(n, k, s) for n, k, s in zip(x.shape[1:3], size, strides))
-    y = ctx.output((x.shape[0], high, wide, w.shape[0]))
+    (height, top), (width, left) = (call.result_size(n, k, s) for n, k, s in zip(x.shape[1:3], size, strides))
+    y = ctx.output((x.shape[0], height, width, w.shape[0]))
     operands, expr = with_bias(ctx.operand(2), float32, w.shape[0])
     if (x.dtype, w.dtype, y.dtype) != (float32, float32, float32):
         raise NoLowering(f"{x.dtype.name} by {w.dtype.name} to {y.dtype.name}")

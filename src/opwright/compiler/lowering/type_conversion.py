@@ -1,12 +1,13 @@
-"""Element types that rules convert: float16 computed as float32, elements below a byte, CAST.
+"""Conversion of element types: float16 computed in float32, elements below a byte, Cast.
 
 Lives here: `in_float32`, a decorator of rules; int4, uint4 and int2 operands as bytes, `check_whole_bytes` for rules
-that do not convert them; the rule of CAST.
-Not here: element-wise operators, whose expressions round themselves (compiler/kernels/expression.py), data movement,
-which copies bytes, weights that kernels of products read (contractions.py), quantisation (quantization.py).
+that
+do not convert them; the rule of Cast and CAST.
+Not here: element-wise operators, whose expressions round (../kernels/expression.py), data movement, which copies bytes,
+packed weights (contractions.py), quantization (quantization.py).
 
-The reference kernels compute float16 operands as float32. The interpreter keeps an element below a byte in a byte of
-its own, of which the lower bits count; NumPy leaves the others undefined.
+The reference kernels compute float16 operands in float32. The interpreter stores each element below a byte in one byte,
+in its low bits; NumPy leaves the others undefined.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from .spectral import join, pairs, part
 
 
 class Widened(LoweringContext):
-    """A node as its rule would see it if its float16 operands and outputs were float32. The maps between them are among
-    the node's forms, and become part of the kernels that read or write them."""
+    """The context of a node with float16 operands and outputs converted to float32, by maps that fusion merges into the
+    kernels that read or write them."""
 
     __slots__ = ("_inputs", "_outputs")
 
@@ -40,34 +41,34 @@ class Widened(LoweringContext):
         self._inputs: dict[int, RuleOperand] = {}
         self._outputs: dict[int, tuple[RuleOperand, RuleOperand]] = {}
 
-    def optional(self, place: int) -> RuleOperand | None:
-        given = super().optional(place)
-        if given is None or given.dtype is not float16:
-            return given
-        found = self._inputs.get(place)
-        if found is None:
-            wide = Buffer(f"{self.node.prefix}.{given.buffer.name}.wide", float32, given.shape)
-            self.add(Map, wide, (given.buffer,), convert(arg(0, float16), float32))
-            found = self._inputs[place] = given.with_buffer(wide)
-        return found
+    def optional(self, index: int) -> RuleOperand | None:
+        narrow = super().optional(index)
+        if narrow is None or narrow.dtype is not float16:
+            return narrow
+        widened = self._inputs.get(index)
+        if widened is None:
+            buffer = Buffer(f"{self.node.prefix}.{narrow.buffer.name}.wide", float32, narrow.shape)
+            self.add(Map, buffer, (narrow.buffer,), convert(arg(0, float16), float32))
+            widened = self._inputs[index] = narrow.with_buffer(buffer)
+        return widened
 
-    def output(self, shape: Sequence[int] | None = None, place: int = 0) -> RuleOperand:
-        asked = super().output(shape, place)
-        if asked.dtype is not float16:
-            return asked
-        if place not in self._outputs:
-            wide = Buffer(f"{asked.buffer.name}.wide", float32, asked.shape)
-            self._outputs[place] = asked, asked.with_buffer(wide)
-        return self._outputs[place][1]
+    def output(self, shape: Sequence[int] | None = None, index: int = 0) -> RuleOperand:
+        narrow = super().output(shape, index)
+        if narrow.dtype is not float16:
+            return narrow
+        if index not in self._outputs:
+            wide = Buffer(f"{narrow.buffer.name}.wide", float32, narrow.shape)
+            self._outputs[index] = narrow, narrow.with_buffer(wide)
+        return self._outputs[index][1]
 
     def close(self) -> None:
-        """Round what the rule's forms have written."""
-        for asked, wide in self._outputs.values():
-            self.add(Map, asked.buffer, (wide.buffer,), convert(arg(0, float32), float16))
+        """Round the outputs that the rule's operations have written."""
+        for narrow, wide in self._outputs.values():
+            self.add(Map, narrow.buffer, (wide.buffer,), convert(arg(0, float32), float16))
 
 
 def in_float32(rule: Rule) -> Rule:
-    """Decorator: a rule of float32 serves float16, too."""
+    """Decorate a rule of float32 so that it also lowers float16."""
 
     @functools.wraps(rule)
     def widened(ctx: LoweringContext) -> None:
@@ -83,7 +84,7 @@ def in_float32(rule: Rule) -> Rule:
 
 
 BITS = {"int4": 4, "uint4": 4, "int2": 2}
-"""Bits of the types below a byte, by name: two of them are known to files alone."""
+"""Bits of the types below a byte, by name: two of them exist in files only."""
 
 
 def check_whole_bytes(x: RuleOperand) -> None:
@@ -93,33 +94,34 @@ def check_whole_bytes(x: RuleOperand) -> None:
 
 
 def as_bytes(ctx: LoweringContext, x: RuleOperand) -> RuleOperand:
-    """The operand as int8 or uint8, if it is below a byte; else itself."""
+    """Return an operand with elements below a byte as int8 or uint8; others unchanged."""
     bits = BITS.get(x.dtype.name)
     if bits is None:
         return x
     dtype = uint8 if x.dtype.is_unsigned else int8
     if x.is_constant:
-        known = np.asarray(x.constant).astype(dtype.np)
-        return x.with_buffer(Buffer(f"{x.buffer.name}.bytes", dtype, x.shape, known))
+        elements = np.asarray(x.constant).astype(dtype.np)
+        return x.with_buffer(Buffer(f"{x.buffer.name}.bytes", dtype, x.shape, elements))
     raw, spare = arg(0, dtype), const(8 - bits, dtype)
     value = apply("shift_right", apply("shift_left", raw, spare), spare)
     if dtype is uint8:
         value = apply("bitwise_and", raw, const((1 << bits) - 1, dtype))
-    made = ctx.new(dtype, x.shape, f".{x.buffer.name}.bytes")
-    ctx.add(Map, made, (ctx.bits(x.buffer, dtype, x.shape),), value)
-    return x.with_buffer(made)
+    unpacked = ctx.new(dtype, x.shape, f".{x.buffer.name}.bytes")
+    ctx.add(Map, unpacked, (ctx.bits(x.buffer, dtype, x.shape),), value)
+    return x.with_buffer(unpacked)
 
 
 def to_bytes(ctx: LoweringContext, y: RuleOperand) -> tuple[RuleOperand, Callable[[], None]]:
-    """An output as bytes for a form to write, and what to call after that form. What it writes is within the type."""
+    """Return an output as bytes for an operation to write, and a function to call afterwards. Written values must be
+    within the type."""
     if y.dtype.name not in BITS:
         return y, lambda: None
-    made = ctx.new(uint8 if y.dtype.is_unsigned else int8, y.shape, ".bytes")
+    unpacked = ctx.new(uint8 if y.dtype.is_unsigned else int8, y.shape, ".bytes")
 
     def close() -> None:
-        ctx.add(Bitcast, y.buffer, made)
+        ctx.add(Bitcast, y.buffer, unpacked)
 
-    return y.with_buffer(made), close
+    return y.with_buffer(unpacked), close
 
 
 def _catalogue_cast(x: Expr, dtype: DType) -> Expr:
@@ -150,10 +152,10 @@ def cast(ctx: LoweringContext) -> None:
     y, close = to_bytes(ctx, y)
     if y.dtype not in DTYPES:
         raise NoLowering(f"elements of type {y.dtype.name}")
-    found = as_type(arg(0, x.dtype), y.dtype)
+    value = as_type(arg(0, x.dtype), y.dtype)
     if limits and not x.dtype.is_floating:
-        raise NoLowering(f"{x.dtype.name} cut to {ctx.output().dtype.name}")
+        raise NoLowering(f"{x.dtype.name} truncated to {ctx.output().dtype.name}")
     for op, limit in zip(("maximum", "minimum"), limits):
-        found = apply(op, found, const(limit, y.dtype))
-    mapped(ctx, y, found, x)
+        value = apply(op, value, const(limit, y.dtype))
+    mapped(ctx, y, value, x)
     close()

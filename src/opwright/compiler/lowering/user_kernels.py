@@ -1,12 +1,12 @@
-"""Users' operators with a kernel (`@ow.kernel` in their class): one on scalars is a map that calls it, also of integers
-that stand for reals; one on arrays a step of its own. Operators of the catalogue that files name, such as Atan, are
-maps of their function.
+"""Users' operators with a kernel (`@ow.kernel` in their class): scalar kernels are maps that call them, also of
+quantized integers; array kernels are steps. Operators of the catalogue that files name, such as Atan, are maps of their
+function.
 
 Lives here: their rule.
-Not here: kernels on scalars as operations of expressions (../inlined_kernels.py), steps (../kernels/user_kernels.py).
+Not here: scalar kernels as operations of expressions (../inlined_kernels.py), steps (../kernels/user_kernels.py).
 
-Quantised operands are converted to reals in the expression, and results to steps, as for builtin operators: of one
-tensor of bytes that becomes a table (fusion). If the class has a method `quantized`, a node of one tensor is a table of
+Quantized operands are dequantized in the expression and results requantized, as for builtin operators; a function of
+one tensor of bytes becomes a table (fusion). If the class has a method `quantized`, a node of one tensor is a table of
 its results.
 """
 
@@ -34,50 +34,50 @@ from .requantization import NARROW, real, stored
 
 @rule(USER)
 def user_operator(ctx: LoweringContext) -> None:
-    """Raise NoLowering for operators that compute in Python, and for operands that the kernel does not take."""
+    """Lower a user's operator. Raises NoLowering for operators that compute in Python, and for unsupported operands."""
     op = ctx.node.node.op
     kernel = own_kernel(op)
-    registered = any(key.place == "cpu" for key in op.kernels)  # a kernel of somebody's own, which is to run
+    registered = any(key.place == "cpu" for key in op.kernels)  # a registered kernel takes precedence
     is_function = op.catalogue and not registered and op.name in SAME
     if kernel is None and not is_function:
         raise NoLowering("it computes in Python")
     ctx.node.check_results()
     outputs = [ctx.output(place=i) for i in range(len(ctx.node.outputs))]
-    given: list[RuleOperand | None]
-    if isinstance(kernel, Kernel):  # one of its parameters may be left out
-        given = [ctx.optional(i) for i in range(len(ctx.node.inputs))]
+    arguments: list[RuleOperand | None]
+    if isinstance(kernel, Kernel):  # its parameters may be optional
+        arguments = [ctx.optional(i) for i in range(len(ctx.node.inputs))]
     else:
-        given = [ctx.buffers.of(v) for v in flat(ctx.node.inputs) if v is not None]
+        arguments = [ctx.buffers.of(v) for v in flat(ctx.node.inputs) if v is not None]
     if is_function:
-        _catalogue_function(ctx, [o for o in given if o is not None], *outputs)
+        _catalogue_function(ctx, [o for o in arguments if o is not None], *outputs)
     elif not ctx.node.quantized:
-        lower_kernel(ctx, kernel, ctx.node.call, given, outputs)
+        lower_kernel(ctx, kernel, ctx.node.call, arguments, outputs)
     elif isinstance(kernel, Kernel):
-        _on_reals(ctx, kernel, given, outputs)
+        _on_reals(ctx, kernel, arguments, outputs)
     else:
         raise NoLowering("its kernel on arrays computes on reals")
 
 
 def _on_reals(
-    ctx: LoweringContext, kernel: Kernel, given: Sequence[RuleOperand | None], outputs: Sequence[RuleOperand]
+    ctx: LoweringContext, kernel: Kernel, arguments: Sequence[RuleOperand | None], outputs: Sequence[RuleOperand]
 ) -> None:
-    """Add the map of integers that stand for real numbers, or the table of the class's own rule."""
-    check_parameters(kernel, given, outputs)
-    operands, (y,) = [o for o in given if o is not None], outputs
+    """Add a map of quantized integers, or the table of the class's own rule."""
+    check_parameters(kernel, arguments, outputs)
+    operands, (y,) = [o for o in arguments if o is not None], outputs
     if ctx.node.node.op.quantized_rule != "reals":
         _tabulated(ctx, operands, y)
         return
-    function = inlined_kernel(kernel, ctx.node.call, [None if o is None else float32 for o in given])
+    function = inlined_kernel(kernel, ctx.node.call, [None if o is None else float32 for o in arguments])
     value = call(function, *(real(o, i) for i, o in enumerate(operands)))
     mapped(ctx, y, stored(value, y) if y.is_quantized else value, *operands)
 
 
 def _catalogue_function(ctx: LoweringContext, operands: Sequence[RuleOperand], y: RuleOperand) -> None:
-    """Add the map of a function of the scalar table, of dtypes in which it is what the operator computes."""
+    """Add a map of a function of the scalar table, in dtypes in which it equals the operator."""
     if ctx.node.quantized or any(o.dtype.np not in COMPILED for o in (*operands, y)):
         raise NoLowering(f"its function is not for {', '.join(o.dtype.name for o in operands)}")
     if broadcast(*operands) != y.shape:
-        raise NoLowering("the result has another shape than its operands together")
+        raise NoLowering("the result's shape differs from the operands' broadcast shape")
     value = applied(ctx.node.node.op.name, ctx.attr, *(arg(i, o.dtype) for i, o in enumerate(operands)))
     if value is None:
         raise NoLowering(f"it is another function of {y.dtype.name}")
@@ -85,16 +85,16 @@ def _catalogue_function(ctx: LoweringContext, operands: Sequence[RuleOperand], y
 
 
 def _tabulated(ctx: LoweringContext, operands: Sequence[RuleOperand], y: RuleOperand) -> None:
-    """Add the table of what the class's own rule computes of each integer."""
+    """Add the table of the results of the class's own rule by integer."""
     if len(operands) != 1 or operands[0].dtype not in NARROW or y.shape != operands[0].shape:
-        raise NoLowering("its class states what it does with quantised tensors")
+        raise NoLowering("its class defines its own quantized rule")
     (x,) = operands
     kernel = ctx.node.integer_kernel()
-    every = np.arange(1 << (8 * x.dtype.size), dtype=f"u{x.dtype.size}").view(x.dtype.np)
-    results = np.empty(every.shape, y.dtype.np)
+    integers = np.arange(1 << (8 * x.dtype.size), dtype=f"u{x.dtype.size}").view(x.dtype.np)
+    results = np.empty(integers.shape, y.dtype.np)
     try:
         with np.errstate(all="ignore"):
-            kernel([every], [results])
+            kernel([integers], [results])
     except OpError as error:
         raise NoLowering(error.message) from None
     results.flags.writeable = False
@@ -106,32 +106,33 @@ def lower_kernel(
     ctx: LoweringContext,
     kernel: Any,
     attributes: Any,
-    given: Sequence[RuleOperand | None],
+    arguments: Sequence[RuleOperand | None],
     outputs: Sequence[RuleOperand],
 ) -> None:
-    """Add the form of a kernel. given: by parameter, None if left out. Raises NoLowering for what it does not take."""
-    operands = [o for o in given if o is not None]
+    """Add the operation of a kernel. arguments: by parameter, None if omitted. Raises NoLowering for unsupported
+    operands."""
+    operands = [o for o in arguments if o is not None]
     if not isinstance(kernel, Kernel):
         from ..kernels.user_kernels import add_written
 
         add_written(ctx, kernel, attributes, [o.buffer for o in operands], [o.buffer for o in outputs])
         return
-    check_parameters(kernel, given, outputs)
-    function = inlined_kernel(kernel, attributes, [None if o is None else o.dtype for o in given])
+    check_parameters(kernel, arguments, outputs)
+    function = inlined_kernel(kernel, attributes, [None if o is None else o.dtype for o in arguments])
     map_elements(ctx, outputs[0].buffer, [o.buffer for o in operands], lambda *xs: call(function, *xs))
 
 
-def check_parameters(kernel: Kernel, given: Sequence[RuleOperand | None], outputs: Sequence[RuleOperand]) -> None:
-    """Raise NoLowering for operands and results that a kernel on scalars does not have, and for other shapes."""
-    operands = [o for o in given if o is not None]
-    if len(given) != len(kernel.inputs) or not operands or len(outputs) != 1:
+def check_parameters(kernel: Kernel, arguments: Sequence[RuleOperand | None], outputs: Sequence[RuleOperand]) -> None:
+    """Raise NoLowering for operands, results and shapes that a scalar kernel does not support."""
+    operands = [o for o in arguments if o is not None]
+    if len(arguments) != len(kernel.inputs) or not operands or len(outputs) != 1:
         raise NoLowering(f"its kernel takes {', '.join(kernel.inputs) or 'nothing'} and returns one result")
     if broadcast(*operands) != outputs[0].shape:
-        raise NoLowering("the result has another shape than its operands together")
+        raise NoLowering("the result's shape differs from the operands' broadcast shape")
 
 
 def inlined_kernel(kernel: Kernel, attributes: Any, dtypes: Sequence[DType | None]) -> InlinedKernel:
-    """Return a kernel on scalars for these types. Raises NoLowering if it cannot be staged, and for other types."""
+    """Return a scalar kernel for these types. Raises NoLowering if it cannot be staged, and for unsupported types."""
     try:
         function = kernel.scalar_function(attributes, list(dtypes))
     except Exception as error:  # the user's Python may raise anything; running it raises the error

@@ -1,10 +1,11 @@
-"""Variables by name, and states of random numbers: READ_VARIABLE, ASSIGN_VARIABLE, CALL_ONCE.
+"""Variables and states of random generators: READ_VARIABLE, ASSIGN_VARIABLE, CALL_ONCE.
 
-Lives here: their rules; `ResourceState`, memory that stays from run to run; the forms `Reading` and `Assignment`, and
-`with_stores`, which replaces those of one plan by views at its start and Stores at its end.
-Not here: resources themselves, which a graph's owner has; where stored values are computed (../loops/plan_memory.py).
+Lives here: their rules; `ResourceState`, memory that persists from run to run; the operations `Reading` and
+`Assignment`,
+and `with_stores`, which replaces those of one plan by views at its start and Stores at its end.
+Not here: resources, which the graph's owner has; in-place computation of stored values (../loops/plan_memory.py).
 
-After an assignment a variable is the buffer that was assigned, so within a plan no read waits for memory.
+After an assignment, a variable is the assigned buffer, so that no read within a plan waits for memory.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from .type_conversion import check_whole_bytes
 
 
 class ResourceState(Protocol):
-    """The resources of a graph: variables by the values of their handles, states of random numbers by node."""
+    """Resources of a graph: variables by the values of their handles, generator states by node."""
 
     def variable(self, handle: Value) -> tuple[str, Hashable] | None:
-        """Return the name of a handle's memory and the variable, or None if only a run knows which it is."""
+        """Return the name of a handle's memory and the variable, or None if it is determined at run time."""
 
     def sequence(self, node: Node, seeds: tuple[int, int]) -> tuple[str, Hashable]:
         """Return the name of the memory and the resource of a node's random numbers."""
@@ -34,21 +35,21 @@ class ResourceState(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Reading(LoopOp):
-    """The value that a variable has at this place of the plan."""
+    """The value of a variable at this point of the plan."""
 
     variable: Buffer
 
 
 @dataclass(frozen=True, eq=False)
 class Assignment(LoopOp):
-    """From this place on, the variable has this value. output: stands for it, and nothing reads it."""
+    """An assignment of a variable. output: a placeholder without readers."""
 
     input: Buffer
     variable: Buffer
 
 
 def with_stores(ops: Sequence[LoopOp]) -> tuple[list[LoopOp], list[Buffer], list[Buffer]]:
-    """Return a plan's forms with views for reads, and Stores at the end; the variables; their values afterwards."""
+    """Return a plan's operations with views for reads and Stores at the end; the variables; their values afterwards."""
     lowered: list[LoopOp] = []
     variables: dict[int, Buffer] = {}
     now: dict[int, Assignment] = {}
@@ -71,7 +72,7 @@ def with_stores(ops: Sequence[LoopOp]) -> tuple[list[LoopOp], list[Buffer], list
 
 
 def sequence_of(ctx: LoweringContext, seeds: tuple[int, int]) -> Buffer:
-    """Return the memory of the node's generator of random numbers. Raises NoLowering if sizes are assumed."""
+    """Return the memory of the node's random generator. Raises NoLowering if sizes are assumed."""
     name, resource = _resources(ctx).sequence(ctx.node.node, seeds)
     memory = Buffer(name, uint64, (3,))
     ctx.buffers.state[resource] = memory, None
@@ -80,23 +81,23 @@ def sequence_of(ctx: LoweringContext, seeds: tuple[int, int]) -> Buffer:
 
 def _resources(ctx: LoweringContext) -> ResourceState:
     if ctx.buffers.seen is not None or ctx.buffers.resources is None:  # plans of assumed sizes bind tensors alone
-        raise NoLowering("it has state, and sizes that are known only as it runs")
+        raise NoLowering("it has state, and sizes that are known at run time only")
     return ctx.buffers.resources
 
 
 def _variable_of(ctx: LoweringContext, value: Buffer, assigned: bool = False) -> Buffer:
     """Return the memory of the variable whose handle is the first input, for values like this one.
 
-    raises NoLowering if the handle is known only as the model runs, or others of the graph read or assign values of
-    other types or shapes
+    raises NoLowering if the handle is known at run time only, or other nodes read or assign values of another type or
+    shape
     """
     handle: Any = ctx.node.inputs[0] if ctx.node.inputs else None
     if handle is None:
-        raise NoLowering("input 0 is left out")
-    known = _resources(ctx).variable(handle)
-    if known is None:
-        raise NoLowering(f"the variable of {handle!r} is not known before it runs")
-    name, variable = known
+        raise NoLowering("input 0 is omitted")
+    variable_of_handle = _resources(ctx).variable(handle)
+    if variable_of_handle is None:
+        raise NoLowering(f"the variable of {handle!r} is unknown before a run")
+    name, variable = variable_of_handle
     memory, shape = ctx.buffers.state.get(variable, (None, None))
     if memory is None:
         memory = Buffer(name, value.dtype, value.shape)
@@ -125,4 +126,4 @@ def assign(ctx: LoweringContext) -> None:
 
 @rule("CALL_ONCE")
 def call_once(ctx: LoweringContext) -> None:
-    """Add no form: whoever runs the plan runs its subgraph first, before anything that has an effect."""
+    """Add no operation: the caller runs the subgraph before the plan."""

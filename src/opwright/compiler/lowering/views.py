@@ -1,10 +1,10 @@
-"""Operators whose results are their input's elements under another shape or other strides.
+"""Operators whose results are views: their input's elements under another shape or other strides.
 
 Lives here: the rules of Reshape to Unpack and of their builtins; StridedSliceGrad.
-Not here: joining and padding (data_movement.py), blocks of space (data_movement.py).
+Not here: concatenation, padding, and blocks (data_movement.py).
 
-The operator's definition is the only statement of its meaning: its own reference is applied to an array whose elements
-are never read, and the strides of the result are the index map.
+The operator's definition is the only statement of its meaning: its reference is applied to an array whose elements are
+never read, and the strides of the result are the index map.
 """
 
 from __future__ import annotations
@@ -22,16 +22,13 @@ from .data_movement import layout, move, move_view
 from .registry import LITE, rule
 from .requantization import same_numbers
 
-FEW = 4096
-"""Elements that are numbered to find one of them."""
-
-
-# ---- shapes ---------------------------------------------------------------------------------------------------------
+MAX_NUMBERED = 4096
+"""Largest tensor whose elements are numbered to locate one of them."""
 
 
 @rule("Reshape", "ExpandDims", "Squeeze", "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 def reshape(ctx: LoweringContext) -> None:
-    """A file declares the output's shape; a graph infers it."""
+    """Lower a reshape. Files declare the output's shape, graphs infer it."""
     x, y = ctx.operand(0), ctx.output()
     same_numbers(x, y)
     if x.size != y.size:
@@ -56,23 +53,21 @@ def _shape_of(ctx: LoweringContext, x: RuleOperand) -> list[int]:
         return [n for i, n in enumerate(x.shape) if i not in axes]
     sizes = ctx.constant(1) if ctx.optional(1) is not None else ctx.attr("new_shape")
     shape = [] if sizes is None or isinstance(sizes, int) else np.asarray(sizes).reshape(-1).tolist()
-    known = int(np.prod([n for n in shape if n != -1], dtype=np.int64))
-    return [x.size // known if n == -1 and known else n for n in shape]
+    product = int(np.prod([n for n in shape if n != -1], dtype=np.int64))
+    return [x.size // product if n == -1 and product else n for n in shape]
 
 
 @rule("EnsureShape")
 def ensure_shape(ctx: LoweringContext) -> None:
-    """A graph's shapes are known; if another is declared, the operator raises its error."""
+    """Lower EnsureShape of a known shape; if it is incompatible, the operator raises its error."""
     x, shape = ctx.operand(0), ctx.attr("shape")
     if not shape.is_compatible_with(x.shape):
         raise NoLowering(f"{x} is not of the shape {shape}")
     ctx.add(View, ctx.output(x.shape).buffer, x.buffer)
 
 
-# ---- strides --------------------------------------------------------------------------------------------------------
-
 DATA_INPUT = {"SPLIT": 1}
-"""Input whose elements are moved, if not the first."""
+"""Index of the input whose elements are moved, if not the first."""
 
 
 @rule(
@@ -92,30 +87,30 @@ DATA_INPUT = {"SPLIT": 1}
     "UNPACK",
 )
 def view(ctx: LoweringContext) -> None:
-    place = DATA_INPUT.get(ctx.operator, 0)
-    x = ctx.operand(place)
+    index = DATA_INPUT.get(ctx.operator, 0)
+    x = ctx.operand(index)
     source = layout(x)
-    for i, part in enumerate(_applied(ctx, place, source)):
+    for i, part in enumerate(_applied(ctx, index, source)):
         y = ctx.output(np.shape(part), i)
         same_numbers(x, y)
         if isinstance(part, np.ndarray):
             move_view(ctx, y.buffer, x.buffer, part, source)
-        elif x.size <= FEW:  # NumPy returns a number, and no view, for one element
-            number = _applied(ctx, place, np.arange(x.size).reshape(x.shape))[i]
+        elif x.size <= MAX_NUMBERED:  # NumPy returns a number, and no view, for one element
+            number = _applied(ctx, index, np.arange(x.size).reshape(x.shape))[i]
             ctx.add(Move, y.buffer, (x.buffer,), (IndexMap((), (), int(number), ()),))
         else:
             raise NoLowering(f"one element of {x}")
 
 
-def _applied(ctx: LoweringContext, place: int, source: np.ndarray) -> list[np.ndarray]:
-    """Apply the operator to `source` in place of an input. Raises NoLowering if another input is no constant."""
+def _applied(ctx: LoweringContext, index: int, source: np.ndarray) -> list[np.ndarray]:
+    """Apply the operator to `source` as one of its inputs. Raises NoLowering if another input is not constant."""
     operands = ctx.operands
-    return ctx.node.evaluate(operands, [source if i == place else ctx.constant(i) for i in range(len(operands))])
+    return ctx.node.evaluate(operands, [source if i == index else ctx.constant(i) for i in range(len(operands))])
 
 
 @rule("STRIDED_SLICE")
 def strided_slice(ctx: LoweringContext) -> None:
-    """x[i] along the first axis, if i is computed; else a view."""
+    """Lower x[i] of a computed index i along the first axis to a gather; other slices to views."""
     x, start = ctx.operand(0), ctx.operand(1)
     masks = [ctx.attr(f"{name}_mask") for name in ("begin", "ellipsis", "new_axis", "shrink_axis")]
     if start.constant is not None or start.shape != (1,) or not x.shape or masks != [0, 0, 0, 1]:
@@ -128,7 +123,7 @@ def strided_slice(ctx: LoweringContext) -> None:
 
 @rule("SLICE")
 def slice_(ctx: LoweringContext) -> None:
-    """A slice of a constant size, from a place that may be computed."""
+    """Lower a slice of constant size, at a computed start."""
     x, starts = ctx.operand(0), ctx.operand(1)
     if starts.constant is not None:
         view(ctx)
@@ -144,21 +139,21 @@ def slice_(ctx: LoweringContext) -> None:
 
 @rule("StridedSliceGrad")
 def strided_slice_grad(ctx: LoweringContext) -> None:
-    """The gradient at the places of the slice, zeros elsewhere; of slices without steps."""
+    """Lower the gradient of a slice without steps: a move into zeros."""
     y, dy = ctx.output(), ctx.operand(4)
-    op, whole, constants = registry.get("StridedSlice"), layout(y), [ctx.constant(i) for i in (1, 2, 3)]
-    take = op.reference(op.bind(dict(ctx.node.node.attrs)))
-    part = take(whole, *constants)
+    op, target, constants = registry.get("StridedSlice"), layout(y), [ctx.constant(i) for i in (1, 2, 3)]
+    slice_of = op.reference(op.bind(dict(ctx.node.node.attrs)))
+    part = slice_of(target, *constants)
     if not isinstance(part, np.ndarray):  # NumPy returns a number, and no view, for one element
-        number = int(take(np.arange(whole.size).reshape(whole.shape), *constants))
-        part = whole.reshape(-1)[number : number + 1]
-    start = part.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+        number = int(slice_of(np.arange(target.size).reshape(target.shape), *constants))
+        part = target.reshape(-1)[number : number + 1]
+    start = part.__array_interface__["data"][0] - target.__array_interface__["data"][0]
     first, box, axis = [], [], 0
-    for stride, n in zip(whole.strides, y.shape):
+    for stride, n in zip(target.strides, y.shape):
         first.append(start // stride % n if n else 0)
-        kept = axis < part.ndim and part.strides[axis] == stride and part.shape[axis] <= n
-        box.append(part.shape[axis] if kept else 1)
-        axis += kept
+        is_sliced = axis < part.ndim and part.strides[axis] == stride and part.shape[axis] <= n
+        box.append(part.shape[axis] if is_sliced else 1)
+        axis += is_sliced
     if axis != part.ndim or math.prod(box) != dy.size:
         raise NoLowering("a slice with steps")
     source = ctx.viewed(dy.buffer, tuple(box))

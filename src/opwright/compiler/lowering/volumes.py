@@ -1,14 +1,14 @@
-"""Convolutions and pools over volumes: CONV_3D, CONV_3D_TRANSPOSE, MaxPool3D, AvgPool3D.
+"""Convolutions and pooling over volumes: CONV_3D, CONV_3D_TRANSPOSE, MaxPool3D, AvgPool3D.
 
 Lives here: their rules.  Not here: images (contractions.py, pooling.py).
 
-A slice of the result sees a few slices of the volume. Those are laid side by side, as channels of one image, and what
-is left is a convolution of images with a filter of as many channels:
+A slice of the result depends on a few slices of the volume. These are gathered as channels of one image, which reduces
+the convolution to one of images, with a filter of as many channels:
 
     x' [n, od, h, w, kd c] = x[n, od s + i d - front, h, w, c] for i < kd, 0 outside
 
-The transposed convolution does the same for each phase, the slices of a remainder by the stride, which see the same
-taps; the phases are then put between each other.
+The transposed convolution is lowered likewise for each phase, the slices with the same remainder by the stride, which
+depend on the same taps; the phases are then interleaved.
 """
 
 from __future__ import annotations
@@ -32,24 +32,27 @@ from .windows import SlidingWindow, window_of
 
 
 def _depth(ctx: LoweringContext, size: int, kernel: int) -> tuple[int, int, int, int]:
-    """Stride, dilation, slices before the first, and how many the result has."""
+    """Return stride, dilation, padding before, and output size along the depth axis."""
     steps = ctx.attr("stride_d"), ctx.attr("dilation_d_factor") or 1
     sliding = SlidingWindow(ctx.attr("padding") or "SAME", (steps[0], 1), (steps[1], 1), truncates=True)
     window, (count, _) = sliding.over((size, 1), (kernel, 1))
     return (*steps, window.padding[0], count)
 
 
-def _seen(ctx: LoweringContext, x: RuleOperand, count: int, taps: list[tuple[int, int]], name: str) -> Buffer:
-    """[n * count, h, w, taps * c]: of slice q, for each tap (step, first) the slice q step + first; zeros outside."""
+def _gathered_slices(
+    ctx: LoweringContext, x: RuleOperand, count: int, taps: list[tuple[int, int]], name: str
+) -> Buffer:
+    """Return [n * count, h, w, taps * c]: for slice q and each tap (step, first), the slice q step + first; zeros
+    outside."""
     n, d, h, w, c = x.shape
     if count == d and taps == [(1, 0)]:
         return ctx.viewed(x.buffer, (n * d, h, w, c))
-    made = ctx.new(float32, (n, count, h * w, len(taps), c), name)
-    maps, full = [], True
+    gathered = ctx.new(float32, (n, count, h * w, len(taps), c), name)
+    maps, is_dense = [], True
     for k, (step, first) in enumerate(taps):
         low = max(0, -(first // step))
         high = min(count, -(-(d - first) // step))
-        full &= (low, high) == (0, count)
+        is_dense &= (low, high) == (0, count)
         if low < high:
             slice_ = h * w * c
             maps.append(
@@ -60,17 +63,17 @@ def _seen(ctx: LoweringContext, x: RuleOperand, count: int, taps: list[tuple[int
                     (d * slice_, step * slice_, c, 0, 1),
                 )
             )
-    ctx.add(Move, made, (x.buffer,) * len(maps), tuple(maps), None if full else 0.0)
-    return ctx.viewed(made, (n * count, h, w, len(taps) * c))
+    ctx.add(Move, gathered, (x.buffer,) * len(maps), tuple(maps), None if is_dense else 0.0)
+    return ctx.viewed(gathered, (n * count, h, w, len(taps) * c))
 
 
 def _filter(w: RuleOperand, order: tuple[int, ...], taps: list[int]) -> Buffer:
-    """[features, kh, kw, taps * c] of a constant filter. order: where these axes, and that of depth before c, are."""
+    """Return a constant filter as [features, kh, kw, taps * c]. order: of these axes, with depth before c."""
     if w.constant is None:
         raise NoLowering("the filter is no constant")
-    chosen = np.ascontiguousarray(w.constant.astype(np.float32, copy=False)[taps].transpose(order))
-    shape = (*chosen.shape[:3], chosen.shape[3] * chosen.shape[4])
-    return Buffer(f"{w.buffer.name}.taps{'_'.join(map(str, taps))}", float32, shape, chosen.reshape(shape))
+    filter = np.ascontiguousarray(w.constant.astype(np.float32, copy=False)[taps].transpose(order))
+    shape = (*filter.shape[:3], filter.shape[3] * filter.shape[4])
+    return Buffer(f"{w.buffer.name}.taps{'_'.join(map(str, taps))}", float32, shape, filter.reshape(shape))
 
 
 def _check(x: RuleOperand, w: RuleOperand, y: RuleOperand) -> None:
@@ -90,7 +93,7 @@ def conv_3d(ctx: LoweringContext) -> None:
     ctx.output((n, count, *sizes, features))
     operands, expr = with_bias(ctx.optional(2), float32, features)
     expr = clamped(expr, ctx.node.activation)
-    image = _seen(ctx, x, count, [(stride, i * dilation - front) for i in range(kd)], ".slices")
+    image = _gathered_slices(ctx, x, count, [(stride, i * dilation - front) for i in range(kd)], ".slices")
     with ctx.reshaped(y, (n * count, *sizes, features)) as target:
         ctx.add(Contract, target, image, _filter(w, (4, 1, 2, 0, 3), list(range(kd))), operands, expr, window)
 
@@ -108,33 +111,32 @@ def conv_3d_transpose(ctx: LoweringContext) -> None:
     operands, expr = with_bias(ctx.optional(3), float32, features)
     expr = clamped(expr, ctx.node.activation)
     size = height * width * features
-    even = out % stride == 0
+    is_even = out % stride == 0
     parts, boxes = [], []
     for phase in range(min(stride, out)):
         number = -(-(out - phase) // stride)
         offsets = [(i, phase + front - i * dilation) for i in range(kd)]
-        taps = [(i, offset // stride) for i, offset in offsets if offset % stride == 0] or [(0, count)]  # or zeros
-        image = _seen(ctx, x, number, [(1, first) for _, first in taps], f".slices{phase}")
+        taps = [(i, offset // stride) for i, offset in offsets if offset % stride == 0] or [
+            (0, count)
+        ]  # or a tap outside of the volume
+        image = _gathered_slices(ctx, x, number, [(1, first) for _, first in taps], f".slices{phase}")
         filter = _filter(w, (3, 1, 2, 0, 4), [i for i, _ in taps])
-        made = ctx.new(float32, (n * number, *sizes[2:]), f".phase{phase}")
-        ctx.add(TransposedContract, made, image, filter, operands, expr, window)
-        if even:
-            parts.append(made)
+        phase_output = ctx.new(float32, (n * number, *sizes[2:]), f".phase{phase}")
+        ctx.add(TransposedContract, phase_output, image, filter, operands, expr, window)
+        if is_even:
+            parts.append(phase_output)
             boxes.append(IndexMap((0, 0, phase, 0), (n, number, 1, size), 0, (number * size, size, 0, 1)))
             continue
         for k in range(number):
-            parts.append(made)
+            parts.append(phase_output)
             boxes.append(IndexMap((0, phase + k * stride, 0), (n, 1, size), k * size, (number * size, 0, 1)))
-    with ctx.reshaped(y, (n, out // stride, stride, size) if even else (n, out, size)) as target:
+    with ctx.reshaped(y, (n, out // stride, stride, size) if is_even else (n, out, size)) as target:
         ctx.add(Move, target, tuple(parts), tuple(boxes))
-
-
-# ---- pools ----------------------------------------------------------------------------------------------------------
 
 
 @rule(custom=("MaxPool3D", "AvgPool3D", "AveragePool3D"))
 def pool(ctx: LoweringContext) -> None:
-    """An axis after the other; of integers the mean is rounded, halves away from zero."""
+    """Lower pooling one axis after the other; the mean of integers is rounded with ties away from zero."""
     x, call = ctx.operand(0), ctx.node.call
     if (
         len(x.shape) != 5
@@ -146,13 +148,13 @@ def pool(ctx: LoweringContext) -> None:
     windows = [window(n, k, s, 1, call.padding) for n, k, s in zip(x.shape[1:4], call.ksize[1:4], call.strides[1:4])]
     y = ctx.output((x.shape[0], *(w.out for w in windows), x.shape[4]))
     same_numbers(x, y)
-    greatest = ctx.operator == "MaxPool3D"
-    dtype = x.dtype if greatest or x.dtype is float32 else int32
-    found = _reduced(ctx, _padded(ctx, x, windows, dtype, greatest), windows, dtype, "max" if greatest else "sum")
+    is_max = ctx.operator == "MaxPool3D"
+    dtype = x.dtype if is_max or x.dtype is float32 else int32
+    total = _reduced(ctx, _padded(ctx, x, windows, dtype, is_max), windows, dtype, "max" if is_max else "sum")
     value: Expr = arg(0, dtype)
-    operands: tuple[Buffer, ...] = (found,)
-    if not greatest:
-        seen = [
+    operands: tuple[Buffer, ...] = (total,)
+    if not is_max:
+        tap_counts = [
             np.array(
                 [
                     min(w.size, i * w.stride - w.before + w.kernel) - max(0, i * w.stride - w.before)
@@ -162,34 +164,34 @@ def pool(ctx: LoweringContext) -> None:
             )
             for w in windows
         ]
-        counts = (seen[0][:, None, None] * seen[1][:, None] * seen[2])[..., None]
-        operands = (found, Buffer(f"{y.buffer.name}.counts", float32, counts.shape, np.ascontiguousarray(counts)))
+        counts = (tap_counts[0][:, None, None] * tap_counts[1][:, None] * tap_counts[2])[..., None]
+        operands = (total, Buffer(f"{y.buffer.name}.counts", float32, counts.shape, np.ascontiguousarray(counts)))
         value = apply("div", convert(value, float32), arg(1, float32))
         if dtype is int32:
             value = convert(apply("round_away", value), y.dtype)
     ctx.add(Map, y.buffer, operands, value)
 
 
-def _padded(ctx: LoweringContext, x: RuleOperand, windows: list[Any], dtype: DType, greatest: bool) -> Buffer:
-    """The volume as another type, with what changes no result around it."""
+def _padded(ctx: LoweringContext, x: RuleOperand, windows: list[Any], dtype: DType, is_max: bool) -> Buffer:
+    """Return the volume in another type, padded with the reduction's identity."""
     source = x.buffer
     if dtype is not x.dtype:
         source = ctx.new(dtype, x.shape, ".wide")
         ctx.add(Map, source, (x.buffer,), convert(arg(0, x.dtype), dtype))
-    spare = [max(0, (w.out - 1) * w.stride + w.kernel - w.size - w.before) for w in windows]
+    after = [max(0, (w.out - 1) * w.stride + w.kernel - w.size - w.before) for w in windows]
     low = (0, *(w.before for w in windows), 0)
-    if not any((*low, *spare)):
+    if not any((*low, *after)):
         return source
-    shape = (x.shape[0], *(w.before + w.size + more for w, more in zip(windows, spare)), x.shape[4])
-    made = ctx.new(dtype, shape, ".padded")
-    fill = 0.0 if not greatest else -math.inf if dtype is float32 else float(dtype.min)
-    ctx.add(Move, made, (source,), (IndexMap(low, x.shape, 0, row_major(x.shape)),), fill)
-    return made
+    shape = (x.shape[0], *(w.before + w.size + more for w, more in zip(windows, after)), x.shape[4])
+    padded = ctx.new(dtype, shape, ".padded")
+    fill = 0.0 if not is_max else -math.inf if dtype is float32 else float(dtype.min)
+    ctx.add(Move, padded, (source,), (IndexMap(low, x.shape, 0, row_major(x.shape)),), fill)
+    return padded
 
 
 def _reduced(ctx: LoweringContext, source: Buffer, windows: list[Any], dtype: DType, kind: str) -> Buffer:
     for axis, w in enumerate(windows, 1):
-        made = ctx.new(dtype, (*source.shape[:axis], w.out, *source.shape[axis + 1 :]), f".axis{axis}")
-        ctx.add(ReduceWindow, made, source, axis, w.kernel, w.stride, 1, kind)
-        source = made
+        reduced = ctx.new(dtype, (*source.shape[:axis], w.out, *source.shape[axis + 1 :]), f".axis{axis}")
+        ctx.add(ReduceWindow, reduced, source, axis, w.kernel, w.stride, 1, kind)
+        source = reduced
     return source

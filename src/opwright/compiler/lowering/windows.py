@@ -1,4 +1,4 @@
-"""Windows of convolutions and pools, as both dialects' attributes describe them.
+"""Windows of convolutions and pooling, from the attributes of both dialects.
 
 Lives here: `window_of`, `check_channels_last`.  Not here: the arithmetic of padding (ops/windows.py).
 """
@@ -22,9 +22,9 @@ def check_channels_last(ctx: LoweringContext) -> None:
 
 
 class SlidingWindow(NamedTuple):
-    """How windows slide over the axes of an image.
+    """Strides, dilations and padding of windows over the axes of an image.
 
-    pads: of "EXPLICIT" padding, before and after each axis. truncates: how `ops.windows.out_size` rounds.
+    pads: of "EXPLICIT" padding, before and after each axis. truncates: the rounding of `ops.windows.out_size`.
     """
 
     padding: str
@@ -34,7 +34,7 @@ class SlidingWindow(NamedTuple):
     truncates: bool = False
 
     def over(self, image: Sequence[int], size: Sequence[int]) -> tuple[Window, tuple[int, int]]:
-        """Return the window of this size, and how often it fits along each axis. Raises NoLowering if it never does."""
+        """Return the window of this size and the output sizes. Raises NoLowering if it does not fit."""
         if min(*self.strides, *self.dilations, *size) < 1:
             raise NoLowering(f"a window of {size} with strides {self.strides}, dilations {self.dilations}")
         try:
@@ -47,7 +47,7 @@ class SlidingWindow(NamedTuple):
 
 
 def sliding_of(ctx: LoweringContext) -> SlidingWindow:
-    """Read how windows slide over images from the attributes. Raises NoLowering for windows over other axes."""
+    """Read strides, dilations and padding from the attributes. Raises NoLowering for windows over other axes."""
     if ctx.node.dialect != CATALOGUE:
         factors = ctx.attr("dilation_h_factor") or 1, ctx.attr("dilation_w_factor") or 1
         strides = ctx.attr("stride_h"), ctx.attr("stride_w")
@@ -62,5 +62,5 @@ def sliding_of(ctx: LoweringContext) -> SlidingWindow:
 
 
 def window_of(ctx: LoweringContext, image: Sequence[int], size: Sequence[int]) -> tuple[Window, tuple[int, int]]:
-    """Return the window that a node's attributes describe over images [n, height, width, c], and how often it fits."""
+    """Return the window of a node over images [n, height, width, c], and the output sizes."""
     return sliding_of(ctx).over(image[1:3], size)

@@ -116,7 +116,7 @@ def _row_updates(subgraph: Subgraph, model: LoadedModel, numbers: Sequence[int])
         return []
     graph = model.nodes(subgraph, numbers)
     outputs = {graph.value(i) for i in subgraph.outputs if graph.has(i)}
-    return [(_number(u.before), _number(u.after), _number(u.whole)) for u in row_updates(graph.graph, outputs)]
+    return [(_number(u.before), _number(u.after), _number(u.join)) for u in row_updates(graph.graph, outputs)]
 
 
 def _number(node: GraphNode) -> int:
