@@ -108,7 +108,7 @@ def test_conversions_of_weights_are_no_steps(target):
             (found,) = run(interpreter, [x])
         assert plan_of(interpreter) == ["Opwright"], name
         steps = interpreter._subgraphs[0].execution_plan[0].registration.plan.steps
-        origins = {step.form.origin[0].split()[0] for step in steps}
+        origins = {step.op.origin[0].split()[0] for step in steps}
         assert not origins & {"DEQUANTIZE", "TRANSPOSE", "RESHAPE"}, (name, origins)
         (wanted,) = official(content, [x])
         np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5, err_msg=name)
