@@ -1,7 +1,7 @@
 """Images of another size: which pixels a position lies between, and the mean of four in fixed point.
 
 Lives here: `Sampling`, `FixedMean`.
-Not here: operators (lite/ops/images.py, ops/image), other weights (ops/image/weights.py), kernels
+Not here: operators (lite/ops/images.py, ops/image), other weights (ops/image/resize_weights.py), kernels
 (compiler/kernels/resize.py).
 
 Pixel i of n lies at position

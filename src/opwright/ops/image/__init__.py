@@ -22,7 +22,7 @@ from .adjustment import (
     stateless_random_saturation,
 )
 from .boxes import draw_bounding_boxes, sample_distorted_bounding_box, stateless_sample_distorted_bounding_box
-from .colours import (
+from .color_spaces import (
     convert_image_dtype,
     grayscale_to_rgb,
     hsv_to_rgb,
@@ -33,7 +33,8 @@ from .colours import (
     yiq_to_rgb,
     yuv_to_rgb,
 )
-from .framing import (
+from .crops import crop_and_resize, extract_patches
+from .geometry import (
     central_crop,
     crop_to_bounding_box,
     flip_left_right,
@@ -57,7 +58,6 @@ from .nms import (
     non_max_suppression_with_scores,
 )
 from .quality import image_gradients, psnr, sobel_edges, ssim, ssim_multiscale, total_variation
-from .regions import crop_and_resize, extract_patches
 from .resize import ResizeMethod, resize, resize_with_pad
 
 __all__ = [

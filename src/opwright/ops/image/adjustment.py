@@ -1,10 +1,10 @@
-"""Adjust brightness, contrast, gamma, hue and saturation of images, by a given amount or a random one.
+"""Adjustment of brightness, contrast, gamma, hue and saturation by given or random amounts.
 
-Lives here: AdjustContrast, AdjustHue, AdjustSaturation; the functions on images of any dtype, also
+Lives here: AdjustContrast, AdjustHue, AdjustSaturation; the functions on images of any dtype;
 per_image_standardization.
-Not here: colour spaces (colours.py).
+Not here: color spaces (color_spaces.py).
 
-The functions take images of any dtype: integers are computed in float32 as numbers in [0, 1] and converted back.
+The functions take images of any dtype: integers are converted to float32 in [0, 1], and the result back.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.dtypes import float32, float64
+from ...core.dtypes import float32, float64, floating
 from ...core.errors import InvalidArgumentError
 from .. import array, lod_rules, math
 from ..array import cast
@@ -24,21 +24,20 @@ from ..public_functions import documented_by
 from ..random import stateless_uniform, uniform
 from ..slots import Input, OperatorDefinition, Output
 from ..windows import wide, wide_dtype
-from .colours import (
-    FLOATS,
-    Shade,
+from .color_spaces import (
+    PixelExtrema,
     as_floats,
-    check_colours,
+    check_channels,
     convert_image_dtype,
-    fullness,
-    fullness_of,
-    hsv_back,
+    hsv_from_rgb,
+    hsv_to_rgb_gradient,
     hue,
-    rgb_back,
+    pure_color,
+    pure_color_and_slope,
+    rgb_from_hsv,
     rgb_to_hsv,
-    to_hsv,
-    to_rgb,
-    with_colours,
+    rgb_to_hsv_gradient,
+    with_three_channels,
 )
 from .sizes import check_image
 
@@ -47,15 +46,15 @@ if TYPE_CHECKING:
     from ..tensor import Tensor
 
 
-def _widened(op: Any, *values: Any) -> list[Any]:
-    """Tensors in the dtype to compute in."""
+def _widen(op: Any, *values: Any) -> list[Tensor]:
+    """Cast tensors to the dtype of the computation."""
     dtype = wide_dtype(op.images.dtype)
     return [array.cast(value, dtype) for value in values]
 
 
 @operator
 class AdjustContrast(OperatorDefinition):
-    """Every channel's distance from its mean over the image, times a factor.
+    """Scale the difference of each channel from its mean over the image.
 
     .. math:: output = mean + contrast\\_factor\\, (images - mean)
 
@@ -63,7 +62,7 @@ class AdjustContrast(OperatorDefinition):
     raises InvalidArgumentError for images of fewer than three dimensions
     """
 
-    images = Input(FLOATS)
+    images = Input(floating)
     contrast_factor = Input((float32, float64), rank=0)
     output = Output(like="images")
     lod = lod_rules.batched("images", 3)
@@ -76,11 +75,11 @@ class AdjustContrast(OperatorDefinition):
     def compute(op, images: np.ndarray, contrast_factor: np.ndarray) -> np.ndarray:
         x = images.astype(wide(images.dtype), copy=False)
         mean = x.mean((-3, -2), keepdims=True) if x.size else x
-        output: np.ndarray = ((x - mean) * contrast_factor.astype(x.dtype) + mean).astype(images.dtype, copy=False)
-        return output
+        output: np.ndarray = (x - mean) * contrast_factor.astype(x.dtype) + mean
+        return output.astype(images.dtype, copy=False)
 
     def gradient(op, doutput: Any) -> tuple[Any, Any]:
-        x, factor, dy = _widened(op, op.images, op.contrast_factor, doutput)
+        x, factor, dy = _widen(op, op.images, op.contrast_factor, doutput)
         centred = x - math.reduce_mean(x, axis=[-3, -2], keepdims=True)
         dx = factor * dy + (1.0 - factor) * math.reduce_mean(dy, axis=[-3, -2], keepdims=True)
         dfactor = math.reduce_sum(dy * centred)
@@ -89,52 +88,46 @@ class AdjustContrast(OperatorDefinition):
 
 @operator
 class AdjustHue(OperatorDefinition):
-    """Colours turned round the circle of hues.
+    """Rotate the hue of colors.
 
     .. math:: output = m + (M - m)\\, f\\big((H(images) + delta) \\bmod 1\\big)
 
-    M, m: the largest and smallest of a pixel's channels; H: its hue, f: HSVToRGB's. images: [..., h, w, 3]; delta: a
-    scalar, 1 is once around. 16-bit floats are computed in float32.
+    M, m: maximum and minimum of a pixel's channels; H: its hue; f: as in HSVToRGB. images: [..., h, w, 3]; delta: a
+    scalar, 1 is a full rotation. 16-bit floats are computed in float32.
     raises InvalidArgumentError for fewer than three dimensions or other than three channels
     """
 
-    images = Input(FLOATS)
+    images = Input(floating)
     delta = Input((float32, float64), rank=0)
     output = Output(like="images")
     lod = lod_rules.batched("images", 3)
 
     def infer(op) -> TensorSpec:
-        check_colours(op.images, 3)
-        return with_colours(op.images.spec)
+        check_channels(op.images, 3)
+        return with_three_channels(op.images.spec)
 
     def compute(op, images: np.ndarray, delta: np.ndarray) -> np.ndarray:
         x = images.astype(wide(images.dtype), copy=False)
         top, low = x.max(-1), x.min(-1)
-        turned = np.mod(hue(x, top, top - low) + delta.astype(x.dtype), x.dtype.type(1))
-        output: np.ndarray = (low[..., None] + (top - low)[..., None] * fullness(turned)).astype(
-            images.dtype, copy=False
-        )
-        return output
+        rotated = np.mod(hue(x, top, top - low) + delta.astype(x.dtype), x.dtype.type(1))
+        output: np.ndarray = low[..., None] + (top - low)[..., None] * pure_color(rotated)
+        return output.astype(images.dtype, copy=False)
 
     def gradient(op, doutput: Any) -> tuple[Any, Any]:
-        x, delta, dy = _widened(op, op.images, op.delta, doutput)
-        shade = Shade(x)
-        turned = math.mod(array.cast(_hue_of(shade), x.dtype) + delta, array.ones_like(delta))
-        full, slope = fullness_of(turned)
-        dh = math.reduce_sum(dy * slope, axis=-1, keepdims=True) * shade.span
-        dtop = math.reduce_sum(dy * full, axis=-1, keepdims=True)
-        dlow = math.reduce_sum(dy * (1.0 - full), axis=-1, keepdims=True)
-        dx = shade.back_from_hue(dh) + dtop * shade.is_top + dlow * shade.is_low
+        x, delta, dy = _widen(op, op.images, op.delta, doutput)
+        extrema = PixelExtrema(x)
+        rotated = math.mod(array.cast(rgb_to_hsv(x)[..., 0:1], x.dtype) + delta, array.ones_like(delta))
+        pure, slope = pure_color_and_slope(rotated)
+        dh = math.reduce_sum(dy * slope, axis=-1, keepdims=True) * extrema.span
+        dtop = math.reduce_sum(dy * pure, axis=-1, keepdims=True)
+        dlow = math.reduce_sum(dy * (1.0 - pure), axis=-1, keepdims=True)
+        dx = extrema.hue_gradient(dh) + dtop * extrema.is_top + dlow * extrema.is_low
         return array.cast(dx, op.images.dtype), array.cast(math.reduce_sum(dh), op.delta.dtype)
-
-
-def _hue_of(shade: Shade) -> Tensor:
-    return rgb_to_hsv(shade.x)[..., 0:1]
 
 
 @operator
 class AdjustSaturation(OperatorDefinition):
-    """Colours' saturation times a factor, kept within [0, 1].
+    """Scale the saturation of colors, clipped to [0, 1].
 
     .. math:: output = RGB\\big(H,\\; clip_{[0, 1]}(scale\\, S),\\; V\\big)
 
@@ -142,34 +135,34 @@ class AdjustSaturation(OperatorDefinition):
     raises InvalidArgumentError for fewer than three dimensions or other than three channels
     """
 
-    images = Input(FLOATS)
+    images = Input(floating)
     scale = Input((float32, float64), rank=0)
     output = Output(like="images")
     lod = lod_rules.batched("images", 3)
 
     def infer(op) -> TensorSpec:
-        check_colours(op.images, 3)
-        return with_colours(op.images.spec)
+        check_channels(op.images, 3)
+        return with_three_channels(op.images.spec)
 
     def compute(op, images: Any, scale: Any) -> np.ndarray:
         x = images.astype(wide(images.dtype), copy=False)
-        h, s, v = to_hsv(x)
-        return to_rgb(h, np.clip(s * scale.astype(x.dtype), 0, 1), v).astype(images.dtype, copy=False)
+        h, s, v = hsv_from_rgb(x)
+        return rgb_from_hsv(h, np.clip(s * scale.astype(x.dtype), 0, 1), v).astype(images.dtype, copy=False)
 
     def gradient(op, doutput: Any) -> tuple[Any, Any]:
-        x, scale, dy = _widened(op, op.images, op.scale, doutput)
+        x, scale, dy = _widen(op, op.images, op.scale, doutput)
         hsv = rgb_to_hsv(x)
         h, s, v = hsv[..., 0:1], hsv[..., 1:2], hsv[..., 2:3]
-        more = s * scale
-        inside = array.cast(math.logical_and(more > 0.0, more < 1.0), x.dtype)
-        back = rgb_back(array.concat([h, math.clip_by_value(more, 0.0, 1.0), v], axis=-1), dy)
-        ds = back[..., 1:2] * inside
-        dx = hsv_back(x, array.concat([back[..., 0:1], ds * scale, back[..., 2:3]], axis=-1))
+        scaled = s * scale
+        unclipped = array.cast(math.logical_and(scaled > 0.0, scaled < 1.0), x.dtype)
+        dhsv = hsv_to_rgb_gradient(array.concat([h, math.clip_by_value(scaled, 0.0, 1.0), v], axis=-1), dy)
+        ds = dhsv[..., 1:2] * unclipped
+        dx = rgb_to_hsv_gradient(x, array.concat([dhsv[..., 0:1], ds * scale, dhsv[..., 2:3]], axis=-1))
         return array.cast(dx, op.images.dtype), array.cast(math.reduce_sum(ds * s), op.scale.dtype)
 
 
 def adjust_brightness(image: Any, delta: Any) -> Tensor:
-    """Every channel increased by `delta`, in parts of the whole range. Integers are clipped to their range."""
+    """Add `delta`, a fraction of the range of the dtype, to all channels. Integers are clipped to their range."""
     floats, dtype = as_floats(image)
     return convert_image_dtype(floats + cast(delta, floats.dtype), dtype, saturate=True)
 
@@ -182,7 +175,9 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
 
 
 def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
-    """gain * image ** gamma, of values in [0, 1]. Integers are clipped to their range.
+    """Apply gamma correction to values in [0, 1]. Integers are clipped to their range.
+
+    .. math:: gain \\cdot image^{gamma}
 
     raises InvalidArgumentError for a negative gamma
     """
@@ -218,7 +213,7 @@ def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = Non
 
 
 def per_image_standardization(image: Any) -> Tensor:
-    """Every image scaled to mean 0 and variance 1, as float32; no more than by the root of its number of elements.
+    """Normalize each image to mean 0 and variance 1, as float32.
 
     .. math:: \\frac{image - mean}{\\max(\\sigma, 1 / \\sqrt{h\\,w\\,c})}
 
@@ -233,73 +228,82 @@ def per_image_standardization(image: Any) -> Tensor:
     return result
 
 
-# ---- by chance ----------------------------------------------------------------------------------------------------
+Sampler = Callable[[Any, Any, Any], "Tensor"]  # seed, low, high
 
 
-def _drawn(seed: Any, low: Any, high: Any) -> Tensor:
-    result: Tensor = uniform([], low, high, seed=seed)
-    return result
+def _random(seed: Any, low: Any, high: Any) -> Tensor:
+    return uniform([], low, high, seed=seed)
 
 
-def _drawn_by(seed: Any, low: Any, high: Any) -> Tensor:
-    result: Tensor = stateless_uniform([], seed, low, high)
-    return result
+def _stateless_random(seed: Any, low: Any, high: Any) -> Tensor:
+    return stateless_uniform([], seed, low, high)
 
 
-Draw = Callable[[Any, Any, Any], Any]
-
-
-def _by_delta(adjust: Callable[..., Tensor], image: Any, delta: Any, draw: Draw, seed: Any, most: Any = None) -> Tensor:
+def _by_delta(
+    adjust: Callable[..., Tensor], image: Any, delta: Any, sample: Sampler, seed: Any, limit: Any = None
+) -> Tensor:
     if delta < 0:
         raise ValueError(f"max_delta must be non-negative; found {delta}")
-    if most is not None and delta > most:
-        raise ValueError(f"max_delta must be <= {most}; found {delta}")
-    return adjust(image, draw(seed, -delta, delta))
+    if limit is not None and delta > limit:
+        raise ValueError(f"max_delta must be <= {limit}; found {delta}")
+    return adjust(image, sample(seed, -delta, delta))
 
 
-def _by_factor(adjust: Callable[..., Tensor], image: Any, lower: Any, upper: Any, draw: Draw, seed: Any) -> Tensor:
+def _by_factor(adjust: Callable[..., Tensor], image: Any, lower: Any, upper: Any, sample: Sampler, seed: Any) -> Tensor:
     if upper <= lower:
         raise ValueError(f"upper must be > lower; found {lower} to {upper}")
     if lower < 0:
         raise ValueError(f"lower must be non-negative; found {lower}")
-    return adjust(image, draw(seed, lower, upper))
+    return adjust(image, sample(seed, lower, upper))
 
 
 def random_brightness(image: Any, max_delta: Any, seed: Any = None) -> Tensor:
-    """adjust_brightness by a number in [-max_delta, max_delta). Raises ValueError for a negative max_delta."""
-    return _by_delta(adjust_brightness, image, max_delta, _drawn, seed)
+    """Adjust brightness by a random number in [-max_delta, max_delta). Raises ValueError for a negative max_delta."""
+    return _by_delta(adjust_brightness, image, max_delta, _random, seed)
 
 
 def stateless_random_brightness(image: Any, max_delta: Any, seed: Any) -> Tensor:
-    """As random_brightness, a function of `seed`, two integers. Raises ValueError for a negative max_delta."""
-    return _by_delta(adjust_brightness, image, max_delta, _drawn_by, seed)
+    """Adjust brightness by a pseudo-random number in [-max_delta, max_delta), a function of `seed`, two integers.
+
+    raises ValueError for a negative max_delta
+    """
+    return _by_delta(adjust_brightness, image, max_delta, _stateless_random, seed)
 
 
 def random_hue(image: Any, max_delta: Any, seed: Any = None) -> Tensor:
-    """adjust_hue by a number in [-max_delta, max_delta). Raises ValueError for a max_delta out of [0, 0.5]."""
-    return _by_delta(adjust_hue, image, max_delta, _drawn, seed, 0.5)
+    """Rotate hues by a random number in [-max_delta, max_delta). Raises ValueError for a max_delta out of [0, 0.5]."""
+    return _by_delta(adjust_hue, image, max_delta, _random, seed, 0.5)
 
 
 def stateless_random_hue(image: Any, max_delta: Any, seed: Any) -> Tensor:
-    """As random_hue, a function of `seed`, two integers. Raises ValueError for a max_delta out of [0, 0.5]."""
-    return _by_delta(adjust_hue, image, max_delta, _drawn_by, seed, 0.5)
+    """Rotate hues by a pseudo-random number in [-max_delta, max_delta), a function of `seed`, two integers.
+
+    raises ValueError for a max_delta out of [0, 0.5]
+    """
+    return _by_delta(adjust_hue, image, max_delta, _stateless_random, seed, 0.5)
 
 
 def random_contrast(image: Any, lower: Any, upper: Any, seed: Any = None) -> Tensor:
-    """adjust_contrast by a factor in [lower, upper). Raises ValueError unless 0 <= lower < upper."""
-    return _by_factor(adjust_contrast, image, lower, upper, _drawn, seed)
+    """Adjust contrast by a random factor in [lower, upper). Raises ValueError unless 0 <= lower < upper."""
+    return _by_factor(adjust_contrast, image, lower, upper, _random, seed)
 
 
 def stateless_random_contrast(image: Any, lower: Any, upper: Any, seed: Any) -> Tensor:
-    """As random_contrast, a function of `seed`, two integers. Raises ValueError unless 0 <= lower < upper."""
-    return _by_factor(adjust_contrast, image, lower, upper, _drawn_by, seed)
+    """Adjust contrast by a pseudo-random factor in [lower, upper), a function of `seed`, two integers.
+
+    raises ValueError unless 0 <= lower < upper
+    """
+    return _by_factor(adjust_contrast, image, lower, upper, _stateless_random, seed)
 
 
 def random_saturation(image: Any, lower: Any, upper: Any, seed: Any = None) -> Tensor:
-    """adjust_saturation by a factor in [lower, upper). Raises ValueError unless 0 <= lower < upper."""
-    return _by_factor(adjust_saturation, image, lower, upper, _drawn, seed)
+    """Adjust saturation by a random factor in [lower, upper). Raises ValueError unless 0 <= lower < upper."""
+    return _by_factor(adjust_saturation, image, lower, upper, _random, seed)
 
 
 def stateless_random_saturation(image: Any, lower: Any, upper: Any, seed: Any = None) -> Tensor:
-    """As random_saturation, a function of `seed`, two integers. Raises ValueError unless 0 <= lower < upper."""
-    return _by_factor(adjust_saturation, image, lower, upper, _drawn_by, seed)
+    """Adjust saturation by a pseudo-random factor in [lower, upper), a function of `seed`, two integers.
+
+    raises ValueError unless 0 <= lower < upper
+    """
+    return _by_factor(adjust_saturation, image, lower, upper, _stateless_random, seed)

@@ -1,9 +1,9 @@
-"""Boxes drawn, and boxes drawn at random around others.
+"""Drawing of bounding boxes; random crops that cover objects.
 
 Lives here: DrawBoundingBoxes, SampleDistortedBoundingBox, StatelessSampleDistortedBoundingBox.
-Not here: what is cut out by boxes (regions.py), which of several boxes to keep (nms.py).
+Not here: extraction of boxes (crops.py), non-maximum suppression (nms.py).
 
-Boxes are (y_min, x_min, y_max, x_max) in parts of the image's sides.
+Boxes are (y_min, x_min, y_max, x_max), normalized by height and width.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ PALETTE = np.array(
 )
 
 
-def _has_colors(channels: int | None) -> None:
-    """Raises InvalidArgumentError for images of a number of channels for which there is no palette."""
+def _check_palette(channels: int | None) -> None:
+    """Raise InvalidArgumentError for a number of channels without a default palette."""
     if channels not in (None, 1, 3, 4):
         raise InvalidArgumentError(
             what="the image has no colors of its own",
@@ -56,14 +56,14 @@ def _has_colors(channels: int | None) -> None:
 
 @operator
 class DrawBoundingBoxes(OperatorDefinition):
-    """The images with the edges of boxes drawn on them, one pixel wide.
+    """Draw the edges of boxes on images, one pixel wide.
 
     .. math:: output_{n,y,x} = \\begin{cases} colors_{b \\bmod k} & (y, x) \\text{ on the edge of box } b,
               \\text{ the last such} \\\\ images_{n,y,x} & \\text{else} \\end{cases}
 
-    images: [n, h, w, c]; boxes: [n, m, 4]; colors: [k, c or more], without them ten of its own. Edges outside the
-    image are not drawn, nor are boxes that are turned round.
-    raises InvalidArgumentError where boxes, images and colors do not fit together
+    images: [n, h, w, c]; boxes: [n, m, 4]; colors: [k, c or more], by default a palette of ten. Edges outside the
+    image and boxes with negative extent are not drawn.
+    raises InvalidArgumentError for inconsistent shapes of boxes, images and colors
     """
 
     images = Input((float16, bfloat16, float32, float64), rank=4)
@@ -89,34 +89,34 @@ class DrawBoundingBoxes(OperatorDefinition):
                 found={"image": channels, "colors": columns},
             )
         if colors is None or colors.num_elements() == 0:
-            _has_colors(channels)
+            _check_palette(channels)
         return op.images.spec
 
     def compute(op, images: np.ndarray, boxes: np.ndarray, colors: np.ndarray) -> np.ndarray:
-        n, high, wide, depth = images.shape
+        n, height, width, depth = images.shape
         if colors is None or not colors.size:
-            _has_colors(depth)
+            _check_palette(depth)
             colors = np.ones((1, 1), np.float32) if depth == 1 else PALETTE
         out = images.copy()
         for b in range(n):
             for k, box in enumerate(boxes[b]):
-                _draw(out[b], box, colors[k % len(colors), :depth].astype(images.dtype), high, wide)
+                _draw(out[b], box, colors[k % len(colors), :depth].astype(images.dtype), height, width)
         return out
 
 
-def _draw(image: np.ndarray, box: np.ndarray, colour: np.ndarray, high: int, wide: int) -> None:
+def _draw(image: np.ndarray, box: np.ndarray, colour: np.ndarray, height: int, width: int) -> None:
     kind = box.dtype.type
-    top, left = (int(box[i] * kind(n - 1)) for i, n in ((0, high), (1, wide)))
-    bottom, right = (int(box[i] * kind(n - 1)) for i, n in ((2, high), (3, wide)))
-    if top > bottom or left > right or top >= high or bottom < 0 or left >= wide or right < 0:
+    top, left = (int(box[i] * kind(n - 1)) for i, n in ((0, height), (1, width)))
+    bottom, right = (int(box[i] * kind(n - 1)) for i, n in ((2, height), (3, width)))
+    if top > bottom or left > right or top >= height or bottom < 0 or left >= width or right < 0:
         return
-    rows = slice(max(top, 0), min(bottom, high - 1) + 1)
-    columns = slice(max(left, 0), min(right, wide - 1) + 1)
+    rows = slice(max(top, 0), min(bottom, height - 1) + 1)
+    columns = slice(max(left, 0), min(right, width - 1) + 1)
     for row in (top, bottom):
-        if 0 <= row < high:
+        if 0 <= row < height:
             image[row, columns] = colour
     for column in (left, right):
-        if 0 <= column < wide:
+        if 0 <= column < width:
             image[rows, column] = colour
 
 
@@ -124,9 +124,6 @@ def _draw(image: np.ndarray, box: np.ndarray, colour: np.ndarray, high: int, wid
 def draw_bounding_boxes(images: Any, boxes: Any, colors: Any, name: str | None = None) -> Tensor:
     """Draw boxes on images. colors: None for a palette of ten."""
     return DrawBoundingBoxes(images, boxes, colors, name=name)
-
-
-# ---- at random ----------------------------------------------------------------------------------------------------
 
 
 def _infer_sample(op: Any) -> tuple[TensorSpec, TensorSpec, TensorSpec]:
@@ -158,10 +155,11 @@ def _no_boxes() -> InvalidArgumentError:
 
 
 def _sample(
-    op: Any, rng: np.random.Generator, image_size: np.ndarray, boxes: np.ndarray, covered: float
+    op: Any, rng: np.random.Generator, image_size: np.ndarray, boxes: np.ndarray, min_covered: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    high, wide = int(image_size[0]), int(image_size[1])
-    if min(high, wide) < 1 or image_size[2] < 0:
+    """Sample crops until one covers an object; return (begin, size, box) of it, or of the whole image."""
+    height, width = int(image_size[0]), int(image_size[1])
+    if min(height, width) < 1 or image_size[2] < 0:
         raise InvalidArgumentError(what="image height and width must be positive", found=image_size.tolist())
     boxes = boxes.reshape(-1, 4)
     if not len(boxes) and not op.use_image_if_no_bounding_boxes:
@@ -171,16 +169,18 @@ def _sample(
             what="All bounding box coordinates must be in [0.0, 1.0], the smaller first",
             wanted="[y_min, x_min, y_max, x_max] between 0.0 and 1.0",
         )
-    scaled = np.trunc(boxes * np.array([high, wide, high, wide])) if len(boxes) else np.array([[0, 0, high, wide]])
-    crop = (0, 0, high, wide)
+    scaled = (
+        np.trunc(boxes * np.array([height, width, height, width])) if len(boxes) else np.array([[0, 0, height, width]])
+    )
+    crop = (0, 0, height, width)
     for _ in range(op.max_attempts):
-        found = _attempt(op, rng, high, wide)
-        if found is not None and _covers(found, scaled, covered):
-            crop = found
+        candidate = _sample_crop(op, rng, height, width)
+        if candidate is not None and _covers(candidate, scaled, min_covered):
+            crop = candidate
             break
     top, left, rows, columns = crop
     kind = image_size.dtype
-    box = np.array([top / high, left / wide, (top + rows) / high, (left + columns) / wide])
+    box = np.array([top / height, left / width, (top + rows) / height, (left + columns) / width])
     return (
         np.array([top, left, 0]).astype(kind),
         np.array([rows, columns, -1]).astype(kind),
@@ -188,26 +188,26 @@ def _sample(
     )
 
 
-def _attempt(op: Any, rng: np.random.Generator, high: int, wide: int) -> tuple[int, int, int, int] | None:
-    """One frame of a ratio of sides and an area in their ranges: (top, left, rows, columns)."""
+def _sample_crop(op: Any, rng: np.random.Generator, height: int, width: int) -> tuple[int, int, int, int] | None:
+    """Sample a crop (top, left, rows, columns) of an aspect ratio and an area within their ranges."""
     ratio = rng.uniform(*op.aspect_ratio_range)
-    least, most = (part * high * wide for part in op.area_range)
-    fewest = round(math.sqrt(least / ratio))
-    largest = min(round(math.sqrt(most / ratio)), high, int((wide + 0.5 - 1e-7) / ratio))
-    rows = int(rng.integers(min(fewest, largest), largest + 1))
+    min_area, max_area = (part * height * width for part in op.area_range)
+    min_rows = round(math.sqrt(min_area / ratio))
+    max_rows = min(round(math.sqrt(max_area / ratio)), height, int((width + 0.5 - 1e-7) / ratio))
+    rows = int(rng.integers(min(min_rows, max_rows), max_rows + 1))
     columns = round(rows * ratio)
-    for better in (1, -1):  # rounding may have left the range of areas
-        if not least <= rows * columns <= most:
-            wanted = rows + better
-            if least <= wanted * round(wanted * ratio) <= most:
-                rows, columns = wanted, round(wanted * ratio)
-    if not (least <= rows * columns <= most and 0 < rows <= high and 0 < columns <= wide):
+    for step in (1, -1):  # rounding may have left the range of areas
+        if not min_area <= rows * columns <= max_area:
+            adjusted = rows + step
+            if min_area <= adjusted * round(adjusted * ratio) <= max_area:
+                rows, columns = adjusted, round(adjusted * ratio)
+    if not (min_area <= rows * columns <= max_area and 0 < rows <= height and 0 < columns <= width):
         return None
-    return int(rng.integers(0, high - rows + 1)), int(rng.integers(0, wide - columns + 1)), rows, columns
+    return int(rng.integers(0, height - rows + 1)), int(rng.integers(0, width - columns + 1)), rows, columns
 
 
 def _covers(crop: tuple[int, int, int, int], boxes: np.ndarray, share: float) -> bool:
-    """Whether a frame holds this share of any of the boxes, in pixels."""
+    """Return whether a crop covers the given share of any box, in pixels."""
     top, left, rows, columns = crop
     low = np.maximum(boxes[:, :2], [top, left])
     sides = np.maximum(np.minimum(boxes[:, 2:], [top + rows, left + columns]) - low, 0)
@@ -226,14 +226,14 @@ def _attrs() -> list[Attr[Any]]:
 
 @operator
 class SampleDistortedBoundingBox(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
-    """A frame at random that keeps enough of an object in view.
+    """Sample a random crop that covers a minimum share of an object.
 
     .. math:: \\exists i: \\frac{|frame \\cap box_i|}{|box_i|} \\ge min\\_object\\_covered, \\quad
               \\frac{width}{height} \\in aspect\\_ratio\\_range, \\quad \\frac{|frame|}{|image|} \\in area\\_range
 
-    image_size: [height, width, channels]; bounding_boxes: [n, m, 4]. After max_attempts the whole image is given.
-    begin, size: what to slice the image by, [y, x, 0] and [height, width, -1]; bboxes: the frame, [1, 1, 4].
-    raises InvalidArgumentError for boxes that are none, or no boxes without use_image_if_no_bounding_boxes
+    image_size: [height, width, channels]; bounding_boxes: [n, m, 4]. After max_attempts the crop is the whole image.
+    begin, size: arguments of Slice, [y, x, 0] and [height, width, -1]; bboxes: the crop, [1, 1, 4].
+    raises InvalidArgumentError for invalid boxes, or no boxes without use_image_if_no_bounding_boxes
     """
 
     image_size = Input(SIZES, rank=1)
@@ -259,12 +259,13 @@ class SampleDistortedBoundingBox(OperatorDefinition[tuple[Tensor, Tensor, Tensor
 
 @operator
 class StatelessSampleDistortedBoundingBox(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
-    """As SampleDistortedBoundingBox, a function of `seed`, two integers.
+    """Sample a crop as SampleDistortedBoundingBox does, as a function of `seed`, two integers.
 
     .. math:: \\exists i: \\frac{|frame \\cap box_i|}{|box_i|} \\ge min\\_object\\_covered, \\quad
               \\frac{width}{height} \\in aspect\\_ratio\\_range, \\quad \\frac{|frame|}{|image|} \\in area\\_range
 
-    After max_attempts the whole image is given. use_image_if_no_bounding_boxes: no boxes mean one of the whole image.
+    After max_attempts the crop is the whole image. use_image_if_no_bounding_boxes: without boxes, the whole image is
+    the object.
     """
 
     image_size = Input(SIZES, rank=1, doc="[height, width, channels]")
@@ -289,15 +290,14 @@ class StatelessSampleDistortedBoundingBox(OperatorDefinition[tuple[Tensor, Tenso
 
 
 class SampledBox(NamedTuple):
-    """A frame at random: what to slice the image by, and the frame as a box [1, 1, 4]."""
+    """A sampled crop: begin and size of the slice, and the crop as a box [1, 1, 4]."""
 
     begin: Any
     size: Any
     bboxes: Any
 
 
-def _given(**options: Any) -> dict[str, Any]:
-    """The options that are not left out."""
+def _non_none(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
@@ -313,18 +313,18 @@ def sample_distorted_bounding_box(
     use_image_if_no_bounding_boxes: Any = None,
     name: str | None = None,
 ) -> SampledBox:
-    """Draw a random crop that covers objects, as (begin, size, bboxes). seed: 0 for none."""
-    options = _given(
+    """Sample a random crop that covers objects, as (begin, size, bboxes). seed: 0 for none."""
+    options = _non_none(
         aspect_ratio_range=aspect_ratio_range,
         area_range=area_range,
         max_attempts=max_attempts,
         use_image_if_no_bounding_boxes=use_image_if_no_bounding_boxes,
     )
     seeds = seeds_for(seed or None)
-    found: Any = SampleDistortedBoundingBox(
+    outputs: Any = SampleDistortedBoundingBox(
         dispatch.to_tensor(image_size), bounding_boxes, min_object_covered, **seeds, **options, name=name
     )
-    return SampledBox(*found)
+    return SampledBox(*outputs)
 
 
 @documented_by(SampleDistortedBoundingBox)
@@ -340,13 +340,13 @@ def stateless_sample_distorted_bounding_box(
     name: str | None = None,
 ) -> SampledBox:
     """Return a crop that covers objects, as (begin, size, bboxes), a function of `seed`."""
-    options = _given(
+    options = _non_none(
         aspect_ratio_range=aspect_ratio_range,
         area_range=area_range,
         max_attempts=max_attempts,
         use_image_if_no_bounding_boxes=use_image_if_no_bounding_boxes,
     )
-    found: Any = StatelessSampleDistortedBoundingBox(
+    outputs: Any = StatelessSampleDistortedBoundingBox(
         dispatch.to_tensor(image_size), bounding_boxes, min_object_covered, seed, **options, name=name
     )
-    return SampledBox(*found)
+    return SampledBox(*outputs)

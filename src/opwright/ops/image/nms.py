@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.dtypes import bfloat16, float16, float32, float64, int32
+from ...core.dtypes import float32, float64, floating, int32
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import array_functions, dispatch
@@ -25,9 +25,7 @@ from ..definition import operator
 from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
-from .sizes import known
-
-FLOATS = (float16, bfloat16, float32, float64)
+from .sizes import static_or_tensor
 
 
 def _constant(operand: Any) -> Any:
@@ -35,7 +33,7 @@ def _constant(operand: Any) -> Any:
 
 
 def check_thresholds(*arrays: Any) -> None:
-    """Thresholds are within [0, 1], numbers of boxes not negative. Raises InvalidArgumentError."""
+    """Check that thresholds are in [0, 1] and counts not negative. Raises InvalidArgumentError."""
     for operand, name in arrays:
         value = operand if not hasattr(operand, "constant") else _constant(operand)
         if value is None:
@@ -49,17 +47,17 @@ def check_thresholds(*arrays: Any) -> None:
 
 
 def _check_boxes(op: Any, *classes: Any) -> None:
-    """Boxes have four columns and each its score, or its scores of all classes. Raises InvalidArgumentError."""
-    boxes, scores, found = op.boxes.spec.shape, op.scores.spec.shape, op.boxes.spec.short()
+    """Check that boxes have 4 columns, and one score each, or one per class. Raises InvalidArgumentError."""
+    boxes, scores, boxes_type = op.boxes.spec.shape, op.scores.spec.shape, op.boxes.spec.short()
     if boxes.rank is None:
         return
     if boxes.rank < 2 or boxes[-1] not in (4, None):
-        raise InvalidArgumentError(what="boxes must have 4 columns", found=found)
+        raise InvalidArgumentError(what="boxes must have 4 columns", found=boxes_type)
     if not scores.is_compatible_with([*boxes.dims[: 2 if classes else -1], *classes]):
         raise InvalidArgumentError(
             what="scores has incompatible shape",
             wanted="one score for each box",
-            found={"boxes": found, "scores": op.scores.spec.short()},
+            found={"boxes": boxes_type, "scores": op.scores.spec.short()},
         )
 
 
@@ -71,18 +69,18 @@ class NonMaxSuppression(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
               w(u) = \\begin{cases} e^{-u^2 / (2\\, soft\\_nms\\_sigma)} & soft\\_nms\\_sigma > 0 \\\\
               [u \\le iou\\_threshold] & \\text{else} \\end{cases}
 
-    boxes: [n, 4]; scores: [n]. With soft_nms_sigma 0 a box is selected with its score or not at all. Boxes
-    whose score is not above score_threshold are left out. selected_indices: int32 [m], m at most max_output_size, with
-    pad_to_max_output_size filled up with 0; selected_scores: s'; valid_outputs: how many.
-    raises InvalidArgumentError where boxes and scores do not fit together, or a threshold is out of [0, 1]
+    boxes: [n, 4]; scores: [n]. With soft_nms_sigma 0 a selected box keeps its score. Only boxes with a score above
+    score_threshold are considered. selected_indices: int32 [m], m at most max_output_size, with
+    pad_to_max_output_size padded with 0; selected_scores: s'; valid_outputs: the number selected.
+    raises InvalidArgumentError for inconsistent shapes of boxes and scores, or a threshold out of [0, 1]
     """
 
-    boxes = Input(FLOATS, rank=2)
-    scores = Input(FLOATS, rank=1, like="boxes")
+    boxes = Input(floating, rank=2)
+    scores = Input(floating, rank=1, like="boxes")
     max_output_size = Input(int32, rank=0)
-    iou_threshold = Input(FLOATS, rank=0, like="boxes")
-    score_threshold = Input(FLOATS, rank=0, like="boxes")
-    soft_nms_sigma = Input(FLOATS, rank=0, like="boxes")
+    iou_threshold = Input(floating, rank=0, like="boxes")
+    score_threshold = Input(floating, rank=0, like="boxes")
+    soft_nms_sigma = Input(floating, rank=0, like="boxes")
     selected_indices = Output(dtype=int32)
     selected_scores = Output(like="boxes")
     valid_outputs = Output(dtype=int32)
@@ -106,19 +104,19 @@ class NonMaxSuppression(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
         check_thresholds(
             (iou_threshold, "iou_threshold"), (soft_nms_sigma, "soft_nms_sigma"), (max_output_size, "max_output_size")
         )
-        most, wide = int(max_output_size), array_functions.wide(boxes)
+        max_boxes, wide = int(max_output_size), array_functions.wide(boxes)
         kind = wide.dtype.type
-        chosen, kept = array_functions.suppressed(
+        chosen, kept_scores = array_functions.suppressed(
             array_functions.BoxAreas(wide).with_one,
             array_functions.wide(scores),
-            most,
+            max_boxes,
             None if soft_nms_sigma > 0 else lambda shares: shares > kind(iou_threshold),
             kind(score_threshold),
             float(soft_nms_sigma),
         )
-        padding = most - len(chosen) if op.pad_to_max_output_size else 0
+        padding = max_boxes - len(chosen) if op.pad_to_max_output_size else 0
         indices = np.array(chosen + [0] * padding, np.int32)
-        return indices, np.array(kept + [0] * padding, wide.dtype).astype(boxes.dtype), np.int32(len(chosen))
+        return indices, np.array(kept_scores + [0] * padding, wide.dtype).astype(boxes.dtype), np.int32(len(chosen))
 
 
 @operator
@@ -129,7 +127,7 @@ class NonMaxSuppressionWithOverlaps(OperatorDefinition):
               \\text{ for all selected before}\\}
 
     overlaps: [n, n]; scores: [n]. selected_indices: int32 [m], m at most max_output_size.
-    raises InvalidArgumentError where overlaps and scores do not fit together
+    raises InvalidArgumentError for inconsistent shapes of overlaps and scores
     """
 
     overlaps = Input((float32, float64), rank=2)
@@ -142,9 +140,9 @@ class NonMaxSuppressionWithOverlaps(OperatorDefinition):
     gradient = None
 
     def infer(op) -> TensorSpec:
-        found, scores = op.overlaps.spec.shape, op.scores.spec.shape
-        if found.rank is not None and not (
-            found.is_compatible_with([found[1], found[0]]) and scores.is_compatible_with([found[0]])
+        overlaps, scores = op.overlaps.spec.shape, op.scores.spec.shape
+        if overlaps.rank is not None and not (
+            overlaps.is_compatible_with([overlaps[1], overlaps[0]]) and scores.is_compatible_with([overlaps[0]])
         ):
             raise InvalidArgumentError(
                 what="overlaps must be square, with a row for each score",
@@ -166,20 +164,20 @@ class NonMaxSuppressionWithOverlaps(OperatorDefinition):
 
 @operator
 class NonMaxSuppressionPadded(OperatorDefinition[tuple[Tensor, Tensor]]):
-    """As NonMaxSuppression, for a batch of boxes at once.
+    """Select boxes of a batch by non-maximum suppression.
 
     .. math:: selected = \\{i : scores_i > score\\_threshold,\\; IoU(b_i, b_j) < iou\\_threshold
               \\text{ for all selected before}\\}
 
-    boxes: [..., n, 4]; scores: [..., n]. A box that overlaps a better one by iou_threshold itself is left out here,
-    and so are boxes without a positive coordinate. sorted_input: scores fall already. canonicalized_coordinates: the
-    first corner is the upper left; else the first box tells which is. idx: int32 [..., max_output_size], filled up
-    with 0; num_valid: int32 [...].
-    raises InvalidArgumentError where boxes and scores do not fit together
+    boxes: [..., n, 4]; scores: [..., n]. Unlike NonMaxSuppression, also discards boxes whose overlap equals
+    iou_threshold, and boxes without a positive coordinate. sorted_input: scores are in descending order.
+    canonicalized_coordinates: the first corner is the upper left; else the first box determines it. idx: int32
+    [..., max_output_size], padded with 0; num_valid: int32 [...].
+    raises InvalidArgumentError for inconsistent shapes of boxes and scores
     """
 
-    boxes = Input(FLOATS)
-    scores = Input(FLOATS, like="boxes")
+    boxes = Input(floating)
+    scores = Input(floating, like="boxes")
     max_output_size = Input(int32, rank=0)
     iou_threshold = Input((float32, float64), rank=0)
     score_threshold = Input((float32, float64), rank=0)
@@ -205,7 +203,7 @@ class NonMaxSuppressionPadded(OperatorDefinition[tuple[Tensor, Tensor]]):
     def compute(
         op, boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any
     ) -> tuple[np.ndarray, np.ndarray]:
-        lead, number, most = boxes.shape[:-2], boxes.shape[-2], int(max_output_size)
+        lead, number, max_boxes = boxes.shape[:-2], boxes.shape[-2], int(max_output_size)
         flat = array_functions.wide(boxes).reshape(math.prod(lead), number, 4)
         flat_scores = array_functions.wide(scores).reshape(flat.shape[:2])
         if score_threshold != -np.inf:
@@ -217,14 +215,14 @@ class NonMaxSuppressionPadded(OperatorDefinition[tuple[Tensor, Tensor]]):
                 ((1, 3) if flat[0, 0, 1] <= flat[0, 0, 3] else (3, 1)),
             )
             flat = flat[..., [y[0], x[0], y[1], x[1]]]
-        idx = np.zeros((len(flat), most), np.int32)
-        found = np.zeros(len(flat), np.int32)
-        for k, (these, values) in enumerate(zip(flat, flat_scores)):
-            order = np.arange(number) if op.sorted_input else np.argsort(-values, kind="stable")
-            chosen = array_functions.strict(these[order], most, iou_threshold)
-            found[k] = len(chosen)
+        idx = np.zeros((len(flat), max_boxes), np.int32)
+        counts = np.zeros(len(flat), np.int32)
+        for k, (image_boxes, image_scores) in enumerate(zip(flat, flat_scores)):
+            order = np.arange(number) if op.sorted_input else np.argsort(-image_scores, kind="stable")
+            chosen = array_functions.strict(image_boxes[order], max_boxes, iou_threshold)
+            counts[k] = len(chosen)
             idx[k, : len(chosen)] = order[chosen]
-        return idx.reshape(*lead, most), found.reshape(lead)
+        return idx.reshape(*lead, max_boxes), counts.reshape(lead)
 
 
 @operator
@@ -235,9 +233,9 @@ class CombinedNonMaxSuppression(OperatorDefinition[tuple[Tensor, Tensor, Tensor,
               \\text{ for all selected before}\\}
 
     boxes: [n, k, q, 4], q 1 or the number of classes; scores: [n, k, classes]. nmsed_boxes: [n, m, 4], nmsed_scores
-    and nmsed_classes: [n, m], filled up with 0; valid_detections: int32 [n]. m is max_total_size, with pad_per_class
-    at most max_output_size_per_class * classes. clip_boxes: corners are brought into [0, 1].
-    raises InvalidArgumentError where boxes and scores do not fit together, or a threshold is out of [0, 1]
+    and nmsed_classes: [n, m], padded with 0; valid_detections: int32 [n]. m is max_total_size, with pad_per_class
+    at most max_output_size_per_class * classes. clip_boxes: corners are clipped to [0, 1].
+    raises InvalidArgumentError for inconsistent shapes of boxes and scores, or a threshold out of [0, 1]
     """
 
     boxes = Input((float32, float64), rank=4)
@@ -270,12 +268,12 @@ class CombinedNonMaxSuppression(OperatorDefinition[tuple[Tensor, Tensor, Tensor,
                 wanted=f"1 or {classes}",
             )
         check_combined(op)
-        most = room_for(op, _constant(op.max_output_size_per_class), _constant(op.max_total_size), classes)
+        max_boxes = output_capacity(op, _constant(op.max_output_size_per_class), _constant(op.max_total_size), classes)
         dtype = op.boxes.spec.dtype
         return (
-            TensorSpec([n, most, 4], dtype),
-            TensorSpec([n, most], dtype),
-            TensorSpec([n, most], dtype),
+            TensorSpec([n, max_boxes, 4], dtype),
+            TensorSpec([n, max_boxes], dtype),
+            TensorSpec([n, max_boxes], dtype),
             TensorSpec([n], int32),
         )
 
@@ -291,33 +289,33 @@ class CombinedNonMaxSuppression(OperatorDefinition[tuple[Tensor, Tensor, Tensor,
         check_thresholds((iou_threshold, "iou_threshold"))
         n, _, classes = scores.shape
         per_class, total = int(max_output_size_per_class), int(max_total_size)
-        most = room_for(op, per_class, total, classes)
-        out_boxes, out_scores = np.zeros((n, most, 4), boxes.dtype), np.zeros((n, most), boxes.dtype)
-        out_classes, valid = np.zeros((n, most), boxes.dtype), np.zeros(n, np.int32)
+        max_boxes = output_capacity(op, per_class, total, classes)
+        out_boxes, out_scores = np.zeros((n, max_boxes, 4), boxes.dtype), np.zeros((n, max_boxes), boxes.dtype)
+        out_classes, valid = np.zeros((n, max_boxes), boxes.dtype), np.zeros(n, np.int32)
         kind = boxes.dtype.type
         for b in range(n):
-            found: list[tuple[Any, int, Any]] = []
+            candidates: list[tuple[Any, int, Any]] = []
             for c in range(classes):
-                these = np.ascontiguousarray(boxes[b, :, c if boxes.shape[2] > 1 else 0])
-                chosen, kept = array_functions.suppressed(
-                    array_functions.BoxAreas(these).with_one,
+                class_boxes = np.ascontiguousarray(boxes[b, :, c if boxes.shape[2] > 1 else 0])
+                chosen, kept_scores = array_functions.suppressed(
+                    array_functions.BoxAreas(class_boxes).with_one,
                     scores[b, :, c],
                     per_class,
                     lambda shares: shares > kind(iou_threshold),
                     kind(score_threshold),
                     0.0,
                 )
-                found.extend((score, c, these[i]) for i, score in zip(chosen, kept))
-            found.sort(key=lambda one: -one[0])
-            valid[b] = min(len(found), most)
-            for k, (score, c, box) in enumerate(found[:most]):
+                candidates.extend((score, c, class_boxes[i]) for i, score in zip(chosen, kept_scores))
+            candidates.sort(key=lambda candidate: -candidate[0])
+            valid[b] = min(len(candidates), max_boxes)
+            for k, (score, c, box) in enumerate(candidates[:max_boxes]):
                 out_boxes[b, k] = np.clip(box, 0, 1) if op.clip_boxes else box
                 out_scores[b, k], out_classes[b, k] = score, c
         return out_boxes, out_scores, out_classes, valid
 
 
 def check_combined(op: Any) -> None:
-    """The numbers a combined suppression is given. Raises InvalidArgumentError."""
+    """Check threshold and counts of a combined suppression. Raises InvalidArgumentError."""
     check_thresholds((op.iou_threshold, "iou_threshold"))
     for name in ("max_output_size_per_class", "max_total_size"):
         value = _constant(getattr(op, name))
@@ -325,20 +323,14 @@ def check_combined(op: Any) -> None:
             raise InvalidArgumentError(what=f"{name} must be > 0", found=f"{name} {value}")
 
 
-def room_for(op: Any, per_class: Any, total: Any, classes: Any) -> Any:
-    """How many boxes of an image there is room for; None where that is not known."""
+def output_capacity(op: Any, per_class: Any, total: Any, classes: Any) -> Any:
+    """Return the number of boxes per image in the outputs; None if unknown."""
     if not op.pad_per_class or total is None:
         return total
     return None if per_class is None or classes is None else min(total, per_class * classes)
 
 
-EVERY = float("-inf")
-
-
-def _suppressed(
-    boxes: Any, scores: Any, most: Any, iou: Any, lowest: Any, sigma: Any, name: str | None
-) -> tuple[Tensor, Tensor, Tensor]:
-    return NonMaxSuppression(dispatch.to_tensor(boxes), scores, most, iou, lowest, sigma, name=name)
+NO_THRESHOLD = float("-inf")
 
 
 @documented_by(NonMaxSuppression)
@@ -347,11 +339,12 @@ def non_max_suppression(
     scores: Any,
     max_output_size: Any,
     iou_threshold: Any = 0.5,
-    score_threshold: Any = EVERY,
+    score_threshold: Any = NO_THRESHOLD,
     name: str | None = None,
 ) -> Tensor:
     """Select boxes by non-maximum suppression; return their indices by decreasing score."""
-    return _suppressed(boxes, scores, max_output_size, iou_threshold, score_threshold, 0.0, name)[0]
+    boxes = dispatch.to_tensor(boxes)
+    return NonMaxSuppression(boxes, scores, max_output_size, iou_threshold, score_threshold, 0.0, name=name)[0]
 
 
 @documented_by(NonMaxSuppression)
@@ -360,16 +353,18 @@ def non_max_suppression_with_scores(
     scores: Any,
     max_output_size: Any,
     iou_threshold: Any = 0.5,
-    score_threshold: Any = EVERY,
+    score_threshold: Any = NO_THRESHOLD,
     soft_nms_sigma: Any = 0.0,
     name: str | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[Tensor, Tensor]:
     """Select boxes by non-maximum suppression; return indices and scores.
 
     soft_nms_sigma: with a positive value, overlaps decay scores instead of removing boxes (Soft-NMS).
     """
-    chosen, kept, *_ = _suppressed(boxes, scores, max_output_size, iou_threshold, score_threshold, soft_nms_sigma, name)
-    return chosen, kept
+    indices, kept_scores, _ = NonMaxSuppression(
+        dispatch.to_tensor(boxes), scores, max_output_size, iou_threshold, score_threshold, soft_nms_sigma, name=name
+    )
+    return indices, kept_scores
 
 
 @documented_by(NonMaxSuppressionWithOverlaps)
@@ -378,7 +373,7 @@ def non_max_suppression_overlaps(
     scores: Any,
     max_output_size: Any,
     overlap_threshold: Any = 0.5,
-    score_threshold: Any = EVERY,
+    score_threshold: Any = NO_THRESHOLD,
     name: str | None = None,
 ) -> Tensor:
     """Select boxes by non-maximum suppression from a matrix of overlaps; return indices by decreasing score."""
@@ -393,7 +388,7 @@ def non_max_suppression_padded(
     scores: Any,
     max_output_size: Any,
     iou_threshold: Any = 0.5,
-    score_threshold: Any = EVERY,
+    score_threshold: Any = NO_THRESHOLD,
     pad_to_max_output_size: bool = False,
     name: str | None = None,
     sorted_input: bool = False,
@@ -402,8 +397,8 @@ def non_max_suppression_padded(
 ) -> tuple[Any, Any]:
     """Select boxes of each image by non-maximum suppression; return indices [max_output_size] and counts.
 
-    pad_to_max_output_size: False gives the valid indices alone, which a batch does not allow. tile_size: of no effect.
-    raises InvalidArgumentError for a batch that is not to be padded
+    pad_to_max_output_size: False returns the valid indices only; required for batches. tile_size: ignored.
+    raises InvalidArgumentError for a batch without padding
     """
     boxes = dispatch.to_tensor(boxes)
     rank = boxes.shape.rank
@@ -418,7 +413,7 @@ def non_max_suppression_padded(
     idx, valid = NonMaxSuppressionPadded(
         boxes,
         scores,
-        known(max_output_size),
+        static_or_tensor(max_output_size),
         iou_threshold,
         score_threshold,
         sorted_input=sorted_input,
@@ -429,7 +424,7 @@ def non_max_suppression_padded(
 
 
 class CombinedBoxes(NamedTuple):
-    """The best boxes of a batch: [n, m, 4], [n, m], [n, m] and how many of each are valid, [n]."""
+    """Selected boxes of a batch: boxes [n, m, 4], scores [n, m], classes [n, m] and their numbers [n]."""
 
     nmsed_boxes: Any
     nmsed_scores: Any
@@ -444,13 +439,13 @@ def combined_non_max_suppression(
     max_output_size_per_class: Any,
     max_total_size: Any,
     iou_threshold: Any = 0.5,
-    score_threshold: Any = EVERY,
+    score_threshold: Any = NO_THRESHOLD,
     pad_per_class: bool = False,
     clip_boxes: bool = True,
     name: str | None = None,
 ) -> CombinedBoxes:
     """Select boxes of a batch by non-maximum suppression per class; return boxes, scores, classes and counts."""
-    found: Any = CombinedNonMaxSuppression(
+    outputs: Any = CombinedNonMaxSuppression(
         boxes,
         scores,
         max_output_size_per_class,
@@ -461,4 +456,4 @@ def combined_non_max_suppression(
         clip_boxes=clip_boxes,
         name=name,
     )
-    return CombinedBoxes(*found)
+    return CombinedBoxes(*outputs)

@@ -1,7 +1,7 @@
-"""Resize images, under TensorFlow's names; scale and translate them with a kernel.
+"""Resize functions; scaling and translation by sampling kernels.
 
-Lives here: ScaleAndTranslate and the operator of its gradient; ResizeMethod, resize, resize_with_pad.
-Not here: the operators of one method each (resize_operators.py), cropping and padding without resizing (framing.py).
+Lives here: ScaleAndTranslate and its gradient; ResizeMethod, resize, resize_with_pad.
+Not here: the operators of single methods (resize_operators.py), cropping and padding (geometry.py).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core import dtypes
-from ...core.dtypes import float32, float64, int32
+from ...core.dtypes import float32, float64, floating, int32
 from ...core.errors import InvalidArgumentError
 from .. import dispatch, math
 from ..array import cast, expand_dims, squeeze, stack
@@ -20,10 +20,9 @@ from ..array.shaping import dims_tensor, shape_op
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..slots import Input, OperatorDefinition, Output
-from . import weights
-from .framing import pad_to_bounding_box
+from . import resize_weights
+from .geometry import pad_to_bounding_box
 from .resize_operators import (
-    FLOATS,
     PIXELS,
     ResizeArea,
     ResizeBicubic,
@@ -33,17 +32,17 @@ from .resize_operators import (
     gradient_dtype,
     resized_spec,
 )
-from .sizes import batched, dims_of, is_known, known, larger, require
+from .sizes import batched, dims_of, is_known, larger, require, static_or_tensor
 
 if TYPE_CHECKING:
     from ...core.specs import TensorSpec
     from ..tensor import Tensor
 
-KERNELS = tuple(weights.KERNELS)
+KERNELS = tuple(resize_weights.KERNELS)
 
 
 def _check(op: Any) -> None:
-    """scale and translation are two numbers each, scales positive. Raises InvalidArgumentError."""
+    """Check that scale and translation are two numbers each, scales positive. Raises InvalidArgumentError."""
     for name in ("scale", "translation"):
         spec = getattr(op, name).spec
         if not spec.shape.is_compatible_with([2]):
@@ -57,25 +56,25 @@ def _check_scale(scale: np.ndarray) -> None:
         raise InvalidArgumentError(what="Scale must be greater than zero.", found=f"scale {scale.tolist()}")
 
 
-def _taps(op: Any, image: Any, out: Any, scale: Any, translation: Any) -> list[weights.Taps]:
+def _taps(op: Any, image: Any, out: Any, scale: Any, translation: Any) -> list[resize_weights.Taps]:
     check_sizes(image, out)
     _check_scale(scale)
     return [
-        weights.scaled(n, m, factor, shift, op.kernel_type, op.antialias)
+        resize_weights.scaled(n, m, factor, shift, op.kernel_type, op.antialias)
         for n, m, factor, shift in zip(image, out, scale.tolist(), translation.tolist())
     ]
 
 
 @operator
 class ScaleAndTranslate(OperatorDefinition):
-    """Images enlarged by `scale`, shifted by `translation`, and of that a window of `size` from the origin.
+    """Scale and translate images by a sampling kernel; return a window of `size` from the origin.
 
     .. math:: resized\\_images_{p,q} = \\sum_{i,j} \\bar k\\left(\\frac{i + 1/2 - u_p}{s}\\right)
               \\bar k\\left(\\frac{j + 1/2 - u_q}{s}\\right) images_{i,j}, \\quad
               u_p = \\frac{p + 1/2 - translation}{scale}
 
-    k: the kernel, scaled so that weights add up to 1; s: with antialias max(1, 1 / scale), else 1. New pixels whose
-    centre u lies outside the image are 0. images: [n, h, w, c] of any real dtype; the result is float32.
+    k: the kernel with normalized weights; s: with antialias max(1, 1 / scale), else 1. Output pixels whose center u is
+    outside the image are 0. images: [n, h, w, c] of any real dtype; the result is float32.
     raises InvalidArgumentError for an empty image or size, or a scale that is not positive
     """
 
@@ -95,7 +94,7 @@ class ScaleAndTranslate(OperatorDefinition):
 
     def compute(op, images: Any, size: Any, scale: Any, translation: Any) -> np.ndarray:
         taps = _taps(op, images.shape[1:3], size.tolist(), scale, translation)
-        return weights.applied(images.astype(np.float32, copy=False), *taps)
+        return resize_weights.applied(images.astype(np.float32, copy=False), *taps)
 
     def gradient(op, doutput: Any) -> tuple[None, None, None, None] | tuple[Tensor, None, None, None]:
         if not op.images.dtype.is_floating:
@@ -106,16 +105,16 @@ class ScaleAndTranslate(OperatorDefinition):
 
 @operator
 class ScaleAndTranslateGrad(OperatorDefinition):
-    """The gradient of ScaleAndTranslate by its images.
+    """Compute the gradient of ScaleAndTranslate with respect to its images.
 
     .. math:: output_{i,j} = \\sum_{p,q} \\bar k\\left(\\frac{i + 1/2 - u_p}{s}\\right)
               \\bar k\\left(\\frac{j + 1/2 - u_q}{s}\\right) grads_{p,q}
 
-    original_image: gives the sizes and the dtype.
+    original_image: determines shape and dtype of the output.
     """
 
     grads = Input((float32, float64), rank=4)
-    original_image = Input(FLOATS, rank=4)
+    original_image = Input(floating, rank=4)
     scale = Input((float32, float64), rank=1)
     translation = Input((float32, float64), like="scale", rank=1)
     output = Output(like="original_image")
@@ -133,13 +132,13 @@ class ScaleAndTranslateGrad(OperatorDefinition):
         image = original_image.shape[1:3]
         taps = _taps(op, image, grads.shape[1:3], scale, translation)
         dy = grads.astype(gradient_dtype(grads), copy=False)
-        found = weights.transposed(dy, *(weights.matrix(t, n) for t, n in zip(taps, image)))
-        return found.astype(original_image.dtype, copy=False)
+        dx = resize_weights.transposed(dy, *(resize_weights.matrix(t, n) for t, n in zip(taps, image)))
+        return dx.astype(original_image.dtype, copy=False)
 
     def gradient(op, doutput: Any) -> tuple[Any, None, None, None]:
         kind: Any = {"kernel_type": op.kernel_type, "antialias": op.antialias}
-        found = ScaleAndTranslate(doutput, shape_op(op.grads)[1:3], op.scale, op.translation, **kind)
-        return cast(found, op.grads.dtype), None, None, None
+        dgrads = ScaleAndTranslate(doutput, shape_op(op.grads)[1:3], op.scale, op.translation, **kind)
+        return cast(dgrads, op.grads.dtype), None, None, None
 
 
 class ResizeMethod:
@@ -155,8 +154,8 @@ class ResizeMethod:
     MITCHELLCUBIC = "mitchellcubic"
 
 
-_NUMBERED = ("bilinear", "nearest", "bicubic", "area")  # as older programs give them
-_DIRECT: dict[str, Callable[..., Tensor]] = {  # half-pixel centres
+_NUMBERED = ("bilinear", "nearest", "bicubic", "area")  # method numbers of TensorFlow 1
+_DIRECT: dict[str, Callable[..., Tensor]] = {  # half-pixel centers
     "bilinear": lambda x, size: ResizeBilinear(x, size, half_pixel_centers=True),
     "bicubic": lambda x, size: ResizeBicubic(x, size, half_pixel_centers=True),
     "nearest": lambda x, size: ResizeNearestNeighbor(x, size, half_pixel_centers=True),
@@ -186,11 +185,11 @@ def _scaled(images: Any, size: Any, kernel: str, antialias: bool) -> Tensor:
     return ScaleAndTranslate(images, size, scale, [0.0, 0.0], kernel_type=kernel, antialias=antialias)
 
 
-def _keeping_ratio(images: Any, size: Any) -> Tensor:
-    """The largest size of the image's own ratio of sides within `size`."""
+def _preserve_aspect_ratio(images: Any, size: Any) -> Tensor:
+    """Return the largest size within `size` that has the aspect ratio of the images."""
     sides = [cast(d, dtypes.float32) for d in dims_of(images)[1:3]]
-    wanted = cast(size, dtypes.float32)
-    factor = math.minimum(wanted[0] / sides[0], wanted[1] / sides[1])
+    limits = cast(size, dtypes.float32)
+    factor = math.minimum(limits[0] / sides[0], limits[1] / sides[1])
     return stack([cast(math.round(factor * side), dtypes.int32) for side in sides])
 
 
@@ -202,12 +201,12 @@ def resize(
     antialias: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Images of another size: [n, h, w, c] or [h, w, c] to [(n,) *size, c].
+    """Resize images [n, h, w, c] or [h, w, c] to [(n,) *size, c].
 
     size: two integers or an int32 tensor of two, height and width. method: of ResizeMethod: "bilinear", "nearest",
-    "bicubic", "area", "lanczos3", "lanczos5", "gaussian" or "mitchellcubic". preserve_aspect_ratio: as large as fits
-    into `size` instead. antialias: average over what a new pixel covers where the image gets smaller; "nearest" and
-    "area" do not mind it. The result is float32, of "nearest" of the images' dtype.
+    "bicubic", "area", "lanczos3", "lanczos5", "gaussian" or "mitchellcubic". preserve_aspect_ratio: resize to the
+    largest size within `size`. antialias: apply an anti-aliasing filter when downscaling; ignored by "nearest" and
+    "area". The result is float32; for "nearest", the dtype of the images.
     raises InvalidArgumentError for images of another rank, ValueError for another method
     """
     images = dispatch.to_tensor(images)
@@ -216,20 +215,20 @@ def resize(
             op="resize", node=name, what="'images' contains no shape.", do="images.set_shape([None, None, None, None])"
         )
     method = _method(method)
-    alone = images.shape.rank == 3
-    if not alone and images.shape.rank != 4:
+    is_single = images.shape.rank == 3
+    if not is_single and images.shape.rank != 4:
         raise InvalidArgumentError(
             op="resize", node=name, what="'images' must have either 3 or 4 dimensions.", found=images.spec.short()
         )
-    images = expand_dims(images, 0) if alone else images
+    images = expand_dims(images, 0) if is_single else images
     size = _size(size, name)
     if preserve_aspect_ratio:
-        size = _keeping_ratio(images, size)
+        size = _preserve_aspect_ratio(images, size)
     if method in _DIRECT and not (antialias and method in _KERNELS):
         images = _DIRECT[method](images, size)
     else:
         images = _scaled(images, size, _KERNELS[method], antialias)
-    return squeeze(images, [0], name=name) if alone else images
+    return squeeze(images, [0], name=name) if is_single else images
 
 
 def _size(size: Any, name: str | None) -> Tensor:
@@ -250,30 +249,30 @@ def _size(size: Any, name: str | None) -> Tensor:
 def resize_with_pad(
     image: Any, target_height: Any, target_width: Any, method: Any = ResizeMethod.BILINEAR, antialias: bool = False
 ) -> Tensor:
-    """Images as large as fit into the target with their ratio of sides, in the middle of zeros.
+    """Resize images to the largest size within the target that preserves their aspect ratio; pad with zeros.
 
-    image: [n, h, w, c] or [h, w, c]; method, antialias: as `resize` has them.
+    image: [n, h, w, c] or [h, w, c]; method, antialias: as in `resize`.
     raises InvalidArgumentError for another rank or a target that is not positive
     """
     op = "resize_with_pad"
     image, unbatched = batched(image, op)
-    target = [known(target_height), known(target_width)]
+    target = [static_or_tensor(target_height), static_or_tensor(target_width)]
     require(op, target[1] > 0, "target_width must be > 0.", target_width=target[1])
     require(op, target[0] > 0, "target_height must be > 0.", target_height=target[0])
-    sides = [_float(d) for d in dims_of(image)[1:3]]
-    wanted = [_float(t) for t in target]
-    ratio = larger(sides[1] / wanted[1], sides[0] / wanted[0])
+    sides = [_as_float32(d) for d in dims_of(image)[1:3]]
+    limits = [_as_float32(t) for t in target]
+    ratio = larger(sides[1] / limits[1], sides[0] / limits[0])
     exact = [side / ratio for side in sides]
-    before = [larger(0, _whole((t - e) / 2)) for t, e in zip(wanted, exact)]
-    resized = resize(image, [_whole(e) for e in exact], method, antialias=antialias)
+    before = [larger(0, _floor((t - e) / 2)) for t, e in zip(limits, exact)]
+    resized = resize(image, [_floor(e) for e in exact], method, antialias=antialias)
     result: Tensor = unbatched(pad_to_bounding_box(resized, *before, *target))
     return result
 
 
-def _float(value: Any) -> Any:
-    """As float32, a NumPy number where it is known, so that rounding is the same either way."""
+def _as_float32(value: Any) -> Any:
+    """Convert to float32; static numbers to NumPy's, so that rounding is the same as for tensors."""
     return np.float32(value) if is_known(value) else cast(value, dtypes.float32)
 
 
-def _whole(value: Any) -> int | Tensor:
+def _floor(value: Any) -> int | Tensor:
     return int(np.floor(value)) if isinstance(value, np.floating) else cast(math.floor(value), dtypes.int32)

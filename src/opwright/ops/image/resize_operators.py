@@ -1,10 +1,11 @@
-"""Operators that resize images: bilinear, nearest neighbour, bicubic, by area; with the operators of their gradients.
+"""Resize operators: bilinear, nearest neighbor, bicubic, area; and their gradients.
 
-Lives here: the operators, and the checks and inference rules that ScaleAndTranslate shares.
-Not here: the weights (weights.py), `resize` and ScaleAndTranslate (resize.py).
+Lives here: the operators, and the checks and inference rules shared with ScaleAndTranslate.
+Not here: the weights (resize_weights.py), `resize` and ScaleAndTranslate (resize.py).
 
-Images are [batch, height, width, channels], size int32 [height, width]. In the formulas S is the place of a new pixel
-in the image: with half_pixel_centers (p + 1/2) n / m - 1/2, with align_corners p (n - 1) / (m - 1), else p n / m.
+Images are [batch, height, width, channels], size int32 [height, width]. In the formulas S_p is the coordinate in the
+image of output pixel p: with half_pixel_centers (p + 1/2) n / m - 1/2, with align_corners p (n - 1) / (m - 1), else
+p n / m.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.dtypes import bfloat16, float16, float32, float64, int8, int16, int32, int64, uint8, uint16
+from ...core.dtypes import bfloat16, float16, float32, float64, floating, int8, int16, int32, int64, uint8, uint16
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from ...scalar.resampling import Sampling
@@ -24,25 +25,24 @@ from ..attributes import Attr
 from ..definition import operator
 from ..inference import elements_of
 from ..slots import Input, OperatorDefinition, Output
-from . import weights
+from . import resize_weights
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
 
 PIXELS = (int8, uint8, int16, uint16, int32, int64, bfloat16, float16, float32, float64)
-FLOATS = (bfloat16, float16, float32, float64)
 
 
-def check_sizes(image: Any, wanted: Any) -> None:
-    """Neither the image nor the result may be without pixels. Raises InvalidArgumentError."""
-    if any(n is not None and n < 1 for n in wanted):
-        raise InvalidArgumentError(what="output dimensions must be positive", found=f"size {list(wanted)}")
+def check_sizes(image: Any, size: Any) -> None:
+    """Raise InvalidArgumentError for an empty image or result."""
+    if any(n is not None and n < 1 for n in size):
+        raise InvalidArgumentError(what="output dimensions must be positive", found=f"size {list(size)}")
     if any(n == 0 for n in image):
         raise InvalidArgumentError(what="input image must be of non-zero size", found=f"{list(image)} pixels")
 
 
 def check_centres(op: Any) -> None:
-    """Raises InvalidArgumentError where new pixels are to lie at two places."""
+    """Raise InvalidArgumentError if both conventions of coordinates are requested."""
     if getattr(op, "half_pixel_centers", False) and op.align_corners:
         raise InvalidArgumentError(
             what="If half_pixel_centers is True, align_corners must be False.", found="both are True"
@@ -50,26 +50,26 @@ def check_centres(op: Any) -> None:
 
 
 def resized_spec(op: Any, images: TensorSpec, size: Any, dtype: Any) -> TensorSpec:
-    """The spec of images [n, *size, c]. Raises InvalidArgumentError for a size that is not two positive numbers."""
-    wanted = elements_of(size)
+    """Infer the spec of images [n, *size, c]. Raises InvalidArgumentError unless size is two positive numbers."""
+    sizes = elements_of(size)
     if not size.spec.shape.is_compatible_with([2]):
         raise InvalidArgumentError(
             what="size must be a 1-D tensor of 2 elements: new_height, new_width", found=size.spec.short()
         )
-    wanted = [None, None] if wanted is None else wanted
-    n, high, wide, depth = [None] * 4 if images.shape.rank is None else images.shape.as_list()
-    check_sizes((high, wide), wanted)
-    return TensorSpec([n, *wanted, depth], dtype)
+    sizes = [None, None] if sizes is None else sizes
+    n, height, width, depth = [None] * 4 if images.shape.rank is None else images.shape.as_list()
+    check_sizes((height, width), sizes)
+    return TensorSpec([n, *sizes, depth], dtype)
 
 
-def of_size(op: Any, dtype: Any = None) -> TensorSpec:
-    """The spec of the resized images of an operator, by default of their own dtype."""
+def infer_resized(op: Any, dtype: Any = None) -> TensorSpec:
+    """Infer the output of a resize operator. dtype: by default the images'."""
     check_centres(op)
     return resized_spec(op, op.images.spec, op.size, dtype or op.images.spec.dtype)
 
 
-def of_image(op: Any) -> TensorSpec:
-    """The spec of a gradient: the image's, whose batch and channels must be those of grads."""
+def infer_gradient(op: Any) -> TensorSpec:
+    """Infer the output of a gradient operator: the image's spec, consistent with grads in batch and channels."""
     check_centres(op)
     image, grads = op.original_image.spec, op.grads.spec.shape
     if grads.rank is not None and not image.shape.is_compatible_with([grads[0], None, None, grads[3]]):
@@ -77,28 +77,28 @@ def of_image(op: Any) -> TensorSpec:
             what="grads and original_image differ in batch or channels",
             found={"grads": op.grads.spec.short(), "original_image": image.short()},
         )
-    n, high, wide, depth = [None] * 4 if image.shape.rank is None else image.shape.dims
-    known = grads.dims or [None] * 4
+    n, height, width, depth = [None] * 4 if image.shape.rank is None else image.shape.dims
+    grad_dims = grads.dims or [None] * 4
     result: TensorSpec = image.with_shape(
-        [known[0] if n is None else n, high, wide, known[3] if depth is None else depth]
+        [grad_dims[0] if n is None else n, height, width, grad_dims[3] if depth is None else depth]
     )
     return result
 
 
 def arguments(op: Any, images: np.ndarray, out: tuple[int, int]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """What the functions of weights.py take, for rows and for columns."""
+    """Return the arguments of the functions of resize_weights.py, for rows and for columns."""
     check_sizes(images.shape[1:3], out)
     flags = (op.align_corners, op.half_pixel_centers) if hasattr(op, "half_pixel_centers") else (op.align_corners,)
     return (images.shape[1], out[0], *flags), (images.shape[2], out[1], *flags)
 
 
 def gradient_dtype(grads: np.ndarray) -> type[np.floating]:
-    """What gradients are added up in."""
+    """Return the dtype in which gradients accumulate."""
     return np.float64 if grads.dtype == np.float64 else np.float32
 
 
-def gradient_of(op: Any, grad: Any, doutput: Any) -> tuple[None, None] | tuple[Any, None]:
-    """The gradients of images and size, by the operator of the gradient; none of integers."""
+def forward_gradient(op: Any, grad: Any, doutput: Any) -> tuple[None, None] | tuple[Any, None]:
+    """Compute the gradients of images and size by the gradient operator; None for integer images."""
     if not op.images.dtype.is_floating:
         return None, None
     flags: Any = {"align_corners": op.align_corners, "half_pixel_centers": op.half_pixel_centers}
@@ -106,7 +106,7 @@ def gradient_of(op: Any, grad: Any, doutput: Any) -> tuple[None, None] | tuple[A
 
 
 def gradient_of_gradient(op: Any, forward: Any, doutput: Any) -> Tensor:
-    """The gradient of grads: `forward` applied to that of the image."""
+    """Compute the gradient of grads by the forward operator."""
     flags: Any = {"align_corners": op.align_corners, "half_pixel_centers": op.half_pixel_centers}
     result: Tensor = cast(forward(doutput, shape_op(op.grads)[1:3], **flags), op.grads.dtype)
     return result
@@ -114,12 +114,12 @@ def gradient_of_gradient(op: Any, forward: Any, doutput: Any) -> Tensor:
 
 @operator
 class ResizeBilinear(OperatorDefinition):
-    """Each new pixel is interpolated between the four around it.
+    """Resize images by bilinear interpolation.
 
     .. math:: resized\\_images_{p,q} = \\sum_{i,j} \\max(0, 1 - |S_p - i|) \\max(0, 1 - |S_q - j|)\\, images_{i,j}
 
-    images: [n, h, w, c] of any real dtype; the result is float32. Beyond the border the image goes on as it ends.
-    raises InvalidArgumentError for an empty image or size, or both kinds of centres at once
+    images: [n, h, w, c] of any real dtype; the result is float32. Border pixels are replicated.
+    raises InvalidArgumentError for an empty image or size, or align_corners with half_pixel_centers
     """
 
     images = Input(PIXELS, rank=4)
@@ -131,39 +131,39 @@ class ResizeBilinear(OperatorDefinition):
     lod = "as images"
 
     def infer(op) -> TensorSpec:
-        return of_size(op, float32)
+        return infer_resized(op, float32)
 
     def compute(op, images: Any, size: Any) -> np.ndarray:
         rows, columns = arguments(op, images, tuple(size.tolist()))
         x = images.astype(np.float32, copy=False)
-        low, high, part = (like_device.array(x, a) for a in weights.bilinear(*columns))
+        low, high, part = (like_device.array(x, a) for a in resize_weights.bilinear(*columns))
         top = np.take(x, low, 2)
         x = top + (np.take(x, high, 2) - top) * part[:, None]
-        low, high, part = (like_device.array(x, a) for a in weights.bilinear(*rows))
+        low, high, part = (like_device.array(x, a) for a in resize_weights.bilinear(*rows))
         top = np.take(x, low, 1)
         resized_images: np.ndarray = top + (np.take(x, high, 1) - top) * part[:, None, None]
         return resized_images
 
     def gradient(op, doutput: Any) -> tuple[None, None] | tuple[Any, None]:
-        return gradient_of(op, ResizeBilinearGrad, doutput)
+        return forward_gradient(op, ResizeBilinearGrad, doutput)
 
 
-def _bilinear_matrix(size: int, *rest: Any) -> np.ndarray:
-    low, high, part = weights.bilinear(size, *rest)
-    return weights.matrix((np.stack([low, high], 1), np.stack([1 - part, part], 1)), size)
+def _bilinear_matrix(size: int, *options: Any) -> np.ndarray:
+    low, high, part = resize_weights.bilinear(size, *options)
+    return resize_weights.matrix((np.stack([low, high], 1), np.stack([1 - part, part], 1)), size)
 
 
 @operator
 class ResizeBilinearGrad(OperatorDefinition):
-    """The gradient of ResizeBilinear: every new pixel's goes to the four around it.
+    """Compute the gradient of ResizeBilinear.
 
     .. math:: output_{i,j} = \\sum_{p,q} \\max(0, 1 - |S_p - i|) \\max(0, 1 - |S_q - j|)\\, grads_{p,q}
 
-    original_image: gives the sizes and the dtype.
+    original_image: determines shape and dtype of the output.
     """
 
     grads = Input((float32, float64), rank=4)
-    original_image = Input(FLOATS, rank=4)
+    original_image = Input(floating, rank=4)
     output = Output(like="original_image")
     align_corners = Attr(bool, default=False)
     half_pixel_centers = Attr(bool, default=False)
@@ -172,13 +172,13 @@ class ResizeBilinearGrad(OperatorDefinition):
     lod = "vanishes"
 
     def infer(op) -> TensorSpec:
-        return of_image(op)
+        return infer_gradient(op)
 
     def compute(op, grads: Any, original_image: Any) -> np.ndarray:
         rows, columns = arguments(op, original_image, grads.shape[1:3])
         dy = grads.astype(gradient_dtype(grads), copy=False)
-        found = weights.transposed(dy, _bilinear_matrix(*rows), _bilinear_matrix(*columns))
-        return found.astype(original_image.dtype, copy=False)
+        dx = resize_weights.transposed(dy, _bilinear_matrix(*rows), _bilinear_matrix(*columns))
+        return dx.astype(original_image.dtype, copy=False)
 
     def gradient(op, doutput: Any) -> tuple[Any, None]:
         return gradient_of_gradient(op, ResizeBilinear, doutput), None
@@ -186,12 +186,12 @@ class ResizeBilinearGrad(OperatorDefinition):
 
 @operator
 class ResizeNearestNeighbor(OperatorDefinition):
-    """Each new pixel is a copy of one of the image.
+    """Resize images by nearest-neighbor interpolation.
 
     .. math:: resized\\_images_{p,q} = images_{\\lfloor p\\,h/m \\rfloor, \\lfloor q\\,w/n \\rfloor}
 
-    With half_pixel_centers at (p + 1/2) h / m, with align_corners rounded instead. The dtype stays.
-    raises InvalidArgumentError for an empty image or size, or both kinds of centres at once
+    With half_pixel_centers, the coordinate is (p + 1/2) h / m; with align_corners, it is rounded. Preserves the dtype.
+    raises InvalidArgumentError for an empty image or size, or align_corners with half_pixel_centers
     """
 
     images = Input(PIXELS, rank=4)
@@ -203,7 +203,7 @@ class ResizeNearestNeighbor(OperatorDefinition):
     lod = "as images"
 
     def infer(op) -> TensorSpec:
-        return of_size(op)
+        return infer_resized(op)
 
     def compute(op, images: np.ndarray, size: np.ndarray) -> np.ndarray:
         rows, columns = arguments(op, images, tuple(size.tolist()))
@@ -218,11 +218,11 @@ class ResizeNearestNeighbor(OperatorDefinition):
 
 @operator
 class ResizeNearestNeighborGrad(OperatorDefinition):
-    """The gradient of ResizeNearestNeighbor: that of all new pixels that are copies of one, added up.
+    """Compute the gradient of ResizeNearestNeighbor: sum over all copies of each pixel.
 
     .. math:: output_{i,j} = \\sum_{p,q \\text{ copied from } i,j} grads_{p,q}
 
-    size: of the image.
+    size: height and width of the image.
     """
 
     grads = Input(PIXELS, rank=4)
@@ -243,8 +243,8 @@ class ResizeNearestNeighborGrad(OperatorDefinition):
         flags = op.align_corners, op.half_pixel_centers
         total = like_device.zeros(grads, (len(grads), *image, grads.shape[3]), np.result_type(grads.dtype, np.float32))
         rows, columns = (Sampling(n, m, *flags).nearest() for n, m in zip(image, grads.shape[1:3]))
-        places: Any = (slice(None), like_device.array(grads, rows[:, None]), like_device.array(grads, columns))
-        np.add.at(total, places, grads)
+        key: Any = (slice(None), like_device.array(grads, rows[:, None]), like_device.array(grads, columns))
+        np.add.at(total, key, grads)
         return total.astype(grads.dtype, copy=False)
 
     def gradient(op, doutput: Any) -> tuple[Tensor, None]:
@@ -254,15 +254,15 @@ class ResizeNearestNeighborGrad(OperatorDefinition):
 
 @operator
 class ResizeBicubic(OperatorDefinition):
-    """Each new pixel is a mean of the sixteen around it by Keys's cubic (1981).
+    """Resize images by bicubic interpolation (Keys 1981).
 
     .. math:: resized\\_images_{p,q} = \\sum_{i,j} K(S_p - i)\\, K(S_q - j)\\, images_{i,j}, \\quad K(x) =
               \\begin{cases} (a + 2)|x|^3 - (a + 3) x^2 + 1 & |x| \\le 1 \\\\
               a|x|^3 - 5a x^2 + 8a|x| - 4a & 1 < |x| < 2 \\end{cases}
 
-    With half_pixel_centers a = -1/2, and weights beyond the border are shared among the others; else a = -3/4, and
-    beyond the border the image goes on as it ends. Distances are rounded to 1/1024. The result is float32.
-    raises InvalidArgumentError for an empty image or size, or both kinds of centres at once
+    With half_pixel_centers a = -1/2, and weights are normalized over the pixels inside the image; else a = -3/4, and
+    border pixels are replicated. Distances are rounded to 1/1024. The result is float32.
+    raises InvalidArgumentError for an empty image or size, or align_corners with half_pixel_centers
     """
 
     images = Input(PIXELS, rank=4)
@@ -274,28 +274,28 @@ class ResizeBicubic(OperatorDefinition):
     lod = "as images"
 
     def infer(op) -> TensorSpec:
-        return of_size(op, float32)
+        return infer_resized(op, float32)
 
     def compute(op, images: Any, size: Any) -> np.ndarray:
         rows, columns = arguments(op, images, tuple(size.tolist()))
         x = images.astype(np.float32, copy=False)
-        return weights.applied(x, weights.bicubic(*rows), weights.bicubic(*columns))
+        return resize_weights.applied(x, resize_weights.bicubic(*rows), resize_weights.bicubic(*columns))
 
     def gradient(op, doutput: Any) -> tuple[None, None] | tuple[Any, None]:
-        return gradient_of(op, ResizeBicubicGrad, doutput)
+        return forward_gradient(op, ResizeBicubicGrad, doutput)
 
 
 @operator
 class ResizeBicubicGrad(OperatorDefinition):
-    """The gradient of ResizeBicubic: every new pixel's goes to the sixteen around it.
+    """Compute the gradient of ResizeBicubic.
 
     .. math:: output_{i,j} = \\sum_{p,q} K(S_p - i)\\, K(S_q - j)\\, grads_{p,q}
 
-    original_image: gives the sizes and the dtype.
+    original_image: determines shape and dtype of the output.
     """
 
     grads = Input((float32, float64), rank=4)
-    original_image = Input(FLOATS, rank=4)
+    original_image = Input(floating, rank=4)
     output = Output(like="original_image")
     align_corners = Attr(bool, default=False)
     half_pixel_centers = Attr(bool, default=False)
@@ -304,13 +304,13 @@ class ResizeBicubicGrad(OperatorDefinition):
     lod = "vanishes"
 
     def infer(op) -> TensorSpec:
-        return of_image(op)
+        return infer_gradient(op)
 
     def compute(op, grads: Any, original_image: Any) -> np.ndarray:
         rows, columns = arguments(op, original_image, grads.shape[1:3])
         dy = grads.astype(gradient_dtype(grads), copy=False)
-        matrices = [weights.matrix(weights.bicubic(*a), a[0]) for a in (rows, columns)]
-        return weights.transposed(dy, *matrices).astype(original_image.dtype, copy=False)
+        matrices = [resize_weights.matrix(resize_weights.bicubic(*a), a[0]) for a in (rows, columns)]
+        return resize_weights.transposed(dy, *matrices).astype(original_image.dtype, copy=False)
 
     def gradient(op, doutput: Any) -> tuple[Any, None]:
         return gradient_of_gradient(op, ResizeBicubic, doutput), None
@@ -318,12 +318,12 @@ class ResizeBicubicGrad(OperatorDefinition):
 
 @operator
 class ResizeArea(OperatorDefinition):
-    """Each new pixel is the mean of what it covers of the image.
+    """Resize images by area interpolation: average over the area that each output pixel covers.
 
     .. math:: resized\\_images_{p,q} = \\frac{1}{A} \\sum_{i,j} |R_{p,q} \\cap P_{i,j}|\\, images_{i,j}
 
-    R: the new pixel's rectangle in the image, of area A; P: a pixel's. The result is float32. TensorFlow has no
-    gradient of it; nor has this.
+    R: the rectangle of an output pixel in the image, of area A; P: of an image pixel. The result is float32. Not
+    differentiable, as in TensorFlow.
     raises InvalidArgumentError for an empty image or size
     """
 
@@ -335,9 +335,9 @@ class ResizeArea(OperatorDefinition):
     gradient = None
 
     def infer(op) -> TensorSpec:
-        return of_size(op, float32)
+        return infer_resized(op, float32)
 
     def compute(op, images: Any, size: Any) -> np.ndarray:
         rows, columns = arguments(op, images, tuple(size.tolist()))
         x = images.astype(np.float32, copy=False)
-        return weights.applied(x, weights.area(*rows), weights.area(*columns))
+        return resize_weights.applied(x, resize_weights.area(*rows), resize_weights.area(*columns))

@@ -1,7 +1,7 @@
-"""Sizes of images as callers have them: numbers where they are known, else scalar tensors.
+"""Shapes of images: numbers where they are static, else scalar tensors.
 
-Lives here: what the family's functions share: one image as a batch, its sizes, numbers that may be tensors.
-Not here: any function users call.
+Lives here: helpers of the image functions: batching, sizes, arithmetic on numbers that may be tensors.
+Not here: public functions.
 """
 
 from __future__ import annotations
@@ -19,25 +19,19 @@ if TYPE_CHECKING:
     from ..tensor import Tensor
 
 
-def check_image(image: Any, op: str, least: int = 3) -> Tensor:
-    """`image` as a tensor of at least `least` dimensions, the last three not empty. Raises InvalidArgumentError."""
+def check_image(image: Any, op: str) -> Tensor:
+    """Convert an image to a tensor. Raises InvalidArgumentError for fewer than 3 dimensions, or empty images."""
     tensor = dispatch.to_tensor(image)
     dims = tensor.shape.dims
-    if dims is not None and len(dims) < least:
-        raise InvalidArgumentError(
-            op=op,
-            what="'image' must be at least three-dimensional."
-            if least == 3
-            else f"'image' must have at least {least} dimensions.",
-            found=tensor.spec.short(),
-        )
+    if dims is not None and len(dims) < 3:
+        raise InvalidArgumentError(op=op, what="'image' must be at least three-dimensional.", found=tensor.spec.short())
     if dims is not None and 0 in dims[-3:]:
         raise InvalidArgumentError(op=op, what="inner 3 dims of 'image.shape' must be > 0", found=tensor.spec.short())
     return tensor
 
 
-def batched(image: Any, op: str) -> tuple[Any, Callable[[Any], Any]]:
-    """`image` of rank 3 (or unknown) or 4 as a batch, and what undoes that to a result of rank 4.
+def batched(image: Any, op: str) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+    """Return an image of rank 3 (or unknown) or 4 as a batch, and the function that removes the batch dimension again.
 
     raises InvalidArgumentError for another rank
     """
@@ -53,14 +47,14 @@ def batched(image: Any, op: str) -> tuple[Any, Callable[[Any], Any]]:
 
 
 def dims_of(tensor: Any) -> list[Any]:
-    """The sizes of a tensor of known rank: ints, or scalar int32 tensors where unknown."""
+    """Return the sizes of a tensor of known rank: ints, or scalar int32 tensors where unknown."""
     dims = tensor.shape.as_list()
     sizes = shape_op(tensor) if None in dims else dims
     return [sizes[i] if d is None else d for i, d in enumerate(dims)]
 
 
-def known(value: Any) -> int | Tensor:
-    """An integer where its value is known, else the tensor as int32."""
+def static_or_tensor(value: Any) -> int | Tensor:
+    """Return an integer if its value is known, else an int32 tensor."""
     constant = getattr(value, "constant", value)
     if constant is None:
         result: int | Tensor = cast(value, dtypes.int32)
@@ -69,26 +63,26 @@ def known(value: Any) -> int | Tensor:
 
 
 def is_known(*values: Any) -> bool:
-    """Whether all of these are numbers."""
+    """Return whether all values are numbers."""
     return all(isinstance(v, (int, float)) for v in values)
 
 
-def larger(x: Any, y: Any) -> Tensor:
-    """The larger of two numbers, each of which may be a tensor."""
+def larger(x: Any, y: Any) -> float | Tensor:
+    """Return the maximum of two numbers, which may be tensors."""
     return max(x, y) if is_known(x, y) else math.maximum(x, y)
 
 
-def smaller(x: Any, y: Any) -> Tensor:
-    """The smaller of two numbers, each of which may be a tensor."""
+def smaller(x: Any, y: Any) -> float | Tensor:
+    """Return the minimum of two numbers, which may be tensors."""
     return min(x, y) if is_known(x, y) else math.minimum(x, y)
 
 
-def require(op: str, condition: Any, what: str, **found: Any) -> None:
-    """Raises InvalidArgumentError unless a condition on numbers holds; one on tensors is left to the operators."""
+def require(op: str, condition: Any, what: str, **values: Any) -> None:
+    """Raise InvalidArgumentError if a condition on numbers is false; conditions on tensors are checked by operators."""
     if isinstance(condition, bool) and not condition:
-        raise InvalidArgumentError(op=op, what=what, found=found)
+        raise InvalidArgumentError(op=op, what=what, found=values)
 
 
 def static_dims(*sizes: Any) -> list[int | None]:
-    """Sizes as far as they are known."""
+    """Return static sizes, None for tensors."""
     return [s if isinstance(s, int) else None for s in sizes]

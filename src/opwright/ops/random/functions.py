@@ -1,10 +1,10 @@
-"""The public functions of random numbers, under TensorFlow's names.
+"""Public functions for random numbers, under TensorFlow's names.
 
-Lives here: normal, uniform ... and their stateless forms.  Not here: the operators (sampling.py, stateless.py), seeds
+Lives here: normal, uniform ... and their stateless forms.  Not here: the operators (stateful.py, stateless.py), seeds
 (state.py).
 
-The seed rules are TensorFlow's (see state.py), the numbers are not. Scaling by minval, maxval, mean and stddev is done
-with operators, so that gradients reach them; as in TensorFlow, rounding may then give maxval itself.
+Seeds follow TensorFlow's rules (state.py); the numbers differ. minval, maxval, mean and stddev are applied by operators
+and hence differentiable; as in TensorFlow, rounding may then yield maxval itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from ..array.shaping import dims_tensor
 from ..math import maximum
 from ..public_functions import documented_by
 from . import stateless
-from .sampling import (
+from .state import seeds_for
+from .stateful import (
     Multinomial,
     RandomGamma,
     RandomPoisson,
@@ -30,7 +31,6 @@ from .sampling import (
     RandomUniformInt,
     TruncatedNormal,
 )
-from .state import seeds_for
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
@@ -39,7 +39,7 @@ UNIFORM = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtyp
 
 
 def sizes(shape: Any) -> Tensor:
-    """A shape as a caller gives it as an integer tensor. Raises ValueError where it is not fully known."""
+    """Convert a shape argument to an integer tensor. Raises ValueError if it is not fully known."""
     if isinstance(shape, TensorShape):
         if not shape.is_fully_defined():
             raise ValueError(f"the shape of random numbers must be fully known; found {shape}")
@@ -51,12 +51,12 @@ def sizes(shape: Any) -> Tensor:
 
 
 def as_float(value: Any, dtype: DType) -> Tensor:
-    """A parameter as a tensor of the numbers' dtype."""
+    """Convert a parameter to a tensor, numbers to the given dtype."""
     return dispatch.to_tensor(value) if hasattr(value, "spec") else dispatch.to_tensor(value, dtype)
 
 
-def scaled(x: Any, scale: Any, offset: Any) -> Any:
-    """x * scale + offset, without the steps that are plainly not needed."""
+def scaled(x: Tensor, scale: Any, offset: Any) -> Tensor:
+    """Compute x * scale + offset, omitting operations with constants 1 and 0."""
     if not (type(scale) in (int, float) and scale == 1):
         x = x * as_float(scale, x.dtype)
     if not (type(offset) in (int, float) and offset == 0):
@@ -64,16 +64,16 @@ def scaled(x: Any, scale: Any, offset: Any) -> Any:
     return x
 
 
-def uniform_scaled(x: Any, minval: Any, maxval: Any) -> Any:
-    """x in [0, 1) stretched over [minval, maxval); maxval None means 1."""
+def uniform_scaled(x: Tensor, minval: Any, maxval: Any) -> Tensor:
+    """Map x from [0, 1) to [minval, maxval). maxval: None for 1."""
     maxval = 1 if maxval is None else maxval
-    plain = all(type(v) in (int, float) for v in (minval, maxval))
-    scale = maxval - minval if plain else as_float(maxval, x.dtype) - as_float(minval, x.dtype)
+    are_numbers = all(type(v) in (int, float) for v in (minval, maxval))
+    scale = maxval - minval if are_numbers else as_float(maxval, x.dtype) - as_float(minval, x.dtype)
     return scaled(x, scale, minval)
 
 
 def integer_bounds(minval: Any, maxval: Any, dtype: DType) -> tuple[Any, Any]:
-    """The bounds of random integers. Raises ValueError without maxval."""
+    """Convert the bounds of random integers to tensors. Raises ValueError without maxval."""
     if maxval is None:
         raise ValueError(f"Must specify maxval for integer dtype {dtype!r}")
     return (
@@ -81,6 +81,7 @@ def integer_bounds(minval: Any, maxval: Any, dtype: DType) -> tuple[Any, Any]:
     )  # type: ignore[return-value]
 
 
+@documented_by(RandomStandardNormal)
 def normal(
     shape: Any,
     mean: Any = 0.0,
@@ -88,10 +89,8 @@ def normal(
     dtype: Any = dtypes.float32,
     seed: Any = None,
     name: str | None = None,
-) -> Any:
-    """Normal numbers. shape: sizes or an integer tensor; mean and stddev broadcast with it. See
-    RandomStandardNormal.
-    """
+) -> Tensor:
+    """Draw normal numbers, scaled by stddev and shifted by mean, which broadcast with `shape`."""
     return scaled(RandomStandardNormal(sizes(shape), dtype=as_dtype(dtype), **seeds_for(seed), name=name), stddev, mean)
 
 
@@ -103,7 +102,7 @@ def truncated_normal(
     dtype: Any = dtypes.float32,
     seed: Any = None,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """Draw normal numbers within two standard deviations of the mean."""
     return scaled(TruncatedNormal(sizes(shape), dtype=as_dtype(dtype), **seeds_for(seed), name=name), stddev, mean)
 
@@ -115,8 +114,10 @@ def uniform(
     dtype: Any = dtypes.float32,
     seed: Any = None,
     name: str | None = None,
-) -> Any:
-    """Numbers evenly in [minval, maxval): floats, by default in [0, 1), or integers, for which maxval must be given.
+) -> Tensor:
+    """Draw uniform numbers in [minval, maxval): floats, by default in [0, 1), or integers, which require maxval.
+
+    .. math:: output_i \\sim U[minval, maxval)
 
     raises ValueError for another dtype, or integers without maxval
     """
@@ -138,27 +139,26 @@ def shuffle(value: Any, seed: Any = None, name: str | None = None) -> Tensor:
 @documented_by(Multinomial)
 def categorical(logits: Any, num_samples: Any, dtype: Any = None, seed: Any = None, name: str | None = None) -> Tensor:
     """Draw classes by unnormalized log-probabilities; by default int64."""
-    wanted = dtypes.int64 if dtype is None else as_dtype(dtype)
-    return Multinomial(logits, num_samples, **seeds_for(seed), output_dtype=wanted, name=name)
+    out_dtype = dtypes.int64 if dtype is None else as_dtype(dtype)
+    return Multinomial(logits, num_samples, **seeds_for(seed), output_dtype=out_dtype, name=name)
 
 
+@documented_by(RandomGamma)
 def gamma(
     shape: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.float32, seed: Any = None, name: str | None = None
 ) -> Tensor:
-    """Gamma numbers of shape alpha and rate beta (1): `shape` for each of the parameters, which broadcast. See
-    RandomGamma.
-    """
+    """Draw gamma numbers of shape alpha and rate beta (1): `shape` numbers for each pair, which broadcast."""
     alpha, beta = _gamma_parameters(alpha, beta, as_dtype(dtype))
     return _gamma_scaled(RandomGamma(sizes(shape), alpha, **seeds_for(seed), name=name), beta)
 
 
 def _gamma_parameters(alpha: Any, beta: Any, dtype: DType) -> tuple[Any, Any]:
     alpha, beta = as_float(alpha, dtype), as_float(1.0 if beta is None else beta, dtype)
-    return alpha + 0 * beta, beta  # alpha in the shape both broadcast to
+    return alpha + 0 * beta, beta  # broadcasts alpha
 
 
 def _gamma_scaled(x: Any, beta: Any) -> Tensor:
-    """By the rate; tiny rather than 0, so that logarithms are finite."""
+    """Divide by the rate; return at least the smallest normal number, so that logarithms are finite."""
     import ml_dtypes
 
     tiny = float(ml_dtypes.finfo(x.dtype.np).smallest_normal)
@@ -171,9 +171,6 @@ def poisson(shape: Any, lam: Any, dtype: Any = dtypes.float32, seed: Any = None,
     return RandomPoisson(sizes(shape), lam, dtype=as_dtype(dtype), **seeds_for(seed), name=name)
 
 
-# ---- of an explicit seed ------------------------------------------------------------------------------------------
-
-
 @documented_by(stateless.StatelessRandomNormal)
 def stateless_normal(
     shape: Any,
@@ -183,7 +180,7 @@ def stateless_normal(
     dtype: Any = dtypes.float32,
     name: str | None = None,
     alg: Any = "auto_select",
-) -> Any:
+) -> Tensor:
     """Return normal numbers, a function of `seed` (two integers). alg: accepted without effect."""
     return scaled(stateless.StatelessRandomNormal(sizes(shape), seed, dtype=as_dtype(dtype), name=name), stddev, mean)
 
@@ -197,7 +194,7 @@ def stateless_truncated_normal(
     dtype: Any = dtypes.float32,
     name: str | None = None,
     alg: Any = "auto_select",
-) -> Any:
+) -> Tensor:
     """Return normal numbers within two standard deviations of the mean, a function of `seed`."""
     return scaled(
         stateless.StatelessTruncatedNormal(sizes(shape), seed, dtype=as_dtype(dtype), name=name), stddev, mean
@@ -212,8 +209,10 @@ def stateless_uniform(
     dtype: Any = dtypes.float32,
     name: str | None = None,
     alg: Any = "auto_select",
-) -> Any:
-    """Numbers evenly in [minval, maxval), a function of `seed`; integers over the whole dtype with both bounds None.
+) -> Tensor:
+    """Return uniform numbers in [minval, maxval), a function of `seed`; integers of the full range without bounds.
+
+    .. math:: output_i \\sim U[minval, maxval)
 
     raises ValueError for integers with one bound
     """
@@ -223,7 +222,8 @@ def stateless_uniform(
             stateless.StatelessRandomUniform(sizes(shape), seed, dtype=dtype, name=name), minval, maxval
         )
     if minval is None and maxval is None:
-        return stateless.StatelessRandomUniformFullInt(sizes(shape), seed, dtype=dtype, name=name)
+        numbers: Tensor = stateless.StatelessRandomUniformFullInt(sizes(shape), seed, dtype=dtype, name=name)
+        return numbers
     if minval is None:
         raise ValueError(f"For integer dtype {dtype!r}, minval and maxval must be both `None` or both non-`None`")
     low, high = integer_bounds(minval, maxval, dtype)
@@ -241,14 +241,20 @@ def stateless_categorical(
 def stateless_gamma(
     shape: Any, seed: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.float32, name: str | None = None
 ) -> Tensor:
-    """Gamma numbers, a function of `seed`. `shape` is the result's; alpha and beta broadcast to it."""
+    """Return gamma numbers, a function of `seed`. shape: of the result; alpha and beta broadcast to it.
+
+    .. math:: output \\sim \\frac{beta^{alpha}}{\\Gamma(alpha)} x^{alpha - 1} e^{-beta x}
+    """
     alpha, beta = _gamma_parameters(alpha, beta, as_dtype(dtype))
     alpha = array.broadcast_to(alpha, sizes(shape))
     return _gamma_scaled(stateless.StatelessRandomGamma(dims_tensor([]), seed, alpha, name=name), beta)
 
 
 def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = dtypes.int32, name: str | None = None) -> Tensor:
-    """Poisson counts, a function of `seed`. `shape` is the result's; lam broadcasts to it."""
+    """Return Poisson counts, a function of `seed`. shape: of the result; lam broadcasts to it.
+
+    .. math:: P(output = k) = \\frac{lam^k e^{-lam}}{k!}
+    """
     lam = array.broadcast_to(dispatch.to_tensor(lam), sizes(shape))
     return stateless.StatelessRandomPoisson(dims_tensor([]), seed, lam, dtype=as_dtype(dtype), name=name)
 
@@ -269,14 +275,15 @@ def stateless_shuffle(value: Any, seed: Any, alg: Any = "auto_select", name: str
     return stateless.StatelessShuffle(value, seed, name=name)
 
 
-def split(seed: Any, num: int = 2, alg: Any = "auto_select") -> Any:
-    """`num` new seeds from one: [num, 2], in the seed's dtype."""
+def split(seed: Any, num: int = 2, alg: Any = "auto_select") -> Tensor:
+    """Derive `num` seeds from a seed: [num, 2], in the seed's dtype."""
     seed = dispatch.to_tensor(seed)
-    return stateless.StatelessRandomUniformFullInt(sizes([num, 2]), seed, dtype=seed.dtype)
+    seeds: Tensor = stateless.StatelessRandomUniformFullInt(sizes([num, 2]), seed, dtype=seed.dtype)
+    return seeds
 
 
 def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:
-    """A new seed from a seed and an integer."""
+    """Derive a seed from a seed and an integer."""
     seed = dispatch.to_tensor(seed)
     first = stateless.StatelessRandomUniformFullInt(sizes([1]), seed, dtype=seed.dtype)[0]
     return array.stack([first, cast(data, seed.dtype)])

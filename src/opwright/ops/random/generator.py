@@ -1,25 +1,28 @@
-"""Generator: random numbers from an object that carries its own seed.
+"""Generators: sequences of random numbers as objects.
 
-Lives here: the class and the global generator.  Not here: the functions that draw from the global seed (functions.py).
+Lives here: the class and the global generator.  Not here: functions that use the global seed (functions.py).
 """
 
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core import dtypes, flags, forks
 from ...core.dtypes import as_dtype
 from .functions import UNIFORM, integer_bounds, scaled, sizes, uniform_scaled
-from .sampling import RandomStandardNormal, RandomUniform, RandomUniformInt, TruncatedNormal
 from .state import new_stream
+from .stateful import RandomStandardNormal, RandomUniform, RandomUniformInt, TruncatedNormal
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 
 class Generator:
-    """A sequence of random numbers of its own, the same for the same seed; inside a traced function each run draws on.
+    """A sequence of random numbers determined by its seed; each run of a traced function continues it.
 
-    Two generators of one seed give the same numbers. Made by `from_seed` or `from_non_deterministic_state`. `set_seed`
-    begins it again, as it does every sequence.
+    Generators of equal seeds produce equal numbers. Create them by `from_seed` or `from_non_deterministic_state`.
+    `set_seed` resets them, as it resets every sequence.
     """
 
     def __init__(self, seed: int) -> None:
@@ -28,22 +31,22 @@ class Generator:
 
     @classmethod
     def from_seed(cls, seed: Any, alg: Any = None) -> Generator:
-        """A generator whose numbers follow from `seed`. alg: accepted and not used."""
+        """Create a generator from a seed. alg: ignored."""
         return cls(int(seed))
 
     @classmethod
     def from_non_deterministic_state(cls, alg: Any = None) -> Generator:
-        """A generator whose numbers differ from run to run. Raises RuntimeError under the switch `deterministic`."""
+        """Create a generator seeded by the system. Raises RuntimeError under the switch `deterministic`."""
         if flags.deterministic:
             raise RuntimeError('"from_non_deterministic_state" cannot be called when determinism is enabled.')
         return cls(secrets.randbits(62))
 
     def reset_from_seed(self, seed: Any) -> None:
-        """Begin again, with another seed."""
+        """Restart the sequence with another seed."""
         self.seed, self._stream = int(seed), new_stream()
 
     def split(self, count: int = 1) -> list[Generator]:
-        """`count` generators that share no numbers with this one."""
+        """Create `count` generators with independent sequences."""
         seeds = self.uniform_full_int([count], dtypes.int64).numpy().tolist()
         return [Generator(s) for s in seeds]
 
@@ -52,22 +55,22 @@ class Generator:
 
     def normal(
         self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: str | None = None
-    ) -> Any:
-        """Normal numbers."""
+    ) -> Tensor:
+        """Draw normal numbers."""
         return scaled(
             RandomStandardNormal(sizes(shape), dtype=as_dtype(dtype), **self._attrs(), name=name), stddev, mean
         )
 
     def truncated_normal(
         self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: str | None = None
-    ) -> Any:
-        """Normal numbers nearer than two deviations to the mean."""
+    ) -> Tensor:
+        """Draw normal numbers within two standard deviations of the mean."""
         return scaled(TruncatedNormal(sizes(shape), dtype=as_dtype(dtype), **self._attrs(), name=name), stddev, mean)
 
     def uniform(
         self, shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32, name: str | None = None
-    ) -> Any:
-        """Numbers evenly in [minval, maxval). Raises ValueError for another dtype, or integers without maxval."""
+    ) -> Tensor:
+        """Draw uniform numbers in [minval, maxval). Raises ValueError for another dtype, or integers without maxval."""
         dtype = as_dtype(dtype)
         if dtype not in UNIFORM:
             raise ValueError(f"Argument `dtype` got invalid value {dtype!r}. Accepted dtypes are {UNIFORM}.")
@@ -76,13 +79,13 @@ class Generator:
             return RandomUniformInt(sizes(shape), low, high, **self._attrs(), name=name)
         return uniform_scaled(RandomUniform(sizes(shape), dtype=dtype, **self._attrs(), name=name), minval, maxval)
 
-    def uniform_full_int(self, shape: Any, dtype: Any = dtypes.int64, name: str | None = None) -> Any:
-        """Integers in [0, the dtype's largest), int32 or int64."""
+    def uniform_full_int(self, shape: Any, dtype: Any = dtypes.int64, name: str | None = None) -> Tensor:
+        """Draw uniform integers in [0, maximum of the dtype), int32 or int64."""
         dtype = as_dtype(dtype)
         return self.uniform(shape, 0, int(dtype.max), dtype, name)
 
-    def make_seeds(self, count: int = 1) -> Any:
-        """Seeds for stateless functions: int64 [2, count]."""
+    def make_seeds(self, count: int = 1) -> Tensor:
+        """Draw seeds for stateless functions: int64 [2, count]."""
         return self.uniform_full_int([2, count], dtypes.int64)
 
 
@@ -91,7 +94,7 @@ _lock = forks.lock()
 
 
 def get_global_generator() -> Generator:
-    """The generator of this process, made when first asked for."""
+    """Return the generator of this process, created by the first call."""
     global _global
     with _lock:
         if _global is None:
@@ -100,6 +103,6 @@ def get_global_generator() -> Generator:
 
 
 def set_global_generator(generator: Generator) -> None:
-    """Make `generator` the one that get_global_generator gives."""
+    """Replace the generator of this process."""
     global _global
     _global = generator

@@ -1,18 +1,17 @@
-"""Where random numbers come from: seeds, and how far each sequence has been drawn.
+"""Seeds and counters of random sequences.
 
-Lives here: the global seed, `seeds_for` (what an operator's seed attributes are), `generator_for` (its numbers now).
-Not here: distributions and operators (sampling.py, stateless.py).
+Lives here: the global seed, `seeds_for` (the seed attributes of an operator), `generator_for` (its generator).
+Not here: distributions and operators (stateful.py, stateless.py).
 
-Numbers are Philox's (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"), as NumPy has it: a function of
-a key and a counter. The key is the pair of seeds, and the n-th call of one sequence starts at counter (0, 0, n, ...),
-so all that is kept of a sequence is how many calls it had. The numbers are our own, not TensorFlow's; the rules are
-its:
+The generator is NumPy's Philox (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"), a function of a key
+and a counter. The key is the pair of seeds, and the n-th call of a sequence starts at counter (0, 0, n, ...), so the
+state of a sequence is the number of its calls. The numbers differ from TensorFlow's; the rules are the same:
 
-  * no seed anywhere: numbers differ from run to run;
-  * `set_seed(s)`: each operator gets a seed of its own that follows from s and from how many were made before it;
-  * an operator's `seed=`: its sequence follows from both, and goes on from call to call;
-  * inside a traced function each random operator has a sequence of its own, which begins with the trace;
-  * `set_seed` begins every sequence again.
+  * without any seed, numbers differ from run to run;
+  * after `set_seed(s)`, each operator has a seed derived from s and the number of operators before it;
+  * an operator's `seed=` determines its sequence together with s; each call continues it;
+  * inside a traced function each random operator has a separate sequence, which begins with the trace;
+  * `set_seed` restarts every sequence.
 """
 
 from __future__ import annotations
@@ -21,22 +20,24 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ...core import flags, forks
 from .. import dispatch
 
-DEFAULT_SEED = 87654321  # the global seed where only an operator's seed is given
+R = TypeVar("R")
+
+DEFAULT_SEED = 87654321  # the global seed if only the operator has a seed
 _MASK = (1 << 64) - 1
-_ONCE, _IN_TRACE = 1 << 62, 1 << 61  # where operators without a seed get theirs; nobody's own seeds are so large
+_ONCE, _IN_TRACE = 1 << 62, 1 << 61  # first seeds of operators without one; beyond user seeds
 
 _lock = forks.lock()
 _global_seed: int | None = None
-_given = 0  # seeds given to eager calls since set_seed
-# Calls so far, by operator, dtype, seeds and stream. An entry lives until set_seed: some 200 bytes for each operator
-# with a seed of its own and each traced one; eager calls without a seed draw once and leave none.
+_seed_count = 0  # seeds assigned to eager calls since set_seed
+# Number of calls by operator, dtype, seeds and stream. Entries live until set_seed: about 200 bytes for each operator
+# with a seed and each traced operator; eager calls without a seed draw once and add none.
 _calls: dict[Any, int] = {}
 _streams = itertools.count(1)  # 0 is eager execution's
 _in_trace: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # random operators recorded, by trace
@@ -44,20 +45,20 @@ _entropy: Any = None
 
 
 def set_seed(seed: Any) -> None:
-    """Set the global seed: from here on every sequence of random numbers begins again, and follows from it.
+    """Set the global seed, and restart every sequence of random numbers.
 
-    raises TypeError for what is not an integer
+    raises TypeError for a seed that is not an integer
     """
     value = int(getattr(seed, "constant", seed)) if hasattr(seed, "constant") else seed.__index__()
-    global _global_seed, _given
+    global _global_seed, _seed_count
     with _lock:
-        _global_seed, _given = value, 0
+        _global_seed, _seed_count = value, 0
         _calls.clear()
 
 
 def seeds_for(seed: Any) -> dict[str, int]:
-    """The attributes seed, seed2 and stream of a random operator about to be called with `seed` (None: not given)."""
-    global _given
+    """Return the attributes seed, seed2 and stream for a call of a random operator. seed: None for no seed."""
+    global _seed_count
     trace = dispatch.state.trace
     stream = 0
     with _lock:
@@ -69,58 +70,58 @@ def seeds_for(seed: Any) -> dict[str, int]:
             _in_trace[trace] = count = _in_trace.get(trace, 0) + 1
         if seed is not None:
             second = int(getattr(seed, "constant", seed))
-        elif trace is not None:  # numbered by function, so that two functions of one body give the same numbers
+        elif trace is not None:  # numbered per function, so that functions of equal bodies yield equal numbers
             second = _IN_TRACE + count
         else:
-            _given += 1
-            second = _ONCE + _given
+            _seed_count += 1
+            second = _ONCE + _seed_count
         first = DEFAULT_SEED if _global_seed is None else _global_seed
     return {"seed": first, "seed2": second if (first, second) != (0, 0) else 1, "stream": stream}
 
 
 def new_stream() -> int:
-    """A stream nobody else draws from. Negative: it goes on wherever it is used (`own_sequences`)."""
+    """Return a unique stream. It is negative: `own_sequences` does not isolate it."""
     return -next(_streams)
 
 
 def philox(first: int, second: int, call: int = 0) -> np.random.Generator:
-    """The generator of a key, at the start of its call-th part: 2^128 blocks each."""
+    """Return the generator of a key, advanced to a call: 2^128 blocks each."""
     return np.random.Generator(np.random.Philox(key=[first & _MASK, second & _MASK], counter=[0, 0, call & _MASK, 0]))
 
 
-class _Own(threading.local):
+class _IsolatedCalls(threading.local):
     calls: dict[Any, int] | None = None
 
 
-_own = _Own()
+_isolated = _IsolatedCalls()
 
 
-def own_sequences(function: Callable[..., Any], calls: dict[Any, int]) -> Callable[..., Any]:
+def own_sequences(function: Callable[..., R], calls: dict[Any, int]) -> Callable[..., R]:
     """Return `function` with separate sequences of random numbers for the operators traced in it.
 
-    calls: how many draws each sequence has had; empty to begin them. Functions with one dict share the sequences.
-    Generators' sequences go on wherever they are used.
+    calls: the number of calls of each sequence; empty to start them. Functions with one dict share the sequences.
+    Generators continue their sequences wherever they are used.
     """
 
-    def call(*args: Any) -> Any:
-        saved, _own.calls = _own.calls, calls
+    def call(*args: Any) -> R:
+        saved, _isolated.calls = _isolated.calls, calls
         try:
             return function(*args)
         finally:
-            _own.calls = saved
+            _isolated.calls = saved
 
     return call
 
 
 def generator_for(op: Any) -> np.random.Generator:
-    """The generator for this call of a random operator; the next call of the same sequence gets other numbers."""
+    """Return the generator for a call of a random operator, and advance its sequence."""
     if op.seed == 0 and op.seed2 == 0 and op.stream == 0:
         _refuse_unseeded()
         return _unseeded()
     if op.stream == 0 and op.seed2 > _ONCE:
         return philox(op.seed, op.seed2)
     key = (op.operator.name, getattr(op, "dtype", None), op.seed, op.seed2, op.stream)
-    calls = _calls if _own.calls is None or op.stream <= 0 else _own.calls
+    calls = _calls if _isolated.calls is None or op.stream <= 0 else _isolated.calls
     with _lock:
         call = calls.get(key, 0)
         calls[key] = call + 1
@@ -128,7 +129,7 @@ def generator_for(op: Any) -> np.random.Generator:
 
 
 def _refuse_unseeded() -> None:
-    """Raises RuntimeError under the switch `deterministic`: numbers of the system differ from run to run."""
+    """Raise RuntimeError under the switch `deterministic`: unseeded numbers differ from run to run."""
     if flags.deterministic:
         raise RuntimeError(
             "Random ops require a seed to be set when determinism is enabled. Please set a seed before "
@@ -137,7 +138,7 @@ def _refuse_unseeded() -> None:
 
 
 def _unseeded() -> np.random.Generator:
-    """One generator seeded by the operating system; NumPy's have a lock of their own."""
+    """Return the shared generator seeded by the operating system; NumPy's generators have their own lock."""
     global _entropy
     with _lock:
         if _entropy is None:
@@ -147,7 +148,7 @@ def _unseeded() -> np.random.Generator:
 
 
 def _after_fork() -> None:
-    """A child's numbers are others than its parent's and its siblings'."""
+    """Discard the system's generator: the numbers of a child process differ from those of its parent and siblings."""
     global _entropy
     _entropy = None
 

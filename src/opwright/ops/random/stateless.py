@@ -1,14 +1,15 @@
-"""Random operators of an explicit seed: the same seed and shape always give the same numbers.
+"""Stateless random operators: functions of an explicit seed and a shape.
 
 Lives here: StatelessRandomUniform, ...Normal, StatelessTruncatedNormal, ...UniformInt, ...UniformFullInt, ...Gamma,
 ...Poisson, ...Binomial, StatelessMultinomial, StatelessShuffle.
-Not here: the functions over them (functions.py), operators with a state (sampling.py).
+Not here: the functions over them (functions.py), stateful operators (stateful.py).
 
 seed: two integers, the key of Philox; the numbers are not TensorFlow's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,35 +20,37 @@ from ...core.shapes import TensorShape, broadcast
 from ..attributes import Attr
 from ..definition import operator
 from ..slots import Input, OperatorDefinition, Output
-from . import sampling
-from .sampling import check_bounds, check_order, check_samples, infer_shape
+from . import stateful
 from .state import philox
+from .stateful import check_bounds, check_order, check_samples, infer_shape
 
 if TYPE_CHECKING:
     from ...core.specs import TensorSpec
     from ..definition import Operator
 
-FULL = (int32, int64, uint32, uint64)
-SEEDS = (int32, int64, uint32, uint64)
+INTEGERS = (int32, int64, uint32, uint64)
+SEEDS = INTEGERS
 
 
 def check_seed(op: Any) -> None:
-    """The seed must be two integers. Raises InvalidArgumentError."""
+    """Raise InvalidArgumentError unless the seed is two integers."""
     shape = op.seed.spec.shape
     if not shape.is_compatible_with([2]):
         raise InvalidArgumentError(what="seed must have shape [2]", found=op.seed.spec.short(), wanted="two integers")
 
 
 def keyed(seed: np.ndarray) -> np.random.Generator:
-    """The generator of a seed."""
+    """Return the generator of a seed."""
     first, second = seed.tolist()
     return philox(first, second)
 
 
-def _one_dtype(name: str, sample: Any, allowed: tuple[DType, ...], words: str, distribution: str) -> Operator:
-    """An operator that draws numbers of one distribution without parameters."""
+def _define(
+    name: str, sample: Callable[..., np.ndarray], allowed: tuple[DType, ...], summary: str, distribution: str
+) -> Operator:
+    """Define an operator that draws numbers from one distribution without parameters."""
 
-    class Drawn:
+    class StatelessSampler:
         shape = Input(index, rank=1)
         seed = Input(SEEDS, rank=1)
         output = Output()
@@ -59,43 +62,43 @@ def _one_dtype(name: str, sample: Any, allowed: tuple[DType, ...], words: str, d
             check_seed(op)
             return infer_shape(op, op.dtype, allowed)
 
-        def compute(op, shape: Any, seed: Any) -> Any:
+        def compute(op, shape: Any, seed: Any) -> np.ndarray:
             return sample(keyed(seed), tuple(shape.tolist()), op.dtype)
 
-    Drawn.__doc__ = f"""{words}; a function of `seed`.
+    StatelessSampler.__doc__ = f"""{summary}; a function of `seed`.
 
     .. math:: output_i \\sim {distribution}
 
     shape: the output's sizes; seed: two integers.
     """
-    return operator(name=name)(Drawn)
+    return operator(name=name)(StatelessSampler)
 
 
-StatelessRandomUniform = _one_dtype(
-    "StatelessRandomUniform", sampling.uniform, floating, "Floats spread evenly over [0, 1)", "U[0, 1)"
+StatelessRandomUniform = _define(
+    "StatelessRandomUniform", stateful.uniform, floating, "Draw floats uniformly from [0, 1)", "U[0, 1)"
 )
-StatelessRandomNormal = _one_dtype(
-    "StatelessRandomNormal", sampling.normal, floating, "Floats of the standard normal distribution", "N(0, 1)"
+StatelessRandomNormal = _define(
+    "StatelessRandomNormal", stateful.normal, floating, "Draw floats from the standard normal distribution", "N(0, 1)"
 )
-StatelessTruncatedNormal = _one_dtype(
+StatelessTruncatedNormal = _define(
     "StatelessTruncatedNormal",
-    sampling.truncated_normal,
+    stateful.truncated_normal,
     floating,
-    "Floats of the standard normal distribution, cut off at two deviations",
+    "Draw floats from the standard normal distribution truncated at two standard deviations",
     "N(0, 1) \\;|\\; -2 < output_i < 2",
 )
-StatelessRandomUniformFullInt = _one_dtype(
+StatelessRandomUniformFullInt = _define(
     "StatelessRandomUniformFullInt",
-    sampling.full_int,
-    FULL,
-    "All integers of the dtype, each as likely as any other",
+    stateful.full_int,
+    INTEGERS,
+    "Draw integers uniformly from the full range of the dtype",
     "U\\{min, ..., max\\}",
 )
 
 
 @operator
 class StatelessRandomUniformInt(OperatorDefinition):
-    """Integers in [minval, maxval), each as likely as any other, a function of `seed`.
+    """Draw integers uniformly from [minval, maxval), as a function of `seed`.
 
     .. math:: output_i \\sim U\\{minval, ..., maxval - 1\\}
 
@@ -104,8 +107,8 @@ class StatelessRandomUniformInt(OperatorDefinition):
 
     shape = Input(index, rank=1)
     seed = Input(SEEDS, rank=1)
-    minval = Input(FULL, rank=0)
-    maxval = Input(FULL, rank=0, like="minval")
+    minval = Input(INTEGERS, rank=0)
+    maxval = Input(INTEGERS, rank=0, like="minval")
     output = Output(like="minval")
     lod = "vanishes"
     gradient = None
@@ -113,16 +116,16 @@ class StatelessRandomUniformInt(OperatorDefinition):
     def infer(op) -> TensorSpec:
         check_seed(op)
         check_bounds(op)
-        return infer_shape(op, op.minval.spec.dtype, FULL)
+        return infer_shape(op, op.minval.spec.dtype, INTEGERS)
 
     def compute(op, shape: Any, seed: Any, minval: Any, maxval: Any) -> np.ndarray:
         check_order(minval, maxval)
-        return sampling.uniform_int(keyed(seed), tuple(shape.tolist()), minval, maxval, of_numpy(minval.dtype))
+        return stateful.uniform_int(keyed(seed), tuple(shape.tolist()), minval, maxval, of_numpy(minval.dtype))
 
 
 @operator
 class StatelessRandomGamma(OperatorDefinition):
-    """Draws of the gamma distribution of rate 1, `shape` of them for each alpha, a function of `seed`.
+    """Draw from gamma distributions of rate 1, `shape` numbers for each alpha, as a function of `seed`.
 
     .. math:: output \\sim \\frac{x^{alpha - 1} e^{-x}}{\\Gamma(alpha)}
 
@@ -142,12 +145,12 @@ class StatelessRandomGamma(OperatorDefinition):
         return spec.with_shape(spec.shape + op.alpha.spec.shape)
 
     def compute(op, shape: Any, seed: Any, alpha: Any) -> np.ndarray:
-        return sampling.gamma(keyed(seed), tuple(shape.tolist()), alpha)
+        return stateful.gamma(keyed(seed), tuple(shape.tolist()), alpha)
 
 
 @operator
 class StatelessRandomPoisson(OperatorDefinition):
-    """Draws of the Poisson distribution, `shape` counts for each rate, a function of `seed`.
+    """Draw from Poisson distributions, `shape` counts for each rate, as a function of `seed`.
 
     .. math:: P(output = k) = \\frac{lam^k e^{-lam}}{k!}
 
@@ -168,22 +171,22 @@ class StatelessRandomPoisson(OperatorDefinition):
         return spec.with_shape(spec.shape + op.lam.spec.shape)
 
     def compute(op, shape: Any, seed: Any, lam: Any) -> np.ndarray:
-        return sampling.poisson(keyed(seed), tuple(shape.tolist()), lam, op.dtype)
+        return stateful.poisson(keyed(seed), tuple(shape.tolist()), lam, op.dtype)
 
 
-def _check_reaches(name: str, given: TensorShape, wanted: TensorShape) -> None:
-    """A parameter must broadcast to the shape of the numbers. Raises InvalidArgumentError."""
+def _check_broadcasts(name: str, shape: TensorShape, target: TensorShape) -> None:
+    """Raise InvalidArgumentError unless a parameter broadcasts to the shape of the numbers."""
     try:
-        reaches = broadcast(given, wanted).is_compatible_with(wanted)
+        compatible = broadcast(shape, target).is_compatible_with(target)
     except InvalidArgumentError:
-        reaches = False
-    if not reaches:
-        raise InvalidArgumentError(what=f"{name} does not broadcast to shape", found=str(given), wanted=str(wanted))
+        compatible = False
+    if not compatible:
+        raise InvalidArgumentError(what=f"{name} does not broadcast to shape", found=str(shape), wanted=str(target))
 
 
 @operator
 class StatelessRandomBinomial(OperatorDefinition):
-    """Successes among `counts` tries of chance `probs`, a function of `seed`.
+    """Draw from binomial distributions of `counts` trials of probability `probs`, as a function of `seed`.
 
     .. math:: P(output = k) = \\binom{counts}{k} probs^k (1 - probs)^{counts - k}
 
@@ -203,22 +206,22 @@ class StatelessRandomBinomial(OperatorDefinition):
         check_seed(op)
         spec = infer_shape(op, op.output_dtype, (*floating, int32, int64))
         for name in ("counts", "probs"):
-            _check_reaches(name, getattr(op, name).spec.shape, spec.shape)
+            _check_broadcasts(name, getattr(op, name).spec.shape, spec.shape)
         return spec
 
     def compute(op, shape: Any, seed: Any, counts: Any, probs: Any) -> np.ndarray:
-        return sampling.binomial(keyed(seed), tuple(shape.tolist()), counts, probs, op.output_dtype)
+        return stateful.binomial(keyed(seed), tuple(shape.tolist()), counts, probs, op.output_dtype)
 
 
 @operator
 class StatelessMultinomial(OperatorDefinition):
-    """Classes drawn by unnormalised log-probabilities, with replacement, a function of `seed`.
+    """Draw classes by unnormalized log-probabilities, with replacement, as a function of `seed`.
 
     .. math:: P(output_{b,k} = c) = \\frac{e^{logits_{b,c}}}{\\sum_j e^{logits_{b,j}}}
     """
 
     logits = Input(real, rank=2)
-    num_samples = Input(index, rank=0, doc="how many to draw of each row")
+    num_samples = Input(index, rank=0, doc="the number of samples per row")
     seed = Input(SEEDS, rank=1)
     output = Output()
     output_dtype = Attr(DType, default=int64)
@@ -230,12 +233,12 @@ class StatelessMultinomial(OperatorDefinition):
         return check_samples(op)
 
     def compute(op, logits: Any, num_samples: Any, seed: Any) -> np.ndarray:
-        return sampling.categorical(keyed(seed), logits, int(num_samples), op.output_dtype)
+        return stateful.categorical(keyed(seed), logits, int(num_samples), op.output_dtype)
 
 
 @operator
 class StatelessShuffle(OperatorDefinition):
-    """Rows in a random order, a function of `seed`.
+    """Shuffle rows, as a function of `seed`.
 
     .. math:: output_i = value_{\\pi(i)}
     """
@@ -251,4 +254,4 @@ class StatelessShuffle(OperatorDefinition):
         return op.value.spec
 
     def compute(op, value: Any, seed: Any) -> np.ndarray:
-        return sampling.permuted(keyed(seed), value)
+        return stateful.permuted(keyed(seed), value)

@@ -1,17 +1,17 @@
-"""Random operators with a state, and the distributions they draw from: each run draws new numbers.
+"""Stateful random operators and their distributions.
 
 Lives here: RandomUniform, RandomUniformInt, RandomStandardNormal, TruncatedNormal, RandomGamma, RandomPoisson,
 RandomShuffle, Multinomial; a function from a NumPy generator to an array for each distribution.
-Not here: the public functions (functions.py), operators of an explicit seed (stateless.py), seeds (state.py).
+Not here: the public functions (functions.py), operators with an explicit seed (stateless.py), seeds (state.py).
 
-seed, seed2, stream: the sequence to draw from, as returned by state.seeds_for; all 0 for one that never repeats.
+seed, seed2, stream: identify the sequence, as returned by state.seeds_for; all 0 for a nondeterministic one.
 float32 and float64 are drawn in their own precision. Uniform 16-bit floats are multiples of 2^-11 (float16) and 2^-8
 (bfloat16), all representable; other 16-bit distributions are float32's, rounded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,73 +44,72 @@ if TYPE_CHECKING:
 Shape = Sequence[int]
 
 
-def _own(dtype: DType) -> Any:
+def _native_dtype(dtype: DType) -> type[np.float64] | type[np.float32]:
+    """Return the dtype in which NumPy draws numbers for `dtype`."""
     return np.float64 if dtype is float64 else np.float32
 
 
 def uniform(rng: np.random.Generator, shape: Shape, dtype: DType) -> np.ndarray:
-    """Evenly in [0, 1)."""
+    """Draw from U[0, 1)."""
     if dtype in (float16, bfloat16):
         bits = 11 if dtype is float16 else 8
         return np.asarray(rng.integers(0, 1 << bits, shape, np.uint16) * np.float32(0.5**bits)).astype(dtype.np)
-    return np.asarray(rng.random(shape, _own(dtype)))
+    return np.asarray(rng.random(shape, _native_dtype(dtype)))
 
 
 def uniform_int(rng: np.random.Generator, shape: Shape, low: Any, high: Any, dtype: DType) -> np.ndarray:
-    """Integers in [low, high), each as likely as any other (rejection, not remainders)."""
+    """Draw uniform integers in [low, high), by rejection sampling."""
     return np.asarray(rng.integers(low, high, tuple(shape), dtype.np))
 
 
 def full_int(rng: np.random.Generator, shape: Shape, dtype: DType) -> np.ndarray:
-    """All integers of the dtype, each as likely as any other."""
+    """Draw uniform integers of the full range of the dtype."""
     low, high = dtype.limits
     return np.asarray(rng.integers(low, high, shape, dtype.np, endpoint=True))
 
 
 def normal(rng: np.random.Generator, shape: Shape, dtype: DType) -> np.ndarray:
-    """The standard normal distribution."""
-    return np.asarray(rng.standard_normal(shape, _own(dtype))).astype(dtype.np, copy=False)
+    """Draw from the standard normal distribution."""
+    return np.asarray(rng.standard_normal(shape, _native_dtype(dtype))).astype(dtype.np, copy=False)
 
 
 def truncated_normal(rng: np.random.Generator, shape: Shape, dtype: DType) -> np.ndarray:
-    """The standard normal distribution, what is two deviations or more from the mean drawn again."""
-    own = _own(dtype)
-    x: np.ndarray = np.asarray(rng.standard_normal(shape, own)).reshape(-1)
-    again = np.flatnonzero(np.abs(x) >= 2)
-    while again.size:
-        x[again] = rng.standard_normal(again.size, own)
-        again = again[np.abs(x[again]) >= 2]
+    """Draw from the standard normal distribution truncated to (-2, 2), by rejection sampling."""
+    native = _native_dtype(dtype)
+    x: np.ndarray = np.asarray(rng.standard_normal(shape, native)).reshape(-1)
+    rejected = np.flatnonzero(np.abs(x) >= 2)
+    while rejected.size:
+        x[rejected] = rng.standard_normal(rejected.size, native)
+        rejected = rejected[np.abs(x[rejected]) >= 2]
     x = x.reshape(tuple(shape)).astype(dtype.np, copy=False)
-    return np.where(np.abs(x) >= 2, np.copysign(_below_two(dtype), x), x) if own is not dtype.np.type else x
-
-
-def _below_two(dtype: DType) -> Any:
-    """The largest 16-bit float below 2: rounding may not reach the bound."""
-    return dtype.np.type(2 - 2.0**-10 if dtype is float16 else 2 - 2.0**-7)
+    if native is dtype.np.type:
+        return x
+    below_two = dtype.np.type(2 - 2.0**-10 if dtype is float16 else 2 - 2.0**-7)  # rounding must not reach the bound
+    return np.where(np.abs(x) >= 2, np.copysign(below_two, x), x)
 
 
 def gamma(rng: np.random.Generator, shape: Shape, alpha: np.ndarray) -> np.ndarray:
-    """Gamma of shape parameter alpha and rate 1: `shape` draws for each alpha."""
+    """Draw from gamma distributions of shape parameter alpha and rate 1: `shape` numbers for each alpha."""
     wide = alpha.astype(np.float64)
     if not (wide > 0).all():
         raise InvalidArgumentError(what="alpha must be positive", wanted="alpha > 0")
-    drawn = rng.standard_gamma(np.broadcast_to(wide, (*shape, *alpha.shape)))
-    return np.asarray(drawn).astype(alpha.dtype)
+    numbers = rng.standard_gamma(np.broadcast_to(wide, (*shape, *alpha.shape)))
+    return np.asarray(numbers).astype(alpha.dtype)
 
 
 def poisson(rng: np.random.Generator, shape: Shape, rate: np.ndarray, dtype: DType) -> np.ndarray:
-    """Counts at the given rate: `shape` draws for each rate. NaN for rates that are negative or not finite."""
+    """Draw from Poisson distributions: `shape` counts for each rate. NaN for rates that are negative or not finite."""
     wide = rate.astype(np.float64)
-    fine = np.isfinite(wide) & (wide >= 0)
-    limit = 9.2e18  # what a 64-bit count holds; beyond, the normal approximation is exact in float64
-    drawn = rng.poisson(np.broadcast_to(np.where(fine, np.minimum(wide, limit), 0), (*shape, *rate.shape)))
+    valid = np.isfinite(wide) & (wide >= 0)
+    limit = 9.2e18  # largest 64-bit count; beyond, the normal approximation is exact in float64
+    counts = rng.poisson(np.broadcast_to(np.where(valid, np.minimum(wide, limit), 0), (*shape, *rate.shape)))
     if dtype.is_integer:
-        return np.asarray(drawn).astype(dtype.np)
-    return np.where(fine, drawn, np.nan).astype(dtype.np)
+        return np.asarray(counts).astype(dtype.np)
+    return np.where(valid, counts, np.nan).astype(dtype.np)
 
 
 def binomial(rng: np.random.Generator, shape: Shape, counts: np.ndarray, probs: np.ndarray, dtype: DType) -> np.ndarray:
-    """Successes among `counts` tries of chance `probs`, which broadcast to `shape`."""
+    """Draw from binomial distributions of `counts` trials of probability `probs`, which broadcast to `shape`."""
     n, p = counts.astype(np.int64), probs.astype(np.float64)
     if not ((p >= 0) & (p <= 1)).all():
         raise InvalidArgumentError(what="probs must be in [0, 1]", wanted="chances")
@@ -120,34 +119,35 @@ def binomial(rng: np.random.Generator, shape: Shape, counts: np.ndarray, probs: 
 
 
 def categorical(rng: np.random.Generator, logits: np.ndarray, n: int, dtype: DType) -> np.ndarray:
-    """For each row of logits n classes, by inverting the cumulated probabilities; a logit of -inf is never drawn."""
+    """Draw n classes per row of logits by inverse transform sampling; a logit of -inf is never drawn."""
     batch, classes = logits.shape
     if classes == 0 and batch and n:
         raise InvalidArgumentError(what="num_classes should be positive, got 0", found=f"logits {list(logits.shape)}")
     x = logits.astype(np.float64)
     p = np.exp(x - x.max(-1, keepdims=True, initial=-np.inf))
-    cumulated = np.cumsum(p, -1)
-    cumulated /= cumulated[:, -1:]
-    # one search over all rows: row r's numbers lie in [r, r + 1)
+    cdf = np.cumsum(p, -1)
+    cdf /= cdf[:, -1:]
+    # one binary search for all rows: numbers of row r are in [r, r + 1)
     row = np.arange(batch)[:, None]
-    drawn = np.minimum(rng.random((batch, n)) + row, np.nextafter(row + 1.0, 0.0))
-    at = np.searchsorted((cumulated + row).reshape(-1), drawn, side="right") - row * classes
-    array: np.ndarray = np.clip(at, 0, max(classes - 1, 0)).astype(dtype.np)
-    return array
+    uniforms = np.minimum(rng.random((batch, n)) + row, np.nextafter(row + 1.0, 0.0))
+    samples = np.searchsorted((cdf + row).reshape(-1), uniforms, side="right") - row * classes
+    result: np.ndarray = np.clip(samples, 0, max(classes - 1, 0))
+    return result.astype(dtype.np)
 
 
 def permuted(rng: np.random.Generator, value: np.ndarray) -> np.ndarray:
-    """Rows in another order."""
-    return value[rng.permutation(value.shape[0])] if value.ndim else value
+    """Permute the rows of an array."""
+    shuffled: np.ndarray = value[rng.permutation(value.shape[0])] if value.ndim else value
+    return shuffled
 
 
-def drawn(attrs: Any) -> str:
-    """The effect of drawing: a Generator's sequence goes on for whoever draws next, so no draw may be left out."""
+def sampling_effect(attrs: Any) -> str:
+    """Return the effect of an operator: "write" for a Generator, whose sequence other operators continue."""
     return "write" if attrs["stream"] < 0 else "random"
 
 
 def infer_shape(op: Any, dtype: DType, allowed: tuple[DType, ...]) -> TensorSpec:
-    """The spec of numbers of the shape that input `shape` says. Raises InvalidArgumentError for a dtype not allowed."""
+    """Infer the spec of numbers of the shape in input `shape`. Raises InvalidArgumentError for a dtype not allowed."""
     if dtype not in allowed:
         raise InvalidArgumentError(
             what="random numbers do not come in this dtype",
@@ -160,10 +160,10 @@ def infer_shape(op: Any, dtype: DType, allowed: tuple[DType, ...]) -> TensorSpec
     return TensorSpec(shape_from(op.shape), dtype)
 
 
-def _one_dtype(name: str, sample: Any, words: str, distribution: str) -> Operator:
-    """An operator that draws floats of one distribution without parameters."""
+def _define(name: str, sample: Callable[..., np.ndarray], summary: str, distribution: str) -> Operator:
+    """Define an operator that draws floats from one distribution without parameters."""
 
-    class Drawn:
+    class StatefulSampler:
         shape = Input(index, rank=1)
         output = Output()
         dtype = Attr(DType, default=float32)
@@ -171,48 +171,53 @@ def _one_dtype(name: str, sample: Any, words: str, distribution: str) -> Operato
         seed2 = Attr(int, default=0)
         stream = Attr(int, default=0)
         effect = "random"
-        effect_rule = drawn
+        effect_rule = sampling_effect
         lod = "vanishes"
         gradient = None
 
         def infer(op) -> TensorSpec:
             return infer_shape(op, op.dtype, floating)
 
-        def compute(op, shape: Any) -> Any:
+        def compute(op, shape: Any) -> np.ndarray:
             return sample(generator_for(op), tuple(shape.tolist()), op.dtype)
 
-    Drawn.__doc__ = f"{words}\n\n    .. math:: output_i \\sim {distribution}\n\n    shape: the output's sizes.\n    "
-    return operator(name=name)(Drawn)
+    StatefulSampler.__doc__ = f"""{summary}.
+
+    .. math:: output_i \\sim {distribution}
+
+    shape: the output's sizes.
+    """
+    return operator(name=name)(StatefulSampler)
 
 
-RandomUniform = _one_dtype("RandomUniform", uniform, "Floats spread evenly over [0, 1).", "U[0, 1)")
-RandomStandardNormal = _one_dtype(
-    "RandomStandardNormal", normal, "Floats of the standard normal distribution.", "N(0, 1)"
+RandomUniform = _define("RandomUniform", uniform, "Draw floats uniformly from [0, 1)", "U[0, 1)")
+RandomStandardNormal = _define(
+    "RandomStandardNormal", normal, "Draw floats from the standard normal distribution", "N(0, 1)"
 )
-TruncatedNormal = _one_dtype(
+TruncatedNormal = _define(
     "TruncatedNormal",
     truncated_normal,
-    "Floats of the standard normal distribution, cut off at two deviations.",
+    "Draw floats from the standard normal distribution truncated at two standard deviations",
     "N(0, 1) \\;|\\; -2 < output_i < 2",
 )
 
 
 def check_bounds(op: Any) -> None:
-    """minval must be below maxval. Raises InvalidArgumentError."""
+    """Check that minval is below maxval, if both are constants. Raises InvalidArgumentError."""
     low, high = op.minval.constant, op.maxval.constant
     if low is not None and high is not None:
         check_order(low, high)
 
 
 def check_order(low: Any, high: Any) -> None:
-    """Raises InvalidArgumentError unless low < high."""
+    """Raise InvalidArgumentError unless low < high."""
     if not low < high:
         raise InvalidArgumentError(what=f"Need minval < maxval, got {low} >= {high}")
 
 
 @operator
 class RandomUniformInt(OperatorDefinition):
-    """Integers in [minval, maxval), each as likely as any other.
+    """Draw integers uniformly from [minval, maxval).
 
     .. math:: output_i \\sim U\\{minval, ..., maxval - 1\\}
 
@@ -227,7 +232,7 @@ class RandomUniformInt(OperatorDefinition):
     seed2 = Attr(int, default=0)
     stream = Attr(int, default=0)
     effect = "random"
-    effect_rule = drawn
+    effect_rule = sampling_effect
     lod = "vanishes"
     gradient = None
 
@@ -242,7 +247,7 @@ class RandomUniformInt(OperatorDefinition):
 
 @operator
 class RandomGamma(OperatorDefinition):
-    """Draws of the gamma distribution of rate 1: `shape` of them for each alpha.
+    """Draw from gamma distributions of rate 1: `shape` numbers for each alpha.
 
     .. math:: output \\sim \\frac{x^{alpha - 1} e^{-x}}{\\Gamma(alpha)}
 
@@ -256,7 +261,7 @@ class RandomGamma(OperatorDefinition):
     seed2 = Attr(int, default=0)
     stream = Attr(int, default=0)
     effect = "random"
-    effect_rule = drawn
+    effect_rule = sampling_effect
     lod = "vanishes"
     gradient = None
 
@@ -270,11 +275,11 @@ class RandomGamma(OperatorDefinition):
 
 @operator
 class RandomPoisson(OperatorDefinition):
-    """Draws of the Poisson distribution: `shape` counts for each rate.
+    """Draw from Poisson distributions: `shape` counts for each rate.
 
     .. math:: P(output = k) = \\frac{rate^k e^{-rate}}{k!}
 
-    Output: [*shape, *rate's shape], in dtype. Rates that are negative or not finite give NaN.
+    Output: [*shape, *rate's shape], in dtype. NaN for rates that are negative or not finite.
     """
 
     shape = Input(index, rank=1)
@@ -285,7 +290,7 @@ class RandomPoisson(OperatorDefinition):
     seed2 = Attr(int, default=0)
     stream = Attr(int, default=0)
     effect = "random"
-    effect_rule = drawn
+    effect_rule = sampling_effect
     lod = "vanishes"
     gradient = None
 
@@ -299,7 +304,7 @@ class RandomPoisson(OperatorDefinition):
 
 @operator
 class RandomShuffle(OperatorDefinition):
-    """Rows in a random order, every order as likely as any other.
+    """Shuffle rows, all permutations with equal probability.
 
     .. math:: output_i = value_{\\pi(i)}
     """
@@ -310,7 +315,7 @@ class RandomShuffle(OperatorDefinition):
     seed2 = Attr(int, default=0)
     stream = Attr(int, default=0)
     effect = "random"
-    effect_rule = drawn
+    effect_rule = sampling_effect
     lod = "vanishes"
     gradient = None
     views = {"output": "value"}
@@ -320,7 +325,7 @@ class RandomShuffle(OperatorDefinition):
 
 
 def check_samples(op: Any) -> TensorSpec:
-    """The spec of draws from rows of logits. Raises InvalidArgumentError."""
+    """Infer the spec of samples from rows of logits. Raises InvalidArgumentError for an invalid dtype or number."""
     if op.output_dtype not in index:
         raise InvalidArgumentError(what="output_dtype is int32 or int64", found=op.output_dtype.name)
     n = op.num_samples.constant
@@ -332,7 +337,7 @@ def check_samples(op: Any) -> TensorSpec:
 
 @operator
 class Multinomial(OperatorDefinition):
-    """Classes drawn by unnormalised log-probabilities, with replacement.
+    """Draw classes by unnormalized log-probabilities, with replacement.
 
     .. math:: P(output_{b,k} = c) = \\frac{e^{logits_{b,c}}}{\\sum_j e^{logits_{b,j}}}
 
@@ -347,7 +352,7 @@ class Multinomial(OperatorDefinition):
     stream = Attr(int, default=0)
     output_dtype = Attr(DType, default=int64)
     effect = "random"
-    effect_rule = drawn
+    effect_rule = sampling_effect
     lod = "as logits"
     gradient = None
 

@@ -1,9 +1,9 @@
-"""Extract regions of images: boxes brought to one size, patches on a grid.
+"""Extraction of resized boxes and of patches on a grid.
 
 Lives here: CropAndResize, ExtractImagePatches.
-Not here: frames in pixels (framing.py), windows as convolutions slide them (../windows.py).
+Not here: crops in pixels (geometry.py), sliding windows (../windows.py).
 
-The gradient of CropAndResize is written in operators that are differentiable themselves, so it has every order.
+The gradient of CropAndResize is composed of differentiable operators, so it has derivatives of every order.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def _positions(first: np.ndarray, last: np.ndarray, out: int, size: int) -> np.ndarray:
-    """Where the pixels of each crop lie along one side of the image, [boxes, out]."""
+    """Return the coordinates of the pixels of each crop along one image dimension, [boxes, out]."""
     kind = first.dtype.type
     if out == 1:
         result: np.ndarray = (kind(0.5) * (first + last) * kind(size - 1))[:, None]
@@ -53,16 +53,16 @@ def _rounded(x: np.ndarray) -> np.ndarray:
 
 @operator
 class CropAndResize(OperatorDefinition):
-    """What lies in each box of its image, brought to one size.
+    """Extract boxes from images and resize them to one size.
 
     .. math:: crops_{b,p,q} = image_{box\\_indices_b} \\left(y_1 (h-1) + p \\frac{(y_2 - y_1)(h-1)}{crop_h - 1},\\;
               x_1 (w-1) + q \\frac{(x_2 - x_1)(w-1)}{crop_w - 1}\\right)
 
-    image: [n, h, w, c] of any real dtype; boxes: [k, 4], (y1, x1, y2, x2) in parts of the image's sides, turned round
-    where y1 > y2; box_indices: int32 [k], whose image; crop_size: int32 [2]. Between pixels the image is interpolated
-    ("bilinear") or the nearest pixel taken; outside it is extrapolation_value. A crop of one pixel lies in the middle.
-    crops: [k, *crop_size, c] in the dtype of boxes. The gradient of boxes is that of "bilinear" for both methods.
-    raises InvalidArgumentError for a box_index that is no image's, or empty images or crops
+    image: [n, h, w, c] of any real dtype; boxes: [k, 4], (y1, x1, y2, x2) normalized by height and width, flipped if
+    y1 > y2; box_indices: int32 [k], indices of images; crop_size: int32 [2]. method: interpolation, "bilinear" or
+    "nearest"; points outside the image have the value extrapolation_value. A crop of one pixel is the center of its
+    box. crops: [k, *crop_size, c] in the dtype of boxes. The gradient of boxes is always that of "bilinear".
+    raises InvalidArgumentError for a box_index out of range, or empty images or crops
     """
 
     image = Input(PIXELS, rank=4)
@@ -81,139 +81,144 @@ class CropAndResize(OperatorDefinition):
         if not op.crop_size.spec.shape.is_compatible_with([2]):
             raise InvalidArgumentError(what="crop_size must be two integers", found=op.crop_size.spec.short())
         number = boxes[0] if boxes.rank else None
-        owners = indices[0] if indices.rank else None
-        if None not in (number, owners) and number != owners:
+        index_count = indices[0] if indices.rank else None
+        if None not in (number, index_count) and number != index_count:
             raise InvalidArgumentError(
                 what="box_indices has incompatible shape",
                 wanted="one for each box",
-                found={"boxes": number, "box_indices": owners},
+                found={"boxes": number, "box_indices": index_count},
             )
-        wanted = elements_of(op.crop_size) or [None, None]
-        if any(d is not None and d < 1 for d in wanted):
-            raise InvalidArgumentError(what="crop dimensions must be positive", found=wanted)
+        crop_size = elements_of(op.crop_size) or [None, None]
+        if any(d is not None and d < 1 for d in crop_size):
+            raise InvalidArgumentError(what="crop dimensions must be positive", found=crop_size)
         if image.rank is not None and 0 in image[1:3]:
             raise InvalidArgumentError(what="image dimensions must be positive", found=op.image.spec.short())
         depth = image[3] if image.rank is not None else None
-        return TensorSpec([owners if number is None else number, *wanted, depth], op.boxes.spec.dtype)
+        return TensorSpec([index_count if number is None else number, *crop_size, depth], op.boxes.spec.dtype)
 
     def compute(op, image: Any, boxes: Any, box_indices: Any, crop_size: Any) -> np.ndarray:
-        n, high, wide, _ = image.shape
+        n, height, width, _ = image.shape
         if box_indices.size and (box_indices.min() < 0 or box_indices.max() >= n):
             raise InvalidArgumentError(what="box_index has values outside [0, batch_size)", found=f"batch of {n}")
         if (crop_size < 1).any():
             raise InvalidArgumentError(what="crop dimensions must be positive", found=crop_size.tolist())
-        y = _positions(boxes[:, 0], boxes[:, 2], int(crop_size[0]), high)
-        x = _positions(boxes[:, 1], boxes[:, 3], int(crop_size[1]), wide)
-        inside = ((y >= 0) & (y <= high - 1))[:, :, None] & ((x >= 0) & (x <= wide - 1))[:, None, :]
-        owner = box_indices[:, None, None]
+        y = _positions(boxes[:, 0], boxes[:, 2], int(crop_size[0]), height)
+        x = _positions(boxes[:, 1], boxes[:, 3], int(crop_size[1]), width)
+        inside = ((y >= 0) & (y <= height - 1))[:, :, None] & ((x >= 0) & (x <= width - 1))[:, None, :]
+        image_index = box_indices[:, None, None]
 
-        def at(row: np.ndarray, column: np.ndarray) -> np.ndarray:
-            row = np.clip(np.nan_to_num(row), 0, high - 1).astype(np.intp)[:, :, None]
-            column = np.clip(np.nan_to_num(column), 0, wide - 1).astype(np.intp)[:, None, :]
-            result: np.ndarray = image[owner, row, column].astype(boxes.dtype, copy=False)
+        def pixels(row: np.ndarray, column: np.ndarray) -> np.ndarray:
+            row = np.clip(np.nan_to_num(row), 0, height - 1).astype(np.intp)[:, :, None]
+            column = np.clip(np.nan_to_num(column), 0, width - 1).astype(np.intp)[:, None, :]
+            result: np.ndarray = image[image_index, row, column].astype(boxes.dtype, copy=False)
             return result
 
         if op.method == "nearest":
-            found = at(_rounded(y), _rounded(x))
+            crops = pixels(_rounded(y), _rounded(x))
         else:
             down, right = (y - np.floor(y))[:, :, None, None], (x - np.floor(x))[:, None, :, None]
-            top = at(np.floor(y), np.floor(x))
-            top = top + (at(np.floor(y), np.ceil(x)) - top) * right
-            low = at(np.ceil(y), np.floor(x))
-            low = low + (at(np.ceil(y), np.ceil(x)) - low) * right
-            found = top + (low - top) * down
-        return np.where(inside[..., None], found, boxes.dtype.type(op.extrapolation_value))
+            top = pixels(np.floor(y), np.floor(x))
+            top = top + (pixels(np.floor(y), np.ceil(x)) - top) * right
+            low = pixels(np.ceil(y), np.floor(x))
+            low = low + (pixels(np.ceil(y), np.ceil(x)) - low) * right
+            crops = top + (low - top) * down
+        return np.where(inside[..., None], crops, boxes.dtype.type(op.extrapolation_value))
 
     def gradient(op, dcrops: Any) -> tuple[Any | None, Any, None, None]:
-        places = _places(op)
-        dimage = _image_gradient(op, places, dcrops) if op.image.dtype.is_floating else None
-        return dimage, _boxes_gradient(op, places, dcrops), None, None
+        points = _sampling_points(op)
+        dimage = _image_gradient(op, points, dcrops) if op.image.dtype.is_floating else None
+        return dimage, _boxes_gradient(op, points, dcrops), None, None
 
 
-class _Places(NamedTuple):
-    """Where the pixels of the crops lie: tensors. y: [k, rows, 1], x: [k, 1, columns], in pixels of the image."""
+class SamplingPoints(NamedTuple):
+    """Image coordinates of the pixels of crops, as tensors. y: [k, rows, 1], x: [k, 1, columns]."""
 
     y: Any
     x: Any
     inside: Any  # [k, rows, columns, 1], 1 or 0
-    shares: tuple[Any, Any]  # how far down and right each pixel is in its box, 0 to 1: [rows, 1], [columns]
-    room: Any  # [2]: the image's sides less 1
+    fractions: tuple[Any, Any]  # position of each pixel in its box, 0 to 1: [rows, 1], [columns]
+    max_index: Any  # [2]: height - 1 and width - 1 of the image
 
-    def corner(self, owner: Any, row: Any, column: Any) -> Tensor:
-        """Indices [k, rows, columns, 3] of one of the pixels around, clipped to the image."""
+    def pixel_indices(self, image_index: Any, row: Any, column: Any) -> Tensor:
+        """Return indices [k, rows, columns, 3] of adjacent pixels, clipped to the image."""
         shape = array.shape(self.inside)[:3]
-        zero = array.zeros_like(self.room[0])
-        row = array.broadcast_to(array.cast(math.clip_by_value(row, zero, self.room[0]), dtypes.int32), shape)
-        column = array.broadcast_to(array.cast(math.clip_by_value(column, zero, self.room[1]), dtypes.int32), shape)
-        return array.stack([array.broadcast_to(owner[:, None, None], shape), row, column], axis=-1)
+        zero = array.zeros_like(self.max_index[0])
+        row = array.broadcast_to(array.cast(math.clip_by_value(row, zero, self.max_index[0]), dtypes.int32), shape)
+        column = array.cast(math.clip_by_value(column, zero, self.max_index[1]), dtypes.int32)
+        column = array.broadcast_to(column, shape)
+        return array.stack([array.broadcast_to(image_index[:, None, None], shape), row, column], axis=-1)
 
 
-def _places(op: Any) -> _Places:
+def _sampling_points(op: Any) -> SamplingPoints:
     dtype = op.boxes.dtype
-    room = array.cast(shape_op(op.image)[1:3], dtype) - 1.0
-    found, shares = [], []
+    max_index = array.cast(shape_op(op.image)[1:3], dtype) - 1.0
+    coordinates, fractions = [], []
     for side in (0, 1):
         out = op.crop_size[side]
-        share = array.cast(array.range(out), dtype) / array.cast(math.maximum(out - 1, 1), dtype)
-        share = array.where(out > 1, share, array.ones_like(share) * 0.5)
+        fraction = array.cast(array.range(out), dtype) / array.cast(math.maximum(out - 1, 1), dtype)
+        fraction = array.where(out > 1, fraction, array.ones_like(fraction) * 0.5)
         first, last = op.boxes[:, side][:, None], op.boxes[:, side + 2][:, None]
-        found.append((first + share * (last - first)) * room[side])
-        shares.append(share)
-    y, x = found[0][:, :, None], found[1][:, None, :]
-    inside = math.logical_and(math.logical_and(y >= 0.0, y <= room[0]), math.logical_and(x >= 0.0, x <= room[1]))
-    return _Places(y, x, array.cast(inside, dtype)[..., None], (shares[0][:, None], shares[1]), room)
+        coordinates.append((first + fraction * (last - first)) * max_index[side])
+        fractions.append(fraction)
+    y, x = coordinates[0][:, :, None], coordinates[1][:, None, :]
+    inside = math.logical_and(
+        math.logical_and(y >= 0.0, y <= max_index[0]), math.logical_and(x >= 0.0, x <= max_index[1])
+    )
+    return SamplingPoints(y, x, array.cast(inside, dtype)[..., None], (fractions[0][:, None], fractions[1]), max_index)
 
 
-def _image_gradient(op: Any, at: _Places, dcrops: Any) -> Tensor:
-    """Each crop's pixel gives to those it was taken from."""
-    dcrops = array.where(at.inside > 0.0, dcrops, array.zeros_like(dcrops))
+def _image_gradient(op: Any, points: SamplingPoints, dcrops: Any) -> Tensor:
+    """Scatter-add the gradient of each crop pixel to the image pixels it was interpolated from."""
+    dcrops = array.where(points.inside > 0.0, dcrops, array.zeros_like(dcrops))
     shape = shape_op(op.image)
     if op.method == "nearest":
-        to = at.corner(op.box_indices, math.floor(at.y + 0.5), math.floor(at.x + 0.5))
-        return array.cast(array.scatter_nd(to, dcrops, shape), op.image.dtype)
+        nearest = points.pixel_indices(op.box_indices, math.floor(points.y + 0.5), math.floor(points.x + 0.5))
+        return array.cast(array.scatter_nd(nearest, dcrops, shape), op.image.dtype)
     total: Any = None
-    for row, high in _neighbours(at.y):
-        for column, wide in _neighbours(at.x):
-            part = array.scatter_nd(at.corner(op.box_indices, row, column), dcrops * (high * wide)[..., None], shape)
+    for row, row_weight in _neighbors(points.y):
+        for column, column_weight in _neighbors(points.x):
+            indices = points.pixel_indices(op.box_indices, row, column)
+            part = array.scatter_nd(indices, dcrops * (row_weight * column_weight)[..., None], shape)
             total = part if total is None else total + part
     result: Tensor = array.cast(total, op.image.dtype)
     return result
 
 
-def _neighbours(x: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-    """The pixels before and after a place, with their weights."""
+def _neighbors(x: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    """Return the pixels before and after a coordinate, with their interpolation weights."""
     low = math.floor(x)
     return (low, 1.0 - (x - low)), (math.ceil(x), x - low)
 
 
-def _boxes_gradient(op: Any, at: _Places, dcrops: Any) -> Tensor:
-    """How crops change as their places move, summed up for the ends of each box."""
+def _boxes_gradient(op: Any, points: SamplingPoints, dcrops: Any) -> Tensor:
+    """Compute the gradient with respect to sampling points, and sum it over each box for its corners."""
     image = array.cast(op.image, op.boxes.dtype)
-    (top, bottom), (left, right) = (tuple(row for row, _ in _neighbours(s)) for s in (at.y, at.x))
+    (top, bottom), (left, right) = (tuple(row for row, _ in _neighbors(s)) for s in (points.y, points.x))
     pixels = [
-        [array.gather_nd(image, at.corner(op.box_indices, row, column)) for column in (left, right)]
+        [array.gather_nd(image, points.pixel_indices(op.box_indices, row, column)) for column in (left, right)]
         for row in (top, bottom)
     ]
-    down, over = (at.y - top)[..., None], (at.x - left)[..., None]
+    down, over = (points.y - top)[..., None], (points.x - left)[..., None]
     by_y = (1.0 - over) * (pixels[1][0] - pixels[0][0]) + over * (pixels[1][1] - pixels[0][1])
     by_x = (1.0 - down) * (pixels[0][1] - pixels[0][0]) + down * (pixels[1][1] - pixels[1][0])
-    dcrops = array.where(at.inside > 0.0, dcrops, array.zeros_like(dcrops))
-    dy = math.reduce_sum(by_y * dcrops, axis=-1) * at.room[0]
-    dx = math.reduce_sum(by_x * dcrops, axis=-1) * at.room[1]
-    parts = [dy * (1.0 - at.shares[0]), dx * (1.0 - at.shares[1]), dy * at.shares[0], dx * at.shares[1]]
+    dcrops = array.where(points.inside > 0.0, dcrops, array.zeros_like(dcrops))
+    dy = math.reduce_sum(by_y * dcrops, axis=-1) * points.max_index[0]
+    dx = math.reduce_sum(by_x * dcrops, axis=-1) * points.max_index[1]
+    y_fraction, x_fraction = points.fractions
+    parts = [dy * (1.0 - y_fraction), dx * (1.0 - x_fraction), dy * y_fraction, dx * x_fraction]
     return array.stack([math.reduce_sum(part, axis=[1, 2]) for part in parts], axis=1)
 
 
 crop_and_resize: signatures.CropAndResize = CropAndResize.as_function("crop_and_resize")
 
 
-def _check(op: Any) -> None:
+def _check_windows(op: Any) -> None:
     for name in ("sizes", "strides", "rates"):
-        found = getattr(op, name)
-        if len(found) != 4 or min(found) < 1 or found[0] != 1 or found[3] != 1:
+        values = getattr(op, name)
+        if len(values) != 4 or min(values) < 1 or values[0] != 1 or values[3] != 1:
             raise InvalidArgumentError(
                 what=f"{name} must be [1, rows, columns, 1]",
-                found=list(found),
+                found=list(values),
                 wanted="positive, and 1 for batch and depth",
             )
 
@@ -224,13 +229,13 @@ def _windows(op: Any, shape: Any) -> list[Window]:
 
 @operator
 class ExtractImagePatches(OperatorDefinition):
-    """The patches of images that windows on a grid see, each flattened into the depth.
+    """Extract patches of images by sliding windows, flattened into the depth dimension.
 
     .. math:: patches_{n,p,q,(i,j,c)} = images_{n,\\; p\\,s_1 + i\\,r_1 - before,\\; q\\,s_2 + j\\,r_2 - before,\\; c}
 
-    images: [n, h, w, c]; sizes, strides, rates: [1, rows, columns, 1]: of a patch, from patch to patch, from pixel to
-    pixel in a patch. padding: "VALID", or "SAME" with zeros around. patches: [n, rows, columns, sizes_1 sizes_2 c].
-    raises InvalidArgumentError for sizes, strides or rates of another form
+    images: [n, h, w, c]; sizes, strides, rates: [1, rows, columns, 1]: patch size, distance between patches, distance
+    between pixels of a patch. padding: "VALID", or "SAME" with zeros. patches: [n, rows, columns, sizes_1 sizes_2 c].
+    raises InvalidArgumentError for invalid sizes, strides or rates
     """
 
     images = Input(tuple(d for d in any_dtype if d is not string), rank=4)
@@ -243,7 +248,7 @@ class ExtractImagePatches(OperatorDefinition):
     lod = "as images"
 
     def infer(op) -> TensorSpec:
-        _check(op)
+        _check_windows(op)
         dims = op.images.spec.shape.dims or [None] * 4
         out = [out_size(dims[i], op.sizes[i], op.strides[i], op.rates[i], op.padding) for i in (1, 2)]
         depth = None if dims[3] is None else dims[3] * op.sizes[1] * op.sizes[2]
@@ -262,10 +267,10 @@ class ExtractImagePatches(OperatorDefinition):
     def gradient(op, dpatches: Any) -> Tensor:
         shape = shape_op(op.images)
         n, pixels, depth = shape[0], reduce_prod(shape[1:3]), shape[3]
-        numbers = reshape(range_(1, pixels + 1), dims_tensor([1, shape[1], shape[2], 1]))  # 0 is the padding
-        seen = ExtractImagePatches(numbers, **op.attrs)
+        pixel_ids = reshape(range_(1, pixels + 1), dims_tensor([1, shape[1], shape[2], 1]))  # 0 is the padding
+        sources = ExtractImagePatches(pixel_ids, **op.attrs)
         parts = transpose(reshape(dpatches, dims_tensor([n, -1, depth])), [1, 0, 2])
-        total = unsorted_segment_sum(parts, reshape(seen, [-1]), pixels + 1)[1:]
+        total = unsorted_segment_sum(parts, reshape(sources, [-1]), pixels + 1)[1:]
         return reshape(transpose(total, [1, 0, 2]), shape)
 
 

@@ -1,10 +1,10 @@
-"""Which pixels a resized image takes, and how much of each: along one dimension at a time.
+"""Interpolation weights of image resizing, separable by dimension.
 
-Lives here: the places and weights of every method, as NumPy arrays, and their application to images.
+Lives here: pixel indices and weights of every method, as NumPy arrays, and their application to images.
 Not here: the operators (resize_operators.py).
 
-A method's taps are two arrays [out, k]: of each new pixel k pixels of the image and their weights. Everything is
-counted in float32, as the field does, so that pixels on a border between two fall to the same side.
+The taps of a method are two arrays [out, k]: indices and weights of the k source pixels of each output pixel. All
+coordinates are float32, as in TensorFlow, so that ties are resolved identically.
 """
 
 from __future__ import annotations
@@ -19,24 +19,29 @@ from .. import like_device
 
 Taps = tuple[np.ndarray, np.ndarray]
 F = np.float32
-TINY = F(1000.0) * np.finfo(F).tiny  # weights that add up to less are left as they are
-TABLE = 1024  # bicubic weights are taken at this many places between two pixels
+TINY = F(1000.0) * np.finfo(F).tiny  # weights with a smaller sum are not normalized
+TABLE = 1024  # resolution of bicubic weights between two pixels
 
 
 def bilinear(size: int, out: int, align_corners: bool, half_pixel_centers: bool) -> tuple[Any, Any, Any]:
-    """The pixels below and above each new one, and how far it is from the one below, [out] each."""
-    at = Sampling(size, out, align_corners, half_pixel_centers).positions()
-    low = np.floor(at)
-    return (np.maximum(low, 0).astype(np.intp), np.minimum(np.ceil(at), size - 1).astype(np.intp), at - low)
+    """Return the indices of the pixels before and after each output pixel, and its distance from the first, [out]."""
+    positions = Sampling(size, out, align_corners, half_pixel_centers).positions()
+    low = np.floor(positions)
+    return (
+        np.maximum(low, 0).astype(np.intp),
+        np.minimum(np.ceil(positions), size - 1).astype(np.intp),
+        positions - low,
+    )
 
 
 def bicubic(size: int, out: int, align_corners: bool, half_pixel_centers: bool) -> Taps:
-    """Keys's cubic: a = -1/2 and nothing beyond the border with half-pixel centres, else a = -3/4 and the border
-    repeated."""
+    """Return the taps of Keys's cubic: a = -1/2 without border pixels for half-pixel centers; else a = -3/4 with a
+    repeated border.
+    """
     a = F(-0.5 if half_pixel_centers else -0.75)
-    at = Sampling(size, out, align_corners, half_pixel_centers).positions()
-    whole = np.floor(at)
-    offset = np.rint((at - whole) * F(TABLE)) / F(TABLE)
+    positions = Sampling(size, out, align_corners, half_pixel_centers).positions()
+    floor = np.floor(positions)
+    offset = np.rint((positions - floor) * F(TABLE)) / F(TABLE)
 
     def near(x: np.ndarray) -> np.ndarray:
         result: np.ndarray = ((a + F(2)) * x - (a + F(3))) * x * x + F(1)
@@ -48,24 +53,24 @@ def bicubic(size: int, out: int, align_corners: bool, half_pixel_centers: bool) 
         return result
 
     weights = np.stack([far(offset), near(offset), near(F(1) - offset), far(F(1) - offset)], 1)
-    wanted = whole[:, None].astype(np.intp) + np.arange(-1, 3)
-    inside = np.clip(wanted, 0, size - 1)
+    indices = floor[:, None].astype(np.intp) + np.arange(-1, 3)
+    clipped = np.clip(indices, 0, size - 1)
     if half_pixel_centers:
-        weights = _normalized(np.where(inside == wanted, weights, F(0)))
-    return inside, weights
+        weights = _normalized(np.where(clipped == indices, weights, F(0)))
+    return clipped, weights
 
 
 def area(size: int, out: int, align_corners: bool) -> Taps:
-    """The share of each pixel that a new one covers."""
+    """Return the taps of area interpolation: the fraction of each pixel that an output pixel covers."""
     step = Sampling(size, out, align_corners, False).scale
     if step == 0:  # one pixel with its corner aligned to that of many
         return np.zeros((out, 1), np.intp), np.ones((out, 1), F)
     start = np.arange(out, dtype=F) * step
     end = np.arange(1, out + 1, dtype=F) * step
     first, last = np.floor(start).astype(np.intp), np.ceil(end).astype(np.intp)
-    at = first[:, None] + np.arange(int((last - first).max()))
-    covered = np.minimum((at + 1).astype(F), end[:, None]) - np.maximum(at.astype(F), start[:, None])
-    return np.clip(at, 0, size - 1), np.maximum(covered, F(0)) / step
+    indices = first[:, None] + np.arange(int((last - first).max()))
+    covered = np.minimum((indices + 1).astype(F), end[:, None]) - np.maximum(indices.astype(F), start[:, None])
+    return np.clip(indices, 0, size - 1), np.maximum(covered, F(0)) / step
 
 
 def _lanczos(radius: float) -> Callable[[Any], Any]:
@@ -100,7 +105,7 @@ def _mitchell_cubic(x: Any) -> np.ndarray:
     return np.where(x >= F(2), F(0), np.where(x >= F(1), far, near))
 
 
-KERNELS: dict[str, tuple[float, Callable[[Any], Any]]] = {  # how far pixels matter, and how much by distance
+KERNELS: dict[str, tuple[float, Callable[[Any], Any]]] = {  # radius, and weight as a function of distance
     "lanczos1": (1.0, _lanczos(1.0)),
     "lanczos3": (3.0, _lanczos(3.0)),
     "lanczos5": (5.0, _lanczos(5.0)),
@@ -113,19 +118,19 @@ KERNELS: dict[str, tuple[float, Callable[[Any], Any]]] = {  # how far pixels mat
 
 
 def scaled(size: int, out: int, factor: float, shift: float, kernel: str, antialias: bool) -> Taps:
-    """Of the image enlarged by `factor` and then shifted; new pixels whose centre lies outside the image are 0."""
+    """Return the taps of an image scaled by `factor`, then shifted; output pixels centered outside the image are 0."""
     radius, weight = KERNELS[kernel]
     step = F(1) / F(factor)
     stretch = max(step, F(1)) if antialias else F(1)
-    centre = (np.arange(out, dtype=F) + F(0.5)) * step - step * F(shift)
-    reach = F(radius) * stretch
-    last = np.clip(np.floor(centre + reach - F(0.5)), 0, size - 1).astype(np.intp)
-    first = np.clip(np.ceil(centre - reach - F(0.5)), 0, size - 1).astype(np.intp)
-    at = first[:, None] + np.arange(int((last - first).max()) + 1)
-    weights = weight(np.abs(at.astype(F) + F(0.5) - centre[:, None]) / stretch).astype(F)
-    weights = _normalized(np.where(at <= last[:, None], weights, F(0)))
-    inside = (centre >= 0) & (centre <= size)
-    return np.minimum(at, size - 1), np.where(inside[:, None], weights, F(0))
+    center = (np.arange(out, dtype=F) + F(0.5)) * step - step * F(shift)
+    support = F(radius) * stretch
+    last = np.clip(np.floor(center + support - F(0.5)), 0, size - 1).astype(np.intp)
+    first = np.clip(np.ceil(center - support - F(0.5)), 0, size - 1).astype(np.intp)
+    indices = first[:, None] + np.arange(int((last - first).max()) + 1)
+    weights = weight(np.abs(indices.astype(F) + F(0.5) - center[:, None]) / stretch).astype(F)
+    weights = _normalized(np.where(indices <= last[:, None], weights, F(0)))
+    inside = (center >= 0) & (center <= size)
+    return np.minimum(indices, size - 1), np.where(inside[:, None], weights, F(0))
 
 
 def _normalized(weights: np.ndarray) -> np.ndarray:
@@ -135,30 +140,30 @@ def _normalized(weights: np.ndarray) -> np.ndarray:
 
 
 def applied(x: np.ndarray, rows: Taps, columns: Taps) -> np.ndarray:
-    """Images [n, h, w, c] in float32 or float64 at other places: [n, out rows, out columns, c]."""
+    """Resample images [n, h, w, c] in float32 or float64 by taps of rows and columns."""
     for axis, taps in ((1, rows), (2, columns)):
-        at, weights = (like_device.array(x, part) for part in taps)
-        form = (-1, 1, 1) if axis == 1 else (-1, 1)
-        total = np.take(x, at[:, 0], axis) * weights[:, 0].reshape(form)
-        for k in range(1, at.shape[1]):
-            total += np.take(x, at[:, k], axis) * weights[:, k].reshape(form)
+        indices, weights = (like_device.array(x, part) for part in taps)
+        weight_shape = (-1, 1, 1) if axis == 1 else (-1, 1)
+        total = np.take(x, indices[:, 0], axis) * weights[:, 0].reshape(weight_shape)
+        for k in range(1, indices.shape[1]):
+            total += np.take(x, indices[:, k], axis) * weights[:, k].reshape(weight_shape)
         x = total
     return x
 
 
 def matrix(taps: Taps, size: int) -> np.ndarray:
-    """[out, size]: the weight of each pixel in each new one."""
-    at, weights = taps
-    dense = np.zeros((len(at), size), weights.dtype)
-    np.add.at(dense, (np.arange(len(at))[:, None], at), weights)
+    """Return taps as a dense matrix [out, size]."""
+    indices, weights = taps
+    dense = np.zeros((len(indices), size), weights.dtype)
+    np.add.at(dense, (np.arange(len(indices))[:, None], indices), weights)
     return dense
 
 
 def transposed(dy: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """What matrices of weights did to the images, backwards: the gradient of the images from that of the result."""
-    n, high, wide, depth = dy.shape
+    """Apply the transposed matrices: compute the gradient of images from the gradient of the resampled ones."""
+    n, height, width, depth = dy.shape
     rows, columns = like_device.array(dy, rows), like_device.array(dy, columns)
-    up = rows.T.astype(dy.dtype) @ dy.reshape(n, high, wide * depth)
-    up = columns.T.astype(dy.dtype) @ up.reshape(n * rows.shape[1], wide, depth)
+    up = rows.T.astype(dy.dtype) @ dy.reshape(n, height, width * depth)
+    up = columns.T.astype(dy.dtype) @ up.reshape(n * rows.shape[1], width, depth)
     array: np.ndarray = up.reshape(n, rows.shape[1], columns.shape[1], depth)
     return array
