@@ -35,8 +35,8 @@ from .format.model import refuse_external
 from .ops import get
 from .ops.definition import LiteOperator
 from .ops.module import VARIABLE, ExternalOp, LiteModule, Signature, external_attrs
+from .ops.spec_serialization import spec_of, tensors_of_scales
 from .ops.specs import LiteTensorSpec
-from .ops.tensor_tables import spec_of, tensors_of_scales
 from .runtime.constants import tensor_from_file
 from .runtime.tensor import CONSTANT, Tensor
 

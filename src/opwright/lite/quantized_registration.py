@@ -23,11 +23,11 @@ from ..core.specs import TensorSpec
 from .ops.definition import LiteOperator
 from .ops.parts import BLOCK, elements, rows, store_parts
 from .ops.quantized.operand import LIMITS, Operand, check_same
-from .ops.quantized.users import rule_for
+from .ops.quantized.quantization import rule_for
 from .runtime.node import Node
 from .runtime.tensor import Tensor
 
-BLOCKWISE = {f"hybrid.{name}": f"blockwise.{name}" for name in ("fully_connected", "embedding_lookup")}
+BLOCKWISE = {f"hybrid.{name}": f"hybrid.blockwise_{name}" for name in ("fully_connected", "embedding_lookup")}
 """By rule, the one for weights with scales by block."""
 
 NARROW = frozenset(name for name, (_, high) in LIMITS.items() if high < 1 << 16)
@@ -55,7 +55,7 @@ def rule_named(path: str) -> Callable[..., Any]:
 
 def rule_of(operator: Any, node: Node) -> Any:
     """The rule of a quantised node, "module.function" or itself; None for an operator that moves integers as they are.
-    Users' operators say it by `quantized` in their class (ops/quantized/users.py).
+    Users' operators say it by `quantized` in their class (ops/quantized/quantization.py).
 
     raises UnimplementedError naming operator, tensors and types where there is none
     """

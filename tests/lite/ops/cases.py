@@ -252,7 +252,7 @@ CASES["TRANSPOSE_CONV"] = [
     bad(
         Const([1, 7, 4, 2]), f32(2, 3, 3, 3), f32(1, 4, 4, 3), stride_w=1, stride_h=1, says="output_shape does not fit"
     ),
-    bad(Const([1, 4, 4]), f32(2, 3, 3, 3), f32(1, 4, 4, 3), stride_w=1, stride_h=1, says="four sizes"),
+    bad(Const([1, 4, 4]), f32(2, 3, 3, 3), f32(1, 4, 4, 3), stride_w=1, stride_h=1, says="4 elements"),
 ]
 for _name in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
     _k = {"stride_w": 1, "stride_h": 1, "filter_width": 2, "filter_height": 2}

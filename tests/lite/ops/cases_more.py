@@ -86,7 +86,7 @@ CASES["CONV_3D_TRANSPOSE"] = [
         padding="VALID",
     ),
     bad(Const([1, 7, 4, 4, 2]), f32(2, 3, 3, 2, 3), f32(1, 3, 4, 4, 3), **_one, says="output_shape does not fit"),
-    bad(Const([1, 4, 4]), f32(2, 3, 3, 2, 3), f32(1, 3, 4, 4, 3), **_one, says="five sizes"),
+    bad(Const([1, 4, 4]), f32(2, 3, 3, 2, 3), f32(1, 3, 4, 4, 3), **_one, says="5 elements"),
 ]
 
 # ---- boxes -------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ def test_elements_broadcast(a: Any, b: Any, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(parts, "BLOCK", 4)
     x, y = np.arange(np.prod(a, dtype=int)).reshape(a), 100 * np.arange(np.prod(b, dtype=int)).reshape(b)
     shape = np.broadcast_shapes(a, b)
-    found = parts.whole(parts.elements(np.add, (x, y), shape), shape, np.int64)
+    found = parts.merge_parts(parts.elements(np.add, (x, y), shape), shape, np.int64)
     assert np.array_equal(found, np.broadcast_to(x, shape) + np.broadcast_to(y, shape))
 
 
@@ -79,11 +79,11 @@ def test_bands_of_a_convolution_and_its_adjoint(geometry: Any, monkeypatch: pyte
     for cost in (1, 40, 200):
         bands = list(lite_windows.bands(n, windows, cost))
         found = ((b.y, conv_arrays.convolve(None, x[b.x], w, b.windows)) for b in bands)
-        assert np.array_equal(parts.whole(found, y.shape, np.float32), y)
+        assert np.array_equal(parts.merge_parts(found, y.shape, np.float32), y)
         assert all(_size(b) * cost <= 600 or _size(b) == 1 for b in bands)
-        spread = list(lite_windows.bands(n, windows, cost, lite_windows.spread))
+        spread = list(lite_windows.bands(n, windows, cost, lite_windows.output_piece))
         back = ((b.y, conv_arrays.by_input(dy[b.x], w, (len(dy[b.x]), 0, 0, 2), b.windows)) for b in spread)
-        assert np.array_equal(parts.whole(back, x.shape, np.float32), dx)
+        assert np.array_equal(parts.merge_parts(back, x.shape, np.float32), dx)
         for many in (bands, spread):  # each pixel of the result in one band
             assert sum(map(_size, many)) == n * np.prod(y.shape[1:3] if many is bands else size)
             assert len({tuple(itertools.chain(*((s.start, s.stop) for s in b.y))) for b in many}) == len(many)

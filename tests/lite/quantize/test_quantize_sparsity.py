@@ -14,8 +14,8 @@ from quantize_running import OFFICIAL, convert, converter_of, function_of, liter
 import opwright as ow
 from opwright.lite.convert.quantize.sparsity import layout_of
 from opwright.lite.format import Model, versions
+from opwright.lite.ops.spec_serialization import tensor_of
 from opwright.lite.ops.specs import LiteTensorSpec
-from opwright.lite.ops.tensor_tables import tensor_of
 from opwright.lite.runtime.constants import dense_of, stored_elements
 
 SPARSITY = ow.lite.Optimize.EXPERIMENTAL_SPARSITY

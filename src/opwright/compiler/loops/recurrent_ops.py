@@ -60,7 +60,7 @@ class LstmInt8(LoopOp):
 
     peepholes: p, int16 [cells], for i, f, o (f, o); peephole_factors take p c to steps of the gate. norms: of each gate
     coefficients, int16 [cells], and a bias, int32 [cells]; or none: sums are normalised over the cells, as
-    lite/ops/quantized/lstm.py says, to steps of 2^-12. norm_factors: (m, e, least variance) of each.
+    lite/ops/quantized/recurrent.py says, to steps of 2^-12. norm_factors: (m, e, least variance) of each.
     """
 
     gates: tuple[Buffer, ...]

@@ -3,8 +3,8 @@
 Lives here: the rules of ResizeBilinear, ResizeNearestNeighbor and their builtins; TransformLandmarks,
 Landmarks2TransformMatrix, TransformTensorBilinear in both versions; DenseImageWarp, Resampler; NON_MAX_SUPPRESSION_V4
 and _V5, TFLite_Detection_PostProcess.
-Not here: sampling positions (scalar/resampling.py), the operators (lite/customs/landmarks.py, warping.py), the kernels
-(../kernels/).
+Not here: sampling positions (scalar/resampling.py), the operators (lite/customs/landmarks.py, resampling.py),
+the kernels (../kernels/).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """LSTMs of int8 with int16 cells.
 
 Lives here: their rule; the indices of an LSTM's inputs by kind.
-Not here: LSTMs of floats, whose rule dispatches to this one (lstm.py), the integer rule (lite/ops/quantized/lstm.py),
-the
-kernel of a step (../kernels/lstm_int8.py).
+Not here: LSTMs of floats, whose rule dispatches to this one (lstm.py), the integer rule (lite/ops/quantized/recurrent.py),
+the kernel of a step (../kernels/lstm_int8.py).
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def integer_lstm(ctx: LoweringContext, x: RuleOperand) -> None:
         or any(b.constant is None or b.dtype is not int32 or b.shape != (outputs,) for b in projection[1:])
     ):
         raise NoLowering("a projection")
-    # With a projection, the official kernel negates this zero point (ops/quantized/lstm.py).
+    # With a projection, the official kernel negates this zero point (ops/quantized/recurrent.py).
     zero = -hidden.zero if projection else hidden.zero
     norms = _norms(ctx, gates, cells)
     steps = [ctx.buffers.of(intermediates[g]).scale if norms else GATE for g in gates]
@@ -137,7 +136,7 @@ def _norms(ctx: LoweringContext, gates: range, cells: int) -> list[tuple[RuleOpe
 
 
 def _norm_factor(coefficients: RuleOperand) -> tuple[int, int, int]:
-    """Return m, e and the least variance; see lite/ops/quantized/lstm.py."""
+    """Return m, e and the least variance; see lite/ops/quantized/recurrent.py."""
     return *normalization_factor(coefficients.scale), least_variance(coefficients.scale)
 
 

@@ -24,8 +24,8 @@ from ..format import Model, objects, schema, versions
 from ..format.flexbuffers import encode_options
 from ..ops.definition import LiteOperator
 from ..ops.module import ExternalOp, LiteModule, Signature, is_source
+from ..ops.spec_serialization import blocks_table, contents_of, tensor_of
 from ..ops.specs import Blocks, LiteTensorSpec, name_of, with_changes
-from ..ops.tensor_tables import blocks_table, contents_of, tensor_of
 from ..runtime.constants import stored_elements
 from .custom_operators import CustomNode, custom_options, in_least_version
 from .errors import ConverterError, UnsupportedNode, report

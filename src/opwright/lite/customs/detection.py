@@ -1,6 +1,11 @@
-"""Boxes of detected objects from what a detector says of its anchors: TFLite_Detection_PostProcess.
+"""Detection of objects: boxes, classes and scores from the output of a detector: TFLite_Detection_PostProcess.
 
-Lives here: the operator.  Not here: sorting (arrays.py), NON_MAX_SUPPRESSION_V4 and _V5 (lite/ops/suppression.py).
+Lives here: the operator, and `partial_sort`, which selects the k greatest in the order of the official kernels.
+Not here: NON_MAX_SUPPRESSION_V4 and _V5 (lite/ops/selection.py).
+
+Official kernels select the first k by C++'s `partial_sort`, which is not stable: the order of equal values, such as the
+scores of quantized models, follows from its heap. `partial_sort` performs the same steps: it builds a heap of the first
+k with the least at the root, replaces the root by each greater element, and takes the heap apart.
 """
 
 from __future__ import annotations
@@ -16,7 +21,6 @@ from ...ops.attributes import Attr
 from ...ops.slots import Input, Output
 from ..ops.quantized.operand import Operand
 from ..ops.shapes import bounded, refuse, same, text
-from .arrays import falling
 from .definition import custom_operator
 
 _F = (float32,)
@@ -81,7 +85,7 @@ def _by_best_class(op: Any, boxes: Any, areas: Any, scores: Any) -> tuple[int, l
     found = [
         (op.max_classes_per_detection * i + j, box, kind)
         for i, box in enumerate(kept)
-        for j, kind in enumerate(falling(scores[box], n))
+        for j, kind in enumerate(partial_sort(scores[box], n))
     ]
     return len(kept), found
 
@@ -197,3 +201,45 @@ def _check_options(op: Any) -> None:
     for name in ("y_scale", "x_scale", "h_scale", "w_scale"):
         if not getattr(op, name) > 0:
             raise refuse(f"{name} is not positive", found=getattr(op, name), wanted="a number above 0")
+
+
+def partial_sort(values: np.ndarray, k: int) -> list[int]:
+    """Indices of the k greatest, the greatest first. values: float32 [n]; 1 <= k <= n."""
+    if k == 1:
+        return [int(np.argmax(values))]
+    if len(np.unique(values)) == len(values):
+        return [int(i) for i in np.argsort(-values, kind="stable")[:k]]
+    listed = values.tolist()
+    return _heap_select(listed, list(range(len(listed))), k)
+
+
+def _heap_select(values: list[float], indices: list[int], k: int) -> list[int]:
+    for parent in range(k // 2 - 1, -1, -1):
+        _sift(values, indices, parent, k, indices[parent])
+    for i in range(k, len(indices)):
+        if values[indices[i]] > values[indices[0]]:
+            taken, indices[i] = indices[i], indices[0]
+            _sift(values, indices, 0, k, taken)
+    for last in range(k - 1, 0, -1):
+        taken, indices[last] = indices[last], indices[0]
+        _sift(values, indices, 0, last, taken)
+    return indices[:k]
+
+
+def _sift(values: list[float], heap: list[Any], hole: int, size: int, taken: int) -> None:
+    """Put `taken` where the heap [0, size) has a hole: the hole goes down to a leaf, then `taken` rises from there."""
+    top, child = hole, hole
+    while child < (size - 1) // 2:
+        child = 2 * child + 2
+        if values[heap[child]] > values[heap[child - 1]]:
+            child -= 1
+        heap[hole] = heap[child]
+        hole = child
+    if size % 2 == 0 and child == (size - 2) // 2:
+        child = 2 * child + 1
+        heap[hole] = heap[child]
+        hole = child
+    while hole > top and values[heap[(hole - 1) // 2]] > values[taken]:
+        heap[hole] = heap[(hole - 1) // 2]
+        hole = (hole - 1) // 2
+    heap[hole] = taken

@@ -20,20 +20,21 @@ defined: dict[str, list[CustomOperator]] = {}  # by the modules imported so far;
 
 # module -> the operators it defines, under all names that files give them
 FAMILIES: dict[str, str] = {
-    "arrays": "BroadcastGradientArgs Roll",
-    "attention": "odml.scaled_dot_product_attention odml.update_external_kv_cache odml.update_kv_cache",
     "audio": "AudioSpectrogram Mfcc",
     "detection": "TFLite_Detection_PostProcess",
+    "hash_tables": "HashTableV2 LookupTableFindV2 LookupTableImportV2 LookupTableSizeV2",
     "landmarks": "Landmarks2TransformMatrix TransformLandmarks",
-    "layers": "MeanVarianceNormalization UNIDIRECTIONAL_SEQUENCE_GRU",
-    "math": "Atan2 Complex IRFFT2D Irfft2d RFFT2D Rfft2d Sign Table",
+    "layers": (
+        "MeanVarianceNormalization UNIDIRECTIONAL_SEQUENCE_GRU odml.scaled_dot_product_attention "
+        "odml.update_external_kv_cache odml.update_kv_cache"
+    ),
+    "math": "Atan2 BroadcastGradientArgs Complex IRFFT2D Irfft2d RFFT2D Rfft2d Roll Sign Table",
     "pooling": "MaxPoolWithArgmax MaxPoolingWithArgmax2D MaxUnpooling2D",
     "quantization": "NumericVerify aeq.hadamard_rotation",
     "random": "Multinomial RandomStandardNormal RandomUniform RandomUniformInt",
+    "resampling": "DenseImageWarp Resampler TransformTensor TransformTensorBilinear",
     "spatial": "AveragePool3D AvgPool3D Convolution2DTransposeBias MaxPool3D",
-    "tables": "HashTableV2 LookupTableFindV2 LookupTableImportV2 LookupTableSizeV2",
     "text": "tftext:Ngrams tftext:WhitespaceTokenizer",
-    "warping": "DenseImageWarp Resampler TransformTensor TransformTensorBilinear",
 }
 
 _module_of = {name: module for module, names in FAMILIES.items() for name in names.split()}

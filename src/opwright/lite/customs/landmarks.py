@@ -1,7 +1,7 @@
 """Landmarks of a face and the affine maps between crops of its image: TransformLandmarks, Landmarks2TransformMatrix.
 
 Lives here: both versions of both operators, of MediaPipe's models.  Not here: reading images through such a map
-(warping.py).
+(resampling.py).
 
 Version 1 of each was for crops whose corner pixels coincide, with landmarks in one row; version 2 for [1, n, 2 or 3].
 """

@@ -1,8 +1,9 @@
-"""Element-wise functions and Fourier transforms as custom operators: Sign, Atan2, Table, RFFT2D, IRFFT2D, Complex.
+"""Element-wise functions, Fourier transforms and data movement: Sign, Atan2, Table, RFFT2D, IRFFT2D, Complex, Roll,
+BroadcastGradientArgs.
 
 Lives here: these operators, as TensorFlow's converter writes them.
 Not here: the builtins SIGN, ATAN2 (lite/ops/elementwise.py, arithmetic.py) and RFFT2D (lite/ops/spectral.py), the
-tables of quantised functions (lite/ops/quantized/tables.py), audio (audio.py).
+tables of quantized functions (lite/ops/quantized/fixed_point.py), audio (audio.py).
 
 Transform lengths need not be powers of 2, unlike those of the builtin RFFT2D.
 """
@@ -13,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import complex64, complex128, float32, float64, int8, int16, int32
+from ...core.dtypes import any_dtype, complex64, complex128, float32, float64, int8, int16, int32, int64
 from ...core.specs import TensorSpec
 from ...ops.slots import Input, Output
 from ...scalar import numpy_namespace
 from ...scalar.fixed_point import FixedPoint
-from ..ops.shapes import bounded, broadcast, ints, refuse, same, spec, text
+from ..ops.shapes import axis_in, bounded, broadcast, ints, refuse, same, spec, text
 from .definition import custom_operator
 
 
@@ -181,3 +182,73 @@ class IRFFT2D:
         if 0 in x.shape:
             return np.zeros((*x.shape[:-2], h, w), np.float32)
         return np.fft.irfft2(x.astype(np.complex128), (h, w)).astype(np.float32)
+
+
+_INDEX = (int32, int64)
+
+
+@custom_operator("Roll")
+class Roll:
+    """Elements moved along axes; those that pass the end come in at the front.
+
+    .. math:: y_{..., (i + shift) \\bmod n, ...} = x_{..., i, ...}
+
+    x: any type and shape; shift, axis: one number each, or lists of one length; axes may be negative, and of an axis
+    named twice the shifts add up.
+    """
+
+    x = Input(any_dtype)
+    shift = Input(_INDEX)
+    axis = Input(_INDEX)
+    y = Output(like="x")
+    moves = True
+
+    def infer(op: Any) -> TensorSpec:
+        shift, axis = op.shift.spec.shape, op.axis.spec.shape
+        if (shift.rank or 0) > 1 or (axis.rank or 0) > 1 or not same(shift.num_elements(), axis.num_elements()):
+            raise refuse(
+                "shift and axis do not fit each other",
+                found={"shift": text(shift), "axis": text(axis)},
+                wanted="one number each, or lists of one length",
+            )
+        axes = ints(op.axis)
+        if axes is not None and op.x.spec.shape.rank is not None:
+            for one in axes:
+                axis_in(one, op.x.spec.shape.rank)
+        return op.x.spec
+
+    def compute(op: Any, x: Any, shift: Any, axis: Any) -> Any:
+        axes = [axis_in(int(a), x.ndim) for a in axis.reshape(-1)]
+        return np.roll(x, [int(s) for s in shift.reshape(-1)], axes)
+
+
+@custom_operator("BroadcastGradientArgs")
+class BroadcastGradientArgs:
+    """By which axes of a broadcast result the gradients of its two operands are summed.
+
+    .. math:: axes_a = \\{i : a_i = 1 \\ne b_i\\} \\cup \\{i : a_i = b_i = 1\\}, \\quad axes_b \\text{ likewise}
+
+    a, b: shapes, int32 or int64 [rank]; the shorter one has ones before it. Both lists are empty where a = b.
+    """
+
+    a = Input(_INDEX, rank=1)
+    b = Input(_INDEX, like="a", rank=1)
+    axes_a = Output(like="a")
+    axes_b = Output(like="a")
+
+    def infer(op: Any) -> Any:
+        found = spec((None,), op.a.spec.dtype)
+        return found, found
+
+    def compute(op: Any, a: Any, b: Any) -> Any:
+        if a.shape == b.shape and np.array_equal(a, b):
+            return np.zeros(0, a.dtype), np.zeros(0, a.dtype)
+        rank = max(len(a), len(b))
+        one, other = (np.concatenate([np.ones(rank - len(s), s.dtype), s]) for s in (a, b))
+        if np.any((one != other) & (one != 1) & (other != 1)):
+            raise refuse(
+                "the shapes do not broadcast",
+                found={"a": a.tolist(), "b": b.tolist()},
+                wanted="sizes that are equal or 1, aligned at the last dimension",
+            )
+        return tuple(np.flatnonzero(s == 1).astype(a.dtype) for s in (one, other))

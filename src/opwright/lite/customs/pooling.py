@@ -22,9 +22,9 @@ from ...ops.slots import Input, Output
 from ...ops.windows import Window, out_size, window
 from ..ops import types
 from ..ops.definition import EnumAttr
-from ..ops.fusing import fuse
+from ..ops.parts import fuse
 from ..ops.shapes import bounded, refuse, spec, text
-from ..ops.windows import places
+from ..ops.windows import check_positive, valid_positions
 from .definition import custom_operator
 
 _F = (float32,)
@@ -42,20 +42,13 @@ def padding_of(op: Any) -> str:
     return found
 
 
-def check_positive(op: Any, *names: str) -> None:
-    """Raises InvalidArgumentError for an attribute below 1."""
-    for name in names:
-        if getattr(op, name) < 1:
-            raise refuse(f"{name} must be positive", found=getattr(op, name), wanted="at least 1")
-
-
 def _greatest(x: np.ndarray, rows: Window, columns: Window) -> tuple[np.ndarray, np.ndarray]:
     """The greatest of each window and the number of its tap, the first of equal ones; NaN is never the greatest."""
     shape = (x.shape[0], rows.out, columns.out, x.shape[3])
     y, at = np.full(shape, LOWEST, np.float32), np.zeros(shape, np.int32)
     for i in range(rows.kernel):
         for j in range(columns.kernel):
-            vertical, horizontal = places(rows, i), places(columns, j)
+            vertical, horizontal = valid_positions(rows, i), valid_positions(columns, j)
             if vertical is None or horizontal is None:
                 continue
             target = (slice(None), vertical[0], horizontal[0])

@@ -1,7 +1,7 @@
 """Transposed convolution with bias and pooling of volumes: Convolution2DTransposeBias, AvgPool3D, MaxPool3D.
 
 Lives here: these operators, as MediaPipe's models and TensorFlow's converter have them.
-Not here: TRANSPOSE_CONV (lite/ops/convolution.py), convolutions of volumes (lite/ops/volumes.py), max pooling with
+Not here: TRANSPOSE_CONV (lite/ops/convolution.py), max pooling with
 argmax (pooling.py).
 
 Volumes are [n, d, h, w, c].
@@ -21,9 +21,9 @@ from ...ops.windows import Window, out_size, window
 from ..ops.quantized.fixed_point import rounded_quotient
 from ..ops.quantized.operand import Operand, check_same, check_scaled, check_symmetric, check_types
 from ..ops.shapes import bounded, refuse, same, spec, text
-from ..ops.windows import along, counts
+from ..ops.windows import check_positive, combine_along, counts
 from .definition import custom_operator
-from .pooling import check_pool, check_positive, padding_of
+from .pooling import check_pool, padding_of
 
 _F = (float32,)
 
@@ -104,7 +104,7 @@ def _windows(op: Any, x: Any) -> list[Window]:
 
 def _combined(op: Any, x: np.ndarray, combine: np.ufunc, initial: float) -> np.ndarray:
     for axis, w in enumerate(_windows(op, x), 1):
-        x = along(x, w, axis, combine, initial)
+        x = combine_along(x, w, axis, combine, initial)
     return x
 
 

@@ -1,7 +1,7 @@
 """Activations with options or operands, and normalisations over the last dimension.
 
 Lives here: LEAKY_RELU, PRELU, GELU, SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION, LOCAL_RESPONSE_NORMALIZATION.
-Not here: activations of one element alone (elementwise.py), those fused into other operators (fusing.py).
+Not here: activations of one element alone (elementwise.py), those fused into other operators (parts.py).
 """
 
 from __future__ import annotations

@@ -1,27 +1,32 @@
-"""Element-wise builtin operators as rows of two tables.
+"""Element-wise builtin operators of one operand: ABS to ZEROS_LIKE, activations without options, CAST.
 
-Lives here: `define`, which makes an operator of a row.
-Not here: the rows of one operand (unary.py) and of two (arithmetic.py); operators with a class of their own.
+Lives here: `define`, which builds an element-wise operator from a row, the rows of one operand, and official arithmetic
+that differs from scalar/table.py.
+Not here: the rows of two operands (arithmetic.py), activations with options or over rows (activation.py).
 
-A row states what the dialect alone knows: the formula in words, the types, the rule for quantised tensors. The
-computation is the function of scalar/table.py that names the builtin operator; a row that passes its own says why.
+A row specifies the formula in words, the types, and the rule for quantized tensors. The computation is the function of
+scalar/table.py that names the builtin operator; a row with another one explains why.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import DType
+from ...core.constants import CLAMPS
+from ...core.dtypes import DType, bfloat16, float16, float32, float64, int8, int16, int32, int64
+from ...core.dtypes import bool as bool_
 from ...core.specs import TensorSpec
 from ...ops.slots import Input, Output
-from ...scalar.table import OF_BUILTIN
+from ...scalar.table import FUNCTIONS, OF_BUILTIN
 from ..format import schema
+from . import types
 from .definition import LiteOperator, facts, lite_operator
-from .fusing import fuse
-from .shapes import broadcast, fixed
+from .parts import fuse, in_elements
+from .shapes import broadcast, fixed, refuse
 
 
 def computation(name: str) -> Callable[..., Any]:
@@ -47,7 +52,7 @@ def define(
     compute: a NumPy ufunc or a function of arrays; by default the function of the scalar table. out: the dtype of the
     result where it is not that of the operands. check: of the elements of the second operand, raises
     InvalidArgumentError; called in prepare where they are constants of the file, otherwise by `compute`. settings: more
-    of the class body, such as quantized="tables.exp". An operator whose options have a fused activation applies it.
+    of the class body, such as quantized="arithmetic.exp". An operator whose options have a fused activation applies it.
     """
     of_arrays = compute or computation(name)
     ufunc = of_arrays if isinstance(of_arrays, np.ufunc) else None
@@ -91,3 +96,120 @@ FUSED_ACTIVATION = "fused_activation_function"
 
 def _manner(operands: int, fused: bool) -> str:
     return "element by element" if operands == 1 else "broadcast, with a fused activation" if fused else "broadcast"
+
+
+def in_float32(compute: Any) -> Any:
+    """Return a function of float arrays that computes on 16-bit floats in float32 and rounds once."""
+
+    def computed(*arrays: Any) -> Any:
+        dtype = arrays[0].dtype
+        if dtype.itemsize > 2:
+            return compute(*arrays)
+        return compute(*(a.astype(np.float32) for a in arrays)).astype(dtype)
+
+    return computed
+
+
+def clamp(name: str) -> Callable[[Any], Any]:
+    """Return the function of a clamping activation that has two bounds."""
+    low, high = CLAMPS[name]
+    return lambda x: np.clip(x, x.dtype.type(low), x.dtype.type(high))
+
+
+# These three are the official kernels' arithmetic, which differs in the last bits from the table's.
+
+
+@in_float32
+def logistic(x: Any) -> Any:
+    """1 / (1 + e^-x), and e^x below -9, where the sum would lose what e^x has."""
+    one = x.dtype.type(1)
+    y = one / (one + np.exp(-x))
+    below = np.less(x, -9)
+    return np.where(below, np.exp(x), y) if below.any() else y
+
+
+@in_float32
+def elu(x: Any) -> Any:
+    """x, and e^x - 1 below 0."""
+    return np.where(x < 0, np.expm1(np.minimum(x, x.dtype.type(0))), x)
+
+
+@in_float32
+def hard_swish(x: Any) -> Any:
+    """x (min(max(x + 3, 0), 6) / 6): x times 6 would overflow where the result does not."""
+    three, six = x.dtype.type(3), x.dtype.type(6)
+    return x * (np.clip(x + three, x.dtype.type(0), six) / six)
+
+
+rsqrt = in_float32(FUNCTIONS["rsqrt"].of_arrays)
+
+unary = functools.partial(define, __name__)
+
+_REALS = (float32, float16)
+_FLOATS = (float32, float16, bfloat16)
+
+unary("ABS", "|x|", (*_REALS, int32, int16), quantized="arithmetic.absolute")
+# The official converter calls the negation of an int16 input float32: hence `retypes`.
+unary("NEG", "-x", (*_FLOATS, int8, int16, int32, int64), moves=True, retypes=True)
+unary("EXP", "e^x", _REALS, quantized="arithmetic.exp")
+unary("LOG", r"\ln x", _REALS, quantized="arithmetic.log")
+unary("SQRT", r"\sqrt{x}", _REALS, quantized="arithmetic.sqrt")
+unary("RSQRT", r"1 / \sqrt{x}", _REALS, rsqrt, quantized="arithmetic.rsqrt")
+unary("SQUARE", "x^2", _REALS)
+unary("SIN", r"\sin x", _REALS)
+unary("COS", r"\cos x", _REALS)
+unary("FLOOR", r"\lfloor x \rfloor", _FLOATS)
+unary("CEIL", r"\lceil x \rceil", _REALS)
+unary("ROUND", "x to the nearest integer, halves to even", _FLOATS)
+unary("SIGN", r"\operatorname{sgn} x", (float32, float64, int32))
+unary("LOGICAL_NOT", r"\neg x", (bool_,))
+unary("ZEROS_LIKE", "0", (float32, int32, int64), np.zeros_like)
+unary("RELU", r"\max(x, 0)", _REALS, quantized="activation.relu")
+unary("RELU6", r"\min(\max(x, 0), 6)", _REALS, quantized="activation.relu6")
+unary("RELU_N1_TO_1", r"\min(\max(x, -1), 1)", _REALS, clamp("RELU_N1_TO_1"), quantized="activation.relu_n1_to_1")
+unary("RELU_0_TO_1", r"\min(\max(x, 0), 1)", (float32,), clamp("RELU_0_TO_1"), quantized="activation.relu_0_to_1")
+unary("ELU", r"x \ge 0: x,\ \text{else}\ e^x - 1", _REALS, elu, quantized="activation.elu")
+unary("HARD_SWISH", r"x \min(\max(x + 3, 0), 6) / 6", _REALS, hard_swish, quantized="activation.hard_swish")
+unary("TANH", r"\tanh x", _FLOATS, quantized="activation.tanh")
+unary("LOGISTIC", "1 / (1 + e^{-x})", _FLOATS, logistic, quantized="activation.logistic")
+
+
+@lite_operator("CAST", typed_by="out_data_type")
+class Cast:
+    """Every element converted to another type: fractions are cut off, integers wrap, truth is "not 0".
+
+    .. math:: y = (\\text{out\\_data\\_type}) x
+
+    Floats beyond the range of an integer type become its least or greatest number, NaN the greatest; complex numbers
+    lose their imaginary part.
+
+    The types are the tensors'; what the file's options say of them is ignored, as converters leave them out.
+    """
+
+    x = Input(tuple(d for d in types.BY_NAME.values() if d.size))
+    y = Output(like="x")
+    moves = True
+
+    def infer(op: Any) -> TensorSpec:
+        wanted = types.dtype_of(op.out_data_type)
+        if not wanted.size:
+            raise refuse(
+                "no number can be cast to this type", found=op.out_data_type, wanted="a type of numbers, or BOOL"
+            )
+        return TensorSpec(op.x.spec.shape, wanted)
+
+    def compute(op: Any, x: Any) -> Any:
+        wanted = types.dtype_of(op.out_data_type)
+        if x.dtype.kind == "c" and not wanted.is_complex:
+            x = x.real
+        if x.dtype.kind == "V" and x.dtype != bfloat16.np:  # integers below a byte, which are not cast to each other
+            x = x.astype(np.int16)
+        y = x.astype(wanted.np)
+        if wanted.is_integer and (x.dtype.kind == "f" or x.dtype == bfloat16.np):
+            x = x.astype(np.float32) if x.dtype.itemsize == 2 else x  # 16 bits do not hold the limits
+            low, high = int(wanted.min), int(wanted.max)
+            np.copyto(y, wanted.max, where=~(x < high + 1))
+            np.copyto(y, wanted.min, where=x < low)
+        return y
+
+    parts = in_elements

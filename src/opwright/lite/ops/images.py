@@ -21,7 +21,7 @@ from ...ops.slots import Input, Output
 from ...ops.structural_shapes import batch_blocks_spec, depth_spec
 from ...scalar.resampling import Places, Sampling
 from .definition import lite_operator
-from .parts import SCRATCH, Part, tiles, whole
+from .parts import SCRATCH, Part, merge_parts, tiles
 from .shapes import ints, refuse, same, spec, text
 from .types import ANY
 
@@ -101,7 +101,7 @@ class ResizeBilinear:
         return stretched(op, x, size, Sampling.between, _of_four, x.itemsize)
 
     def compute(op: Any, x: Any, size: Any) -> Any:
-        return whole(op.parts(x, size), (len(x), *map(int, size), x.shape[3]), x.dtype)
+        return merge_parts(op.parts(x, size), (len(x), *map(int, size), x.shape[3]), x.dtype)
 
 
 @lite_operator("RESIZE_NEAREST_NEIGHBOR")
@@ -129,7 +129,7 @@ class ResizeNearestNeighbor:
             yield where, x[where[0]][:, rows[where[1]][:, None], columns]
 
     def compute(op: Any, x: Any, size: Any) -> Any:
-        return whole(op.parts(x, size), (len(x), *map(int, size), x.shape[3]), x.dtype)
+        return merge_parts(op.parts(x, size), (len(x), *map(int, size), x.shape[3]), x.dtype)
 
 
 _DEPTH = (float32, int32, int64, int8, uint8)
@@ -184,7 +184,7 @@ class SpaceToBatch:
     block_shape = Input(_BLOCK, rank=1)
     paddings = Input(_BLOCK)
     y = Output(like="x")
-    quantized = "joining.space_to_batch"
+    quantized = "concatenation.space_to_batch"
 
     def infer(op: Any) -> TensorSpec:
         return batch_blocks_spec(op.x.spec, op.block_shape, op.paddings, True)

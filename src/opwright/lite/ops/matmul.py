@@ -18,8 +18,7 @@ from ...core.specs import TensorSpec
 from ...ops.slots import Input, Output
 from ...ops.windows import wide
 from .definition import EnumAttr, lite_operator
-from .fusing import fuse
-from .parts import SCRATCH, Part, seen, tiles, whole
+from .parts import SCRATCH, Part, broadcast_slice, fuse, merge_parts, tiles
 from .shapes import product, refuse, same, spec, text
 
 _FLOATS = (float32, float16)
@@ -94,7 +93,7 @@ class FullyConnected:
         if not k:
             return without_columns(op, x, n)
         lead = x.shape[:-1] if op.keep_num_dims else (x.size // k,)
-        return whole(op.parts(x, weights, bias), (*lead, n), x.dtype)
+        return merge_parts(op.parts(x, weights, bias), (*lead, n), x.dtype)
 
 
 def _widened(x: Any) -> Any:
@@ -183,4 +182,4 @@ def products(op: Any, x: Any, y: Any, multiply: Callable[[Any, Any], Any]) -> It
     a, b = x.swapaxes(-1, -2) if op.adj_x else x, y.swapaxes(-1, -2) if op.adj_y else y
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     for where in tiles((*lead, a.shape[-2]), SCRATCH // (8 * (a.shape[-1] + b.shape[-1] + 1))):
-        yield where, multiply(seen(a, where, 1), seen(b, where[:-1], 2))
+        yield where, multiply(broadcast_slice(a, where, 1), broadcast_slice(b, where[:-1], 2))

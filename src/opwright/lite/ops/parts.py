@@ -1,9 +1,10 @@
-"""Results in parts: kernels that work through a tensor piece by piece, so that what they need beside it is bounded.
+"""Computation of results: in parts, so that scratch memory is bounded, and with a fused activation.
 
-Lives here: `tiles` of a shape, `elements` and `rows`: kernels run in parts, parts put together.
-Not here: pieces of what windows slide over (windows.py), who calls kernels (registration.py).
+Lives here: `tiles` of a shape, `elements` and `rows`, which run a kernel on parts of its operands, `fuse`.
+Not here: the windows of convolutions and pools (windows.py), callers of kernels (registration.py), the bounds of
+activations (core/constants.py).
 
-A kernel gives its result whole, or yields parts of it: (where, part), `where` being an index into the result.
+A kernel returns its whole result, or yields parts of it: (where, part), `where` being an index into the result.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+
+from ...core.constants import CLAMPS, FUSED_CLAMPS
 
 SCRATCH = 1 << 19
 """Bytes that a kernel may take at a time beside its inputs and outputs, where it can choose: a small multiple of it."""
@@ -39,7 +42,7 @@ def tiles(shape: Sequence[int], room: int) -> Iterator[tuple[slice, ...]]:
     )
 
 
-def seen(array: Any, where: tuple[slice, ...], inner: int = 0) -> Any:
+def broadcast_slice(array: Any, where: tuple[slice, ...], inner: int = 0) -> Any:
     """What a tile of a broadcast result sees of one operand. inner: last dimensions of it that `where` leaves out."""
     last = where[len(where) - array.ndim + inner :]
     index = (slice(None) if size == 1 else part for size, part in zip(array.shape, last))
@@ -49,7 +52,7 @@ def seen(array: Any, where: tuple[slice, ...], inner: int = 0) -> Any:
 def elements(kernel: Callable[..., Any], arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> Iterator[Part]:
     """A kernel that broadcasts and works element by element, in parts. shape: of the result."""
     for where in tiles(shape, BLOCK):
-        yield where, kernel(*(seen(a, where) for a in arrays))
+        yield where, kernel(*(broadcast_slice(a, where) for a in arrays))
 
 
 def in_elements(op: Any, x: np.ndarray) -> Iterator[Part]:
@@ -74,8 +77,20 @@ def store_parts(parts: Iterable[Part], out: np.ndarray) -> None:
         np.copyto(out[index], part, casting="unsafe")
 
 
-def whole(parts: Iterable[Part], shape: Sequence[int], dtype: Any) -> np.ndarray:
+def merge_parts(parts: Iterable[Part], shape: Sequence[int], dtype: Any) -> np.ndarray:
     """The result of which these are the parts."""
     result = np.empty(tuple(shape), dtype)
     store_parts(parts, result)
     return result
+
+
+def fuse(op: Any, y: Any) -> Any:
+    """`y` within the bounds of the operator's fused activation; `y` is overwritten where it is an array."""
+    if op.fused_activation_function not in FUSED_CLAMPS:
+        return y
+    low, high = CLAMPS[op.fused_activation_function]
+    if y.dtype.kind == "u":
+        low = 0
+    out = y if isinstance(y, np.ndarray) else None
+    y = np.maximum(y, y.dtype.type(low), out=out)
+    return y if high is None else np.minimum(y, y.dtype.type(high), out=out)

@@ -1,6 +1,6 @@
 """Operators between real numbers and integers that stand for them: QUANTIZE, DEQUANTIZE, FAKE_QUANT.
 
-Lives here: these operators.  Not here: their arithmetic (quantized/quantizing.py).
+Lives here: these operators.  Not here: their arithmetic (quantized/quantization.py).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Quantize:
     x = Input((float32, float16))
     y = Output(like="x")
     output_type = EnumAttr("TensorType")
-    quantized = "quantizing.quantize"
+    quantized = "quantization.quantize"
 
     def infer(op: Any) -> TensorSpec:
         dtype = types.dtype_of(op.output_type)
@@ -61,7 +61,7 @@ class Dequantize:
 
     x = Input((float16, float32))
     y = Output(dtype=float32)
-    quantized = "quantizing.dequantize"
+    quantized = "quantization.dequantize"
     once = True
 
     def infer(op: Any) -> TensorSpec:

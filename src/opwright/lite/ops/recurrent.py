@@ -1,7 +1,7 @@
 """What recurrent operators share: their registration, products of float or quantised rows, activations, time.
 
 Lives here: `RecurrentRegistration`, `Products` and its hybrid twin, `ACTIVATIONS`, `sequence` and its inverse.
-Not here: the operators (lstm.py, rnn.py, svdf.py), those on integers alone (quantized/lstm.py, quantized/svdf.py).
+Not here: the operators (lstm.py, rnn.py), those on integers alone (quantized/recurrent.py).
 
 State stays in variable tensors, which are inputs of the node and are written by it. A node's shapes never change once
 it is prepared, so what follows from constants is computed once: that is what an operator's rule does, which gives a
@@ -22,10 +22,10 @@ from ..registration import OperatorRegistration, store_results
 from ..runtime.node import Context, Node
 from ..runtime.tensor import DYNAMIC
 from .definition import EnumAttr
+from .elementwise import clamp, logistic
 from .quantized.fixed_point import exact_float
 from .quantized.operand import Operand, check_symmetric
 from .shapes import refuse, same, text
-from .unary import clamp, logistic
 
 _f = np.float32
 

@@ -1,11 +1,11 @@
-"""Reductions over axes, and searches along one: SUM to REDUCE_ALL, ARG_MAX, ARG_MIN, TOPK_V2, CUMSUM.
+"""Reductions over axes and segments, and cumulative sums: SUM to REDUCE_ALL, SEGMENT_SUM, UNSORTED_SEGMENT_*, CUMSUM.
 
-Lives here: the table of reductions, and the operators that look along one axis.
-Not here: normalisations (activation.py).
+Lives here: the tables of reductions.  Not here: searches (sorting.py), normalization (activation.py).
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,10 @@ from ...core.dtypes import DType, float16, float32, int8, int16, int32, int64, o
 from ...core.dtypes import bool as bool_
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from ...ops.array_functions import reduced_dims, scanned, sort_order
+from ...ops.array_functions import reduced_dims, scanned
 from ...ops.slots import Input, Output
-from . import types
-from .definition import EnumAttr, LiteOperator, lite_operator
-from .shapes import axis_in, check_one, ints, refuse, spec
+from .definition import LiteOperator, lite_operator
+from .shapes import axis_in, check_one, ints, one_int, refuse, same, spec, text
 
 
 def axes_of(found: list[int], rank: int) -> tuple[int, ...]:
@@ -123,102 +122,6 @@ for row in REDUCTIONS:
     reduction(*row)
 
 
-def _single(operand: Any, what: str) -> int | None:
-    """The one integer in an operand, None where it is not known. Raises InvalidArgumentError for any other count."""
-    check_one(operand, what)
-    found = ints(operand)
-    return None if found is None else found[0]
-
-
-def _without(op: Any) -> TensorSpec:
-    shape, axis = op.x.spec.shape, _single(op.axis, "axis")
-    if op.output_type not in ("INT32", "INT64"):
-        raise refuse("output_type is not an index type", found=op.output_type, wanted="INT32 or INT64")
-    dtype = types.dtype_of(op.output_type)
-    if shape.dims is None:
-        return TensorSpec(UNKNOWN, dtype)
-    if axis is None:
-        return spec((None,) * max(len(shape.dims) - 1, 0), dtype)
-    axis = axis_in(axis, len(shape.dims))
-    if shape.dims[axis] == 0:
-        raise refuse("the axis to search is empty", found=op.x.spec.short(), wanted="at least one element along it")
-    return spec(reduced_dims(shape.dims, (axis,), False), dtype)
-
-
-def _search(name: str, find: Any, word: str, of_two: np.ufunc) -> LiteOperator:
-    """of_two: what is searched, as a ufunc that leaves out NaN."""
-
-    def compute(op: Any, x: Any, axis: Any) -> Any:
-        along = int(axis.reshape(-1)[0])
-        if x.dtype.kind == "f" and np.isnan(x.max(initial=-np.inf)):
-            x, first = x == of_two.reduce(x, along, keepdims=True), np.argmax
-        else:
-            first = find
-        return first(x, axis=along).astype(types.dtype_of(op.output_type).np)
-
-    body = {
-        "__doc__": f"The first index of the {word} element along an axis.\n\n.. math:: y = \\arg\\{word[:3]} x",
-        "__module__": __name__,
-        "x": Input((float32, int32, bool_, int8, uint8)),
-        "axis": Input((int32, int64)),
-        "y": Output(dtype=int32),
-        "infer": _without,
-        "compute": compute,
-        "moves": True,
-    }
-    return lite_operator(name)(type(name, (), body))
-
-
-ArgMax = _search("ARG_MAX", np.argmax, "maximal", np.fmax)
-ArgMin = _search("ARG_MIN", np.argmin, "minimal", np.fmin)
-
-
-LIMIT_OF_INT16 = 2**15 - 1
-
-
-@lite_operator("TOPK_V2", typed_by="indices_type")
-class TopK:
-    """The k greatest along the last dimension, greatest first, and their indices; of equals the first comes first.
-
-    indices: int32, or int16 where the file has that type
-    """
-
-    x = Input((float32, int32, int64, int8, uint8, int16))
-    k = Input((int32, int16))
-    values = Output(like="x")
-    indices = Output(dtype=int32)
-    moves = True
-    indices_type = EnumAttr("TensorType", default=2)
-    typed_output = 1
-
-    def infer(op: Any) -> Any:
-        shape, k, places = op.x.spec.shape, _single(op.k, "k"), types.dtype_of(op.indices_type)
-        if places not in (int32, int16):
-            raise refuse("indices of this type are not supported", found=places.name, wanted="int32 or int16")
-        if shape.dims is None:
-            return TensorSpec(UNKNOWN, op.x.spec.dtype), TensorSpec(UNKNOWN, places)
-        if not shape.dims:
-            raise refuse("the input is a scalar", wanted="at least one dimension")
-        last = shape.dims[-1]
-        if places is int16 and last is not None and last > LIMIT_OF_INT16:
-            raise refuse(
-                "TopK row size exceeds output index type range",
-                found=last,
-                wanted=f"at most {LIMIT_OF_INT16} for int16",
-            )
-        if k is not None and (k < 0 or (last is not None and k > last)):
-            raise refuse(
-                "TopK k is higher than the internal dimension.",
-                found={"k": k, "last dimension": last},
-                wanted="k between 0 and the last dimension",
-            )
-        return spec((*shape.dims[:-1], k), op.x.spec.dtype), spec((*shape.dims[:-1], k), places)
-
-    def compute(op: Any, x: Any, k: Any) -> Any:
-        order = sort_order(x, descending=True)[..., : int(k.reshape(-1)[0])]
-        return np.take_along_axis(x, order, -1), order.astype(types.dtype_of(op.indices_type).np)
-
-
 @lite_operator("CUMSUM")
 class Cumsum:
     """Running sums along an axis. exclusive: without the element itself; reverse: from the end.
@@ -231,10 +134,116 @@ class Cumsum:
     y = Output(like="x")
 
     def infer(op: Any) -> TensorSpec:
-        axis, shape = _single(op.axis, "axis"), op.x.spec.shape
+        axis, shape = one_int(op.axis, "axis"), op.x.spec.shape
         if axis is not None and shape.rank is not None:
             axis_in(axis, shape.rank)
         return TensorSpec(shape, op.x.spec.dtype)
 
     def compute(op: Any, x: Any, axis: Any) -> Any:
         return scanned(np.add, x, int(axis.reshape(-1)[0]), 0, op.exclusive, op.reverse)
+
+
+_SEGMENTED = (float32, int32)
+
+
+@lite_operator("SEGMENT_SUM")
+class SegmentSum:
+    """Sums of the rows of each segment; a segment without rows is 0.
+
+    .. math:: y_s = \\sum_{i: segment\\_ids_i = s} x_i
+
+    segment_ids: int32, one a row of x, from 0 up and never falling; y has as many rows as the last of them plus 1
+    """
+
+    x = Input(_SEGMENTED)
+    segment_ids = Input((int32,), rank=1)
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        x, found = op.x.spec.shape, ints(op.segment_ids)
+        if x.dims is None:
+            return TensorSpec(UNKNOWN, op.x.spec.dtype)
+        if not x.dims or not same(x.dims[0], op.segment_ids.spec.shape[0]):
+            raise refuse(
+                "there is not one segment for each row",
+                found={"x": text(x), "segment_ids": text(op.segment_ids.spec.shape)},
+                wanted="segment_ids [x.shape[0]]",
+            )
+        if found and (found[0] < 0 or any(b < a for a, b in itertools.pairwise(found))):
+            raise refuse(
+                "the segment ids are not sorted, or negative",
+                found=found[:32],
+                wanted="numbers of at least 0 that do not fall",
+            )
+        return spec((None if found is None else found[-1] + 1 if found else 0, *x.dims[1:]), op.x.spec.dtype)
+
+    def compute(op: Any, x: Any, segment_ids: Any) -> Any:
+        y = np.zeros((int(segment_ids[-1]) + 1 if len(segment_ids) else 0, *x.shape[1:]), x.dtype)
+        np.add.at(y, segment_ids, x)
+        return y
+
+
+def _unsorted(op: Any) -> TensorSpec:
+    x, s, count = op.x.spec.shape.dims, op.segment_ids.spec.shape.dims, ints(op.num_segments)
+    check_one(op.num_segments, "num_segments")
+    found = ints(op.segment_ids)
+    if count is not None:
+        if count[0] < 0:
+            raise refuse("num_segments is negative", found=count[0], wanted="at least 0")
+        _check_range(max(found, default=-1) if found is not None else -1, count[0])
+    if x is None or s is None:
+        return TensorSpec(UNKNOWN, op.x.spec.dtype)
+    if len(s) > len(x) or not all(map(same, x, s)):
+        raise refuse(
+            "the shape of segment_ids does not begin that of x",
+            found={"x": text(x), "segment_ids": text(s)},
+            wanted="x.shape beginning with segment_ids.shape",
+        )
+    return spec((None if count is None else count[0], *x[len(s) :]), op.x.spec.dtype)
+
+
+def _check_range(greatest: int, count: int) -> None:
+    if greatest >= count:
+        raise refuse("a segment id is out of range", found=greatest, wanted=f"less than {count}")
+
+
+def unsorted(name: str, ufunc: np.ufunc, formula: str, initial: Any) -> LiteOperator:
+    """Define a reduction of each segment. initial: of a dtype, what a segment without elements gives."""
+
+    def compute(op: Any, x: Any, segment_ids: Any, num_segments: Any) -> Any:
+        rest = x.shape[segment_ids.ndim :]
+        count = int(num_segments.reshape(-1)[0])
+        y = np.full((count, *rest), initial(x.dtype), x.dtype)
+        _check_range(int(segment_ids.max(initial=-1)), count)
+        ids, rows = segment_ids.reshape(-1), x.reshape(segment_ids.size, *rest)
+        ufunc.at(y, ids[ids >= 0], rows[ids >= 0])
+        return y
+
+    body = {
+        "__doc__": f"{name} of the elements of each segment; those with a negative id are left out.\n\n"
+        f".. math:: y_s = {formula}_{{i: segment\\_ids_i = s}} x_i\n\n"
+        "segment_ids: int32, its shape that of the first dimensions of x; num_segments: int32, one number",
+        "__module__": __name__,
+        "x": Input(_SEGMENTED),
+        "segment_ids": Input((int32,)),
+        "num_segments": Input((int32,)),
+        "y": Output(like="x"),
+        "infer": _unsorted,
+        "compute": compute,
+    }
+    return lite_operator(name)(type(name, (), body))
+
+
+def _limits(dtype: Any) -> Any:
+    return np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+
+
+UNSORTED = (
+    ("UNSORTED_SEGMENT_SUM", np.add, r"\sum", lambda dtype: 0),
+    ("UNSORTED_SEGMENT_PROD", np.multiply, r"\prod", lambda dtype: 1),
+    ("UNSORTED_SEGMENT_MAX", np.fmax, r"\max", lambda dtype: _limits(dtype).min),
+    ("UNSORTED_SEGMENT_MIN", np.fmin, r"\min", lambda dtype: _limits(dtype).max),
+)
+
+for unsorted_row in UNSORTED:
+    unsorted(*unsorted_row)

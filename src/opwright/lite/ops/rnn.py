@@ -1,7 +1,7 @@
 """Simple recurrence: RNN, UNIDIRECTIONAL_SEQUENCE_RNN, BIDIRECTIONAL_SEQUENCE_RNN; and SVDF, which filters over time.
 
-Lives here: the operators, with float activations (weights float or int8).
-Not here: products and time (recurrent.py), SVDF on integers alone (quantized/svdf.py), LSTMs (lstm.py).
+Lives here: the operators, with float activations and weights of float or int8.
+Not here: the cell of LSTMs (lstm_cell.py), products and time (recurrent.py), SVDF on integers (quantized/recurrent.py).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...core.dtypes import float32
 from ...core.specs import TensorSpec
 from ...ops.slots import Input, Output
 from .definition import lite_operator
-from .lstm import steps_and_batch
+from .lstm_cell import steps_and_batch
 from .quantized.operand import Operand, present
 from .recurrent import (
     ACTIVATIONS,
@@ -49,7 +49,7 @@ def _check(op: Any, prefix: str, x: Any, batch: Any) -> Any:
     return units
 
 
-class Cell:
+class RnnCell:
     """One direction: `run` steps through a sequence, reading and writing its state."""
 
     def __init__(self, op: Any, operands: Mapping[str, Operand | None], prefix: str, by: Products) -> None:
@@ -74,7 +74,7 @@ class Cell:
 
 def _steps(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Operand], node: Any) -> Any:
     x, weights = present(operands, "input", "weights")
-    cell, units = Cell(op, operands, "", products_for(op, x, weights)), weights.shape[0]
+    cell, units = RnnCell(op, operands, "", products_for(op, x, weights)), weights.shape[0]
     time_major = getattr(op, "time_major", True)
 
     def run(arrays: Mapping[str, Any]) -> Any:
@@ -141,7 +141,7 @@ def _linked(op: Any, x: Any, aux: Any, has_weights: bool) -> tuple[Any, Any]:
 def _both(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Operand], node: Any) -> Any:
     x, weights = present(operands, "input", "fw_weights")
     by = products_for(op, x, weights)
-    cells = [Cell(op, operands, prefix, by) for prefix in ("fw_", "bw_")]
+    cells = [RnnCell(op, operands, prefix, by) for prefix in ("fw_", "bw_")]
     sizes = [o.shape[0] for o in present(operands, "fw_weights", "bw_weights")]
 
     def run(arrays: Mapping[str, Any]) -> Any:
@@ -206,7 +206,7 @@ class BidirectionalSequenceRnn:
 def _filters(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Operand], node: Any) -> Any:
     x, feature, time = present(operands, "input", "weights_feature", "weights_time")
     if x.type == "INT8":
-        from .quantized.svdf import svdf
+        from .quantized.recurrent import svdf
 
         return svdf(op, operands, outs[0])
     by = products_for(op, x, feature)

@@ -19,13 +19,16 @@ from ...ops.inference import axes_in, axis_in
 from ..format.constants import MAX_RANK
 
 __all__ = [
+    "Size",
     "axes_in",
     "axis_in",
     "bounded",
     "broadcast",
     "check_one",
+    "check_vector",
     "fixed",
     "ints",
+    "one_int",
     "product",
     "refuse",
     "same",
@@ -90,6 +93,20 @@ def check_one(operand: Any, what: str, unit: str = "number") -> None:
     """Raises InvalidArgumentError for an operand that has another number of elements than one."""
     if operand.spec.shape.num_elements() not in (None, 1):
         raise refuse(f"{what} is not one {unit}", found=operand.spec.short(), wanted=f"one {unit}")
+
+
+def one_int(operand: Any, name: str) -> int | None:
+    """Return the one integer in an operand, None if unknown. Raise InvalidArgumentError for any other count."""
+    check_one(operand, name)
+    values = ints(operand)
+    return None if values is None else values[0]
+
+
+def check_vector(operand: Any, size: int, name: str) -> None:
+    """Raise InvalidArgumentError for an operand of rank 1 with another number of elements."""
+    shape = operand.spec.shape
+    if not same(shape[0], size):
+        raise refuse(f"{name} does not have {size} elements", found=text(shape), wanted=f"[{size}]")
 
 
 def product(dims: Sequence[Size]) -> Size:

@@ -1,6 +1,6 @@
 """Parts of tensors by place: SLICE, STRIDED_SLICE, GATHER, GATHER_ND, SCATTER_ND, DYNAMIC_UPDATE_SLICE.
 
-Lives here: these operators.  Not here: splitting (joining.py).
+Lives here: these operators.  Not here: splitting (concatenation.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Types of the lite dialect's values: what a file states of a tensor besides its element type and shape.
 
 Lives here: `LiteTensorSpec`, `Quantization`, `Blocks`, `Sparsity`, and the text of each (`detailed`).
-Not here: their tables in files (tensor_tables.py), quantised arithmetic (quantized/).
+Not here: their tables in files (spec_serialization.py), quantised arithmetic (quantized/).
 
     conv: i8[1,8,8,4]{scale=0.5, zero_point=-3} = CONV_2D(x, w, b, ...)
 """

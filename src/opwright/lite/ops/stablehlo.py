@@ -1,7 +1,7 @@
 """Operators of StableHLO that the official run time has kernels for: STABLEHLO_ADD to _GATHER.
 
 Lives here: those without subgraphs.  Not here: STABLEHLO_CASE and _COMPOSITE (control.py), those that reduce by a
-subgraph (stablehlo_reducing.py); the others, which official converters write for delegates only and no official kernel
+subgraph (stablehlo_reduction.py); the others, which official converters write for delegates only and no official kernel
 runs.
 
 Arithmetic is of operands of one shape: nothing is broadcast. Quantised tensors are their integers, as officially.

@@ -1,8 +1,8 @@
 """Variables that stay from run to run, by name: VAR_HANDLE, READ_VARIABLE, ASSIGN_VARIABLE; and CALL_ONCE, which
 sets them when the interpreter first runs.
 
-Lives here: these operators and how they run.
-Not here: where values are kept (runtime/resources.py), hash tables (tables.py), variable tensors (runtime/tensor.py).
+Lives here: these operators and their registrations.
+Not here: the values (runtime/resources.py), hash tables (hash_tables.py), variable tensors (runtime/tensor.py).
 
 A handle is a tensor of type RESOURCE that holds the variable itself, so that it may be handed into branches and loops.
 """

@@ -3,7 +3,7 @@
 Lives here: `ResourceHandleRegistration`, for nodes such as VAR_HANDLE; `DynamicUpdateSliceRegistration`, which updates
 in place; `ShuffledFullyConnectedRegistration`, for weights stored in blocks.
 Not here: the operators' definitions (lite/ops/), resources (resources.py), sharing of memory (memory.py, and
-while_loop.py for loop-carried tensors), the arithmetic of shuffled weights (ops/quantized/shuffled.py).
+while_loop.py for loop-carried tensors), the arithmetic of shuffled weights (ops/quantized/matmul.py).
 
 A handle never changes: its tensor is computed when tensors are allocated, and the node does not run again. Only a
 handle that is an output of the subgraph is written in every run.
@@ -21,7 +21,7 @@ from ...core.dtypes import resource
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from ..ops.quantized.operand import Operand
-from ..ops.quantized.shuffled import fully_connected
+from ..quantized_registration import rule_named
 from ..registration import OperatorRegistration, Registration
 from .node import Context, Node
 from .shape_constant_folding import is_folded, nothing
@@ -109,7 +109,7 @@ class ShuffledFullyConnectedRegistration(OperatorRegistration):
         _check_outputs(node)
         operands: list[Any] = [None if t is None else Operand(t) for t in (*node.tensors_in, *node.tensors_out)]
         try:
-            return fully_connected(call, *operands)
+            return rule_named("matmul.shuffled_fully_connected")(call, *operands)
         except InvalidArgumentError as error:
             raise InvalidArgumentError(op=node.name, what=error.message) from None
 

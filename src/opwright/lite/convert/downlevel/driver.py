@@ -16,7 +16,7 @@ from ....graph.ir import flat
 from ....graph.passes.rewrite_rules import RewriteRule
 from ...format import objects, versions
 from ...ops.definition import LiteOperator
-from ...ops.tensor_tables import tensor_of
+from ...ops.spec_serialization import tensor_of
 from ..errors import ConverterError
 from ..export import set_builtin_options
 from ..passes import rewrite_greedily

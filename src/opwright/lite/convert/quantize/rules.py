@@ -2,7 +2,7 @@
 
 Lives here: the table and its vocabulary; `rules_of_users`, rows of users' operators whose classes compute on quantised
 tensors.
-Not here: applying the rows to a graph (plan.py), declarations in such classes (lite/ops/quantized/users.py).
+Not here: applying the rows to a graph (plan.py), declarations in such classes (lite/ops/quantized/quantization.py).
 
 An operator without a row stays float. A row's `results` ties the parameters of its outputs:
 

@@ -1,7 +1,8 @@
-"""Fixed-point arithmetic on NumPy arrays: the formulas of `scalar`, and the forms in place that large tensors take.
+"""Fixed-point arithmetic on NumPy arrays: the formulas of `scalar`, their in-place forms for large tensors, and lookup
+tables of functions of 8 and 16 bits.
 
-Lives here: `INT16`, `INT32`, `finishing` and its like.
-Not here: the formulas (opwright/scalar), lookup tables (tables.py), the kernels themselves.
+Lives here: `INT16`, `INT32`, `requantizer` and its variants, building and reading of tables.
+Not here: the formulas (opwright/scalar), the rules that use them (activation.py, normalization.py).
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import numpy as np
 
 from ....scalar import numpy_namespace
 from ....scalar.fixed_point import MOST_LEFT, FixedPoint, FixedPointInt32
+from ....scalar.quantization import array_round_away as round_away
 from ....scalar.quantization import short_multiplier
 from ..parts import BLOCK
+from .operand import Operand
 
 INT16, INT32 = FixedPoint(numpy_namespace, 16), FixedPointInt32(numpy_namespace)
 """On int64 that hold int16, int32."""
@@ -72,3 +75,37 @@ def by_rows(finish: Callable[[Any], Any], sums: Any, dtype: Any) -> Any:
     for first in range(0, len(rows), step):
         np.copyto(out[first : first + step], finish(rows[first : first + step]), casting="unsafe")
     return out.reshape(sums.shape)
+
+
+Function = Callable[[Any], Any]
+_f = np.float32
+
+
+def byte_table(f: Function, x: Operand, y: Operand) -> np.ndarray:
+    """y's integer for each of x's 256, in the order of their bytes. f: of float32."""
+    q = np.arange(x.low, x.high + 1)
+    real = x.scale * (q - x.zero_point).astype(_f)
+    t = round_away(f(real) * (_f(1) / y.scale)).astype(np.float64)
+    made = np.clip(np.nan_to_num(t, posinf=2.0**40, neginf=-(2.0**40)) + y.zero_point, y.low, y.high)
+    return np.roll(made, x.low).astype(np.int16)  # an int8 -128 is byte 128
+
+
+def look_up(table: np.ndarray, q: np.ndarray) -> Any:
+    """The table's entry for each 8-bit integer."""
+    return table[q.view(np.uint8)]
+
+
+def tabulated(f: Function, x: Operand) -> Function:
+    """f of x's integers, looked up where there are 256 of them. f: element by element, and right for each of them."""
+    if x.type not in BYTES:
+        return f
+    table = np.asarray(f(np.arange(256, dtype=np.uint8).view(BYTES[x.type])))
+    return lambda q: look_up(table, q)
+
+
+BYTES = {"INT8": np.int8, "UINT8": np.uint8}
+
+
+def interpolated(table: np.ndarray, v: Any) -> Any:
+    """The value at each int16, between two entries."""
+    return INT16.interpolated(table, v.astype(np.int64, copy=False))

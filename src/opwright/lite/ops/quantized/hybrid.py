@@ -1,12 +1,17 @@
 """Rules of float activations with integer weights: CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED,
 BATCH_MATMUL, EMBEDDING_LOOKUP.
 
-Lives here: these rules.  Not here: integer activations (images.py, matmul.py).
+Lives here: these rules, for scales by tensor, by channel and by block (int4 or int2 weights of language models).
+Not here: integer activations (images.py, matmul.py), the scales of blocks in files (runtime/tensor.py).
 
-Activations are quantised to int8 while the model runs, a row (FULLY_CONNECTED, BATCH_MATMUL) or an image (convolutions)
+Activations are quantized to int8 while the model runs, a row (FULLY_CONNECTED, BATCH_MATMUL) or an image (convolutions)
 at a time; sums are exact integers; the result is a float, to which bias and activation are applied.
 
 .. math:: y = act(s_x s_w \\sum q_w (q_x - z_x) + b)
+
+With a scale for each block of a row (float16), rows of activations have a zero point each:
+
+.. math:: y_{ij} = act(s_i \\sum_b s_{jb} \\sum_{k \\in b} w_{jk} (q_{ik} - z_i) + b_j)
 """
 
 from __future__ import annotations
@@ -19,9 +24,8 @@ import numpy as np
 from ....scalar import numpy_namespace
 from ....scalar.quantization import ASYMMETRIC, SYMMETRIC, asymmetric_steps, symmetric_steps
 from ....scalar.quantization import array_round_away as round_away
-from ..fusing import fuse
 from ..matmul import products, without_columns
-from ..parts import Part, seen
+from ..parts import Part, broadcast_slice, fuse
 from .fixed_point import exact_float
 from .operand import Operand, check_axis, check_symmetric, check_types
 from .sums import Image, Weights, convolved, convolved_by_channel, multiplied, transposed
@@ -64,7 +68,7 @@ class Steps(NamedTuple):
 
 def _seen(vector: Any, where: tuple[slice, ...]) -> Any:
     """What is there of an array whose first dimensions `where` is about."""
-    return seen(vector, where, vector.ndim - len(where))
+    return broadcast_slice(vector, where, vector.ndim - len(where))
 
 
 def _ends(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
@@ -230,5 +234,56 @@ def embedding_lookup(op: Any, lookup: Operand, value: Operand, y: Operand) -> An
     def run(ids: Any, table: Any) -> Any:
         scale = value.scales[ids].reshape((-1,) + (1,) * (rank - 1)) if value.per_channel else value.scale
         return op.reference(ids, signed(table)).astype(_f) * scale
+
+    return run
+
+
+_f = np.float32
+
+
+def block_scales(weights: Operand) -> np.ndarray:
+    """The scales, float32 [rows, blocks]. Raises InvalidArgumentError where they do not fit the weights."""
+    blocks = weights.blocks
+    found, constant = Operand(blocks.scales), blocks.scales.constant
+    if found.type != "FLOAT16" or constant is None:
+        raise found.wrong("holds no scales", found.type, "constants of type FLOAT16")
+    if len(weights.shape) != 2 or blocks.size < 1 or weights.shape[1] % blocks.size:
+        raise weights.wrong(
+            "has blocks that do not fit it", f"{blocks.size} elements of {list(weights.shape)}", "rows of whole blocks"
+        )
+    rows, size = weights.shape[0], weights.shape[1] // blocks.size
+    if constant.size != rows * size:
+        raise found.wrong("has another number of scales than there are blocks", constant.size, rows * size)
+    return constant.reshape(rows, size).astype(_f)
+
+
+def blockwise_fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None, y: Operand) -> Any:
+    check_types(op, ("FLOAT32 INT4 FLOAT32", "FLOAT32 INT2 FLOAT32"), x, weights, y)
+    scales, size = block_scales(weights), weights.blocks.size
+
+    def run(real: Any, w: Any, b: Any) -> Any:
+        n, k = w.shape
+        rows = real.reshape(-1, k)
+        steps = asymmetric(rows, (1,))
+        values, out = steps.of(rows), np.zeros((len(rows), n), _f)
+        for block in range(k // size):
+            part = slice(block * size, (block + 1) * size)
+            out += np.matmul(values[:, part], w[:, part].astype(_f).T) * scales[:, block]
+        out *= steps.scale
+        if b is not None:
+            out += b.reshape(-1)
+        return fuse(op, out.reshape((*real.shape[:-1], n)) if op.keep_num_dims else out)
+
+    return run
+
+
+def blockwise_embedding_lookup(op: Any, lookup: Operand, value: Operand, y: Operand) -> Any:
+    """Rows of integers as the reals they stand for."""
+    check_types(op, ("INT4 FLOAT32", "INT4 FLOAT16", "INT2 FLOAT32", "INT2 FLOAT16"), value, y)
+    scales, size = block_scales(value), value.blocks.size
+
+    def run(ids: Any, table: Any) -> Any:
+        rows = op.reference(ids, table).astype(_f)
+        return (rows.reshape(len(ids), scales.shape[1], size) * scales[ids][..., None]).reshape(rows.shape)
 
     return run

@@ -24,7 +24,8 @@ from ....scalar.quantization import multipliers
 from ....scalar.resampling import FixedMean, Places, Sampling
 from ..images import stretched
 from ..parts import Part
-from ..windows import along, counts, pooled
+from ..pooling import pooled
+from ..windows import combine_along, counts
 from .fixed_point import by_rows, finishing, finishing_wide, rounded_quotient
 from .operand import Operand, check_axis, check_scaled, check_symmetric, check_types, fused_bounds
 from .sums import Finish, Image, Weights, convolved, convolved_by_channel, transposed
@@ -137,7 +138,7 @@ def average(op: Any, x: Operand, y: Operand) -> Any:
     low, high = fused_bounds(op.fused_activation_function, y)
 
     def mean(q: Any, rows: Any, columns: Any) -> Any:
-        total = along(along(q.astype(np.int32), rows, 1, np.add, 0), columns, 2, np.add, 0)
+        total = combine_along(combine_along(q.astype(np.int32), rows, 1, np.add, 0), columns, 2, np.add, 0)
         n = np.multiply.outer(counts(rows, np.int32), counts(columns, np.int32))[..., None]
         return np.clip(rounded_quotient(total, n), low, high)
 
@@ -150,7 +151,7 @@ def maximum(op: Any, x: Operand, y: Operand) -> Any:
     low, high = fused_bounds(op.fused_activation_function, y)
 
     def most(q: Any, rows: Any, columns: Any) -> Any:
-        greatest = along(along(q, rows, 1, np.maximum, y.low), columns, 2, np.maximum, y.low)
+        greatest = combine_along(combine_along(q, rows, 1, np.maximum, y.low), columns, 2, np.maximum, y.low)
         return np.clip(greatest, low, high)
 
     return lambda q: pooled(op, q, most, q.itemsize)

@@ -1,11 +1,17 @@
 """Integer rules of FULLY_CONNECTED and BATCH_MATMUL.
 
-Lives here: these rules.  Not here: float activations with integer weights (hybrid.py).
+Lives here: these rules, with that of shuffled weights: blocks of 4 rows by 16 columns (weights_format
+SHUFFLED4x16INT8), as the first quantized recurrent networks have them.
+Not here: float activations with integer weights (hybrid.py), the second output of a node with shuffled weights
+(runtime/builtin_registrations.py).
 
 .. math:: q_y = clamp(z_y + M (b + \\sum (q_w - z_w)(q_x - z_x))),   M = s_x s_w / s_y
 
 FULLY_CONNECTED multiplies by M in double precision and rounds once, as the official reference kernel does since 2025;
 with int16 weights it multiplies as all kernels with sums of 64 bits do.
+
+Shuffled weights are stored less their zero point 128, as int8. The workspace receives the input less its zero point,
+four rows in blocks of 16 columns. Zero points in the file are ignored: they are 128, and 0 for the output.
 """
 
 from __future__ import annotations
@@ -106,3 +112,34 @@ def _sums(a: Any, b: Any, most: int, a_zero: int = 0, b_zero: int = 0) -> Any:
     """Exact sums of products of integers less their zero points, int64. most: the greatest |product|."""
     exact = exact_float(a.shape[-1] * most)
     return np.matmul(a.astype(exact) - exact(a_zero), b.astype(exact) - exact(b_zero)).astype(np.int64)
+
+
+SHUFFLED_TYPES = ("UINT8 UINT8 INT32 INT16 UINT8",)
+BLOCK_ROWS, BLOCK_COLUMNS = 4, 16
+
+
+def shuffled_fully_connected(
+    op: Any, x: Operand, weights: Operand, bias: Operand | None, y: Operand, workspace: Operand
+) -> Any:
+    check_types(op, SHUFFLED_TYPES, x, weights, bias, y, workspace)
+    check_scaled(x, weights, y)
+    n, k = weights.shape
+    m, e = multiplier(float(x.scale * weights.scale) / float(y.scale))
+    low, high = fused_bounds(op.fused_activation_function, y)
+
+    def run(q: Any, w: Any, b: Any) -> Any:
+        rows = (q.reshape(-1, k) ^ np.uint8(128)).view(np.int8)
+        if rows.size > np.prod(workspace.shape, dtype=np.int64):
+            raise workspace.wrong("is too small", list(workspace.shape), f"{rows.size} elements")
+        blocks = w.view(np.int8).reshape(n // BLOCK_ROWS, k // BLOCK_COLUMNS, BLOCK_ROWS, BLOCK_COLUMNS)
+        matrix = blocks.transpose(0, 2, 1, 3).reshape(n, k)
+        acc = np.matmul(rows.astype(np.float64), matrix.T.astype(np.float64)).astype(np.int64) + b.reshape(-1)
+        scratch = np.zeros(workspace.shape, np.uint8)
+        by_block = (
+            rows.reshape(-1, k // BLOCK_COLUMNS, BLOCK_COLUMNS).swapaxes(0, 1) if len(rows) == BLOCK_ROWS else rows
+        )
+        scratch.reshape(-1)[: rows.size] = by_block.reshape(-1).view(np.uint8)
+        out = np.clip(INT32.rescale(acc, m, e), low, high)
+        return out.reshape((*q.shape[:-1], n)) if op.keep_num_dims else out, scratch
+
+    return run

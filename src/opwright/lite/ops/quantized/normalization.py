@@ -1,7 +1,7 @@
 """Integer rules of SOFTMAX, LOG_SOFTMAX and L2_NORMALIZATION.
 
 Lives here: these rules.
-Not here: exp, reciprocals and inverse square roots in fixed point (opwright/scalar), tables (tables.py).
+Not here: exp, reciprocals and inverse square roots in fixed point (opwright/scalar), tables (fixed_point.py).
 
 Softmax of 8 bits: differences to the row's greatest in Q5.26, their exponentials in Q0.31 (a table, as there are 256
 differences), their sum in Q12.19, times its reciprocal. Of 16 bits: tables of exp over [-10, 0] and of 1 / (1 + x),

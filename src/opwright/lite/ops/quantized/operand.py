@@ -32,7 +32,7 @@ class Operand:
     type: the schema's name, such as INT8; scales, zero_points: float32 and int64 vectors of one length, along the
     dimension `axis` where longer than one, empty for a tensor that is not quantised; scale, zero_point: the first of
     each, as a np.float32 and an int; low, high: the type's range; constant: the elements where they never change;
-    blocks: scales by block instead (runtime/tensor.py), which blockwise.py alone knows.
+    blocks: scales by block instead (runtime/tensor.py), which hybrid.py alone knows.
     raises InvalidArgumentError for scales and zero points that do not fit each other or the type
     """
 

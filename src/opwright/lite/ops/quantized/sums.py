@@ -18,7 +18,7 @@ import numpy as np
 
 from ....ops import conv_arrays
 from ..parts import SCRATCH, Part, tiles
-from ..windows import bands, spread, windows_of
+from ..windows import bands, output_piece, windows_of
 from .fixed_point import exact_float
 from .operand import Operand
 
@@ -127,7 +127,7 @@ def transposed(op: Any, sizes: Any, f: np.ndarray, weights: Weights, image: Imag
     windows = windows_of(op, (h, w), f.shape[1:3])
     for block, made in weights.blocks(f, weights.dtype_for(f)):
         outputs = len(made)
-        for band in bands(n, windows, made.itemsize * (2 * outputs + f.shape[3]), spread):
+        for band in bands(n, windows, made.itemsize * (2 * outputs + f.shape[3]), output_piece):
             x = image(band.x, made.dtype.type)
             sums = conv_arrays.by_input(x, made.transpose(1, 2, 0, 3), (len(x), 0, 0, outputs), band.windows)
             yield (*band.y, block), finish(sums, band.y, block)

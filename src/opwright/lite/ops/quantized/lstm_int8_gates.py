@@ -2,7 +2,7 @@
 
 Lives here: `Product` (rows by weights), `GATES`, `clip_of`, and the rule of an LSTM whose twelve intermediate tensors
 specify the scales of its sums.
-Not here: the LSTM with five of them, whose gates are int16 (lstm.py).
+Not here: the LSTM with five of them, whose gates are int16 (recurrent.py).
 
 For each gate of input, forget, cell and output there are three: of both sums together, of the input's W x, of the
 state's R h. Normalisation, logistic and tanh are float32. There is no input gate (1 - f stands for it) and no peephole;

@@ -13,7 +13,7 @@ import numpy as np
 from ....core.errors import InvalidArgumentError
 from ....ops import array_functions
 from ....scalar.quantization import array_round_away as round_away
-from ..joining import joined, surrounded
+from ..concatenation import joined, surrounded
 from .operand import Operand, check_same, check_scaled, check_symmetric, check_types
 
 BYTES = ("INT8", "UINT8", "INT16")

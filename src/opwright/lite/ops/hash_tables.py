@@ -1,6 +1,6 @@
 """Hash tables that are filled once: HASHTABLE, HASHTABLE_IMPORT, HASHTABLE_FIND, HASHTABLE_SIZE.
 
-Lives here: these operators and how they run, checks that lite/customs/tables.py shares.
+Lives here: these operators, and checks that lite/customs/hash_tables.py shares.
 Not here: where the entries are kept (runtime/resources.py), variables (state.py), HASHTABLE_LOOKUP (lookup.py).
 
 Keys and values are int64 and strings, either way round.

@@ -19,8 +19,7 @@ from ...ops.array_functions import mirrored, padded
 from ...ops.slots import Input, Output
 from ...ops.structural_shapes import part_sizes
 from .definition import lite_operator
-from .fusing import fuse
-from .parts import Part
+from .parts import Part, fuse
 from .shapes import axes_in, axis_in, check_one, ints, refuse, same, spec, text
 from .types import ANY, INDEX, NUMBER
 
@@ -35,7 +34,7 @@ class Concatenation:
 
     xs = Input((*_PADDED, uint32, int4, string), repeated=True)
     y = Output(like="xs")
-    quantized = "joining.concatenation"
+    quantized = "concatenation.concatenation"
 
     def infer(op: Any) -> TensorSpec:
         if not op.xs:
@@ -87,7 +86,7 @@ class Pack:
 
     xs = Input((*_PADDED, uint32), repeated=True)
     y = Output(like="xs")
-    quantized = "joining.pack"
+    quantized = "concatenation.pack"
 
     def infer(op: Any) -> TensorSpec:
         if not op.xs or op.values_count not in (0, len(op.xs)):
@@ -211,28 +210,6 @@ class SplitV:
         return np.split(x, np.cumsum(parts)[:-1].tolist(), at) if parts else []
 
 
-@lite_operator("TILE")
-class Tile:
-    """The input repeated multiples[i] times along each dimension i."""
-
-    x = Input(ANY)
-    multiples = Input(INDEX, rank=1)
-    y = Output(like="x")
-    moves = True
-
-    def infer(op: Any) -> TensorSpec:
-        dims, times = op.x.spec.shape.dims, ints(op.multiples)
-        if dims is None or times is None:
-            return spec(None if dims is None else (None,) * len(dims), op.x.spec.dtype)
-        if len(times) != len(dims) or min(times, default=0) < 0:
-            raise refuse("multiples does not fit the input", found=times, wanted=f"{len(dims)} numbers >= 0")
-        return spec((None if d is None else d * t for d, t in zip(dims, times)), op.x.spec.dtype)
-
-    def compute(op: Any, x: Any, multiples: Any) -> Any:
-        times = tuple(int(m) for m in multiples)
-        return np.tile(x, times if 0 not in times else (0,) * x.ndim).reshape([d * t for d, t in zip(x.shape, times)])
-
-
 def _padded(op: Any) -> TensorSpec:
     dims, shape, flat = op.x.spec.shape.dims, op.paddings.spec.shape, ints(op.paddings)
     if dims is None:
@@ -263,7 +240,7 @@ class Pad:
     x = Input(_PADDED)
     paddings = Input(_WIDTHS)
     y = Output(like="x")
-    quantized = "joining.pad"
+    quantized = "concatenation.pad"
     infer = _padded
 
     def parts(op: Any, x: Any, paddings: Any) -> Iterator[Part]:
@@ -281,7 +258,7 @@ class PadV2:
     paddings = Input(_WIDTHS)
     value = Input(_PADDED, like="x")
     y = Output(like="x")
-    quantized = "joining.pad_v2"
+    quantized = "concatenation.pad_v2"
 
     def infer(op: Any) -> TensorSpec:
         check_one(op.value, "the padding value")

@@ -22,9 +22,9 @@ from ..registration import Registration
 from . import types
 from .definition import lite_operator
 from .module import is_source
+from .pooling import reduce_windows, windows_over
 from .shapes import bounded, refuse, text
 from .stablehlo import distinct
-from .windows import reduce_windows, windows_over
 
 UFUNCS: Mapping[str, np.ufunc] = {
     "STABLEHLO_ADD": np.add,

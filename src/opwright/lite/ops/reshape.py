@@ -1,7 +1,7 @@
 """Shapes changed and told, elements kept: RESHAPE to BROADCAST_ARGS, BITCAST.
 
 Lives here: operators whose output holds the input's elements, or its shape.
-Not here: joining and splitting (joining.py), parts of tensors (slicing.py).
+Not here: concatenation and splitting (concatenation.py), parts of tensors (slicing.py).
 """
 
 from __future__ import annotations
@@ -275,3 +275,25 @@ class Bitcast:
 
     def compute(op: Any, x: Any) -> Any:
         return array_functions.bitcast(x, types.dtype_of(op.output_type).np)
+
+
+@lite_operator("TILE")
+class Tile:
+    """The input repeated multiples[i] times along each dimension i."""
+
+    x = Input(ANY)
+    multiples = Input(INDEX, rank=1)
+    y = Output(like="x")
+    moves = True
+
+    def infer(op: Any) -> TensorSpec:
+        dims, times = op.x.spec.shape.dims, ints(op.multiples)
+        if dims is None or times is None:
+            return spec(None if dims is None else (None,) * len(dims), op.x.spec.dtype)
+        if len(times) != len(dims) or min(times, default=0) < 0:
+            raise refuse("multiples does not fit the input", found=times, wanted=f"{len(dims)} numbers >= 0")
+        return spec((None if d is None else d * t for d, t in zip(dims, times)), op.x.spec.dtype)
+
+    def compute(op: Any, x: Any, multiples: Any) -> Any:
+        times = tuple(int(m) for m in multiples)
+        return np.tile(x, times if 0 not in times else (0,) * x.ndim).reshape([d * t for d, t in zip(x.shape, times)])

@@ -1,11 +1,12 @@
-"""LSTMs on integers: int8 activations with int16 cells, and the older uint8 LSTM of kernel_type BASIC.
+"""Recurrent operators on integers: LSTM of int8 with int16 cells, LSTM of kernel_type BASIC on uint8, SVDF.
 
-Lives here: these two rules.
-Not here: float activations (ops/lstm.py), gates of int8 (lstm_narrow.py), products of rows (lstm_narrow.py), what
-sums of gates become (opwright/scalar).
+Lives here: these rules.
+Not here: float activations (ops/lstm.py, ops/rnn.py), gates of int8 (lstm_int8_gates.py), activations of gates
+(opwright/scalar).
 
-Of int8: gates are int16 with 12 bits behind the point (with layer normalisation: of the scales of the node's
-intermediate tensors), what comes out of them has 15, cells have a power of two for their scale.
+LSTM of int8: gates are int16 with 12 fraction bits (with layer normalization: the scales of the node's intermediate
+tensors), their activations have 15, and the scale of cells is a power of two. SVDF: int8 features, int16 filters over
+time and state.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from ....scalar import numpy_namespace
 from ....scalar.integer_layers import GATE, GateNormalization, IntegerCells, least_variance, normalization_factor
 from ....scalar.quantization import multiplier
 from .fixed_point import INT16, INT32
-from .lstm_narrow import GATES, Product, clip_of, narrow_lstm
-from .operand import Operand, check_scaled, check_types, present
+from .lstm_int8_gates import GATES, Product, clip_of, narrow_lstm
+from .operand import Operand, check_scaled, check_symmetric, check_types, present
 
 NORMALIZATION = GateNormalization(numpy_namespace)
 
@@ -203,5 +204,31 @@ def basic_lstm(op: Any, operands: Mapping[str, Operand | None], outs: Any) -> An
         np.copyto(c, state, casting="unsafe")
         kinds = (np.uint8, np.int16, np.uint8, np.int16)
         return tuple(a.astype(k) for a, k in zip((y, state, joined, gates), kinds))
+
+    return run
+
+
+def svdf(op: Any, operands: Mapping[str, Operand | None], y: Operand) -> Any:
+    x, feature, time, state = present(operands, "input", "weights_feature", "weights_time", "state")
+    check_types(op, ("INT8 INT8 INT16 INT16 INT8",), x, feature, time, state, y)
+    if operands["bias"] is not None:
+        check_types(op, ("INT32",), operands["bias"])
+    check_scaled(x, feature, time, state, y)
+    check_symmetric(feature, time)
+    to_state = multiplier(float(x.scale * feature.scale / state.scale))  # in float32
+    to_output = multiplier(float(state.scale * time.scale / y.scale))
+    batch, filters = x.shape[0], feature.shape[0]
+
+    def run(arrays: Mapping[str, Any]) -> Any:
+        sums = np.matmul(x.centred(arrays["input"], np.float64), arrays["weights_feature"].T.astype(np.float64))
+        past = arrays["state"].reshape(batch, filters, -1)
+        past[:, :, :-1] = past[:, :, 1:].copy()
+        past[:, :, -1] = np.clip(INT32.rescale(sums.astype(np.int64), *to_state) + state.zero_point, -32768, 32767)
+        # sums of int32, which wrap around
+        now = (past.astype(np.int32) * arrays["weights_time"].astype(np.int32)).sum(2, dtype=np.int32)
+        total = now.reshape(batch, -1, op.rank).sum(2, dtype=np.int32)
+        if arrays["bias"] is not None:
+            total = total + arrays["bias"]
+        return (np.clip(INT32.rescale(total.astype(np.int64), *to_output) + y.zero_point, -128, 127).astype(np.int8),)
 
     return run

@@ -1,7 +1,7 @@
 """Hash tables as custom operators: HashTableV2, LookupTableImportV2, LookupTableFindV2, LookupTableSizeV2.
 
 Lives here: these operators, which TensorFlow's converter wrote before there were builtin ones.
-Not here: HASHTABLE and its kin (lite/ops/tables.py), where the entries are kept (runtime/resources.py).
+Not here: HASHTABLE and its kin (lite/ops/hash_tables.py), where the entries are kept (runtime/resources.py).
 
 A handle is an int32 (of the table's name) or a tensor of type RESOURCE. Keys are int32, int64 or strings, values these
 or float32. The first of equal keys counts; a table is filled once.
@@ -21,8 +21,8 @@ from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
 from ...ops.slots import Input, Output
 from ..ops.definition import EnumAttr
+from ..ops.hash_tables import check_pairs, checked_table
 from ..ops.shapes import check_one, refuse
-from ..ops.tables import check_pairs, checked_table
 from ..registration import OperatorRegistration
 from .definition import custom_operator
 

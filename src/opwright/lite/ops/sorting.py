@@ -1,6 +1,6 @@
-"""What follows from the order of elements: REVERSE_SEQUENCE, UNIQUE, BUCKETIZE, SKIP_GRAM.
+"""Searching, sorting and order: ARG_MAX, ARG_MIN, TOPK_V2, UNIQUE, BUCKETIZE, REVERSE_SEQUENCE, SKIP_GRAM.
 
-Lives here: these operators.  Not here: sorting (TOPK_V2 in reduction.py), turning axes round (joining.py).
+Lives here: these operators.  Not here: reductions (reduction.py), reversal of whole axes (concatenation.py).
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from ...core.dtypes import bool as bool_
 from ...core.dtypes import float32, float64, int8, int16, int32, int64, string, uint8
 from ...core.errors import ResourceExhaustedError
+from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from ...ops.array_functions import check_lengths, first_occurrences, reversed_sequences
+from ...ops.array_functions import check_lengths, first_occurrences, reduced_dims, reversed_sequences, sort_order
 from ...ops.slots import Input, Output
 from . import types
-from .definition import lite_operator
-from .shapes import check_one, refuse, same, spec, text
+from .definition import EnumAttr, LiteOperator, lite_operator
+from .shapes import axis_in, check_one, one_int, refuse, same, spec, text
 from .types import INDEX
 
 
@@ -163,3 +165,94 @@ def _runs(op: Any, words: int) -> Iterator[tuple[int, ...]]:
         stack.append((run, True))
         last = min(run[-1] + op.max_skip_size + 1, words - 1)
         stack.extend(((*run, i), False) for i in reversed(range(run[-1] + 1, last + 1)))
+
+
+def _search_spec(op: Any) -> TensorSpec:
+    shape, axis = op.x.spec.shape, one_int(op.axis, "axis")
+    if op.output_type not in ("INT32", "INT64"):
+        raise refuse("output_type is not an index type", found=op.output_type, wanted="INT32 or INT64")
+    dtype = types.dtype_of(op.output_type)
+    if shape.dims is None:
+        return TensorSpec(UNKNOWN, dtype)
+    if axis is None:
+        return spec((None,) * max(len(shape.dims) - 1, 0), dtype)
+    axis = axis_in(axis, len(shape.dims))
+    if shape.dims[axis] == 0:
+        raise refuse("the axis to search is empty", found=op.x.spec.short(), wanted="at least one element along it")
+    return spec(reduced_dims(shape.dims, (axis,), False), dtype)
+
+
+def _search(name: str, find: Any, word: str, of_two: np.ufunc) -> LiteOperator:
+    """of_two: what is searched, as a ufunc that leaves out NaN."""
+
+    def compute(op: Any, x: Any, axis: Any) -> Any:
+        along = int(axis.reshape(-1)[0])
+        if x.dtype.kind == "f" and np.isnan(x.max(initial=-np.inf)):
+            x, first = x == of_two.reduce(x, along, keepdims=True), np.argmax
+        else:
+            first = find
+        return first(x, axis=along).astype(types.dtype_of(op.output_type).np)
+
+    body = {
+        "__doc__": f"The first index of the {word} element along an axis.\n\n.. math:: y = \\arg\\{word[:3]} x",
+        "__module__": __name__,
+        "x": Input((float32, int32, bool_, int8, uint8)),
+        "axis": Input((int32, int64)),
+        "y": Output(dtype=int32),
+        "infer": _search_spec,
+        "compute": compute,
+        "moves": True,
+    }
+    return lite_operator(name)(type(name, (), body))
+
+
+ArgMax = _search("ARG_MAX", np.argmax, "maximal", np.fmax)
+
+
+ArgMin = _search("ARG_MIN", np.argmin, "minimal", np.fmin)
+
+
+MAX_INT16_INDEX = 2**15 - 1
+
+
+@lite_operator("TOPK_V2", typed_by="indices_type")
+class TopK:
+    """The k greatest along the last dimension, greatest first, and their indices; of equals the first comes first.
+
+    indices: int32, or int16 where the file has that type
+    """
+
+    x = Input((float32, int32, int64, int8, uint8, int16))
+    k = Input((int32, int16))
+    values = Output(like="x")
+    indices = Output(dtype=int32)
+    moves = True
+    indices_type = EnumAttr("TensorType", default=2)
+    typed_output = 1
+
+    def infer(op: Any) -> Any:
+        shape, k, places = op.x.spec.shape, one_int(op.k, "k"), types.dtype_of(op.indices_type)
+        if places not in (int32, int16):
+            raise refuse("indices of this type are not supported", found=places.name, wanted="int32 or int16")
+        if shape.dims is None:
+            return TensorSpec(UNKNOWN, op.x.spec.dtype), TensorSpec(UNKNOWN, places)
+        if not shape.dims:
+            raise refuse("the input is a scalar", wanted="at least one dimension")
+        last = shape.dims[-1]
+        if places is int16 and last is not None and last > MAX_INT16_INDEX:
+            raise refuse(
+                "TopK row size exceeds output index type range",
+                found=last,
+                wanted=f"at most {MAX_INT16_INDEX} for int16",
+            )
+        if k is not None and (k < 0 or (last is not None and k > last)):
+            raise refuse(
+                "TopK k is higher than the internal dimension.",
+                found={"k": k, "last dimension": last},
+                wanted="k between 0 and the last dimension",
+            )
+        return spec((*shape.dims[:-1], k), op.x.spec.dtype), spec((*shape.dims[:-1], k), places)
+
+    def compute(op: Any, x: Any, k: Any) -> Any:
+        order = sort_order(x, descending=True)[..., : int(k.reshape(-1)[0])]
+        return np.take_along_axis(x, order, -1), order.astype(types.dtype_of(op.indices_type).np)
