@@ -160,7 +160,7 @@ class Partitioner:
         )
         ops = [op for n in nodes for op in self.ops[n]]
         loops, apart = fused(LoopGraph(self.graph.name, inputs, outputs, tuple(_needed(ops, outputs))))
-        plan = plan_of(loops, apart=apart)
+        plan = plan_of(loops, parts_of=apart)
         if "plan" in flags.show:
             print(plan, file=sys.stderr)
         return region._replace(plan=plan, work=sum(math.prod(op.output.shape) for op in plan.ops))

@@ -94,7 +94,7 @@ def test_parts_of_a_concatenation_share_its_memory():
         "concat", (x,), (y,), (neg(a, x), Map(b, (x,), apply("abs", arg(0, F))), Move(c, (a, b), boxes), neg(y, c))
     )
     after, apart = fused(graph)
-    plan = plan_of(after, apart=apart)
+    plan = plan_of(after, parts_of=apart)
     assert plan.arena <= 128
     inputs = [rng.normal(size=(3, 4)).astype(np.float32)]
     np.testing.assert_array_equal(run(after, plan, inputs)[0], meaning(graph, inputs)[0])
@@ -146,7 +146,7 @@ def test_what_no_kernel_does_runs_in_its_parts(picky):
     graph = chain(3, 20)
     after, apart = fused(graph)
     assert len(after.ops) == 1
-    plan = plan_of(after, apart=apart)
+    plan = plan_of(after, parts_of=apart)
     assert len(plan.steps) == 3
     check(graph, plan)
 

@@ -23,7 +23,7 @@ def test_every_choice_has_forms():
 def planned(graph, question, way):
     with answering({question.key: way}):
         after, apart = fused(graph)
-        plan = plan_of(after, apart=apart)
+        plan = plan_of(after, parts_of=apart)
     plan.pack()
     return plan
 

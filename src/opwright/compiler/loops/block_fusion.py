@@ -1,6 +1,11 @@
-"""Rule of fusion for attention: a product, softmax over its rows, and a product with those.
+"""Fusion of blocks: attention, and depthwise convolutions with their neighbors.
 
-Lives here: this rule.  Not here: its place among the others (fusion.py), the kernel (../kernels/attention.py).
+Lives here: `into_attention`, `into_bands`.
+Not here: their order among the passes (fusion.py), kernels (../kernels/attention.py, row_band_fusion.py).
+
+A depthwise convolution does little arithmetic per element, so that its speed is that of the memory it reads. The output
+of a convolution before it exceeds a core's cache if it is large; a band of a few lines does not. The same applies to a
+projection after it.
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ from .ops import Attention, Banded, Contract, Depthwise, LoopOp, Map, MatMul, Ro
 
 
 def into_attention(state: Rewriting, op: RowPass) -> bool:
-    """softmax(f(q k^T, mask)) v, where nobody else reads what lies between."""
+    """Fuse softmax(f(q k^T, mask)) v if its intermediate values have no other readers."""
     if op.kind != "softmax" or op.operands or not _plain(op.expr):
         return False
     readers = state.readers(op.output)
@@ -25,11 +30,11 @@ def into_attention(state: Rewriting, op: RowPass) -> bool:
     if product.transpose_a or product.transpose_b or product.operands or not _plain(product.expr):
         return False
     between: list[LoopOp] = [op]
-    found = _scores(state, op, op.input, op.before, between)
-    if found is None:
+    scores_and_operands = _scores(state, op, op.input, op.before, between)
+    if scores_and_operands is None:
         return False
-    scores, operands, before = found
-    whole = Attention(
+    scores, operands, before = scores_and_operands
+    attention = Attention(
         product.output,
         scores.a,
         scores.b,
@@ -41,8 +46,8 @@ def into_attention(state: Rewriting, op: RowPass) -> bool:
     )
     for part in (scores, *between):
         state.replace(part)
-    state.replace(product, whole)
-    state.parts[whole] = (scores, *between, product)
+    state.replace(product, attention)
+    state.parts[attention] = (scores, *between, product)
     return True
 
 
@@ -53,8 +58,8 @@ def _plain(expr: Expr) -> bool:
 def _scores(
     state: Rewriting, reader: LoopOp, buffer: Buffer, before: Expr, between: list[LoopOp]
 ) -> tuple[MatMul, tuple[Buffer, ...], Expr] | None:
-    """The product that makes the scores, operands besides it and the expression of all. A map between them, of scales
-    and masks, is put in front of `between`."""
+    """Return the product that computes the scores, the other operands and the combined expression; a map of scales and
+    masks between them is prepended to `between`."""
     writer = state.writer(buffer)
     if not state.only_reader(buffer, reader) or (writer is not None and writer.output.parent is not None):
         return None
@@ -62,66 +67,66 @@ def _scores(
         return writer, writer.operands, substitute(before, {0: writer.expr})
     if not isinstance(writer, Map) or reader is not between[-1] or len(between) > 1:
         return None
-    for place, operand in enumerate(writer.operands):
+    for index, operand in enumerate(writer.operands):
         scores = state.writer(operand)
         same = operand.shape == buffer.shape and state.only_reader(operand, writer)
         if not same or not isinstance(scores, MatMul) or scores.transpose_a or scores.a.dtype is not float32:
             continue
-        others = [b for i, b in enumerate(writer.operands) if i != place]
+        others = [b for i, b in enumerate(writer.operands) if i != index]
         count = len(scores.operands)
-        args = {i: arg(others.index(b) + 1 + count, b.dtype) for i, b in enumerate(writer.operands) if i != place}
-        mapped = substitute(writer.expr, {place: scores.expr, **args})
+        args = {i: arg(others.index(b) + 1 + count, b.dtype) for i, b in enumerate(writer.operands) if i != index}
+        mapped = substitute(writer.expr, {index: scores.expr, **args})
         between.insert(0, writer)
         return scores, (*scores.operands, *others), substitute(before, {0: mapped})
     return None
 
 
-MUCH = 2
-"""A tensor does not stay near from this share of the cache on: half of it, where the next one is as large."""
-NEAR = 8
-"""The share of the cache that lines between two parts may take: others need room, too, and fewer lines do as well."""
+LARGE_SHARE = 2
+"""Inverse of the cache share from which a tensor is evicted before it is read: half, as its successor is as large."""
+BAND_SHARE = 8
+"""Inverse of the cache share of the lines between two parts; other data needs the rest."""
 LINES = (16, 8, 4, 2)
-"""Of the depthwise convolution's output in a band: even numbers, as its kernel makes two lines at a time."""
+"""Candidate lines of the depthwise convolution's output per band; even, as its kernel computes two lines at a time."""
 
 
 def into_bands(state: Rewriting, op: Depthwise) -> bool:
-    """With a convolution whose result nobody else reads, and with the projection of its own result."""
+    """Fuse a depthwise convolution with the convolution before it and the projection after it."""
     if not _can_be_cut(op):
         return False
     before, after = _before(state, op), _after(state, op)
-    lines = _chosen(op, before, after)
-    whole: LoopOp = op
+    lines = _band_lines(op, before, after)
+    fused: LoopOp = op
     if before is not None and lines:
-        whole = Banded(op.output, (before, op), lines, origin=before.origin + op.origin)
-        state.join(before, op, whole)
+        fused = Banded(op.output, (before, op), lines, origin=before.origin + op.origin)
+        state.join(before, op, fused)
     if after is not None and lines:
-        parts = whole.parts if isinstance(whole, Banded) else (op,)
-        banded = Banded(after.output, (*parts, after), lines, origin=whole.origin + after.origin)
-        state.join(whole, after, banded)
-        whole = banded
-    return whole is not op
+        parts = fused.parts if isinstance(fused, Banded) else (op,)
+        banded = Banded(after.output, (*parts, after), lines, origin=fused.origin + after.origin)
+        state.join(fused, after, banded)
+        fused = banded
+    return fused is not op
 
 
-def _chosen(op: Depthwise, before: Contract | None, after: Contract | None) -> int:
-    """Lines in a band, or 0. By default there are bands where what a convolution before it writes is much, or what one
-    after it reads."""
+def _band_lines(op: Depthwise, before: Contract | None, after: Contract | None) -> int:
+    """Return the lines per band, or 0. By default, bands are used if the input from a convolution, or the output to
+    one, is large."""
     parts = tuple(part for part in (before, op, after) if part is not None)
-    much = (before is not None and _is_much(op.input)) or (after is not None and _is_much(op.output))
-    default = _lines(op) if much else 0
+    is_large = (before is not None and _is_large(op.input)) or (after is not None and _is_large(op.output))
+    default = _lines(op) if is_large else 0
     number, height, width, channels = op.output.shape
-    fewer = before.input.shape[3] if before is not None else 0
+    input_channels = before.input.shape[3] if before is not None else 0
     features = after.output.shape[3] if after is not None else 0
-    ways = (0, *(n for n in LINES if n <= max(height, LINES[-1]))) if len(parts) > 1 else (0,)
+    candidates = (0, *(n for n in LINES if n <= max(height, LINES[-1]))) if len(parts) > 1 else (0,)
     return choose(
         BANDS,
-        ways,
+        candidates,
         default,
         parts,
         number,
         height,
         width,
         channels,
-        fewer,
+        input_channels,
         features,
         *op.window.size,
         op.window.strides[0],
@@ -141,29 +146,29 @@ def _can_be_cut(op: Depthwise) -> bool:
 
 def _before(state: Rewriting, op: Depthwise) -> Contract | None:
     x = op.input
-    found = state.writer(x)
-    alone = state.only_reader(x, op) and x.parent is None and x not in op.operands
-    return found if isinstance(found, Contract) and alone and _is_plain(found) else None
+    producer = state.writer(x)
+    is_only_reader = state.only_reader(x, op) and x.parent is None and x not in op.operands
+    return producer if isinstance(producer, Contract) and is_only_reader and _is_plain(producer) else None
 
 
 def _after(state: Rewriting, op: Depthwise) -> Contract | None:
     y, pixel = op.output, Window((1, 1))
-    found = next(iter(state.readers(y)), None)
-    if not isinstance(found, Contract) or not state.only_reader(y, found) or y.parent is not None:
+    reader = next(iter(state.readers(y)), None)
+    if not isinstance(reader, Contract) or not state.only_reader(y, reader) or y.parent is not None:
         return None
-    reads = found.input is y and y not in found.operands
-    return found if reads and found.window == pixel and _is_plain(found) else None
+    reads = reader.input is y and y not in reader.operands
+    return reader if reads and reader.window == pixel and _is_plain(reader) else None
 
 
 def _is_plain(op: Contract) -> bool:
     return op.filter.constant is not None and op.groups == 1 and not op.rounding and op.scales is None
 
 
-def _is_much(b: Buffer) -> bool:
-    return b.size * b.dtype.size > cache_bytes() // MUCH
+def _is_large(b: Buffer) -> bool:
+    return b.size * b.dtype.size > cache_bytes() // LARGE_SHARE
 
 
 def _lines(op: Depthwise) -> int:
     _, _, width, channels = op.input.shape
     line = width * channels * op.input.dtype.size
-    return next((n for n in LINES if ring_lines(op.window, n) * line <= cache_bytes() // NEAR), LINES[-1])
+    return next((n for n in LINES if ring_lines(op.window, n) * line <= cache_bytes() // BAND_SHARE), LINES[-1])

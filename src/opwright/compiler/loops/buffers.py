@@ -19,10 +19,10 @@ from ...core.errors import InternalError
 
 @dataclass(frozen=True, eq=False)
 class Buffer:
-    """A tensor of the loop graph. constant: its elements, if known.
+    """A tensor of the loop graph. constant: its elements, if known at compile time.
 
-    A buffer with a parent is a slice of the parent's last axis from `start` on: what a concatenation's parts are when
-    their producers write them in place.
+    A buffer with a parent is a slice of the parent's last axis from `start` on: a part of a concatenation that its
+    producer writes in place.
     """
 
     name: str
@@ -33,12 +33,12 @@ class Buffer:
     start: int = 0
 
     def __post_init__(self) -> None:
-        known = self.constant
-        if known is not None and (known.dtype != self.dtype.np or known.size != self.size):
+        constant = self.constant
+        if constant is not None and (constant.dtype != self.dtype.np or constant.size != self.size):
             raise InternalError(
                 op="loop graph",
                 what=f"the constant {self!r} does not have the elements of its buffer",
-                found=f"{known.dtype}{list(known.shape)}",
+                found=f"{constant.dtype}{list(constant.shape)}",
             )
 
     @property
@@ -59,20 +59,20 @@ class Buffer:
 
 @dataclass(frozen=True, eq=False)
 class RowBand(Buffer):
-    """Neighbouring rows (all but the last axis) of another buffer, from its row `first` on: a band of an image."""
+    """Consecutive rows (all but the last axis) of another buffer, from its row `first` on: a band of an image."""
 
     of: Buffer = None  # type: ignore[assignment]
     first: int = 0
 
     @property
     def pitch(self) -> int:
-        """Of the other buffer."""
+        """Pitch of the other buffer."""
         return self.of.pitch
 
 
 @dataclass(frozen=True, eq=False)
 class Ring(Buffer):
-    """An image of which a few lines are kept: line i lies at line (i + shift) mod `lines` of another buffer."""
+    """An image of which a few lines are stored: line i is line (i + shift) mod `lines` of another buffer."""
 
     of: Buffer = None  # type: ignore[assignment]
     lines: int = 1
@@ -81,15 +81,15 @@ class Ring(Buffer):
 
 @dataclass(frozen=True, eq=False)
 class SameMemory(Buffer):
-    """The memory of another buffer, under a shape of its own: of a variable, what it holds once the graph has run."""
+    """The memory of another buffer under its own shape; of a variable, its value after the graph has run."""
 
     of: Buffer = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
 class Window:
-    """How a kernel slides over an image: (height, width) each; padding: (top, bottom, left, right) in pixels, less than
-    0 where lines are left out."""
+    """A kernel's window over an image: (height, width) each; padding: (top, bottom, left, right) in pixels, negative to
+    crop."""
 
     size: tuple[int, int]
     strides: tuple[int, int] = (1, 1)
@@ -98,17 +98,17 @@ class Window:
 
 
 def ring_lines(window: Window, lines: int) -> int:
-    """Lines that a ring has for a window that makes so many of the output at a time: those that it sees, and a multiple
-    of those that it moves on by, so that what is new lies in one piece."""
+    """Return the lines of a ring for a window that computes `lines` output lines at a time: at least those that it
+    reads, and a multiple of its advance, so that new lines are contiguous."""
     step = lines * window.strides[0]
-    seen = step - window.strides[0] + window.size[0]
-    return -(-seen // step) * step
+    window_lines = step - window.strides[0] + window.size[0]
+    return -(-window_lines // step) * step
 
 
 @dataclass(frozen=True)
 class IndexMap:
-    """Which element of a flat input an output element at (i0, i1, ...) is: offset + sum i_k strides_k, for a box of the
-    output: from `start`, `extent` elements along each axis."""
+    """An affine map from an output element at (i0, i1, ...) to the element offset + sum i_k strides_k of a flat input,
+    for a box of the output: `extent` elements along each axis from `start` on."""
 
     start: tuple[int, ...]
     extent: tuple[int, ...]

@@ -1,9 +1,9 @@
-"""Rules of fusion for constants: what follows from constants alone is computed once, when a graph is planned.
+"""Constant folding: operations on constants are computed once, when a graph is planned.
 
-Lives here: these rules.  Not here: their order (fusion.py), packing what kernels read (planner.py).
+Lives here: these rules.  Not here: their order (fusion.py), packing of weights (planner.py).
 
-Files keep weights as float16 or as integers with scales and convert them by DEQUANTIZE in front of each reader. Kernels
-of products read short floats themselves, so those are packed, or read, as they are; everything else becomes a constant.
+Files store weights as float16 or quantized integers and convert them by DEQUANTIZE before each reader. Kernels of
+products read short floats directly, so those weights are not converted; everything else becomes a constant.
 """
 
 from __future__ import annotations
@@ -25,42 +25,42 @@ from .move_fusion import reading
 from .ops import Contract, LoopOp, Map, MatMul, Move, TransposedContract, View, slice_copy
 
 FILTERS: dict[type[LoopOp], str] = {Contract: "filter", TransposedContract: "filter", MatMul: "b"}
-"""Forms whose kernels convert a constant operand of short floats, and that operand."""
+"""Operations whose kernels convert a constant operand of short floats, and that operand."""
 
 SHORT = (float16, bfloat16)
 
 GROWTH = 2
-"""A constant that is computed has at most so many times the elements of those it is computed of."""
+"""Maximum ratio of a folded constant's elements to those of its operands."""
 
 BLOCK = 1 << 16
-"""Elements that are computed at a time: NumPy holds several arrays of float64 of them."""
+"""Elements computed at a time, as NumPy allocates several float64 arrays of them."""
 
 
 def constant_view(state: Rewriting, op: View) -> bool:
-    """The view of a constant is a constant; the view of a map of one constant is the map of its view."""
+    """Fold the view of a constant; move the view of a map of one constant to its operand."""
     source = op.input
-    known = source.constant
-    if known is not None and source.parent is None:
-        return _known(state, op, known.reshape(op.output.shape))
-    below = state.writer(source)
-    if not isinstance(below, Map) or len(below.operands) != 1 or below.operands[0].shape != source.shape:
+    constant = source.constant
+    if constant is not None and source.parent is None:
+        return _fold(state, op, constant.reshape(op.output.shape))
+    producer = state.writer(source)
+    if not isinstance(producer, Map) or len(producer.operands) != 1 or producer.operands[0].shape != source.shape:
         return False
-    (operand,) = below.operands
+    (operand,) = producer.operands
     if operand.constant is None:
         return False
     viewed = Buffer(operand.name, operand.dtype, op.output.shape, operand.constant.reshape(op.output.shape))
-    state.replace(op, Map(op.output, (viewed,), below.expr, origin=op.origin))
+    state.replace(op, Map(op.output, (viewed,), producer.expr, origin=op.origin))
     return True
 
 
 def short_filter(state: Rewriting, op: LoopOp) -> bool:
-    """A filter that is converted to float32 is read as the short floats that it is in the file."""
+    """Read a filter as the short floats of the file instead of their conversion to float32."""
     name = FILTERS[type(op)]
-    below = state.writer(getattr(op, name))
-    if not isinstance(below, Map) or not _is_widened(below.expr) or getattr(op, name).dtype is not float32:
+    producer = state.writer(getattr(op, name))
+    if not isinstance(producer, Map) or not _is_widened(producer.expr) or getattr(op, name).dtype is not float32:
         return False
-    (operand,) = below.operands
-    if operand.constant is None or operand.shape != below.output.shape:
+    (operand,) = producer.operands
+    if operand.constant is None or operand.shape != producer.output.shape:
         return False
     changes: dict[str, Any] = {name: operand}
     state.replace(op, dataclasses.replace(op, **changes))
@@ -72,22 +72,22 @@ def _is_widened(expr: Expr) -> bool:
 
 
 def gathered_map(state: Rewriting, op: Gather) -> bool:
-    """Rows gathered from a map of a constant table are mapped after they are gathered, where they are fewer."""
-    below = state.writer(op.input)
-    if not isinstance(below, Map) or len(below.operands) != 1 or op.output.size >= op.input.size:
+    """Apply a map of a constant table to the gathered rows, if they are fewer."""
+    producer = state.writer(op.input)
+    if not isinstance(producer, Map) or len(producer.operands) != 1 or op.output.size >= op.input.size:
         return False
-    (table,) = below.operands
+    (table,) = producer.operands
     if table.constant is None or table.shape != op.input.shape:
         return False
     rows = Buffer(f"{op.output.name}.rows", table.dtype, op.output.shape)
     state.replace(
-        op, dataclasses.replace(op, output=rows, input=table), Map(op.output, (rows,), below.expr, origin=op.origin)
+        op, dataclasses.replace(op, output=rows, input=table), Map(op.output, (rows,), producer.expr, origin=op.origin)
     )
     return True
 
 
 def constant_map(state: Rewriting, op: Map) -> bool:
-    """A map of constants is a constant."""
+    """Fold a map of constants."""
     arrays = [b.constant for b in op.operands if b.constant is not None]
     if len(arrays) != len(op.operands) or not _is_small(op):
         return False
@@ -95,33 +95,34 @@ def constant_map(state: Rewriting, op: Map) -> bool:
     if not is_output and not state.readers(op.output):
         return False
     try:
-        found = computed(op, arrays)
-    except KeyError:  # an operation that only kernels have
+        elements = computed(op, arrays)
+    except KeyError:  # an operation without a NumPy implementation
         return False
-    _known(state, op, found)
+    _fold(state, op, elements)
     if is_output:
-        state.replace(op, slice_copy(_constant(op.output, found), op.output, op.origin))
+        state.replace(op, slice_copy(_constant(op.output, elements), op.output, op.origin))
     return True
 
 
 def computed(op: Map, arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """The elements that a map writes; arrays: its operands. Raises KeyError for an operation that only kernels have."""
+    """Return the elements that a map writes. arrays: its operands. Raises KeyError for an operation without a NumPy
+    implementation."""
     expr, shape = simplified(op.expr), op.output.shape
     with np.errstate(all="ignore"):
         if any(a.shape != shape for a in arrays):
             return np.ascontiguousarray(np.broadcast_to(evaluate_arrays(expr, arrays), shape))
-        found = np.empty(shape, op.output.dtype.np)
-        flat, flats = found.reshape(-1), [np.ascontiguousarray(a).reshape(-1) for a in arrays]
+        result = np.empty(shape, op.output.dtype.np)
+        flat, flats = result.reshape(-1), [np.ascontiguousarray(a).reshape(-1) for a in arrays]
         for start in range(0, flat.size, BLOCK):
             flat[start : start + BLOCK] = evaluate_arrays(expr, [a[start : start + BLOCK] for a in flats])
-    return found
+    return result
 
 
 def constant_move(state: Rewriting, op: Move) -> bool:
-    """A move of constants is a constant."""
+    """Fold a move of constants."""
     if any(b.constant is None or b.parent is not None for b in op.operands) or not _is_small(op):
         return False
-    found = np.full(op.output.shape, op.fill or 0).astype(op.output.dtype.np)
+    elements = np.full(op.output.shape, op.fill or 0).astype(op.output.dtype.np)
     for b, box in zip(op.operands, op.maps):
         assert b.constant is not None
         flat = np.ascontiguousarray(b.constant).reshape(-1)
@@ -129,9 +130,9 @@ def constant_move(state: Rewriting, op: Move) -> bool:
         for axis, (extent, stride) in enumerate(zip(box.extent, box.strides)):
             steps = np.arange(extent, dtype=np.int64) * stride
             index = index + steps.reshape((1,) * axis + (-1,) + (1,) * (len(box.extent) - axis - 1))
-        place = tuple(slice(start, start + extent) for start, extent in zip(box.start, box.extent))
-        found[place] = flat[index]
-    return _known(state, op, found)
+        region = tuple(slice(start, start + extent) for start, extent in zip(box.start, box.extent))
+        elements[region] = flat[index]
+    return _fold(state, op, elements)
 
 
 def _is_small(op: Map | Move) -> bool:
@@ -142,17 +143,17 @@ def _is_small(op: Map | Move) -> bool:
     )
 
 
-def _known(state: Rewriting, op: LoopOp, found: np.ndarray) -> bool:
-    """Let readers of a form read what it computes. Return whether there are any; the form stays."""
+def _fold(state: Rewriting, op: LoopOp, elements: np.ndarray) -> bool:
+    """Let the readers of an operation read its folded result. Return whether there are any; the operation remains."""
     readers = state.readers(op.output)
     if not readers:
         return False
-    known = _constant(op.output, found)
+    constant = _constant(op.output, elements)
     for reader in readers:
-        state.replace(reader, reading(reader, op.output, known))
+        state.replace(reader, reading(reader, op.output, constant))
     return True
 
 
-def _constant(b: Buffer, found: np.ndarray) -> Buffer:
-    found.flags.writeable = False
-    return Buffer(f"{b.name}.known", b.dtype, b.shape, found)
+def _constant(b: Buffer, elements: np.ndarray) -> Buffer:
+    elements.flags.writeable = False
+    return Buffer(f"{b.name}.known", b.dtype, b.shape, elements)

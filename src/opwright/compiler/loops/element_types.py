@@ -1,11 +1,11 @@
-"""Element types: every read of a form's expression has the dtype of the buffer that it reads.
+"""Element types: every read of an operation's expression has the dtype of the buffer that it reads.
 
-Lives here: `check_types`, the table of what each form's expressions read and give.
-Not here: forms (ops.py), graphs (graph.py), whose construction asks for this check.
+Lives here: `check_types`, the table of the types that each operation's expressions read and return.
+Not here: operations (ops.py), graphs (graph.py), whose construction calls this check.
 
-An expression names its operands by number and says their dtypes; a buffer has a dtype of its own. Nothing may follow
-from one where the other is different: memory would be read as another type. A mismatch is a mistake of a rule and
-raises InternalError when the graph is made or rewritten; the nodes then stay with the interpreter.
+An expression names its operands by number and their dtypes; a buffer has its own dtype. A mismatch would read memory as
+another type: it is a defect of a rule and raises InternalError when the graph is built or rewritten; the nodes then
+remain with the interpreter.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .image_ops import Resize
 from .ops import Attention, Contract, Depthwise, LoopOp, Map, MatMul, Pool, Reduce, RowPass, TransposedContract
 
 Read = tuple[DType, tuple[int, ...]]
-"""What an argument of an expression is: dtype and shape; of an element that the form computes, the shape is ()."""
+"""Dtype and shape of an argument of an expression; of an element that the operation computes, the shape is ()."""
 
 
 def check_types(op: LoopOp) -> None:
-    """Raise InternalError where an expression of a form reads or gives another dtype than its buffers have."""
+    """Raise InternalError if an expression of an operation reads or returns another dtype than its buffers have."""
     for kind, elements in ELEMENTS.items():
         if isinstance(op, kind):
             for expr, reads, result in elements(op):
@@ -43,17 +43,17 @@ def _check(expr: Expr, reads: tuple[Read, ...], result: DType) -> None:
         raise InternalError(
             op="loop graph", what=f"an expression of {expr.dtype.name} is written as {result.name}", found=repr(expr)
         )
-    known, todo = {id(expr)}, [expr]
-    while todo:
-        e = todo.pop()
+    visited, stack = {id(expr)}, [expr]
+    while stack:
+        e = stack.pop()
         if e.op == "arg":
             _check_read(e, reads)
         elif e.op == "lookup":
             _check_table(e, reads)
         for a in e.args:
-            if id(a) not in known:
-                known.add(id(a))
-                todo.append(a)
+            if id(a) not in visited:
+                visited.add(id(a))
+                stack.append(a)
 
 
 def _check_read(e: Expr, reads: tuple[Read, ...]) -> None:
@@ -66,14 +66,14 @@ def _check_read(e: Expr, reads: tuple[Read, ...]) -> None:
 
 
 def _check_table(e: Expr, reads: tuple[Read, ...]) -> None:
-    """A table has an element for each value of its index, and the dtype that the look-up gives."""
+    """Raise InternalError unless a table has an element for each value of its index, and the dtype of the look-up."""
     index, table = e.args
-    wanted = (1 << 8 * index.dtype.size,) if index.dtype.is_integer and index.dtype.size <= 2 else None
+    table_shape = (1 << 8 * index.dtype.size,) if index.dtype.is_integer and index.dtype.size <= 2 else None
     if (
         table.op != "arg"
         or table.dtype is not e.dtype
         or not 0 <= table.value < len(reads)
-        or reads[table.value][1] != wanted
+        or reads[table.value][1] != table_shape
     ):
         raise InternalError(
             op="loop graph",
@@ -81,8 +81,6 @@ def _check_table(e: Expr, reads: tuple[Read, ...]) -> None:
             found=reads[table.value] if table.op == "arg" else None,
         )
 
-
-# ---- what expressions of each form read and give -------------------------------------------------------------------
 
 Elements = Iterator[tuple[Expr, Sequence[Read], DType]]
 
@@ -92,7 +90,7 @@ def _map(op: Map) -> Elements:
 
 
 def _sum(input: Buffer) -> DType:
-    """The dtype of a sum of products with elements of a buffer."""
+    """Return the dtype of a sum of products with elements of a buffer."""
     if input.dtype.is_floating:
         return float64 if input.dtype is float64 else float32
     return int64 if input.dtype is int16 else int32

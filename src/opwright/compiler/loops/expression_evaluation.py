@@ -1,9 +1,9 @@
-"""Expressions in NumPy: what a tree is of arrays.
+"""Evaluation of expressions on NumPy arrays.
 
-Lives here: `evaluate_arrays`, the operations that convert.
-Not here: functions (scalar/table.py), machine code (../kernels/expression.py).
+Lives here: `evaluate_arrays`.
+Not here: machine code of expressions (../kernels/expression.py), functions (scalar/table.py).
 
-Floats are computed in float64 and rounded at the end and where the tree converts; integers wrap.
+Floats are computed in float64 and rounded by conversions and results only.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from .expressions import Expr
 
 
 def evaluate_arrays(expr: Expr, args: Sequence[np.ndarray]) -> np.ndarray:
-    """The expression of these arrays, which broadcast; args[i] stands for arg i, a table of a look-up for its arg.
+    """Evaluate an expression on arrays that broadcast; args[i] is the value of arg i, or a look-up table.
 
     raises KeyError for an operation that the table does not have, InternalError for an array of another dtype than the
     expression reads
     """
-    known: dict[int, Any] = {}
+    results: dict[int, Any] = {}
 
     def walk(e: Expr) -> Any:
-        found = known.get(id(e))
-        if found is None:
-            found = known[id(e)] = _one(e, walk, args)
-        return found
+        value = results.get(id(e))
+        if value is None:
+            value = results[id(e)] = _one(e, walk, args)
+        return value
 
     with np.errstate(all="ignore"):  # integers that are divided by 0 are 0
         result: np.ndarray = np.asarray(walk(expr)).astype(expr.dtype.np, copy=False)
@@ -51,15 +51,15 @@ def _one(e: Expr, walk: Callable[[Expr], Any], args: Sequence[np.ndarray]) -> An
     if e.op == "call":
         return _wide(e.value.of_arrays(*map(walk, e.args)), e.dtype)
     operation, operands = STRUCTURAL.get(e.op), map(walk, e.args)
-    found = FUNCTIONS[e.op].of_arrays(*operands) if operation is None else operation(e.dtype, *operands)
-    return found if e.dtype is float32 or e.dtype is float64 else np.asarray(found).astype(e.dtype.np, copy=False)
+    value = FUNCTIONS[e.op].of_arrays(*operands) if operation is None else operation(e.dtype, *operands)
+    return value if e.dtype is float32 or e.dtype is float64 else np.asarray(value).astype(e.dtype.np, copy=False)
 
 
 def _read(e: Expr, args: Sequence[np.ndarray]) -> np.ndarray:
-    found = args[e.value]
-    if found.dtype != e.dtype.np:
-        raise InternalError(op="loop graph", what=f"operand {e.value} is read as {e.dtype.name}", found=found.dtype)
-    return found
+    array = args[e.value]
+    if array.dtype != e.dtype.np:
+        raise InternalError(op="loop graph", what=f"operand {e.value} is read as {e.dtype.name}", found=array.dtype)
+    return array
 
 
 def _wide(x: np.ndarray, dtype: DType) -> np.ndarray:
@@ -71,8 +71,8 @@ def _is_float(x: Any) -> bool:
 
 
 def _quantize(dtype: DType, x: Any, zero: Any, low: Any = None, high: Any = None) -> Any:
-    least, most = dtype.limits
-    low, high = least if low is None else low, most if high is None else high
+    type_min, type_max = dtype.limits
+    low, high = type_min if low is None else low, type_max if high is None else high
     return np.clip(np.where(np.isnan(x), -np.inf, np.rint(x)) + zero, float(low), float(high))
 
 
@@ -82,10 +82,10 @@ def _convert(dtype: DType, x: Any) -> Any:
     if not _is_float(x) or dtype.is_bool:
         return np.asarray(x).astype(dtype.np)
     low, high = dtype.limits
-    whole = np.trunc(np.nan_to_num(x, nan=0.0, posinf=np.inf, neginf=-np.inf))
-    inside = (whole >= float(low)) & (whole < float(high))
-    kept = np.where(inside, whole, 0.0).astype(dtype.np)
-    return np.where(inside, kept, np.where(whole < 0, np.array(low, dtype.np), np.array(high, dtype.np)))
+    truncated = np.trunc(np.nan_to_num(x, nan=0.0, posinf=np.inf, neginf=-np.inf))
+    inside = (truncated >= float(low)) & (truncated < float(high))
+    converted = np.where(inside, truncated, 0.0).astype(dtype.np)
+    return np.where(inside, converted, np.where(truncated < 0, np.array(low, dtype.np), np.array(high, dtype.np)))
 
 
 STRUCTURAL: dict[str, Callable[..., Any]] = {
@@ -93,4 +93,4 @@ STRUCTURAL: dict[str, Callable[..., Any]] = {
     "convert": _convert,
     "bitcast": lambda dtype, x: np.asarray(x).view(dtype.np),
 }
-"""By name, the operations that are no functions of the table: what they are of a dtype and arrays."""
+"""Conversions by name, as functions of a dtype and arrays."""

@@ -1,13 +1,14 @@
-"""Expressions: what a kernel computes for one element, as an immutable tree.
+"""Expressions: the computation of one element by a kernel, as an immutable tree.
 
-Lives here: `Expr`, its leaves and constructors, `parametrised`, the text form.
-Not here: functions (scalar/table.py), what an operation becomes in a kernel (kernels/expression.py), which loops
-evaluate it (ops.py).
+Lives here: `Expr`, its leaves and constructors, `parametrised`, `simplified`, the text form.
+Not here: functions (scalar/table.py), code generation (../kernels/expression.py), the operations that evaluate
+expressions
+(ops.py).
 
     y = quantize(relu(convert(arg(0, i32) + arg(1, i32), f32) * arg(2, f32)), zero_point, i8)
 
-A number that belongs to the structure (the 6 of relu6) is a `const` and becomes part of the machine code; one that
-belongs to a model (a scale) is a `scalar` and is handed to the kernel when it runs, so that layers share code.
+A number that belongs to the structure (the 6 of relu6) is a `const` and part of the machine code; a number that belongs
+to a model (a scale) is a `scalar` and passed to the kernel at run time, so that layers share code.
 """
 
 from __future__ import annotations
@@ -24,15 +25,14 @@ class Expr:
     """One operation. op: the name of a function of scalar/table.py or of a conversion, or a leaf: arg, const, scalar,
     param.
 
-    Two are equal where they have the same text. size: operations and leaves, those that stand twice counted twice.
+    Equality is that of the text. size: number of operations and leaves, repeated ones counted each time. dtype: of the
+    result. args: operands. value: of a leaf its index or number. The operations:
 
-    dtype: of what it gives. args: its operands. value: of a leaf its index or number. The operations:
-
-    add sub mul div neg abs minimum maximum fma (a * b + c) square sqrt rsqrt, floor ceil round_even
-    less less_equal equal not_equal greater greater_equal (bool), logical_and logical_or logical_not,
-    select (c, a, b); exp log tanh sigmoid erf ...: every row of scalar/table.py, by its name
-    convert, bitcast (dtype says to what), quantize (x, zero_point[, low, high]), lookup (x, table)
-    call (value: an InlinedKernel of the args, compiler/inlined_kernels.py)
+        add sub mul div neg abs minimum maximum fma (a * b + c) square sqrt rsqrt, floor ceil round_even
+        less less_equal equal not_equal greater greater_equal (bool), logical_and logical_or logical_not,
+        select (c, a, b); exp log tanh sigmoid erf ...: every row of scalar/table.py, by its name
+        convert, bitcast (to dtype), quantize (x, zero_point[, low, high]), lookup (x, table)
+        call (value: an InlinedKernel of the args, compiler/inlined_kernels.py)
     """
 
     op: str
@@ -49,7 +49,7 @@ class Expr:
         return self._hash  # type: ignore[attr-defined]
 
     def __eq__(self, other: object) -> bool:
-        """By repr of numbers, so that 0.0 is not -0.0, and NaN is NaN."""
+        """Compare numbers by repr, so that 0.0 differs from -0.0, and NaN equals NaN."""
         return self is other or (
             isinstance(other, Expr)
             and hash(self) == hash(other)
@@ -78,86 +78,86 @@ class Expr:
 
 
 CONVERTING = frozenset({"convert", "quantize", "bitcast", "lookup"})
-"""Operations whose result may have another dtype than their operands; the text says which."""
+"""Operations whose result may have another dtype than their operands; the text includes it."""
 
 
 def arg(index: int, dtype: DType) -> Expr:
-    """An operand of the form; of a contraction, 0 is the sum."""
+    """Return an operand of the operation; of a contraction, 0 is the sum."""
     return Expr("arg", dtype, value=index)
 
 
 def const(value: float, dtype: DType) -> Expr:
-    """A number that is part of the code."""
+    """Return a number that is part of the code."""
     return Expr("const", dtype, value=value)
 
 
 def scalar(value: float, dtype: DType) -> Expr:
-    """A number that the kernel is given when it runs."""
+    """Return a number that the kernel receives at run time."""
     return Expr("scalar", dtype, value=value)
 
 
 def apply(op: str, *args: Expr, dtype: DType | None = None) -> Expr:
-    """An operation on expressions; dtype: by default the first operand's."""
+    """Return an operation on expressions. dtype: by default the first operand's."""
     return Expr(op, dtype or args[0].dtype, args)
 
 
 def convert(x: Expr, dtype: DType) -> Expr:
-    """x as another dtype: integers by sign, floats to integers toward zero."""
+    """Return x in another dtype: integers are sign-extended or truncated, floats truncated toward zero."""
     return x if x.dtype is dtype else Expr("convert", dtype, (x,))
 
 
 def quantize(x: Expr, zero_point: int, dtype: DType, *within: int) -> Expr:
-    """round(x) + zero_point, the nearest even of two, within dtype's range. x: float32, in steps of the result.
+    """Return round(x) + zero_point, ties to even, clamped to dtype's range. x: float32, in steps of the result.
 
-    within: the least and the greatest result, where an activation has narrower bounds than the dtype
+    within: bounds of the result, if an activation has narrower ones than the dtype
     """
     return Expr("quantize", dtype, (x, *(scalar(v, int32) for v in (zero_point, *within))))
 
 
 def lookup(x: Expr, table: Expr) -> Expr:
-    """table[x as uint8]: a function of one byte. x: int8 or uint8; table: an `arg` whose operand has 256 elements."""
+    """Return table[x as uint8], a function of one byte. x: int8 or uint8; table: an `arg` with 256 elements."""
     return Expr("lookup", table.dtype, (x, table))
 
 
 def rewritten(expr: Expr, leaf: Callable[[Expr], Expr]) -> Expr:
-    """The expression with each leaf replaced; parts that are one object stay one."""
-    known: dict[int, Expr] = {}
+    """Return the expression with each leaf replaced; shared parts remain shared."""
+    results: dict[int, Expr] = {}
 
     def walk(e: Expr) -> Expr:
-        found = known.get(id(e))
-        if found is None:
+        result = results.get(id(e))
+        if result is None:
             if not e.args:
-                found = leaf(e)
+                result = leaf(e)
             else:
                 args = tuple(map(walk, e.args))
                 same = all(a is b for a, b in zip(args, e.args))
-                found = e if same else Expr(e.op, e.dtype, args, e.value)
-            known[id(e)] = found
-        return found
+                result = e if same else Expr(e.op, e.dtype, args, e.value)
+            results[id(e)] = result
+        return result
 
     return walk(expr)
 
 
 def substitute(expr: Expr, args: dict[int, Expr]) -> Expr:
-    """The expression with some of its args replaced."""
+    """Return the expression with some of its args replaced."""
     return rewritten(expr, lambda e: args.get(e.value, e) if e.op == "arg" else e)
 
 
 def parametrised(expr: Expr) -> tuple[Expr, tuple[tuple[float, DType], ...]]:
-    """The expression with each scalar made `param` i, in order, and the scalars: what is code, and what is data."""
-    found: list[tuple[float, DType]] = []
+    """Return the expression with scalars replaced by `param` i, in order, and the scalars: code and data."""
+    scalars: list[tuple[float, DType]] = []
 
     def leaf(e: Expr) -> Expr:
         if e.op != "scalar":
             return e
-        found.append((e.value, e.dtype))
-        return Expr("param", e.dtype, value=len(found) - 1)
+        scalars.append((e.value, e.dtype))
+        return Expr("param", e.dtype, value=len(scalars) - 1)
 
-    return rewritten(expr, leaf), tuple(found)
+    return rewritten(expr, leaf), tuple(scalars)
 
 
 def _numbers_in_float(e: Expr) -> Expr | None:
-    """float(quantize(x, zero)) without narrowing: the rounded steps plus the zero point, between the bounds."""
+    """Simplify float(quantize(x, zero)) without narrowing: rounded steps plus the zero point, clamped."""
     (q,) = e.args
     if q.op != "quantize" or e.dtype is not float32:
         return None
@@ -165,7 +165,7 @@ def _numbers_in_float(e: Expr) -> Expr | None:
 
 
 def _centred(e: Expr) -> Expr | None:
-    """float(quantize(x, zero)) - zero': the same, with one number less to add."""
+    """Simplify float(quantize(x, zero)) - zero', which needs one addition less."""
     x, zero = e.args
     if x.op != "convert" or x.args[0].op != "quantize" or zero.op != "scalar" or e.dtype is not float32:
         return None
@@ -173,10 +173,10 @@ def _centred(e: Expr) -> Expr | None:
 
 
 def _bounded(q: Expr, less: float) -> Expr | None:
-    x, *rest = q.args
-    if any(r.op != "scalar" for r in rest):
+    x, *parameters = q.args
+    if any(r.op != "scalar" for r in parameters):
         return None
-    zero, low, high = [r.value for r in rest] + ([] if len(rest) == 3 else [int(v) for v in q.dtype.limits])
+    zero, low, high = [r.value for r in parameters] + ([] if len(parameters) == 3 else [int(v) for v in q.dtype.limits])
     steps = apply("round_even", x)
     if zero != less:
         steps = apply("add", steps, scalar(float(zero - less), float32))
@@ -186,7 +186,7 @@ def _bounded(q: Expr, less: float) -> Expr | None:
 
 
 def _silu(e: Expr) -> Expr | None:
-    """x sigmoid(x), for which float32 has a function of its own: one division, and no product."""
+    """Simplify x sigmoid(x) to float32's own function: one division and no product."""
     if e.dtype is not float32:
         return None
     for x, factor in (e.args, e.args[::-1]):
@@ -200,28 +200,29 @@ RULES: dict[str, tuple[Callable[[Expr], Expr | None], ...]] = {
     "sub": (_centred,),
     "mul": (_silu,),
 }
-"""By operation, what is tried on it, before its operands are looked at."""
+"""Rules by operation, applied before its operands are visited."""
 
 
 def simplified(expr: Expr) -> Expr:
-    """The expression after all rules, from the outside in; parts that are one object stay one."""
-    known: dict[int, Expr] = {}
-    kept: list[Expr] = []  # so that identities stay unique
+    """Return the expression after all rules, applied from the root; shared parts remain shared. Equal but for roundings
+    of `silu`."""
+    results: dict[int, Expr] = {}
+    alive: list[Expr] = []  # so that identities stay unique
 
     def walk(e: Expr) -> Expr:
-        found = known.get(id(e))
-        if found is None:
-            kept.append(e)
-            found = known[id(e)] = _one(e, walk)
-        return found
+        result = results.get(id(e))
+        if result is None:
+            alive.append(e)
+            result = results[id(e)] = _simplify(e, walk)
+        return result
 
     return walk(expr)
 
 
-def _one(e: Expr, walk: Callable[[Expr], Expr]) -> Expr:
+def _simplify(e: Expr, walk: Callable[[Expr], Expr]) -> Expr:
     for rule in RULES.get(e.op, ()):
-        found = rule(e)
-        if found is not None:
-            return walk(found)
+        replacement = rule(e)
+        if replacement is not None:
+            return walk(replacement)
     args = tuple(map(walk, e.args))
     return e if all(a is b for a, b in zip(args, e.args)) else Expr(e.op, e.dtype, args, e.value)

@@ -1,11 +1,12 @@
-"""Fusion: a loop graph rewritten so that fewer passes go over memory. The table of rules, and what applies them.
+"""Fusion: rewriting a loop graph so that fewer passes access memory. The table of passes and its driver.
 
-Lives here: `PASSES`, `fused`, `Rewriting` (a graph while it is rewritten).
-Not here: the rules (*_fusion.py, constant_folding.py), expressions made simpler (expressions.py), plans (planner.py).
+Lives here: `PASSES`, `fused`.
+Not here: the rules (*_fusion.py, constant_folding.py), simplification of expressions (expressions.py), plans
+(planner.py).
 
-A pass is a rule over one class of forms, applied to each form in order until nothing changes. A rule looks at a form
-and rewrites the graph around it, or does nothing. What a form was made of is kept: where no kernel does the fused form,
-the parts run instead.
+A pass applies a rule to each operation of a class, in order, until nothing changes. A rule inspects an operation and
+rewrites the graph around it, or does nothing. The parts of a fused operation are recorded: if no kernel implements it,
+its parts are executed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ Rule = Callable[[Rewriting, Any], bool]
 
 
 class Pass(NamedTuple):
-    """name: as OPWRIGHT_SHOW=passes prints it; form: the class that it looks at; rule: whether it changed something."""
+    """name: printed by OPWRIGHT_SHOW=passes; op: the class of operations; rule: returns whether it changed the
+    graph."""
 
     name: str
     op: type[LoopOp]
@@ -59,17 +61,17 @@ PASSES: tuple[Pass, ...] = (
 
 
 def fused(graph: LoopGraph) -> tuple[LoopGraph, Callable[[LoopOp], Sequence[LoopOp] | None]]:
-    """The graph after all passes; and what gives the parts that a fused form was made of."""
+    """Return the graph after all passes, and a function that returns the parts of a fused operation."""
     if "graph" in flags.show:
         print(f"before fusion: {graph}", file=sys.stderr)
     state = Rewriting(graph)
     for step in PASSES:
         changes = 0
         for op in state.of(step.op):
-            now = state.latest(op)
-            while isinstance(now, step.op) and step.rule(state, now):
+            current = state.latest(op)
+            while isinstance(current, step.op) and step.rule(state, current):
                 changes += 1
-                now = state.latest(now)
+                current = state.latest(current)
         if changes and "passes" in flags.show:
             print(f"{step.name}: {changes} x, {step.why}", file=sys.stderr)
     after = state.graph()

@@ -1,7 +1,7 @@
-"""The loop graph: forms in the order they run, between buffers that come from outside and go there.
+"""The loop graph: operations in execution order, between input and output buffers; its editor.
 
-Lives here: `LoopGraph`, its text form, `verify`.
-Not here: forms (ops.py), fusion (fusion.py), plans (planner.py).
+Lives here: `LoopGraph`, its text form, `verify`; `Rewriting`, a graph under edit by fusion.
+Not here: operations (ops.py), rules of fusion (fusion.py), plans (planner.py).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from .ops import Banded, LoopOp
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LoopGraph:
-    """forms: each after those that write what it reads. inputs, outputs: whose memory is given from outside.
-    Raises InternalError where a form reads a buffer as another dtype than it has.
+    """Operations in execution order. inputs, outputs: buffers with external memory.
 
-    A buffer has one form that writes it; a parent is written by the forms of its slices.
+    A buffer has one operation that writes it; a parent is written by the operations of its slices. Construction raises
+    InternalError if an operation reads a buffer as another dtype.
     """
 
     name: str
@@ -40,8 +40,8 @@ class LoopGraph:
 
 
 def text(op: LoopOp) -> str:
-    """A form in a line: what it writes, its class, what it is made of, and the operators it came from. What is made of
-    others has a line for each."""
+    """Return an operation in a line: output, class, fields and originating operators; parts of a composite on lines of
+    their own."""
     parts = []
     for f in dataclasses.fields(op):
         value = getattr(op, f.name)
@@ -76,19 +76,19 @@ def _operand(buffer: Buffer) -> str:
 
 
 def verify(graph: LoopGraph) -> None:
-    """Raises InternalError where a form reads what nobody has written yet, or two write one buffer."""
+    """Raise InternalError if an operation reads an unwritten buffer, or two write the same buffer."""
     written = {id(b) for b in graph.inputs}
     for op in graph.ops:
         for b in op.inputs:
             if b.constant is None and not _covered(b, written):
-                raise InternalError(op=graph.name, what=f"{text(op)} reads {b.name}, which is not written yet")
+                raise InternalError(op=graph.name, what=f"{text(op)} reads {b.name}, which is not yet written")
         if id(op.output) in written or op.output.constant is not None:
-            raise InternalError(op=graph.name, what=f"{text(op)} writes {op.output.name}, which is written already")
+            raise InternalError(op=graph.name, what=f"{text(op)} writes {op.output.name}, which is already written")
         written |= {id(op.output)}
         written |= {id(b) for b in parents(op.output)}
     for b in graph.outputs:
         if id(b) not in written and b.constant is None:
-            raise InternalError(op=graph.name, what=f"nobody writes the output {b.name}")
+            raise InternalError(op=graph.name, what=f"no operation writes the output {b.name}")
 
 
 def _covered(buffer: Buffer, written: set[int]) -> bool:
@@ -96,27 +96,27 @@ def _covered(buffer: Buffer, written: set[int]) -> bool:
 
 
 def parents(buffer: Buffer) -> list[Buffer]:
-    """The buffers that this one is a slice of, the nearest first."""
-    found = []
+    """Return the buffers of which this one is a slice, the nearest first."""
+    buffers = []
     while buffer.parent is not None:
         buffer = buffer.parent
-        found.append(buffer)
-    return found
+        buffers.append(buffer)
+    return buffers
 
 
 def readers(ops: Sequence[LoopOp]) -> dict[int, list[LoopOp]]:
-    """By identity of a buffer, the forms that read it."""
-    found: dict[int, list[LoopOp]] = {}
+    """Return the operations that read each buffer, by its identity."""
+    by_buffer: dict[int, list[LoopOp]] = {}
     for op in ops:
         for b in dict.fromkeys(op.inputs):
-            found.setdefault(id(b), []).append(op)
-    return found
+            by_buffer.setdefault(id(b), []).append(op)
+    return by_buffer
 
 
 class Rewriting:
-    """The forms in order, to be replaced; forms and buffers themselves never change.
+    """The operations in order while fusion replaces them; operations and buffers themselves are immutable.
 
-    parts: by form, those it was made of where a rule made it of several.
+    parts: the operations that a fused operation replaces.
     """
 
     def __init__(self, graph: LoopGraph) -> None:
@@ -132,54 +132,52 @@ class Rewriting:
             self._add(op)
 
     def of(self, kind: type[LoopOp]) -> list[LoopOp]:
-        """The forms of a class that there are now, in order."""
+        """Return the current operations of a class, in order."""
         return [op for op in self._order() if isinstance(op, kind)]
 
     def _order(self) -> list[LoopOp]:
-        """All forms, each after those that write what it reads: those that stand in for others are in their places."""
+        """Return all operations in order; replacements are at the positions of the replaced ones."""
         return [op for slot in self._slots for op in slot]
 
     def latest(self, op: LoopOp) -> LoopOp | None:
-        """What stands in the place of a form now; None where nothing does."""
-        found: LoopOp | None = op
-        while found is not None and found in self._replaced:
-            found = self._replaced[found]
-        return found
+        """Return the current replacement of an operation, or None if it was removed."""
+        current: LoopOp | None = op
+        while current is not None and current in self._replaced:
+            current = self._replaced[current]
+        return current
 
     def writer(self, buffer: Buffer) -> LoopOp | None:
-        """The form that writes a buffer; None for inputs, constants, and parents."""
+        """Return the operation that writes a buffer; None for inputs, constants and parents."""
         return self._writers.get(id(buffer))
 
     def readers(self, buffer: Buffer) -> list[LoopOp]:
-        """The forms that read a buffer."""
+        """Return the operations that read a buffer."""
         return list(self._readers.get(id(buffer), ()))
 
     def only_reader(self, buffer: Buffer, op: LoopOp) -> bool:
-        """Whether nobody else needs the buffer: neither another form nor who runs the graph."""
-        found = self._readers.get(id(buffer), {})
-        return len(found) == 1 and op in found and id(buffer) not in self._outputs
+        """Whether an operation is the only reader of a buffer that is no output."""
+        readers = self._readers.get(id(buffer), {})
+        return len(readers) == 1 and op in readers and id(buffer) not in self._outputs
 
     def is_output(self, buffer: Buffer) -> bool:
-        """Whether who runs the graph is given it."""
+        """Whether a buffer is an output of the graph."""
         return id(buffer) in self._outputs
 
-    # ---- changes ----------------------------------------------------------------------------------------------------
-
     def replace(self, old: LoopOp, *new: LoopOp) -> None:
-        """Put forms in the place of one. The last of them stands for it from here on."""
+        """Replace an operation by others, the last of which is its successor."""
         self._drop(old)
         self._replaced[old] = new[-1] if new else None
         self._fill(old, new)
         for op in new:
             self._add(op)
 
-    def join(self, producer: LoopOp, reader: LoopOp, whole: LoopOp) -> None:
-        """Put one form in the place of a reader and of the only form whose result nobody but it reads."""
+    def join(self, producer: LoopOp, reader: LoopOp, fused: LoopOp) -> None:
+        """Replace a producer and its only reader by one operation."""
         self._drop(producer)
         self._fill(producer, ())
         self._replaced[producer] = None
-        self.parts[whole] = (producer, reader)
-        self.replace(reader, whole)
+        self.parts[fused] = (producer, reader)
+        self.replace(reader, fused)
 
     def _fill(self, old: LoopOp, new: tuple[LoopOp, ...]) -> None:
         slot = self._slot.pop(old)
@@ -200,13 +198,13 @@ class Rewriting:
             self._readers.get(id(b), {}).pop(op, None)
 
     def graph(self) -> LoopGraph:
-        """The graph as it is now, without forms whose result nobody needs, but for guards."""
-        g, kept, needed = self._graph, [], set(self._outputs)
+        """Return the current graph, without operations whose results are unused, except guards."""
+        g, live, needed = self._graph, [], set(self._outputs)
         for op in reversed(self._order()):
             b: Buffer | None = op.output
             while b is not None and id(b) not in needed:
                 b = b.parent
             if b is not None or isinstance(op, GUARDS):
-                kept.append(op)
+                live.append(op)
                 needed.update(id(i) for i in op.inputs)
-        return LoopGraph(g.name, g.inputs, g.outputs, tuple(reversed(kept)))
+        return LoopGraph(g.name, g.inputs, g.outputs, tuple(reversed(live)))

@@ -1,9 +1,10 @@
-"""Forms of images: affine maps of points and pixels, bilinear sampling, non-maximum suppression, detection.
+"""Operations on images: resizing, affine maps of points and pixels, bilinear sampling, non-maximum suppression,
+detection.
 
-Lives here: `AffinePoints`, `AffineImage`, `CropMatrix`, `PixelsAt`; `Suppression`, `Detection`.
-Not here: other forms (ops.py), kernels (../kernels/warping.py, nms.py, ssd_postprocess.py).
+Lives here: `Resize`, `AffinePoints`, `AffineImage`, `CropMatrix`, `PixelsAt`; `Suppression`, `Detection`.
+Not here: other operations (ops.py), kernels (../kernels/warping.py, nms.py, ssd_postprocess.py).
 
-A matrix is 4 by 4, of which the first two rows count: (x, y) becomes m[i, 0] x + m[i, 1] y + m[i, 3].
+A matrix is 4 by 4, of which the first two rows are used: (x, y) maps to m[i, 0] x + m[i, 1] y + m[i, 3].
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Resize(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class AffinePoints(LoopOp):
-    """Points [points, 2 or 3] mapped; a third number stays. scale: of what is added."""
+    """Points [points, 2 or 3] mapped by a matrix; a third coordinate is copied. scale: of the translation."""
 
     input: Buffer
     matrix: Buffer
@@ -82,12 +83,12 @@ class CropMatrix(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class Suppression(LoopOp):
-    """The boxes that share less than `threshold` with better ones, by falling score; float32. What two share is the
-    area of both by that of either, 0 where one is flat.
+    """Non-maximum suppression, float32: indices of boxes by descending score whose overlap (IoU) with better ones is
+    less than `threshold`; the overlap with a flat box is 0.
 
-    boxes [n, 4], two opposite corners each; scores [n], of which those above `least` count; sigma, if any: scores fall
-    by exp(-u^2 / 2 sigma) for each better box that shares u. results: places int32 [most], filled up with 0; with sigma
-    the scores left; their number, int32; and the byte in `output` where each begins.
+    boxes [n, 4], two opposite corners each; scores [n], ignored up to `least`; sigma, if any: scores decay by exp(-u^2
+    / 2 sigma) for each better box with overlap u. results: indices int32 [most], padded with 0; with sigma, the decayed
+    scores; their number, int32; and the byte in `output` where each begins.
     """
 
     boxes: Buffer

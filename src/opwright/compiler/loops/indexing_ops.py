@@ -1,11 +1,11 @@
-"""Forms with computed indices or sizes: slices at coordinates, cache updates, argmax pooling, data-dependent sizes.
+"""Operations with computed indices or data-dependent sizes: gather and scatter, slices, cache updates, argmax pooling.
 
-Lives here: `SliceLayout`, `GatherSlices`, `ScatterSlices`, `PutEntries`, `MaxPlaces`, `PutInWindows`; `Expected`,
-`ExpectedCount`, `GUARDS`, `Places`, `Distinct`, `Numbers`, `BroadcastSizes`.
-Not here: whole rows by index (indexing_ops.py has Gather, GatherNd, ScatterNd), kernels (slices.py, scatter.py,
-pooling.py and sized.py of ../kernels/).
+Lives here: `Gather`, `GatherNd`, `ScatterNd`, `Segments`, `SliceAt`, `UpdateSlice`; `SliceLayout`, `GatherSlices`,
+`ScatterSlices`, `PutEntries`, `MaxPlaces`, `PutInWindows`; `Expected`, `ExpectedCount`, `GUARDS`, `Places`, `Distinct`,
+`Numbers`, `BroadcastSizes`.
+Not here: kernels (gather.py, slices.py, scatter.py, pooling.py and sized.py of ../kernels/).
 
-A plan has fixed sizes. A plan for the sizes of an earlier run asserts the elements that those sizes followed from, and
+A plan has fixed sizes. A plan for the sizes of an earlier run asserts the elements from which those sizes followed, and
 stops when a later run has others. A result with as many rows as elements satisfy a condition has memory for the largest
 number, and a cell holds the actual one.
 """
@@ -32,8 +32,8 @@ class Gather(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class KeyPlaces(LoopOp):
-    """Where each of `wanted` first is among keys, -1 where it is not there; all int32, of rank 1. Keys that fall are a
-    failed guard; in_order: whether they are known to rise."""
+    """Index of the first occurrence of each wanted key among keys, -1 if there is none; all int32, of rank 1. Keys that
+    do not ascend are a failed guard; in_order: they are known to ascend."""
 
     keys: Buffer
     wanted: Buffer
@@ -50,9 +50,8 @@ class GatherNd(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class ScatterNd(LoopOp):
-    """A number, or the base, and each update joined at its coordinates, in their order: updates [p..., rest...],
-    indices [p..., coordinates], guarded as Gather's. kind: what is done with the element there and the update; sums of
-    truth values are or-ed."""
+    """A number or the base, combined with each update at its coordinates, in order: updates [p..., inner...], indices
+    [p..., coordinates], guarded as Gather's. kind: the combination; sums of booleans are disjunctions."""
 
     updates: Buffer
     indices: Buffer
@@ -63,9 +62,11 @@ class ScatterNd(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class Segments(LoopOp):
-    """output[s, rest...] = what is joined of input[i..., rest...] where ids[i...] is s. ids int32; those below 0 are
-    left out, others behind the last segment are a failed guard. kind: sum, prod, max, min; NaN is no extreme, and of no
-    elements the greatest is the least finite number."""
+    """output[s, inner...] = the reduction of input[i..., inner...] with ids[i...] equal to s.
+
+    ids: int32; negative ones are skipped, ones beyond the last segment are a failed guard. kind: sum, prod, max, min;
+    maxima ignore NaN, and the maximum of no elements is the least finite number.
+    """
 
     input: Buffer
     ids: Buffer
@@ -74,8 +75,8 @@ class Segments(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class ReverseStart(LoopOp):
-    """Of each slice b along the axis `batch`, the first lengths[b] elements along the axis `time` in reverse order; a
-    length that is negative or longer than the axis is a failed guard."""
+    """Slices b along the axis `batch` with the first lengths[b] elements along the axis `time` reversed; a length that
+    is negative or longer than the axis is a failed guard."""
 
     input: Buffer
     lengths: Buffer
@@ -85,7 +86,7 @@ class ReverseStart(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class SliceAt(LoopOp):
-    """The box of the output's shape that starts where `starts` says, [rank], when it runs; outside: a failed guard."""
+    """The box of the output's shape at the computed `starts`, [rank]; a box outside of the input is a failed guard."""
 
     input: Buffer
     starts: Buffer
@@ -93,9 +94,9 @@ class SliceAt(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class UpdateSlice(LoopOp):
-    """The input, a box of it replaced by the update. starts: where, [rank]; what would be outside is moved inside.
+    """The input with a box replaced by the update, at the computed `starts`, [rank], clamped to the input.
 
-    guarded: whether a place outside along the first axis fails instead.
+    guarded: a position outside along the first axis is a failed guard.
     """
 
     input: Buffer
@@ -106,11 +107,11 @@ class UpdateSlice(LoopOp):
 
 @dataclass(frozen=True)
 class SliceLayout:
-    """How slices [batch..., window...] of a tensor lie in an array of slices, as in StableHLO.
+    """Layout of slices [batch..., window...] of a tensor in an array of slices, as in StableHLO.
 
-    mapped: for each component of a start vector, the dimension of the tensor that it is of. offsets: the dimensions of
-    the array of slices that run along a slice; the others number the slices. kept: the dimension of the tensor for each
-    of the offsets. Along dimensions of the tensor that are not kept, a slice has one element.
+    mapped: for each component of a start vector, its dimension of the tensor. offsets: the dimensions of the array of
+    slices that run along a slice; the others number the slices. kept: the dimension of the tensor for each of the
+    offsets. Along all other dimensions of the tensor, a slice has one element.
     """
 
     mapped: tuple[int, ...]
@@ -133,10 +134,9 @@ class GatherSlices(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class ScatterSlices(LoopOp):
-    """The base, with updates joined at start[b...] + w, in the order of their elements; those outside are left out.
+    """The base with updates combined at start[b...] + w, in the order of their elements; those outside are skipped.
 
-    starts [b..., components]. kind: what becomes of the element there and the update. Truth values are or-ed and
-    and-ed: sum and max, prod and min.
+    starts [b..., components]. kind: the combination. Booleans use max for sum and min for prod.
     """
 
     base: Buffer
@@ -148,8 +148,8 @@ class ScatterSlices(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class PutEntries(LoopOp):
-    """The input [entries, ...] with update[i] at positions[i], int32 [n], in their order. The first position below the
-    one before it ends the list; one outside of the entries before that is a failed guard."""
+    """The input [entries, ...] with update[i] at positions[i], int32 [n], in order. The first position below its
+    predecessor ends the list; a position out of bounds before that is a failed guard."""
 
     input: Buffer
     update: Buffer
@@ -158,10 +158,10 @@ class PutEntries(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class MaxPlaces(LoopOp):
-    """Each window's greatest element, of equal ones the first, then expr of it; and which tap that is, plus `more`.
+    """The first maximum of each window, then expr of it; and its tap's index plus `more`.
 
-    input [N, H, W, C]; results: both [N, OH, OW, C], and the byte in `output` where each begins. What is outside of the
-    image, and NaN, is never the greatest; where nothing else is there, it is the least finite number, at tap 0.
+    input [N, H, W, C]; results: both [N, OH, OW, C], and the byte in `output` where each begins. Elements outside of
+    the image, and NaN, are ignored; a window of nothing else has the least finite number, at tap 0.
     """
 
     input: Buffer
@@ -173,8 +173,10 @@ class MaxPlaces(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class PutInWindows(LoopOp):
-    """Zeros, and each element of the input [N, P, Q, C] at a tap of its window over the output [N, H, W, C]: the whole
-    part of places [N, P, Q, C]; those outside are left out, and of several at one place the last counts."""
+    """Zeros, with each element of the input [N, P, Q, C] at a tap of its window over the output [N, H, W, C].
+
+    places: [N, P, Q, C], the taps, truncated; those outside are skipped, and the last of several at one position wins.
+    """
 
     input: Buffer
     places: Buffer
@@ -183,7 +185,7 @@ class PutInWindows(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class Expected(LoopOp):
-    """Nothing but a guard: the input has, to the bit, these elements. output: a byte that nobody reads or writes."""
+    """A guard: the input equals these elements bit for bit. output: a byte without readers and writers."""
 
     input: Buffer
     elements: Buffer
@@ -191,22 +193,24 @@ class Expected(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class ExpectedCount(LoopOp):
-    """Nothing but a guard: a form before has counted as many as the caller knows of. output: as of Expected.
+    """A guard: an earlier operation has counted as many as the caller expects. output: as of Expected.
 
-    count: memory of the caller's, int64 [2]: the number now, and what it was when the caller looked last.
+    count: the caller's memory, int64 [2]: the number now, and the one that the caller observed last.
     """
 
     count: Buffer
 
 
 GUARDS = (Expected, ExpectedCount)
-"""Forms that are there for their guard alone."""
+"""Operations without results, executed for their guards."""
 
 
 @dataclass(frozen=True, eq=False)
 class Places(LoopOp):
-    """The coordinates of elements that are not 0, in row-major order, int64 [elements, rank], as far as there are any.
-    count: memory of the caller's, int64 [2], of which the first gets their number."""
+    """Coordinates of the elements that are not 0, in row-major order, int64 [elements, rank].
+
+    count: the caller's memory, int64 [2], whose first element receives their number.
+    """
 
     input: Buffer
     count: Buffer
@@ -214,12 +218,11 @@ class Places(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class Distinct(LoopOp):
-    """The different elements of a row, in the order of their first occurrence, and for each element which of them it
-    is.
+    """The distinct elements of a row in the order of first occurrence, and for each element the index of its equal.
 
-    -0.0 is 0.0, and each NaN is different. results: the elements, as far as there are different ones, the places [n],
-    int32 or int64, and the byte in `output` where each begins. count: as of Places. Elements that meet too often in a
-    table are a failed guard, with a count of -1.
+    -0.0 equals 0.0, and each NaN is distinct. results: the elements, the indices [n], int32 or int64, and the byte in
+    `output` where each begins. count: as of Places. Too many collisions in the hash table are a failed guard, with a
+    count of -1.
     """
 
     input: Buffer
@@ -229,10 +232,10 @@ class Distinct(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class Numbers(LoopOp):
-    """Numbers from start, up to but without limit, each the one before and delta; in memory for some number of them.
+    """An arithmetic sequence from start, up to but without limit, in memory of a maximum size.
 
-    start, limit, delta: one element each, of the output's dtype. count: as of Places. A delta that does not lead to the
-    limit, and more numbers than there is memory for, are a failed guard, with a count of -1.
+    start, limit, delta: one element each, of the output's dtype. count: as of Places. A delta of the wrong sign, and
+    more numbers than fit, are a failed guard, with a count of -1.
     """
 
     start: Buffer
@@ -243,8 +246,8 @@ class Numbers(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class BroadcastSizes(LoopOp):
-    """The shape that two shapes, lists of integers, have together by the rules of broadcasting; two that do not go
-    together, or have a negative size, are a failed guard."""
+    """The broadcast shape of two shapes, lists of integers; incompatible shapes and negative sizes are a failed
+    guard."""
 
     a: Buffer
     b: Buffer

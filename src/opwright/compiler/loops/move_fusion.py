@@ -1,4 +1,4 @@
-"""Rules of fusion for moves and views: padding into windows, parts of a concatenation into its memory.
+"""Fusion of moves and views: padding into windows, parts of a concatenation into its memory.
 
 Lives here: these rules.  Not here: their order (fusion.py), maps (map_fusion.py).
 """
@@ -16,14 +16,14 @@ from .graph import Rewriting
 from .ops import Contract, Depthwise, LoopOp, Map, MatMul, Move, Pool, View, slice_copy
 
 WRITERS = (Contract, Depthwise, Map, MatMul, Pool)
-"""Forms whose kernels write slices of another buffer."""
+"""Operations whose kernels can write slices of another buffer."""
 
 
 def same_shape(state: Rewriting, op: View) -> bool:
-    """A view of a view is one of the first buffer; one of the buffer's own shape is the buffer."""
-    below = state.writer(op.input)
-    if isinstance(below, View):
-        state.replace(op, dataclasses.replace(op, input=below.input))
+    """Remove views of the same shape, and views of views."""
+    producer = state.writer(op.input)
+    if isinstance(producer, View):
+        state.replace(op, dataclasses.replace(op, input=producer.input))
         return True
     if op.input.shape != op.output.shape or state.is_output(op.output):
         return False
@@ -34,7 +34,7 @@ def same_shape(state: Rewriting, op: View) -> bool:
 
 
 def reading(op: LoopOp, old: Buffer, new: Buffer) -> LoopOp:
-    """The form with another buffer in the place of one that it reads."""
+    """Return the operation with another buffer as one of its inputs."""
     changes: dict[str, Any] = {}
     for f in dataclasses.fields(op):
         value = getattr(op, f.name)
@@ -48,8 +48,8 @@ def reading(op: LoopOp, old: Buffer, new: Buffer) -> LoopOp:
 
 
 def into_window(state: Rewriting, op: Move) -> bool:
-    """Images padded with what the reader's window takes the outside for; of a greatest value, with what is no greater
-    than any element, as where a RELU comes before."""
+    """Fuse padding with the value that a window assumes outside of the image; of a maximum, with a value that is no
+    greater than any element, such as 0 after RELU."""
     readers = state.readers(op.output)
     if len(readers) != 1 or not state.only_reader(op.output, readers[0]) or not _is_padding(op):
         return False
@@ -60,17 +60,17 @@ def into_window(state: Rewriting, op: Move) -> bool:
     if len(shape) != 4 or shape[0] != x.shape[0] or shape[3] != x.shape[3]:
         return False
     top, left = start[1], start[2]
-    more = (top, shape[1] - x.shape[1] - top, left, shape[2] - x.shape[2] - left)
+    margins = (top, shape[1] - x.shape[1] - top, left, shape[2] - x.shape[2] - left)
     w = reader.window
     if isinstance(reader, Pool):
-        if reader.kind != "max" or not _at_least(state, x, op.fill) or not _touches(w, more):
+        if reader.kind != "max" or not _at_least(state, x, op.fill) or not _touches(w, margins):
             return False
     elif op.fill != reader.input_zero or (op.output.dtype.is_floating and not _is_finite(reader.filter)):
         return False  # 0 times an infinity is NaN, but what lies outside a window is not multiplied
     a, b, c, d = w.padding
-    window = Window(w.size, w.strides, w.dilations, (a + more[0], b + more[1], c + more[2], d + more[3]))
-    whole = dataclasses.replace(reader, input=x, window=window, origin=reader.origin + op.origin)
-    state.join(op, reader, whole)
+    window = Window(w.size, w.strides, w.dilations, (a + margins[0], b + margins[1], c + margins[2], d + margins[3]))
+    fused = dataclasses.replace(reader, input=x, window=window, origin=reader.origin + op.origin)
+    state.join(op, reader, fused)
     return True
 
 
@@ -79,7 +79,7 @@ def _is_finite(b: Buffer) -> bool:
 
 
 def _is_padding(op: Move) -> bool:
-    """Whether it is one input, whole, with a number around it."""
+    """Whether it is one entire input with a number around it."""
     if len(op.maps) != 1 or op.fill is None:
         return False
     box, x = op.maps[0], op.operands[0]
@@ -91,21 +91,21 @@ def _is_padding(op: Move) -> bool:
 
 
 def _touches(w: Window, more: tuple[int, int, int, int]) -> bool:
-    """Whether every window still has a pixel of the image within it."""
+    """Whether every window still covers a pixel of the image."""
     spans = [(k - 1) * d + 1 for k, d in zip(w.size, w.dilations)]
     old = w.padding
     return all(w.dilations[i // 2] == 1 and old[i] + more[i] < spans[i // 2] for i in range(4))
 
 
 def _at_least(state: Rewriting, x: Buffer, bound: float | None) -> bool:
-    """Whether the expression that wrote a buffer shows that no element is less."""
+    """Whether the expression that wrote a buffer has a lower bound."""
     writer = state.writer(x)
     expr = getattr(writer, "expr", None)
     return isinstance(expr, Expr) and bound is not None and _least(expr) >= bound
 
 
 def _least(expr: Expr) -> float:
-    """A number that the expression's result is never below."""
+    """Return a lower bound of the expression's result."""
     if expr.op in ("const", "scalar"):
         return float(expr.value)
     if expr.op == "maximum":
@@ -120,31 +120,31 @@ def _least(expr: Expr) -> float:
 
 
 def into_parent(state: Rewriting, op: Move) -> bool:
-    """A concatenation along the last axis: each part that a form computes for it alone is written where it goes."""
-    if op.fill is not None or len(op.maps) < 2 or op.output.parent is not None or not _is_joining(op):
+    """Fuse a concatenation along the last axis with the producers of its parts, which write in place."""
+    if op.fill is not None or len(op.maps) < 2 or op.output.parent is not None or not _is_concatenation(op):
         return False
     parts: list[LoopOp] = []
-    found = False
+    is_changed = False
     for x, box in zip(op.operands, op.maps):
-        place = Buffer(f"{op.output.name}.{box.start[-1]}", x.dtype, x.shape, None, op.output, box.start[-1])
+        slice_ = Buffer(f"{op.output.name}.{box.start[-1]}", x.dtype, x.shape, None, op.output, box.start[-1])
         writer = state.writer(x)
         if isinstance(writer, WRITERS) and state.only_reader(x, op) and op.operands.count(x) == 1:
-            state.replace(writer, dataclasses.replace(writer, output=place))
-            found = True
+            state.replace(writer, dataclasses.replace(writer, output=slice_))
+            is_changed = True
         else:
-            parts.append(slice_copy(x, place, op.origin))
-    if found:
+            parts.append(slice_copy(x, slice_, op.origin))
+    if is_changed:
         state.replace(op, *parts)
-    return found
+    return is_changed
 
 
-def _is_joining(op: Move) -> bool:
-    """Whether its operands lie one after the other along the last axis, whole, and fill the output."""
-    at, shape = 0, op.output.shape
+def _is_concatenation(op: Move) -> bool:
+    """Whether entire operands are concatenated along the last axis and fill the output."""
+    offset, shape = 0, op.output.shape
     for x, box in zip(op.operands, op.maps):
         if not shape or x.shape[:-1] != shape[:-1] or box.extent != x.shape or box.offset != 0 or x.parent is not None:
             return False
-        if box.start != (*(0,) * (len(shape) - 1), at):
+        if box.start != (*(0,) * (len(shape) - 1), offset):
             return False
-        at += x.shape[-1]
-    return at == shape[-1]
+        offset += x.shape[-1]
+    return offset == shape[-1]

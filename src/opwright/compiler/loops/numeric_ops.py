@@ -1,9 +1,10 @@
-"""Forms of numeric algorithms: random numbers, Fourier transforms, fixed-point products, hashes.
+"""Operations of numeric algorithms: random numbers, Fourier transforms, fixed-point arithmetic, hashes.
 
-Lives here: `RandomWords`, `Advanced`, `NormalPairs`, `Classes`; `FixedProduct`, rescaled step by step; `Fourier`;
-`Projection`, of locality-sensitive hashing.
-Not here: other forms (ops.py), kernels (../kernels/random_numbers.py, fixed_point.py, fourier.py, lsh_projection.py),
-the storage of generators' states (lite/runtime/resources.py).
+Lives here: `RandomWords`, `Advanced`, `NormalPairs`, `Classes`; `FixedProduct`, `TabledSoftmax`; `Fourier`;
+`Projection`,
+of locality-sensitive hashing.
+Not here: other operations (ops.py), kernels (../kernels/random_numbers.py, fixed_point.py, fourier.py,
+lsh_projection.py), the storage of generators' states (lite/runtime/resources.py).
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class RandomWords(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class Advanced(LoopOp):
-    """The state that stands so many blocks further on."""
+    """The state advanced by a number of blocks."""
 
     state: Buffer
     blocks: int

@@ -1,11 +1,12 @@
-"""Forms: the few shapes of loops that operators of both dialects become.
+"""Operations of the loop graph, to which the operators of both dialects are lowered.
 
-Lives here: `Buffer` and most forms, immutable and compared by identity.
-Not here: forms of LSTM and GRU (recurrent_ops.py), of boxes (image_ops.py); what an element is
-(expressions.py), fusion (fusion.py), machine code (../kernels/).
+Lives here: `LoopOp` and most operations, immutable and compared by identity.
+Not here: buffers (buffers.py), operations of sequences (recurrent_ops.py), images (image_ops.py), indices
+(indexing_ops.py) and numeric algorithms (numeric_ops.py); expressions of elements (expressions.py), fusion (fusion.py),
+machine code (../kernels/).
 
-Arrays are dense and row-major; images are NHWC. Integers with a zero point stand for `value - zero`; forms have the
-zero points as numbers where padding and sums need them, and the rest stands in their expressions.
+Integers with a zero point represent `value - zero`; operations have zero points as numbers where padding and sums
+require them, the remaining arithmetic is in their expressions.
 """
 
 from __future__ import annotations
@@ -19,21 +20,22 @@ from .expressions import Expr
 
 @dataclass(frozen=True, eq=False)
 class LoopOp:
-    """One operation of a loop graph. output: what it writes, whole. origin: the operators it came from, for people."""
+    """One operation of a loop graph. output: the buffer that it writes entirely. origin: names of its operators, for
+    messages."""
 
     output: Buffer
     origin: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
     def inputs(self) -> tuple[Buffer, ...]:
-        """Every buffer it reads."""
-        found: list[Buffer] = []
+        """All buffers that it reads."""
+        buffers: list[Buffer] = []
         for name in self.__dataclass_fields__:
             if name == "output":
                 continue
             value = getattr(self, name)
-            found += [b for b in (value if isinstance(value, tuple) else (value,)) if isinstance(b, Buffer)]
-        return tuple(found)
+            buffers += [b for b in (value if isinstance(value, tuple) else (value,)) if isinstance(b, Buffer)]
+        return tuple(buffers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,15 +53,15 @@ class Contract(LoopOp):
     input [N, H, W, C], filter [F, KH, KW, C / groups], output [N, OH, OW, F]:
         s = sum (input - input_zero) * (filter - filter_zero); padding counts as input_zero
         output = expr(s, operands...)
-    Operands are of the output's shape; of shape [F], one number a channel; or tables of 256 for `lookup`.
+    Operands have the output's shape; shape [F], one number per channel; or are tables of 256 for `lookup`.
     s is float32 for floats, int32 for integers of 8 bits, int64 for int16. The filter may be constant or not.
     A fully connected layer is a window of (1, 1) over [rows, 1, 1, C].
 
-    rounding: of a float32 input beside a filter of int8 or int4 that stands for itself. Each input[n] is rounded to
-    int8 first with its own scale and, if asymmetric, zero point (formulas: kernels/dynamic_quantization.py):
+    rounding: of a float32 input of hybrid kernels, whose filter is int8 or int4. Each input[n] is quantized to int8
+    with its own scale and, if asymmetric, zero point (formulas: kernels/dynamic_quantization.py):
         s = scale[n] sum (q - zero[n]) * filter, q = round(input / scale[n]) + zero[n]
-    scales: constant float32 [F, blocks], only of fully connected layers whose input is rounded: each stands before the
-    sum over its block of C / blocks channels.
+    scales: constant float32 [F, blocks], only of hybrid fully connected layers: each multiplies the sum over its
+    block of C / blocks channels.
     """
 
     input: Buffer
@@ -76,7 +78,8 @@ class Contract(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class Depthwise(LoopOp):
-    """Each channel by itself: input [N, H, W, C], filter [KH, KW, C * multiplier]; else as Contract."""
+    """A convolution of each channel by itself: input [N, H, W, C], filter [KH, KW, C * multiplier]; otherwise as
+    Contract."""
 
     input: Buffer
     filter: Buffer
@@ -91,10 +94,10 @@ class Depthwise(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class Banded(LoopOp):
-    """Forms one after the other, each the only reader of the one before, a band of lines at a time: what lies between
-    them stays in the cache.
+    """A chain of operations, each the only reader of the one before, computed a band of lines at a time, so that
+    intermediate lines stay in the cache.
 
-    parts: a Depthwise, a Contract before or after it or both. lines: of the Depthwise's output, in a band.
+    parts: a Depthwise, with a Contract before it, after it or both. lines: of the Depthwise's output in a band.
     """
 
     parts: tuple[LoopOp, ...]
@@ -102,7 +105,7 @@ class Banded(LoopOp):
 
     @property
     def inputs(self) -> tuple[Buffer, ...]:
-        """Every buffer that a part reads and no part writes."""
+        """All buffers that a part reads and no part writes."""
         inside = {id(part.output) for part in self.parts}
         return tuple(b for part in self.parts for b in part.inputs if id(b) not in inside)
 
@@ -110,7 +113,7 @@ class Banded(LoopOp):
 @dataclass(frozen=True, eq=False)
 class TransposedContract(LoopOp):
     """The transpose of a convolution: input [N, H, W, C], filter [F, KH, KW, C], output [N, OH, OW, F]; each input
-    pixel is spread over the window at its place times strides, less the padding's top and left. rounding: as
+    pixel is distributed over the window at its position times strides, less the top and left padding. rounding: as
     Contract's."""
 
     input: Buffer
@@ -127,8 +130,8 @@ class TransposedContract(LoopOp):
 class MatMul(LoopOp):
     """output[..., m, n] = expr(sum_k a[..., m, k] b[..., k, n], operands...); leading axes broadcast.
 
-    a_zero, b_zero: zero points of integers. transpose_a, transpose_b: the last two axes are stored the other way round.
-    rounding: of a float32 a beside an int8 b, as Contract's: each row of a has a scale of its own.
+    a_zero, b_zero: zero points of integers. transpose_a, transpose_b: the last two axes are stored in reverse order.
+    rounding: of a float32 a with an int8 b, as Contract's, with a scale per row of a.
     """
 
     a: Buffer
@@ -144,10 +147,10 @@ class MatMul(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class Attention(LoopOp):
-    """output = softmax(before(q k^T, operands...)) v, float32, over the last axis of what before gives.
+    """output = softmax(before(q k^T, operands...)) v, float32, over the last axis.
 
-    output [..., m, e], q [..., m, d], k [..., n, d] (or [..., d, n], turned), v [..., n, e]; leading axes broadcast,
-    operands to [..., m, n].
+    output [..., m, e], q [..., m, d], k [..., n, d] (or [..., d, n], transposed), v [..., n, e]; leading axes
+    broadcast, operands to [..., m, n].
     """
 
     q: Buffer
@@ -160,7 +163,8 @@ class Attention(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class Pool(LoopOp):
-    """A window's maximum, or its sum over the pixels inside the image, then expr(that, their number as float32)."""
+    """The maximum of a window, or its sum over the pixels inside the image, then expr(result, number of pixels as
+    float32)."""
 
     input: Buffer
     kind: Literal["max", "sum"]
@@ -193,8 +197,8 @@ class ArgReduce(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class Ordered(LoopOp):
-    """The places of the first elements of each row (the last axis), as many as the output's rows are long, in falling
-    order, or rising; equal elements in the order of their places. nan: comes last, or counts as infinity."""
+    """Positions of the first elements of each sorted row (the last axis), as many as the output's rows have, in
+    descending or ascending order; the sort is stable. nan: comes last, or counts as infinity."""
 
     input: Buffer
     rising: bool = False
@@ -203,7 +207,7 @@ class Ordered(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class Part(LoopOp):
-    """The output's bytes, which begin at a byte of the input: one result of a form that has several."""
+    """The bytes of the input from `start` on: one result of an operation that has several."""
 
     input: Buffer
     start: int
@@ -211,7 +215,7 @@ class Part(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class Scan(LoopOp):
-    """Running sums along an axis. exclusive: without the element itself; reverse: from the last to the first."""
+    """Cumulative sums along an axis. exclusive: without the element itself; reverse: from the last to the first."""
 
     input: Buffer
     axis: int
@@ -221,9 +225,12 @@ class Scan(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class RowPass(LoopOp):
-    """What needs a whole row (the last axis) at once. kind: a key of the row kernels' table (softmax, log_softmax,
-    layer_norm, l2_norm, rms_norm ...). before: an expression of the input's element, float32; expr: of the result.
-    numbers: what the kind asks for (beta, epsilon). operands: of the row's length (gamma, beta)."""
+    """A function of whole rows (the last axis).
+
+    kind: a key of the row kernels' table (softmax, log_softmax, layer_norm, l2_norm, rms_norm ...). before: an
+    expression of the input's element, float32; expr: of the result. numbers: parameters of the kind (beta, epsilon).
+    operands: of the row's length (gamma, beta).
+    """
 
     input: Buffer
     operands: tuple[Buffer, ...]
@@ -237,18 +244,18 @@ class RowPass(LoopOp):
 class Move(LoopOp):
     """Data movement: boxes of the output, each an affine map of an input. fill: for elements in no box, if any.
 
-    Transposition, slice, pad, concatenation, tile, reverse, space to depth and back are each one of these.
+    Transposition, slice, pad, concatenation, tile, reverse and space to depth are each a move.
     """
 
     operands: tuple[Buffer, ...]
-    maps: tuple[IndexMap, ...]  # one an operand; an operand may stand several times
+    maps: tuple[IndexMap, ...]  # one per operand; operands may repeat
     fill: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class ReduceWindow(LoopOp):
-    """Windows along one axis, as many as the output has elements there: of each the elements i * stride + k * dilation
-    for k < size, joined in their order; NaN is the extreme of what it is among. start: one number that comes first."""
+    """Reductions of windows along one axis, as many as the output has elements there: of the elements i * stride + k *
+    dilation for k < size, in order; NaN propagates through maxima and minima. start: an initial value."""
 
     input: Buffer
     axis: int
@@ -261,8 +268,8 @@ class ReduceWindow(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class Checked(LoopOp):
-    """The input as it is; an element that equals `limit`, is below it, or is beyond it either way from 0, is a failed
-    guard. NaN is none of these."""
+    """The input, with a guard that fails for an element that equals `limit`, is below it, or exceeds it in magnitude.
+    NaN passes."""
 
     input: Buffer
     refused: Literal["equal", "below", "beyond"] = "equal"
@@ -271,9 +278,9 @@ class Checked(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class Store(LoopOp):
-    """The value that a variable keeps after the run; output: a SameMemory of the variable, an input of the graph.
+    """The value of a variable after the run; output: a SameMemory of the variable, an input of the graph.
 
-    Stores stand at the end of a graph, and what they read is as it was before any of them: the planner sees to that.
+    Stores are at the end of a graph, and the planner ensures that they read values from before any of them.
     """
 
     input: Buffer
@@ -281,20 +288,20 @@ class Store(LoopOp):
 
 @dataclass(frozen=True, eq=False)
 class View(LoopOp):
-    """The input's elements in their order under another shape: no work where the planner can share the memory."""
+    """The input's elements in order under another shape; free if the planner can share the memory."""
 
     input: Buffer
 
 
 @dataclass(frozen=True, eq=False)
 class Bitcast(LoopOp):
-    """The input's bytes as elements of another dtype: no work where the planner can share the memory."""
+    """The input's bytes as elements of another dtype; free if the planner can share the memory."""
 
     input: Buffer
 
 
 def slice_copy(source: Buffer, into: Buffer, origin: tuple[str, ...] = ()) -> Move:
-    """The move of a dense buffer into a slice of another."""
+    """Return the move of a dense buffer into a slice of another."""
     strides, step = [], 1
     for n in reversed(source.shape):
         strides.append(step)

@@ -24,15 +24,15 @@ from .plans import Address, Fill, KernelCode, PackedConstant, PlanStep, Strands
 
 
 class Share(NamedTuple):
-    """Permission to write a form's output over one of its operands."""
+    """Permission to write an operation's output over one of its operands."""
 
-    place: int
+    position: int
     operand: Buffer
     output: Buffer
 
 
 class Mark(NamedTuple):
-    """How far a builder is."""
+    """The state of a builder, to rewind to."""
 
     steps: int
     constants: int
@@ -40,7 +40,7 @@ class Mark(NamedTuple):
 
 
 class Builder:
-    """Collects the steps of a loop graph's forms; a selector is given one and the form."""
+    """The steps of a loop graph's operations; selectors receive one with the operation."""
 
     def __init__(self) -> None:
         self.steps: list[PlanStep] = []
@@ -48,74 +48,74 @@ class Builder:
         self.shares: list[Share] = []
         self._by_key: dict[Any, PackedConstant] = {}
         self._op: LoopOp | None = None
-        self._place = -1
+        self._position = -1
         self._strand, self._in_part = 0, False
 
     def pointer(self, buffer: Buffer, offset: int = 0) -> Address:
-        """The address of a buffer's element `offset`; a slice of another starts within that one (see buffer.pitch).
+        """Return the address of a buffer's element `offset`; a slice starts within its parent (see buffer.pitch).
 
-        raises InternalError for a constant whose elements do not lie in order
+        raises InternalError for a constant that is not contiguous
         """
         if buffer.constant is not None and not buffer.constant.flags.c_contiguous:
             raise InternalError(
                 op="loop graph",
-                what=f"the constant {buffer!r} is read where it is, but has gaps",
+                what=f"the constant {buffer!r} is read in place but not contiguous",
                 found=buffer.constant.strides,
             )
         return Address(buffer, offset * buffer.dtype.size)
 
     def constant(self, array: np.ndarray, key: Any = None) -> Address:
-        """The address of a copy of the array in the plan's block of constants, at a multiple of 64."""
+        """Return the address of a copy of the array in the plan's block of constants, 64-byte aligned."""
         return self.packed(array.shape, array.dtype, lambda out: np.copyto(out, array), key)
 
     def packed(self, shape: Sequence[int], dtype: Any, fill: Fill, key: Any = None) -> Address:
-        """The address of an array in the block of constants that `fill(out)` will write: later, into zeroed memory.
+        """Return the address of an array in the block of constants, which `fill(out)` writes later, into zeroed memory.
 
-        key: equal keys mean equal elements, which are there once; it may hold arrays, which stand for their memory.
+        key: equal keys mean equal elements, which are stored once; it may contain arrays, identified by their memory.
         """
-        full = None if key is None else _key((key, tuple(shape), np.dtype(dtype).str))
-        found = self._by_key.get(full) if full is not None else None
-        if found is None:
-            found = PackedConstant(tuple(shape), np.dtype(dtype), fill, full)
-            self.constants.append(found)
-            if full is not None:
-                self._by_key[full] = found
-        return Address(found)
+        full_key = None if key is None else _key((key, tuple(shape), np.dtype(dtype).str))
+        constant = self._by_key.get(full_key) if full_key is not None else None
+        if constant is None:
+            constant = PackedConstant(tuple(shape), np.dtype(dtype), fill, full_key)
+            self.constants.append(constant)
+            if full_key is not None:
+                self._by_key[full_key] = constant
+        return Address(constant)
 
     def temporary(self, nbytes: int) -> Address:
-        """Memory that all steps of this form share, and no other form's."""
+        """Return memory that all steps of this operation share exclusively."""
         return Address(Buffer("temporary", uint8, (nbytes,)))
 
-    def choose(self, choice: Choice, ways: Sequence[int], default: int, *sizes: int) -> int:
-        """The way to take, by measure. Parts of a form take the default: what says that a form may be done in parts
-        relies on it."""
+    def choose(self, choice: Choice, alternatives: Sequence[int], default: int, *sizes: int) -> int:
+        """Return the alternative to use, by measurement. Parts of an operation use the default, which decisions about
+        partial execution rely on."""
         assert self._op is not None
-        return default if self._in_part else choose(choice, ways, default, (self._op,), *sizes)
+        return default if self._in_part else choose(choice, alternatives, default, (self._op,), *sizes)
 
     def share(self, operand: Buffer) -> None:
-        """Say that this form's output may be written over the operand, where nobody reads that later: each item reads
-        an element of it before it writes that place, and reads no place that another item writes."""
+        """Permit writing this operation's output over the operand, if it has no later readers: each item reads an
+        element before it writes that position, and reads no position that another item writes."""
         assert self._op is not None
-        if not self._in_part:  # else other parts of the whole form may read that place
-            self.shares.append(Share(self._place, operand, self._op.output))
+        if not self._in_part:  # otherwise other parts may read that position
+            self.shares.append(Share(self._position, operand, self._op.output))
 
     def step(
         self, code: KernelCode, words: Sequence[Any], items: int, scratch: int = 0, chunk: int | None = None
     ) -> None:
-        """Add a step: `code` over [0, items). words: addresses, ints and floats, one for each parameter.
+        """Add a step: `code` over [0, items). words: addresses, ints and floats, one per parameter.
 
-        scratch: bytes for each thread. chunk: items that a thread takes at a time, where the selector knows better.
+        scratch: bytes per thread. chunk: items that a thread takes at a time, to override the executor's choice.
         """
         if items > 0:
             self.steps.append(
-                PlanStep(code, tuple(words), items, scratch, chunk, self._place, self._op, strand=self._strand)
+                PlanStep(code, tuple(words), items, scratch, chunk, self._position, self._op, strand=self._strand)
             )
 
     def strands(self, number: int, make_strand: Callable[[int], None]) -> None:
-        """Add so many sequences of steps that are independent of each other: each is one thread's, from its first step
-        to its last. make_strand: adds the steps of one, by `part`."""
+        """Add independent sequences of steps, each executed by one thread. make_strand: adds the steps of one by
+        `part`."""
         head = len(self.steps)
-        self.steps.append(PlanStep(Strands(), (), number, 0, 1, self._place, None))
+        self.steps.append(PlanStep(Strands(), (), number, 0, 1, self._position, None))
         try:
             for self._strand in range(number):
                 make_strand(self._strand)
@@ -124,33 +124,32 @@ class Builder:
         self.steps[head] = self.steps[head]._replace(covers=len(self.steps) - head - 1)
 
     def part(self, op: LoopOp) -> None:
-        """The steps of a form that does some of what the whole form does, by its own selectors. Raises NoKernel."""
-        whole, self._op, self._in_part = self._op, op, True
+        """Add the steps of an operation that computes part of the current one, by its own selectors. Raises
+        NoKernel."""
+        outer, self._op, self._in_part = self._op, op, True
         try:
             select(op, self)
         finally:
-            self._op, self._in_part = whole, False
-
-    # ---- what `make` calls ------------------------------------------------------------------------------------------
+            self._op, self._in_part = outer, False
 
     def mark(self) -> Mark:
-        """Where it is, to come back to."""
+        """Return the current state, to rewind to."""
         return Mark(len(self.steps), len(self.constants), len(self.shares))
 
     def rewind(self, mark: Mark) -> None:
-        """Forget what came after the mark."""
+        """Remove everything added after the mark."""
         del self.steps[mark.steps :], self.shares[mark.shares :]
         for constant in self.constants[mark.constants :]:
             self._by_key.pop(constant.key, None)
         del self.constants[mark.constants :]
 
-    def begin(self, place: int, op: LoopOp) -> None:
-        """The steps that follow are this form's."""
-        self._place, self._op = place, op
+    def begin(self, position: int, op: LoopOp) -> None:
+        """Set the operation to which the following steps belong."""
+        self._position, self._op = position, op
 
 
 def _key(part: Any) -> Any:
-    """A key in which arrays are replaced by where their elements are, and buffers by their constants."""
+    """Return a key with arrays replaced by their addresses, and buffers by their constants."""
     if isinstance(part, Buffer):
         part = part.constant if part.constant is not None else id(part)
     if isinstance(part, np.ndarray):

@@ -64,7 +64,7 @@ CERTAIN = (
     TransposedContract,
     View,
 )
-"""Forms whose kernels have no guards; an expression that calls a user's kernel may have some."""
+"""Operations whose kernels have no guards; an expression that calls a user's kernel may have some."""
 
 
 def copies(
@@ -74,59 +74,63 @@ def copies(
     shares: Sequence[Share],
     memory: PlanMemory,
 ) -> list[LoopOp]:
-    """The moves for those values that are not computed where they are kept.
+    """Return the moves for the values that are not computed in place.
 
-    forms: all before; spans: by identity of a buffer with memory, the first and the last of them that touch it; shares:
-    which of them may write over an operand.
+    ops: all before; spans: by identity of a buffer with memory, the first and the last of them that access it; shares:
+    permissions to overwrite operands.
     """
-    certain = _certain_from(ops)
-    kept = {id(memory.root(store.output)[0]) for store in stores}
-    aside: list[LoopOp] = []
+    unguarded = _unguarded_from(ops)
+    stored_roots = {id(memory.root(store.output)[0]) for store in stores}
+    saved: list[LoopOp] = []
     moves: list[LoopOp] = []
-    held = dict(spans)
-    for place, store in enumerate(stores):
+    accesses = dict(spans)
+    for index, store in enumerate(stores):
         root, offset = memory.root(store.input)
         target = memory.root(store.output)[0]
-        if id(root) not in kept or (root is target and not offset):
+        if id(root) not in stored_roots or (root is target and not offset):
             continue
-        # The old value of a variable that is written, too: it is put aside before that happens.
-        held[id(root)] = min(held[id(root)][0], len(ops)) if id(root) in held else len(ops), len(ops)
-        between = Buffer(f"{store.input.name}.{place}", store.input.dtype, store.input.shape)
-        aside.append(slice_copy(store.input, between, store.origin))
-        stores = [*stores[:place], Store(store.output, between, origin=store.origin), *stores[place + 1 :]]
+        # The old value of a variable that is also written: it is saved before.
+        accesses[id(root)] = min(accesses[id(root)][0], len(ops)) if id(root) in accesses else len(ops), len(ops)
+        between = Buffer(f"{store.input.name}.{index}", store.input.dtype, store.input.shape)
+        saved.append(slice_copy(store.input, between, store.origin))
+        stores = [*stores[:index], Store(store.output, between, origin=store.origin), *stores[index + 1 :]]
     for store in stores:
         root, offset = memory.root(store.input)
         target = memory.root(store.output)[0]
         if root is target and not offset:
             continue
-        first, read = held.get(id(root), (-1, -1))[0], held.get(id(target), (-1, -1))[1]
+        first, last = accesses.get(id(root), (-1, -1))[0], accesses.get(id(target), (-1, -1))[1]
         fits = memory.own(root) and not offset and _bytes(root) == _bytes(target) and store.input.parent is None
-        over = read == first >= 0 and fits and _may_overwrite(target, root, ops[first], first, shares, memory)
-        if fits and first >= certain and (read < first or over):
+        may_overwrite = last == first >= 0 and fits and _may_overwrite(target, root, ops[first], first, shares, memory)
+        if fits and first >= unguarded and (last < first or may_overwrite):
             memory.place(root, target)
         else:
             moves.append(slice_copy(store.input, _under(store.output, store.input.shape), store.origin))
-    return [*aside, *moves]
+    return [*saved, *moves]
 
 
 def _may_overwrite(
-    old: Buffer, new: Buffer, op: LoopOp, place: int, shares: Sequence[Share], memory: PlanMemory
+    old: Buffer, new: Buffer, op: LoopOp, position: int, shares: Sequence[Share], memory: PlanMemory
 ) -> bool:
-    """Whether a form, the only one that reads the old value and writes the new one, may do so in one place."""
+    """Whether an operation, the only one that reads the old value and writes the new one, may do so in place."""
     for share in shares:
-        if share.place == place and memory.root(share.operand) == (old, 0) and memory.root(share.output) == (new, 0):
+        if (
+            share.position == position
+            and memory.root(share.operand) == (old, 0)
+            and memory.root(share.output) == (new, 0)
+        ):
             dense = share.operand.parent is None and share.output.parent is None
             return dense and all(b is share.operand or memory.root(b)[0] is not old for b in op.inputs)
     return False
 
 
-def _certain_from(ops: Sequence[LoopOp]) -> int:
-    """The place from which on no form can stop the plan."""
-    for place in range(len(ops) - 1, -1, -1):
-        op = ops[place]
+def _unguarded_from(ops: Sequence[LoopOp]) -> int:
+    """Return the position from which on no operation can stop the plan."""
+    for position in range(len(ops) - 1, -1, -1):
+        op = ops[position]
         expr = getattr(op, "expr", None)
         if not isinstance(op, CERTAIN) or (expr is not None and functions_of(expr)):
-            return place + 1
+            return position + 1
     return 0
 
 
@@ -139,17 +143,16 @@ def _under(buffer: Buffer, shape: tuple[int, ...]) -> Buffer:
 
 
 class PlanMemory:
-    """Which buffers share memory, how long each piece lives, and where it goes."""
+    """Which buffers share memory, and their lifetimes and offsets."""
 
     def __init__(self, graph: LoopGraph) -> None:
         self.graph = graph
         self.outside = {id(b): b for b in (*graph.inputs, *graph.outputs)}
-        self.given = {id(b) for b in graph.inputs}
-        self._alias: dict[int, tuple[Buffer, int]] = {}  # by identity, whose memory it is in, and the byte there
-        self._kept: list[Buffer] = []  # so that identities stay unique
+        self._alias: dict[int, tuple[Buffer, int]] = {}  # by identity, the buffer whose memory it is in, and the offset
+        self._alive: list[Buffer] = []  # so that identities stay unique
 
     def root(self, buffer: Buffer) -> tuple[Buffer, int]:
-        """The buffer that has memory, and the byte in it where this one starts."""
+        """Return the buffer that owns the memory, and the offset of this one in it."""
         offset = 0
         while True:
             if buffer.parent is not None:
@@ -167,7 +170,7 @@ class PlanMemory:
                 return buffer, offset
 
     def own(self, buffer: Buffer) -> bool:
-        """Whether it may be put where another buffer is."""
+        """Whether a buffer may be placed in the memory of another."""
         return (
             buffer.parent is None
             and buffer.constant is None
@@ -176,7 +179,7 @@ class PlanMemory:
         )
 
     def view(self, op: View | Bitcast) -> bool:
-        """Let a view's two buffers share memory; whether they can."""
+        """Let both buffers of a view share memory; return whether they can."""
         source, target = op.input, op.output
         if source.parent is not None:
             return False
@@ -196,65 +199,67 @@ class PlanMemory:
         return False
 
     def place(self, buffer: Buffer, within: Buffer) -> None:
-        """Put a buffer where another one is."""
+        """Place a buffer in the memory of another one."""
         self._alias[id(buffer)] = within, 0
-        self._kept.append(buffer)
+        self._alive.append(buffer)
 
     def lay_out(self, ops: Sequence[LoopOp], builder: Builder) -> PlanLayout:
-        """Offsets in the arena for all that lives there, and what each address of a step is relative to."""
+        """Assign arena offsets, and resolve the addresses of steps."""
         lives, buffers = self._lifetimes(ops, builder)
         unshared = sum(b.size * b.dtype.size for b in buffers.values() if self._in_arena(b))
         for share in builder.shares:
-            self._share(share, lives, ops[share.place])
+            self._share(share, lives, ops[share.position])
         arena = [(buffers[key], span) for key, span in lives.items() if self._in_arena(buffers[key])]
         needs = [Allocation(b.size * b.dtype.size, *span) for b, span in arena]
         offsets, size = plan_arena(needs)
-        at = {id(b): offset for (b, _), offset in zip(arena, offsets)}
-        steps = [PlanStep(s.code, tuple(self._resolved(w, at) for w in s.words), *s[2:]) for s in builder.steps]
-        return PlanLayout(steps, size, unshared, builder.constants, [(b, at[id(b)]) for b, _ in arena])
+        offset_of = {id(b): offset for (b, _), offset in zip(arena, offsets)}
+        steps = [PlanStep(s.code, tuple(self._resolved(w, offset_of) for w in s.words), *s[2:]) for s in builder.steps]
+        return PlanLayout(steps, size, unshared, builder.constants, [(b, offset_of[id(b)]) for b, _ in arena])
 
     def touched(self, ops: Sequence[LoopOp], builder: Builder) -> dict[int, tuple[int, int]]:
-        """By identity of a buffer with memory, the places of the first and the last form that touch it."""
+        """Return the positions of the first and the last operation that access each buffer with memory, by its
+        identity."""
         return dict(self._lifetimes(ops, builder)[0].items())
 
     def _in_arena(self, buffer: Buffer) -> bool:
         return buffer.constant is None and id(buffer) not in self.outside
 
     def _lifetimes(self, ops: Sequence[LoopOp], builder: Builder) -> tuple[Lifetimes[int], dict[int, Buffer]]:
-        """Return the lifetimes of buffers with memory, in places of forms, and the buffers; both by identity."""
+        """Return the lifetimes of buffers with memory, in positions of operations, and the buffers; both by
+        identity."""
         lives: Lifetimes[int] = Lifetimes()
         buffers: dict[int, Buffer] = {}
 
-        def touch(buffer: Buffer, place: int) -> None:
+        def touch(buffer: Buffer, position: int) -> None:
             root = self.root(buffer)[0]
             buffers[id(root)] = root
-            lives.touch(id(root), place)
+            lives.touch(id(root), position)
 
-        for place, op in enumerate(ops):
+        for position, op in enumerate(ops):
             for b in (*op.inputs, op.output):
-                touch(b, place)
+                touch(b, position)
         for step in builder.steps:
             for w in step.words:
                 if isinstance(w, Address) and isinstance(w.of, Buffer):
-                    touch(w.of, step.place)
+                    touch(w.of, step.position)
         return lives, buffers
 
     def _share(self, share: Share, lives: Lifetimes[int], op: LoopOp) -> None:
         operand, output = self.root(share.operand)[0], self.root(share.output)[0]
         if any(b is not share.operand and self.root(b)[0] is operand for b in op.inputs):
-            return  # it reads the same memory in another way, too
+            return  # it also reads the same memory under another index map
         if not self.own(output) or not self._in_arena(operand):
             return
         if share.output.parent is not None or share.operand.parent is not None:
             return
         if operand.size * operand.dtype.size < output.size * output.dtype.size:
             return
-        if lives.may_share(id(operand), id(output), share.place):
+        if lives.may_share(id(operand), id(output), share.position):
             self.place(output, operand)
             lives.share(id(operand), id(output))
 
-    def _resolved(self, word: Any, at: dict[int, int]) -> Any:
-        """An address relative to the arena (an int offset), a buffer from outside, or a constant."""
+    def _resolved(self, word: Any, offset_of: dict[int, int]) -> Any:
+        """Return an address relative to the arena, an external buffer or a constant."""
         if not isinstance(word, Address) or isinstance(word.of, PackedConstant):
             return word
         root, offset = self.root(word.of)
@@ -262,4 +267,4 @@ class PlanMemory:
             return Address(root, offset + word.offset)
         if id(root) in self.outside:
             return Address(root, offset + word.offset)
-        return ArenaOffset(at[id(root)] + offset + word.offset)
+        return ArenaOffset(offset_of[id(root)] + offset + word.offset)

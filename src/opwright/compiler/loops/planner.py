@@ -1,10 +1,8 @@
-"""Planning: a loop graph becomes steps in one arena, with its constants packed in one block.
+"""Planning: a loop graph becomes steps in one arena, with packed constants in one block.
 
-Lives here: `Builder` (what selectors are given), `plan_of`, which memory buffers share.
-Not here: plans and running them (plans.py), where in the arena what lies (../memory.py), the selectors (../kernels/).
-
-Addresses stay symbolic until all forms are made: a selector asks for the word of a buffer, and whether that is arena,
-constant or memory from outside is decided at the end.
+Lives here: `plan_of`.
+Not here: plans (plans.py), their builder and memory (plan_builder.py, plan_memory.py), selectors of kernels
+(../kernels/).
 """
 
 from __future__ import annotations
@@ -63,41 +61,41 @@ WITHOUT_GUARDS = (
 elements."""
 
 
-def plan_of(graph: LoopGraph, apart: Callable[[LoopOp], Sequence[LoopOp] | None] = lambda op: None) -> LoopPlan:
-    """The plan of a loop graph. Its constants are not packed yet: `LoopPlan.pack`.
+def plan_of(graph: LoopGraph, parts_of: Callable[[LoopOp], Sequence[LoopOp] | None] = lambda op: None) -> LoopPlan:
+    """Return the plan of a loop graph; `LoopPlan.pack` packs its constants later.
 
-    apart: of a form that fusion made, those it was made of, which run instead where no kernel does it.
-    raises NoKernel with all forms that nobody makes
+    parts_of: returns the parts of a fused operation, which are executed if no kernel implements it.
+    raises NoKernel with all operations without a kernel
     """
     memory = PlanMemory(graph)
     builder = Builder()
     ops: list[LoopOp] = []
     failed: dict[LoopOp, str] = {}
-    todo = list(reversed(graph.ops))
-    while todo:
-        op = todo.pop()
-        if isinstance(op, Store):  # all that follow are
-            stores = [op, *(s for s in reversed(todo) if isinstance(s, Store))]
-            todo = list(reversed(copies(stores, ops, memory.touched(ops, builder), builder.shares, memory)))
+    stack = list(reversed(graph.ops))
+    while stack:
+        op = stack.pop()
+        if isinstance(op, Store):  # Stores are at the end
+            stores = [op, *(s for s in reversed(stack) if isinstance(s, Store))]
+            stack = list(reversed(copies(stores, ops, memory.touched(ops, builder), builder.shares, memory)))
             continue
         if isinstance(op, View | Bitcast) and memory.view(op):
             ops.append(op)
             continue
         if 0 in op.output.shape and isinstance(op, WITHOUT_GUARDS):
-            ops.append(op)  # which takes no step
+            ops.append(op)  # without a step
             continue
         builder.begin(len(ops), op)
         try:
-            op = _of_something(op) if isinstance(op, Move) else op
+            op = _without_empty(op) if isinstance(op, Move) else op
             if any(0 in b.shape for b in (op.output, *op.inputs)):
-                raise NoKernel("an array without elements")
+                raise NoKernel("an empty array")
             select(_copying(op) if isinstance(op, View | Bitcast) else op, builder)
         except NoKernel as why:
-            parts = apart(op) or _beside(op)
+            parts = parts_of(op) or _via_copy(op)
             if parts is None:
                 failed[op] = str(why)
             else:
-                todo += reversed(parts)
+                stack += reversed(parts)
             continue
         ops.append(op)
     if failed:
@@ -107,8 +105,8 @@ def plan_of(graph: LoopGraph, apart: Callable[[LoopOp], Sequence[LoopOp] | None]
     return LoopPlan(graph, tuple(ops), memory.lay_out(ops, builder))
 
 
-def _of_something(op: Move) -> Move:
-    """Data movement less what has no elements."""
+def _without_empty(op: Move) -> Move:
+    """Remove empty operands of a move."""
     pairs = [(b, m) for b, m in zip(op.operands, op.maps) if 0 not in b.shape]
     if len(pairs) == len(op.maps):
         return op
@@ -116,7 +114,7 @@ def _of_something(op: Move) -> Move:
 
 
 def _copying(op: View | Bitcast) -> Move:
-    """A view whose two buffers both have memory: a copy, of bytes where their dtypes differ."""
+    """Return the copy of a view whose buffers both have memory; of bytes if their dtypes differ."""
     dtype = op.output.dtype if op.input.dtype is op.output.dtype else uint8
     source, target = _flat(op.input, dtype), _flat(op.output, dtype)
     return Move(target, (source,), (IndexMap((0,), target.shape, 0, (1,)),), origin=op.origin)
@@ -125,16 +123,16 @@ def _copying(op: View | Bitcast) -> Move:
 def _flat(buffer: Buffer, dtype: DType) -> Buffer:
     if buffer.parent is not None:
         raise NoKernel("a view of a slice")
-    known, size = buffer.constant, buffer.size * buffer.dtype.size // dtype.size
-    if known is not None:
-        known = np.ascontiguousarray(known).reshape(-1).view(dtype.np)
-    return SameMemory(buffer.name, dtype, (size,), known, of=buffer)
+    constant, size = buffer.constant, buffer.size * buffer.dtype.size // dtype.size
+    if constant is not None:
+        constant = np.ascontiguousarray(constant).reshape(-1).view(dtype.np)
+    return SameMemory(buffer.name, dtype, (size,), constant, of=buffer)
 
 
-def _beside(op: LoopOp) -> list[LoopOp] | None:
-    """A form that cannot write a slice in place: the form into a buffer of its own, and a copy."""
+def _via_copy(op: LoopOp) -> list[LoopOp] | None:
+    """Return an operation that cannot write a slice in place as the operation into its own buffer and a copy."""
     out = op.output
     if out.parent is None or isinstance(op, Move):
         return None
-    whole = Buffer(out.name, out.dtype, out.shape)
-    return [dataclasses.replace(op, output=whole), slice_copy(whole, out, op.origin)]
+    buffer = Buffer(out.name, out.dtype, out.shape)
+    return [dataclasses.replace(op, output=buffer), slice_copy(buffer, out, op.origin)]

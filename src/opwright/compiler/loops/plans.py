@@ -1,8 +1,8 @@
-"""Plans: steps as data, the arena they work in and their constants.
+"""Plans: steps as data, the arena that they work in and their constants.
 
 Lives here: `LoopPlan` and its text form, `PlanStep`, `Address`, `PackedConstant`; `relocatable`, a plan as integers.
-Not here: how a plan is made (planner.py), plans bound to memory (../bound_plan.py), the machine code that runs the
-steps (../native/executor.py).
+Not here: planning (planner.py), plans bound to memory (../bound_plan.py), the machine code that executes steps
+(../native/executor.py).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Fill = Callable[[np.ndarray], Any]
 
 
 class KernelCode(Protocol):
-    """Machine code of a kernel. parameters: the type of each word: DTypes, and something else for pointers."""
+    """Machine code of a kernel. parameters: types of the words, DTypes or others for pointers."""
 
     @property
     def name(self) -> str: ...
@@ -39,23 +39,23 @@ class KernelCode(Protocol):
 
 
 class PackedConstant:
-    """An array in a plan's block of constants. array: where it is, once packed. key: see Builder.packed."""
+    """An array in a plan's block of constants. array: its memory once packed. key: see Builder.packed."""
 
     __slots__ = ("array", "dtype", "fill", "key", "shape")
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], fill: Fill, key: Any = None) -> None:
         self.shape, self.dtype, self.key = shape, dtype, key
-        self.fill: Fill | None = fill  # None once packed: it holds on to what was packed
+        self.fill: Fill | None = fill  # None once packed, to release the source
         self.array: np.ndarray | None = None
 
     @property
     def nbytes(self) -> int:
-        """Bytes it takes."""
+        """Size in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     @property
     def name(self) -> str:
-        """How a plan's text calls it."""
+        """Name in a plan's text."""
         return f"packed {dtypes.as_dtype(self.dtype).short}{list(self.shape)}"
 
 
@@ -66,7 +66,7 @@ class Address(NamedTuple):
     offset: int = 0
 
     def moved(self, nbytes: int) -> Address:
-        """So many bytes further on."""
+        """Return the address advanced by a number of bytes."""
         return Address(self.of, self.offset + nbytes)
 
 
@@ -77,11 +77,11 @@ class ArenaOffset(NamedTuple):
 
 
 class PlanStep(NamedTuple):
-    """A kernel over [0, items). words: ints, floats, Addresses and InArenas. scratch: bytes a thread. chunk: items that
-    a thread takes at a time. place: of the form in the plan.
+    """A kernel over [0, items). words: ints, floats, Addresses and ArenaOffsets. scratch: bytes per thread. chunk:
+    items that a thread takes at a time. position: of the operation in the plan.
 
-    covers: of a step that heads strands: so many steps follow that are theirs, each thread doing one strand after the
-    other, whole. strand: which of them a step is of.
+    covers: number of following steps that belong to the strands that this step heads, each executed by one thread.
+    strand: index of the step's strand.
     """
 
     code: KernelCode
@@ -89,21 +89,22 @@ class PlanStep(NamedTuple):
     items: int
     scratch: int
     chunk: int | None
-    place: int
+    position: int
     op: LoopOp | None
     covers: int = 0
     strand: int = 0
 
 
 class Strands:
-    """The code of a step that heads strands: the executor's own."""
+    """The code of a step that heads strands, which the executor implements."""
 
     name, address = "strands", 0
     parameters: Sequence[Any] = ()
 
 
 class PlanLayout(NamedTuple):
-    """What the planner found. arena: its bytes; unshared: bytes without sharing; places: buffers in it, and where."""
+    """Memory of a plan. arena: its size; unshared: its size without sharing; places: buffers in the arena, with
+    offsets."""
 
     steps: list[PlanStep]
     arena: int
@@ -116,7 +117,8 @@ _FLOATS = {dtypes.float32: "<f4x", dtypes.float64: "<d"}
 
 
 def word(value: Any, parameter: Any) -> int:
-    """A number as the 8-byte word of a parameter of this type. Raises InternalError for what is no number."""
+    """Return a number as the 8-byte word of a parameter. Raises InternalError for a value that is no number of its
+    type."""
     if parameter is dtypes.float32:
         try:
             return int(struct.unpack("<q", struct.pack("<f4x", value))[0])
@@ -132,9 +134,9 @@ def word(value: Any, parameter: Any) -> int:
 
 
 class LoopPlan:
-    """A loop graph made ready: what runs one after the other, and where in memory. It holds no memory but constants.
+    """A loop graph ready to be executed: steps and their memory. It owns no memory but constants.
 
-    graph: what it came from; forms: what was made, in order; steps; arena: bytes of the arena.
+    graph: its source; ops: the planned operations, in order; arena: its size in bytes.
     """
 
     def __init__(self, graph: LoopGraph, ops: tuple[LoopOp, ...], layout: PlanLayout) -> None:
@@ -144,11 +146,11 @@ class LoopPlan:
 
     @property
     def outside(self) -> tuple[Buffer, ...]:
-        """The keys of what is to be connected: inputs, then outputs."""
+        """Keys of the external buffers: inputs, then outputs."""
         return (*self.graph.inputs, *self.graph.outputs)
 
     def bind(self, threads: int = 1, address: Any = None, ahead: Sequence[native.Step] = ()) -> BoundPlan:
-        """As PlanImage.bind; the keys of its outside are buffers. Packs constants that are not packed yet."""
+        """Implement PlanImage.bind, with buffers as keys. Packs constants that are not packed yet."""
         if self._image is None:
             self.pack()
             block, places = relocatable(self, lambda code: code.address, self._locate)
@@ -158,12 +160,12 @@ class LoopPlan:
 
     @property
     def origins(self) -> list[StepOrigin]:
-        """What each step came from."""
+        """Origin of each step."""
         return [StepOrigin(s.op, s.code.name) for s in self.steps]
 
     @property
     def scratch(self) -> int:
-        """Bytes that each thread works in."""
+        """Scratch bytes per thread."""
         return max((s.scratch for s in self.steps), default=0)
 
     def _locate(self, address: Address) -> tuple[Buffer | None, int]:
@@ -175,24 +177,24 @@ class LoopPlan:
         return of, address.offset
 
     def pack(self, every: int = 0, pause: Callable[[], Any] | None = None) -> None:
-        """Write the constants into one block of memory; those that are packed already stay where they are.
+        """Write the constants into one block of memory; packed ones remain in place.
 
-        pause: called whenever so many bytes are written
+        pause: called after each `every` bytes
         """
         todo = [c for c in self.constants if c.array is None]
         starts, size = [], 0
         for c in todo:
             starts.append(size)
             size += -(-c.nbytes // ALIGNMENT) * ALIGNMENT
-        block, written = aligned(size), 0
+        block, pending = aligned(size), 0
         for c, start in zip(todo, starts):
             array = block[start : start + c.nbytes].view(c.dtype).reshape(c.shape)
             assert c.fill is not None
             c.fill(array)
             c.array, c.fill = array, None
-            written += c.nbytes
-            if pause is not None and written >= every:
-                written = 0
+            pending += c.nbytes
+            if pause is not None and pending >= every:
+                pending = 0
                 pause()
 
     def __str__(self) -> str:
@@ -202,7 +204,7 @@ class LoopPlan:
             f"({_bytes(self.unshared)} unshared), constants {_bytes(packed)}, "
             f"scratch {_bytes(self.scratch)} a thread"
         ]
-        last = 0  # of the steps of strands
+        last = 0  # end of the steps of strands
         for i, s in enumerate(self.steps):
             origin = " + ".join(s.op.origin) if s.op is not None else ""
             words = ", ".join(map(_word, s.words))
@@ -218,10 +220,10 @@ ARENA = "arena"
 def relocatable(
     plan: LoopPlan, code: Callable[[KernelCode], int], locate: Callable[[Address], tuple[Hashable, int]]
 ) -> tuple[np.ndarray, dict[Any, np.ndarray]]:
-    """Return the steps and words of a plan as the executor takes them, and which words are addresses in what.
+    """Return the steps and words of a plan in the executor's format, and the indices of address words by their base.
 
-    code: the integer that stands for a kernel; locate: the key of what an address lies in, None where it is absolute,
-    and the offset there. Words in the arena have the key ARENA.
+    code: the integer that represents a kernel; locate: the key of an address's base, None if it is absolute, and the
+    offset. The base of words in the arena is ARENA.
     """
     rows = np.zeros((len(plan.steps), native.ROW), np.int64)
     words: list[int] = []
@@ -229,20 +231,20 @@ def relocatable(
     first = rows.size
     for row, s in zip(rows, plan.steps):
         row[:6] = 0 if s.covers else code(s.code), first + len(words), s.items, s.chunk or 0, s.covers, s.strand
-        kinds = s.code.parameters
-        for place, w in enumerate(s.words):
+        parameters = s.code.parameters
+        for index, w in enumerate(s.words):
             key: Hashable = None
             if isinstance(w, ArenaOffset):
                 key, value = ARENA, w.offset
             elif isinstance(w, Address):
                 key, value = locate(w)
             else:
-                value = word(w, kinds[place] if place < len(kinds) else None)
+                value = word(w, parameters[index] if index < len(parameters) else None)
             if key is not None:
                 places.setdefault(key, []).append(first + len(words))
             words.append(value)
     block = np.concatenate([rows.reshape(-1), np.array(words, np.int64)])
-    return block, {key: np.array(at, np.int64) for key, at in places.items()}
+    return block, {key: np.array(indices, np.int64) for key, indices in places.items()}
 
 
 def _word(value: Any) -> str:

@@ -1,7 +1,7 @@
-"""Forms of sequences whose steps depend on those before: LSTM, GRU, simple recurrence, filters over time.
+"""Operations of sequences with recurrent state: LSTM, GRU, simple recurrence, filters over time.
 
 Lives here: `Lstm`, `LstmInt8`, `BasicLstm`, `Gru`, `Rnn`, `Svdf`.
-Not here: other forms (ops.py), their kernels (../kernels/).
+Not here: other operations (ops.py), kernels (../kernels/).
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def questions_of(graph: LoopGraph) -> list[Question]:
     """The questions that planning a graph puts, each once. Nothing is compiled."""
     with asking() as asked, without_code():
         after, apart = fused(graph)
-        plan_of(after, apart=apart)
+        plan_of(after, parts_of=apart)
     return list(asked.values())
 
 
@@ -91,8 +91,8 @@ def _plan(graph: LoopGraph, question: Question, way: int) -> LoopPlan:
     with answering({question.key: way}):
         after, apart = fused(graph)
         with compiling_beside():
-            plan_of(after, apart=apart)
-        plan = plan_of(after, apart=apart)
+            plan_of(after, parts_of=apart)
+        plan = plan_of(after, parts_of=apart)
     plan.pack()
     return plan
 

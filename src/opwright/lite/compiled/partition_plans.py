@@ -113,13 +113,13 @@ class PartitionPlanner:
         """Raises NotCached where kernels are missing and are to be compiled in the background."""
         try:
             with only_cached():
-                return plan_of(graph, apart=apart)
+                return plan_of(graph, parts_of=apart)
         except NotCached:
             if self._background:
                 raise
         with compiling_beside():
-            plan_of(graph, apart=apart)
-        return plan_of(graph, apart=apart)
+            plan_of(graph, parts_of=apart)
+        return plan_of(graph, parts_of=apart)
 
 
 def _graph_of(
@@ -171,7 +171,7 @@ def compile_pending(key: str, pending: Iterable[PendingCompilation]) -> None:
     for graph, apart in pending:
         with pack(_pack_name(key, graph)), compiling_beside():
             try:
-                plan_of(graph, apart=apart)
+                plan_of(graph, parts_of=apart)
             except NoKernel:
                 continue  # what else the graph has is compiled; it is planned again without these
     make_builtins()
