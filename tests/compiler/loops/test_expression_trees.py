@@ -11,7 +11,7 @@ from opwright.compiler.loops.expression_evaluation import evaluate_arrays
 from opwright.compiler.loops.expressions import Expr, apply, arg, const, parametrised, scalar, simplified, substitute
 from opwright.compiler.loops.fusion import fused
 from opwright.compiler.loops.graph import LoopGraph
-from opwright.compiler.loops.map_fusion import LARGEST
+from opwright.compiler.loops.map_fusion import MAX_SIZE
 from opwright.compiler.loops.ops import Map
 from opwright.core.dtypes import float16, float32, int32
 
@@ -62,6 +62,6 @@ def test_chains_that_read_twice_are_cut() -> None:
     for form in after.ops:
         assert isinstance(form, Map)
         assert isinstance(form.expr, Expr)
-        assert form.expr.size <= LARGEST
+        assert form.expr.size <= MAX_SIZE
         held[form.output] = evaluate_arrays(form.expr, [held[b] for b in form.operands])
     np.testing.assert_allclose(held[buffers[n]], wanted, rtol=1e-4)

@@ -1,7 +1,7 @@
 """LSTMs of int8 with int16 cells.
 
 Lives here: their rule; the indices of an LSTM's inputs by kind.
-Not here: LSTMs of floats, whose rule dispatches to this one (lstm.py), the integer rule (lite/ops/quantized/recurrent.py),
+Not here: LSTMs of floats, whose rule calls this one (lstm.py), the integer rule (lite/ops/quantized/recurrent.py),
 the kernel of a step (../kernels/lstm_int8.py).
 """
 
