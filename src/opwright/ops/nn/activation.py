@@ -1,9 +1,9 @@
-"""Activations: functions of one tensor that make networks bend.
+"""Activation functions.
 
 Lives here: Relu, Relu6, LeakyRelu, Elu, Selu, Gelu and silu, crelu over operators.
-Not here: softmax (softmax.py), sigmoid, tanh and other functions of analysis (ops/math/).
+Not here: softmax (softmax.py), sigmoid, tanh and other mathematical functions (ops/math/).
 
-Where a derivative jumps the gradient is the one for negative x, as in TensorFlow: 0 for relu at 0.
+At discontinuities of the derivative the gradient is the left-sided one, as in TensorFlow: 0 for relu at 0.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @operator
 class Relu(OperatorDefinition):
-    """Positive part; NaN stays NaN.
+    """Apply the rectified linear unit; NaN is preserved.
 
     .. math:: activations = \\max(features, 0)
     """
@@ -55,7 +55,7 @@ relu: signatures.Relu = Relu.as_function("relu")
 
 @operator
 class Relu6(OperatorDefinition):
-    """Positive part, at most 6.
+    """Apply the rectified linear unit, clipped at 6.
 
     .. math:: activations = \\min(\\max(features, 0), 6)
     """
@@ -79,7 +79,7 @@ relu6: signatures.Relu6 = Relu6.as_function("relu6")
 
 @operator
 class LeakyRelu(OperatorDefinition):
-    """The identity, with another slope for negative numbers.
+    """Apply the leaky rectified linear unit: negative numbers are scaled by alpha.
 
     .. math:: activations = features \\text{ if } features > 0 \\text{ else } alpha \\cdot features
     """
@@ -114,7 +114,7 @@ def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Tens
 
 @operator
 class Elu(OperatorDefinition):
-    """The identity, decaying to -1 for negative numbers (Clevert et al. 2015).
+    """Apply the exponential linear unit (Clevert et al. 2015).
 
     .. math:: activations = features \\text{ if } features \\ge 0 \\text{ else } e^{features} - 1
     """
@@ -137,7 +137,7 @@ elu: signatures.Elu = Elu.as_function("elu")
 
 @operator
 class Selu(OperatorDefinition):
-    """Elu scaled so that a network keeps mean 0 and variance 1 (Klambauer et al. 2017).
+    """Apply the scaled exponential linear unit (Klambauer et al. 2017).
 
     .. math:: activations = s \\cdot features \\text{ if } features \\ge 0 \\text{ else } s a (e^{features} - 1),
               \\quad s = 1.0507009873554805, \\; a = 1.6732632423543772
@@ -162,13 +162,13 @@ selu: signatures.Selu = Selu.as_function("selu")
 
 @operator
 class Gelu(OperatorDefinition):
-    """The input times the chance that a standard normal number is below it (Hendrycks and Gimpel 2016).
+    """Apply the Gaussian error linear unit (Hendrycks and Gimpel 2016).
 
     .. math:: activations = \\frac{x}{2} erfc(-x / \\sqrt 2), \\quad
               \\text{approximately } \\frac{x}{2} (1 + \\tanh(\\sqrt{2 / \\pi} (x + 0.044715 x^3)))
 
-    approximate: whether to take the second formula. Both are computed without cancellation for negative x: 1 + erf(-a)
-    as erfc(a), 1 + tanh(t) as 2 / (1 + exp(-2 t)). At minus infinity the result is NaN, as in TensorFlow.
+    approximate: whether to use the second formula. Both avoid cancellation for negative x: 1 + erf(-a) is computed as
+    erfc(a), 1 + tanh(t) as 2 / (1 + exp(-2 t)). At minus infinity the result is NaN, as in TensorFlow.
     """
 
     features = Input(floating, doc="the argument x")
@@ -212,6 +212,9 @@ swish = silu
 
 
 def crelu(features: Any, axis: Any = -1, name: str | None = None) -> Tensor:
-    """The positive parts of x and of -x, joined along `axis`: twice as many features."""
+    """Concatenate the rectified x and the rectified -x along `axis` (Shang et al. 2016).
+
+    .. math:: [\\max(x, 0), \\max(-x, 0)]
+    """
     features = dispatch.to_tensor(features)
     return relu(concat([features, negative(features)], axis), name=name)

@@ -1,4 +1,4 @@
-"""Adding one number a channel.
+"""Bias addition.
 
 Lives here: BiasAdd and its gradient BiasAddGrad.  Not here: addition with broadcasting (ops/math/).
 """
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from ..tensor import Tensor
 
 
-def _channel(op: Any, rank: int) -> int:
-    """Where the channels are in a tensor of that rank. Raises InvalidArgumentError for ranks below 2."""
+def _channel_axis(op: Any, rank: int) -> int:
+    """Return the channel dimension of a tensor of the given rank. Raises InvalidArgumentError for ranks below 2."""
     if rank < 2:
         raise InvalidArgumentError(
             what="the rank must be at least 2", found=f"rank {rank}", wanted="[batch, ..., channels]"
@@ -35,7 +35,7 @@ def _channel(op: Any, rank: int) -> int:
 
 @operator
 class BiasAdd(OperatorDefinition):
-    """One number added to each channel.
+    """Add a bias to each channel.
 
     .. math:: output_{..., c} = value_{..., c} + bias_c
 
@@ -54,23 +54,23 @@ class BiasAdd(OperatorDefinition):
         shape, bias = op.value.spec.shape, op.bias.spec.shape
         if shape.dims is None:
             return op.value.spec
-        at = _channel(op, len(shape))
-        if bias.rank == 1 and None not in (bias[0], shape[at]) and bias[0] != shape[at]:
-            place = "last" if at == len(shape) - 1 else "second"
+        axis = _channel_axis(op, len(shape))
+        if bias.rank == 1 and None not in (bias[0], shape[axis]) and bias[0] != shape[axis]:
+            position = "last" if axis == len(shape) - 1 else "second"
             raise InvalidArgumentError(
-                what=f"Must provide as many biases as the {place} dimension of the input tensor: "
+                what=f"Must provide as many biases as the {position} dimension of the input tensor: "
                 f"{list(bias)} vs. {list(shape)}",
                 found=f"value {op.value.spec.short()}, bias {op.bias.spec.short()}",
             )
         return op.value.spec
 
     def compute(op, value: np.ndarray, bias: np.ndarray, *, out: Any = None) -> np.ndarray:
-        at = _channel(op, value.ndim)
-        if bias.shape[0] != value.shape[at]:
+        axis = _channel_axis(op, value.ndim)
+        if bias.shape[0] != value.shape[axis]:
             raise InvalidArgumentError(
-                what=f"Must provide as many biases as channels: {bias.shape[0]} vs. {value.shape[at]}"
+                what=f"Must provide as many biases as channels: {bias.shape[0]} vs. {value.shape[axis]}"
             )
-        output: np.ndarray = np.add(value, bias.reshape([-1 if i == at else 1 for i in range(value.ndim)]), out)
+        output: np.ndarray = np.add(value, bias.reshape([-1 if i == axis else 1 for i in range(value.ndim)]), out)
         return output
 
     def gradient(op, doutput: Any) -> tuple[Any, Tensor]:
@@ -79,7 +79,7 @@ class BiasAdd(OperatorDefinition):
 
 @operator
 class BiasAddGrad(OperatorDefinition):
-    """The sum over everything but the channels: the gradient of a bias.
+    """Compute the gradient of a bias: sum over all dimensions but the channels.
 
     .. math:: output_c = \\sum_{...} out\\_backprop_{..., c}
     """
@@ -92,11 +92,11 @@ class BiasAddGrad(OperatorDefinition):
 
     def infer(op) -> TensorSpec:
         shape = op.out_backprop.spec.shape
-        return op.out_backprop.spec.with_shape([None if shape.dims is None else shape[_channel(op, len(shape))]])
+        return op.out_backprop.spec.with_shape([None if shape.dims is None else shape[_channel_axis(op, len(shape))]])
 
     def compute(op, out_backprop: np.ndarray) -> np.ndarray:
-        at = _channel(op, out_backprop.ndim)
-        axes = tuple(i for i in range(out_backprop.ndim) if i != at)
+        axis = _channel_axis(op, out_backprop.ndim)
+        axes = tuple(i for i in range(out_backprop.ndim) if i != axis)
         output: np.ndarray = np.sum(out_backprop, axes, dtype=wide(out_backprop.dtype)).astype(out_backprop.dtype)
         return output
 
@@ -106,7 +106,7 @@ class BiasAddGrad(OperatorDefinition):
 
 @documented_by(BiasAdd)
 def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | None = None) -> Tensor:
-    """Add a bias to each channel. data_format: any that begins with "NC" has channels second."""
+    """Add a bias to each channel. data_format: channels are the second dimension if it begins with "NC"."""
     if data_format is not None and not data_format.startswith("N"):
         raise InvalidArgumentError(
             op="BiasAdd",

@@ -1,12 +1,12 @@
-"""Convolutions over two and three dimensions, their adjoints by input and by filter, and functions over them.
+"""Convolutions over one to three dimensions, and their gradients.
 
 Lives here: Conv2D, Conv3D, Conv2DBackpropInput, Conv2DBackpropFilter, Conv3DBackpropInput, Conv3DBackpropFilter; under
 TensorFlow's names conv1d ... conv3d, their transposes, convolution, atrous_conv2d.
 Not here: depthwise convolutions (depthwise.py), the sums (conv_arrays.py).
 
-The three operators of a rank are each other's gradients: the convolution is linear in its input and in its filter. In
-the functions, strides and dilations are one number, one a spatial dimension, or one a dimension of the input; padding
-is "SAME", "VALID" or a list of (before, after) pairs, one a dimension of the input.
+The convolution is linear in its input and in its filter, so the three operators of a rank are gradients of one another.
+In the functions, strides and dilations are one number, one per spatial dimension, or one per dimension of the input;
+padding is "SAME", "VALID" or a list of (before, after) pairs, one per dimension of the input.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 Dims = Sequence["int | None"]
 
 
-def known_dims(shape: TensorShape, rank: int) -> Dims:
-    """The sizes, all unknown where the rank is. Raises InvalidArgumentError for another rank."""
+def dims_of_rank(shape: TensorShape, rank: int) -> Dims:
+    """Return the sizes of a shape, None if unknown. Raises InvalidArgumentError for another rank."""
     if shape.dims is None:
         return (None,) * rank
     if len(shape.dims) != rank:
@@ -57,7 +57,7 @@ def known_dims(shape: TensorShape, rank: int) -> Dims:
 
 
 def check_depths(image: int | None, depth: int | None, filters: int | None) -> None:
-    """Channels of image and filter must agree up to groups. Raises InvalidArgumentError."""
+    """Check that the channels of the image are a multiple of the filter's. Raises InvalidArgumentError."""
     if image is None or depth is None:
         return
     if depth == 0 or image % depth:
@@ -74,68 +74,68 @@ def check_depths(image: int | None, depth: int | None, filters: int | None) -> N
         )
 
 
-def slid(op: Any, n: int, image: Dims, kernel: Dims, channels: int | None) -> TensorShape:
-    """The shape that a kernel sliding over an image gives. Raises InvalidArgumentError for too large a kernel."""
+def output_shape_of(op: Any, n: int, image: Dims, kernel: Dims, channels: int | None) -> TensorShape:
+    """Infer the output shape of a convolution. Raises InvalidArgumentError if the kernel exceeds the padded image."""
     check_sliding(op, n)
     out: list[int | None] = [image[0]] * (n + 2)
     out[channel_axis(op.data_format)] = channels
     pads = pairs(op.explicit_paddings, n + 2)
-    for at, k in zip(spatial_axes(op.data_format), kernel):
-        out[at] = out_size(image[at], k, op.strides[at], op.dilations[at], op.padding, pads[at])
+    for axis, k in zip(spatial_axes(op.data_format), kernel):
+        out[axis] = out_size(image[axis], k, op.strides[axis], op.dilations[axis], op.padding, pads[axis])
     return TensorShape(out)
 
 
-def check_backprop(op: Any, found: TensorShape, computed: TensorShape, what: str = "out_backprop") -> None:
-    """The gradient given must have the shape of the forward result. Raises InvalidArgumentError."""
-    if not found.is_compatible_with(computed):
+def check_backprop(op: Any, shape: TensorShape, computed: TensorShape) -> None:
+    """Check that out_backprop has the shape of the forward result. Raises InvalidArgumentError."""
+    if not shape.is_compatible_with(computed):
         raise InvalidArgumentError(
-            what=f"Size of {what} doesn't match computed",
-            found=f"{what} {found}",
+            what="Size of out_backprop doesn't match computed",
+            found=f"out_backprop {shape}",
             wanted=str(computed),
             do="check output_shape, strides and padding against the formula of the convolution",
         )
 
 
 def _infer_forward(op: Any, n: int) -> TensorSpec:
-    image, kernel = known_dims(op.input.spec.shape, n + 2), known_dims(op.filters.spec.shape, n + 2)
+    image, kernel = dims_of_rank(op.input.spec.shape, n + 2), dims_of_rank(op.filters.spec.shape, n + 2)
     check_depths(image[channel_axis(op.data_format)], kernel[-2], kernel[-1])
-    result: TensorSpec = op.input.spec.with_shape(slid(op, n, image, kernel, kernel[-1]))
+    result: TensorSpec = op.input.spec.with_shape(output_shape_of(op, n, image, kernel, kernel[-1]))
     return result
 
 
 def _infer_by_input(op: Any, n: int) -> TensorSpec:
-    wanted = TensorShape(known_dims(shape_from(op.input_sizes), n + 2))
-    image, kernel = wanted.dims or (), known_dims(op.filters.spec.shape, n + 2)
+    shape = TensorShape(dims_of_rank(shape_from(op.input_sizes), n + 2))
+    image, kernel = shape.dims or (), dims_of_rank(op.filters.spec.shape, n + 2)
     channel = channel_axis(op.data_format)
     check_depths(image[channel], kernel[-2], kernel[-1])
-    found = op.out_backprop.spec.shape
-    check_backprop(op, found, slid(op, n, image, kernel, kernel[-1]))
-    if image[0] is None and found.dims is not None and found[0] is not None:
-        wanted = TensorShape([found[0], *image[1:]])  # the batch is the same on both sides
-    result: TensorSpec = op.filters.spec.with_shape(wanted)
+    dy_shape = op.out_backprop.spec.shape
+    check_backprop(op, dy_shape, output_shape_of(op, n, image, kernel, kernel[-1]))
+    if image[0] is None and dy_shape.dims is not None and dy_shape[0] is not None:
+        shape = TensorShape([dy_shape[0], *image[1:]])
+    result: TensorSpec = op.filters.spec.with_shape(shape)
     return result
 
 
 def _infer_by_filter(op: Any, n: int) -> TensorSpec:
-    kernel, image = known_dims(shape_from(op.filter_sizes), n + 2), known_dims(op.input.spec.shape, n + 2)
+    kernel, image = dims_of_rank(shape_from(op.filter_sizes), n + 2), dims_of_rank(op.input.spec.shape, n + 2)
     check_depths(image[channel_axis(op.data_format)], kernel[-2], kernel[-1])
-    check_backprop(op, op.out_backprop.spec.shape, slid(op, n, image, kernel, kernel[-1]))
+    check_backprop(op, op.out_backprop.spec.shape, output_shape_of(op, n, image, kernel, kernel[-1]))
     result: TensorSpec = op.input.spec.with_shape(kernel)
     return result
 
 
 def to_last(x: np.ndarray, data_format: str) -> np.ndarray:
-    """With the channels moved to the end."""
+    """Move the channels to the last dimension."""
     return np.moveaxis(x, channel_axis(data_format), -1)
 
 
 def from_last(x: np.ndarray, data_format: str) -> np.ndarray:
-    """With the channels moved from the end to where `data_format` has them."""
+    """Move the channels from the last dimension to their position in `data_format`."""
     return np.moveaxis(x, -1, channel_axis(data_format))
 
 
 def last_shape(sizes: np.ndarray, data_format: str) -> tuple[int, ...]:
-    """The sizes of an image with its channels moved to the end."""
+    """Return the sizes of an image with the channels last."""
     channel = channel_axis(data_format)
     dims = sizes.tolist()
     return (*dims[:channel], *dims[channel + 1 :], dims[channel])
@@ -166,27 +166,27 @@ def _compute_by_filter(op: Any, input: np.ndarray, filter_sizes: np.ndarray, out
     return conv_arrays.by_filter(x, dy, kernel, depth, windows)
 
 
-def _define(n: int, taken: Any) -> tuple[Any, Any, Any]:
-    """The three operators over n spatial dimensions."""
+def _define(n: int, input_dtypes: Any) -> tuple[Any, Any, Any]:
+    """Define the three operators over n spatial dimensions."""
     rank, ones = n + 2, (1,) * (n + 2)
 
     @operator(name=f"Conv{n}D")
-    class Forward(OperatorDefinition):
-        """Convolution as the field has it (cross-correlation) of images with a bank of filters.
+    class Convolution(OperatorDefinition):
+        """Convolve images with a filter bank (cross-correlation).
 
         .. math:: output_{b,p,o} = \\sum_{q,c} input_{b,\\; p \\cdot strides + q \\cdot dilations -
                   before,\\; c} \\; filters_{q,c,o}
 
         input: [batch, *spatial, channels], or with channels second by data_format; filters: [*kernel, channels /
-        groups, out]; the number of groups follows from the channels. strides, dilations: one entry a dimension of
+        groups, out]; the number of groups follows from the channels. strides, dilations: one entry per dimension of
         input, 1 for batch and channels. Output sizes: ceil(size / stride) with SAME padding, else
-        floor((size + before + after - (kernel - 1) * dilation - 1) / stride) + 1; EXPLICIT takes before and after of
-        each dimension from explicit_paddings. 16-bit floats are added up in float32.
-        raises InvalidArgumentError if channels do not fit, or the window is larger than the padded image
+        floor((size + before + after - (kernel - 1) * dilation - 1) / stride) + 1; with EXPLICIT, explicit_paddings has
+        before and after of each dimension. 16-bit floats are accumulated in float32.
+        raises InvalidArgumentError for incompatible channels, or a window larger than the padded image
         """
 
-        input = Input(taken, rank=rank)
-        filters = Input(taken, rank=rank, like="input")
+        input = Input(input_dtypes, rank=rank)
+        filters = Input(input_dtypes, rank=rank, like="input")
         output = Output(like="input")
         strides = Attr([int])
         padding = Attr(str, check=one_of(*PADDINGS))
@@ -203,23 +203,24 @@ def _define(n: int, taken: Any) -> tuple[Any, Any, Any]:
 
         def gradient(op, doutput: Any) -> tuple[Tensor, Tensor]:
             x, w = op.input, op.filters
-            return ByInput(shape_op(x), w, doutput, **op.attrs), ByFilter(x, shape_op(w), doutput, **op.attrs)
+            dx = BackpropInput(shape_op(x), w, doutput, **op.attrs)
+            return dx, BackpropFilter(x, shape_op(w), doutput, **op.attrs)
 
     @operator(name=f"Conv{n}DBackpropInput")
-    class ByInput(OperatorDefinition):
-        """The gradient of a convolution by its input: the transposed convolution.
+    class BackpropInput(OperatorDefinition):
+        """Compute the gradient of a convolution with respect to its input: the transposed convolution.
 
         .. math:: output_{b,i,c} = \\sum_{p,q,o :\\; p \\cdot strides + q \\cdot dilations - before
                   = i} out\\_backprop_{b,p,o} \\; filters_{q,c,o}
 
-        input_sizes: the shape of the convolution's input, a batch of -1 is out_backprop's; filters and attributes as
-        the convolution's; out_backprop: of its output's shape.
-        raises InvalidArgumentError if out_backprop is not of the shape the convolution gives
+        input_sizes: the shape of the convolution's input, -1 for the batch of out_backprop; filters, attributes: the
+        convolution's; out_backprop: in the shape of its output.
+        raises InvalidArgumentError if out_backprop does not have that shape
         """
 
         input_sizes = Input(index, rank=1)
-        filters = Input(taken, rank=rank)
-        out_backprop = Input(taken, rank=rank, like="filters")
+        filters = Input(input_dtypes, rank=rank)
+        out_backprop = Input(input_dtypes, rank=rank, like="filters")
         output = Output(like="filters")
         strides = Attr([int])
         padding = Attr(str, check=one_of(*PADDINGS))
@@ -236,23 +237,23 @@ def _define(n: int, taken: Any) -> tuple[Any, Any, Any]:
 
         def gradient(op, doutput: Any) -> tuple[None, Tensor, Tensor]:
             w, dy = op.filters, op.out_backprop
-            return None, ByFilter(doutput, shape_op(w), dy, **op.attrs), Forward(doutput, w, **op.attrs)
+            return None, BackpropFilter(doutput, shape_op(w), dy, **op.attrs), Convolution(doutput, w, **op.attrs)
 
     @operator(name=f"Conv{n}DBackpropFilter")
-    class ByFilter(OperatorDefinition):
-        """The gradient of a convolution by its filter.
+    class BackpropFilter(OperatorDefinition):
+        """Compute the gradient of a convolution with respect to its filter.
 
         .. math:: output_{q,c,o} = \\sum_{b,p} input_{b,\\; p \\cdot strides + q \\cdot dilations -
                   before,\\; c} \\; out\\_backprop_{b,p,o}
 
-        input and attributes as the convolution's; filter_sizes: the shape of its filter; out_backprop: of its
-        output's shape.
-        raises InvalidArgumentError if out_backprop is not of the shape the convolution gives
+        input, attributes: the convolution's; filter_sizes: the shape of its filter; out_backprop: in the shape of its
+        output.
+        raises InvalidArgumentError if out_backprop does not have that shape
         """
 
-        input = Input(taken, rank=rank)
+        input = Input(input_dtypes, rank=rank)
         filter_sizes = Input(index, rank=1)
-        out_backprop = Input(taken, rank=rank, like="input")
+        out_backprop = Input(input_dtypes, rank=rank, like="input")
         output = Output(like="input")
         strides = Attr([int])
         padding = Attr(str, check=one_of(*PADDINGS))
@@ -269,9 +270,9 @@ def _define(n: int, taken: Any) -> tuple[Any, Any, Any]:
 
         def gradient(op, doutput: Any) -> tuple[Tensor, None, Tensor]:
             x, dy = op.input, op.out_backprop
-            return ByInput(shape_op(x), doutput, dy, **op.attrs), None, Forward(x, doutput, **op.attrs)
+            return BackpropInput(shape_op(x), doutput, dy, **op.attrs), None, Convolution(x, doutput, **op.attrs)
 
-    return Forward, ByInput, ByFilter
+    return Convolution, BackpropInput, BackpropFilter
 
 
 Conv2D, Conv2DBackpropInput, Conv2DBackpropFilter = _define(2, (*floating, int32))
@@ -282,8 +283,8 @@ FORWARD: dict[int, Callable[..., Tensor]] = {2: Conv2D, 3: Conv3D}
 BY_INPUT: dict[int, Callable[..., Tensor]] = {2: Conv2DBackpropInput, 3: Conv3DBackpropInput}
 
 
-def known_format(op: str, data_format: str | None, n: int) -> str:
-    """A data format of n spatial dimensions, by default channels last. Raises InvalidArgumentError."""
+def check_data_format(op: str, data_format: str | None, n: int) -> str:
+    """Return a data format of n spatial dimensions, by default channels last. Raises InvalidArgumentError."""
     if data_format is None:
         return FORMATS[n][0]
     if data_format not in FORMATS[n]:
@@ -304,19 +305,19 @@ def attributes_of(n: int, data_format: str, strides: Any, padding: Any, dilation
     }
 
 
-def _one_batch_dimension(x: Any, inner: int, use: Callable[[Any], Tensor]) -> Tensor:
-    """`use(x)` with all dimensions but the last `inner` folded into one, and unfolded in the result."""
+def _with_flat_batch(x: Any, inner: int, function: Callable[[Any], Tensor]) -> Tensor:
+    """Apply a function to x with all but the last `inner` dimensions flattened; restore them in the result."""
     x = dispatch.to_tensor(x)
     if x.shape.rank is None or x.shape.rank <= inner + 1:
-        return use(x)
+        return function(x)
     batch = x.shape.rank - inner
     sizes = shape_op(x)
-    y = use(reshape(x, concat([[-1], sizes[batch:]], 0)))
+    y = function(reshape(x, concat([[-1], sizes[batch:]], 0)))
     return reshape(y, concat([sizes[:batch], shape_op(y)[1:]], 0))
 
 
 def _convolve(n: int, input: Any, filters: Any, attrs: dict[str, Any], name: str | None) -> Tensor:
-    return _one_batch_dimension(input, n + 1, lambda x: FORWARD[n](x, filters, **attrs, name=name))
+    return _with_flat_batch(input, n + 1, lambda x: FORWARD[n](x, filters, **attrs, name=name))
 
 
 @documented_by(Conv2D)
@@ -331,7 +332,11 @@ def conv2d(
 ) -> Tensor:
     """Compute a 2-D convolution. The input may have several batch dimensions."""
     return _convolve(
-        2, input, filters, attributes_of(2, known_format("Conv2D", data_format, 2), strides, padding, dilations), name
+        2,
+        input,
+        filters,
+        attributes_of(2, check_data_format("Conv2D", data_format, 2), strides, padding, dilations),
+        name,
     )
 
 
@@ -347,12 +352,16 @@ def conv3d(
 ) -> Tensor:
     """Compute a 3-D convolution. The input may have several batch dimensions."""
     return _convolve(
-        3, input, filters, attributes_of(3, known_format("Conv3D", data_format, 3), strides, padding, dilations), name
+        3,
+        input,
+        filters,
+        attributes_of(3, check_data_format("Conv3D", data_format, 3), strides, padding, dilations),
+        name,
     )
 
 
 def _of_rank_2(value: Any, data_format: str, what: str) -> tuple[int, ...]:
-    """Sizes of one spatial dimension as sizes of two, the new one first."""
+    """Convert sizes of one spatial dimension to sizes of two, of which the first is 1."""
     n, width, channels = sequence(value, 1, data_format, what)
     return (n, 1, width, channels) if data_format == "NWC" else (n, width, 1, channels)
 
@@ -374,13 +383,16 @@ def conv1d(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Convolution over one dimension: Conv2D of images of height 1.
+    """Compute a 1-D convolution, by Conv2D of images of height 1.
+
+    .. math:: output_{b,p,o} = \\sum_{q,c} input_{b,\\; p \\cdot stride + q \\cdot dilations - before,\\; c}
+              \\; filters_{q,c,o}
 
     input: [batch, width, channels] (or "NCW"), filters: [width, channels / groups, out].
     """
-    data_format = known_format("conv1d", data_format, 1)
+    data_format = check_data_format("conv1d", data_format, 1)
     kind, explicit = padding_of(_padding_of_rank_2(padding, data_format))
-    at = -3 if data_format == "NWC" else -2
+    height_axis = -3 if data_format == "NWC" else -2
     attrs = {
         "strides": _of_rank_2(stride, data_format, "stride"),
         "padding": kind,
@@ -390,10 +402,10 @@ def conv1d(
     }
     filters = expand_dims(filters, 0)
 
-    def use(x: Any) -> Tensor:
-        return squeeze(Conv2D(expand_dims(x, at), filters, **attrs, name=name), [at])
+    def convolve(x: Any) -> Tensor:
+        return squeeze(Conv2D(expand_dims(x, height_axis), filters, **attrs, name=name), [height_axis])
 
-    return _one_batch_dimension(input, 2, use)
+    return _with_flat_batch(input, 2, convolve)
 
 
 @documented_by(Conv2D)
@@ -425,15 +437,12 @@ def convolution(
 
 
 def atrous_conv2d(value: Any, filters: Any, rate: int, padding: Any, name: str | None = None) -> Tensor:
-    """Conv2D with holes: `rate` is the dilation of both image dimensions."""
+    """Compute a dilated 2-D convolution. rate: the dilation of both image dimensions."""
     return conv2d(value, filters, 1, padding, dilations=rate, name=name)
 
 
-# ---- transposed ---------------------------------------------------------------------------------------------------
-
-
 def as_sizes(output_shape: Any) -> Tensor:
-    """A shape that may hold scalar tensors, as one tensor."""
+    """Convert a shape, which may contain scalar tensors, to one tensor."""
     if hasattr(output_shape, "spec"):
         result: Tensor = output_shape
         return result
@@ -457,9 +466,9 @@ def conv2d_transpose(
 ) -> Tensor:
     """Compute a transposed 2-D convolution.
 
-    filters: [height, width, out, channels]; output_shape: of the result, a batch of -1 is the input's.
+    filters: [height, width, out, channels]; output_shape: of the result, -1 for the batch of the input.
     """
-    attrs = attributes_of(2, known_format("conv2d_transpose", data_format, 2), strides, padding, dilations)
+    attrs = attributes_of(2, check_data_format("conv2d_transpose", data_format, 2), strides, padding, dilations)
     return _transposed(2, input, filters, output_shape, attrs, name)
 
 
@@ -475,7 +484,7 @@ def conv3d_transpose(
     name: str | None = None,
 ) -> Tensor:
     """Compute a transposed 3-D convolution."""
-    attrs = attributes_of(3, known_format("conv3d_transpose", data_format, 3), strides, padding, dilations)
+    attrs = attributes_of(3, check_data_format("conv3d_transpose", data_format, 3), strides, padding, dilations)
     return _transposed(3, input, filters, output_shape, attrs, name)
 
 
@@ -489,15 +498,15 @@ def conv1d_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """The transpose of conv1d: filters [width, out, channels]."""
-    data_format = known_format("conv1d_transpose", data_format, 1)
+    """Compute a transposed 1-D convolution. filters: [width, out, channels]."""
+    data_format = check_data_format("conv1d_transpose", data_format, 1)
     kind, explicit = padding_of(_padding_of_rank_2(padding, data_format))
-    at = 1 if data_format == "NWC" else 2
+    height_axis = 1 if data_format == "NWC" else 2
     sizes = dispatch.to_tensor(as_sizes(output_shape))
     y = Conv2DBackpropInput(
-        concat([sizes[:at], [1], sizes[at:]], 0),
+        concat([sizes[:height_axis], [1], sizes[height_axis:]], 0),
         expand_dims(filters, 0),
-        expand_dims(input, at),
+        expand_dims(input, height_axis),
         strides=_of_rank_2(strides, data_format, "strides"),
         padding=kind,
         explicit_paddings=explicit,
@@ -505,7 +514,7 @@ def conv1d_transpose(
         dilations=_of_rank_2(dilations, data_format, "dilations"),
         name=name,
     )
-    return squeeze(y, [at])
+    return squeeze(y, [height_axis])
 
 
 def conv_transpose(
@@ -518,7 +527,7 @@ def conv_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """The transpose of `convolution`, over one, two or three dimensions by the length of `output_shape`."""
+    """Compute a transposed convolution over one, two or three dimensions, by the length of `output_shape`."""
     sizes = dispatch.to_tensor(as_sizes(output_shape))
     rank = sizes.shape[0] if sizes.shape.rank == 1 else None
     if rank not in (3, 4, 5):
@@ -532,5 +541,5 @@ def conv_transpose(
 def atrous_conv2d_transpose(
     value: Any, filters: Any, output_shape: Any, rate: int, padding: Any, name: str | None = None
 ) -> Tensor:
-    """The transpose of atrous_conv2d."""
+    """Compute the transpose of atrous_conv2d."""
     return conv2d_transpose(value, filters, output_shape, 1, padding, dilations=rate, name=name)

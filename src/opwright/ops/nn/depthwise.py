@@ -1,4 +1,4 @@
-"""Depthwise convolution: each channel with filters of its own; and its adjoints.
+"""Depthwise convolution and its gradients.
 
 Lives here: DepthwiseConv2dNative, DepthwiseConv2dNativeBackpropInput, DepthwiseConv2dNativeBackpropFilter, and
 TensorFlow's functions over them, with separable_conv2d.
@@ -25,12 +25,12 @@ from .convolution import (
     as_sizes,
     attributes_of,
     check_backprop,
+    check_data_format,
     conv2d,
+    dims_of_rank,
     from_last,
-    known_dims,
-    known_format,
     last_shape,
-    slid,
+    output_shape_of,
     to_last,
 )
 
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from ..tensor import Tensor
 
 
-def _slid(op: Any, image: Dims, kernel: Dims) -> TensorShape:
+def _output_shape(op: Any, image: Dims, kernel: Dims) -> TensorShape:
     channels = image[channel_axis(op.data_format)]
     _check_channels(channels, kernel[2])
     channels = kernel[2] if channels is None else channels
     out = None if channels is None or kernel[3] is None else channels * kernel[3]
-    return slid(op, 2, image, kernel[:2], out)
+    return output_shape_of(op, 2, image, kernel[:2], out)
 
 
 def _check_channels(image: int | None, filter: int | None) -> None:
@@ -59,13 +59,13 @@ def _check_channels(image: int | None, filter: int | None) -> None:
 
 @operator
 class DepthwiseConv2dNative(OperatorDefinition):
-    """Convolution of each channel by itself with `multiplier` filters; results are laid side by side.
+    """Convolve each channel separately with `multiplier` filters, and concatenate the results.
 
     .. math:: output_{b,p,c \\cdot m + j} = \\sum_q input_{b,\\; p \\cdot strides + q \\cdot
               dilations - before,\\; c} \\; filter_{q,c,j}
 
     input: [batch, height, width, channels] or NCHW; filter: [rows, columns, channels, multiplier]. Attributes and
-    output sizes as Conv2D's. 16-bit floats are added up in float32.
+    output sizes as Conv2D's. 16-bit floats are accumulated in float32.
     raises InvalidArgumentError if channels differ, or the window is larger than the padded image
     """
 
@@ -81,7 +81,7 @@ class DepthwiseConv2dNative(OperatorDefinition):
 
     def infer(op) -> TensorSpec:
         return op.input.spec.with_shape(
-            _slid(op, known_dims(op.input.spec.shape, 4), known_dims(op.filter.spec.shape, 4))
+            _output_shape(op, dims_of_rank(op.input.spec.shape, 4), dims_of_rank(op.filter.spec.shape, 4))
         )
 
     def compute(op, input: Any, filter: Any) -> np.ndarray:
@@ -100,14 +100,14 @@ class DepthwiseConv2dNative(OperatorDefinition):
 
 @operator
 class DepthwiseConv2dNativeBackpropInput(OperatorDefinition):
-    """The gradient of a depthwise convolution by its input.
+    """Compute the gradient of a depthwise convolution with respect to its input.
 
     .. math:: output_{b,i,c} = \\sum_{p,q,j :\\; p \\cdot strides + q \\cdot dilations - before =
               i} out\\_backprop_{b,p,c \\cdot m + j} \\; filter_{q,c,j}
 
-    input_sizes: the shape of the convolution's input, a batch of -1 is out_backprop's; the rest as
+    input_sizes: the shape of the convolution's input, -1 for the batch of out_backprop; the others as
     DepthwiseConv2dNative's.
-    raises InvalidArgumentError if out_backprop is not of the shape the convolution gives
+    raises InvalidArgumentError if out_backprop does not have the shape of the convolution's output
     """
 
     input_sizes = Input(index, rank=1)
@@ -122,11 +122,11 @@ class DepthwiseConv2dNativeBackpropInput(OperatorDefinition):
     lod = "vanishes"
 
     def infer(op) -> TensorSpec:
-        image = known_dims(shape_from(op.input_sizes), 4)
-        found = op.out_backprop.spec.shape
-        check_backprop(op, found, _slid(op, image, known_dims(op.filter.spec.shape, 4)))
-        if image[0] is None and found.dims is not None:
-            image = [found[0], *image[1:]]
+        image = dims_of_rank(shape_from(op.input_sizes), 4)
+        dy_shape = op.out_backprop.spec.shape
+        check_backprop(op, dy_shape, _output_shape(op, image, dims_of_rank(op.filter.spec.shape, 4)))
+        if image[0] is None and dy_shape.dims is not None:
+            image = [dy_shape[0], *image[1:]]
         return op.filter.spec.with_shape(image)
 
     def compute(op, input_sizes: Any, filter: Any, out_backprop: Any) -> np.ndarray:
@@ -149,13 +149,13 @@ class DepthwiseConv2dNativeBackpropInput(OperatorDefinition):
 
 @operator
 class DepthwiseConv2dNativeBackpropFilter(OperatorDefinition):
-    """The gradient of a depthwise convolution by its filter.
+    """Compute the gradient of a depthwise convolution with respect to its filter.
 
     .. math:: output_{q,c,j} = \\sum_{b,p} input_{b,\\; p \\cdot strides + q \\cdot dilations -
               before,\\; c} \\; out\\_backprop_{b,p,c \\cdot m + j}
 
-    filter_sizes: the shape of the convolution's filter; the rest as DepthwiseConv2dNative's.
-    raises InvalidArgumentError if out_backprop is not of the shape the convolution gives
+    filter_sizes: the shape of the convolution's filter; the others as DepthwiseConv2dNative's.
+    raises InvalidArgumentError if out_backprop does not have the shape of the convolution's output
     """
 
     input = Input(floating, rank=4)
@@ -170,8 +170,8 @@ class DepthwiseConv2dNativeBackpropFilter(OperatorDefinition):
     lod = "vanishes"
 
     def infer(op) -> TensorSpec:
-        kernel = known_dims(shape_from(op.filter_sizes), 4)
-        check_backprop(op, op.out_backprop.spec.shape, _slid(op, known_dims(op.input.spec.shape, 4), kernel))
+        kernel = dims_of_rank(shape_from(op.filter_sizes), 4)
+        check_backprop(op, op.out_backprop.spec.shape, _output_shape(op, dims_of_rank(op.input.spec.shape, 4), kernel))
         return op.input.spec.with_shape(kernel)
 
     def compute(op, input: Any, filter_sizes: Any, out_backprop: Any) -> np.ndarray:
@@ -192,9 +192,6 @@ class DepthwiseConv2dNativeBackpropFilter(OperatorDefinition):
         )
 
 
-# ---- under TensorFlow's names ---------------------------------------------------------------------------------------
-
-
 @documented_by(DepthwiseConv2dNative)
 def depthwise_conv2d(
     input: Any,
@@ -206,7 +203,7 @@ def depthwise_conv2d(
     name: str | None = None,
 ) -> Tensor:
     """Compute a depthwise 2-D convolution."""
-    attrs = attributes_of(2, known_format("depthwise_conv2d", data_format, 2), strides, padding, dilations)
+    attrs = attributes_of(2, check_data_format("depthwise_conv2d", data_format, 2), strides, padding, dilations)
     return DepthwiseConv2dNative(input, filter, **attrs, name=name)
 
 
@@ -222,8 +219,8 @@ def depthwise_conv2d_backprop_input(
     name: str | None = None,
 ) -> Tensor:
     """Compute the gradient of a depthwise convolution with respect to its input."""
-    known = known_format("depthwise_conv2d_backprop_input", data_format, 2)
-    attrs = attributes_of(2, known, strides, padding, dilations)
+    data_format = check_data_format("depthwise_conv2d_backprop_input", data_format, 2)
+    attrs = attributes_of(2, data_format, strides, padding, dilations)
     return DepthwiseConv2dNativeBackpropInput(as_sizes(input_sizes), filter, out_backprop, **attrs, name=name)
 
 
@@ -239,8 +236,8 @@ def depthwise_conv2d_backprop_filter(
     name: str | None = None,
 ) -> Tensor:
     """Compute the gradient of a depthwise convolution with respect to its filter."""
-    known = known_format("depthwise_conv2d_backprop_filter", data_format, 2)
-    attrs = attributes_of(2, known, strides, padding, dilations)
+    data_format = check_data_format("depthwise_conv2d_backprop_filter", data_format, 2)
+    attrs = attributes_of(2, data_format, strides, padding, dilations)
     return DepthwiseConv2dNativeBackpropFilter(input, as_sizes(filter_sizes), out_backprop, **attrs, name=name)
 
 
@@ -254,7 +251,7 @@ def separable_conv2d(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """A depthwise convolution, then one of 1 x 1 that mixes the channels.
+    """Compute a depthwise-separable convolution: a depthwise convolution, then a pointwise one.
 
     depthwise_filter: [rows, columns, channels, multiplier]; pointwise_filter: [1, 1, channels * multiplier, out].
     raises InvalidArgumentError for a pointwise_filter that is not 1 x 1
@@ -268,5 +265,5 @@ def separable_conv2d(
             found=pointwise_filter.spec.short(),
             wanted="[1,1,channels * multiplier,out]",
         )
-    middle = depthwise_conv2d(input, depthwise_filter, strides, padding, data_format, dilations)
-    return conv2d(middle, pointwise_filter, 1, "VALID", data_format or "NHWC", name=name)
+    depthwise_output = depthwise_conv2d(input, depthwise_filter, strides, padding, data_format, dilations)
+    return conv2d(depthwise_output, pointwise_filter, 1, "VALID", data_format or "NHWC", name=name)

@@ -1,12 +1,14 @@
-"""Dropout: some elements set to zero at random, the others scaled up.
+"""Dropout.
 
-Lives here: dropout, stateless_dropout.  Not here: when to drop (the Dropout layer).
+Lives here: dropout, stateless_dropout.  Not here: the layer, which applies it in training only (nn/layers/).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from ...core.dtypes import DType
 from ...core.shapes import TensorShape
 from .. import dispatch
 from ..array import cast, where, zeros_like
@@ -17,44 +19,44 @@ from ..windows import wide_dtype
 
 
 def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: Any = None, name: str | None = None) -> Tensor:
-    """Each element 0 with chance `rate`, else times 1 / (1 - rate): the expected value stays (Srivastava et al. 2014).
+    """Set elements to 0 with probability `rate`, and scale the others by 1 / (1 - rate) (Srivastava et al. 2014).
 
     .. math:: y_i = x_i m_i / (1 - rate), \\quad P(m_i = 0) = rate
 
     noise_shape: the shape of m, which broadcasts with x; None in it means x's size.
     raises ValueError for a rate outside [0, 1) and for x that is not floating
     """
-    return _dropped(x, rate, noise_shape, lambda shape, dtype: uniform(shape, dtype=dtype, seed=seed), name)
+    return _dropout(x, rate, noise_shape, lambda shape, dtype: uniform(shape, dtype=dtype, seed=seed), name)
 
 
 def stateless_dropout(
     x: Any, rate: Any, seed: Any, rng_alg: Any = "auto_select", noise_shape: Any = None, name: str | None = None
 ) -> Tensor:
-    """dropout of which the zeros are a function of `seed` (two integers)."""
-    return _dropped(x, rate, noise_shape, lambda shape, dtype: stateless_uniform(shape, seed, dtype=dtype), name)
+    """Apply dropout with zeros determined by `seed` (two integers)."""
+    return _dropout(x, rate, noise_shape, lambda shape, dtype: stateless_uniform(shape, seed, dtype=dtype), name)
 
 
-def _dropped(x: Any, rate: Any, noise_shape: Any, draw: Any, name: str | None) -> Tensor:
+def _dropout(x: Any, rate: Any, noise_shape: Any, random: Callable[[Any, DType], Tensor], name: str | None) -> Tensor:
     x = dispatch.to_tensor(x)
-    known = isinstance(rate, (int, float)) and not isinstance(rate, bool)
-    wanted = "`rate` must be a scalar tensor or a float in the range [0, 1)."
-    if not known and not (isinstance(rate, TensorLike) or hasattr(rate, "dtype")):
-        raise ValueError(f"{wanted} Received: rate={rate!r}")
-    if known and not 0 <= rate < 1:
-        raise ValueError(f"{wanted} Received: rate={rate!r}")
+    is_number = isinstance(rate, (int, float)) and not isinstance(rate, bool)
+    requirement = "`rate` must be a scalar tensor or a float in the range [0, 1)."
+    if not is_number and not (isinstance(rate, TensorLike) or hasattr(rate, "dtype")):
+        raise ValueError(f"{requirement} Received: rate={rate!r}")
+    if is_number and not 0 <= rate < 1:
+        raise ValueError(f"{requirement} Received: rate={rate!r}")
     if not x.dtype.is_floating:
         raise ValueError(
             f"`x.dtype` must be a floating point tensor as `x` will be scaled. Received: x_dtype={x.dtype!r}"
         )
-    if known and rate == 0:
+    if is_number and rate == 0:
         result: Tensor = x  # as in TensorFlow: no numbers are drawn
         return result
-    if not known:
+    if not is_number:
         rate = dispatch.to_tensor(rate)
         if rate.shape.rank not in (None, 0):
-            raise ValueError(f"{wanted} Received: rate of shape {rate.shape}")
+            raise ValueError(f"{requirement} Received: rate of shape {rate.shape}")
         rate = cast(rate, wide_dtype(x.dtype))
-    noise = draw(_noise_shape(x, noise_shape), wide_dtype(x.dtype))  # 16 bits are too coarse for a chance
+    noise = random(_noise_shape(x, noise_shape), wide_dtype(x.dtype))  # 16 bits are too coarse for a probability
     scaled = x * cast(1.0 / (1.0 - rate), x.dtype)
     return where(noise >= rate, scaled, zeros_like(scaled), name=name)
 

@@ -1,4 +1,4 @@
-"""Rows of a table by index.
+"""Embedding lookup.
 
 Lives here: EmbeddingRows, embedding_lookup.  Not here: gather itself (ops/array/).
 """
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 @operator
 class EmbeddingRows(OperatorDefinition):
-    """Rows of a table by index, where one index stands for "nothing": its rows are zeros and are not trained.
+    """Look up rows of a table by index. The row of one padding index is zeros and is not trained.
 
     .. math:: output_i = table_{ids_i} \\text{ where } ids_i \\ne padding\\_idx, \\text{ else } 0
 
-    table: [rows, ...]; ids: any shape; output: [*ids.shape, ...]. padding_idx: need not be a row of the table.
-    The gradient is IndexedSlices of the rows looked up, in their order and as often as they were; padding is not among
-    them, so no optimizer moves its row.
-    raises InvalidArgumentError naming the first index, padding aside, that is not in [0, rows)
+    table: [rows, ...]; ids: any shape; output: [*ids.shape, ...]. padding_idx: may be outside [0, rows).
+    The gradient is IndexedSlices of the looked-up rows, in their order and with repetitions, without padding, so no
+    optimizer updates the padding row.
+    raises InvalidArgumentError naming the first index, other than padding_idx, that is not in [0, rows)
     """
 
     table = Input()
@@ -49,8 +49,9 @@ class EmbeddingRows(OperatorDefinition):
         table, ids = op.table.spec, op.ids.spec.shape
         if table.shape.rank == 0:
             raise InvalidArgumentError(what="the table must be at least 1 dimensional", found=table.short())
-        known = table.shape.rank is not None and ids.rank is not None
-        return table.with_shape([*ids, *table.shape[1:]] if known else UNKNOWN)
+        if table.shape.rank is None or ids.rank is None:
+            return table.with_shape(UNKNOWN)
+        return table.with_shape([*ids, *table.shape[1:]])
 
     def compute(op, table: Any, ids: Any) -> np.ndarray:
         padding = ids == op.padding_idx
@@ -60,20 +61,22 @@ class EmbeddingRows(OperatorDefinition):
         return rows
 
     def gradient(op, doutput: Any) -> tuple[IndexedSlices, None]:
-        of_table = shape(op.table)
-        flat = sparse_rows(of_table, op.table.shape, op.ids, doutput)
-        kept = not_equal(flat.indices, op.padding_idx)
-        ids, rows = boolean_mask(reshape(flat.indices, [-1]), kept), boolean_mask(flat.values, kept)
-        return sparse_rows(of_table, op.table.shape, ids, rows), None
+        table_shape = shape(op.table)
+        flat = sparse_rows(table_shape, op.table.shape, op.ids, doutput)
+        is_trained = not_equal(flat.indices, op.padding_idx)
+        ids, rows = boolean_mask(reshape(flat.indices, [-1]), is_trained), boolean_mask(flat.values, is_trained)
+        return sparse_rows(table_shape, op.table.shape, ids, rows), None
 
 
 def embedding_lookup(
     params: Any, ids: Any, max_norm: float | None = None, name: str | None = None, *, padding_idx: int | None = None
 ) -> Tensor:
-    """The rows of `params` at `ids`: ids' shape followed by a row's. Gradients by `params` are sparse rows.
+    """Look up rows of a table by index. The gradient with respect to `params` is IndexedSlices.
 
-    params: a table [rows, ...], or a list of tables that follow each other. max_norm: rows longer than this are
-    shrunk to it. padding_idx: an index that stands for nothing; it gives zeros, and no gradient reaches its row.
+    .. math:: output_i = params_{ids_i}
+
+    params: a table [rows, ...], or a list of tables, which are concatenated. max_norm: rows of a larger norm are
+    scaled to it. padding_idx: an index whose rows are zeros and receive no gradient. Shape: [*ids.shape, ...].
     raises ValueError for an empty list
     """
     if isinstance(params, (list, tuple)):

@@ -1,7 +1,7 @@
-"""Losses on independent logits, and the square loss of weights.
+"""Losses on independent logits; L2 loss.
 
-Lives here: L2Loss, and sigmoid, weighted, Poisson cross entropies as functions over operators.
-Not here: losses over softmax (softmax.py), Keras's losses (the `nn` package of layers).
+Lives here: L2Loss; sigmoid and weighted cross entropies, Poisson loss as functions over operators.
+Not here: losses over softmax (softmax.py), Keras's losses (nn/losses).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @operator
 class L2Loss(OperatorDefinition):
-    """Half the sum of squares.
+    """Compute half the sum of squares.
 
     .. math:: output = \\frac{1}{2} \\sum_i t_i^2
     """
@@ -52,8 +52,8 @@ class L2Loss(OperatorDefinition):
 l2_loss: signatures.L2Loss = L2Loss.as_function("l2_loss")
 
 
-def _two(labels: Any, logits: Any, what: str, name: str | None) -> tuple[Tensor, Tensor]:
-    """Labels and logits as tensors of one dtype. Raises InvalidArgumentError where the shapes differ."""
+def _as_tensors(labels: Any, logits: Any, what: str, name: str | None) -> tuple[Tensor, Tensor]:
+    """Convert labels and logits to tensors of one dtype. Raises InvalidArgumentError if the shapes differ."""
     logits = dispatch.to_tensor(logits)
     labels = dispatch.to_tensor(labels, None if hasattr(labels, "spec") else logits.dtype)
     if not logits.shape.is_compatible_with(labels.shape):
@@ -67,29 +67,29 @@ def _two(labels: Any, logits: Any, what: str, name: str | None) -> tuple[Tensor,
 
 
 def _relu_and_log1p_exp(x: Any) -> tuple[Tensor, Tensor]:
-    """max(x, 0) and log(1 + exp(-|x|)), written so that their derivatives at 0 add up to the true one."""
+    """Return max(x, 0) and log(1 + exp(-|x|)), with derivatives at 0 whose sum is exact."""
     positive = x >= 0
     zeros = zeros_like(x)
     return where(positive, x, zeros), log1p(exp(where(positive, negative(x), x)))
 
 
 def sigmoid_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None = None) -> Tensor:
-    """Cross entropy of independent wanted chances and those that logits give by the sigmoid, element by element.
+    """Compute the element-wise cross entropy of independent probabilities and the sigmoid of logits.
 
     .. math:: loss = \\max(x, 0) - x z + \\log(1 + e^{-|x|}), \\quad x = logits, \\; z = labels
     """
-    labels, logits = _two(labels, logits, "sigmoid_cross_entropy_with_logits", name)
+    labels, logits = _as_tensors(labels, logits, "sigmoid_cross_entropy_with_logits", name)
     relu, softplus = _relu_and_log1p_exp(logits)
     result: Tensor = relu - logits * labels + softplus
     return result
 
 
 def weighted_cross_entropy_with_logits(labels: Any, logits: Any, pos_weight: Any, name: str | None = None) -> Tensor:
-    """sigmoid_cross_entropy_with_logits in which positive labels weigh `pos_weight` times as much.
+    """Compute the element-wise sigmoid cross entropy with positive labels weighted by `pos_weight`.
 
     .. math:: loss = (1 - z) x + (1 + (q - 1) z) (\\log(1 + e^{-|x|}) + \\max(-x, 0)), \\quad q = pos\\_weight
     """
-    labels, logits = _two(labels, logits, "weighted_cross_entropy_with_logits", name)
+    labels, logits = _as_tensors(labels, logits, "weighted_cross_entropy_with_logits", name)
     if not hasattr(pos_weight, "spec"):
         pos_weight = dispatch.to_tensor(pos_weight, logits.dtype)
     weight = 1.0 + (pos_weight - 1.0) * labels
@@ -99,13 +99,13 @@ def weighted_cross_entropy_with_logits(labels: Any, logits: Any, pos_weight: Any
 
 
 def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None) -> Tensor:
-    """Minus the log-likelihood of Poisson counts, given the log of their rate, without the constant log(z!).
+    """Compute the negative log-likelihood of Poisson counts, given the logarithm of their rate, without log(z!).
 
     .. math:: loss = e^c - z c \\; [ + z \\log z - z + \\tfrac12 \\log(2 \\pi z) ]
 
     compute_full_loss: whether to add Stirling's approximation of log(z!), for z > 1.
     """
-    targets, log_input = _two(targets, log_input, "log_poisson_loss", name)
+    targets, log_input = _as_tensors(targets, log_input, "log_poisson_loss", name)
     result: Tensor = exp(log_input) - log_input * targets
     if compute_full_loss:
         large = targets > 1
@@ -116,7 +116,7 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
 
 
 def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, global_batch_size: Any = None) -> Tensor:
-    """The sum of per-example losses, weighted, divided by the batch size (by default their number)."""
+    """Divide the weighted sum of per-example losses by the batch size, by default their number."""
     losses = dispatch.to_tensor(per_example_loss)
     if sample_weight is not None:
         losses = losses * cast(sample_weight, losses.dtype)

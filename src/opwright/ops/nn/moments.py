@@ -1,7 +1,7 @@
-"""Means and variances, and normalising by given ones: functions over operators, nothing kept.
+"""Moments of tensors, and batch normalization by given statistics.
 
 Lives here: moments, weighted_moments, sufficient_statistics, normalize_moments, batch_normalization.
-Not here: batch normalisation in one operator (normalization.py).
+Not here: batch normalization in one operator (normalization.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def moments(
     x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Mean and variance over `axes`; computed in float32 for 16-bit floats. shift: not used, as in TensorFlow.
+    """Compute mean and variance over `axes`, in float32 for 16-bit floats. shift: ignored, as in TensorFlow.
 
     .. math:: mean = \\frac{1}{n} \\sum x, \\quad variance = \\frac{1}{n} \\sum (x - mean)^2
     """
@@ -34,14 +34,14 @@ def moments(
     mean = reduce_mean(y, axis=axes, keepdims=True)
     variance = reduce_mean(squared_difference(y, mean), axis=axes, keepdims=True)
     if not keepdims:
-        mean, variance = (reduce_sum(m, axis=axes) for m in (mean, variance))  # of one element: drops the dimensions
+        mean, variance = (reduce_sum(m, axis=axes) for m in (mean, variance))  # removes dimensions of size 1
     return cast(mean, x.dtype), cast(variance, x.dtype)
 
 
 def weighted_moments(
     x: Any, axes: Any, frequency_weights: Any, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Mean and variance over `axes`, each element counted `frequency_weights` times; those broadcast with x.
+    """Compute weighted mean and variance over `axes`. frequency_weights: broadcast with x.
 
     .. math:: mean = \\frac{\\sum w x}{\\sum w}, \\quad variance = \\frac{\\sum w (x - mean)^2}{\\sum w}
     """
@@ -60,24 +60,24 @@ def weighted_moments(
 
 def sufficient_statistics(
     x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
-) -> tuple[Any, Any, Any, Any]:
-    """(count, sum of x - shift, sum of (x - shift)^2, shift) over `axes`, from which normalize_moments goes on."""
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """Compute the arguments of normalize_moments: count, sums of x - shift and of (x - shift)^2 over `axes`, shift."""
     x = dispatch.to_tensor(x)
     axes = static_axes(axes, "axes") if is_static(axes) else axes
     sizes = shape_op(x)
     if is_static(axes):
-        chosen = range(x.shape.rank or 0) if axes is None else axes
-        count = cast(reduce_prod([sizes[a] for a in chosen]), x.dtype) if len(chosen) else cast(1, x.dtype)
+        reduced = range(x.shape.rank or 0) if axes is None else axes
+        count = cast(reduce_prod([sizes[a] for a in reduced]), x.dtype) if len(reduced) else cast(1, x.dtype)
     else:
         count = cast(reduce_prod(gather(sizes, as_axes(axes, rank(x)))), x.dtype)
     if shift is not None:
         shift = dispatch.to_tensor(shift, None if hasattr(shift, "spec") else x.dtype)
-        moved, squares = x - shift, squared_difference(x, shift)
+        shifted, squares = x - shift, squared_difference(x, shift)
     else:
-        moved, squares = x, square(x)
+        shifted, squares = x, square(x)
     return (
         count,
-        reduce_sum(moved, axis=axes, keepdims=keepdims),
+        reduce_sum(shifted, axis=axes, keepdims=keepdims),
         reduce_sum(squares, axis=axes, keepdims=keepdims),
         shift,
     )
@@ -86,7 +86,7 @@ def sufficient_statistics(
 def normalize_moments(
     counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Mean and variance from what sufficient_statistics gives."""
+    """Compute mean and variance from the results of sufficient_statistics."""
     counts, mean_ss, variance_ss = (dispatch.to_tensor(t) for t in (counts, mean_ss, variance_ss))
     shifted = mean_ss / counts
     mean = shifted if shift is None else shifted + shift
@@ -96,11 +96,11 @@ def normalize_moments(
 def batch_normalization(
     x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: Any, name: str | None = None
 ) -> Tensor:
-    """`x` by the given statistics, which broadcast with it; offset and scale may be None.
+    """Normalize x by given statistics, which broadcast with it. offset, scale: may be None.
 
     .. math:: y = scale \\frac{x - mean}{\\sqrt{variance + variance\\_epsilon}} + offset
 
-    Beside x of 16 bits, wider statistics and parameters are combined in float32, and the two factors of x rounded.
+    For 16-bit x, wider statistics and parameters are combined in float32, then rounded to the dtype of x.
     """
     x = dispatch.to_tensor(x)
     dtype = x.dtype
@@ -125,7 +125,7 @@ def batch_norm_with_global_normalization(
     scale_after_normalization: bool,
     name: str | None = None,
 ) -> Tensor:
-    """batch_normalization under its older argument names."""
+    """Compute batch_normalization, with its argument names of TensorFlow 1."""
     return batch_normalization(
         input, mean, variance, beta, gamma if scale_after_normalization else None, variance_epsilon, name
     )

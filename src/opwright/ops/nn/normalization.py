@@ -1,7 +1,7 @@
-"""Normalise tensors to mean 0 and variance 1, per channel or per example; or by neighbouring channels.
+"""Batch, layer and local response normalization.
 
 Lives here: FusedBatchNorm, LayerNorm, LRN.
-Not here: moments, batch_normalization (moments.py), moving averages between batches (layers).
+Not here: moments, batch_normalization (moments.py), moving averages (nn/layers/).
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ if TYPE_CHECKING:
 BATCH_FORMATS = ("NHWC", "NCHW", "NDHWC", "NCDHW")
 
 
-def _statistics(dtype: DType) -> DType:
-    """The dtype in which statistics of `dtype` are kept: at least float32."""
+def _statistics_dtype(dtype: DType) -> DType:
+    """Return the dtype of the statistics of x: at least float32."""
     return float64 if dtype is float64 else float32
 
 
 @operator
 class FusedBatchNorm(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
-    """Batch normalisation over all dimensions but the channels'.
+    """Apply batch normalization over all dimensions but the channels.
 
     .. math:: y = scale \\frac{x - \\mu}{\\sqrt{\\sigma^2 + epsilon}} + offset
 
-    is_training: mu and sigma^2 are the batch's own; batch_mean is mu, batch_variance is sigma^2 n / (n - 1), each
-    mixed with `mean` and `variance` in the ratio exponential_avg_factor : 1 - exponential_avg_factor. Else mu and
-    sigma^2 are `mean` and `variance`, which are also the outputs.
+    is_training: mu and sigma^2 are moments of the batch; batch_mean is mu, batch_variance is sigma^2 n / (n - 1), each
+    averaged with `mean` and `variance` with weights exponential_avg_factor and 1 - exponential_avg_factor. Otherwise mu
+    and sigma^2 are `mean` and `variance`, which are also the outputs.
     x: [batch, *spatial, channels] or channels second; scale, offset, mean, variance: [channels], float32 (float64 for
-    float64 x); mean and variance may be left out, or empty, in training with exponential_avg_factor 1.
+    float64 x); mean and variance may be omitted, or empty, in training with exponential_avg_factor 1.
     raises InvalidArgumentError if channels differ
     """
 
@@ -76,24 +76,24 @@ class FusedBatchNorm(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
             raise InvalidArgumentError(
                 what="x and data_format differ in rank", found=spec.short(), wanted=op.data_format
             )
-        if op.scale.spec.dtype is not _statistics(spec.dtype):
+        if op.scale.spec.dtype is not _statistics_dtype(spec.dtype):
             raise InvalidArgumentError(
                 what="scale has the wrong dtype",
                 found=op.scale.spec.dtype.name,
-                wanted=f"{_statistics(spec.dtype).name} beside x of {spec.dtype.name}",
+                wanted=f"{_statistics_dtype(spec.dtype).name} beside x of {spec.dtype.name}",
             )
         channels = None if spec.shape.dims is None else spec.shape[channel]
-        needs = ["scale", "offset"]
+        required = ["scale", "offset"]
         if not op.is_training or op.exponential_avg_factor != 1.0:
-            needs += ["mean", "variance"]
-        for name in needs:
-            given = getattr(op, name)
-            if given is None:
+            required += ["mean", "variance"]
+        for name in required:
+            operand = getattr(op, name)
+            if operand is None:
                 raise InvalidArgumentError(
                     what=f"{name} is missing",
                     wanted=f"{name} where is_training is False, or exponential_avg_factor is not 1",
                 )
-            size = given.spec.shape[0] if given.spec.shape.rank == 1 else None
+            size = operand.spec.shape[0] if operand.spec.shape.rank == 1 else None
             if size is not None and channels is not None and size != channels:
                 raise InvalidArgumentError(
                     what=f"{name} must have the same number of elements as the channels of x",
@@ -101,21 +101,21 @@ class FusedBatchNorm(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
                 )
             channels = size if channels is None else channels
         dims = spec.shape.dims
-        known = [None] * len(op.data_format) if dims is None else list(dims)
-        known[channel] = channels
+        sizes = [None] * len(op.data_format) if dims is None else list(dims)
+        sizes[channel] = channels
         statistics = TensorSpec([channels], op.scale.spec.dtype)
-        return spec.with_shape(known), statistics, statistics
+        return spec.with_shape(sizes), statistics, statistics
 
     def compute(op, x: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> tuple[Any, Any, Any]:
         channel = channel_axis(op.data_format)
         axes = tuple(i for i in range(x.ndim) if i != channel)
-        along = tuple(-1 if i == channel else 1 for i in range(x.ndim))
+        broadcast_shape = tuple(-1 if i == channel else 1 for i in range(x.ndim))
         wide_x = x.astype(scale.dtype, copy=False)
         if op.is_training:
             n = x.size // max(x.shape[channel], 1)
             mu = wide_x.mean(axes) if n else np.full_like(scale, np.nan)
-            centred = wide_x - mu.reshape(along)
-            sigma2 = (centred * centred).mean(axes) if n else np.full_like(scale, np.nan)
+            centered = wide_x - mu.reshape(broadcast_shape)
+            sigma2 = (centered * centered).mean(axes) if n else np.full_like(scale, np.nan)
             factor = scale.dtype.type(op.exponential_avg_factor)
             batch_mean, batch_variance = mu, sigma2 * scale.dtype.type(n / max(n - 1, 1))
             if factor != 1:
@@ -123,9 +123,9 @@ class FusedBatchNorm(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
                 batch_variance = factor * batch_variance + (1 - factor) * variance
         else:
             mu, sigma2, batch_mean, batch_variance = mean, variance, mean, variance
-            centred = wide_x - mu.reshape(along)
+            centered = wide_x - mu.reshape(broadcast_shape)
         inverse = scale / np.sqrt(sigma2 + scale.dtype.type(op.epsilon))
-        y = centred * inverse.reshape(along) + offset.reshape(along)
+        y = centered * inverse.reshape(broadcast_shape) + offset.reshape(broadcast_shape)
         return y.astype(x.dtype, copy=False), batch_mean.astype(scale.dtype), batch_variance.astype(scale.dtype)
 
     def gradient(
@@ -133,30 +133,31 @@ class FusedBatchNorm(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
     ) -> tuple[Any, Any, Any, Any, Any] | tuple[Any, Any, Any, Any | None, Any | None]:
         channel, rank = channel_axis(op.data_format), len(op.data_format)
         axes = [i for i in range(rank) if i != channel]
-        along = [-1 if i == channel else 1 for i in range(rank)]
+        broadcast_shape = [-1 if i == channel else 1 for i in range(rank)]
         dtype = op.scale.dtype
         x, dy, scale = cast(op.x, dtype), cast(dy, dtype), op.scale
         doffset = reduce_sum(dy, axis=axes)
         if not op.is_training:
             inverse = rsqrt(op.variance + op.epsilon)
-            centred = x - reshape(op.mean, along)
-            moved = reduce_sum(dy * centred, axis=axes)
-            dx = dy * reshape(scale * inverse, along)
+            centered = x - reshape(op.mean, broadcast_shape)
+            weighted = reduce_sum(dy * centered, axis=axes)
+            dx = dy * reshape(scale * inverse, broadcast_shape)
             dmean = dbatch_mean - doffset * scale * inverse
-            dvariance = dbatch_variance - 0.5 * moved * scale * inverse * inverse * inverse
-            return cast(dx, op.x.dtype), moved * inverse, doffset, dmean, dvariance
-        centred = x - reduce_mean(x, axis=axes, keepdims=True)
-        inverse = rsqrt(reduce_mean(centred * centred, axis=axes, keepdims=True) + op.epsilon)
-        normal = centred * inverse
-        dscale = reduce_sum(dy * normal, axis=axes)
+            dvariance = dbatch_variance - 0.5 * weighted * scale * inverse * inverse * inverse
+            return cast(dx, op.x.dtype), weighted * inverse, doffset, dmean, dvariance
+        centered = x - reduce_mean(x, axis=axes, keepdims=True)
+        inverse = rsqrt(reduce_mean(centered * centered, axis=axes, keepdims=True) + op.epsilon)
+        normalized = centered * inverse
+        dscale = reduce_sum(dy * normalized, axis=axes)
         n = cast(reduce_prod([shape_op(x)[i] for i in axes]), dtype)
-        pull = dy - reshape(doffset, along) / n - normal * reshape(dscale, along) / n
-        dx = reshape(scale, along) * inverse * pull
-        # the running statistics are outputs too
+        residual = dy - reshape(doffset, broadcast_shape) / n - normalized * reshape(dscale, broadcast_shape) / n
+        dx = reshape(scale, broadcast_shape) * inverse * residual
+        # the running statistics are also outputs
         factor = op.exponential_avg_factor
         unbiased = maximum(n - 1.0, ones_like(n))
         dx = dx + factor * (
-            reshape(dbatch_mean, along) / n + 2.0 * centred * reshape(dbatch_variance, along) / unbiased
+            reshape(dbatch_mean, broadcast_shape) / n
+            + 2.0 * centered * reshape(dbatch_variance, broadcast_shape) / unbiased
         )
         dmean = None if op.mean is None or factor == 1.0 else dbatch_mean * (1.0 - factor)
         dvariance = None if op.variance is None or factor == 1.0 else dbatch_variance * (1.0 - factor)
@@ -191,11 +192,11 @@ def fused_batch_norm(
 
 @operator
 class LayerNorm(OperatorDefinition):
-    """Each example brought to mean 0 and variance 1 over the dimensions `axis` (Ba et al. 2016).
+    """Apply layer normalization over the dimensions `axis` (Ba et al. 2016).
 
     .. math:: y = scale \\frac{x - \\mu}{\\sqrt{\\sigma^2 + epsilon}} + offset
 
-    scale, offset: of x's sizes at `axis`, or absent for 1 and 0. 16-bit floats are computed in float32.
+    scale, offset: of the sizes of x at `axis`; by default 1 and 0. 16-bit floats are computed in float32.
     raises InvalidArgumentError if sizes differ
     """
 
@@ -211,28 +212,28 @@ class LayerNorm(OperatorDefinition):
         shape = op.x.spec.shape
         if shape.dims is None:
             return op.x.spec
-        wanted = TensorShape([shape[i] for i in sorted(axes_in(op.axis, len(shape)))])
+        expected = TensorShape([shape[i] for i in sorted(axes_in(op.axis, len(shape)))])
         for name in ("scale", "offset"):
-            given = getattr(op, name)
-            if given is not None and not given.spec.shape.is_compatible_with(wanted):
+            operand = getattr(op, name)
+            if operand is not None and not operand.spec.shape.is_compatible_with(expected):
                 raise InvalidArgumentError(
                     what=f"{name} does not have the shape of the normalised dimensions",
-                    found=given.spec.short(),
-                    wanted=str(wanted),
+                    found=operand.spec.short(),
+                    wanted=str(expected),
                 )
         return op.x.spec
 
     def compute(op, x: np.ndarray, scale: Any, offset: Any) -> np.ndarray:
         axes: tuple[int, ...] = tuple(op.axis)
         wide_x = x.astype(wide(x.dtype), copy=False)
-        along = _along(axes, x.ndim, x.shape)
-        centred = wide_x - wide_x.mean(axes, keepdims=True)
-        variance = (centred * centred).mean(axes, keepdims=True)
-        y = centred / np.sqrt(variance + wide_x.dtype.type(op.epsilon))
+        broadcast_shape = _sizes_at(axes, x.ndim, x.shape)
+        centered = wide_x - wide_x.mean(axes, keepdims=True)
+        variance = (centered * centered).mean(axes, keepdims=True)
+        y = centered / np.sqrt(variance + wide_x.dtype.type(op.epsilon))
         if scale is not None:
-            y = y * scale.reshape(along)
+            y = y * scale.reshape(broadcast_shape)
         if offset is not None:
-            y = y + offset.reshape(along)
+            y = y + offset.reshape(broadcast_shape)
         result: np.ndarray = y.astype(x.dtype, copy=False)
         return result
 
@@ -240,30 +241,30 @@ class LayerNorm(OperatorDefinition):
         dtype = wide_dtype(op.x.dtype)
         axes = list(op.axis)
         x, dy = cast(op.x, dtype), cast(dy, dtype)
-        centred = x - reduce_mean(x, axis=axes, keepdims=True)
-        inverse = rsqrt(reduce_mean(centred * centred, axis=axes, keepdims=True) + op.epsilon)
-        normal = centred * inverse
-        pull, dscale, doffset = dy, None, None
+        centered = x - reduce_mean(x, axis=axes, keepdims=True)
+        inverse = rsqrt(reduce_mean(centered * centered, axis=axes, keepdims=True) + op.epsilon)
+        normalized = centered * inverse
+        scaled, dscale, doffset = dy, None, None
         if op.scale is not None:
-            pull = dy * _aligned(cast(op.scale, dtype), op.axis, x)
-            dscale = cast(_over_others(dy * normal, op.axis, op.scale), op.x.dtype)
+            scaled = dy * _aligned(cast(op.scale, dtype), op.axis, x)
+            dscale = cast(_over_others(dy * normalized, op.axis, op.scale), op.x.dtype)
         if op.offset is not None:
             doffset = cast(_over_others(dy, op.axis, op.offset), op.x.dtype)
-        mean_pull = reduce_mean(pull, axis=axes, keepdims=True)
-        mean_moved = reduce_mean(pull * normal, axis=axes, keepdims=True)
-        return cast(inverse * (pull - mean_pull - normal * mean_moved), op.x.dtype), dscale, doffset
+        mean_scaled = reduce_mean(scaled, axis=axes, keepdims=True)
+        mean_product = reduce_mean(scaled * normalized, axis=axes, keepdims=True)
+        return cast(inverse * (scaled - mean_scaled - normalized * mean_product), op.x.dtype), dscale, doffset
 
 
-def _along(axes: Any, rank: int, sizes: Any) -> list[int]:
-    """`sizes` at the axes, 1 elsewhere."""
-    inside = {a % rank for a in axes}
-    return [sizes[i] if i in inside else 1 for i in range(rank)]
+def _sizes_at(axes: Any, rank: int, sizes: Any) -> list[int]:
+    """Return `sizes` at the axes, 1 elsewhere."""
+    positions = {a % rank for a in axes}
+    return [sizes[i] if i in positions else 1 for i in range(rank)]
 
 
 def _aligned(like: Tensor, axes: Any, x: Any) -> Tensor:
-    """`like`, which has the sizes of x at `axes`, so that it broadcasts against x.
+    """Reshape `like`, which has the sizes of x at `axes`, to broadcast with x.
 
-    raises InvalidArgumentError where that needs x's rank and it is unknown
+    raises InvalidArgumentError if the rank of x is required and unknown
     """
     rank = x.shape.rank
     if sorted(axes) == list(range(-len(axes), 0)):
@@ -275,15 +276,15 @@ def _aligned(like: Tensor, axes: Any, x: Any) -> Tensor:
             found=x.spec.short(),
             wanted="a known rank, or axis counted from the last dimension on",
         )
-    inside = set(axes_in(axes, rank))
+    positions = set(axes_in(axes, rank))
     for i in range(rank):
-        if i not in inside:
+        if i not in positions:
             like = expand_dims(like, i)
     return like
 
 
 def _over_others(g: Any, axes: Any, like: Any) -> Tensor:
-    """`g` summed over all dimensions but `axes`, in the shape of `like`."""
+    """Sum `g` over all dimensions but `axes`, to the shape of `like`."""
     return reshape(sum_to_shape_of(g, _aligned(like, axes, g)), shape_op(like))
 
 
@@ -297,7 +298,7 @@ def layer_normalization(
 
 @operator
 class LRN(OperatorDefinition):
-    """Each element divided by a power of the squares around it, over channels (Krizhevsky et al. 2012, section 3.3).
+    """Apply local response normalization across channels (Krizhevsky et al. 2012, section 3.3).
 
     .. math:: output_c = input_c \\Big/ \\left( bias + alpha \\sum_{|j - c| \\le depth\\_radius}
               input_j^2 \\right)^{beta}
@@ -316,8 +317,8 @@ class LRN(OperatorDefinition):
         x = input.astype(wide(input.dtype), copy=False)
         r, kind = op.depth_radius, x.dtype.type
         squares = np.pad(x * x, [(0, 0)] * 3 + [(r, r)])
-        around = sliding_window_view(squares, 2 * r + 1, axis=-1).sum(-1) if x.size else x
-        output: np.ndarray = (x * (kind(op.bias) + kind(op.alpha) * around) ** kind(-op.beta)).astype(
+        window_sums = sliding_window_view(squares, 2 * r + 1, axis=-1).sum(-1) if x.size else x
+        output: np.ndarray = (x * (kind(op.bias) + kind(op.alpha) * window_sums) ** kind(-op.beta)).astype(
             input.dtype, copy=False
         )
         return output
@@ -325,13 +326,13 @@ class LRN(OperatorDefinition):
     def gradient(op, dy: Tensor) -> Tensor:
         x = cast(op.input, wide_dtype(op.input.dtype))
         dy = cast(dy, x.dtype)
-        places = range_(shape_op(x)[3])
-        near = cast(
-            abs_(places[:, None] - places[None, :]) <= op.depth_radius, x.dtype
+        channels = range_(shape_op(x)[3])
+        band = cast(
+            abs_(channels[:, None] - channels[None, :]) <= op.depth_radius, x.dtype
         )  # [channels, channels], symmetric
-        scale = op.bias + op.alpha * matmul(x * x, near)
-        spread = matmul(dy * x * pow_(scale, -op.beta - 1.0), near)
-        return cast(dy * pow_(scale, -op.beta) - (2.0 * op.alpha * op.beta) * x * spread, op.input.dtype)
+        scale = op.bias + op.alpha * matmul(x * x, band)
+        window_sums = matmul(dy * x * pow_(scale, -op.beta - 1.0), band)
+        return cast(dy * pow_(scale, -op.beta) - (2.0 * op.alpha * op.beta) * x * window_sums, op.input.dtype)
 
 
 local_response_normalization: signatures.LRN = LRN.as_function("local_response_normalization")

@@ -1,10 +1,10 @@
-"""Pooling: the largest or the mean of each window, their gradients, and functions over them.
+"""Max pooling and average pooling, and their gradients.
 
 Lives here: MaxPool, MaxPool3D, AvgPool, AvgPool3D with MaxPoolGrad, MaxPoolGradGrad, AvgPoolGrad, MaxPoolWithArgmax;
 max_pool ... avg_pool3d and pool, under TensorFlow's names.
 Not here: the positions of windows (../windows.py).
 
-The operators take windows for every dimension of the input, so the data format says only which entries must be 1.
+The operators have window sizes for all dimensions of the input; data_format only determines which must be 1.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ from ..windows import (
     wide,
     window,
 )
-from .convolution import known_dims, known_format
+from .convolution import check_data_format, dims_of_rank
 
-MAXED = (*floating, int32, int64, uint8, int16, int8, uint16)
+MAX_POOL_DTYPES = (*floating, int32, int64, uint8, int16, int8, uint16)
 
 
 def _check(op: Any, rank: int) -> None:
     """Check ksize, strides and paddings. Raises InvalidArgumentError."""
     for name in ("ksize", "strides"):
-        found = check_positive(op, name, rank)
-        if found[0] != 1:
+        values = check_positive(op, name, rank)
+        if values[0] != 1:
             raise InvalidArgumentError(
-                what="Pooling is not supported on the batch dimension", found=f"{name} {list(found)}"
+                what="Pooling is not supported on the batch dimension", found=f"{name} {list(values)}"
             )
     explicit = check_explicit(op, rank)
     for k, (before, after) in zip(op.ksize, pairs(explicit, rank)):
@@ -69,7 +69,7 @@ def _check(op: Any, rank: int) -> None:
 def _out_shape(op: Any, image: TensorShape, rank: int) -> TensorShape:
     _check(op, rank)
     pads = pairs(getattr(op, "explicit_paddings", ()), rank)
-    dims = known_dims(image, rank)
+    dims = dims_of_rank(image, rank)
     return TensorShape([out_size(d, op.ksize[i], op.strides[i], 1, op.padding, pads[i]) for i, d in enumerate(dims)])
 
 
@@ -79,46 +79,45 @@ def _windows(op: Any, shape: Sequence[int]) -> list[Window]:
 
 
 def _lowest(dtype: np.dtype) -> Any:
-    found = of_numpy(dtype)
-    return dtype.type(-np.inf) if found.is_floating else found.min
+    element = of_numpy(dtype)
+    return dtype.type(-np.inf) if element.is_floating else element.min
 
 
-def _largest(op: Any, x: np.ndarray) -> np.ndarray:
+def _window_max(op: Any, x: np.ndarray) -> np.ndarray:
     windows = _windows(op, x.shape)
     padded = pad(x, windows, _lowest(x.dtype), 0)
-    best = like_device.full(x, [w.out for w in windows], _lowest(x.dtype), x.dtype)
-    for _, seen in taps(windows):
-        best = np.maximum(best, padded[seen])
-    return best
+    maxima = like_device.full(x, [w.out for w in windows], _lowest(x.dtype), x.dtype)
+    for _, tap in taps(windows):
+        maxima = np.maximum(maxima, padded[tap])
+    return maxima
 
 
-def _where_largest(op: Any, x: np.ndarray) -> np.ndarray:
-    """For each window the flat index into `x` of its largest element, of equal ones the first in row-major order."""
+def _window_argmax(op: Any, x: np.ndarray) -> np.ndarray:
+    """Return the flat index of the maximum of each window; of equal elements, the first in row-major order."""
     windows = _windows(op, x.shape)
     values = pad(x, windows, _lowest(x.dtype), 0)
-    places = pad(like_device.arange(x, x.size).reshape(x.shape), windows, -1, 0)
-    best = like_device.full(x, [w.out for w in windows], _lowest(x.dtype), x.dtype)
-    at = like_device.full(x, best.shape, -1, np.int64)
-    for _, seen in taps(windows):
-        value, place = values[seen], places[seen]
-        better = (place >= 0) & (
-            (value > best) | (at < 0) | ((value != value) & (best == best))
-        )  # NaN wins, as in the maximum
-        best, at = np.where(better, value, best), np.where(better, place, at)
-    return at
+    indices = pad(like_device.arange(x, x.size).reshape(x.shape), windows, -1, 0)
+    maxima = like_device.full(x, [w.out for w in windows], _lowest(x.dtype), x.dtype)
+    argmax = like_device.full(x, maxima.shape, -1, np.int64)
+    for _, tap in taps(windows):
+        value, index = values[tap], indices[tap]
+        is_nan = (value != value) & (maxima == maxima)  # NaN is the maximum
+        replaces = (index >= 0) & ((value > maxima) | (argmax < 0) | is_nan)
+        maxima, argmax = np.where(replaces, value, maxima), np.where(replaces, index, argmax)
+    return argmax
 
 
-def _scatter(places: np.ndarray, values: np.ndarray, like: np.ndarray) -> np.ndarray:
-    """Values added up at flat places of a tensor of `like`'s shape; in float64, so that their order does not show."""
-    summed = np.bincount(places.ravel(), values.ravel().astype(np.float64), like.size)
+def _scatter_add(indices: np.ndarray, values: np.ndarray, like: np.ndarray) -> np.ndarray:
+    """Add values at flat indices into zeros of the shape of `like`; in float64, so that the order is irrelevant."""
+    summed = np.bincount(indices.ravel(), values.ravel().astype(np.float64), like.size)
     return summed.reshape(like.shape).astype(values.dtype)
 
 
-def _check_same(op: Any, found: Any, wanted: TensorShape, what: str) -> None:
-    if not found.spec.shape.is_compatible_with(wanted):
+def _check_grad(op: Any, shape: TensorShape) -> None:
+    if not op.grad.spec.shape.is_compatible_with(shape):
         raise InvalidArgumentError(
-            what=f"Expected {what} shape to be {wanted}, but got {found.spec.shape}",
-            found=f"{what} {found.spec.short()}",
+            what=f"Expected grad shape to be {shape}, but got {op.grad.spec.shape}",
+            found=f"grad {op.grad.spec.short()}",
         )
 
 
@@ -126,16 +125,16 @@ def _define_max(n: int) -> tuple[Any, Any, Any]:
     rank, suffix = n + 2, "3D" if n == 3 else ""
 
     @operator(name=f"MaxPool{suffix}")
-    class Forward(OperatorDefinition):
-        """The largest element of each window; padding never wins. Of equal ones the gradient goes to the first.
+    class MaxPooling(OperatorDefinition):
+        """Compute the maximum of each window, excluding padding. Of equal elements the first gets the gradient.
 
         .. math:: output_p = \\max_{0 \\le q < ksize} input_{p \\cdot strides + q - before}
 
-        ksize, strides: one entry a dimension of input, 1 for the batch. Output sizes as Conv2D's.
+        ksize, strides: one entry per dimension of input, 1 for the batch. Output sizes as Conv2D's.
         raises InvalidArgumentError if a window is larger than the padded image
         """
 
-        input = Input(MAXED, rank=rank)
+        input = Input(MAX_POOL_DTYPES, rank=rank)
         output = Output(like="input")
         ksize = Attr([int])
         strides = Attr([int])
@@ -149,21 +148,21 @@ def _define_max(n: int) -> tuple[Any, Any, Any]:
             return op.input.spec.with_shape(_out_shape(op, op.input.spec.shape, rank))
 
         def compute(op, input: Any) -> np.ndarray:
-            return _largest(op, input)
+            return _window_max(op, input)
 
         def gradient(op, doutput: Any) -> Tensor:
-            return Grad(op.input, op.output, doutput, **op.attrs)
+            return MaxPoolingGrad(op.input, op.output, doutput, **op.attrs)
 
     @operator(name=f"MaxPool{suffix}Grad")
-    class Grad(OperatorDefinition):
-        """The gradient of max pooling: each window's gradient goes to its largest element, of equal ones the first.
+    class MaxPoolingGrad(OperatorDefinition):
+        """Compute the gradient of max pooling: add each window's gradient to its first maximum.
 
         .. math:: output_i = \\sum_{p :\\; argmax_p = i} grad_p
         """
 
-        orig_input = Input(MAXED, rank=rank)
-        orig_output = Input(MAXED, rank=rank, like="orig_input")
-        grad = Input(MAXED, rank=rank, like="orig_input")
+        orig_input = Input(MAX_POOL_DTYPES, rank=rank)
+        orig_output = Input(MAX_POOL_DTYPES, rank=rank, like="orig_input")
+        grad = Input(MAX_POOL_DTYPES, rank=rank, like="orig_input")
         output = Output(like="orig_input")
         ksize = Attr([int])
         strides = Attr([int])
@@ -174,25 +173,25 @@ def _define_max(n: int) -> tuple[Any, Any, Any]:
         lod = "vanishes"
 
         def infer(op) -> TensorSpec:
-            _check_same(op, op.grad, _out_shape(op, op.orig_input.spec.shape, rank), "grad")
-            return op.orig_input.spec.with_shape(known_dims(op.orig_input.spec.shape, rank))
+            _check_grad(op, _out_shape(op, op.orig_input.spec.shape, rank))
+            return op.orig_input.spec.with_shape(dims_of_rank(op.orig_input.spec.shape, rank))
 
         def compute(op, orig_input: Any, orig_output: Any, grad: Any) -> np.ndarray:
-            return _scatter(_where_largest(op, orig_input), grad, orig_input)
+            return _scatter_add(_window_argmax(op, orig_input), grad, orig_input)
 
         def gradient(op, doutput: Any) -> tuple[None, None, Tensor]:
-            return None, None, GradGrad(op.orig_input, op.orig_output, doutput, **op.attrs)
+            return None, None, MaxPoolingGradGrad(op.orig_input, op.orig_output, doutput, **op.attrs)
 
     @operator(name=f"MaxPool{suffix}GradGrad")
-    class GradGrad(OperatorDefinition):
-        """The gradient of max pooling's gradient: what `grad` has where each window of orig_input is largest.
+    class MaxPoolingGradGrad(OperatorDefinition):
+        """Compute the gradient of the gradient of max pooling: gather `grad` at the first maximum of each window.
 
         .. math:: output_p = grad_{argmax_p}
         """
 
-        orig_input = Input(MAXED, rank=rank)
-        orig_output = Input(MAXED, rank=rank, like="orig_input")
-        grad = Input(MAXED, rank=rank, like="orig_input")
+        orig_input = Input(MAX_POOL_DTYPES, rank=rank)
+        orig_output = Input(MAX_POOL_DTYPES, rank=rank, like="orig_input")
+        grad = Input(MAX_POOL_DTYPES, rank=rank, like="orig_input")
         output = Output(like="orig_input")
         ksize = Attr([int])
         strides = Attr([int])
@@ -203,17 +202,17 @@ def _define_max(n: int) -> tuple[Any, Any, Any]:
         lod = "vanishes"
 
         def infer(op) -> TensorSpec:
-            _check_same(op, op.grad, op.orig_input.spec.shape, "grad")
+            _check_grad(op, op.orig_input.spec.shape)
             return op.orig_input.spec.with_shape(_out_shape(op, op.orig_input.spec.shape, rank))
 
         def compute(op, orig_input: np.ndarray, orig_output: np.ndarray, grad: np.ndarray) -> np.ndarray:
-            output: np.ndarray = grad.reshape(-1)[_where_largest(op, orig_input)]
+            output: np.ndarray = grad.reshape(-1)[_window_argmax(op, orig_input)]
             return output
 
         def gradient(op, doutput: Any) -> tuple[None, None, Tensor]:
-            return None, None, Grad(op.orig_input, op.orig_output, doutput, **op.attrs)
+            return None, None, MaxPoolingGrad(op.orig_input, op.orig_output, doutput, **op.attrs)
 
-    return Forward, Grad, GradGrad
+    return MaxPooling, MaxPoolingGrad, MaxPoolingGradGrad
 
 
 MaxPool, MaxPoolGrad, MaxPoolGradGrad = _define_max(2)
@@ -222,15 +221,15 @@ MaxPool3D, MaxPool3DGrad, MaxPool3DGradGrad = _define_max(3)
 
 @operator
 class MaxPoolWithArgmax(OperatorDefinition[tuple[Tensor, Tensor]]):
-    """The largest element of each window, and where it was.
+    """Compute the maximum of each window and its flat index.
 
     .. math:: output_p = \\max_q input_{p \\cdot strides + q - before}, \\quad argmax_p = ((b
               \\cdot height + y) width + x) channels + c
 
-    input: [batch, height, width, channels]; argmax: the flat place, without b unless include_batch_in_index.
+    input: [batch, height, width, channels]; argmax: the flat index, without b unless include_batch_in_index.
     """
 
-    input = Input(MAXED, rank=4)
+    input = Input(MAX_POOL_DTYPES, rank=4)
     output = Output(like="input")
     argmax = Output()
     ksize = Attr([int])
@@ -247,11 +246,11 @@ class MaxPoolWithArgmax(OperatorDefinition[tuple[Tensor, Tensor]]):
         return op.input.spec.with_shape(shape), TensorSpec(shape, op.output_dtype)
 
     def compute(op, input: Any) -> tuple[Any, np.ndarray]:
-        at = _where_largest(op, input)
-        output = input.reshape(-1)[at]
+        argmax = _window_argmax(op, input)
+        output = input.reshape(-1)[argmax]
         if not op.include_batch_in_index:
-            at = at % max(math.prod(input.shape[1:]), 1)
-        return output, at.astype(op.output_dtype.np)
+            argmax = argmax % max(math.prod(input.shape[1:]), 1)
+        return output, argmax.astype(op.output_dtype.np)
 
     def gradient(op, doutput: Any, dargmax: Any) -> Tensor:
         window = {"ksize": op.ksize, "strides": op.strides, "padding": op.padding}
@@ -260,12 +259,12 @@ class MaxPoolWithArgmax(OperatorDefinition[tuple[Tensor, Tensor]]):
 
 
 def _counts(windows: Sequence[Window]) -> np.ndarray:
-    """How many elements of the image, padding apart, each window holds."""
+    """Count the elements of the image in each window, excluding padding."""
     total = np.ones((), np.int64)
     for w in windows:
         starts = np.arange(w.out) * w.stride - w.before
-        held = np.minimum(starts + w.kernel, w.size) - np.maximum(starts, 0)
-        total = np.multiply.outer(total, np.maximum(held, 1))
+        count = np.minimum(starts + w.kernel, w.size) - np.maximum(starts, 0)
+        total = np.multiply.outer(total, np.maximum(count, 1))
     return total
 
 
@@ -273,13 +272,13 @@ def _define_avg(n: int) -> tuple[Any, Any]:
     rank, suffix = n + 2, "3D" if n == 3 else ""
 
     @operator(name=f"AvgPool{suffix}")
-    class Forward(OperatorDefinition):
-        """The mean of each window; padding is not counted.
+    class AvgPooling(OperatorDefinition):
+        """Compute the mean of each window, excluding padding.
 
         .. math:: output_p = \\frac{1}{|W_p|} \\sum_{i \\in W_p} input_i, \\quad
                   W_p = \\{p \\cdot strides + q - before\\} \\text{ inside the image}
 
-        ksize, strides: one entry a dimension of input, 1 for the batch. 16-bit floats are added up in float32.
+        ksize, strides: one entry per dimension of input, 1 for the batch. 16-bit floats are accumulated in float32.
         raises InvalidArgumentError if a window is larger than the image and padding is VALID
         """
 
@@ -299,17 +298,17 @@ def _define_avg(n: int) -> tuple[Any, Any]:
             windows = _windows(op, input.shape)
             padded = pad(input.astype(wide(input.dtype), copy=False), windows, 0, 0)
             total = like_device.zeros(input, [w.out for w in windows], padded.dtype)
-            for _, seen in taps(windows):
-                total += padded[seen]
+            for _, tap in taps(windows):
+                total += padded[tap]
             total /= like_device.array(input, _counts(windows).astype(padded.dtype))
             return total.astype(input.dtype, copy=False)
 
         def gradient(op, doutput: Any) -> Tensor:
-            return Grad(shape_op(op.input), doutput, **op.attrs)
+            return AvgPoolingGrad(shape_op(op.input), doutput, **op.attrs)
 
     @operator(name=f"AvgPool{suffix}Grad")
-    class Grad(OperatorDefinition):
-        """The gradient of average pooling: each window's gradient in equal shares to the elements it held.
+    class AvgPoolingGrad(OperatorDefinition):
+        """Compute the gradient of average pooling: distribute each window's gradient equally over its elements.
 
         .. math:: output_i = \\sum_{p :\\; i \\in W_p} grad_p / |W_p|
 
@@ -326,22 +325,22 @@ def _define_avg(n: int) -> tuple[Any, Any]:
         lod = "vanishes"
 
         def infer(op) -> TensorSpec:
-            shape = TensorShape(known_dims(shape_from(op.orig_input_shape), rank))
-            _check_same(op, op.grad, _out_shape(op, shape, rank), "grad")
+            shape = TensorShape(dims_of_rank(shape_from(op.orig_input_shape), rank))
+            _check_grad(op, _out_shape(op, shape, rank))
             return op.grad.spec.with_shape(shape)
 
         def compute(op, orig_input_shape: Any, grad: Any) -> np.ndarray:
             windows = _windows(op, orig_input_shape.tolist())
             padded = like_device.zeros(grad, [w.before + w.size + w.after for w in windows], wide(grad.dtype))
             share = grad / like_device.array(grad, _counts(windows).astype(padded.dtype))
-            for _, seen in taps(windows):
-                padded[seen] += share
+            for _, tap in taps(windows):
+                padded[tap] += share
             return padded[unpadded(windows)].astype(grad.dtype, copy=False)
 
         def gradient(op, doutput: Any) -> tuple[None, Tensor]:
-            return None, Forward(doutput, **op.attrs)
+            return None, AvgPooling(doutput, **op.attrs)
 
-    return Forward, Grad
+    return AvgPooling, AvgPoolingGrad
 
 
 AvgPool, AvgPoolGrad = _define_avg(2)
@@ -351,7 +350,7 @@ AvgPool3D, AvgPool3DGrad = _define_avg(3)
 def _pool(
     op: Any, input: Any, n: int, ksize: Any, strides: Any, padding: Any, data_format: str | None, name: str | None
 ) -> Tensor:
-    data_format = known_format(op.name, data_format, n)
+    data_format = check_data_format(op.name, data_format, n)
     kind, explicit = padding_of(padding)
     attrs: dict[str, Any] = {"explicit_paddings": explicit} if "explicit_paddings" in op.attr_defs else {}
     if explicit and not attrs:
@@ -366,13 +365,13 @@ def _pool(
     if n > 1:
         result: Tensor = op(input, **attrs, data_format=data_format, name=name)
         return result
-    at = 1 if data_format == "NWC" else 2
+    height_axis = 1 if data_format == "NWC" else 2
     for key in ("ksize", "strides"):
-        attrs[key] = (*attrs[key][:at], 1, *attrs[key][at:])
+        attrs[key] = (*attrs[key][:height_axis], 1, *attrs[key][height_axis:])
     if explicit:
-        attrs["explicit_paddings"] = (*explicit[: 2 * at], 0, 0, *explicit[2 * at :])
-    wide = op(expand_dims(input, at), **attrs, data_format="NHWC" if at == 1 else "NCHW", name=name)
-    return squeeze(wide, [at])
+        attrs["explicit_paddings"] = (*explicit[: 2 * height_axis], 0, 0, *explicit[2 * height_axis :])
+    pooled = op(expand_dims(input, height_axis), **attrs, data_format="NHWC" if height_axis == 1 else "NCHW", name=name)
+    return squeeze(pooled, [height_axis])
 
 
 @documented_by(MaxPool)
@@ -424,7 +423,7 @@ def avg_pool3d(
 
 
 def _spatial_rank(op: str, input: Any, data_format: str | None, name: str | None) -> int:
-    """The number of spatial dimensions, by the data format or the input's rank. Raises InvalidArgumentError."""
+    """Return the number of spatial dimensions, by data format or the rank of the input. Raises InvalidArgumentError."""
     if data_format is not None and data_format not in ("N...C", "NC..."):
         return len(data_format) - 2
     rank = input.shape.rank
@@ -489,7 +488,7 @@ def pool(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """max_pool or avg_pool, by pooling_type "MAX" or "AVG".
+    """Compute max pooling or average pooling, by pooling_type "MAX" or "AVG".
 
     raises UnimplementedError for dilations other than 1
     """
@@ -505,7 +504,7 @@ def pool(
     return function(input, window_shape, strides, padding, data_format, name)
 
 
-# What `max_pool_with_argmax` gives, under TensorFlow's name; the operator has that name here.
+# The result of `max_pool_with_argmax`, printed under TensorFlow's name.
 PooledWithArgmax = namedtuple("MaxPoolWithArgmax", ["output", "argmax"])  # type: ignore[name-match]
 
 

@@ -1,9 +1,9 @@
-"""Softmax and the losses defined over it.
+"""Softmax and cross entropies over it.
 
 Lives here: Softmax, LogSoftmax, SoftmaxCrossEntropyWithLogits, SparseSoftmaxCrossEntropyWithLogits.
 Not here: losses on independent logits (losses.py).
 
-Everything subtracts the largest logit first, so that no exponential overflows; 16-bit floats are computed in float32.
+All subtract the maximum logit before exponentiation to avoid overflow; 16-bit floats are computed in float32.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def _check_axis(op: Any) -> None:
 
 
 def _log_sum_exp(x: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
-    """x less its largest along the axis, and the logarithm of the sum of that's exponentials."""
+    """Return x minus its maximum along the axis, and the logarithm of the sum of its exponentials."""
     shifted = x - x.max(axis, keepdims=True, initial=-np.inf)
     return shifted, np.log(np.exp(shifted).sum(axis, keepdims=True))
 
 
 @operator
 class Softmax(OperatorDefinition):
-    """Positive numbers that sum to 1 along `axis`, in proportion to exponentials.
+    """Apply softmax along `axis`.
 
     .. math:: softmax_i = \\frac{e^{logits_i}}{\\sum_j e^{logits_j}}
 
@@ -79,7 +79,7 @@ class Softmax(OperatorDefinition):
 
 @operator
 class LogSoftmax(OperatorDefinition):
-    """The logarithm of Softmax, without its underflow.
+    """Compute the logarithm of Softmax, without underflow.
 
     .. math:: logsoftmax_i = logits_i - \\log \\sum_j e^{logits_j}
 
@@ -118,12 +118,11 @@ def log_softmax(logits: Any, axis: Any = None, name: str | None = None) -> Tenso
 
 @operator
 class SoftmaxCrossEntropyWithLogits(OperatorDefinition):
-    """Cross entropy of wanted probabilities and those that logits give by Softmax, along `axis`.
+    """Compute the cross entropy of probabilities and the softmax of logits, along `axis`.
 
     .. math:: loss = -\\sum_i labels_i \\left( logits_i - \\log \\sum_j e^{logits_j} \\right)
 
-    labels: like logits, or broadcasting with it; each row sums to 1 where it means probabilities, but need not.
-    loss: logits' shape without `axis`.
+    labels: broadcast with logits; need not sum to 1. loss: the broadcast shape without `axis`.
     raises InvalidArgumentError for shapes that do not broadcast
     """
 
@@ -145,23 +144,23 @@ class SoftmaxCrossEntropyWithLogits(OperatorDefinition):
                 return op.logits.spec.with_shape(UNKNOWN)
             return op.logits.spec.with_shape([None] * (rank - 1))
         try:
-            both = broadcast(labels, logits)
+            shape = broadcast(labels, logits)
         except InvalidArgumentError:
             raise InvalidArgumentError(
                 what=f"logits and labels must be broadcastable: logits_size={list(logits.dims)} "
                 f"labels_size={list(labels.dims)}"
             ) from None
-        at = axis_in(op.axis, logits.rank or 0)
-        return op.logits.spec.with_shape([d for i, d in enumerate(both) if i != at])
+        axis = axis_in(op.axis, logits.rank or 0)
+        return op.logits.spec.with_shape([d for i, d in enumerate(shape) if i != axis])
 
     def compute(op, labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
-        x, wanted = (a.astype(wide(a.dtype), copy=False) for a in (logits, labels))
-        # broadcast first: a logit that stands for several counts several times in the normaliser
-        x, wanted = np.broadcast_arrays(x, wanted)
+        x, p = (a.astype(wide(a.dtype), copy=False) for a in (logits, labels))
+        # broadcast first: a broadcast logit counts repeatedly in the normalizer
+        x, p = np.broadcast_arrays(x, p)
         shifted, total = _log_sum_exp(x, op.axis)
-        # labels that are 0 give 0 beside a logit of -inf too
-        with_zeros = np.where(wanted == 0, wanted.dtype.type(0), wanted * (total - shifted))
-        loss: np.ndarray = with_zeros.sum(op.axis).astype(labels.dtype)
+        # a label of 0 contributes 0 even if its logit is -inf
+        terms = np.where(p == 0, p.dtype.type(0), p * (total - shifted))
+        loss: np.ndarray = terms.sum(op.axis).astype(labels.dtype)
         return loss
 
     def gradient(op, dloss: Any) -> tuple[Any, Any]:
@@ -173,7 +172,7 @@ class SoftmaxCrossEntropyWithLogits(OperatorDefinition):
 
 
 def _broadcast_like(x: Tensor, other: Any) -> Tensor:
-    """`x` broadcast against `other`; itself where the shapes are known to be equal."""
+    """Broadcast `x` against `other`; return `x` if the shapes are known to be equal."""
     if x.shape.is_fully_defined() and x.shape == other.shape:
         return x
     return array.broadcast_to(x, array.broadcast_dynamic_shape(shape_op(x), shape_op(other)))
@@ -181,12 +180,12 @@ def _broadcast_like(x: Tensor, other: Any) -> Tensor:
 
 @operator
 class SparseSoftmaxCrossEntropyWithLogits(OperatorDefinition):
-    """Cross entropy of one wanted class and the probabilities that logits give by Softmax along the last axis.
+    """Compute the cross entropy of class indices and the softmax of logits along the last axis.
 
     .. math:: loss = \\log \\sum_j e^{logits_j} - logits_{labels}
 
     labels: int32 or int64, logits' shape without the last dimension; loss: of that shape, in logits' dtype.
-    raises InvalidArgumentError if shapes do not fit or a label is not a class
+    raises InvalidArgumentError for incompatible shapes, or a label that is not a class
     """
 
     labels = Input(index)
@@ -227,8 +226,8 @@ class SparseSoftmaxCrossEntropyWithLogits(OperatorDefinition):
 
     def gradient(op, dloss: Any) -> tuple[None, Any]:
         p = Softmax(op.logits)
-        wanted = one_hot(op.labels, shape_op(op.logits)[-1], dtype=op.logits.dtype)
-        return None, expand_dims(dloss, -1) * (p - wanted)
+        one_hot_labels = one_hot(op.labels, shape_op(op.logits)[-1], dtype=op.logits.dtype)
+        return None, expand_dims(dloss, -1) * (p - one_hot_labels)
 
 
 @documented_by(SoftmaxCrossEntropyWithLogits)
