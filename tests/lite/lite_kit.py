@@ -135,3 +135,9 @@ def run(interpreter: Any, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         interpreter.set_tensor(detail["index"], x)
     interpreter.invoke()
     return [np.array(interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()]
+
+
+def one_step(values: np.ndarray) -> float:
+    """Return the least distance of neighbours among quantised numbers, dequantised or not; 0 if all are equal."""
+    distinct = np.unique(values.astype(np.float64))
+    return float(np.diff(distinct).min()) if distinct.size > 1 else 0.0

@@ -75,7 +75,7 @@ def squeezed(text, numbers):
     text = re.sub(r"<\w*Dataset ", "<Dataset ", text)  # the peer's internal class
     text = re.sub(r"contains [1-6] nodes", "contains no more than 6 nodes", text)  # a Dataset's loop; ours has fewer
     if not numbers:
-        text = re.sub(r"\d[\d.e-]*", "0", text)
+        text = re.sub(r"\d[\d.]*(e[+-]\d+)?", "0", text)
     return re.sub(r"\s+", "", text)
 
 

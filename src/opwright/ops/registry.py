@@ -60,6 +60,7 @@ def add(op: Operator) -> None:
     """Enter a definition. Raises AlreadyExistsError for a second catalogue operator of one name."""
     note_origin(op)
     if not op.catalogue:
+        _users.pop(op.name, None)  # a new definition is the last one
         _users[op.name] = op
         return
     if _live(_catalogue.get(op.name)) is not None:
@@ -161,7 +162,7 @@ def list_names() -> list[str]:
 
 
 def users() -> dict[str, Operator]:
-    """Users' operators by name, the latest of each."""
+    """Return the users' operators by name, in the order of their latest definitions."""
     return dict(_users)
 
 

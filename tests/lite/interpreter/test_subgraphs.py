@@ -144,10 +144,30 @@ def test_while_grows(turns: int) -> None:
 
 
 def test_a_grown_variable_shrinks_again_at_the_next_run() -> None:
-    interpreter = lite.Interpreter(model_content=counting(3, growing, x=(3,)))
-    for start in (0, 2, 3, 1, 0):
-        found = run(interpreter, start, X)[1]
-        np.testing.assert_array_equal(found, np.tile(X, 2 ** (3 - start)))
+    content = counting(3, growing, x=(3,))
+    for _ in ("first", "with cached plans"):
+        interpreter = lite.Interpreter(model_content=content)
+        for start in (0, 2, 3, 1, 0):
+            result = run(interpreter, start, X)[1]
+            np.testing.assert_array_equal(result, np.tile(X, 2 ** (3 - start)))
+
+
+def padding_to_counter(part: Part) -> str:
+    """x with zeros before it, up to i + 4 elements."""
+    part.tensor("four", type="INT32", data=np.int32(4)).tensor("zero", data=np.float32(0))
+    part.tensor("n", (), "INT32").tensor("length", (1,), "INT32").tensor("missing", (1,), "INT32")
+    part.op("ADD", "i four", "n").op("SHAPE", "x", "length", out_type=2).op("SUB", "n length", "missing")
+    part.op("FILL", "missing zero", "zeros").op("CONCATENATION", "zeros x", "y", axis=0)
+    return "y"
+
+
+def test_the_size_of_a_grown_variable_is_computed_in_each_iteration() -> None:
+    content = counting(3, padding_to_counter, x=(3,))
+    for _ in ("first", "with cached plans"):
+        interpreter = lite.Interpreter(model_content=content)
+        for _ in range(3):  # the later runs by plans for sizes seen
+            result = run(interpreter, 0, X)[1]
+            np.testing.assert_array_equal(result, [0, 0, 0, *X])
 
 
 def test_variables_that_change_places() -> None:

@@ -11,7 +11,7 @@ from networks_all import NETWORKS, inputs_of
 from networks_running import INT16, SIZES, content_of, eager, lite, official, own, real, run, scales, snr
 
 import opwright as ow
-from opwright.core import nest
+from opwright.core import flags, nest
 from opwright.lite.format import Model
 
 Found = list[tuple[np.ndarray, float]]
@@ -50,9 +50,10 @@ def test_quantised(name: str, kind: str) -> None:
 
 
 def _near_official(content: bytes, name: str, found: Found) -> None:
-    """Within a step of the official reference kernels, or near the others where those lack an operator."""
+    """Within a step of the official reference kernels, or near the others where those lack an operator. The compiled
+    engine may be a step away after each operator."""
     try:
-        wanted, most = run(official(content, REFERENCE), inputs_of(name)), 1.0
+        wanted, most = run(official(content, REFERENCE), inputs_of(name)), DEEP if flags.compiled else 1.0
     except ValueError:
         wanted, most = [], DEEP
     if not wanted or name in SUMS_WRONG:
@@ -112,7 +113,7 @@ def test_masks_leave_scores_their_range(name: str, kind: str) -> None:
     interpreter = own(content)
     found = run(interpreter, samples)
     assert snr(wanted, real(interpreter, found)) > 25
-    _near(found, run(official(content), samples), [s or 0.01 for s in scales(content)], 1.0)
+    _near(found, run(official(content), samples), [s or 0.01 for s in scales(content)], DEEP if flags.compiled else 1.0)
 
 
 @pytest.mark.parametrize("kind", ["int8", "int16x8"])

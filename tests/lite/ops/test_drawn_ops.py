@@ -1,4 +1,5 @@
-"""Every row of the table operator x type: our answers are those of the official kernels, as far as the row says."""
+"""Every row of the table operator x type: the reference kernels give the official kernels' answers, as far as the row
+says. The compiled engine's rows are in test_compiled_*.py."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ import pytest
 from drawn_table import PAGE, ROWS, counted
 
 from each_row import each_row
+
+pytestmark = pytest.mark.usefixtures("reference_engine")
 
 PAIRS = [(row, kind) for row in ROWS for kind in row.kinds]
 EACH = [pytest.param(row, kind, id=f"{row.label}-{kind}-{row.path}") for row, kind in PAIRS]

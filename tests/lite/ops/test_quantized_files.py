@@ -1,4 +1,8 @@
-"""Quantised, hybrid and sparse files by the official converter: our answers are those of the reference kernels."""
+"""Quantised, hybrid and sparse files by the official converter: our reference kernels give the official ones' answers.
+
+The compiled engine, near these, is tested with the same files (interpreter/test_official_corpus.py and
+compiled/test_compiled_corpus.py).
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,8 @@ from lite_kit import run
 
 from opwright.lite import Interpreter
 from opwright.lite.format import Model, objects, schema, versions
+
+pytestmark = pytest.mark.usefixtures("reference_engine")
 
 INTEGER = [
     "cnn_int16_io",

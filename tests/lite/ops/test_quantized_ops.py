@@ -12,6 +12,7 @@ from drawn_rows_quantized import ALL, ROWS
 
 import opwright.lite.ops as dialect
 from each_row import each_row
+from opwright.core import flags
 from opwright.core.errors import InvalidArgumentError, UnimplementedError
 from opwright.lite.quantized_registration import rule_named
 
@@ -33,10 +34,12 @@ LARGE = {  # what is computed in blocks
 }
 
 
+@pytest.mark.parametrize(("compiled", "steps"), [(False, 0), (True, 1)])
 @pytest.mark.parametrize("name", LARGE)
-def test_large_tensors_agree_with_the_official_kernels(name):
+def test_large_tensors_agree_with_the_official_kernels(name, compiled, steps):
     pytest.importorskip("ai_edge_litert.interpreter")
-    assert all(gap.max() == 0 for gap in differences(Row(name, (), LARGE[name]), "INT8", 5))
+    with flags.override(compiled=compiled):
+        assert all(gap.max() <= steps for gap in differences(Row(name, (), LARGE[name]), "INT8", 5))
 
 
 def test_a_node_with_too_few_outputs_is_refused():

@@ -1,4 +1,5 @@
-"""LSTM, RNN and SVDF, float, hybrid and on integers: our answers over several runs are the official kernels'."""
+"""LSTM, RNN and SVDF, float, hybrid and on integers: our reference kernels' answers over several runs are the official
+kernels'. The compiled engine's: compiled/test_compiled_recurrent.py."""
 
 from __future__ import annotations
 
@@ -12,6 +13,8 @@ from recurrent_models import MODELS, ROWS, answers
 
 from opwright.core.errors import OpError
 from opwright.lite import Interpreter
+
+pytestmark = pytest.mark.usefixtures("reference_engine")
 
 
 @pytest.mark.parametrize(("name", "kind"), ROWS, ids=str)

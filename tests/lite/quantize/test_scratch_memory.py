@@ -66,6 +66,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.usefixtures("reference_engine")
 @pytest.mark.parametrize("kind", ["float", "dynamic", "int8"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_kernels_take_little_beside_the_arena(name: str, kind: str) -> None:

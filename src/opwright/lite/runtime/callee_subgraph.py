@@ -76,10 +76,10 @@ class CallableSubgraph:
             t.set_kind(OUTSIDE)
             t.set_shape(shape)
         handles_by_tensor = {self.inputs[position]: resource for position, resource in handles.items()}
-        if self.delegation is not None and handles_by_tensor != self.handles:
+        changing_tensors = frozenset(self.inputs[i] for i in request[1])
+        if self.delegation is not None and (handles_by_tensor, changing_tensors) != (self.handles, self.changing):
             self.delegation.resized()
-        self.handles = handles_by_tensor
-        self.changing = frozenset(self.inputs[i] for i in request[1])
+        self.handles, self.changing = handles_by_tensor, changing_tensors
         self._plan(outside=True)
         self.save_arena_outputs()
         self.accepted = request
