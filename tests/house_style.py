@@ -1,0 +1,148 @@
+"""Check names and prose of the source against docs/glossary.md's vocabulary: `make lint` runs this.
+
+Four checks, each a table below: phrases of the house's old dialect in docstrings, comments and pages; local names that
+say nothing; module names that are participles; class names that several modules define. Prints each finding as
+path:line: what was found and what to write instead; exits with 1 if there are any.
+"""
+
+from __future__ import annotations
+
+import ast
+import collections
+import io
+import re
+import sys
+import tokenize
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+
+PHRASES = (
+    (r"(?:^|[.;:]\s+)(?:What|Those|Of|Whoever|Nobody|Who) ", "start with a verb or with the thing itself"),
+    (r"\bthose that\b|\bthat of\b(?! the| a| an)", "name the thing again"),
+    (r"\banew\b", "again"),
+    (r"\bhangs? on\b", "depends on"),
+    (r"\b(?:nobody|whoever)\b", "name the caller, the reader or the user"),
+    (r"\bso many\b", "give the count its name"),
+    (r"\bbeside\b", "next to, besides or with"),
+    (r"\bin its turn\b|\bin turn\b", "name the order"),
+    (r"\bstands? for itself\b", "symmetric, or unquantised"),
+)
+"""Patterns of the old dialect, with what to write instead."""
+
+VAGUE_NAMES = ("found", "made", "given", "known", "wanted")
+MOST_USES = 100
+"""How often src may use each vague name for a local or a parameter."""
+
+PARTICIPLES = frozenset()
+"""Module names in -ing that are terms of the field."""
+DIALECTS = ("ops", "lite/ops", "lite/customs", "nn", "compiler/loops")
+"""Packages whose classes are operators, layers or loop operations, and may bear one name of the field in each."""
+MOST_SHARED_CLASSES = 20
+"""How many class names several modules may define besides, such as a public face and the class behind it."""
+
+
+class Finding(NamedTuple):
+    path: Path
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path.relative_to(ROOT) if self.path.is_relative_to(ROOT) else self.path}:{self.line}: {self.text}"
+        )
+
+
+def prose(path: Path, source: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines and texts of a module's docstrings and comments, or of a page's paragraphs."""
+    if path.suffix == ".md":
+        text = re.sub(r"```.*?```", lambda m: "\n" * m.group().count("\n"), source, flags=re.S)
+        yield from ((i, re.sub(r"`[^`]*`", "``", line)) for i, line in enumerate(text.splitlines(), 1))
+        return
+    for node in ast.walk(ast.parse(source)):
+        bodies = (
+            node.body if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) else ()
+        )
+        for statement in bodies:
+            constant = statement.value if isinstance(statement, ast.Expr) else None
+            if isinstance(constant, ast.Constant) and isinstance(constant.value, str):
+                yield statement.lineno, re.sub(r"`[^`]*`", "``", constant.value)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], re.sub(r"`[^`]*`", "``", token.string.lstrip("# "))
+
+
+def phrases(path: Path, source: str) -> Iterator[Finding]:
+    """Yield the phrases of the old dialect."""
+    for line, text in prose(path, source):
+        for pattern, instead in PHRASES:
+            for match in re.finditer(pattern, text):
+                at = line + text.count("\n", 0, match.start())
+                yield Finding(path, at, f"{' '.join(match.group().split())!r}: {instead}")
+
+
+def vague_names(sources: dict[Path, str]) -> Iterator[Finding]:
+    """Yield the uses of each vague name that is used too often."""
+    uses = collections.defaultdict(list)
+    for path, source in sources.items():
+        for node in ast.walk(ast.parse(source)):
+            name = node.id if isinstance(node, ast.Name) else node.arg if isinstance(node, ast.arg) else None
+            if name in VAGUE_NAMES:
+                uses[name].append(Finding(path, node.lineno, f"{name!r} is used too often: name what the value is"))
+    for findings in uses.values():
+        if len(findings) > MOST_USES:
+            yield from findings
+
+
+def participles(paths: Iterable[Path]) -> Iterator[Finding]:
+    """Yield modules whose name is a participle and no term of the field."""
+    for path in paths:
+        if path.stem.endswith("ing") and path.stem not in PARTICIPLES:
+            yield Finding(path, 1, f"module {path.stem!r}: use a noun, or add the term to PARTICIPLES")
+
+
+def shared_classes(sources: dict[Path, str]) -> Iterator[Finding]:
+    """Yield classes of a name that another module defines, if these are too many."""
+    places = collections.defaultdict(list)
+    for path, source in sources.items():
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append((path, node.lineno))
+    shared = {
+        name: at for name, at in places.items() if len({path for path, _ in at}) > 1 and not _in_dialects(name, at)
+    }
+    if len(shared) > MOST_SHARED_CLASSES:
+        for name, at in sorted(shared.items()):
+            yield from (Finding(path, line, f"class {name!r} is defined in another module, too") for path, line in at)
+
+
+def _in_dialects(name: str, places: list[tuple[Path, int]]) -> bool:
+    """Return whether a public name is that of one class in each of several dialects."""
+    packages = [
+        next((d for d in sorted(DIALECTS, key=len, reverse=True) if f"/opwright/{d}/" in path.as_posix()), "")
+        for path, _ in places
+    ]
+    return not name.startswith("_") and all(packages) and len(set(packages)) == len(packages)
+
+
+def findings(root: Path) -> Iterator[Finding]:
+    """Yield what is wrong in a checkout."""
+    sources = {path: path.read_text("utf-8") for path in sorted((root / "src").rglob("*.py"))}
+    pages = {path: path.read_text("utf-8") for path in sorted([*root.glob("*.md"), *(root / "docs").glob("*.md")])}
+    for path, source in {**sources, **pages}.items():
+        yield from phrases(path, source)
+    yield from vague_names(sources)
+    yield from participles(sources)
+    yield from shared_classes(sources)
+
+
+def main() -> int:
+    every = list(findings(ROOT))
+    print(*every, sep="\n", end="\n" if every else "")
+    return bool(every)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
