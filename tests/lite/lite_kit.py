@@ -139,5 +139,7 @@ def run(interpreter: Any, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 def one_step(values: np.ndarray) -> float:
     """Return the least distance of neighbours among quantised numbers, dequantised or not; 0 if all are equal."""
-    distinct = np.unique(values.astype(np.float64))
-    return float(np.diff(distinct).min()) if distinct.size > 1 else 0.0
+    distinct = np.unique(values[np.isfinite(values)].astype(np.float64))
+    gaps = np.diff(distinct)
+    gaps = gaps[gaps > 1e-5 * np.abs(distinct).max(initial=0)]  # one number by two roundings
+    return float(gaps.min(initial=np.inf)) if gaps.size else 0.0
