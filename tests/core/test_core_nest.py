@@ -265,7 +265,7 @@ def test_type_that_cannot_be_rebuilt():
             super().__init__([1])
 
     assert nest.flatten(Stubborn()) == [1]
-    with pytest.raises(TypeError, match="Stubborn cannot be made from its new parts"):
+    with pytest.raises(TypeError, match="Stubborn cannot be constructed from its new parts"):
         nest.pack_sequence_as(Stubborn(), [2])
 
 

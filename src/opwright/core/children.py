@@ -1,11 +1,11 @@
-"""A call in a process of its own, which gives back all memory that it took when it ends.
+"""Calls in a child process, which returns all of its memory when it ends.
 
 Lives here: `call_apart`; `serve`, the child's side.
-Not here: what is called, and what happens where no child can be had: the caller then does the work itself.
+Not here: the function that is called; the fallback if no child process is available, which is the caller's.
 
-The child is a new Python that knows nothing of this process but what it is told: the import path, the flags in force,
-the arguments. So the call's effects are what it leaves in files. Nothing is forked: threads may run here meanwhile.
-The child ends with this process, at the latest, as the pipe between them is closed then.
+The child is a new Python, which receives the import path, the flags in force, and the arguments. The effects of the
+call are the files that it writes. Nothing is forked, as threads may run in the parent. The child ends at the latest
+with its parent, when the pipe between them is closed.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from typing import Any, BinaryIO
 from . import flags
 
 _BOOT = (
-    "import json, sys; given = sys.stdin.buffer; "
-    "head = json.loads(given.read(int.from_bytes(given.read(8), 'little'))); "
-    "sys.path[:] = head['path']; from opwright.core.children import serve; serve(head, given)"
+    "import json, sys; pipe = sys.stdin.buffer; "
+    "head = json.loads(pipe.read(int.from_bytes(pipe.read(8), 'little'))); "
+    "sys.path[:] = head['path']; from opwright.core.children import serve; serve(head, pipe)"
 )
 
 
 def call_apart(target: str, arguments: list[Any], content: Any = None, **changed: Any) -> bool:
-    """Call a function in a child process; whether it returned.
+    """Call a function in a child process; return whether it returned.
 
-    target: "module:function"; arguments: what JSON can tell; content: bytes, the last argument where there are any;
-    changed: flags that are others in the child
-    False where there is no Python to start, the system starts no process, or the call raised
+    target: "module:function"; arguments: representable in JSON; content: bytes, the last argument if there are any;
+    changed: flags with other values in the child False if there is no Python executable, the system starts no process,
+    or the call raised
     """
     python = _python()
     if python is None:
@@ -68,28 +68,28 @@ def call_apart(target: str, arguments: list[Any], content: Any = None, **changed
         child.kill()
         child.wait()
         if child.stdin is not None:
-            with contextlib.suppress(OSError):  # of what was not written
+            with contextlib.suppress(OSError):  # flushing unwritten bytes
                 child.stdin.close()
 
 
 def _python() -> str | None:
-    """The program that is this Python; None in a program that only contains one."""
+    """Return the Python executable; None in a program that embeds Python."""
     name = os.path.basename(sys.executable or "").lower()
     return None if getattr(sys, "frozen", False) or not name.startswith(("python", "pypy")) else sys.executable
 
 
-def serve(head: dict[str, Any], given: BinaryIO) -> None:
-    """The child: make the call that the parent asks for."""
+def serve(head: dict[str, Any], pipe: BinaryIO) -> None:
+    """Make the call that the parent requests, in the child."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's
-    content = None if head["bytes"] is None else given.read(head["bytes"])
-    threading.Thread(target=_end_with_parent, args=(given,), daemon=True).start()
+    content = None if head["bytes"] is None else pipe.read(head["bytes"])
+    threading.Thread(target=_end_with_parent, args=(pipe,), daemon=True).start()
     flags.configure(**head["flags"])
     module, _, function = head["target"].partition(":")
     arguments = [*head["arguments"], *([] if content is None else [content])]
     getattr(importlib.import_module(module), function)(*arguments)
 
 
-def _end_with_parent(given: BinaryIO) -> None:
-    """Wait for the end of the pipe, which is that of the parent."""
-    os.read(given.fileno(), 1)  # not by `given`, which Python locks as it ends
+def _end_with_parent(pipe: BinaryIO) -> None:
+    """Wait for the end of the pipe, which is closed when the parent ends."""
+    os.read(pipe.fileno(), 1)  # not by `pipe`, which Python locks as it ends
     os._exit(1)

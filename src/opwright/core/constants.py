@@ -20,5 +20,5 @@ FUSED_CLAMPS = ("RELU", "RELU_N1_TO_1", "RELU6")
 """Clamps that an operator of a file can apply to its own result."""
 
 GELU_CUBIC, GELU_SLOPE = 0.044715, 0.7978845608028654
-"""Of x (1 + tanh(slope (x + cubic x^3))) / 2, slope = sqrt(2 / pi): Hendrycks and Gimpel, Gaussian error linear units
-(GELUs), 2016, section 2."""
+"""Constants of x (1 + tanh(slope (x + cubic x^3))) / 2, slope = sqrt(2 / pi): Hendrycks and Gimpel, Gaussian error
+linear units (GELUs), 2016, section 2."""

@@ -17,20 +17,20 @@ from .lazy_imports import later
 if TYPE_CHECKING:
     import ml_dtypes
 else:
-    ml_dtypes = later("ml_dtypes", "")  # 8 ms of a process's start, which most models do without
+    ml_dtypes = later("ml_dtypes", "")  # takes 8 ms to import, and most models do not need it
 
 
 class Extended(str):
-    """The name of a scalar type of ml_dtypes, which is imported when somebody reads what the dtype is in NumPy."""
+    """The name of a scalar type of ml_dtypes, which is imported when the dtype's NumPy type is first read."""
 
     __slots__ = ()
 
 
 class DType:
-    """An element type. Compared by identity; `ow.float32`, or anything `as_dtype` takes, gets you the one instance.
+    """An element type. Compared by identity; `ow.float32`, or anything `as_dtype` accepts, yields the one instance.
 
-    name: TensorFlow's name. as_numpy_dtype: the NumPy scalar type. size: bytes an element in memory (0 for strings
-    and handles). short: the name in graph text, such as f32.
+    name: TensorFlow's name. as_numpy_dtype: the NumPy scalar type. size: bytes per element in memory (0 for strings and
+    handles). short: the name in graph text, such as f32.
     """
 
     __slots__ = (
@@ -72,7 +72,7 @@ class DType:
         self.size = 0 if self.np.kind == "O" else self.np.itemsize
 
     def __getattr__(self, name: str) -> Any:
-        """Called for a slot that is empty: what an extended dtype is in NumPy, read for the first time."""
+        """Resolve an empty slot: the NumPy type of an extended dtype, read for the first time."""
         if name not in ("as_numpy_dtype", "np", "size"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self._represent(getattr(ml_dtypes, self._extended))
@@ -85,12 +85,12 @@ class DType:
 
     @property
     def base_dtype(self) -> DType:
-        """Itself; kept for programs written for reference dtypes."""
+        """The dtype itself; for compatibility with reference dtypes."""
         return self
 
     @property
     def is_numpy_compatible(self) -> builtins.bool:
-        """Whether NumPy holds such values: all but handles and variants."""
+        """Whether NumPy can represent the values: for all dtypes except handles and variants."""
         return not self.is_handle
 
     @property
@@ -121,12 +121,12 @@ class DType:
         raise TypeError(f"dtype {self.name} has no minimum and maximum")
 
     def is_compatible_with(self, other: Any) -> builtins.bool:
-        """Whether a tensor of dtype `other` may be used as this one: only when they are the same."""
+        """Return whether a tensor of dtype `other` may be used as this one: only if they are the same."""
         return as_dtype(other) is self
 
     # DTypes are also the trace types of dtypes: a dtype is a subtype of itself only.
     def is_subtype_of(self, other: Any) -> builtins.bool:
-        """Whether every tensor of this dtype has dtype `other`."""
+        """Return whether every tensor of this dtype has dtype `other`."""
         return self is other
 
     def __repr__(self) -> str:
@@ -145,7 +145,7 @@ class DType:
         except TypeError:
             return False
 
-    # By identity, in C: a hash that ran Python would show in every eager call, whose kernel is found by dtypes.
+    # By identity, in C: a hash in Python would slow down every eager call, which looks up its kernel by dtypes.
     __hash__ = object.__hash__
 
     def __reduce__(self) -> Any:
@@ -172,7 +172,7 @@ complex128 = DType("complex128", "c128", np.complex128, "c")
 resource = DType("resource", "resource", np.object_, "r")
 """A handle to state that lives outside the graph: a variable, a table, a dataset's iterator."""
 variant = DType("variant", "variant", np.object_, "v")
-"""A value that is no array and never changes, such as a list of tensors."""
+"""An immutable value that is no array, such as a list of tensors."""
 
 ALL: tuple[DType, ...] = (
     float16,
@@ -198,7 +198,7 @@ FILE_ONLY: tuple[DType, ...] = (
     DType("int2", "i2", Extended("int2"), "i"),
     DType("uint4", "u4", Extended("uint4"), "u"),
 )
-"""Of tensors in files alone: no operator of the catalogue takes them, and `as_dtype` does not know them."""
+"""Dtypes of tensors in files only: no catalogue operator supports them, and `as_dtype` does not return them."""
 
 # Groups, for `Input(dtypes=...)`.
 floating = (bfloat16, float16, float32, float64)
@@ -216,7 +216,7 @@ anything = (*any_dtype, variant)
 
 
 def as_dtype(value: Any) -> DType:
-    """The DType meant by a DType, a name, a NumPy dtype or scalar type, or a Python type.
+    """Return the DType for a DType, a name, a NumPy dtype or scalar type, or a Python type.
 
     float means float32, int means int32.
 
@@ -240,21 +240,21 @@ def as_dtype(value: Any) -> DType:
 
 
 def of_numpy(dtype: np.dtype) -> DType:
-    """The DType of a NumPy array's dtype. Text and object arrays are strings.
+    """Return the DType of a NumPy array's dtype. Text and object arrays are strings.
 
-    raises TypeError for dtypes tensors do not have, such as datetimes
+    raises TypeError for dtypes that tensors do not have, such as datetimes
     """
-    found = _BY_NUMPY.get(dtype)
-    if found is not None:
-        return found
+    result = _BY_NUMPY.get(dtype)
+    if result is not None:
+        return result
     if dtype.kind in "SUT":
         return string
     if dtype.kind == "V" and not _EXTENDED_BY_NUMPY:
         _EXTENDED_BY_NUMPY.update((d.np, d) for d in (bfloat16, int4))
-    found = _EXTENDED_BY_NUMPY.get(dtype)
-    if found is not None:
-        _BY_NUMPY[dtype] = found
-        return found
+    result = _EXTENDED_BY_NUMPY.get(dtype)
+    if result is not None:
+        _BY_NUMPY[dtype] = result
+        return result
     native = dtype.newbyteorder("=")
     if native in _BY_NUMPY:
         return _BY_NUMPY[native]
@@ -263,13 +263,13 @@ def of_numpy(dtype: np.dtype) -> DType:
 
 def of_stored(dtype: np.dtype) -> DType:
     """Return the DType of a constant of a graph, which may come from a file. Raises TypeError as `of_numpy`."""
-    if dtype.kind == "V" and (found := next((d for d in FILE_ONLY if d.np == dtype), None)) is not None:
-        return found
+    if dtype.kind == "V" and (file_only := next((d for d in FILE_ONLY if d.np == dtype), None)) is not None:
+        return file_only
     return of_numpy(dtype)
 
 
 def of_short(short: str) -> DType:
-    """The DType of its name in graph text, such as f32. Raises KeyError."""
+    """Return the DType with this name in graph text, such as f32. Raises KeyError."""
     return _BY_SHORT[short]
 
 
@@ -277,7 +277,7 @@ _BY_NAME = {d.name: d for d in anything}
 _BY_SHORT = {d.short: d for d in (*anything, *FILE_ONLY)}
 _OF_NUMPY = tuple(d for d in ALL if d not in (bfloat16, int4))
 _BY_NUMPY: dict[Any, DType] = {d.np: d for d in _OF_NUMPY}
-_EXTENDED_BY_NUMPY: dict[Any, DType] = {}  # filled when a dtype is met that NumPy has not of itself
+_EXTENDED_BY_NUMPY: dict[Any, DType] = {}  # filled at the first dtype that is not NumPy's own
 _BY_OBJECT: dict[Any, DType] = {
     **_BY_NAME,
     **{d.as_numpy_dtype: d for d in _OF_NUMPY},

@@ -1,9 +1,9 @@
 """Error classes, under the names and codes of TensorFlow's `tf.errors`.
 
-Lives here: the classes and the one layout of an error text (what, where, found, wanted, what to do).
+Lives here: the classes and the common layout of error texts (what, where, found, wanted, try).
 Not here: the checks that raise them.
 
-An error made from keywords reads
+An error constructed from keywords reads
 
     matmul 'y' (head.py:15): inner sizes differ, 128 and 10
       found   a f32[8,128], b f32[10,128]
@@ -55,7 +55,7 @@ __all__ = [
     "UnknownError",
 ]
 
-# The field's status codes: what `error.code` and `error.error_code` are.
+# Canonical status codes, the values of `error.code` and `error.error_code`.
 OK, CANCELLED, UNKNOWN, INVALID_ARGUMENT, DEADLINE_EXCEEDED, NOT_FOUND, ALREADY_EXISTS = range(7)
 PERMISSION_DENIED, RESOURCE_EXHAUSTED, FAILED_PRECONDITION, ABORTED, OUT_OF_RANGE, UNIMPLEMENTED = range(7, 13)
 INTERNAL, UNAVAILABLE, DATA_LOSS, UNAUTHENTICATED = range(13, 17)
@@ -72,7 +72,7 @@ def compose(
     do: str | None = None,
     explain: str | None = None,
 ) -> str:
-    """The project's one layout of an error text; every part but `what` may be left out."""
+    """Compose an error text in the common layout; all parts except `what` are optional."""
     where = " ".join(part for part in (op, f"{node!r}" if node else None, f"({at})" if at else None) if part)
     lines = [f"{where}: {what}" if where else what]
     if found is not None:
@@ -89,13 +89,12 @@ def compose(
 
 
 class OpError(Exception):
-    """Base of all errors that running, tracing or loading operators raise.
+    """Base of all errors raised by execution, tracing and loading of operators.
 
-    message: the whole text; or leave it out and give the parts by keyword:
-    op, node, at: operator, node name, "file:line" of the user's code; what: the sentence; found, wanted: values or
-    types (a mapping prints as "name value" pairs); do: the next step for the reader; explain: a stable code that
-    `opwright explain` expands (tools/explain.py lists them).
-    TensorFlow's three positional arguments, (node_def, op, message), are taken too; the first two are not kept.
+    message: the complete text; alternatively its parts by keyword: op, node, at: operator, node name, "file:line" of
+    the user's code; what: the sentence; found, wanted: values or types (a mapping is printed as "name value" pairs);
+    do: the next step for the reader; explain: a stable code that `opwright explain` expands (tools/explain.py lists
+    them). TensorFlow's three positional arguments, (node_def, op, message), are accepted; the first two are discarded.
     """
 
     code, code_name = UNKNOWN, "UNKNOWN"
@@ -121,16 +120,16 @@ class OpError(Exception):
         super().__init__(text or f"{type(self).__name__} without a message")
 
     def __str__(self) -> str:
-        return str(self.args[0])  # also where KeyError, which prints its argument's repr, is another base
+        return str(self.args[0])  # KeyError, if it is another base, would print the repr of its argument
 
     @property
     def message(self) -> str:
-        """The whole error text."""
+        """The complete error text."""
         return str(self.args[0])
 
     @property
     def error_code(self) -> int:
-        """The status code's number."""
+        """The number of the status code."""
         return self.code
 
 
@@ -141,24 +140,26 @@ class InvalidArgumentError(OpError, ValueError):
 
 
 class SignatureError(InvalidArgumentError, TypeError):
-    """A call does not fit what is called: an unknown or missing argument, or a dtype it does not take.
+    """A call does not match the signature: an unknown or missing argument, or an unsupported dtype.
 
     TensorFlow raises TypeError for some of these and InvalidArgumentError for others; this is both.
     """
 
 
 class DefinitionError(InvalidArgumentError):
-    """A rule of a user-defined operator breaks its contract: it returned what its definition does not allow."""
+    """A rule of a user-defined operator violates its contract: it returned a result that its definition does not
+    permit.
+    """
 
 
 class NotFoundError(OpError):
-    """A file, variable or operator that was asked for is not there."""
+    """A requested file, variable or operator does not exist."""
 
     code, code_name = NOT_FOUND, "NOT_FOUND"
 
 
 class AlreadyExistsError(OpError):
-    """A name is taken."""
+    """A name is already in use."""
 
     code, code_name = ALREADY_EXISTS, "ALREADY_EXISTS"
 
@@ -170,7 +171,7 @@ class ResourceExhaustedError(OpError):
 
 
 class FailedPreconditionError(OpError):
-    """The system is not in the state that the call needs, such as an uninitialised variable."""
+    """The system is not in the state that the call requires, such as an uninitialised variable."""
 
     code, code_name = FAILED_PRECONDITION, "FAILED_PRECONDITION"
 
@@ -188,7 +189,7 @@ class UnimplementedError(OpError):
 
 
 class InternalError(OpError):
-    """An invariant of this package does not hold: a bug here, not in the caller's code."""
+    """An invariant of this package is violated: a defect of the package, not of the caller's code."""
 
     code, code_name = INTERNAL, "INTERNAL"
 
@@ -200,50 +201,50 @@ class DataLossError(OpError):
 
 
 class UnknownError(OpError):
-    """Something went wrong that no other class names, such as an exception of a Python function called back."""
+    """An error without another class, such as an exception of a user's Python function."""
 
     code, code_name = UNKNOWN, "UNKNOWN"
 
 
 class CancelledError(OpError):
-    """The work was given up before it was done."""
+    """The operation was cancelled."""
 
     code, code_name = CANCELLED, "CANCELLED"
 
 
 class DeadlineExceededError(OpError):
-    """It took longer than it was allowed to."""
+    """The operation exceeded its time limit."""
 
     code, code_name = DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED"
 
 
 class PermissionDeniedError(OpError):
-    """The caller may not do this, such as write to that file."""
+    """The caller lacks a permission, such as writing to a file."""
 
     code, code_name = PERMISSION_DENIED, "PERMISSION_DENIED"
 
 
 class UnauthenticatedError(OpError):
-    """The caller has not said who they are."""
+    """The caller is not authenticated."""
 
     code, code_name = UNAUTHENTICATED, "UNAUTHENTICATED"
 
 
 class AbortedError(OpError):
-    """The work was given up for another that got in its way."""
+    """The operation was aborted by a conflicting one."""
 
     code, code_name = ABORTED, "ABORTED"
 
 
 class UnavailableError(OpError):
-    """What is needed is not there now, and may be later."""
+    """A resource is temporarily unavailable."""
 
     code, code_name = UNAVAILABLE, "UNAVAILABLE"
 
 
 # ---- errors that are Python exceptions too ---------------------------------------------------------------------------
 
-# The status of a Python exception that leaves user code; the first class that fits.
+# The status of a Python exception raised by user code; the first class that matches.
 _STATUS: tuple[tuple[type[Exception], type[OpError]], ...] = (
     (StopIteration, OutOfRangeError),
     (MemoryError, ResourceExhaustedError),
@@ -254,33 +255,33 @@ _STATUS: tuple[tuple[type[Exception], type[OpError]], ...] = (
 
 
 def status_class(error: Exception, default: type[OpError] = UnknownError) -> type[OpError]:
-    """Return the error class whose status code stands for a Python exception; `default` where none does."""
+    """Return the error class whose status code corresponds to a Python exception; `default` if there is none."""
     return next((status for python, status in _STATUS if isinstance(error, python)), default)
 
 
-_joined: dict[tuple[type[OpError], type[Exception]], type[OpError]] = {}  # one class a pair, so that types compare
+_joined: dict[tuple[type[OpError], type[Exception]], type[OpError]] = {}  # one class per pair
 
 
 def also(cls: type[OpError], base: type[Exception]) -> type[OpError]:
-    """Return the subclass of an error class that is also a `base`; the class itself where it is one already.
+    """Return the subclass of an error class that is also a `base`; the class itself if it already is.
 
-    raises TypeError where the two have incompatible instance layouts
+    raises TypeError if the two have incompatible instance layouts
     """
     if issubclass(cls, base):
         return cls
-    known = _joined.get((cls, base))
-    if known is None:
+    result = _joined.get((cls, base))
+    if result is None:
         body = {
             "__module__": cls.__module__,
             "__doc__": cls.__doc__,
             "__reduce__": lambda self: (_rebuild, (cls, base, self.message, dict(self.__dict__))),
         }
-        known = _joined.setdefault((cls, base), type(cls.__name__, (cls, base), body))
-    return known
+        result = _joined.setdefault((cls, base), type(cls.__name__, (cls, base), body))
+    return result
 
 
 def _rebuild(cls: type[OpError], base: type[Exception], message: str, state: dict[str, Any]) -> OpError:
-    """Unpickle an error of a class that `also` made."""
+    """Unpickle an error of a class created by `also`."""
     error = also(cls, base)(message)
     error.__dict__.update(state)
     return error

@@ -1,6 +1,6 @@
-"""What the switches of numbers change: one table, which docs and `opwright doctor` print.
+"""The effects of flags on numerical results: one table, printed by the docs and `opwright doctor`.
 
-Lives here: the table `FLAG_EFFECTS`.  Not here: the switches (flags.py), the parts that read them, named in each row.
+Lives here: the table `FLAG_EFFECTS`.  Not here: the flags (flags.py), the code that implements them, named in each row.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FlagEffect:
-    """One thing a switch changes. flag: its name; what: the thing; off, on: how it is; where: the module that does."""
+    """One effect of a flag. flag: its name; what: the affected property; off, on: its values; where: the module."""
 
     flag: str
     what: str
@@ -150,5 +150,5 @@ FLAG_EFFECTS = (
 
 
 def of(flag: str) -> tuple[FlagEffect, ...]:
-    """What one switch changes."""
+    """Return the effects of one flag."""
     return tuple(change for change in FLAG_EFFECTS if change.flag == flag)

@@ -1,14 +1,14 @@
-"""The switches: every one there is, in one table, read from `OPWRIGHT_<NAME>` once.
+"""Flags: all switches in one table, read from `OPWRIGHT_<NAME>` once.
 
-Lives here: the table `FLAGS`, reading it from the environment, changing it for a while, listing it.
-Not here: what a switch does; the part it belongs to reads it as a plain attribute:
+Lives here: the table `FLAGS`, reading it from the environment, overriding flags in a context, listing them.
+Not here: the effects of flags; the code that implements one reads it as an attribute:
 
     from opwright.core import flags
     if flags.check_numerics: ...
 
-The values are attributes of this module, filled at the first read of any: a read then costs as much as any
-module attribute does, 15 ns against 60 for a context variable.  They are the process's, not the thread's, as the
-threads of a data pipeline or a plan must see what the main thread asked for.
+The values are attributes of this module, set at the first read of any flag: a read then costs 15 ns, as for any module
+attribute, against 60 for a context variable. They belong to the process rather than to a thread, as the threads of a
+data pipeline or a plan must see the settings of the main thread.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from . import forks
 from .errors import InvalidArgumentError
 from .named_tuples import NamedTuple
 
-# The values, for readers and the type checker; set by `load`.  Names and types repeat FLAGS, a test compares them.
+# The values, for readers and type checkers; set by `load`. Names and types repeat FLAGS; a test compares them.
 show: frozenset[str]
 verify: bool
 kernel_fallback: bool
@@ -43,7 +43,7 @@ fast_math: bool
 tune: bool
 num_threads: int
 hot_calls: int
-cache_dir: str | None  # None: nothing is kept
+cache_dir: str | None  # None: nothing is cached
 target: str
 max_model_bytes: int
 max_activation_bytes: int
@@ -52,11 +52,11 @@ PREFIX = "OPWRIGHT_"
 PEER_PREFIX = "OPWRIGHT_PEER_"  # other frameworks' interpreters, for benchmarks and comparisons: no flags
 
 
-# --- types of flags: a reader of text or Python values, which gives None for what it does not take ------------------
+# --- types of flags: a parser of text or Python values, which returns None for invalid ones --------------------------
 
 
 class FlagType(NamedTuple):
-    """text: how the type is written in docs and errors; read: a str or Python value -> the value, or None."""
+    """text: the name of the type in docs and errors; read: a str or Python value -> the value, or None."""
 
     text: str
     read: Callable[[Any], Any]
@@ -92,7 +92,7 @@ def _read_folder(value: Any) -> str | None:
 
 
 def words(*allowed: str) -> FlagType:
-    """The type of a flag that is a set of these words, written with commas between."""
+    """Return the type of a flag that is a set of these words, separated by commas."""
 
     def read(value: Any) -> frozenset[str] | None:
         parts = value.replace(" ", "").split(",") if isinstance(value, str) else value
@@ -115,10 +115,10 @@ NAME = FlagType("name", lambda value: value.strip() or None if isinstance(value,
 
 
 def _user_cache() -> str | None:
-    """The folder for this package under the user's cache folder, as each system places it.
+    """Return the folder of this package in the user's cache folder, by the conventions of the system.
 
-    None for a user without a home, such as a bare user number in a container: a folder in /tmp could be made by anybody
-    before, and what is read there is run.
+    None for a user without a home, such as a bare user number in a container: another user could create a folder in
+    /tmp first, and code is loaded from the cache.
     """
     xdg = os.environ.get("XDG_CACHE_HOME", "")
     home = os.path.expanduser("~")
@@ -135,7 +135,7 @@ def _user_cache() -> str | None:
 
 
 class Flag(NamedTuple):
-    """One switch.  default: the value, or a function that finds it on this machine."""
+    """One flag. default: the value, or a function that determines it on this machine."""
 
     name: str
     type: FlagType
@@ -148,11 +148,11 @@ class Flag(NamedTuple):
         return PREFIX + self.name.upper()
 
     def read(self, value: Any, source: str) -> Any:
-        """`value` checked and converted; source: what to call the place it came from in an error."""
+        """Check and convert `value`; source: its origin, for error messages."""
         result = self.type.read(value)
         if result is None:
             raise InvalidArgumentError(
-                op=source, what="this flag does not take this value", found=repr(value), wanted=self.type.text
+                op=source, what="this flag does not accept this value", found=repr(value), wanted=self.type.text
             )
         return result
 
@@ -212,14 +212,14 @@ _lock = forks.lock()
 _base: dict[str, Any] = {}
 _source: dict[str, str] = {}
 _listeners: list[Callable[[], None]] = []
-_overrides: list[dict[str, Any]] = []  # in order of entry; each `with` takes out its own, whoever leaves first
+_overrides: list[dict[str, Any]] = []  # in order of entry; each context removes its own, in any order
 
 
 def load(environ: Mapping[str, str] | None = None) -> None:
-    """Sets every flag from the environment, or its default; overrides in force stay.  An empty variable is unset.
+    """Set every flag from the environment, or to its default; overrides in force remain. An empty variable is unset.
 
-    Happens by itself at the first read.
-    raises InvalidArgumentError naming the variable, what it holds and what it may hold; then no flag has changed.
+    Called automatically at the first read.
+    raises InvalidArgumentError naming the variable, its value and the permitted values; then no flag has changed.
     """
     environ = os.environ if environ is None else environ
     base, source = {}, {}
@@ -242,14 +242,14 @@ def load(environ: Mapping[str, str] | None = None) -> None:
 
 
 def unknown_variables(environ: Mapping[str, str] | None = None) -> list[str]:
-    """Variables that look like flags and are none, sorted: for `opwright doctor`."""
-    known = {flag.variable for flag in FLAGS.values()}
+    """Return variables with the prefix of flags that are no flags, sorted: for `opwright doctor`."""
+    variables = {flag.variable for flag in FLAGS.values()}
     environ = os.environ if environ is None else environ
-    return sorted(v for v in environ if v.startswith(PREFIX) and not v.startswith(PEER_PREFIX) and v not in known)
+    return sorted(v for v in environ if v.startswith(PREFIX) and not v.startswith(PEER_PREFIX) and v not in variables)
 
 
 def _publish() -> None:
-    """Writes the values in force to this module's attributes.  Call with the lock held."""
+    """Set this module's attributes to the values in force. Call with the lock held."""
     values = dict(_base)
     for layer in _overrides:
         values.update(layer)
@@ -260,9 +260,9 @@ def _publish() -> None:
 
 
 def on_change(name: str, listener: Callable[[], None]) -> None:
-    """Call `listener` whenever flags are read or changed: for a part that would else ask for `name` in a hot path.
+    """Call `listener` whenever flags are loaded or changed: for hot paths that must not test `name`.
 
-    Unless the environment mentions that flag it has its default until then, and nothing is read at import.
+    Unless the environment sets that flag, it has its default until then, and nothing is read at import.
     """
     with _lock:
         _listeners.append(listener)
@@ -278,7 +278,7 @@ def _ensure_loaded() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """Called for an attribute that is not there yet: a flag before the first `load`."""
+    """Load the flags when one is first read."""
     if name not in FLAGS and name != "checked":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     _ensure_loaded()
@@ -296,7 +296,7 @@ def _flag(name: str) -> Flag:
 
 
 def get(name: str) -> Any:
-    """The value of the flag with this name.
+    """Return the value of the flag with this name.
 
     get("num_threads") is flags.num_threads
     """
@@ -306,7 +306,7 @@ def get(name: str) -> Any:
 
 
 def configure(**values: Any) -> None:
-    """Sets flags for the rest of the process; Python values or the texts the environment takes.
+    """Set flags for the rest of the process, to Python values or to texts as in the environment.
 
     configure(num_threads=4)
     """
@@ -320,7 +320,7 @@ def configure(**values: Any) -> None:
 
 @contextmanager
 def override(**values: Any) -> Iterator[None]:
-    """Sets flags inside a `with`, in all threads; afterwards they are as they would be without it.
+    """Set flags within a context, in all threads.
 
     with override(show="graph,passes", verify=True):
         run()
@@ -339,7 +339,7 @@ def override(**values: Any) -> Iterator[None]:
 
 
 class FlagRow(NamedTuple):
-    """A line of `table`: source is "default", "environment", "configure" or "override"."""
+    """A row of `table`: source is "default", "environment", "configure" or "override"."""
 
     name: str
     variable: str
@@ -351,7 +351,7 @@ class FlagRow(NamedTuple):
 
 
 def table() -> list[FlagRow]:
-    """Every flag with its value and where that came from: for the docs and `opwright doctor`."""
+    """Return every flag with its value and the origin of the value: for the docs and `opwright doctor`."""
     _ensure_loaded()
     with _lock:
         overridden = {name for layer in _overrides for name in layer}

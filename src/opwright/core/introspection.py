@@ -1,13 +1,13 @@
-"""Inspect Python code: frames, signatures, syntax trees.
+"""Introspection of Python code: frames, signatures, syntax trees.
 
-Lives here: the line of the user's program, the innermost frame that is not of this package, and where an error went
-through it; signatures of functions; `parse`, `compile_tree`, `literal`, one conversion at a time.
-Not here: tracebacks (autograph/), binding arguments (tracing/signature.py), a function's source (autograph/source.py).
+Lives here: the line of the user's program, which is the innermost frame outside this package, and the line at which an
+error left it; signatures of functions; `parse`, `compile_tree`, `literal`, one conversion at a time. Not here:
+tracebacks (autograph/), binding arguments (tracing/signature.py), a function's source (autograph/source.py).
 
-CPython counts how deeply it recurses while it turns its own tree into `ast` objects, or back, in one number for all
-threads. Objects are made meanwhile, so the garbage collector may run and another thread may get its turn; if that one
-converts a tree too, both end in `SystemError: AST constructor recursion depth mismatch`. A fork's child inherits the
-count.
+CPython counts the recursion depth of the conversion between its own tree and `ast` objects in one counter for all
+threads. The conversion allocates objects, so the garbage collector may run and another thread may be scheduled; if that
+thread converts a tree, too, both fail with `SystemError: AST constructor recursion depth mismatch`. A fork's child
+inherits the counter.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 def users_line() -> str | None:
-    """file:line of the innermost frame outside this package; None where there is none."""
+    """Return file:line of the innermost frame outside this package; None if there is none."""
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(OURS):
         frame = frame.f_back  # type: ignore[assignment]
@@ -35,17 +35,19 @@ def users_line() -> str | None:
 
 
 def raised_at(error: BaseException) -> str | None:
-    """file:line where an error went through the innermost frame outside this package; None where there is none."""
-    found, step = None, error.__traceback__
-    while step is not None:
-        if not step.tb_frame.f_code.co_filename.startswith(OURS):
-            found = f"{step.tb_frame.f_code.co_filename}:{step.tb_lineno}"
-        step = step.tb_next
-    return found
+    """Return file:line where an error passed the innermost frame outside this package; None if there is none."""
+    line, traceback = None, error.__traceback__
+    while traceback is not None:
+        if not traceback.tb_frame.f_code.co_filename.startswith(OURS):
+            line = f"{traceback.tb_frame.f_code.co_filename}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return line
 
 
 def levels_to_user() -> int:
-    """The `stacklevel` by which warnings.warn, called beside this, names the innermost line outside this package."""
+    """Return the `stacklevel` with which warnings.warn, called at the same level, names the innermost line outside
+    this package.
+    """
     frame, level = sys._getframe(1), 1
     while frame is not None and frame.f_code.co_filename.startswith(OURS):
         frame, level = frame.f_back, level + 1  # type: ignore[assignment]
@@ -56,18 +58,18 @@ if sys.version_info >= (3, 14):
     from annotationlib import Format
 
     def signature_of(function: Callable[..., Any]) -> inspect.Signature:
-        """`inspect.signature`. Annotations may name what is not there (yet): Python evaluates them when asked."""
+        """Return `inspect.signature`; annotations may contain undefined names, which Python evaluates on demand."""
         return inspect.signature(function, annotation_format=Format.FORWARDREF)
 
 else:
 
     def signature_of(function: Callable[..., Any]) -> inspect.Signature:
-        """`inspect.signature`. Annotations may name what is not there (yet): Python evaluates them when asked."""
+        """Return `inspect.signature`; annotations may contain undefined names, which are not evaluated."""
         return inspect.signature(function)
 
 
 def copy_annotations(function: Callable[..., Any], to: Callable[..., Any]) -> None:
-    """Give `to` the annotations of a function, not evaluated where they are not yet."""
+    """Copy the annotations of a function to `to`, without evaluating them."""
     annotate = getattr(function, "__annotate__", None)  # Python 3.14
     if annotate is not None:
         to.__annotate__ = annotate  # type: ignore[attr-defined]
@@ -77,7 +79,7 @@ def copy_annotations(function: Callable[..., Any], to: Callable[..., Any]) -> No
 
 T = TypeVar("T")
 ATTEMPTS = 10
-"""How often a conversion begins: threads that run other libraries' code do not wait for the lock."""
+"""Attempts of a conversion: threads that run code of other libraries do not wait for the lock."""
 _converting = forks.held_through_forks()
 
 
@@ -96,7 +98,7 @@ def parse(source: str) -> ast.Module:
 
 
 def compile_tree(tree: ast.Module, filename: str, flags: int = 0) -> types.CodeType:
-    """Compile a tree to a module's code. flags: of `from __future__` imports; the caller's own are not inherited."""
+    """Compile a tree to a module's code. flags: of `from __future__` imports; the caller's are not inherited."""
     code: types.CodeType = _convert(compile, tree, filename, "exec", flags, True)
     return code
 

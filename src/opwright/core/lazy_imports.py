@@ -1,20 +1,20 @@
-"""Modules and public names that are imported when they are first used, and the definitions they enter in tables.
+"""Lazy imports of modules and public names, and the tables that modules fill while they are imported.
 
 Lives here: `import_module`; `lazily`, which derives `__getattr__`, `__dir__` and `__all__` of a package from its stub,
 and `import_homes`, which imports all of its names; `later`, a module that most processes never need; `load`,
 `note_origin`, `is_abandoned`, for tables that modules fill while they are imported; `paused` garbage collection.
 
-A process that runs a model, or one operator, needs few of the package's modules. So packages with many public names
-import none of them: each is looked up in its module at the first use and then stays in the package's namespace, where
-later uses find it at the cost of any attribute.
+A process that runs a model, or one operator, needs few of the package's modules. Packages with many public names
+therefore import none of them: each name is imported from its module at the first use and then stored in the package's
+namespace, where later uses cost the same as any attribute.
 
-A table that modules fill while they are imported has entries of modules that are not complete: another thread imports
-one at this moment, or the import failed, by a KeyboardInterrupt between two lines, for instance. What such an entry
-refers to may be missing. So who looks something up has its module imported by `load`, entry or no entry.
+A table that modules fill while they are imported may contain entries of incomplete modules: another thread is importing
+one, or the import failed, for example by a KeyboardInterrupt between two lines. Objects that such an entry refers to
+may be missing. Lookups therefore import the module by `load`, whether or not there is an entry.
 
-Python takes a module whose import failed out of `sys.modules` and runs it again when somebody imports it again. What it
-had entered in tables until then is still there. A table therefore notes the origin of each entry, the module object: an
-entry whose module is no longer the one of that name does not count, and the new definition takes its place.
+Python removes a module whose import failed from `sys.modules` and executes it again at the next import. Its earlier
+entries in tables remain. A table therefore records the origin of each entry, the module object: an entry whose module
+is no longer the one of that name is ignored and replaced by the new definition.
 """
 
 from __future__ import annotations
@@ -31,36 +31,37 @@ from typing import Any
 from . import forks
 
 _lock = forks.lock()
-_inside = [0]  # how many blocks are open, in all threads
+_depth = [0]  # the number of active contexts in all threads
 
 
 @contextlib.contextmanager
 def paused() -> Iterator[None]:
-    """Collect no garbage within, in any thread; for some milliseconds of building trees, instructions or text.
+    """Return a context without garbage collection, in any thread; for some milliseconds of building trees, instructions
+    or text.
 
-    The collector would visit all that was built again and again, which takes a third of the time. Where the program
-    has switched it off, it stays off.
+    The collector would visit all new objects repeatedly, which takes a third of the time. If the program has disabled
+    it, it remains disabled.
     """
     with _lock:
-        mine = _inside[0] > 0 or gc.isenabled()
-        if mine:
-            _inside[0] += 1
+        owned = _depth[0] > 0 or gc.isenabled()
+        if owned:
+            _depth[0] += 1
             gc.disable()
     try:
         yield
     finally:
-        if mine:
+        if owned:
             with _lock:
-                _inside[0] -= 1
-                if not _inside[0]:
+                _depth[0] -= 1
+                if not _depth[0]:
                     gc.enable()
 
 
 def import_module(name: str, package: str | None = None) -> ModuleType:
-    """Import a module, as `importlib.import_module`, while the garbage collector rests.
+    """Import a module, as `importlib.import_module`, with garbage collection paused.
 
-    Importing makes thousands of objects for the collector to track and drops hardly any, so what it finds meanwhile is
-    not worth its time: a sixth of what importing the package as a whole takes, measured in turn with and without.
+    An import creates thousands of objects that the collector tracks and frees hardly any, so a collection is not worth
+    its time: a sixth of the time to import the whole package.
     """
     was_enabled = gc.isenabled()
     try:
@@ -74,13 +75,13 @@ def import_module(name: str, package: str | None = None) -> ModuleType:
 def lazily(
     package: str, unlisted: tuple[str, ...] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__` and `__all__` of a package whose names are imported at the first use.
+    """Return `__getattr__`, `__dir__` and `__all__` of a package whose names are imported at first use.
 
-    The package's `__init__.pyi` lists the names, for type checkers too, one on a line: `from .module import a as a`, or
-    `b = a` after `from .module import a`. A name that the module does not define is its submodule. The stub's other
-    lines, which only type checkers read, declare the names that `__init__.py` defines.
+    The package's `__init__.pyi` lists the names, for type checkers too, one per line: `from .module import a as a`, or
+    `b = a` after `from .module import a`. A name that the module does not define is its submodule. All other lines of
+    the stub, which only type checkers read, declare names that `__init__.py` defines.
 
-    unlisted: names that `__all__` leaves out
+    unlisted: names that `__all__` omits
     """
     homes = _homes(package)
 
@@ -91,7 +92,7 @@ def lazily(
         module, attribute = home
         value = absent = object()
         if module.strip("."):
-            value = getattr(import_module(module, package), attribute, absent)  # perhaps a package of this kind, too
+            value = getattr(import_module(module, package), attribute, absent)  # possibly a lazy package, too
         if value is absent:
             value = import_module(f"{module.rstrip('.')}.{attribute}", package)
         vars(sys.modules[package])[name] = value
@@ -104,7 +105,7 @@ def lazily(
 
 
 def _homes(package: str) -> dict[str, tuple[str, str]]:
-    """Return the module and the attribute that each public name of a package's stub is imported from."""
+    """Return the module and attribute from which each public name of a package's stub is imported."""
     spec = sys.modules[package].__spec__
     stub = spec.loader.get_data(spec.origin + "i").decode()  # type: ignore[union-attr, operator]
     homes: dict[str, tuple[str, str]] = {}
@@ -121,13 +122,13 @@ def _homes(package: str) -> dict[str, tuple[str, str]]:
 
 
 def import_homes(package: ModuleType) -> None:
-    """Import the modules of all names of a package that `lazily` looks up."""
+    """Import the modules of all lazy names of a package."""
     for name in dir(package):
         getattr(package, name)
 
 
-class _Later:
-    """Stands for a module until one of its names is read; then for ever asks the module."""
+class _LazyModule:
+    """A proxy of a module that is imported when an attribute is first read."""
 
     def __init__(self, name: str, package: str | None) -> None:
         self._name, self._package = name, package
@@ -140,17 +141,17 @@ class _Later:
         return getattr(module, name)
 
 
-def later(name: str, package: str) -> _Later:
-    """Return what stands for a module that is imported when one of its names is first read.
+def later(name: str, package: str) -> _LazyModule:
+    """Return a proxy of a module that is imported when one of its names is first read.
 
-    For modules that most processes never need; a name is read at the cost of two attributes.
+    For modules that most processes never need; reading a name costs two attribute accesses.
 
     if TYPE_CHECKING:
         from . import sparse
     else:
         sparse = later(".sparse", __package__)
     """
-    return _Later(name, package)
+    return _LazyModule(name, package)
 
 
 _origins: weakref.WeakKeyDictionary[Any, weakref.ref[ModuleType]] = weakref.WeakKeyDictionary()
@@ -158,28 +159,30 @@ _complete: set[str] = set()
 
 
 def load(name: str) -> None:
-    """Import a module unless it is complete; another thread that is importing it is waited for. 30 ns where it is."""
+    """Import a module unless it is complete, waiting for other threads that import it. Costs 30 ns if it is
+    complete.
+    """
     if name not in _complete:
         module = import_module(name)
-        if not getattr(module.__spec__, "_initializing", False):  # else this very thread is importing it
+        if not getattr(module.__spec__, "_initializing", False):  # else this thread is importing it
             _complete.add(name)
 
 
-def note_origin(thing: Any) -> None:
-    """Remember the module whose import enters a function, class or operator, whichever module's function makes it."""
+def note_origin(entry: Any) -> None:
+    """Record the module whose import registers a function, class or operator."""
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_name != "<module>":
         frame = frame.f_back  # type: ignore[assignment]
     module = None if frame is None else sys.modules.get(frame.f_globals.get("__name__", ""))
-    if module is not None and vars(module) is frame.f_globals:  # else it is code that no import runs
-        with contextlib.suppress(TypeError):  # it takes no weak reference: NumPy's functions, which no import defines
-            _origins[thing] = weakref.ref(module)
+    if module is not None and vars(module) is frame.f_globals:  # else the code is not run by an import
+        with contextlib.suppress(TypeError):  # not weakly referenceable: NumPy's functions
+            _origins[entry] = weakref.ref(module)
 
 
-def is_abandoned(thing: Any) -> bool:
-    """Whether the import of the module that a noted thing came from has failed."""
+def is_abandoned(entry: Any) -> bool:
+    """Return whether the import of the module of a recorded entry has failed."""
     try:
-        origin = _origins.get(thing)
+        origin = _origins.get(entry)
     except TypeError:
         return False
     module = None if origin is None else origin()

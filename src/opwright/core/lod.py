@@ -1,7 +1,7 @@
-"""Levels of detail: offsets that say which rows of a packed array belong to which sequence.
+"""Levels of detail: offsets that divide the rows of a packed array into sequences.
 
-Lives here: what makes offsets valid, offsets <-> lengths, absolute offsets, slices.
-Not here: tensors that have a LoD (ops/lod_tensor.py), operators on them (ops/sequence/).
+Lives here: validation of offsets, offsets <-> lengths, absolute offsets, slices.
+Not here: tensors with a LoD (ops/lod_tensor.py), operators on them (ops/sequence/).
 
 A LoD is a list of levels, coarse to fine. A level lists offsets into the units of the next one, the last level into
 rows: [[0, 2, 3], [0, 3, 5, 9]] is two documents of two and one sentences, of 3, 2 and 4 words.
@@ -21,15 +21,15 @@ import numpy as np
 from .errors import InvalidArgumentError, compose
 
 Levels = tuple[np.ndarray, ...]
-"""Offsets, int64, one array a level."""
+"""Offsets, int64, one array per level."""
 
 _WANTED = "a list of levels, each a list of integers, as [[0, 2, 5]]"
 
 
 def as_levels(lod: Any) -> Levels:
-    """A nesting of integers as levels, not checked for being a LoD.
+    """Convert a nesting of integers to levels, without validation.
 
-    raises TypeError for what is no list of lists of integers
+    raises TypeError for anything but a list of lists of integers
     """
     if isinstance(lod, (str, bytes)) or not isinstance(lod, (Sequence, np.ndarray)):
         raise TypeError(compose("this is no list of levels", op="LoDTensor", found=repr(lod), wanted=_WANTED))
@@ -44,17 +44,17 @@ def as_levels(lod: Any) -> Levels:
             raise TypeError(
                 compose("a level is no list of integers", op="LoDTensor", found=repr(level), wanted=_WANTED, do=do)
             )
-        made = array.astype(np.int64)
-        made.setflags(write=False)
-        levels.append(made)
+        offsets = array.astype(np.int64)
+        offsets.setflags(write=False)
+        levels.append(offsets)
     return tuple(levels)
 
 
 def wrong(levels: Levels, rows: int | None) -> str | None:
-    """Why these are no LoD over `rows` rows, in words; None where they are one. No levels are a LoD.
+    """Return the reason why these are no LoD over `rows` rows; None if they are one. No levels are a LoD.
 
-    Each level starts at 0, never falls and has two offsets or more; its last offset is the number of units of the next
-    level; that of the last level is the number of rows, also where there are none. rows: None if not known.
+    Each level starts at 0, is nondecreasing and has at least two offsets; its last offset is the number of units of the
+    next level, or of rows for the last level. rows: None if unknown.
     """
     for k, level in enumerate(levels):
         if len(level) < 2:
@@ -77,16 +77,16 @@ def wrong(levels: Levels, rows: int | None) -> str | None:
 
 
 def check(levels: Levels, rows: int | None, op: str = "LoDTensor") -> None:
-    """Raises InvalidArgumentError, saying what is wrong, for levels that are no LoD over `rows` rows."""
-    why = wrong(levels, rows)
-    if why is not None:
-        found = [level.tolist() if len(level) <= 12 else f"{len(level)} offsets" for level in levels]
-        wanted = "offsets that start at 0, never fall and end at the number of units below"
+    """Raise InvalidArgumentError with the reason for levels that are no LoD over `rows` rows."""
+    reason = wrong(levels, rows)
+    if reason is not None:
+        shown = [level.tolist() if len(level) <= 12 else f"{len(level)} offsets" for level in levels]
+        rule = "offsets that start at 0, never fall and end at the number of units below"
         raise InvalidArgumentError(
             op=op,
-            what=f"this is no LoD: {why}",
-            found=found,
-            wanted=wanted,
+            what=f"this is no LoD: {reason}",
+            found=shown,
+            wanted=rule,
             do="from lengths make it with ow.create_lod_tensor",
         )
 
@@ -110,23 +110,24 @@ def from_lengths(lengths: Any) -> Levels:
 
 
 def to_lengths(levels: Levels) -> list[list[int]]:
-    """Lengths of the sequences of each level."""
+    """Return the lengths of the sequences of each level."""
     return [np.diff(level).tolist() for level in levels]
 
 
 def absolute(levels: Levels) -> Levels:
-    """Every level's offsets counted in rows."""
-    found: list[np.ndarray] = []
+    """Return every level's offsets in rows."""
+    levels_in_rows: list[np.ndarray] = []
     for level in reversed(levels):
-        found.insert(0, found[0][level] if found else level)
-    return tuple(found)
+        levels_in_rows.insert(0, levels_in_rows[0][level] if levels_in_rows else level)
+    return tuple(levels_in_rows)
 
 
 def sliced(levels: Levels, begin: int, end: int, level: int = 0) -> tuple[Levels, int, int]:
-    """Sequences [begin, end) of a level: the levels from it down, counted from 0 again, and their range of rows.
+    """Slice sequences [begin, end) of a level: return the levels from it down, starting at 0, and the range of their
+    rows.
 
-    raises InvalidArgumentError for a level or a range that is not there, an empty range, and for sequences all of which
-    are empty while there are levels below, which would have no sequence then
+    raises InvalidArgumentError for a level or a range that does not exist, an empty range, and if all sequences are
+    empty while there are levels below, which would be empty then
     """
     if not 0 <= level < len(levels):
         raise InvalidArgumentError(op="LoDTensor", what=f"there is no level {level}", found=f"{len(levels)} levels")
@@ -137,17 +138,17 @@ def sliced(levels: Levels, begin: int, end: int, level: int = 0) -> tuple[Levels
             found=f"{len(levels[level]) - 1} sequences",
             wanted="0 <= begin < end",
         )
-    kept: list[np.ndarray] = []
+    parts: list[np.ndarray] = []
     for offsets in levels[level:]:
         part = offsets[begin : end + 1]
         if len(part) < 2:
             raise InvalidArgumentError(
                 op="LoDTensor",
-                what=f"these sequences of level {level} have none on the levels "
-                "below, and a LoD has one at least on each",
-                wanted="some that are not empty",
-                found=f"empty ones on level {level + len(kept) - 1}",
+                what=f"these sequences of level {level} contain none on the levels "
+                "below, and a LoD has at least one on each",
+                wanted="nonempty sequences",
+                found=f"empty ones on level {level + len(parts) - 1}",
             )
         begin, end = int(part[0]), int(part[-1])
-        kept.append(part - part[0])
-    return tuple(kept), begin, end
+        parts.append(part - part[0])
+    return tuple(parts), begin, end

@@ -1,7 +1,7 @@
-"""Nested structures: take one apart into its leaves and put it together again, as `tf.nest` does.
+"""Nested structures: flattening into leaves and packing again, as in `tf.nest`.
 
-Lives here: the public functions and the errors that name the path.  Not here: which types are structure
-(core/structures.py), what the leaves are (tensors, specs, anything), trace types of structures (tracing/).
+Lives here: the public functions and the errors that name the path. Not here: the types that are structures
+(core/structures.py), the leaves (tensors, specs, anything), trace types of structures (tracing/).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Path = tuple[Any, ...]
 
 
 def is_nested(structure: Any) -> bool:
-    """Whether `structure` has parts; the empty list has none to give and yet is nested.
+    """Return whether `structure` is a container; an empty list is nested, too.
 
     >>> is_nested([1]), is_nested({}), is_nested("text"), is_nested(None)
     (True, True, False, False)
@@ -47,10 +47,10 @@ def is_nested(structure: Any) -> bool:
 
 
 def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
-    """The leaves of `structure`, depth first; dicts give theirs by sorted key.  A leaf gives itself, in a list.
+    """Return the leaves of `structure`, depth first; values of dicts by sorted key. A leaf is returned in a list.
 
-    expand_composites: whether composites (sparse rows, extension types) are taken apart too.
-    raises TypeError where the keys of a dict cannot be sorted.
+    expand_composites: whether composites (sparse rows, extension types) are flattened, too.
+    raises TypeError if the keys of a dict cannot be sorted.
 
     >>> flatten({"b": [1, 2], "a": (3, None)})
     [3, None, 1, 2]
@@ -79,7 +79,7 @@ def _extend(leaves: list[Any], children: Iterable[Any], rows: RowByType) -> None
 
 
 def flatten_with_paths(structure: Any, expand_composites: bool = False) -> list[tuple[Path, Any]]:
-    """The leaves with their paths: positions, dict keys and field names from the outside in.
+    """Return the leaves with their paths: indices, dict keys and field names, outermost first.
 
     >>> flatten_with_paths({"b": [1, 2], "a": 3})
     [(('a',), 3), (('b', 0), 1), (('b', 1), 2)]
@@ -101,7 +101,7 @@ def _walk(path: Path, structure: Any, rows: RowByType) -> Iterator[tuple[Path, A
 
 
 def path_text(path: Path) -> str:
-    """A path as Python would write it after the structure's name.
+    """Return a path as Python source, to append to the structure's name.
 
     >>> path_text((1, "a", Field("x")))
     "[1]['a'].x"
@@ -110,7 +110,7 @@ def path_text(path: Path) -> str:
 
 
 def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any], expand_composites: bool = False) -> Any:
-    """`flatten` backwards: the form of `structure` with the leaves of `flat_sequence`.
+    """Pack the leaves of `flat_sequence` into the structure of `structure`; the inverse of `flatten`.
 
     Types, and the order of a dict's keys, are those of `structure`.
     raises ValueError if the number of leaves differs, TypeError if `flat_sequence` is no list or tuple.
@@ -125,7 +125,7 @@ def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any], expand_compos
                 op="nest.pack_sequence_as",
                 found=type(flat_sequence).__name__,
                 wanted="a list or tuple of leaves",
-                do="nest.flatten(...) gives such a list",
+                do="nest.flatten(...) returns such a list",
             )
         )
     count = len(flatten(structure, expand_composites))
@@ -151,9 +151,9 @@ def _pack(structure: Any, leaves: Iterator[Any], rows: RowByType) -> Any:
     except TypeError as error:
         raise TypeError(
             compose(
-                f"{type(structure).__name__} cannot be made from its new parts: {error}",
+                f"{type(structure).__name__} cannot be constructed from its new parts: {error}",
                 op="nest.pack_sequence_as",
-                wanted="a type that its constructor makes from "
+                wanted="a type whose constructor accepts "
                 + {"mapping": "key and value pairs", "namedtuple": "its fields", "attrs": "its attributes"}.get(
                     row.name, "a list of parts"
                 ),
@@ -162,10 +162,10 @@ def _pack(structure: Any, leaves: Iterator[Any], rows: RowByType) -> Any:
 
 
 def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> Any:
-    """`func` of the leaves that stand at the same place, in the form of the first structure.
+    """Apply `func` to corresponding leaves; return the results in the structure of the first argument.
 
-    keywords: check_types (True) and expand_composites (False), as in `assert_same_structure`.
-    raises ValueError or TypeError, naming the path, where the structures differ.
+    keywords: check_types (True) and expand_composites (False), as for `assert_same_structure`.
+    raises ValueError or TypeError, naming the path, if the structures differ.
 
     >>> map_structure(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
     {'a': 11, 'b': [22]}
@@ -193,11 +193,11 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
 
 
 def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False) -> None:
-    """Raises, naming the path, unless the two have leaves at the same places; leaves are not compared.
+    """Raise, naming the path, unless the two structures correspond; leaves are not compared.
 
-    check_types: whether the types of the sequences and the keys of the mappings must agree too.  Subclasses of list
-    agree with each other, so do mappings, and namedtuples of one name and the same fields.
-    raises ValueError where the form or the keys differ, TypeError where only the types do.
+    check_types: whether the types of the sequences and the keys of the mappings must be equal, too. Subclasses of list
+    are equivalent, and so are mappings, and namedtuples of one name with the same fields. raises ValueError if the
+    structure or the keys differ, TypeError if only the types do.
 
     >>> assert_same_structure([1, {"a": 2}], ["x", {"a": None}])
     >>> assert_same_structure([1, (2,)], [1, [2]])
@@ -210,7 +210,7 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expa
     _check_same(nest1, nest2, check_types, expand_composites, "nest.assert_same_structure")
 
 
-# --- where two structures differ ------------------------------------------------------------------------------------
+# --- differences of two structures ----------------------------------------------------------------------------------
 
 
 def _check_same(first: Any, second: Any, check_types: bool, expand_composites: bool, caller: str) -> None:
@@ -219,22 +219,22 @@ def _check_same(first: Any, second: Any, check_types: bool, expand_composites: b
         difference = _difference((), first, second, check_types, rows)
         if difference is None:
             return
-        kind, path, what, (here, there), wanted = difference
+        kind, path, what, (part, other_part), rule = difference
         if path:
             where = f" at {path_text(path)}"
-            found = {"first": f"{here} in {_outline(first)}", "second": f"{there} in {_outline(second)}"}
+            parts = {"first": f"{part} in {_outline(first)}", "second": f"{other_part} in {_outline(second)}"}
         else:
-            where, found = "", {"first": here, "second": there}
+            where, parts = "", {"first": part, "second": other_part}
     except UnsortableKeys as error:
         raise _unsortable([first, second], rows, caller, skip=1) from error.__cause__
-    raise kind(compose(f"the structures differ{where}: {what}", op=caller, found=found, wanted=wanted))
+    raise kind(compose(f"the structures differ{where}: {what}", op=caller, found=parts, wanted=rule))
 
 
 _Difference = tuple[type[Exception], Path, str, tuple[str, str], str]
 
 
 def _difference(path: Path, a: Any, b: Any, check_types: bool, rows: RowByType) -> _Difference | None:
-    """The first difference, depth first, or None."""
+    """Return the first difference, depth first, or None."""
     row, other = rows[type(a)], rows[type(b)]
     if row is None or other is None:
         if row is other:
@@ -249,16 +249,18 @@ def _difference(path: Path, a: Any, b: Any, check_types: bool, rows: RowByType) 
     if check_types and row.name == "mapping" and keys != list(other.keys(b)):
         return ValueError, path, "their keys do", (_keys_text(a), _keys_text(b)), "the same keys"
     for key, child, other_child in zip(keys, children, others):
-        found = _difference((*path, key), child, other_child, check_types, rows)
-        if found is not None:
-            return found
-    if len(children) != len(others):  # last: tf.nest too tells of the shared parts first
+        difference = _difference((*path, key), child, other_child, check_types, rows)
+        if difference is not None:
+            return difference
+    if len(children) != len(others):  # last, as tf.nest also reports differences of common parts first
         return ValueError, path, f"{len(children)} parts and {len(others)}", (_outline(a), _outline(b)), "as many parts"
     return None
 
 
 def _type_name(a: Any, b: Any) -> str:
-    """`list`; with its module where both types have one name, with its fields for a namedtuple."""
+    """Return the name of a type, such as `list`; with its module if both types have one name, with fields for a
+    namedtuple.
+    """
     cls = type(a)
     name = f"{cls.__module__}.{cls.__qualname__}" if cls.__name__ == type(b).__name__ else cls.__name__
     return f"{name}({', '.join(cls._fields)})" if is_namedtuple(cls) else name
@@ -269,7 +271,7 @@ def _keys_text(mapping: Mapping[Any, Any]) -> str:
 
 
 def _outline(structure: Any) -> str:
-    """The form without its leaves: `[., {'a': (., .)}]`.  Values of leaves are never shown."""
+    """Return the structure without its leaves: `[., {'a': (., .)}]`. Values of leaves are never shown."""
     return _shorten(_outline_of(structure))
 
 
@@ -292,7 +294,7 @@ def _shorten(text: str, limit: int = 200) -> str:
 
 
 def _unsortable(structure: Any, rows: RowByType, caller: str = "nest.flatten", skip: int = 0) -> TypeError:
-    """The error for the first mapping without sortable keys; skip: outer path steps that the user has not written."""
+    """Return the error for the first mapping without sortable keys; skip: outer path steps that are not the user's."""
     path, mapping = next(_unsortable_mappings((), structure, rows))
     where = f" at {path_text(path[skip:])}" if path[skip:] else ""
     return TypeError(

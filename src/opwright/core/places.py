@@ -1,6 +1,7 @@
-"""Places: where a tensor lives and a kernel runs.
+"""Places: devices on which tensors are stored and kernels run.
 
-Lives here: the place types and the reader of device names.  Not here: kernels and how one is chosen (ops/, compiler/).
+Lives here: the place types and the parser of device names.
+Not here: kernels and their selection (ops/, compiler/).
 """
 
 from __future__ import annotations
@@ -12,19 +13,19 @@ from .errors import InvalidArgumentError
 
 
 class Place:
-    """A kind of device and which one of them.  Immutable; equal when both agree."""
+    """A kind of device and its number. Immutable; equal if both are equal."""
 
     __slots__ = ("_device_id", "_hash")
 
     kind: ClassVar[str] = ""
-    """The word that kernel keys use: "cpu", "gpu", "pinned", "sim"."""
+    """The name in kernel keys: "cpu", "gpu", "pinned", "sim"."""
 
     _device_id: int
     _hash: int
 
     def __init__(self, device_id: int = 0) -> None:
         if type(self) is Place:
-            raise TypeError("Place has no kind of its own: use CPUPlace() or CUDAPlace(0)")
+            raise TypeError("Place is abstract: use CPUPlace() or CUDAPlace(0)")
         if isinstance(device_id, bool) or not isinstance(device_id, int) or device_id < 0:
             raise InvalidArgumentError(
                 op=type(self).__name__,
@@ -96,7 +97,7 @@ class CUDAPlace(Place):
 
 
 class CUDAPinnedPlace(Place):
-    """Page-locked memory of the host, which GPUs copy from and to without the processor; there is one.
+    """Page-locked memory of the host, which GPUs access without the processor; there is one.
 
     >>> CUDAPinnedPlace().kind
     'pinned'
@@ -116,7 +117,7 @@ class CUDAPinnedPlace(Place):
 
 
 class SimulatedPlace(Place):
-    """The simulated asynchronous device with this number: work runs later, as on a GPU, and needs none.
+    """The simulated asynchronous device with this number: work is executed later, as on a GPU.
 
     >>> SimulatedPlace(1) == place_of("sim:1")
     True
@@ -129,16 +130,16 @@ class SimulatedPlace(Place):
 _KINDS = {"cpu": CPUPlace, "gpu": CUDAPlace, "cuda": CUDAPlace, "pinned": CUDAPinnedPlace, "sim": SimulatedPlace}
 _SINGLE = {CPUPlace: "there is one processor, number 0", CUDAPinnedPlace: "there is one page-locked memory, number 0"}
 
-# "gpu:1", "/device:GPU:1", "/job:localhost/replica:0/task:0/device:GPU:1"; the number may be left out.
+# "gpu:1", "/device:GPU:1", "/job:localhost/replica:0/task:0/device:GPU:1"; the number is optional.
 _NAME = re.compile(r"(?:/job:\w+)?(?:/replica:\d+)?(?:/task:\d+)?(?:/device:|/)?(?P<kind>[A-Za-z]+)(?::(?P<id>\d+))?")
 
 
 def place_of(name: str | Place) -> Place:
-    """The place that a device name means; a place means itself.
+    """Return the place with a device name; a place is returned unchanged.
 
     name: "cpu", "cpu:0", "gpu:1", "cuda:1", "pinned", "sim:0", "/device:GPU:1" or the long form with job, replica and
-    task; any case.
-    raises InvalidArgumentError for any other text, and for a processor or page-locked memory other than number 0.
+    task; any case. raises InvalidArgumentError for any other text, and for a processor or page-locked memory other than
+    number 0.
 
     >>> place_of("gpu:1")
     CUDAPlace(1)
@@ -151,7 +152,7 @@ def place_of(name: str | Place) -> Place:
     if cls is None or (cls in _SINGLE and number != 0):
         raise InvalidArgumentError(
             op="place_of",
-            what="this names no device" if cls is None else _SINGLE[cls],
+            what="this is no device name" if cls is None else _SINGLE[cls],
             found=repr(name) if isinstance(name, str) else f"a {type(name).__name__}",
             wanted='"cpu", "gpu:0", "/device:GPU:1" or a place',
         )

@@ -1,22 +1,22 @@
-"""Files that this process writes for later processes of the same user, and that nobody else can have changed.
+"""Files that a process stores for later processes of the same user, and that nobody else can modify.
 
 Lives here: `PrivateFolder`, `fault_of_folder`: which folders are trusted; authenticated files; the user's secret.
-Not here: writing files whole (files.py), what is in them (compiler/cache.py, lite/native/build_cache.py, ...).
+Not here: atomic writes (files.py), the contents (compiler/cache.py, lite/native/build_cache.py, ...).
 
-Caches hold machine code, so whoever can write to one can run code in every process that reads it. The rule:
+Caches contain machine code, so a user with write access to one can execute code in every process that reads it. The
+rules:
 
 * The folder belongs to the user of this process (the effective user), and neither its group nor others may write to it.
-* Each folder above it, links resolved, belongs to that user or to root. Others may write to such a folder only if it
-  is sticky, as /tmp is: there nobody renames or removes what belongs to somebody else. /tmp/x is fine if it is the
-  user's own and has the permissions 0700.
-* A missing folder is made with the permissions 0700.
-* A file is regular, no link, belongs to the user, is not writable by others, and not larger than its reader allows.
-* A file starts with a keyed digest (BLAKE2b) of its name and its bytes, so neither damage, nor one file under the
-  name of another, nor a file that was put there from outside is ever taken. The key is `secret` in the root of the
-  cache: 32 random bytes with the permissions 0600.
+* Each folder above it, with links resolved, belongs to that user or to root. Others may write to such a folder only if
+it is sticky, such as /tmp, in which nobody can rename or remove the files of another user. /tmp/x is accepted if it
+belongs to the user and has the permissions 0700. * A missing folder is created with the permissions 0700. * A file is
+regular, no link, belongs to the user, is not writable by others, and not larger than its reader permits. * A file
+starts with a keyed digest (BLAKE2b) of its name and its bytes, so that damage, a file renamed to another one, and a
+file from another source are rejected. The key is `secret` in the root of the cache: 32 random bytes with the
+permissions 0600.
 
-Windows tells neither owners nor permissions by these calls: there the rule is that the folder lies in the user's
-profile or was named by the user; files and digests are checked as elsewhere.
+On Windows these calls report neither owners nor permissions: there, the folder must lie in the user's profile or be
+named by the user; files and digests are checked as elsewhere.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 StrPath = str | os.PathLike[str]
 
-_told: set[str] = set()  # the folders of which a warning told that they are not used
+_warned: set[str] = set()  # the folders whose rejection was reported
 
 
 class Fault(NamedTuple):
-    """Why a folder is not trusted. path: the folder at fault, itself or above; found; do: what to do about it."""
+    """The reason why a folder is not trusted. path: the folder at fault, itself or above; found; do: the remedy."""
 
     path: str
     found: str
@@ -53,61 +53,61 @@ class Fault(NamedTuple):
 
 
 def fault_of_folder(folder: str | os.PathLike[str], above: bool = False) -> Fault | None:
-    """What is wrong with a folder that exists; None for one that is trusted. Raises OSError if there is none.
+    """Return the fault of an existing folder; None for a trusted one. Raises OSError if it does not exist.
 
-    above: judge it as a folder above the cache's
+    above: check it as a folder above the cache's
     """
     if not _POSIX:
         return None
     path, user = os.path.realpath(folder), os.geteuid()
-    at = path
+    current = path
     while True:
-        found = os.lstat(at)
-        own = at == path and not above
-        if not stat.S_ISDIR(found.st_mode):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), at)
-        if found.st_uid != user and (own or found.st_uid != 0):
-            owners = f"belongs to user {found.st_uid}, and this process is user {user}'s"
-            return Fault(at, owners, "name another folder")
-        if found.st_mode & _WRITABLE_BY_OTHERS and (own or not found.st_mode & stat.S_ISVTX):
+        status = os.lstat(current)
+        is_cache = current == path and not above
+        if not stat.S_ISDIR(status.st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), current)
+        if status.st_uid != user and (is_cache or status.st_uid != 0):
+            owners = f"belongs to user {status.st_uid}, and this process is user {user}'s"
+            return Fault(current, owners, "name another folder")
+        if status.st_mode & _WRITABLE_BY_OTHERS and (is_cache or not status.st_mode & stat.S_ISVTX):
             return Fault(
-                at,
-                f"can be written to by other users (permissions {stat.S_IMODE(found.st_mode):04o})",
-                f"chmod go-w {at}, or name another folder",
+                current,
+                f"can be written to by other users (permissions {stat.S_IMODE(status.st_mode):04o})",
+                f"chmod go-w {current}, or name another folder",
             )
-        if at == os.path.dirname(at):
+        if current == os.path.dirname(current):
             return None
-        at = os.path.dirname(at)
+        current = os.path.dirname(current)
 
 
 class PrivateFolder:
     """A folder of authenticated files.
 
-    path: as it was named; None for no folder, in which nothing is found or kept. root: the folder that holds the
-    secret, `path` itself or above it.
+    path: as given; None for no folder, which contains nothing and stores nothing. root: the folder of the secret,
+    `path` itself or above it.
     """
 
     def __init__(self, path: StrPath | None, root: StrPath | None = None) -> None:
         self.path = None if path is None else os.fspath(path)
         self._root = self.path if root is None else os.fspath(root)
-        self._user: int | None = None  # the effective user that the fields below are for
-        self._trusted: str | None = None  # where the folder really is, once it was found to be trusted
+        self._user: int | None = None  # the effective user of the fields below
+        self._trusted: str | None = None  # the real path, once the folder has been checked
         self._refused = False
         self._key: bytes | None = None
 
     # ---- the folder --------------------------------------------------------------------------------------------------
 
     def real(self, make: bool = False) -> str | None:
-        """The folder without links on the way; None if it does not exist or is refused, of which one warning tells.
+        """Return the folder without links on the path; None if it does not exist or is rejected, with one warning.
 
-        make: whether to make it. Raises OSError if that fails.
+        make: whether to create it. Raises OSError if that fails.
         """
         if self.path is None:
             if make:
                 _warn_once(
                     "",
-                    "nothing is kept for later processes: this user has no home directory. "
-                    "try OPWRIGHT_CACHE_DIR=FOLDER, a folder of the user's own",
+                    "nothing is cached for later processes: this user has no home directory. "
+                    "try OPWRIGHT_CACHE_DIR=FOLDER, a folder that belongs to the user",
                 )
             return None
         user = os.geteuid() if _POSIX else 0
@@ -128,8 +128,8 @@ class PrivateFolder:
                 self._refused = True
                 _warn_once(
                     fault.path,
-                    f"the cache folder {self.path} is not used: {fault.path} {fault.found}. Whoever "
-                    "can write there could have this process run other code. Nothing is kept for later "
+                    f"the cache folder {self.path} is not used: {fault.path} {fault.found}. A user with "
+                    "write access to it could execute code in this process. Nothing is cached for later "
                     f"processes. try {fault.do}: OPWRIGHT_CACHE_DIR=FOLDER",
                 )
                 return None
@@ -139,9 +139,9 @@ class PrivateFolder:
     # ---- the secret --------------------------------------------------------------------------------------------------
 
     def mac(self, name: str, parts: Iterable[bytes | memoryview], make: bool = False) -> bytes | None:
-        """The keyed digest of a file's name and contents; None where there is no secret yet.
+        """Return the keyed digest of a file's name and contents; None if there is no secret yet.
 
-        make: whether to make one. Raises OSError if that fails.
+        make: whether to create one. Raises OSError if that fails.
         """
         key = self._secret(make)
         if key is None:
@@ -153,16 +153,16 @@ class PrivateFolder:
             return None
         if self._key is None or make:
             path = os.path.join(os.path.realpath(self._root), SECRET)
-            if self._key is None or not os.path.lexists(path):  # somebody has removed the cache
+            if self._key is None or not os.path.lexists(path):  # the cache was removed
                 self._key = _read_secret(path) or (_make_secret(path) if make else None)
         return self._key
 
     # ---- files -------------------------------------------------------------------------------------------------------
 
     def open(self, name: str, most_bytes: int) -> int | None:
-        """A descriptor of a file to read; None if it is missing, or refused and removed.
+        """Open a file for reading; return its descriptor, None if it is missing, or rejected and removed.
 
-        most_bytes: a larger file is refused
+        most_bytes: a larger file is rejected
         """
         folder = self.real()
         if folder is None:
@@ -177,9 +177,9 @@ class PrivateFolder:
         return handle
 
     def read(self, name: str, most_bytes: int, touch: bool = False) -> bytes | None:
-        """What `write` wrote under a name; None if it is missing, or refused or damaged, and removed.
+        """Return the contents that `write` stored; None if the file is missing, or rejected or damaged, and removed.
 
-        touch: whether to note that the file was used just now
+        touch: whether to update the time of last use
         """
         handle = self.open(name, most_bytes + MAC_BYTES)
         if handle is None:
@@ -200,20 +200,20 @@ class PrivateFolder:
         return content
 
     def is_authentic(self, name: str, mac: bytes | memoryview, parts: Iterable[bytes | memoryview]) -> bool:
-        """Whether `mac` is the keyed digest of a file's name and contents."""
-        wanted = self.mac(name, parts)
-        return wanted is not None and files.is_mac(mac, wanted)
+        """Return whether `mac` is the keyed digest of a file's name and contents."""
+        expected = self.mac(name, parts)
+        return expected is not None and files.is_mac(mac, expected)
 
     def write(self, name: str, parts: Sequence[bytes | memoryview], signed: int | None = None) -> bool:
-        """Write a file whole, its keyed digest first; whether the folder is trusted. Raises OSError.
+        """Write a file atomically, preceded by its keyed digest; return whether the folder is trusted. Raises OSError.
 
-        signed: how many of the parts the digest covers, for a file that `read` does not read; None for all
+        signed: the number of parts that the digest covers, for a file that `read` does not read; None for all
         """
         mac = self.mac(name, parts[:signed], make=True) if self.real(make=True) else None
         return mac is not None and self.write_plain(name, [mac, *parts])
 
     def write_plain(self, name: str, parts: Iterable[bytes | memoryview]) -> bool:
-        """Write a file whole and without a digest; whether the folder is trusted. Raises OSError."""
+        """Write a file atomically, without a digest; return whether the folder is trusted. Raises OSError."""
         folder = self.real(make=True)
         if folder is None:
             return False
@@ -231,7 +231,7 @@ class PrivateFolder:
 
 
 def open_private(path: str, most_bytes: int) -> int | None:
-    """A descriptor to read a regular file of this user that others cannot write; None for anything else.
+    """Open a regular file of this user that others cannot write; return its descriptor, None for any other file.
 
     raises OSError for a file that is missing or cannot be opened
     """
@@ -241,11 +241,11 @@ def open_private(path: str, most_bytes: int) -> int | None:
         if os.path.islink(path):
             return None
         raise
-    found = os.fstat(handle)
+    status = os.fstat(handle)
     if (
-        not stat.S_ISREG(found.st_mode)
-        or found.st_size > most_bytes
-        or (_POSIX and (found.st_uid != os.geteuid() or found.st_mode & _WRITABLE_BY_OTHERS))
+        not stat.S_ISREG(status.st_mode)
+        or status.st_size > most_bytes
+        or (_POSIX and (status.st_uid != os.geteuid() or status.st_mode & _WRITABLE_BY_OTHERS))
     ):
         os.close(handle)
         return None
@@ -253,7 +253,7 @@ def open_private(path: str, most_bytes: int) -> int | None:
 
 
 def _read_all(handle: int) -> bytes:
-    """The rest of a file. Raises OSError."""
+    """Return the remaining contents of a file. Raises OSError."""
     parts = []
     size = os.fstat(handle).st_size
     while part := os.read(handle, size):  # the last one is empty
@@ -262,11 +262,11 @@ def _read_all(handle: int) -> bytes:
 
 
 def _make(folder: str) -> None:
-    """Make a folder and those above it for this user alone."""
+    """Create a folder and its missing parents, for this user alone."""
     if not os.path.isdir(folder):
-        above = os.path.dirname(folder)
-        if above not in ("", folder):
-            _make(above)
+        parent = os.path.dirname(folder)
+        if parent not in ("", folder):
+            _make(parent)
         try:
             os.mkdir(folder, 0o700)
         except FileExistsError:
@@ -275,7 +275,7 @@ def _make(folder: str) -> None:
 
 
 def _read_secret(path: str) -> bytes | None:
-    """The secret of a cache; None if it is missing, damaged or others could read it."""
+    """Return the secret of a cache; None if it is missing, damaged or readable by others."""
     try:
         handle = open_private(path, MAC_BYTES)
     except OSError:
@@ -290,33 +290,33 @@ def _read_secret(path: str) -> bytes | None:
 
 
 def _make_secret(path: str) -> bytes | None:
-    """Make the secret of a cache, or read the one that another process has made meanwhile. Raises OSError."""
-    if os.path.lexists(path):  # what is there is no secret
+    """Create the secret of a cache, or read the one that another process has created meanwhile. Raises OSError."""
+    if os.path.lexists(path):  # it is not a valid secret
         os.unlink(path)
-    inside = temporary(path)
-    with open(os.open(inside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+    temporary_path = temporary(path)
+    with open(os.open(temporary_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(os.urandom(MAC_BYTES))
     try:
-        os.link(inside, path)
+        os.link(temporary_path, path)
     except FileExistsError:
         pass
     except (OSError, AttributeError, NotImplementedError):  # a file system without links
-        os.replace(inside, path)
+        os.replace(temporary_path, path)
     finally:
         with contextlib.suppress(OSError):
-            os.unlink(inside)
+            os.unlink(temporary_path)
     return _read_secret(path)
 
 
 @functools.cache
 def cache_folder(cache_dir: StrPath | None, name: str = "") -> PrivateFolder:
-    """A folder of the cache in `cache_dir` (the switch of that name); every one of a cache has the same secret."""
+    """Return a folder of the cache in `cache_dir` (the flag of that name); all folders of a cache share one secret."""
     if cache_dir is None:
         return PrivateFolder(None)
     return PrivateFolder(os.path.join(cache_dir, name) if name else cache_dir, cache_dir)
 
 
 def _warn_once(about: str, text: str) -> None:
-    if about not in _told:
-        _told.add(about)
+    if about not in _warned:
+        _warned.add(about)
         warnings.warn(text, RuntimeWarning, stacklevel=5)

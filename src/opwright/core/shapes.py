@@ -1,6 +1,6 @@
 """Shapes with unknown dimensions and unknown rank.
 
-Lives here: `TensorShape`, its algebra (compatible, subtype, merge, concatenate) and NumPy's broadcasting over it.
+Lives here: `TensorShape`, its algebra (compatible, subtype, merge, concatenate) and NumPy's broadcasting of it.
 Not here: shape rules of operators (ops/).
 """
 
@@ -17,9 +17,8 @@ Dims = tuple[int | None, ...]
 class TensorShape:
     """The shape of a tensor: a tuple of sizes, None for an unknown one. Immutable. `TensorShape(None)`: unknown rank.
 
-    dims: the tuple, or None where the rank is unknown. Equality is structural: unknown sizes equal only unknown
-    sizes, as in today's TensorFlow.
-    raises ValueError for a negative size, TypeError for one that is not an integer
+    dims: the tuple, or None if the rank is unknown. Equality is structural: unknown sizes equal only unknown sizes, as
+    in current TensorFlow. raises ValueError for a negative size, TypeError for one that is not an integer
     """
 
     __slots__ = ("dims",)
@@ -42,11 +41,11 @@ class TensorShape:
         return self.rank
 
     def is_fully_defined(self) -> bool:
-        """Whether rank and every size are known."""
+        """Return whether rank and all sizes are known."""
         return self.dims is not None and None not in self.dims
 
     def num_elements(self) -> int | None:
-        """Product of the sizes, None if any is unknown."""
+        """Return the product of the sizes, None if any is unknown."""
         if self.dims is None:
             return None
         n = 1
@@ -57,20 +56,20 @@ class TensorShape:
         return n
 
     def as_list(self) -> list[int | None]:
-        """The sizes as a list. Raises ValueError where the rank is unknown."""
+        """Return the sizes as a list. Raises ValueError if the rank is unknown."""
         if self.dims is None:
             raise ValueError("as_list() is not defined on an unknown TensorShape.")
         return list(self.dims)
 
     def is_compatible_with(self, other: Any) -> bool:
-        """Whether one tensor could have both shapes."""
+        """Return whether a tensor could have both shapes."""
         a, b = self.dims, as_shape(other).dims
         if a is None or b is None:
             return True
         return len(a) == len(b) and all(x is None or y is None or x == y for x, y in zip(a, b))
 
     def is_subtype_of(self, other: Any) -> bool:
-        """Whether every tensor of this shape also has shape `other` (which may know less)."""
+        """Return whether every tensor of this shape also has shape `other` (which may be less specific)."""
         a, b = self.dims, as_shape(other).dims
         if b is None:
             return True
@@ -79,7 +78,7 @@ class TensorShape:
         return all(y is None or x == y for x, y in zip(a, b))
 
     def most_specific_common_supertype(self, others: Sequence[TensorShape]) -> TensorShape:
-        """The shape that knows most among those all of these are subtypes of."""
+        """Return the most specific shape of which all of these are subtypes."""
         dims = self.dims
         for other in others:
             b = other.dims
@@ -91,7 +90,7 @@ class TensorShape:
     most_specific_compatible_shape = lambda self, other: self.most_specific_common_supertype([as_shape(other)])  # noqa: E731
 
     def merge_with(self, other: Any) -> TensorShape:
-        """What is known of a tensor that has both shapes. Raises ValueError if none can."""
+        """Return the shape of a tensor that has both shapes. Raises ValueError if they are incompatible."""
         a, b = self.dims, as_shape(other).dims
         if a is None:
             return as_shape(other)
@@ -102,41 +101,41 @@ class TensorShape:
         return TensorShape(tuple(y if x is None else x for x, y in zip(a, b)))
 
     def concatenate(self, other: Any) -> TensorShape:
-        """This shape followed by the other; unknown rank if either has it."""
+        """Return this shape followed by the other; unknown rank if either has it."""
         a, b = self.dims, as_shape(other).dims
         return UNKNOWN if a is None or b is None else TensorShape(a + b)
 
     def with_rank(self, rank: int) -> TensorShape:
-        """This shape, known to have `rank`. Raises ValueError if it has another."""
+        """Return this shape with the rank `rank`. Raises ValueError if it has another."""
         if self.dims is None:
             return TensorShape((None,) * rank)
         self.assert_has_rank(rank)
         return self
 
     def with_rank_at_least(self, rank: int) -> TensorShape:
-        """Itself, where its rank may be `rank` or more. Raises ValueError for a lower one."""
+        """Return the shape if its rank may be `rank` or more. Raises ValueError for a lower one."""
         if self.rank is not None and self.rank < rank:
             raise ValueError(f"Shape {self} must have rank at least {rank}")
         return self
 
     def with_rank_at_most(self, rank: int) -> TensorShape:
-        """Itself, where its rank may be `rank` or less. Raises ValueError for a higher one."""
+        """Return the shape if its rank may be `rank` or less. Raises ValueError for a higher one."""
         if self.rank is not None and self.rank > rank:
             raise ValueError(f"Shape {self} must have rank at most {rank}")
         return self
 
     def assert_has_rank(self, rank: int) -> None:
-        """Raises ValueError if the rank is known and another."""
+        """Raise ValueError if the rank is known and differs."""
         if self.rank not in (None, rank):
             raise ValueError(f"Shape {self} must have rank {rank}")
 
     def assert_is_compatible_with(self, other: Any) -> None:
-        """Raises ValueError if no tensor can have both shapes."""
+        """Raise ValueError if no tensor can have both shapes."""
         if not self.is_compatible_with(other):
             raise ValueError(f"Shapes {self} and {as_shape(other)} are incompatible")
 
     def assert_is_fully_defined(self) -> None:
-        """Raises ValueError if anything is unknown."""
+        """Raise ValueError if rank or a size is unknown."""
         if not self.is_fully_defined():
             raise ValueError(f"Shape {self} is not fully defined")
 
@@ -156,8 +155,8 @@ class TensorShape:
     def __getitem__(self, key: Any) -> Any:
         if self.dims is None:
             return UNKNOWN if isinstance(key, slice) else None
-        got = self.dims[key]
-        return TensorShape(got) if isinstance(key, slice) else got
+        part = self.dims[key]
+        return TensorShape(part) if isinstance(key, slice) else part
 
     def __add__(self, other: Any) -> TensorShape:
         return self.concatenate(other)
@@ -197,7 +196,7 @@ def _as_dims(dims: Any) -> Dims | None:
     try:
         items = tuple(dims)
     except TypeError:
-        items = (dims,)  # one size, as TensorFlow takes it
+        items = (dims,)  # one size, as in TensorFlow
     return tuple(_as_dim(d) for d in items)
 
 
@@ -216,12 +215,12 @@ def _as_dim(size: Any) -> int | None:
 
 
 def as_shape(shape: Any) -> TensorShape:
-    """The TensorShape meant by a TensorShape, a sequence of sizes, one size, or None (unknown rank)."""
+    """Return the TensorShape for a TensorShape, a sequence of sizes, one size, or None (unknown rank)."""
     return shape if type(shape) is TensorShape else TensorShape(shape)
 
 
 def of_known(dims: tuple[int, ...]) -> TensorShape:
-    """The shape of an array's `shape`, unchecked: a hot path."""
+    """Return the shape of an array's `shape`, unchecked: a hot path."""
     shape = TensorShape.__new__(TensorShape)
     object.__setattr__(shape, "dims", dims)
     return shape
@@ -232,9 +231,10 @@ SCALAR = TensorShape(())
 
 
 def broadcast(a: TensorShape, b: TensorShape) -> TensorShape:
-    """NumPy's broadcast of two shapes: aligned at the end, size 1 stretches; an unknown size with 1 stays unknown.
+    """Broadcast two shapes by NumPy's rules: aligned at the end, size 1 is repeated; an unknown size with 1 stays
+    unknown.
 
-    raises InvalidArgumentError where the sizes can never agree
+    raises InvalidArgumentError if the sizes are incompatible
     """
     if a.dims is None or b.dims is None:
         return UNKNOWN

@@ -1,6 +1,6 @@
-"""`ow.show`: printing stages of compiling for a while.
+"""`ow.show`: printing of compilation stages within a context.
 
-Lives here: the function.  Not here: the flag that it sets (flags.py), what prints a stage.
+Lives here: the function.  Not here: the flag that it sets (flags.py), printing.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from .errors import InvalidArgumentError
 
 
 def show(*stages: str) -> AbstractContextManager[None]:
-    """Prints these stages to stderr while in the `with`: graph, passes, kernel, llvm, asm, time, plan.
+    """Print these stages to stderr within the context: graph, passes, kernel, llvm, asm, time, plan.
 
     with ow.show("graph", "passes"):
         f(x)
 
-    raises InvalidArgumentError listing the stages there are, for another name or none
+    raises InvalidArgumentError listing the stages, for an unknown name or none
     """
     if not stages:
         raise InvalidArgumentError(op="show", what="no stage is named", do='ow.show("passes")')

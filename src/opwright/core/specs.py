@@ -1,4 +1,4 @@
-"""TensorSpec: the type of a tensor, dtype and shape and a name, with its subtyping.
+"""TensorSpec: the type of a tensor, with dtype, shape and name, and its subtyping.
 
 Lives here: `TensorSpec`.
 Not here: the types of composites (core/type_spec.py), the trace types of Python values (tracing/).
@@ -20,7 +20,7 @@ __all__ = ["HasSpec", "TensorSpec", "TraceType", "spec_of_short"]
 
 @runtime_checkable
 class HasSpec(Protocol):
-    """Anything that has a dtype and a shape: tensors, variables, arrays."""
+    """Any object with a dtype and a shape: tensors, variables, arrays."""
 
     @property
     def dtype(self) -> Any: ...
@@ -30,8 +30,9 @@ class HasSpec(Protocol):
 
 
 class TensorSpec(TypeSpec):
-    """A tensor's type: `shape` (TensorShape), `dtype` (DType) and perhaps a name. Immutable; the name does not take
-    part in subtyping, but in equality.
+    """The type of a tensor: `shape` (TensorShape), `dtype` (DType) and an optional name. Immutable.
+
+    The name is part of equality, but not of subtyping.
 
     >>> TensorSpec([None, 3], float32).is_compatible_with(constant([[1., 2., 3.]]))
     True
@@ -53,17 +54,17 @@ class TensorSpec(TypeSpec):
 
     @classmethod
     def from_spec(cls, spec: TensorSpec, name: str | None = None) -> TensorSpec:
-        """The same type under another name."""
+        """Return the same type with another name."""
         return cls(spec.shape, spec.dtype, name or spec.name)
 
     @classmethod
     def from_tensor(cls, tensor: HasSpec, name: str | None = None) -> TensorSpec:
-        """The spec of a tensor, variable or array: its full shape and dtype."""
+        """Return the spec of a tensor, variable or array: its full shape and dtype."""
         return cls(tensor.shape, tensor.dtype, name or getattr(tensor, "spec_name", None))
 
     @property
     def spec(self) -> TensorSpec:
-        """Itself, so that what is inferred from may be written alike for specs and tensors."""
+        """The spec itself, so that inference accepts specs and tensors alike."""
         return self
 
     @property
@@ -73,60 +74,60 @@ class TensorSpec(TypeSpec):
 
     @property
     def constant(self) -> None:
-        """No value is known of a type alone."""
+        """None: a type has no value."""
         return None
 
     @property
     def quantization(self) -> Any:
-        """How elements stand for real numbers; None: they are the numbers themselves."""
+        """The mapping from elements to real numbers; None if they are equal."""
         return None
 
     @property
     def details(self) -> dict[str, Any]:
-        """What a dialect states of a tensor besides its type, as attributes of graph text: none here."""
+        """Additional properties of a tensor in a dialect, as attributes of graph text: none here."""
         return {}
 
     def with_shape(self, shape: Any) -> TensorSpec:
-        """This dtype with another shape."""
+        """Return this dtype with another shape."""
         return TensorSpec(shape, self.dtype)
 
     def with_dtype(self, dtype: Any) -> TensorSpec:
-        """This shape with another dtype."""
+        """Return this shape with another dtype."""
         return TensorSpec(self.shape, dtype)
 
     def is_compatible_with(self, value: Any) -> bool:
-        """Whether `value`, a spec or anything with dtype and shape, could be of this type."""
+        """Return whether `value`, a spec or any object with dtype and shape, could be of this type."""
         try:
             return as_dtype(value.dtype) is self.dtype and self.shape.is_compatible_with(value.shape)
         except (AttributeError, TypeError):
             return False
 
     def is_subtype_of(self, other: Any) -> bool:
-        """Same dtype, and a shape that knows at least as much."""
+        """Return whether the dtype is the same and the shape a subtype."""
         return type(other) is type(self) and self.dtype is other.dtype and self.shape.is_subtype_of(other.shape)
 
     def most_specific_common_supertype(self, others: Sequence[Any]) -> TensorSpec | None:
-        """Same dtype, and what all shapes agree on; None for other dtypes or kinds."""
+        """Return the spec with the common supertype of all shapes; None for other dtypes or classes."""
         if any(type(o) is not type(self) or o.dtype is not self.dtype for o in others):
             return None
         return TensorSpec(self.shape.most_specific_common_supertype([o.shape for o in others]), self.dtype, self.name)
 
     def most_specific_compatible_type(self, other: TensorSpec) -> TensorSpec:
-        """The nearest spec above both. Raises ValueError where dtypes differ."""
-        found = self.most_specific_common_supertype([other])
-        if found is None:
+        """Return the nearest common supertype. Raises ValueError if dtypes differ."""
+        supertype = self.most_specific_common_supertype([other])
+        if supertype is None:
             raise ValueError(f"No TypeSpec is compatible with both {self!r} and {other!r}")
-        return found
+        return supertype
 
     def flatten(self) -> list[TensorSpec]:
-        """Itself."""
+        """Return the spec in a list."""
         return [self]
 
-    # ---- as the simplest composite: a tensor is its only component ----------------------------------------------
+    # ---- the protocol of composites: a tensor is its only component ---------------------------------------------
 
     @property
     def value_type(self) -> Any:
-        """The class of the values: Tensor, as soon as it is known."""
+        """The class of the values: Tensor, once it is registered."""
         return _tensor_class[0]
 
     @property
@@ -143,19 +144,19 @@ class TensorSpec(TypeSpec):
         return self.shape, self.dtype, self.name
 
     def placeholder_value(self, placeholder_context: Any) -> Any:
-        """A tensor that stands for the argument."""
+        """Return a placeholder of the argument."""
         return placeholder_context.tensor(self)
 
     def to_tensors(self, value: Any) -> list[Any]:
-        """The tensor itself."""
+        """Return the tensor in a list."""
         return [value]
 
     def from_tensors(self, tensors: Iterator[Any]) -> Any:
-        """The next tensor."""
+        """Return the next tensor."""
         return next(tensors)
 
     def cast(self, value: Any, cast_context: Any) -> Any:
-        """`value` as a tensor of this type. Raises TypeError where it is none."""
+        """Convert `value` to a tensor of this type. Raises TypeError if it is not convertible."""
         if getattr(cast_context, "allow_specs", False) and isinstance(value, TensorSpec):
             if not value.is_subtype_of(self):
                 raise TypeError(f"Can not cast {value!r} to {self!r}")
@@ -163,7 +164,7 @@ class TensorSpec(TypeSpec):
         return cast_context.tensor(value, self)
 
     def short(self) -> str:
-        """The type as graph text has it: f32[2,?], f32[...] where the rank is unknown."""
+        """Return the type as in graph text: f32[2,?], f32[...] if the rank is unknown."""
         dims = self.shape.dims
         inside = "..." if dims is None else ",".join("?" if d is None else str(d) for d in dims)
         return f"{self.dtype.short}[{inside}]"
@@ -187,7 +188,7 @@ class TensorSpec(TypeSpec):
 
 
 def spec_of_short(text: str) -> TensorSpec:
-    """The spec of its text in a graph, such as f32[2,?]. Raises ValueError."""
+    """Parse a spec from graph text, such as f32[2,?]. Raises ValueError."""
     head, bracket, inside = text.partition("[")
     if not bracket or not inside.endswith("]"):
         raise ValueError(f"a type reads like f32[2,3], found {text!r}")
@@ -206,7 +207,7 @@ _tensor_class: list[Any] = [object]
 
 
 def install_tensor_class(cls: type) -> None:
-    """Called once, by ops/: the class that `TensorSpec.value_type` names, and whose values have a spec."""
+    """Register the class of tensors, the `TensorSpec.value_type`; called once, by ops/."""
     _tensor_class[0] = cls
     register_type_spec_from_value_converter(cls, lambda tensor: TensorSpec(tensor.shape, tensor.dtype))
 

@@ -1,17 +1,18 @@
-"""Which Python types are structure, and how each is taken apart and rebuilt: the table behind `nest`.
+"""Structure types: how each family of containers is flattened and rebuilt; the table behind `nest`.
 
-Lives here: the table `STRUCTURES`, its rows by type, and the registry of composites.  Not here: walks (core/nest.py).
+Lives here: the table `STRUCTURES`, its rows by type, and the registry of composites.  Not here: traversals
+(core/nest.py).
 
-    type                                         children, in order        packed again as
-    class with __tf_flatten__, __tf_unflatten__  its components            what __tf_unflatten__ gives
+    type                                         children, in order        rebuilt as
+    class with __tf_flatten__, __tf_unflatten__  its components            the result of __tf_unflatten__
     dict and every other Mapping                 values by sorted key      the same type, keys in their own order
     namedtuple                                   fields                    the same type
     attrs class                                  attributes                the same type
-    list, tuple and their subclasses             as they stand             the same type
-    deque, range, dict views, other Sequences    as they stand             the same type; range and views as a list
-    registered composite, when asked             its components            what was registered
+    list, tuple and their subclasses             in order                  the same type
+    deque, range, dict views, other Sequences    in order                  the same type; range and views as a list
+    registered composite, if expanded            its components            as registered
 
-All else is a leaf: None, numbers, str, bytes, arrays, sets, dataclasses without the two methods.
+All other values are leaves: None, numbers, str, bytes, arrays, sets, dataclasses without the two methods.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from typing import Any
 
 
 class Field(str):
-    """A path step that is an attribute's name; a dict key with the same letters is a plain `str` and equal to it."""
+    """A path step that is an attribute's name; equal to a dict key of the same letters, which is a plain `str`."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """How one family of types is read and rebuilt.
+    """The flattening and rebuilding of one family of types.
 
-    children: the parts in flattening order; keys: one path step for each of them; rebuild: the original and new
-    children to a structure of the same form; alike: whether two different types of this family count as one.
+    children: the parts in flattening order; keys: a path step for each; rebuild: from the original and new children to
+    a value of the same structure; alike: whether two different types of this family are equivalent.
     """
 
     name: str
@@ -46,7 +47,7 @@ class Structure:
 
 
 class UnsortableKeys(TypeError):
-    """Keys of one mapping have no order.  `nest` turns it into a `TypeError` that knows the path."""
+    """The keys of a mapping cannot be sorted. `nest` converts it to a `TypeError` with the path."""
 
 
 def sorted_keys(mapping: Mapping[Any, Any]) -> list[Any]:
@@ -127,7 +128,7 @@ def _always(a: type, b: type) -> bool:
 
 TEXT = (str, bytes, bytearray, memoryview)
 
-STRUCTURES = (  # first match wins; a type that no row has is a leaf
+STRUCTURES = (  # the first match applies; a type without a match is a leaf
     Structure(
         "custom",
         has=lambda cls: hasattr(cls, "__tf_flatten__") and hasattr(cls, "__tf_unflatten__"),
@@ -142,7 +143,7 @@ STRUCTURES = (  # first match wins; a type that no row has is a leaf
         children=_mapping_children,
         keys=sorted_keys,
         rebuild=_mapping_rebuild,
-        alike=_always,  # a dict stands for an OrderedDict
+        alike=_always,  # a dict is equivalent to an OrderedDict
     ),
     Structure(
         "namedtuple",
@@ -150,7 +151,7 @@ STRUCTURES = (  # first match wins; a type that no row has is a leaf
         children=_itself,
         keys=lambda s: map(Field, s._fields),
         rebuild=lambda s, children: type(s)(*children),
-        alike=_same_namedtuple,  # defined twice, as in two modules
+        alike=_same_namedtuple,  # two definitions, such as in two modules
     ),
     Structure(
         "attrs",
@@ -194,9 +195,10 @@ def _composite_of(cls: type) -> Structure | None:
 
 
 def register_type_specs(composite: type, spec: type) -> None:
-    """Makes values with a `_type_spec` composites, and specs too: one row, so that a spec has its values' form.
+    """Register values with a `_type_spec`, and their specs, as composites: one row, so that a spec has its values'
+    structure.
 
-    Packing a structure of specs gives values. `register_leaf` excepts the specs of single tensors.
+    Packing a structure of specs yields values. `register_leaf` excludes the specs of single tensors.
     """
 
     def spec_parts(value: Any) -> Any:
@@ -222,14 +224,14 @@ def register_type_specs(composite: type, spec: type) -> None:
 
 
 def register_leaf(cls: type) -> None:
-    """Makes `cls` and its subclasses leaves, whatever their bases are registered as."""
+    """Register `cls` and its subclasses as leaves, whatever their bases are registered as."""
     _COMPOSITES[cls] = None
     PLAIN.clear()
     EXPANDED.clear()
 
 
 class RowByType(dict[type, "Structure | None"]):
-    """Type -> its row, None for leaves.  Filled at the first sight of a type, kept for the life of the process."""
+    """A cache from types to their rows, None for leaves, filled on demand."""
 
     def __init__(self, expand_composites: bool) -> None:
         super().__init__()
@@ -251,7 +253,7 @@ PLAIN, EXPANDED = RowByType(False), RowByType(True)
 def register_composite(
     cls: type, to_components: Callable[[Any], Sequence[Any]], from_components: Callable[[Any, list[Any]], Any]
 ) -> None:
-    """Makes `cls` and its subclasses composites: leaves, unless `expand_composites=True` asks for their parts.
+    """Register `cls` and its subclasses as composites: leaves, unless `expand_composites=True` requests their parts.
 
     to_components: value -> parts; from_components: (original value, new parts) -> value.
 

@@ -1,16 +1,17 @@
-"""TypeSpec: the type of a value that is made of tensors, and the protocol by which such values are taken apart.
+"""TypeSpec: the type of a value composed of tensors, and the protocol by which such values are flattened.
 
-Lives here: `TraceType` (what `function` dispatches on), `TypeSpec`, `CompositeTensor` and `type_spec_from_value`.
-Not here: tensors' own type (core/specs.py), the trace types of Python values (tracing/), annotated classes
-(tracing/extension_type.py).
+Lives here: `TraceType` (which selects the traces of a `function`), `TypeSpec`, `CompositeTensor` and
+`type_spec_from_value`. Not here: the type of tensors (core/specs.py), the trace types of Python values (tracing/),
+annotated classes (tracing/extension_type.py).
 
-How to make a composite value (IndexedSlices, TensorArray, datasets, iterators, ExtensionType do so):
+A composite value is defined as follows (IndexedSlices, TensorArray, datasets, iterators and ExtensionType are
+examples):
 
     class PairSpec(TypeSpec):
         def __init__(self, element):        self.element = element
         @property
         def value_type(self):               return Pair
-        def _serialize(self):               return (self.element,)      # what __init__ takes; types compare by it
+        def _serialize(self):               return (self.element,)      # arguments of __init__, by which types compare
         @property
         def _component_specs(self):         return (self.element, self.element)   # nested TypeSpecs
         def _to_components(self, value):    return (value.a, value.b)             # nested tensors, same nesting
@@ -20,15 +21,15 @@ How to make a composite value (IndexedSlices, TensorArray, datasets, iterators, 
         @property
         def _type_spec(self):               return PairSpec(TensorSpec.from_tensor(self.a))
 
-* Everything else follows: `nest.flatten(x, expand_composites=True)` gives the tensors, `nest.pack_sequence_as` of a
-  value *or of its spec* puts tensors together again, `function` takes and gives such values, control flow carries them.
-* `_serialize()` is a tuple of Python values, specs, shapes, dtypes or nestings of these. Two specs are equal where
-  class and serialization are; shapes and specs inside decide about subtyping and the common supertype; all else by
-  equality.
+* The rest follows: `nest.flatten(x, expand_composites=True)` returns the tensors, `nest.pack_sequence_as` of a
+  value *or of its spec* packs tensors again, `function` accepts and returns such values, control flow carries them.
+* `_serialize()` is a tuple of Python values, specs, shapes, dtypes or nestings of these. Two specs are equal if
+  class and serialization are; shapes and specs inside determine subtyping and the common supertype; all other values
+  compare by equality.
 * A component may be a handle: a tensor of dtype `resource` or `variant` with `TensorSpec((), dtypes.variant)`.
-* In a trace components are symbolic; `_from_components` must not look at their values, nor check them by running.
-* A value whose identity matters (a dataset that captures tensors) has its handle as component; what it was made of
-  stays on the spec only if it is hashable and a part of the type.
+* In a trace components are symbolic; `_from_components` must not read their values, nor execute checks on them.
+* A value with an identity (a dataset that captures tensors) has its handle as component; its constituents are part of
+  the spec only if they are hashable and part of the type.
 """
 
 from __future__ import annotations
@@ -43,40 +44,41 @@ from .structures import register_type_specs
 
 
 class TraceType:
-    """The protocol of types of arguments, under which `function` keeps and finds its traces.
+    """The protocol of argument types, by which `function` selects its traces.
 
-    A subclass says when one type is a kind of another, which type is the nearest above several, and what stands for
-    the argument while tracing.
+    A subclass defines subtyping, the nearest common supertype, and the placeholder of the argument while tracing.
     """
 
     __slots__ = ()
 
     def is_subtype_of(self, other: TraceType) -> bool:
-        """Whether a trace made for `other` also serves arguments of this type."""
+        """Return whether a trace for `other` also accepts arguments of this type."""
         raise TypeError(f"{type(self).__name__} must define is_subtype_of(other)")
 
     def most_specific_common_supertype(self, others: Sequence[TraceType]) -> TraceType | None:
-        """The nearest type above this and all of `others`; None if there is none."""
+        """Return the nearest supertype of this and all of `others`; None if there is none."""
         raise TypeError(f"{type(self).__name__} must define most_specific_common_supertype(others)")
 
     def placeholder_value(self, placeholder_context: Any) -> Any:
-        """What the Python function is called with while it is traced. Left out, the argument itself is used."""
+        """Return the argument of the Python function while it is traced. If not overridden, the actual argument is
+        used.
+        """
         raise TypeError(f"{type(self).__name__} does not define placeholder_value(context)")
 
     def to_tensors(self, value: Any) -> list[Any]:
-        """The tensors of a value of this type, in the order of `flatten`."""
+        """Return the tensors of a value of this type, in the order of `flatten`."""
         return []
 
     def from_tensors(self, tensors: Iterator[Any]) -> Any:
-        """A value of this type from its tensors, taking as many from the iterator as it needs."""
+        """Build a value of this type from its tensors, which are taken from the iterator."""
         raise TypeError(f"{type(self).__name__} does not define from_tensors(tensors)")
 
     def flatten(self) -> list[Any]:
-        """The types of the tensors inside, in order."""
+        """Return the types of the tensors in a value, in order."""
         return []
 
     def cast(self, value: Any, cast_context: Any) -> Any:
-        """`value` made to fit this type; by default itself. Raises TypeError where it does not."""
+        """Convert `value` to this type; unchanged by default. Raises TypeError if it does not match."""
         return value
 
     def __eq__(self, other: object) -> bool:
@@ -87,14 +89,14 @@ class TraceType:
 
 
 class TypeSpec(TraceType):
-    """The type of a composite value: see the module's text for what a subclass defines.
+    """The type of a composite value; the text of this module describes the methods that a subclass defines.
 
-    raises TypeError where a subclass leaves out what is asked of it
+    raises TypeError if a subclass lacks a required method
     """
 
     __slots__ = ()
 
-    # ---- what a subclass says ---------------------------------------------------------------------------------
+    # ---- defined by subclasses --------------------------------------------------------------------------------
 
     @property
     def value_type(self) -> Any:
@@ -118,10 +120,10 @@ class TypeSpec(TraceType):
     def _deserialize(cls, serialization: tuple[Any, ...]) -> TypeSpec:
         return cls(*serialization)
 
-    # ---- comparing --------------------------------------------------------------------------------------------
+    # ---- comparison -------------------------------------------------------------------------------------------
 
     def is_compatible_with(self, spec_or_value: Any) -> bool:
-        """Whether one value could be of both types. A value stands for its type."""
+        """Return whether one value could be of both types. A value represents its type."""
         other = spec_or_value
         if not isinstance(other, TypeSpec):
             try:
@@ -131,24 +133,24 @@ class TypeSpec(TraceType):
         return type(self) is type(other) and _agree(self._serialize(), other._serialize(), _compatible)
 
     def is_subtype_of(self, other: Any) -> bool:
-        """The same class, with parts that are subtypes or equal."""
+        """Return whether the class is the same and all parts are subtypes or equal."""
         return type(self) is type(other) and _agree(self._serialize(), other._serialize(), _subtype)
 
     def most_specific_common_supertype(self, others: Sequence[Any]) -> TypeSpec | None:
-        """The nearest type above this and all of `others`; None for other classes or parts that have none."""
+        """Return the nearest supertype of this and all of `others`; None for other classes or parts without one."""
         if any(type(o) is not type(self) for o in others):
             return None
         try:
-            return self._deserialize(_joined(self._serialize(), [o._serialize() for o in others]))
-        except _Apart:
+            return self._deserialize(_common_supertype(self._serialize(), [o._serialize() for o in others]))
+        except _NoSupertype:
             return None
 
     def most_specific_compatible_type(self, other: Any) -> TypeSpec:
-        """The nearest type above both. Raises ValueError where there is none."""
-        found = self.most_specific_common_supertype([other]) if isinstance(other, TypeSpec) else None
-        if found is None:
+        """Return the nearest common supertype. Raises ValueError if there is none."""
+        supertype = self.most_specific_common_supertype([other]) if isinstance(other, TypeSpec) else None
+        if supertype is None:
             raise ValueError(f"No TypeSpec is compatible with both {self!r} and {other!r}")
-        return found
+        return supertype
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and comparable(self._serialize()) == comparable(other._serialize())
@@ -162,48 +164,48 @@ class TypeSpec(TraceType):
     # ---- as a trace type --------------------------------------------------------------------------------------
 
     def __tf_tracing_type__(self, context: Any) -> TypeSpec:
-        """A spec given for an argument is its type."""
+        """Return the spec itself, the type of an argument that is a spec."""
         return self
 
     def placeholder_value(self, placeholder_context: Any) -> Any:
-        """A value of this type whose tensors are placeholders."""
+        """Return a value of this type whose tensors are placeholders."""
         return self._from_components(_map(lambda s: s.placeholder_value(placeholder_context), self._component_specs))
 
     def to_tensors(self, value: Any) -> list[Any]:
-        """The value's tensors, in the order of `flatten`."""
+        """Return the value's tensors, in the order of `flatten`."""
         tensors: list[Any] = []
         parts = self._to_components(value)
         _zip(lambda spec, part: tensors.extend(spec.to_tensors(part)), self._component_specs, parts)
         return tensors
 
     def from_tensors(self, tensors: Iterator[Any]) -> Any:
-        """A value from its tensors."""
+        """Build a value from its tensors."""
         return self._from_components(_map(lambda s: s.from_tensors(tensors), self._component_specs))
 
     def flatten(self) -> list[Any]:
-        """The specs of the tensors inside."""
+        """Return the specs of the tensors in a value."""
         flat: list[Any] = []
         _map(lambda s: flat.extend(s.flatten()), self._component_specs)
         return flat
 
     def cast(self, value: Any, cast_context: Any) -> Any:
-        """The value, its components cast. Raises TypeError where it is no value of this type."""
+        """Return the value with its components cast. Raises TypeError if it is no value of this type."""
         if getattr(cast_context, "allow_specs", False) and isinstance(value, TypeSpec):
             if not value.is_subtype_of(self):
                 raise TypeError(f"Can not cast {value!r} to {self!r}: it is no subtype of it")
             return self
-        found = getattr(value, "_type_spec", None)
-        if found is None or type(found) is not type(self):
+        value_spec = getattr(value, "_type_spec", None)
+        if value_spec is None or type(value_spec) is not type(self):
             raise TypeError(f"Can not cast {value!r} to {self!r}: expected a value of type {self.value_type}")
         parts = self._to_components(value)
         changed = [False]
 
-        def one(spec: Any, part: Any) -> Any:
+        def cast_part(spec: Any, part: Any) -> Any:
             cast = spec.cast(part, cast_context)
             changed[0] |= cast is not part
             return cast
 
-        cast = _zip(one, self._component_specs, parts)
+        cast = _zip(cast_part, self._component_specs, parts)
         return self._from_components(cast) if changed[0] else value
 
     def __reduce__(self) -> Any:
@@ -218,7 +220,7 @@ def _restored(cls: Any, serialization: tuple[Any, ...]) -> Any:
 
 
 class CompositeTensor:
-    """Base of values made of tensors. A subclass has `_type_spec`, a TypeSpec that takes it apart."""
+    """Base of values composed of tensors. A subclass has `_type_spec`, a TypeSpec that flattens it."""
 
     __slots__ = ()
 
@@ -227,11 +229,11 @@ class CompositeTensor:
         raise TypeError(f"{type(self).__name__} must define _type_spec")
 
     def _with_components(self, components: Any) -> Any:
-        """A value like this one of other components: what a loop or branch packs again."""
+        """Return a value like this one with other components; used by loops and branches."""
         return self._type_spec._from_components(components)
 
     def __tf_tracing_type__(self, context: Any) -> Any:
-        """The type under which `function` keeps traces for it."""
+        """Return the type by which `function` selects its traces."""
         return self._type_spec
 
 
@@ -239,30 +241,35 @@ _converters: list[tuple[type, Callable[[Any], Any]]] = []
 
 
 def register_type_spec_from_value_converter(cls: type, converter: Callable[[Any], Any]) -> None:
-    """`type_spec_from_value` of instances of `cls` gives `converter(value)`. Later ones are asked first."""
+    """Register `converter(value)` as the `type_spec_from_value` of instances of `cls`. Later converters take
+    precedence.
+    """
     _converters.insert(0, (cls, converter))
 
 
 def type_spec_from_value(value: Any) -> Any:
-    """The TypeSpec of a tensor, array, number or composite. Raises TypeError for what has none."""
+    """Return the TypeSpec of a tensor, array, number or composite. Raises TypeError for other values."""
     spec = getattr(value, "_type_spec", None)
     if isinstance(spec, TypeSpec):
         return spec
     for cls, converter in _converters:
         if isinstance(value, cls):
             return converter(value)
-    found = f"{value!r} of type {type(value).__name__}"
+    description = f"{value!r} of type {type(value).__name__}"
     raise TypeError(
         compose(
-            "no TypeSpec describes this value", op="type_spec_from_value", found=found, wanted="a tensor or a composite"
+            "no TypeSpec describes this value",
+            op="type_spec_from_value",
+            found=description,
+            wanted="a tensor or a composite",
         )
     )
 
 
-# --- nestings inside serializations and components: tuples, lists, dicts; all else is a part ------------------------
+# --- nestings in serializations and components: tuples, lists, dicts; all other values are parts --------------------
 
 
-class _Apart(Exception):
+class _NoSupertype(Exception):
     """Two serializations have no common supertype."""
 
 
@@ -304,24 +311,24 @@ def _subtype(a: Any, b: Any) -> bool:
     return bool(test(b)) if test is not None else comparable(a) == comparable(b)
 
 
-def _joined(first: Any, others: Sequence[Any]) -> Any:
+def _common_supertype(first: Any, others: Sequence[Any]) -> Any:
     if isinstance(first, Mapping):
         if any(not isinstance(o, Mapping) or o.keys() != first.keys() for o in others):
-            raise _Apart
-        return {k: _joined(first[k], [o[k] for o in others]) for k in first}
+            raise _NoSupertype
+        return {k: _common_supertype(first[k], [o[k] for o in others]) for k in first}
     if isinstance(first, (list, tuple)):
         if any(type(o) is not type(first) or len(o) != len(first) for o in others):
-            raise _Apart
-        parts = [_joined(v, [o[i] for o in others]) for i, v in enumerate(first)]
+            raise _NoSupertype
+        parts = [_common_supertype(v, [o[i] for o in others]) for i, v in enumerate(first)]
         return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
     join = getattr(first, "most_specific_common_supertype", None)
     if join is not None:
-        found = join(list(others))
-        if found is None:
-            raise _Apart
-        return found
+        supertype = join(list(others))
+        if supertype is None:
+            raise _NoSupertype
+        return supertype
     if any(comparable(o) != comparable(first) for o in others):
-        raise _Apart
+        raise _NoSupertype
     return first
 
 

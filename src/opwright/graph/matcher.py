@@ -85,7 +85,7 @@ class Template:
         return node
 
     def reached(self) -> set[Node]:
-        """The nodes that a search can get to from the anchor, by operands and by readers; others cannot be found."""
+        """Nodes reachable from the anchor by operands and readers; a search matches no others."""
         seen, todo = {self.anchor}, [self.anchor]
         readers = readers_of(self.graph)
         while todo:

@@ -135,7 +135,7 @@ class _Saver:
         return number
 
     def _walk(self, root: Any, methods: Mapping[str, Any]) -> None:
-        """Number every object below the root, breadth first."""
+        """Assign a number to every object below the root, breadth first."""
         self._add("", root)
         for name, value in zip(self.names, self.values):  # the lists grow during the walk
             members = _children(value)

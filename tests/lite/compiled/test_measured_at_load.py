@@ -140,7 +140,7 @@ def test_nothing_is_begun_after_the_limit(measured: list[str], monkeypatch: pyte
 def test_without_a_cache_the_process_remembers(measured: list[str]) -> None:
     with flags.override(tune=True), pytest.MonkeyPatch.context() as patch:
         patch.setattr(flags, "cache_dir", None)
-        with pytest.warns(RuntimeWarning, match="nothing is kept"):
+        with pytest.warns(RuntimeWarning, match="nothing is cached"):
             assert kernels(ANOTHER) == AS_IT_IS
 
 
