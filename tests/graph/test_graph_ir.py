@@ -174,9 +174,15 @@ SCALE = Node(GraphScale, (X,), {"by": 1.0}, [F32], "s")
         (Graph("g", [X, Value("x", F32)], [], []), "unique names: two values or nodes are named 'x'"),
         (Graph("g", [X], [Node(GraphScale, (X,), {}, [F32], "x")], []), "unique names"),
         (Graph("g", [X], [Node(GraphWrite, (X,), {}, [], "x")], []), "unique names"),
-        (Graph("g", [X], [], [STRANGER]), "made before use: output 'stranger' is not made"),
-        (Graph("g", [X], [Node(GraphScale, (STRANGER,), {}, [F32], "s")], []), "reads 'stranger' before it is made"),
-        (Graph("g", [X], [Node(GraphScale, SCALE.outputs, {}, [F32], "t"), SCALE], []), "reads 's' before it is made"),
+        (Graph("g", [X], [], [STRANGER]), "defined before use: output 'stranger' is not computed"),
+        (
+            Graph("g", [X], [Node(GraphScale, (STRANGER,), {}, [F32], "s")], []),
+            "reads 'stranger' before it is computed",
+        ),
+        (
+            Graph("g", [X], [Node(GraphScale, SCALE.outputs, {}, [F32], "t"), SCALE], []),
+            "reads 's' before it is computed",
+        ),
         (Graph("g", [X], [Node(GraphAdd, (X,), {}, [F32], "a")], []), "has 1 inputs, wanted 2"),
         (Graph("g", [], [Node(GraphHold, (), {"anything": inner([X])}, [], "h")], []), "graph 'inner' is not valid"),
         (Graph("g", [], [Node(GraphHold, (), {"anything": (inner([X]),)}, [], "h")], []), "graph 'inner' is not valid"),

@@ -219,5 +219,5 @@ def test_a_pass_that_breaks_the_graph_is_named():
         stranger = Node(GraphAdd, graph.inputs * 2, {}, [F32], "stranger")
         return Graph(graph.name, graph.inputs, [], stranger.outputs), []
 
-    with flags.override(verify=True), pytest.raises(InternalError, match="after breaks: made before use"):
+    with flags.override(verify=True), pytest.raises(InternalError, match="after breaks: defined before use"):
         run_passes(build(lambda b, x: [x], ("x",)), [("breaks", breaks)])

@@ -1,12 +1,12 @@
 """Builders of graphs, the only way to create, name and edit the parts of one.
 
 Lives here: `GraphBuilder`, which appends nodes under unique names; `GraphRewriter`, which builds a graph from another;
-`GraphTransform` and `map_subgraphs`, which reach the graphs that nodes hold.
+`GraphTransform` and `map_subgraphs`, which apply to subgraphs of nodes.
 Not here: the IR itself (ir.py), tables of rewrite rules and the pass that applies them (passes/rewrite_rules.py).
 
     rewriter = GraphRewriter(graph)
     for node in graph.nodes:
-        rewriter.begin(node)                              # names, source line, and the point that `rollback` returns to
+        rewriter.begin(node)                              # names, source line, and the state restored by `rollback`
         if node.op.name == "Square":
             x = rewriter.operand(node.inputs[0])
             rewriter.replace(node, rewriter.create(mul, (x, x)).outputs)
@@ -45,13 +45,13 @@ def legal_name(name: str) -> str:
     return f"{name}_" if name in ("_", "return") else name  # graph text has its own meaning for these two
 
 
-def unique_name(name: str, taken: set[str]) -> str:
-    """Return the name, with the first of the suffixes _1, _2, ... that makes it unique, and add it to `taken`."""
+def unique_name(name: str, names: set[str]) -> str:
+    """Return the name, with the first of the suffixes _1, _2, ... that makes it unique, and add it to `names`."""
     candidate, count = name, 0
-    while candidate in taken:
+    while candidate in names:
         count += 1
         candidate = f"{name}_{count}"
-    taken.add(candidate)
+    names.add(candidate)
     return candidate
 
 
@@ -86,24 +86,24 @@ class GraphBuilder:
         self.nodes: list[Node] = []
 
     @functools.cached_property
-    def _taken(self) -> dict[str, int]:
-        """Names in use, each with the largest suffix that was tried."""
+    def _suffixes(self) -> dict[str, int]:
+        """Names in use, each with the largest suffix tried so far."""
         return {}
 
     def unique(self, name: str) -> str:
-        """Return a legal form of a name, with a suffix _1, _2, ... if it is taken, and take it."""
+        """Return a legal form of a name, with a suffix _1, _2, ... if it is in use, and reserve it."""
         name = legal_name(name)
-        taken = self._taken
-        count = taken.get(name)
+        suffixes = self._suffixes
+        count = suffixes.get(name)
         if count is None:
-            taken[name] = 0
+            suffixes[name] = 0
             return name
         while True:
             count += 1
             candidate = f"{name}_{count}"
-            if candidate not in taken:
-                taken[name] = count
-                taken[candidate] = 0
+            if candidate not in suffixes:
+                suffixes[name] = count
+                suffixes[candidate] = 0
                 return candidate
 
     def input(self, name: str, spec: TensorSpec) -> Value:
@@ -126,12 +126,12 @@ class GraphBuilder:
         return self.insert(Node(op, inputs, attrs, specs, name, at, output_names(name, len(specs), self.unique)))
 
     def insert(self, node: Node) -> Node:
-        """Append a node that exists."""
+        """Append an existing node."""
         self.nodes.append(node)
         return node
 
     def widen(self, old: Node, inputs: Sequence[Operand], attrs: Mapping[str, Any], more: Sequence[TensorSpec]) -> Node:
-        """Replace a node by one of the same operator that has further outputs, after those of the old node.
+        """Replace a node by one of the same operator with additional outputs, after those of the old node.
 
         Only during construction: the outputs of the old node become outputs of the new one. Graphs built before keep
         the old node, which computes the same values.
@@ -172,16 +172,16 @@ class GraphBuilder:
 
     @staticmethod
     def refine(value: Value, spec: TensorSpec) -> None:
-        """Set the type of a value to one that knows more than inference did. Only during construction."""
+        """Set the type of a value to a subtype of the inferred one. Only during construction."""
         _set_value_spec(value, spec)
 
     def reserve(self, name: str) -> None:
-        """Take a name, such as one that `rename` sets."""
-        self._taken.setdefault(name, 0)
+        """Reserve a name, such as one that `rename` sets."""
+        self._suffixes.setdefault(name, 0)
 
     def reserve_only(self, names: Iterable[str]) -> None:
-        """Take these names and release all others: every value and node has a new name."""
-        self._taken = dict.fromkeys(names, 0)
+        """Reserve these names and release all others: every value and node has a new name."""
+        self._suffixes = dict.fromkeys(names, 0)
 
     def build(self, outputs: Sequence[Value]) -> Graph:
         """Return the graph built so far."""
@@ -191,10 +191,9 @@ class GraphBuilder:
 class GraphRewriter(GraphBuilder):
     """Build a graph from a source graph, in one forward walk over its nodes.
 
-    Nodes are appended in program order. `mapping` holds the replacement of each value of the source; a value without
-    one stands for itself, so that nodes whose operands do not change are shared by both graphs.
-
-    prefix, at: the name that names of created nodes begin with, and their source line.
+    Nodes are appended in program order. `mapping` has the replacement of each value of the source; a value without one
+    is unchanged, so that nodes whose operands do not change are shared by both graphs. prefix, at: the prefix of the
+    names of created nodes, and their source line.
     """
 
     def __init__(self, source: Graph) -> None:
@@ -208,7 +207,7 @@ class GraphRewriter(GraphBuilder):
     at: str | None
 
     @functools.cached_property
-    def _taken(self) -> dict[str, int]:
+    def _suffixes(self) -> dict[str, int]:
         """The names in the source: created nodes stand next to nodes that keep theirs."""
         return dict.fromkeys((*(v.name for v in self.source.values()), *(n.name for n in self.source.nodes)), 0)
 
@@ -259,8 +258,8 @@ class GraphRewriter(GraphBuilder):
     ) -> Node:
         """Append a node with inferred output types.
 
-        likes: what is known of the outputs besides. name: appended to the prefix; by default the operator's, in lower
-        case. raises SignatureError or InvalidArgumentError if the operator does not take the operands
+        likes: further information on the output types. name: appended to the prefix; by default the operator's, in
+        lower case. raises SignatureError or InvalidArgumentError if the operator does not support the operands
         """
         bound, specs = self.infer(op, inputs, attrs)
         for i, like in enumerate(likes):
@@ -303,13 +302,13 @@ def has_subgraphs(node: Node) -> bool:
 
 
 def map_subgraphs(node: Node, change: Callable[[Graph], Graph]) -> Node:
-    """Return a node with a function applied to each graph it holds: the node itself if none changes."""
+    """Return a node with a function applied to each of its subgraphs: the node itself if none changes."""
     attrs = subgraphs_mapped(node.attrs, change)
     return node if attrs is node.attrs else node.replaced(attrs=attrs)
 
 
 def subgraphs_mapped(attrs: Mapping[str, Any], change: Callable[[Graph], Graph]) -> Mapping[str, Any]:
-    """Return attributes with a function applied to each graph among them: the very attributes if none changes."""
+    """Return attributes with a function applied to each graph among them: the same mapping if none changes."""
     changed: dict[str, Any] = {}
     for name, value in attrs.items():
         if type(value) is Graph:
@@ -324,9 +323,9 @@ def subgraphs_mapped(attrs: Mapping[str, Any], change: Callable[[Graph], Graph])
 
 
 class GraphTransform:
-    """A function on graphs, applied once to each, so that a graph shared by several nodes stays shared.
+    """A function on graphs, applied once to each, so that a graph shared by several nodes remains shared.
 
-    transform(graph, inside): returns the new graph; calls `inside` for the graphs that its nodes hold.
+    transform(graph, inside): returns the new graph; calls `inside` for the subgraphs of its nodes.
     """
 
     __slots__ = ("_results", "_transform")

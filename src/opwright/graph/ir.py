@@ -3,7 +3,7 @@
 Lives here: the three types, `flat` operands, structural equality (`same`).
 Not here: builders and rewriters (builder.py), text (printer.py, parser.py), validity (verify.py), passes (passes/).
 
-Nodes stand in program order, which is also the order of their effects: running them first to last is always right.
+Nodes are in program order, which is also the order of their effects: executing them in this order is always correct.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from ..core.specs import TensorSpec
 from .printer import Store, text
 
 Effect = str | None
-"""None: pure. "read": depends on state. "write": changes state or the world. "random": a new answer each run."""
-STRENGTH = (None, "read", "random", "write")  # a node may be dropped unread up to "random", and moved if None
+"""None: pure. "read": depends on state. "write": changes state, or has an external effect. "random": differs per
+run.
+"""
+STRENGTH = (None, "read", "random", "write")  # an unused node may be removed up to "random", and moved if None
 
 
 class OperatorLike(Protocol):
-    """What the graph needs to know of an operator."""
+    """The interface of operators to graphs."""
 
     @property
     def name(self) -> str: ...
@@ -64,7 +66,7 @@ class Value:
 
     @property
     def constant(self) -> np.ndarray | None:
-        """The value where it is known without running: that of a Const node. Read-only."""
+        """The value of a Const node; None for other values. Read-only."""
         node = self.node
         return node.attrs["value"] if node is not None and node.op.name == "Const" else None
 
@@ -79,18 +81,18 @@ _set_value_name, _set_value_spec, _set_value_node, _set_value_index = (
 
 
 Operand = Value | None | tuple[Value, ...]
-"""What fills one input of an operator: a value, nothing (optional and absent), or several (repeated)."""
+"""The operand of one input: a value, None (optional and absent), or several values (repeated)."""
 
 
 def flat(operands: Iterable[Any]) -> list[Any]:
-    """Return operands with repeated ones spread out, in order; None stays for an absent one."""
+    """Return operands with repeated ones flattened, in order; None represents an absent one."""
     return [v for operand in operands for v in (operand if isinstance(operand, tuple) else (operand,))]
 
 
 class Node:
-    """One call of an operator. inputs: one Operand for each input the operator declares; attrs: all attributes.
+    """One call of an operator. inputs: one Operand per declared input; attrs: all attributes.
 
-    specs: one for each output. name: unique in its graph. at: "file:line" of the user's code, or None. names: of the
+    specs: one per output. name: unique in its graph. at: "file:line" of the user's code, or None. names: of the
     outputs, by default the node's, then NAME.1, NAME.2, ...
     """
 
@@ -132,9 +134,9 @@ class Node:
         attrs: Mapping[str, Any] | None = None,
         specs: Sequence[TensorSpec] | None = None,
     ) -> Node:
-        """Return a node to stand in the place of this one, with what is given instead of its own.
+        """Return a copy of this node with the given operator, inputs, attributes or output types.
 
-        Its name, its outputs' names and its line are this one's; what is not given is, too.
+        Names and source line are preserved.
         """
         return Node(
             self.op if op is None else op,
@@ -147,9 +149,9 @@ class Node:
         )
 
     def with_operands(self, inputs: Sequence[Operand], attrs: Mapping[str, Any] | None = None) -> Node:
-        """Return the node as it reads other values, or has other attributes, with the very same outputs.
+        """Return the node with other operands or attributes, and with the same output values.
 
-        Those still say that they come of this node: for who looks at one node, or records a graph anew.
+        The outputs still refer to this node. For code that inspects one node or records a graph again.
         """
         node = Node(self.op, inputs, self.attrs if attrs is None else attrs, (), self.name, self.at)
         _set_outputs(node, self.outputs)
@@ -162,7 +164,7 @@ class Node:
 
     @property
     def operands(self) -> Iterator[Value]:
-        """Every value read, in order; absent inputs are left out."""
+        """Every value read, in order, without absent inputs."""
         for operand in self.inputs:
             if type(operand) is tuple:
                 yield from operand
@@ -181,7 +183,7 @@ class Node:
 
     @property
     def subgraphs(self) -> Iterator[Graph]:
-        """Graphs held as attributes: the branches and bodies of control flow."""
+        """Graphs among the attributes: the branches and bodies of control flow."""
         for value in self.attrs.values():
             if isinstance(value, Graph):
                 yield value
@@ -207,9 +209,9 @@ def output_names(name: str, count: int, unique: Callable[[str], str] | None = No
 
 
 class Graph:
-    """A program: `inputs` to `outputs` through `nodes`, in order. Prints to text that parses back to an equal graph.
+    """A program: `inputs` to `outputs` through `nodes`, in order. Its text parses to an equal graph.
 
-    origin: the recording it was made from, where there is one: what differentiates it. No part of its meaning.
+    origin: the recording from which it was built, if any, for differentiation. No part of its meaning.
     """
 
     __slots__ = ("__weakref__", "_effect", "inputs", "name", "nodes", "origin", "outputs")
@@ -230,13 +232,13 @@ class Graph:
         put(self, "inputs", tuple(inputs))
         put(self, "nodes", tuple(nodes))
         put(self, "outputs", tuple(outputs))
-        put(self, "_effect", STRENGTH)  # not asked for yet
+        put(self, "_effect", STRENGTH)  # not computed yet
 
     def __setattr__(self, attribute: str, to: object) -> NoReturn:
         raise AttributeError(f"graph {self.name} is immutable: {attribute!r} cannot be set")
 
     def keep_origin(self, origin: Any) -> None:
-        """Remember the recording that a graph without one, read from text, was recorded again as."""
+        """Set the recording of a graph without one, which was parsed from text and recorded again."""
         object.__setattr__(self, "origin", origin)
 
     @property
@@ -255,7 +257,7 @@ class Graph:
             yield from node.outputs
 
     def find(self, name: str) -> Node:
-        """Return the node of a name. Raises KeyError."""
+        """Return the node with a name. Raises KeyError."""
         for node in self.nodes:
             if node.name == name:
                 return node
@@ -274,7 +276,7 @@ class Graph:
         return GraphDef(records)
 
     def to_text(self, indent: str = "", store: Store | None = None) -> str:
-        """Return the graph as text; see `printing.text`."""
+        """Return the graph as text; see `printer.text`."""
         return text(self, indent, store)
 
     def __str__(self) -> str:
@@ -285,7 +287,7 @@ class Graph:
 
 
 class Placeholder(NamedTuple):
-    """An input of a graph seen as the operation that makes it."""
+    """An input of a graph as the operation that produces it."""
 
     name: str
     outputs: tuple[Value, ...]
@@ -294,7 +296,7 @@ class Placeholder(NamedTuple):
 
 
 class NodeDef(NamedTuple):
-    """One node as a flat record. input: the names of what it reads, "name" or "name:index" for later outputs."""
+    """One node as a flat record. input: the names of its operands, "name" or "name:index" for later outputs."""
 
     name: str
     op: str
@@ -318,13 +320,13 @@ def same(a: Graph, b: Graph) -> bool:
     """Return whether two graphs are equal in all but their source lines."""
     if a.name != b.name or len(a.inputs) != len(b.inputs) or len(a.nodes) != len(b.nodes):
         return False
-    pair: dict[Value, Value] = {}
+    counterpart: dict[Value, Value] = {}
 
     def same_value(x: Value, y: Value) -> bool:
-        return pair.get(x) is y
+        return counterpart.get(x) is y
 
     def declare(x: Value, y: Value) -> bool:
-        pair[x] = y
+        counterpart[x] = y
         alike = x.spec.short() == y.spec.short() and same_attr(x.spec.details, y.spec.details)
         return x.name == y.name and alike
 
@@ -350,8 +352,10 @@ def same(a: Graph, b: Graph) -> bool:
 
 
 def same_attr(x: Any, y: Any) -> bool:
-    """Whether two attribute values are equal: by type, arrays by dtype and bits, graphs by `same`; a list is as good as
-    a tuple, since files and text have one form for both. Any byte of a file but 0 is True."""
+    """Return whether two attribute values are equal: by type, arrays by dtype and bits, graphs by `same`.
+
+    A list equals a tuple, since files and text have one form for both. Any nonzero byte of a file is True.
+    """
     if isinstance(x, np.ndarray):
         if not isinstance(y, np.ndarray) or x.dtype != y.dtype or x.shape != y.shape:
             return False

@@ -1,11 +1,11 @@
-"""Finding a small graph in a larger one.
+"""Subgraph matching: occurrences of a template graph in a larger graph.
 
-Lives here: `Template`, `Finder`, `Match`.  Not here: where templates come from (lite/convert/patterns/), putting nodes
-in the place of what was found (node_replacement.py).
+Lives here: `Template`, `Finder`, `Match`.
+Not here: the definition of templates (lite/convert/patterns/), the replacement of matches (node_replacement.py).
 
-A template is a graph without effects: its inputs stand for any value, its constants for themselves, or for whatever is
-there where they are captured; so are attributes. Two nodes of it may be the same one in the graph, as long as all that
-is said of both holds: what is found computes what the template says.
+A template is a graph without effects: its inputs match any value, its constants and attributes match equal ones, or any
+if they are captured. Two nodes of the template may match one node of the graph, provided that all conditions on both
+hold: a match computes the same function as the template.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ COMMUTATIVE = frozenset(
         "BitwiseXor",
     }
 )
-"""Operators of two operands that may change places, with the same result."""
+"""Operators with two operands that commute."""
 
 AXES_OF_FIRST = frozenset(
     {
@@ -64,7 +64,7 @@ AXES_OF_FIRST = frozenset(
 )
 """Operators whose attribute `axis` numbers the dimensions of their first operand: -1 of rank 3 is 2."""
 
-MOST_STEPS = 5_000  # of one search; operands that commute can be tried in more ways than anybody can wait for
+MAX_STEPS = 5_000  # of one search, whose time is exponential in the number of commutative operators
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class Template:
 
     @property
     def anchor(self) -> Node:
-        """The node that makes the first result: where a search begins."""
+        """The node of the first result, at which a search begins."""
         node = self.graph.outputs[0].node
         assert node is not None
         return node
@@ -130,7 +130,7 @@ def readers_of(graph: Graph) -> dict[Value, list[Node]]:
 
 
 class Finder:
-    """Looks for a template in a graph."""
+    """The search for a template in a graph."""
 
     def __init__(self, template: Template, graph: Graph) -> None:
         self.template = template
@@ -138,89 +138,91 @@ class Finder:
         self.results = set(template.graph.outputs)
         self.inputs = set(template.graph.inputs)
         self.graph_results = set(graph.outputs)
-        self.likely = _likely(template, graph)
-        self.taken: Set[Node] = frozenset()
+        self.candidates = _candidates(template, graph)
+        self.excluded: Set[Node] = frozenset()
 
-    def find(self, node: Node, taken: Set[Node]) -> Match | Miss:
-        """Match the template with its anchor at a node. taken: nodes that belong to other matches.
+    def find(self, node: Node, excluded: Set[Node]) -> Match | Miss:
+        """Match the template with its anchor at a node. excluded: nodes that belong to other matches.
 
-        A way is what has been matched, and pairs that still have to be; where it ends the one before is tried.
+        Depth-first search with backtracking: an alternative is a partial match and the pairs that remain to be matched.
         """
-        self.taken = taken
+        self.excluded = excluded
         pair = (self.template.anchor, node)
-        ways: list[tuple[Match, list[tuple[Any, Any]]]] = [(Match({}, {}, {}), [pair])]
+        alternatives: list[tuple[Match, list[tuple[Any, Any]]]] = [(Match({}, {}, {}), [pair])]
         best = Miss(-1, "", node)
-        for _ in range(MOST_STEPS):
-            if not ways:
+        for _ in range(MAX_STEPS):
+            if not alternatives:
                 return best
-            match, pairs = ways.pop()
+            match, pairs = alternatives.pop()
             try:
                 if pairs:
-                    ways += reversed(list(self.step(match, pairs)))
+                    alternatives += reversed(list(self.step(match, pairs)))
                     continue
                 more = list(self.onward(match))
                 if more:
-                    ways += reversed(more)
+                    alternatives += reversed(more)
                     continue
                 self.check(match)
                 return match
             except _Declined as declined:
                 if len(match.nodes) > best.depth:
                     best = Miss(len(match.nodes), str(declined), node)
-        return Miss(best.depth, f"there are too many ways to try; the nearest: {best.reason}", node)
+        return Miss(best.depth, f"there are too many alternatives; the nearest: {best.reason}", node)
 
     def step(self, match: Match, pairs: list[tuple[Any, Any]]) -> Iterator[tuple[Match, list[tuple[Any, Any]]]]:
-        """Return the continuations of a pair that has to match."""
+        """Return the continuations of the last remaining pair."""
         pattern, subject = pairs[-1]
-        rest = pairs[:-1]
+        remaining = pairs[:-1]
         if isinstance(pattern, Node):
-            yield from self.nodes(match, rest, pattern, subject)
+            yield from self.nodes(match, remaining, pattern, subject)
             return
-        if pattern.constant is not None:  # by what it holds, each time
+        if pattern.constant is not None:  # compared by value at each occurrence
             captured = self.constant(match, pattern, subject)
-            yield Match(match.nodes, {**match.values, pattern: subject}, captured), rest
+            yield Match(match.nodes, {**match.values, pattern: subject}, captured), remaining
             return
         before = match.values.get(pattern)
         if before is not None:
             if before is not subject and not _equal_constants(before, subject):
-                raise _Declined(f"{subject.name} is not {before.name}, which stands for the same input or result")
-            yield match, rest
+                raise _Declined(f"{subject.name} is not {before.name}, which matches the same input or result")
+            yield match, remaining
             return
         if pattern in self.inputs:
             if subject.dtype is not pattern.dtype or not subject.shape.is_subtype_of(pattern.shape):
                 raise _Declined(
                     f"{subject.name} is {subject.spec.short()}, the pattern's {pattern.name} {pattern.spec.short()}"
                 )
-            yield Match(match.nodes, {**match.values, pattern: subject}, match.captured), rest
+            yield Match(match.nodes, {**match.values, pattern: subject}, match.captured), remaining
         elif subject.node is None or subject.constant is not None:
             what = "a constant" if subject.node is not None else "an input of the graph"
             raise _Declined(f"{subject.name} is {what}, the pattern has {pattern.node.op.name} there")
         elif pattern.index != subject.index:
             raise _Declined(f"{subject.name} is another output of {subject.node.op.name}")
         else:
-            yield match, [*rest, (pattern.node, subject.node)]
+            yield match, [*remaining, (pattern.node, subject.node)]
 
-    def nodes(self, match: Match, rest: list[Any], pattern: Node, subject: Node) -> Iterator[tuple[Match, list[Any]]]:
+    def nodes(
+        self, match: Match, remaining: list[Any], pattern: Node, subject: Node
+    ) -> Iterator[tuple[Match, list[Any]]]:
         """Return the continuations of two nodes: one for each order of operands."""
         if pattern in match.nodes:
             if match.nodes[pattern] is not subject:
-                raise _Declined(f"{subject.name} is not {match.nodes[pattern].name}, which is in its place")
-            yield match, rest
+                raise _Declined(f"{subject.name} is not {match.nodes[pattern].name}, which matches the same node")
+            yield match, remaining
             return
         if subject.op is not pattern.op:
             raise _Declined(f"{subject.name} is {subject.op.name}, the pattern has {pattern.op.name} there")
-        if subject in self.taken:
+        if subject in self.excluded:
             raise _Declined(f"{subject.name} is part of another match")
         captured = match.captured
         for name, value in pattern.attrs.items():
             captured = self.attribute(captured, pattern, subject, name, value)
-        grown = Match(
+        extended = Match(
             {**match.nodes, pattern: subject}, {**match.values, **dict(zip(pattern.outputs, subject.outputs))}, captured
         )
         orders = _orders(subject)
-        for inputs in [o for o in orders if _may_stand(self.likely, pattern.inputs, o)] or orders[:1]:
-            pairs = [pair for w, f in zip(pattern.inputs, inputs) for pair in _operand_pairs(subject, w, f)]
-            yield grown, [*rest, *reversed(pairs)]
+        for inputs in [o for o in orders if _may_match(self.candidates, pattern.inputs, o)] or orders[:1]:
+            pairs = [p for slots in zip(pattern.inputs, inputs) for p in _operand_pairs(subject, *slots)]
+            yield extended, [*remaining, *reversed(pairs)]
 
     def attribute(
         self, captured: dict[str, Any], pattern: Node, subject: Node, name: str, value: Any
@@ -264,7 +266,7 @@ class Finder:
         return _with_captured(match.captured, key, _number(actual), subject)
 
     def onward(self, match: Match) -> Iterator[tuple[Match, list[tuple[Any, Any]]]]:
-        """Return the continuations at a reader of matched nodes, for a result that operands do not reach."""
+        """Return the continuations at a reader of matched nodes, for a result that is not reachable by operands."""
         for pattern in self.template.graph.nodes:
             if pattern in match.nodes or pattern.op.name == "Const":
                 continue
@@ -278,32 +280,34 @@ class Finder:
                     return
 
     def check(self, match: Match) -> None:
-        """Check the conditions on a whole match. Raises _Declined."""
+        """Check the conditions on a complete match. Raises _Declined."""
         matched = set(match.nodes.values())
-        kept = {match.values[v] for v in self.results}
+        results = {match.values[v] for v in self.results}
         for node in match.nodes.values():
             for value in node.outputs:
-                if value in kept:
+                if value in results:
                     continue
                 outside = [n.name for n in self.readers.get(value, ()) if n not in matched]
                 if outside or value in self.graph_results:
-                    who = f"read by {outside[0]}" if outside else "a result of the graph"
-                    raise _Declined(f"{value.name}, which is inside of the pattern, is also {who}")
+                    reader = f"read by {outside[0]}" if outside else "a result of the graph"
+                    raise _Declined(f"{value.name}, which is inside of the pattern, is also {reader}")
         for pattern in self.template.graph.inputs:
             if match.values[pattern].node in matched:
-                raise _Declined(f"{match.values[pattern].name} would be given to the operator that it is part of")
+                raise _Declined(f"{match.values[pattern].name} would be an input of the operator that computes it")
 
 
 def _orders(node: Node) -> list[tuple[Operand, ...]]:
-    """Return the orders that a node's operands may have. Text is joined by Add, in one order."""
+    """Return the permutations of a node's operands to try. Strings are concatenated by Add, in one order."""
     if node.op.name in COMMUTATIVE and len(node.inputs) == 2 and not any(v.dtype is string for v in node.operands):
         return [node.inputs, node.inputs[::-1]]
     return [node.inputs]
 
 
-def _likely(template: Template, graph: Graph) -> dict[Node, Set[Node]]:
-    """For each node of a template those of the graph whose operators are the same all the way up, whatever they read:
-    without these there is no use in trying the orders of operands."""
+def _candidates(template: Template, graph: Graph) -> dict[Node, Set[Node]]:
+    """Return, for each template node, the nodes whose operator and operands' operators match recursively.
+
+    This prunes the orders of commutative operands.
+    """
     by_operator: dict[Any, list[Node]] = {}
     for node in graph.nodes:
         by_operator.setdefault(node.op, []).append(node)
@@ -312,15 +316,15 @@ def _likely(template: Template, graph: Graph) -> dict[Node, Set[Node]]:
         candidates[pattern] = {
             n
             for n in by_operator.get(pattern.op, ())
-            if any(_may_stand(candidates, pattern.inputs, order) for order in _orders(n))
+            if any(_may_match(candidates, pattern.inputs, order) for order in _orders(n))
         }
     return candidates
 
 
-def _may_stand(likely: Mapping[Node, Set[Node]], pattern: Sequence[Operand], actual: Sequence[Operand]) -> bool:
+def _may_match(candidates: Mapping[Node, Set[Node]], pattern: Sequence[Operand], actual: Sequence[Operand]) -> bool:
     a, b = flat(pattern), flat(actual)
     return len(a) == len(b) and all(
-        y is x if x is None or y is None else x.node is None or x.constant is not None or y.node in likely[x.node]
+        y is x if x is None or y is None else x.node is None or x.constant is not None or y.node in candidates[x.node]
         for x, y in zip(a, b)
     )
 
@@ -359,7 +363,7 @@ def _equal_constants(a: Value, b: Value) -> bool:
 
 
 def _number(array: np.ndarray) -> Any:
-    """Return the Python number of an array of one element; of a float32 the shortest decimal that denotes it."""
+    """Return the Python number of an array of one element; for a float32, the shortest decimal that denotes it."""
     value = array.reshape(-1)[0]
     return float(str(value)) if isinstance(value, np.floating) else value.item() if hasattr(value, "item") else value
 

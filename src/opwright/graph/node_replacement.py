@@ -1,6 +1,6 @@
-"""Replacing groups of nodes by single nodes.
+"""Replacement of groups of nodes by single nodes.
 
-Lives here: `NodeReplacement`, `splice`.  Not here: matching (matcher.py), rules for single nodes (passes/).
+Lives here: `NodeReplacement`, `splice`.  Not here: subgraph matching (matcher.py), rules for single nodes (passes/).
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def splice(graph: Graph, replacements: Sequence[NodeReplacement], refused: Calla
     A replacement that would have to run before its operands exist is left out; `refused` receives its index and the
     reason.
     """
-    left = dict(enumerate(replacements))
+    remaining = dict(enumerate(replacements))
     while True:
         try:
-            return _Splicer(graph, left).run()
+            return _Splicer(graph, remaining).run()
         except _CyclicReplacement as error:
             refused(error.index, str(error))
-            del left[error.index]
+            del remaining[error.index]
 
 
 class _CyclicReplacement(Exception):
@@ -66,7 +66,7 @@ class _Splicer(GraphRewriter):
     def place(self, item: Node | int) -> None:
         """Append an item after the items that it depends on; a replacement may pull pure nodes forward."""
         stack: list[Node | int] = [item]
-        waiting: set[Node | int] = set()
+        expanded: set[Node | int] = set()
         while stack:
             item = stack[-1]
             if item in self.done:
@@ -75,13 +75,13 @@ class _Splicer(GraphRewriter):
             node = self.replacements[item].node if isinstance(item, int) else item
             needed = [self.index.get(v.node, v.node) for v in node.operands if v.node is not None]
             missing = [n for n in dict.fromkeys(needed) if n not in self.done]
-            if missing and item in waiting:
+            if missing and item in expanded:
                 self.refuse(stack, "its operands depend on its results")
             if not missing:
                 self.add(item, node)
                 stack.pop()
                 continue
-            waiting.add(item)
+            expanded.add(item)
             for n in missing:
                 if isinstance(n, Node) and n.effect is not None:
                     self.refuse(stack, f"its results are read before {n.op.name} {n.name}, on which it depends")

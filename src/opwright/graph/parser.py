@@ -1,6 +1,6 @@
-"""The text form of graphs: parsing it back to an equal graph.
+"""The parser of graph text, which returns a graph equal to the printed one.
 
-Lives here: `parse(text, operators)`, the form.  Not here: printing (printer.py), drawing graphs for people (tools/).
+Lives here: `parse(text, operators)`, the syntax.  Not here: printing (printer.py), drawing graphs for readers (tools/).
 
     graph head(x: f32[1,7,7,1280], w: f32[1280,1000]) {
       m: f32[1,1280] = Mean(x, axis=[1, 2], keepdims=False)  # head.py:14
@@ -8,11 +8,11 @@ Lives here: `parse(text, operators)`, the form.  Not here: printing (printer.py)
       return MatMul
     }
 
-A node without outputs prints as `name: () = Op(...)`; an absent optional input as `_`; a repeated input as `[a, b]`.
-A dialect may add to types: `x: i8[2]{scale=0.5, zero_point=3}`; names of graphs that are no words are strings, and
-operators may be named by strings.
-Attribute values: Python's literals, complex(1.0, 2.0), dtype(f32), shape(2,?), type(i8[2]), tensor(f32[2], [1.0, 2.0]),
-sub-graphs in place. In files large arrays may be kept elsewhere: stored(f32[1000], 'name').
+A node without outputs prints as `name: () = Op(...)`; an absent optional input as `_`; a repeated input as `[a, b]`. A
+dialect may extend types: `x: i8[2]{scale=0.5, zero_point=3}`; names of graphs that are no words are strings, and
+operators may be named by strings. Attribute values: Python's literals, complex(1.0, 2.0), dtype(f32), shape(2,?),
+type(i8[2]), tensor(f32[2], [1.0, 2.0]), subgraphs in place. In files, large arrays may be stored separately:
+stored(f32[1000], 'name').
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec, spec_of_short
 from .ir import Graph, Node, Operand, Value
 
-DEEPEST = 64  # nesting of sub-graphs and lists that the parser follows; Python's own stack ends somewhere above
+DEEPEST = 64  # maximum nesting of subgraphs and lists, below the limit of Python's stack
 
 
 Stored = Callable[[str], np.ndarray]
@@ -58,21 +58,21 @@ class _Parser:
     ) -> None:
         self.source, self.operators, self.stored_arrays, self.detailed = source, operators, stored, detailed
         self.tokens: list[tuple[str, str, int]] = []
-        at = 0
-        while at < len(source):
-            m = _TOKEN.match(source, at)
+        offset = 0
+        while offset < len(source):
+            m = _TOKEN.match(source, offset)
             if not m:
-                self.fail("a token", repr(source[at]), at)
+                self.fail("a token", repr(source[offset]), offset)
             if m.lastgroup != "space":
-                self.tokens.append((m.lastgroup or "", m.group(), at))
-            at = m.end()
-        self.tokens.append(("end", "the end", at))
+                self.tokens.append((m.lastgroup or "", m.group(), offset))
+            offset = m.end()
+        self.tokens.append(("end", "the end", offset))
         self.i = 0
         self.depth = 0
 
-    def fail(self, wanted: str, found: str, at: int) -> NoReturn:
-        line = self.source.count("\n", 0, at) + 1
-        raise InvalidArgumentError(what=f"graph text, line {line}", found=found, wanted=wanted)
+    def fail(self, expected: str, actual: str, offset: int) -> NoReturn:
+        line = self.source.count("\n", 0, offset) + 1
+        raise InvalidArgumentError(what=f"graph text, line {line}", found=actual, wanted=expected)
 
     def peek(self, skip_comments: bool = True) -> tuple[str, str]:
         while skip_comments and self.tokens[self.i][0] == "comment":
@@ -80,13 +80,13 @@ class _Parser:
         return self.tokens[self.i][:2]
 
     def next(self, expected: str | None = None, kind: str | None = None) -> str:
-        got_kind, got = self.peek()
-        if (expected is not None and got != expected) or (kind is not None and got_kind != kind):
-            self.fail(repr(expected) if expected else f"a {kind}", repr(got), self.tokens[self.i][2])
-        if got_kind == "end" and kind is None:
-            self.fail("more text", repr(got), self.tokens[self.i][2])
+        token_kind, token = self.peek()
+        if (expected is not None and token != expected) or (kind is not None and token_kind != kind):
+            self.fail(repr(expected) if expected else f"a {kind}", repr(token), self.tokens[self.i][2])
+        if token_kind == "end" and kind is None:
+            self.fail("more text", repr(token), self.tokens[self.i][2])
         self.i += 1
-        return got
+        return token
 
     def accept(self, expected: str) -> bool:
         if self.peek()[1] == expected and self.peek()[0] != "string":
@@ -127,10 +127,10 @@ class _Parser:
 
     def use(self, scope: dict[str, Value]) -> Value:
         self.peek()
-        at = self.tokens[self.i][2]
+        offset = self.tokens[self.i][2]
         name = self.next(kind="word")
         if name not in scope:
-            self.fail("a value defined before", repr(name), at)
+            self.fail("a value defined before", repr(name), offset)
         return scope[name]
 
     def typed(self) -> tuple[str, TensorSpec]:
@@ -139,7 +139,7 @@ class _Parser:
         return name, self.spec()
 
     def spec(self) -> TensorSpec:
-        at = self.tokens[self.i][2]
+        offset = self.tokens[self.i][2]
         parts = [self.next(kind="word"), self.next("[")]
         while not self.accept("]"):
             parts.append(self.next())
@@ -149,10 +149,10 @@ class _Parser:
                 return spec
             details = dict(self.comma_list("}", self.named))
             if self.detailed is None:
-                self.fail("a type alone", f"{spec.short()} with {', '.join(details)}", at)
+                self.fail("a type alone", f"{spec.short()} with {', '.join(details)}", offset)
             return self.detailed(spec, details)
         except (ValueError, TypeError) as error:
-            self.fail("a type", str(error), at)
+            self.fail("a type", str(error), offset)
 
     def named(self) -> tuple[str, Any]:
         key = self.next(kind="word")
@@ -163,10 +163,10 @@ class _Parser:
         """Return the next word, or the text of the next string."""
         if self.peek()[0] != "string":
             return self.next(kind="word")
-        at = self.tokens[self.i][2]
+        offset = self.tokens[self.i][2]
         name = self.literal()
         if not isinstance(name, str):
-            self.fail("a name", repr(name), at)
+            self.fail("a name", repr(name), offset)
         return name
 
     def node(self, scope: dict[str, Value]) -> Node:
@@ -180,12 +180,12 @@ class _Parser:
             while self.accept(","):
                 outs.append(self.typed())
         self.next("=")
-        at = self.tokens[self.i][2]
+        offset = self.tokens[self.i][2]
         op_name = self.next(kind="string" if self.peek()[0] == "string" else "word")
         try:
             op = self.operators(op_name)
         except KeyError:
-            self.fail("a known operator", repr(op_name), at)
+            self.fail("a known operator", repr(op_name), offset)
         self.next("(")
         inputs: list[Operand] = []
         attrs: dict[str, Any] = {}
@@ -202,10 +202,10 @@ class _Parser:
 
         self.comma_list(")", argument)
         _fill_in(op, inputs, attrs)
-        kind, where = self.peek(skip_comments=False)
-        beside = "\n" not in self.source[self.tokens[self.i - 1][2] : self.tokens[self.i][2]]
-        comes_from = where[1:].strip() if kind == "comment" and beside else None
-        node = Node(op, inputs, attrs, [s for _, s in outs], name, comes_from, [n for n, _ in outs])
+        kind, comment = self.peek(skip_comments=False)
+        same_line = "\n" not in self.source[self.tokens[self.i - 1][2] : self.tokens[self.i][2]]
+        line = comment[1:].strip() if kind == "comment" and same_line else None
+        node = Node(op, inputs, attrs, [s for _, s in outs], name, line, [n for n, _ in outs])
         for value in node.outputs:
             self.declare(value, scope)
         return node
@@ -221,18 +221,18 @@ class _Parser:
     def literal(self) -> Any:
         """Return a number or string by Python's syntax."""
         self.peek()
-        at = self.tokens[self.i][2]
+        offset = self.tokens[self.i][2]
         source = self.next()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")  # an escape that Python does not know
                 return introspection.literal(source.lstrip("+"))
         except (ValueError, SyntaxError, Warning) as error:
-            self.fail("a literal as Python has them", f"{source[:40]} ({error})", at)
+            self.fail("a literal as Python has them", f"{source[:40]} ({error})", offset)
 
     def value(self) -> Any:
         kind, word = self.peek()
-        at = self.tokens[self.i][2]
+        offset = self.tokens[self.i][2]
         if word == "graph" and kind == "word":
             return self.graph()
         if self.accept("["):
@@ -245,53 +245,53 @@ class _Parser:
         if word in _CONSTANTS:
             return _CONSTANTS[word]
         if word not in _CALLS:
-            self.fail("an attribute value", repr(word), at)
+            self.fail("an attribute value", repr(word), offset)
         self.next("(")
-        return _CALLS[word](self, at)
+        return _CALLS[word](self, offset)
 
-    def dtype(self, at: int) -> DType:
+    def dtype(self, offset: int) -> DType:
         short = self.next(kind="word")
         self.next(")")
         try:
             return dtypes.of_short(short)
         except KeyError:
-            self.fail("a dtype such as f32", repr(short), at)
+            self.fail("a dtype such as f32", repr(short), offset)
 
-    def shape(self, at: int) -> TensorShape:
+    def shape(self, offset: int) -> TensorShape:
         inside = []
         while not self.accept(")"):
             inside.append(self.next())
         try:
             return spec_of_short(f"f32[{''.join(inside)}]").shape
         except ValueError as error:
-            self.fail("a shape such as shape(2,?)", str(error), at)
+            self.fail("a shape such as shape(2,?)", str(error), offset)
 
-    def type(self, at: int) -> TensorSpec:
+    def type(self, offset: int) -> TensorSpec:
         spec = self.spec()
         self.next(")")
         return spec
 
-    def complex(self, at: int) -> complex:
+    def complex(self, offset: int) -> complex:
         parts = self.comma_list(")", self.attr)
         if len(parts) != 2 or not all(isinstance(p, float) for p in parts):
-            self.fail("complex(real, imaginary)", repr(parts), at)
+            self.fail("complex(real, imaginary)", repr(parts), offset)
         return complex(*parts)
 
-    def stored(self, at: int) -> np.ndarray:
+    def stored(self, offset: int) -> np.ndarray:
         spec = self.spec()
         self.next(",")
         name = self.attr()
         self.next(")")
         if self.stored_arrays is None or not isinstance(name, str):
-            self.fail("a value in the text itself", f"stored({spec.short()}, {name!r})", at)
+            self.fail("a value in the text itself", f"stored({spec.short()}, {name!r})", offset)
         array = self.stored_arrays(name)
         stored_type = TensorSpec(array.shape, dtypes.of_stored(array.dtype)).short()
         if stored_type != spec.short():
-            self.fail(spec.short(), f"{stored_type} under the name {name!r}", at)
+            self.fail(spec.short(), f"{stored_type} under the name {name!r}", offset)
         array.setflags(write=False)
         return array
 
-    def tensor(self, at: int) -> np.ndarray:
+    def tensor(self, offset: int) -> np.ndarray:
         spec = self.spec()
         self.next(",")
         elements = self.attr()
@@ -313,7 +313,7 @@ class _Parser:
             else:
                 array = np.array(elements, np_dtype).reshape(shape)
         except (ValueError, TypeError, OverflowError) as error:
-            self.fail(f"elements for {spec.short()}", str(error), at)
+            self.fail(f"elements for {spec.short()}", str(error), offset)
         array.setflags(write=False)
         return array
 
@@ -334,10 +334,10 @@ def _element_type(dtype: DType) -> type:
 
 
 def _fill_in(op: Any, inputs: list[Operand], attrs: dict[str, Any]) -> None:
-    """Add what an older text lacks of later versions of the operator: absent inputs, default attributes."""
-    lacking = getattr(op, "inputs", ())[len(inputs) :]
-    if all(i.optional for i in lacking):
-        inputs += [None] * len(lacking)
+    """Add absent inputs and default attributes of later versions of the operator, which an older text lacks."""
+    missing = getattr(op, "inputs", ())[len(inputs) :]
+    if all(i.optional for i in missing):
+        inputs += [None] * len(missing)
     for name, attr in getattr(op, "attr_defs", {}).items():
         if attr.since > 1 and name not in attrs:
             attrs[name] = attr.default
@@ -346,11 +346,11 @@ def _fill_in(op: Any, inputs: list[Operand], attrs: dict[str, Any]) -> None:
 def parse(
     source: str, operators: Callable[[str], Any], stored: Stored | None = None, detailed: Detailed | None = None
 ) -> Graph:
-    """Read a graph from its text.
+    """Parse a graph from its text.
 
     operators: returns the operator of a name, or of a string with its quotes, or raises KeyError. stored: returns
-    arrays that the text only names. detailed: returns a type with what the text adds to it, or raises ValueError.
-    raises InvalidArgumentError with the line, what was found and what was wanted
+    arrays that the text refers to by name. detailed: returns a type with the details in the text, or raises ValueError.
+    raises InvalidArgumentError with the line, the text found and the text expected
     """
     return parse_all(source, operators, stored, 1, detailed)[0]
 
@@ -359,14 +359,14 @@ def parse_all(
     source: str,
     operators: Callable[[str], Any],
     stored: Stored | None = None,
-    most: int | None = None,
+    limit: int | None = None,
     detailed: Detailed | None = None,
 ) -> list[Graph]:
-    """Read the graphs of a text with several, one after the other; most: how many there may be. See `parse`."""
+    """Parse a text that contains several graphs; limit: their maximum number. See `parse`."""
     parser = _Parser(source, operators, stored, detailed)
     graphs: list[Graph] = []
-    while (token := parser.peek())[0] != "end" or (most and not graphs):
-        if len(graphs) == most:
+    while (token := parser.peek())[0] != "end" or (limit and not graphs):
+        if len(graphs) == limit:
             parser.fail("the end", repr(token[1]), parser.tokens[parser.i][2])
         graphs.append(parser.graph())
     return graphs

@@ -1,6 +1,6 @@
-"""The text form of graphs: printing.
+"""The printer of graph text.
 
-Lives here: `text(graph)`.  Not here: the form itself, reading it back (parser.py).
+Lives here: `text(graph)`.  Not here: the syntax, parsing (parser.py).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Store = Callable[[np.ndarray], "str | None"]
 def text(graph: Graph, indent: str = "", store: Store | None = None) -> str:
     """Return the graph as text.
 
-    store: for text that is to be read back in another process. It takes arrays that are to be kept elsewhere and gives
-    the names they have there, None for others; lines of origin name the file without its folder.
-    raises TypeError, with a store, for a node whose attributes have no text
+    store: for text that is to be parsed in another process. It receives arrays that may be stored separately and
+    returns their names, None for the others; source lines name the file without its folder. raises TypeError, with a
+    store, for a node whose attributes have no text
     """
     inside = indent + "  "
 
@@ -55,13 +55,13 @@ def text(graph: Graph, indent: str = "", store: Store | None = None) -> str:
 
 
 def spec_text(spec: TensorSpec, indent: str = "", store: Store | None = None) -> str:
-    """Return a type as graph text has it: `f32[2,?]`, with what a dialect adds in braces."""
+    """Return a type as graph text: `f32[2,?]`, with the details of a dialect in braces."""
     details = ", ".join(f"{name}={_attr(value, indent, store)}" for name, value in spec.details.items())
     return f"{spec.short()}{{{details}}}" if details else spec.short()
 
 
 def _word(name: str) -> str:
-    """Return a name as it is where it is one word of the text, else as a string."""
+    """Return a name unchanged if it is one word of the text, otherwise as a string."""
     return name if re.fullmatch(r"[A-Za-z_][\w./@\-]*", name) else repr(name)
 
 
@@ -74,7 +74,7 @@ def _operand(operand: Operand) -> str:
 
 
 class _NoText(Exception):
-    """A value that has no text, in words."""
+    """A value without a text form."""
 
 
 def _file_only(at: str) -> str:

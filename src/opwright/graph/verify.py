@@ -1,6 +1,6 @@
-"""What makes a graph valid, as a table of rules, and the check of it.
+"""Verification of graphs: the table of invariants, and the check.
 
-Lives here: rules that hold for any graph.  Not here: rules of single operators (their `infer`).
+Lives here: invariants of all graphs.  Not here: rules of single operators (their `infer`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def _names(graph: Graph) -> Iterator[str]:
         seen.add(name)
     for node in graph.nodes:
         if node.outputs and node.outputs[0].name != node.name:  # in text a node has no other name
-            yield f"node {node.name!r} gives {node.outputs[0].name!r}"
+            yield f"node {node.name!r} has the first output {node.outputs[0].name!r}"
 
 
 def _order(graph: Graph) -> Iterator[str]:
@@ -27,11 +27,11 @@ def _order(graph: Graph) -> Iterator[str]:
     for node in graph.nodes:
         for value in node.operands:
             if value not in available:
-                yield f"node {node.name!r} ({node.op.name}) reads {value.name!r} before it is made"
+                yield f"node {node.name!r} ({node.op.name}) reads {value.name!r} before it is computed"
         available.update(node.outputs)
     for value in graph.outputs:
         if value not in available:
-            yield f"output {value.name!r} is not made in the graph"
+            yield f"output {value.name!r} is not computed in the graph"
 
 
 def _arity(graph: Graph) -> Iterator[str]:
@@ -44,8 +44,8 @@ def _arity(graph: Graph) -> Iterator[str]:
 VALID: tuple[tuple[str, Callable[[Graph], Iterator[str]]], ...] = (
     # name               rule: yields a sentence for each violation
     ("unique names", _names),
-    ("made before use", _order),
-    ("one operand an input", _arity),
+    ("defined before use", _order),
+    ("one operand per input", _arity),
 )
 
 

@@ -42,54 +42,54 @@ def _is(number: Any, expected: Any) -> bool:
     return number is not None and number == expected and math.copysign(1.0, number) == math.copysign(1.0, expected)
 
 
-def _beside(node: Node, accept: Callable[[Value], bool], right_only: bool = False) -> Answer:
+def _other_than_neutral(node: Node, accept: Callable[[Value], bool], right_only: bool = False) -> Answer:
     """Return the other operand, if one is accepted as neutral and does not broadcast the result."""
     x, y = node.inputs
-    for kept, neutral in ((x, y),) if right_only else ((x, y), (y, x)):
-        assert isinstance(kept, Value)
+    for result, neutral in ((x, y),) if right_only else ((x, y), (y, x)):
+        assert isinstance(result, Value)
         assert isinstance(neutral, Value)
-        if neutral.constant is not None and _stays(kept, neutral, node) and accept(neutral):
-            return (kept,)
+        if neutral.constant is not None and _preserves_shape(result, neutral, node) and accept(neutral):
+            return (result,)
     return None
 
 
-def _stays(kept: Value, other: Value, node: Node) -> bool:
-    """Return whether broadcasting with `other`, a constant, preserves the shape of `kept`."""
-    if same_static_shape(kept, node.outputs[0]):
+def _preserves_shape(operand: Value, other: Value, node: Node) -> bool:
+    """Return whether broadcasting with `other`, a constant, preserves the shape of `operand`."""
+    if same_static_shape(operand, node.outputs[0]):
         return True
-    shape, rank = other.shape, kept.shape.rank
+    shape, rank = other.shape, operand.shape.rank
     return shape.rank == 0 or (rank is not None and len(shape) <= rank and all(d == 1 for d in shape))
 
 
 def add_zero(node: Node, rewriter: PatternRewriter) -> Answer:
     """Match x + -0.0; of integers x + 0."""
-    return _beside(node, lambda v: _is(_number(v, "f"), -0.0) or _number(v, "i") == 0)
+    return _other_than_neutral(node, lambda v: _is(_number(v, "f"), -0.0) or _number(v, "i") == 0)
 
 
 def subtract_zero(node: Node, rewriter: PatternRewriter) -> Answer:
     """Match x - 0.0."""
-    return _beside(node, lambda v: _is(_number(v, "f"), 0.0) or _number(v, "i") == 0, right_only=True)
+    return _other_than_neutral(node, lambda v: _is(_number(v, "f"), 0.0) or _number(v, "i") == 0, right_only=True)
 
 
 def multiply_by_one(node: Node, rewriter: PatternRewriter) -> Answer:
     """Match x * 1."""
-    return _beside(node, lambda v: _number(v, "fi") == 1)
+    return _other_than_neutral(node, lambda v: _number(v, "fi") == 1)
 
 
 def divide_by_one(node: Node, rewriter: PatternRewriter) -> Answer:
     """Match x
     1."""
-    return _beside(node, lambda v: _number(v, "fi") == 1, right_only=True)
+    return _other_than_neutral(node, lambda v: _number(v, "fi") == 1, right_only=True)
 
 
 def divide_integers_by_one(node: Node, rewriter: PatternRewriter) -> Answer:
     """Match x // 1 of integers; of floats it rounds."""
-    return _beside(node, lambda v: _number(v, "i") == 1, right_only=True)
+    return _other_than_neutral(node, lambda v: _number(v, "i") == 1, right_only=True)
 
 
 def power_of_one(node: Node, rewriter: PatternRewriter) -> Answer:
     """Match x ** 1."""
-    return _beside(node, lambda v: _number(v, "fi") == 1, right_only=True)
+    return _other_than_neutral(node, lambda v: _number(v, "fi") == 1, right_only=True)
 
 
 def multiply_integers_by_zero(node: Node, rewriter: PatternRewriter) -> Answer:
@@ -107,7 +107,7 @@ def multiply_integers_by_zero(node: Node, rewriter: PatternRewriter) -> Answer:
 def neutral_truth(node: Node, rewriter: PatternRewriter) -> Answer:
     """Match x and True, x or False."""
     neutral = node.op.name == "LogicalAnd"
-    return _beside(node, lambda v: _number(v, "b") is neutral)
+    return _other_than_neutral(node, lambda v: _number(v, "b") is neutral)
 
 
 def twice(node: Node, rewriter: PatternRewriter) -> Answer:
@@ -161,7 +161,7 @@ def cast_to_the_same(node: Node, rewriter: PatternRewriter) -> Answer:
 
 
 # A dtype, and those that hold each of its values: there and back again is the same, bits of NaN included.
-_HELD_BY = {
+_REPRESENTED_BY = {
     "bool": "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64",
     "int8": "int16 int32 int64 float16 float32 float64",
     "uint8": "int16 uint16 int32 uint32 int64 uint64 float16 float32 float64",
@@ -181,8 +181,8 @@ def cast_there_and_back(node: Node, rewriter: PatternRewriter) -> Answer:
     if wide.node is None or wide.node.op is not node.op:
         return None
     (x,) = wide.node.operands
-    held = x.dtype is node.outputs[0].dtype and wide.dtype.name in _HELD_BY.get(x.dtype.name, "").split()
-    return (x,) if held else None
+    lossless = x.dtype is node.outputs[0].dtype and wide.dtype.name in _REPRESENTED_BY.get(x.dtype.name, "").split()
+    return (x,) if lossless else None
 
 
 def sum_of_one(node: Node, rewriter: PatternRewriter) -> Answer:

@@ -74,11 +74,11 @@ def same_either_way(node: Node, rewriter: PatternRewriter) -> Answer:
         return None
     operands, replacements = control_operands(node), []
     for outputs in zip(*(g.outputs for g in node.subgraphs)):
-        places = {g.inputs.index(v) if v in g.inputs else None for g, v in zip(node.subgraphs, outputs)}
-        place = places.pop()
-        if places or place is None:
+        indices = {g.inputs.index(v) if v in g.inputs else None for g, v in zip(node.subgraphs, outputs)}
+        index = indices.pop()
+        if indices or index is None:
             return None
-        replacements.append(operands[place])
+        replacements.append(operands[index])
     return replacements
 
 

@@ -40,7 +40,7 @@ def fold_constants(node: Node, rewriter: PatternRewriter) -> Sequence[Value] | N
     try:
         arrays = node.op.evaluate(node.inputs, node.attrs)
     except OpError:
-        return None  # the error belongs to the run, where it names the node
+        return None  # reported at run time, with the node's name
     return [replacement_constant(rewriter, node, v, array) for v, array in zip(node.outputs, arrays)]
 
 
@@ -70,7 +70,7 @@ def common_subexpression(node: Node, rewriter: PatternRewriter) -> Sequence[Valu
     if node.op.effect is not None:
         return None
     try:
-        # by the operator itself: two of one name may be others' with options of their own
+        # by the operator itself: two user operators of one name may differ in options
         key = (node.op, node.inputs, tuple([(k, _attr_key(v)) for k, v in node.attrs.items()]))
         earlier = rewriter.memo.setdefault(key, node)
     except TypeError:  # an attribute that cannot be hashed

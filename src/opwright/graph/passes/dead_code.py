@@ -15,17 +15,17 @@ from ..ir import Graph, Node, Value
 def dead_code(graph: Graph) -> tuple[Graph, list[str]]:
     """Drop unused nodes without side effects, unused reads of state included."""
     live = set(graph.outputs)
-    kept: list[Node] = []
+    used: list[Node] = []
     dropped: list[str] = []
     for node in reversed(graph.nodes):
         if not live.isdisjoint(node.outputs) or node.effect == "write":
-            kept.append(node)
+            used.append(node)
             live.update(node.operands)
         else:
             dropped.append(f"  {'dead_code':22} {node.at or '':16} {node!r}")
     if not dropped:
         return graph, []
-    return Graph(graph.name, graph.inputs, kept[::-1], graph.outputs), dropped[::-1]
+    return Graph(graph.name, graph.inputs, used[::-1], graph.outputs), dropped[::-1]
 
 
 def prune(graph: Graph) -> tuple[Graph, list[str]]:
@@ -42,9 +42,9 @@ def prune(graph: Graph) -> tuple[Graph, list[str]]:
         narrow = _NARROW.get(node.op.name)
         if narrow is not None:
             smaller = map_subgraphs(node, lambda g: prune(dead_code(g)[0])[0])
-            smaller, kept = narrow(smaller, read)
+            smaller, outputs = narrow(smaller, read)
             if smaller is not node:
-                narrowed[node] = smaller, kept
+                narrowed[node] = smaller, outputs
                 changes.append(f"  {'prune':22} {node.at or '':16} {node!r}  ->  {smaller!r}")
                 node = smaller
         live.update(node.operands)
@@ -53,8 +53,8 @@ def prune(graph: Graph) -> tuple[Graph, list[str]]:
     rewriter = GraphRewriter(graph)
     for node in graph.nodes:
         smaller, indices = narrowed.get(node, (node, range(len(node.outputs))))
-        fresh = rewriter.insert(rewriter.remap(smaller))
-        rewriter.mapping.update(zip((node.outputs[i] for i in indices), fresh.outputs))
+        copy = rewriter.insert(rewriter.remap(smaller))
+        rewriter.mapping.update(zip((node.outputs[i] for i in indices), copy.outputs))
     rewriter.nodes = _readable(rewriter.nodes, graph.inputs)
     return dead_code(rewriter.finish())[0], changes[::-1]
 
@@ -70,9 +70,9 @@ def _readable(nodes: Sequence[Node], inputs: Iterable[Value]) -> list[Node]:
     return readable
 
 
-def _narrower(node: Node, inputs: Sequence[object], attrs: Mapping[str, object], kept: Sequence[int]) -> Node:
+def _narrower(node: Node, inputs: Sequence[object], attrs: Mapping[str, object], indices: Sequence[int]) -> Node:
     """Return the node with some of its outputs, under their names; the first has the node's, as text requires."""
-    outputs = [node.outputs[i] for i in kept]
+    outputs = [node.outputs[i] for i in indices]
     names = [node.name, *(v.name for v in outputs[1:])][: len(outputs)]
     return Node(node.op, inputs, {**node.attrs, **attrs}, [v.spec for v in outputs], node.name, node.at, names)  # type: ignore[arg-type]
 
@@ -101,12 +101,12 @@ def _while(node: Node, read: list[int]) -> tuple[Node, list[int]]:
     variables, captured = node.inputs
     assert isinstance(variables, tuple)
     assert isinstance(captured, tuple)
-    place = {v: i for graph in (cond, body) for i, v in enumerate(graph.inputs)}
-    needed = set(read) | {place[v] for v in _reads(cond) if v in place}
+    index = {v: i for graph in (cond, body) for i, v in enumerate(graph.inputs)}
+    needed = set(read) | {index[v] for v in _reads(cond) if v in index}
     while True:
-        kept = sorted(i for i in needed if i < len(variables))
-        smaller = dead_code(Graph(body.name, body.inputs, body.nodes, [body.outputs[i] for i in kept]))[0]
-        more = needed | {place[v] for v in _reads(smaller) if v in place}
+        variables_used = sorted(i for i in needed if i < len(variables))
+        smaller = dead_code(Graph(body.name, body.inputs, body.nodes, [body.outputs[i] for i in variables_used]))[0]
+        more = needed | {index[v] for v in _reads(smaller) if v in index}
         if more == needed:
             break
         needed = more
@@ -118,8 +118,8 @@ def _while(node: Node, read: list[int]) -> tuple[Node, list[int]]:
         "cond": Graph(cond.name, [cond.inputs[i] for i in order], cond.nodes, cond.outputs),
         "body": Graph(smaller.name, [body.inputs[i] for i in order], smaller.nodes, smaller.outputs),
     }
-    inputs = (tuple(variables[i] for i in kept), tuple(captured[i] for i in outside))
-    return _narrower(node, inputs, attrs, kept), kept
+    inputs = (tuple(variables[i] for i in variables_used), tuple(captured[i] for i in outside))
+    return _narrower(node, inputs, attrs, variables_used), variables_used
 
 
 _NARROW = {"If": _branches, "Case": _branches, "While": _while}

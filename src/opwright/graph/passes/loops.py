@@ -2,10 +2,10 @@
 
 Lives here: `hoist`.  Not here: loops without iterations (branches.py), unused variables (dead_code.py).
 
-A pure node moves out of a body if all it reads is the same at every turn: captures, constants, variables that the
-body hands on as they came, and what moved before it. If the loop may not run at all, only nodes move that cannot fail;
-if it surely runs, and nothing with an effect comes before the failure would, any pure node does. A condition runs at
-least once, so that what is invariant in it moves if it has no effects.
+A pure node is hoisted if its operands are invariant: captures, constants, variables that the body returns unchanged,
+and hoisted values. If the loop may have no iterations, only nodes are hoisted that cannot fail; if it has at least one,
+and no effect precedes the failure, any pure node is. A condition is evaluated at least once, so its invariant nodes are
+hoisted if it has no effects.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..ir import Graph, Node, Value
 from .branches import first_turn
 from .rewrite_rules import PatternRewriter
 
-# Operators that cannot fail where the sizes of all they take and give are known ahead; element-wise ones besides.
+# Operators that cannot fail if the sizes of all operands and results are known; element-wise ones are recognised apart.
 _SAFE = frozenset(
     {
         "AddN",
@@ -81,7 +81,7 @@ def cannot_fail(node: Node) -> bool:
 
 
 def hoist(graph: Graph) -> tuple[Graph, list[str]]:
-    """Move what is invariant out of each While, from the innermost loop outwards."""
+    """Hoist invariant nodes out of each While, from the innermost loop outwards."""
     if not any(map(has_subgraphs, graph.nodes)):
         return graph, []
     rewriter = PatternRewriter(graph)
@@ -100,17 +100,17 @@ def hoist(graph: Graph) -> tuple[Graph, list[str]]:
 
 
 class _InvariantHoister:
-    """What moves out of one graph of a loop. outer: for each value inside that is invariant, what it is outside."""
+    """Hoists nodes out of one graph of a loop. outer: the value outside of the loop for each invariant value inside."""
 
     def __init__(self, graph: Graph, outer: dict[Value, Value], rewriter: PatternRewriter, loop: Node) -> None:
         self.graph, self.outer, self.rewriter, self.loop = graph, dict(outer), rewriter, loop
         self.moved: set[Node] = set()
 
     def move(self, freely: bool) -> None:
-        """Emit outside what may move. freely: nodes that may fail too."""
+        """Emit hoistable nodes outside of the loop. freely: including nodes that may fail."""
         for node in self.graph.nodes:
             if node.op.name == "Const":
-                continue  # costs nothing where it stands; it goes along with what reads it
+                continue  # costs nothing inside; it is hoisted together with its readers
             if node.effect is not None or not node.outputs:
                 continue
             if not freely and (has_subgraphs(node) or not cannot_fail(node)):
@@ -168,13 +168,13 @@ def _with_inputs(movers: Sequence[_InvariantHoister]) -> tuple[list[Graph], list
     hoisted = [(m, v) for m in movers for v in m.read_inside()]
     graphs = []
     for mover in movers:
-        taken = {v.name for v in mover.graph.values()}
+        names = {v.name for v in mover.graph.values()}
         inputs, mapping = list(mover.graph.inputs), {}
         for owner, value in hoisted:
             name = value.name
-            while name in taken and not (owner is mover and name == value.name):
+            while name in names and not (owner is mover and name == value.name):
                 name += "_"
-            taken.add(name)
+            names.add(name)
             inputs.append(Value(name, value.spec))
             if owner is mover:
                 mapping[value] = inputs[-1]

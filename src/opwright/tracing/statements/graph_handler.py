@@ -188,11 +188,11 @@ def _probe_test(test: Thunk) -> Any:
         return test()
     builder, recorder = trace.builder, trace.recorder
     sizes = len(builder.nodes), len(builder.inputs), len(recorder.records)
-    names, captures, distant = dict(builder._taken), dict(trace.captures), dict(trace._distant_captures)
+    names, captures, distant = dict(builder._suffixes), dict(trace.captures), dict(trace._distant_captures)
     value = test()
     if handler_of(value) is not None:
         del builder.nodes[sizes[0] :], builder.inputs[sizes[1] :], recorder.records[sizes[2] :]
-        builder._taken, trace.captures, trace._distant_captures = names, captures, distant
+        builder._suffixes, trace.captures, trace._distant_captures = names, captures, distant
     return value
 
 
