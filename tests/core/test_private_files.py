@@ -46,7 +46,7 @@ def place() -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def _warned_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(private_files, "_told", set())
+    monkeypatch.setattr(private_files, "_warned", set())
 
 
 # ---- folders --------------------------------------------------------------------------------------------------------

@@ -164,7 +164,7 @@ def slowly(me, is_importing=forks._is_importing):
     return is_importing(me)
 
 lock, unraisable = Lock(), []
-forks._held.insert(0, lock)
+forks._uninterruptible.insert(0, lock)
 forks._is_importing = slowly
 sys.unraisablehook = lambda raised: unraisable.append(raised.exc_value)
 
