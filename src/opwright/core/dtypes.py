@@ -148,7 +148,7 @@ class DType:
     # By identity, in C: a hash in Python would slow down every eager call, which looks up its kernel by dtypes.
     __hash__ = object.__hash__
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return as_dtype, (self.name,)
 
 

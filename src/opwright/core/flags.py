@@ -147,7 +147,7 @@ class Flag(NamedTuple):
         """The environment variable that sets it."""
         return PREFIX + self.name.upper()
 
-    def read(self, value: Any, source: str) -> Any:
+    def read(self, value: Any, source: str) -> object:
         """Check and convert `value`; source: its origin, for error messages."""
         result = self.type.read(value)
         if result is None:

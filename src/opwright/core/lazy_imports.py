@@ -85,7 +85,7 @@ def lazily(
     """
     homes = _homes(package)
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> object:
         home = homes.get(name)
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")

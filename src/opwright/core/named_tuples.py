@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 
 class _Fields(type):
@@ -33,7 +33,7 @@ else:
         _fields: tuple[str, ...]
         _field_defaults: dict[str, Any]
 
-        def __new__(cls, *items: Any, **named: Any) -> Any:
+        def __new__(cls, *items: Any, **named: Any) -> Self:
             if named or len(items) != len(cls._fields):
                 items = cls._complete(items, named)
             return tuple.__new__(cls, items)
@@ -52,10 +52,10 @@ else:
             return tuple([all_items[field] for field in cls._fields])
 
         @classmethod
-        def _make(cls, items: Iterable[Any]) -> Any:
+        def _make(cls, items: Iterable[Any]) -> Self:
             return cls(*items)
 
-        def _replace(self, **changed: Any) -> Any:
+        def _replace(self, **changed: Any) -> Self:
             return type(self)(**(self._asdict() | changed))
 
         def _asdict(self) -> dict[str, Any]:

@@ -141,7 +141,7 @@ def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any], expand_compos
     return _pack(structure, iter(flat_sequence), EXPANDED if expand_composites else PLAIN)
 
 
-def _pack(structure: Any, leaves: Iterator[Any], rows: RowByType) -> Any:
+def _pack(structure: Any, leaves: Iterator[Any], rows: RowByType) -> object:
     row = rows[type(structure)]
     if row is None:
         return next(leaves)

@@ -182,7 +182,7 @@ class TensorShape:
     def __repr__(self) -> str:
         return "TensorShape(None)" if self.dims is None else f"TensorShape({list(self.dims)})"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return TensorShape, (self.dims,)
 
 

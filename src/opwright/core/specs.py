@@ -23,10 +23,10 @@ class HasSpec(Protocol):
     """Any object with a dtype and a shape: tensors, variables, arrays."""
 
     @property
-    def dtype(self) -> Any: ...
+    def dtype(self) -> object: ...
 
     @property
-    def shape(self) -> Any: ...
+    def shape(self) -> object: ...
 
 
 class TensorSpec(TypeSpec):
@@ -126,7 +126,7 @@ class TensorSpec(TypeSpec):
     # ---- the protocol of composites: a tensor is its only component ---------------------------------------------
 
     @property
-    def value_type(self) -> Any:
+    def value_type(self) -> type[Any]:
         """The class of the values: Tensor, once it is registered."""
         return _tensor_class[0]
 
@@ -134,16 +134,16 @@ class TensorSpec(TypeSpec):
     def _component_specs(self) -> TensorSpec:
         return self
 
-    def _to_components(self, value: Any) -> Any:
+    def _to_components(self, value: Any) -> object:
         return value
 
-    def _from_components(self, components: Any) -> Any:
+    def _from_components(self, components: Any) -> object:
         return components
 
     def _serialize(self) -> tuple[Any, ...]:
         return self.shape, self.dtype, self.name
 
-    def placeholder_value(self, placeholder_context: Any) -> Any:
+    def placeholder_value(self, placeholder_context: Any) -> object:
         """Return a placeholder of the argument."""
         return placeholder_context.tensor(self)
 
@@ -151,11 +151,11 @@ class TensorSpec(TypeSpec):
         """Return the tensor in a list."""
         return [value]
 
-    def from_tensors(self, tensors: Iterator[Any]) -> Any:
+    def from_tensors(self, tensors: Iterator[Any]) -> object:
         """Return the next tensor."""
         return next(tensors)
 
-    def cast(self, value: Any, cast_context: Any) -> Any:
+    def cast(self, value: Any, cast_context: Any) -> object:
         """Convert `value` to a tensor of this type. Raises TypeError if it is not convertible."""
         if getattr(cast_context, "allow_specs", False) and isinstance(value, TensorSpec):
             if not value.is_subtype_of(self):
@@ -183,7 +183,7 @@ class TensorSpec(TypeSpec):
     def __repr__(self) -> str:
         return f"TensorSpec(shape={self.shape}, dtype={self.dtype!r}, name={self.name!r})"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.shape, self.dtype, self.name)
 
 
@@ -203,7 +203,7 @@ def spec_of_short(text: str) -> TensorSpec:
     return TensorSpec(dims, dtype)
 
 
-_tensor_class: list[Any] = [object]
+_tensor_class: list[type[Any]] = [object]
 
 
 def install_tensor_class(cls: type) -> None:

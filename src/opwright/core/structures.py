@@ -21,7 +21,9 @@ import collections
 from collections.abc import Callable, Iterable, Mapping, MappingView, MutableMapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class Field(str):
@@ -61,7 +63,7 @@ def _mapping_children(mapping: Mapping[Any, Any]) -> list[Any]:
     return [mapping[key] for key in sorted_keys(mapping)]
 
 
-def _mapping_rebuild(mapping: Mapping[Any, Any], children: list[Any]) -> Any:
+def _mapping_rebuild(mapping: Mapping[Any, Any], children: list[Any]) -> object:
     new = dict(zip(sorted_keys(mapping), children))
     cls = type(mapping)
     if cls is dict:
@@ -85,7 +87,7 @@ def _same_namedtuple(a: type, b: type) -> bool:
     return a.__name__ == b.__name__ and a._fields == b._fields  # type: ignore[attr-defined]
 
 
-def _attrs_rebuild(structure: Any, children: list[Any]) -> Any:
+def _attrs_rebuild(structure: Any, children: list[Any]) -> object:
     arguments, later = {}, {}
     for attribute, child in zip(type(structure).__attrs_attrs__, children):
         if getattr(attribute, "init", True):
@@ -98,19 +100,19 @@ def _attrs_rebuild(structure: Any, children: list[Any]) -> Any:
     return result
 
 
-def _custom_rebuild(structure: Any, children: list[Any]) -> Any:
+def _custom_rebuild(structure: Any, children: list[Any]) -> object:
     metadata, _ = structure.__tf_flatten__()
     return structure.__tf_unflatten__(metadata, tuple(children))
 
 
-def _sequence_rebuild(structure: Any, children: list[Any]) -> Any:
+def _sequence_rebuild(structure: Any, children: list[Any]) -> object:
     cls = type(structure)
     if cls is range or cls is list or isinstance(structure, MappingView):
         return children
     return tuple(children) if cls is tuple else cls(children)
 
 
-def _itself(structure: Any) -> Any:
+def _itself(structure: T) -> T:
     return structure
 
 
@@ -201,13 +203,13 @@ def register_type_specs(composite: type, spec: type) -> None:
     Packing a structure of specs yields values. `register_leaf` excludes the specs of single tensors.
     """
 
-    def spec_parts(value: Any) -> Any:
+    def spec_parts(value: Any) -> object:
         return value._component_specs
 
     def parts(value: Any) -> Sequence[Any]:
         return (spec_parts(value) if isinstance(value, spec) else value._type_spec._to_components(value),)
 
-    def rebuilt(value: Any, children: Sequence[Any]) -> Any:
+    def rebuilt(value: Any, children: Sequence[Any]) -> object:
         return getattr(value, "_from_components" if isinstance(value, spec) else "_with_components")(children[0])
 
     row = Structure(

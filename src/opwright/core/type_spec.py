@@ -59,7 +59,7 @@ class TraceType:
         """Return the nearest supertype of this and all of `others`; None if there is none."""
         raise TypeError(f"{type(self).__name__} must define most_specific_common_supertype(others)")
 
-    def placeholder_value(self, placeholder_context: Any) -> Any:
+    def placeholder_value(self, placeholder_context: Any) -> object:
         """Return the argument of the Python function while it is traced. If not overridden, the actual argument is
         used.
         """
@@ -69,7 +69,7 @@ class TraceType:
         """Return the tensors of a value of this type, in the order of `flatten`."""
         return []
 
-    def from_tensors(self, tensors: Iterator[Any]) -> Any:
+    def from_tensors(self, tensors: Iterator[Any]) -> object:
         """Build a value of this type from its tensors, which are taken from the iterator."""
         raise TypeError(f"{type(self).__name__} does not define from_tensors(tensors)")
 
@@ -77,7 +77,7 @@ class TraceType:
         """Return the types of the tensors in a value, in order."""
         return []
 
-    def cast(self, value: Any, cast_context: Any) -> Any:
+    def cast(self, value: Any, cast_context: Any) -> object:
         """Convert `value` to this type; unchanged by default. Raises TypeError if it does not match."""
         return value
 
@@ -99,18 +99,18 @@ class TypeSpec(TraceType):
     # ---- defined by subclasses --------------------------------------------------------------------------------
 
     @property
-    def value_type(self) -> Any:
+    def value_type(self) -> type[Any]:
         """The class of the values."""
         raise TypeError(f"{type(self).__name__} must define value_type")
 
     @property
-    def _component_specs(self) -> Any:
+    def _component_specs(self) -> object:
         raise TypeError(f"{type(self).__name__} must define _component_specs")
 
-    def _to_components(self, value: Any) -> Any:
+    def _to_components(self, value: Any) -> object:
         raise TypeError(f"{type(self).__name__} must define _to_components(value)")
 
-    def _from_components(self, components: Any) -> Any:
+    def _from_components(self, components: Any) -> object:
         raise TypeError(f"{type(self).__name__} must define _from_components(components)")
 
     def _serialize(self) -> tuple[Any, ...]:
@@ -167,7 +167,7 @@ class TypeSpec(TraceType):
         """Return the spec itself, the type of an argument that is a spec."""
         return self
 
-    def placeholder_value(self, placeholder_context: Any) -> Any:
+    def placeholder_value(self, placeholder_context: Any) -> object:
         """Return a value of this type whose tensors are placeholders."""
         return self._from_components(_map(lambda s: s.placeholder_value(placeholder_context), self._component_specs))
 
@@ -178,7 +178,7 @@ class TypeSpec(TraceType):
         _zip(lambda spec, part: tensors.extend(spec.to_tensors(part)), self._component_specs, parts)
         return tensors
 
-    def from_tensors(self, tensors: Iterator[Any]) -> Any:
+    def from_tensors(self, tensors: Iterator[Any]) -> object:
         """Build a value from its tensors."""
         return self._from_components(_map(lambda s: s.from_tensors(tensors), self._component_specs))
 
@@ -188,7 +188,7 @@ class TypeSpec(TraceType):
         _map(lambda s: flat.extend(s.flatten()), self._component_specs)
         return flat
 
-    def cast(self, value: Any, cast_context: Any) -> Any:
+    def cast(self, value: Any, cast_context: Any) -> object:
         """Return the value with its components cast. Raises TypeError if it is no value of this type."""
         if getattr(cast_context, "allow_specs", False) and isinstance(value, TypeSpec):
             if not value.is_subtype_of(self):
@@ -200,7 +200,7 @@ class TypeSpec(TraceType):
         parts = self._to_components(value)
         changed = [False]
 
-        def cast_part(spec: Any, part: Any) -> Any:
+        def cast_part(spec: Any, part: Any) -> object:
             cast = spec.cast(part, cast_context)
             changed[0] |= cast is not part
             return cast
@@ -208,14 +208,14 @@ class TypeSpec(TraceType):
         cast = _zip(cast_part, self._component_specs, parts)
         return self._from_components(cast) if changed[0] else value
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (type(self), self._serialize())
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}{self._serialize()!r}"
 
 
-def _restored(cls: Any, serialization: tuple[Any, ...]) -> Any:
+def _restored(cls: type[TypeSpec], serialization: tuple[Any, ...]) -> TypeSpec:
     return cls._deserialize(serialization)
 
 
@@ -225,29 +225,29 @@ class CompositeTensor:
     __slots__ = ()
 
     @property
-    def _type_spec(self) -> Any:
+    def _type_spec(self) -> TypeSpec:
         raise TypeError(f"{type(self).__name__} must define _type_spec")
 
-    def _with_components(self, components: Any) -> Any:
+    def _with_components(self, components: Any) -> object:
         """Return a value like this one with other components; used by loops and branches."""
         return self._type_spec._from_components(components)
 
-    def __tf_tracing_type__(self, context: Any) -> Any:
+    def __tf_tracing_type__(self, context: Any) -> TypeSpec:
         """Return the type by which `function` selects its traces."""
         return self._type_spec
 
 
-_converters: list[tuple[type, Callable[[Any], Any]]] = []
+_converters: list[tuple[type, Callable[[Any], TypeSpec]]] = []
 
 
-def register_type_spec_from_value_converter(cls: type, converter: Callable[[Any], Any]) -> None:
+def register_type_spec_from_value_converter(cls: type, converter: Callable[[Any], TypeSpec]) -> None:
     """Register `converter(value)` as the `type_spec_from_value` of instances of `cls`. Later converters take
     precedence.
     """
     _converters.insert(0, (cls, converter))
 
 
-def type_spec_from_value(value: Any) -> Any:
+def type_spec_from_value(value: Any) -> TypeSpec:
     """Return the TypeSpec of a tensor, array, number or composite. Raises TypeError for other values."""
     spec = getattr(value, "_type_spec", None)
     if isinstance(spec, TypeSpec):

@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from ..core import flags
+from ..core.dtypes import DType
 from ..core.errors import OpError, ResourceExhaustedError
 from ..core.introspection import users_line
+from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
 from ..ops import dispatch
 from ..ops.arguments import tensors
@@ -27,7 +29,7 @@ from ..ops.definition import Operator
 from ..ops.kernels import computed_by
 from ..ops.rule_errors import contract_violation, failure_cause, mismatch, rule_failure
 from ..ops.shape_only_tensor import WithheldError, withheld_error
-from ..ops.tensor import overriding
+from ..ops.tensor import Tensor, overriding
 from .tensor import EagerTensor, make, number
 
 state = dispatch.state
@@ -116,23 +118,23 @@ class OperandUseTracker:
 
     __slots__ = ("tensor", "value_read")
 
-    def __init__(self, tensor: Any) -> None:
+    def __init__(self, tensor: Tensor) -> None:
         self.tensor, self.value_read = tensor, False
 
     @property
-    def spec(self) -> Any:
+    def spec(self) -> TensorSpec:
         return self.tensor.spec
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> DType:
         return self.tensor.dtype
 
     @property
-    def shape(self) -> Any:
+    def shape(self) -> TensorShape:
         return self.tensor.shape
 
     @property
-    def constant(self) -> Any:
+    def constant(self) -> np.ndarray | None:
         self.value_read = True
         return self.tensor.constant
 
@@ -161,10 +163,11 @@ def _infer(op: Operator, bound: Call, inputs: Sequence[Any], key: Any, name: str
     return promised
 
 
-def _first_dtype(inputs: Sequence[Any]) -> Any:
+def _first_dtype(inputs: Sequence[Any]) -> DType | None:
     for x in inputs:
         if x is not None and (type(x) is not tuple or x):
-            return x[0]._dtype if type(x) is tuple else x._dtype
+            dtype: DType = x[0]._dtype if type(x) is tuple else x._dtype
+            return dtype
     return None
 
 
@@ -259,7 +262,7 @@ def with_input_checks(execute: Callable[..., Any]) -> Callable[..., Any]:
     It raises PermissionDeniedError if an input was written, or if a result shares memory with an input.
     """
 
-    def checked_execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -> Any:
+    def checked_execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -> object:
         before = [fingerprint(x) for x in inputs]
         result = execute(op, inputs, bound, name)
         declared = [o for o in op.outputs if not o.intermediate]

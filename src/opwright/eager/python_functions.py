@@ -136,7 +136,7 @@ class ArrayFunction:
         return f"<function {_name(self.function)}>"
 
 
-def _as_array(array_: Any) -> Any:
+def _as_array(array_: Any) -> object:
     return np.asarray(array_) if isinstance(array_, np.generic) else array_
 
 
@@ -235,7 +235,7 @@ def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str |
 
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
             @functools.wraps(function)
-            def wrapped(*args: Any) -> Any:
+            def wrapped(*args: Any) -> object:
                 return py_function(function, args, Tout, name)
 
             return wrapped
@@ -295,7 +295,7 @@ def numpy_function(
 
 def _decorated(function: Callable[..., Any], Tout: Any, stateful: bool, name: str | None) -> Callable[..., Any]:
     @functools.wraps(function)
-    def wrapped(*args: Any) -> Any:
+    def wrapped(*args: Any) -> object:
         return numpy_function(function, args, Tout, stateful, name)
 
     return wrapped

@@ -348,7 +348,7 @@ def _initial_gradients(target: Any, dys: Any) -> list[Any]:
     return starts
 
 
-def _dense(grad: Any) -> Any:
+def _dense(grad: Any) -> Tensor | None:
     return grad.to_dense() if isinstance(grad, IndexedSlices) else grad
 
 

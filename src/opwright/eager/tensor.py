@@ -7,6 +7,7 @@ Not here: execution of operators (execute.py).
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,7 @@ class EagerTensor(Tensor):
 
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
-    ) -> Any:
+    ) -> object:
         return self._array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -148,7 +149,7 @@ class EagerTensor(Tensor):
             raise TypeError("Scalar tensor has no `len()`")
         return len(self._array)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Tensor]:
         if self._array.ndim == 0:
             raise TypeError("Cannot iterate over a scalar tensor.")
         return (self[i] for i in range(len(self._array)))
@@ -173,7 +174,7 @@ class EagerTensor(Tensor):
     def __deepcopy__(self, memo: Any) -> EagerTensor:
         return self
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return EagerTensor, (self._array, self._dtype)
 
     def __str__(self) -> str:
@@ -277,7 +278,7 @@ def _cast(array: Any, dtype: DType) -> np.ndarray:
         return np.array(array, dtype.np)
 
 
-def _tensors_cast(value: Any, dtype: DType) -> Any:
+def _tensors_cast(value: Any, dtype: DType) -> object:
     """Convert the tensors of another dtype in a nesting to arrays of `dtype`."""
     if isinstance(value, (list, tuple)):
         return [_tensors_cast(v, dtype) for v in value]
@@ -292,7 +293,7 @@ def _shown(value: Any) -> str:
     return text if len(text) < 80 else text[:77] + "..."
 
 
-def _without_tensors(value: Any) -> Any:
+def _without_tensors(value: Any) -> object:
     """Convert the tensors in a nesting to arrays."""
     if isinstance(value, TensorLike):
         array = np.asarray(value.numpy(), object if value.dtype is dtypes.string else None)
@@ -320,7 +321,7 @@ def _string_array(value: Any) -> np.ndarray:
 _numbers: dict[Any, EagerTensor] = {}  # at most 256; tensors are immutable, so they can be shared
 
 
-def number(value: float, dtype: DType) -> Any:
+def number(value: float, dtype: DType) -> EagerTensor:
     """Return a Python number as a scalar of a floating dtype. Frequent ones are cached: 1.0 - x, 0.5 * x.
 
     raises TypeError for integers that the dtype cannot represent
@@ -334,7 +335,7 @@ def number(value: float, dtype: DType) -> Any:
     return tensor
 
 
-def make(value: Any, dtype: DType | None = None, name: str | None = None) -> Any:
+def make(value: Any, dtype: DType | None = None, name: str | None = None) -> Tensor:
     """Convert `value` to an eager tensor; a tensor of any dtype is returned unchanged."""
     if type(value) is EagerTensor:
         return value
@@ -342,7 +343,8 @@ def make(value: Any, dtype: DType | None = None, name: str | None = None) -> Any
         convert = getattr(value, "_as_tensor", None)
         if convert is None:
             raise TypeError(f"{value!r} is not a tensor that has a value here")
-        return convert()
+        tensor: Tensor = convert()
+        return tensor
     convert = getattr(value, "__tf_tensor__", None)
     if convert is not None:
         return make(convert(dtype, name))

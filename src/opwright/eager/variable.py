@@ -6,6 +6,7 @@ Lives here: the type and its assignments, eager and traced.  Not here: the opera
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -326,7 +327,7 @@ class Variable(TensorLike):
         """Replace the slices at `indices` by the minimum of their elements and the updates. Returns the variable."""
         return self.assign(array_ops.tensor_scatter_nd_min(self, indices, updates, name=name))
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Any) -> Tensor:
         """Return `variable[key]`, a tensor with a method `assign` that sets this part: `variable[1:3].assign(x)`."""
         part: Any = array_ops.getitem(self, key)
 
@@ -334,7 +335,8 @@ class Variable(TensorLike):
             return self.assign(set_item(self, key, value))
 
         part.assign = assign
-        return part
+        result: Tensor = part
+        return result
 
     # ---- showing ------------------------------------------------------------------------------------------------
 
@@ -401,7 +403,7 @@ class Variable(TensorLike):
     def __format__(self, spec: str) -> str:
         return format(self.value(), spec) if spec else str(self)
 
-    def __dlpack__(self, **options: Any) -> Any:
+    def __dlpack__(self, **options: Any) -> object:
         return EagerTensor(self.read_array().copy(), self.dtype).__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -410,7 +412,7 @@ class Variable(TensorLike):
     def __len__(self) -> int:
         return len(self.value())
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Tensor]:
         return iter(self.value())
 
     def _refuse_in_place(self, other: Any) -> NoReturn:
@@ -421,7 +423,7 @@ class Variable(TensorLike):
 
     __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = __ipow__ = __imatmul__ = _refuse_in_place
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self.numpy(), self.trainable, self.name, self.dtype, self.shape)
 
     def __deepcopy__(self, memo: Any) -> Variable:

@@ -362,7 +362,7 @@ def _equal_constants(a: Value, b: Value) -> bool:
     )
 
 
-def _number(array: np.ndarray) -> Any:
+def _number(array: np.ndarray) -> int | float | bool | str | bytes:
     """Return the Python number of an array of one element; for a float32, the shortest decimal that denotes it."""
     value = array.reshape(-1)[0]
     return float(str(value)) if isinstance(value, np.floating) else value.item() if hasattr(value, "item") else value

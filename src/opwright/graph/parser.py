@@ -210,7 +210,7 @@ class _Parser:
             self.declare(value, scope)
         return node
 
-    def attr(self) -> Any:
+    def attr(self) -> object:
         self.depth += 1
         if self.depth > DEEPEST:
             self.fail(f"values nested at most {DEEPEST} deep", "more", self.tokens[self.i][2])
@@ -218,7 +218,7 @@ class _Parser:
         self.depth -= 1
         return value
 
-    def literal(self) -> Any:
+    def literal(self) -> object:
         """Return a number or string by Python's syntax."""
         self.peek()
         offset = self.tokens[self.i][2]
@@ -230,7 +230,7 @@ class _Parser:
         except (ValueError, SyntaxError, Warning) as error:
             self.fail("a literal as Python has them", f"{source[:40]} ({error})", offset)
 
-    def value(self) -> Any:
+    def value(self) -> object:
         kind, word = self.peek()
         offset = self.tokens[self.i][2]
         if word == "graph" and kind == "word":

@@ -113,7 +113,7 @@ class ConcreteFunction:
         context = SpecContext()
         positional, by_name = halves(self._named)
 
-        def named_spec(name: str, kind: Any) -> Any:
+        def named_spec(name: str, kind: Any) -> object:
             context.naming_scope = name
             return context.placeholder_for(kind)
 

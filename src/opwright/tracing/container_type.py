@@ -66,7 +66,7 @@ class ContainerType(TraceType):
                 tensors += kind.to_tensors(child)
         return tensors
 
-    def from_tensors(self, tensors: Iterator[Any]) -> Any:
+    def from_tensors(self, tensors: Iterator[Any]) -> object:
         """Build the container from its tensors."""
         return self.layout.build([p.from_tensors(tensors) for p in self.parts])
 
@@ -74,7 +74,7 @@ class ContainerType(TraceType):
         """Return the tensor specs of all parts."""
         return [s for p in self.parts for s in p.flatten()]
 
-    def cast(self, value: Any, cast_context: Any) -> Any:
+    def cast(self, value: Any, cast_context: Any) -> object:
         """Cast the parts of a container. Raises TypeError for another container."""
         if isinstance(value, TraceType):
             if not value.is_subtype_of(self):
@@ -151,7 +151,7 @@ class ContainerLayout:
         children = self.children(value)
         return children if len(children) == count else None
 
-    def build(self, children: list[Any]) -> Any:
+    def build(self, children: list[Any]) -> object:
         """Build the container of these children."""
         if self.kind == "List":
             return children

@@ -60,14 +60,14 @@ def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap `f` with the gradient of the identity: incoming gradients pass to its arguments unchanged."""
 
     @custom_gradient
-    def with_identity_gradient(*args: Any, **kwargs: Any) -> Any:
+    def with_identity_gradient(*args: Any, **kwargs: Any) -> object:
         def grad(*dys: Any, variables: Sequence[Any] | None = None) -> tuple[Any, ...]:
             return dys if variables is None else (dys, [None] * len(variables))
 
         return f(*args, **kwargs), grad
 
     @functools.wraps(f)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def wrapped(*args: Any, **kwargs: Any) -> object:
         return with_identity_gradient(*args, **kwargs)
 
     return wrapped
@@ -77,10 +77,10 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap `f` so that its intermediate values are recomputed for the gradient instead of stored."""
 
     @custom_gradient
-    def recomputing(*args: Any, **kwargs: Any) -> Any:
+    def recomputing(*args: Any, **kwargs: Any) -> object:
         result = f(*args, **kwargs)
 
-        def grad(*dys: Any, variables: Sequence[Any] | None = None) -> Any:
+        def grad(*dys: Any, variables: Sequence[Any] | None = None) -> object:
             tensors = [a for a in nest.flatten(args) if isinstance(a, TensorLike)]
             with GradientTape() as tape:
                 copies = [array.identity(t) for t in tensors]  # recorded: gradients of this gradient flow through it
@@ -98,7 +98,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
         return result, grad
 
     @functools.wraps(f)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def wrapped(*args: Any, **kwargs: Any) -> object:
         return recomputing(*args, **kwargs)
 
     return wrapped

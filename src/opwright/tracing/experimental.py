@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 from types import SimpleNamespace
-from typing import Any
 
 from .extension_type import BatchableExtensionType, ExtensionType, ExtensionTypeSpec, as_dict
 
@@ -16,7 +15,7 @@ extension_type = SimpleNamespace(as_dict=as_dict)
 __all__ = ["BatchableExtensionType", "ExtensionType", "ExtensionTypeSpec", "Optional", "extension_type"]  # noqa: F822  by __getattr__
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "Optional":  # defined in a layer above this one, and imported on first use
         return importlib.import_module("opwright.data.optional").Optional
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -42,7 +42,7 @@ class ImmutableDict(Mapping[Any, Any]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._items = dict(*args, **kwargs)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Any) -> object:
         return self._items[key]
 
     def __iter__(self) -> Iterator[Any]:
@@ -85,7 +85,7 @@ def _name(annotation: Any) -> str:
     )
 
 
-def convert(value: Any, annotation: Any, path: str, spec: bool = False) -> Any:
+def convert(value: Any, annotation: Any, path: str, spec: bool = False) -> object:
     """Convert `value` to an annotation. spec: whether specs replace tensors and composites.
 
     raises TypeError naming the field's path
@@ -133,14 +133,14 @@ def convert(value: Any, annotation: Any, path: str, spec: bool = False) -> Any:
 _constructors: dict[type, Callable[[Any], Any]] = {}
 
 
-def _construct(constructor: Callable[[Any], Any], value: Any, annotation: Any, path: str) -> Any:
+def _construct(constructor: Callable[[Any], Any], value: Any, annotation: Any, path: str) -> object:
     try:
         return constructor(value)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{path}: expected {_name(annotation)}, got {type(value).__name__!r}: {error}") from None
 
 
-def _convert_to_spec(value: Any, required: TypeSpec, path: str, spec: bool) -> Any:
+def _convert_to_spec(value: Any, required: TypeSpec, path: str, spec: bool) -> object:
     if spec:
         if isinstance(value, TypeSpec) and required.is_compatible_with(value):
             return value
@@ -156,7 +156,7 @@ def _convert_to_spec(value: Any, required: TypeSpec, path: str, spec: bool) -> A
     return value
 
 
-def _convert_to_union(value: Any, annotation: Any, path: str, spec: bool) -> Any:
+def _convert_to_union(value: Any, annotation: Any, path: str, spec: bool) -> object:
     options = typing.get_args(annotation)
     exact = [o for o in options if isinstance(o, type) and type(value) is (type(None) if o is None else o)]
     for option in (*exact, *options):
@@ -185,7 +185,7 @@ def _convert_to_tuple(value: Any, annotation: Any, path: str, spec: bool) -> tup
 # ---- fields and their specs ------------------------------------------------------------------------------------------
 
 
-def to_spec(value: Any) -> Any:
+def to_spec(value: Any) -> object:
     """Return a field's value with specs in place of its tensors and composites."""
     if isinstance(value, CompositeTensor):
         return value._type_spec
@@ -224,7 +224,7 @@ def parts_in(value: Any, spec: Any, parts: list[Any]) -> list[Any]:
     return parts
 
 
-def filled(spec: Any, parts: Iterator[Any]) -> Any:
+def filled(spec: Any, parts: Iterator[Any]) -> object:
     """Return a field of a Spec with values in place of its specs."""
     if isinstance(spec, TypeSpec):
         return next(parts)

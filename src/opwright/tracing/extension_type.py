@@ -11,6 +11,7 @@ import functools
 import inspect
 import sys
 import typing
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..core.specs import TensorSpec
@@ -29,7 +30,7 @@ class ExtensionTypeSpec(TypeSpec):
     in place of tensors, other values unchanged.
     """
 
-    _type: Any = None
+    _type: type[Any] | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         cls = self._value_class()
@@ -39,13 +40,13 @@ class ExtensionTypeSpec(TypeSpec):
             object.__setattr__(self, name, convert(value, fields[name], name, spec=True))
 
     @classmethod
-    def _value_class(cls) -> Any:
+    def _value_class(cls) -> type[Any]:
         if cls._type is None:
             raise TypeError(f"{cls.__name__} is not the Spec of an ExtensionType: use MyType.Spec")
         return cls._type
 
     @property
-    def value_type(self) -> Any:
+    def value_type(self) -> type[Any]:
         """The ExtensionType."""
         return self._value_class()
 
@@ -79,7 +80,7 @@ class ExtensionTypeSpec(TypeSpec):
             parts_in(getattr(value, name), getattr(self, name), parts)
         return tuple(parts)
 
-    def _from_components(self, components: Any) -> Any:
+    def _from_components(self, components: Any) -> object:
         parts = iter(components)
         cls = self._value_class()
         value = object.__new__(cls)
@@ -93,7 +94,7 @@ class ExtensionTypeSpec(TypeSpec):
             raise AttributeError(f"Cannot mutate attribute `{name}` of a {type(self).__qualname__}: it is immutable")
         object.__setattr__(self, name, value)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _spec_restored, (self._value_class(), self._serialize())
 
     def __repr__(self) -> str:
@@ -102,8 +103,9 @@ class ExtensionTypeSpec(TypeSpec):
         return f"{cls.__qualname__}.Spec({shown})"
 
 
-def _spec_restored(cls: Any, serialization: tuple[Any, ...]) -> Any:
-    return cls.Spec._deserialize(serialization)
+def _spec_restored(cls: type[ExtensionType], serialization: tuple[Any, ...]) -> TypeSpec:
+    spec: TypeSpec = cls.Spec._deserialize(serialization)
+    return spec
 
 
 class ExtensionType(CompositeTensor):
@@ -153,7 +155,7 @@ class ExtensionType(CompositeTensor):
             cls.__init__ = checked  # type: ignore[method-assign]
 
     @classmethod
-    def _spec_base(cls) -> Any:
+    def _spec_base(cls) -> type[TypeSpec]:
         return next((vars(b)["Spec"] for b in cls.__mro__[1:] if "Spec" in vars(b)), ExtensionTypeSpec)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -170,8 +172,9 @@ class ExtensionType(CompositeTensor):
         """Check invariants that annotations cannot express; called after construction. Does nothing by default."""
 
     @property
-    def _type_spec(self) -> Any:
-        return type(self).Spec._deserialize(tuple(to_spec(getattr(self, n)) for n in fields_of(type(self))))
+    def _type_spec(self) -> TypeSpec:
+        spec: TypeSpec = type(self).Spec._deserialize(tuple(to_spec(getattr(self, n)) for n in fields_of(type(self))))
+        return spec
 
     def __setattr__(self, name: str, value: Any) -> None:
         if _IN_CONSTRUCTOR not in self.__dict__:
@@ -216,11 +219,11 @@ class ExtensionType(CompositeTensor):
     def __deepcopy__(self, memo: Any) -> ExtensionType:
         return self  # all fields are immutable
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (type(self), {n: getattr(self, n) for n in fields_of(type(self))})
 
 
-def _restored(cls: Any, fields: dict[str, Any]) -> Any:
+def _restored(cls: Any, fields: dict[str, Any]) -> object:
     value = object.__new__(cls)
     for name, field in fields.items():
         object.__setattr__(value, name, field)
@@ -230,11 +233,11 @@ def _restored(cls: Any, fields: dict[str, Any]) -> Any:
 class BatchableExtensionTypeSpec(ExtensionTypeSpec):
     """The type of a BatchableExtensionType's values."""
 
-    def _batch(self, size: int | None) -> Any:
+    def _batch(self, size: int | None) -> ExtensionTypeSpec:
         """Return the type of `size` values stacked along a new first axis of each tensor."""
         return self._with_specs(lambda spec: _batched(spec, size))
 
-    def _unbatch(self) -> Any:
+    def _unbatch(self) -> ExtensionTypeSpec:
         """Return the type of a row. Raises ValueError for scalar tensors and for parts without rows."""
         return self._with_specs(_row)
 
@@ -243,22 +246,24 @@ class BatchableExtensionTypeSpec(ExtensionTypeSpec):
         return self._deserialize(tuple(filled(value, parts) for value in self._serialize()))
 
 
-def _batched(spec: Any, size: int | None) -> Any:
+def _batched(spec: Any, size: int | None) -> TypeSpec:
     if isinstance(spec, TensorSpec):
         return spec.with_shape(spec.shape.dims if spec.shape.dims is None else [size, *spec.shape])
     if not hasattr(spec, "_batch"):
         raise TypeError(f"`batch` of elements with parts of type {spec!r} is not supported")
-    return spec._batch(size)
+    batched: TypeSpec = spec._batch(size)
+    return batched
 
 
-def _row(spec: Any) -> Any:
+def _row(spec: Any) -> TypeSpec:
     if isinstance(spec, TensorSpec):
         if spec.shape.rank == 0:
             raise ValueError("Unbatching a tensor is only supported for rank >= 1")
         return spec.with_shape(spec.shape.dims if spec.shape.dims is None else spec.shape[1:])
     if not hasattr(spec, "_unbatch"):
         raise ValueError(f"values of type {spec!r} have no rows to take one by one")
-    return spec._unbatch()
+    row: TypeSpec = spec._unbatch()
+    return row
 
 
 class BatchableExtensionType(ExtensionType):
@@ -270,7 +275,7 @@ class BatchableExtensionType(ExtensionType):
         """The type of its values."""
 
 
-def _with_field_checks(constructor: Any) -> Any:
+def _with_field_checks(constructor: Any) -> Callable[..., None]:
     """Wrap a class's own constructor: fields may be set while it runs, and are then converted and checked."""
 
     @functools.wraps(constructor)
@@ -346,7 +351,7 @@ def fields_of(cls: Any, scope: dict[str, Any] | None = None) -> dict[str, Any]:
     return fields
 
 
-def _own_hints(cls: Any) -> Any:
+def _own_hints(cls: Any) -> type:
     """Return the annotations of the class alone, in a form that get_type_hints accepts."""
     return type(cls.__name__, (), {"__annotations__": inspect.get_annotations(cls), "__module__": cls.__module__})
 

@@ -350,10 +350,10 @@ class Function(Generic[P, R]):
             instance_ref: Any = weakref.ref(instance, discard)
         except TypeError:  # a class with __slots__ and no __weakref__
 
-            def instance_ref() -> Any:
+            def instance_ref() -> object:
                 return instance
 
-        def method(*args: Any, **kwargs: Any) -> Any:
+        def method(*args: Any, **kwargs: Any) -> object:
             return convert_if_enabled(plain)(instance_ref(), *args, **kwargs)
 
         functools.update_wrapper(method, plain)
@@ -372,13 +372,14 @@ class Function(Generic[P, R]):
 
     __copy__ = lambda self: self._copy(self.python_function)  # noqa: E731
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[Any, ...]:
         """Pickle by name if it is a module attribute, otherwise by its Python function; traces are not pickled."""
         attribute: Any = sys.modules.get(self.__module__)
         for part in getattr(self, "__qualname__", "").split("."):
             attribute = getattr(attribute, part, None)
         if attribute is self:
-            return self.__qualname__
+            name: str = self.__qualname__
+            return name
         return _restored, (
             self.python_function,
             self.signature.input_signature,

@@ -109,7 +109,9 @@ def _replay(inner: FuncTrace, tensors: dict[Value, Any], variables: Mapping[int,
             tape.record(copy)
 
 
-def _translated_backward(record: Any, inner: FuncTrace, tensors: dict[Value, Any], variables: Mapping[int, Any]) -> Any:
+def _translated_backward(
+    record: Any, inner: FuncTrace, tensors: dict[Value, Any], variables: Mapping[int, Any]
+) -> Callable[[Sequence[Any]], Sequence[Any]]:
     """Return the backward function of a record, with the inner trace's tensors translated to this trace's."""
 
     def backward(dys: Sequence[Any]) -> Sequence[Any]:

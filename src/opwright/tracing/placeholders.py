@@ -79,10 +79,10 @@ class VariableArgument(Variable):
             do="use the variable that the function is called with",
         )
 
-    def _resolved_value(self) -> Any:
+    def _resolved_value(self) -> NoReturn:
         self._require_identity()
 
-    def read_array(self) -> Any:
+    def read_array(self) -> NoReturn:
         """Raise IdentityRequired: there is no value. After the trace, raise FailedPreconditionError."""
         self._require_identity()
 
@@ -117,7 +117,7 @@ class VariableArgument(Variable):
 
     read_value = value
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> NoReturn:
         self._require_identity()
 
     def __deepcopy__(self, memo: Any) -> Variable:
@@ -139,7 +139,7 @@ def by_shape(trace: FuncTrace, op: Operator, inputs: Sequence[Any]) -> list[Any]
     ]
 
 
-def _without_elements(trace: FuncTrace, value: Any) -> Any:
+def _without_elements(trace: FuncTrace, value: Any) -> object:
     if type(value) is ShapeOnlyTensor and value.source is not None:
         value = value.source
     is_foreign = type(value) is SymbolicTensor and value.trace is not trace and value.trace.finished

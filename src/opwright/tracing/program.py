@@ -26,6 +26,7 @@ from ..ops import array, dispatch
 from ..ops.autodiff import CustomRecord, accumulate, backpropagate, is_trainable
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.shape_only_tensor import ShapeOnlyTensor, identity_key, tensor_identity
+from ..ops.tensor import Tensor
 from .inlining import fused_call, inline
 from .placeholders import VariableArgument, shape_placeholder
 from .symbolic import SymbolicTensor
@@ -207,7 +208,7 @@ def _gradient_placeholder(trace: FuncTrace, y: SymbolicTensor, form: Any) -> Sym
     )
 
 
-def _dense(dy: Any) -> Any:
+def _dense(dy: Any) -> Tensor | None:
     return dy.to_dense() if isinstance(dy, IndexedSlices) else dy
 
 

@@ -158,7 +158,7 @@ class FunctionSignature:
             raise TypeError(f"{self.name}: {', '.join(extra)}: not covered by input_signature")
         context = CastContext(allow_specs)
 
-        def fit(name: str, kind: Any, value: Any) -> Any:
+        def fit(name: str, kind: Any, value: Any) -> object:
             try:
                 return kind.cast(value, context)
             except (TypeError, ValueError) as error:

@@ -6,6 +6,7 @@ Lives here: the type, the errors for operations that require a value, and static
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -127,7 +128,7 @@ class SymbolicTensor(Tensor):
     def __bool__(self) -> NoReturn:
         self._refuse("Using a symbolic `tf.Tensor` as a Python `bool`", "Use ow.where")
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Tensor]:
         first = self.shape[0] if self.shape.rank else None
         if first is None:
             self._refuse("Iterating over a symbolic `tf.Tensor`", "Give it a known first dimension")

@@ -10,7 +10,7 @@ modifies the array and returns it, as in TensorFlow; both are implemented by one
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -150,7 +150,7 @@ class TensorArray(CompositeTensor):
         if self._eager:
             self._flow, self._size = list_ops.ListResize(self._flow, 0), 0
 
-    def grad(self, source: Any, flow: Any = None, name: str | None = None) -> Any:
+    def grad(self, source: Any, flow: Any = None, name: str | None = None) -> NoReturn:
         """Raise NotImplementedError, as TensorFlow does: gradients are those of the elements."""
         raise NotImplementedError(
             "TensorArray.grad is not supported: gradients of operations that use TensorArrays do not need it. "

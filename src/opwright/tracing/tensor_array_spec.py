@@ -23,7 +23,7 @@ class TensorArraySpec(TypeSpec):
     """
 
     __slots__ = ("_dtype", "_dynamic_size", "_element_shape", "_infer_shape")
-    array_type: ClassVar[Any]
+    array_type: ClassVar[type[Any]]
     """TensorArray; set by its module, which imports this one."""
 
     def __init__(
@@ -45,7 +45,7 @@ class TensorArraySpec(TypeSpec):
         return cls(value.element_shape, value.dtype, value.dynamic_size, value._infer_shape)
 
     @property
-    def value_type(self) -> Any:
+    def value_type(self) -> type[Any]:
         """TensorArray."""
         return self.array_type
 
@@ -69,7 +69,7 @@ class TensorArraySpec(TypeSpec):
     def _to_components(self, value: Any) -> list[Any]:
         return [value.flow]
 
-    def _from_components(self, components: Sequence[Any]) -> Any:
+    def _from_components(self, components: Sequence[Any]) -> object:
         array = self.array_type(
             self._dtype,
             flow=components[0],

@@ -331,7 +331,7 @@ class FuncTrace:
         self.captures[id(outer)] = (outer, placeholder)
         return placeholder
 
-    def captured_tensor(self, value: Value) -> Any:
+    def captured_tensor(self, value: Value) -> object:
         """Return the outer value of a captured input of this graph; None for an argument."""
         for outer, placeholder in (*self.captures.values(), *self._distant_captures.values()):
             if placeholder.value_in_graph is value:

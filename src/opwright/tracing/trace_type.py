@@ -82,7 +82,7 @@ class PlaceholderContext:
         self.variables: dict[int, Any] = {}  # by their number in the call
         self.place_variable: Callable[[VariableType, str], Any] | None = None
 
-    def variable(self, kind: VariableType) -> Any:
+    def variable(self, kind: VariableType) -> object:
         """Return the placeholder of a variable: one object per variable of the call."""
         if self.place_variable is None:
             return kind
@@ -90,14 +90,14 @@ class PlaceholderContext:
             self.variables[kind.number] = self.place_variable(kind, self.naming_scope)
         return self.variables[kind.number]
 
-    def tensor(self, spec: TensorSpec) -> Any:
+    def tensor(self, spec: TensorSpec) -> object:
         """Return the placeholder of a tensor of this spec, named after the argument."""
         placeholder = self._place(spec, spec.name or self.naming_scope)
         name = spec.name or "_".join((self.naming_scope, *self.path))
         self.placed.append((placeholder, TensorSpec(spec.shape, spec.dtype, name)))
         return placeholder
 
-    def part(self, key: Any, kind: TraceType) -> Any:
+    def part(self, key: Any, kind: TraceType) -> object:
         """Return the placeholder of a part of the current argument."""
         saved, self.path = self.path, (*self.path, str(key))
         try:
@@ -105,7 +105,7 @@ class PlaceholderContext:
         finally:
             self.path = saved
 
-    def placeholder_for(self, kind: TraceType) -> Any:
+    def placeholder_for(self, kind: TraceType) -> object:
         """Return the placeholder of a value of this type."""
         return kind.placeholder_value(self)
 
@@ -120,7 +120,7 @@ class SpecContext(PlaceholderContext):
         """Return the spec with the argument's name."""
         return TensorSpec(spec.shape, spec.dtype, spec.name or "_".join((self.naming_scope, *self.path)))
 
-    def placeholder_for(self, kind: TraceType) -> Any:
+    def placeholder_for(self, kind: TraceType) -> object:
         """Return composites as their specs."""
         return kind if isinstance(kind, TypeSpec) and type(kind) is not TensorSpec else kind.placeholder_value(self)
 
@@ -145,15 +145,15 @@ class Literal(TraceType):
         """Return itself if all are the same literal, else None."""
         return self if all(o == self for o in others) else None
 
-    def placeholder_value(self, placeholder_context: Any) -> Any:
+    def placeholder_value(self, placeholder_context: Any) -> object:
         """Return the value."""
         return self.value
 
-    def from_tensors(self, tensors: Iterator[Any]) -> Any:
+    def from_tensors(self, tensors: Iterator[Any]) -> object:
         """Return the value."""
         return self.value
 
-    def cast(self, value: Any, cast_context: Any) -> Any:
+    def cast(self, value: Any, cast_context: Any) -> object:
         """Return the value if it is equal. Raises TypeError otherwise."""
         same = isinstance(value, TraceType) and value == self
         if not same:
@@ -185,7 +185,7 @@ class WeakReferenceType(TraceType):
         self._hash = hash((WeakReferenceType, hash(value)))
 
     @property
-    def value(self) -> Any:
+    def value(self) -> object:
         """The object, or None if it is dead."""
         return self._reference()
 
@@ -197,15 +197,15 @@ class WeakReferenceType(TraceType):
         """Return itself if all are equal to it, else None."""
         return self if all(o == self for o in others) else None
 
-    def placeholder_value(self, placeholder_context: Any) -> Any:
+    def placeholder_value(self, placeholder_context: Any) -> object:
         """Return the object itself."""
         return self._reference()
 
-    def from_tensors(self, tensors: Iterator[Any]) -> Any:
+    def from_tensors(self, tensors: Iterator[Any]) -> object:
         """Return the object itself."""
         return self._reference()
 
-    def cast(self, value: Any, cast_context: Any) -> Any:
+    def cast(self, value: Any, cast_context: Any) -> object:
         """Return the object if it is equal. Raises TypeError otherwise."""
         mine = self._reference()
         if mine is None or not (value is mine or value == mine):
@@ -249,7 +249,7 @@ class VariableType(TraceType):
         """Itself, if all are the same."""
         return self if all(o == self for o in others) else None
 
-    def placeholder_value(self, placeholder_context: Any) -> Any:
+    def placeholder_value(self, placeholder_context: Any) -> object:
         """Return the variable's placeholder."""
         return placeholder_context.variable(self)
 
@@ -353,15 +353,15 @@ class UserType(TraceType):
         value = self._value()
         return self if supertype == self.inner else UserType(supertype, value)
 
-    def placeholder_value(self, placeholder_context: Any) -> Any:
+    def placeholder_value(self, placeholder_context: Any) -> object:
         """Return the argument."""
         return self._value()
 
-    def from_tensors(self, tensors: Iterator[Any]) -> Any:
+    def from_tensors(self, tensors: Iterator[Any]) -> object:
         """Return the argument."""
         return self._value()
 
-    def cast(self, value: Any, cast_context: Any) -> Any:
+    def cast(self, value: Any, cast_context: Any) -> object:
         """Delegate to the user's type."""
         return self.inner.cast(value, cast_context)
 
@@ -375,7 +375,7 @@ class UserType(TraceType):
         return repr(self.inner)
 
 
-def _inner(kind: Any) -> Any:
+def _inner(kind: Any) -> object:
     return kind.inner if type(kind) is UserType else kind
 
 
@@ -383,7 +383,7 @@ _LITERALS = (type(None), bool, int, float, complex, str, bytes)
 _BY_VALUE = (type, types.BuiltinFunctionType, types.ModuleType)
 
 
-def from_value(value: Any, context: TracingContext) -> Any:
+def from_value(value: Any, context: TracingContext) -> TraceType:
     """Return the type of an argument.
 
     raises TypeError for an object that is neither hashable nor weakly referenceable
@@ -440,7 +440,7 @@ def from_value(value: Any, context: TracingContext) -> Any:
     return _object(value, context)
 
 
-def _without_fields(value: Any, names: Sequence[str]) -> Any:
+def _without_fields(value: Any, names: Sequence[str]) -> object:
     """Return a copy without its fields' values, so that a type keeps no argument alive."""
     new = copy.copy(value)
     for name in names:
@@ -479,6 +479,6 @@ def _object(value: Any, context: TracingContext) -> TraceType:
     return reference
 
 
-def type_of(value: Any) -> Any:
+def type_of(value: Any) -> TraceType:
     """Return the type of one value by itself, with the names of specs; for results of a trace."""
     return from_value(value, TracingContext())

@@ -50,7 +50,7 @@ def record_trace(
         context = PlaceholderContext(trace.placeholder)
         context.place_variable = lambda part, name: trace.variable_argument(function, name, part)
 
-        def placeholder(name: str, part: Any) -> Any:
+        def placeholder(name: str, part: Any) -> object:
             context.naming_scope = name
             return part.placeholder_value(context)
 
@@ -112,7 +112,7 @@ def autograph_enabled(enabled: bool | None) -> Iterator[None]:
         yield
 
 
-def _output(function: Function[..., Any], value: Any, flat: list[Any]) -> Any:
+def _output(function: Function[..., Any], value: Any, flat: list[Any]) -> object:
     if value is None:
         return value
     if isinstance(value, CompositeTensor):

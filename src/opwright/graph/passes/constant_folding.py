@@ -51,7 +51,7 @@ def replacement_constant(rewriter: PatternRewriter, node: Node, value: Value, ar
     return rewriter.insert(constant_node(node.op.const_operator(), array, spec, value.name, node.at)).outputs[0]
 
 
-def _attr_key(value: Any) -> Any:
+def _attr_key(value: Any) -> object:
     """Return a key that is equal for equal attributes. Raises TypeError for a graph: graphs are not compared."""
     if type(value) is Graph:
         raise TypeError("graphs are not hashed")

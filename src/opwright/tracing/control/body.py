@@ -126,7 +126,7 @@ def flat_tensors(trace: FuncTrace, result: Any) -> list[Any]:
         ]
 
 
-def joined(structures: Sequence[Any], roles: Sequence[str]) -> Any:
+def joined(structures: Sequence[Any], roles: Sequence[str]) -> object:
     """Return the first structure, with each composite replaced by the common supertype of the types in all structures.
 
     raises TypeError if there is no common supertype

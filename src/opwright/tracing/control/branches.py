@@ -10,7 +10,7 @@ their place, which is never read.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from ...core import dtypes, nest
 from ...core.errors import SignatureError
@@ -28,14 +28,12 @@ from .body import CONTROL_RECORDS, Body, capture_placeholders, captured_by, flat
 from .gradient_structure import is_sparse, parts, reachable_inputs, sparse_rows
 
 state = dispatch.state
+R = TypeVar("R")
 
 
 def cond(
-    pred: Any,
-    true_fn: Callable[[], Any] | None = None,
-    false_fn: Callable[[], Any] | None = None,
-    name: str | None = None,
-) -> Any:
+    pred: Any, true_fn: Callable[[], R] | None = None, false_fn: Callable[[], R] | None = None, name: str | None = None
+) -> R:
     """Return the result of one of two functions, selected by a scalar bool at run time.
 
     true_fn, false_fn: functions without arguments. In a traced function both are recorded, so both must return the same
@@ -50,7 +48,8 @@ def cond(
     if not isinstance(pred, TensorLike) or state.trace is None:
         chosen = bool(pred.value() if isinstance(pred, Variable) else pred)
         return (true_fn if chosen else false_fn)()
-    return branch(If, pred, [true_fn, false_fn], ["true_fn", "false_fn"], "tf.cond", name or "cond")
+    result: R = branch(If, pred, [true_fn, false_fn], ["true_fn", "false_fn"], "tf.cond", name or "cond")
+    return result
 
 
 def switch_case(
@@ -126,7 +125,7 @@ def case(
     if default is None:
         *pairs, (_, last) = pairs
 
-        def result() -> Any:
+        def result() -> object:
             Assert(reduce_any(stacked_preds), ["Input error: None of conditions evaluated as True:", stacked_preds])
             return last()
     else:
@@ -185,7 +184,7 @@ def branch_attrs(op: Any, graphs: Sequence[Any]) -> dict[str, Any]:
     return {"branches": tuple(graphs)}
 
 
-def _same_results(results: Sequence[Any], flats: Sequence[Sequence[Any]], roles: Sequence[str], caller: str) -> Any:
+def _same_results(results: Sequence[Any], flats: Sequence[Sequence[Any]], roles: Sequence[str], caller: str) -> object:
     """Return the structure of all results, with composites as their types."""
     for result, flat, role in zip(results[1:], flats[1:], roles[1:]):
         problem = ""
@@ -254,7 +253,7 @@ class BranchRecord(OpRecord):
 
     def _gradient_of(
         self, k: int, incoming: Sequence[int], dys: Sequence[Any], reached: Sequence[int], sparse: set[int]
-    ) -> Any:
+    ) -> Callable[[], list[Tensor]]:
         """Return a function that records the gradients of branch k: one per reached operand, in parts if it is
         sparse.
         """
@@ -305,7 +304,7 @@ class BranchRecord(OpRecord):
         return added
 
 
-def dense_or_zeros(grad: Any, like: Any) -> Any:
+def dense_or_zeros(grad: Tensor | IndexedSlices | None, like: Any) -> Tensor:
     """Return a dense gradient: sparse ones converted, and zeros of the operand's shape for a missing one."""
     if isinstance(grad, IndexedSlices):
         return grad.to_dense()

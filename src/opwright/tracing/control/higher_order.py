@@ -9,7 +9,7 @@ one element is one element.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...autograph.api import convert_if_enabled
 from ...core import dtypes, nest
@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     from ..name_scopes import name_scope
 
 state = dispatch.state
+R = TypeVar("R")
 _INDEX = TensorSpec((), dtypes.int32, "i")
 
 
 def map_fn(
-    fn: Callable[[Any], Any],
+    fn: Callable[[Any], R],
     elems: Any,
     dtype: Any = None,
     parallel_iterations: int | None = None,
@@ -42,7 +43,7 @@ def map_fn(
     infer_shape: bool = True,
     name: str | None = None,
     fn_output_signature: Any = None,
-) -> Any:
+) -> R:
     """Apply `fn` to each element along the first dimension and stack the results.
 
     .. math:: y_i = fn(x_i)
@@ -62,10 +63,11 @@ def map_fn(
 
     with _scope(name or "map"):
         _, stacked = _loop(step, elems, flat, n, (), False)
-    return stacked if signature is None else _checked_signature(stacked, signature)
+    result: R = stacked if signature is None else _checked_signature(stacked, signature)
+    return result
 
 
-def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> Any:
+def vectorized_map(fn: Callable[[Any], R], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> R:
     """Apply `fn` as `map_fn` does; provided for compatibility. The loop is not vectorized."""
     del fallback_to_while_loop, warn
     return map_fn(fn, elems)
@@ -242,7 +244,7 @@ def _loop(
 loop_over = _loop  # for recurrent layers, which carry more values than they stack
 
 
-def _empty_stack(step: Step, elems: Any, flat: Sequence[Any], start: Sequence[Any]) -> Any:
+def _empty_stack(step: Step, elems: Any, flat: Sequence[Any], start: Sequence[Any]) -> object:
     """Return the stack of no results; dtypes and shapes are inferred by recording a step that never runs."""
     trace = FuncTrace("no_elements")
     with trace.recording():

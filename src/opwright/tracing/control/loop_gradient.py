@@ -19,6 +19,7 @@ from ...ops import array, dispatch
 from ...ops.autodiff import OpRecord, accumulate, backpropagate, is_trainable
 from ...ops.list_ops import ListGet, ListLength, ListPush, ListReserve
 from ...ops.list_tensor_ops import ListConcat
+from ...ops.tensor import Tensor
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
 from .body import CONTROL_RECORDS, Body, emit_while, of_graph
@@ -136,7 +137,7 @@ class LoopRecord(OpRecord):
         outside.update((id(p), operand) for p, operand in zip(capture_inputs, captured))
         inside: dict[int, Any] = {}
 
-        def value(tensor: SymbolicTensor) -> Any:
+        def value(tensor: SymbolicTensor) -> object:
             if id(tensor) in outside:
                 return outside[id(tensor)]
             if id(tensor) not in inside:
@@ -149,7 +150,7 @@ class LoopRecord(OpRecord):
 
         return value
 
-    def _num_iterations(self) -> Any:
+    def _num_iterations(self) -> Tensor:
         """Return the number of iterations of the forward loop."""
         for _, values_list in self._lists.values():
             return ListLength(values_list)

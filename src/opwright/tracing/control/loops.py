@@ -69,7 +69,7 @@ def _run_eagerly(cond: Callable[..., Any], body: Callable[..., Any], loop_vars: 
     return loop_vars
 
 
-def _converted(leaf: Any) -> Any:
+def _converted(leaf: Any) -> object:
     return dispatch.to_tensor(leaf) if isinstance(leaf, (Variable, bool, int, float, complex)) else leaf
 
 
@@ -109,13 +109,14 @@ def record_while(
     num_counters = 0 if limit is None else 1
     structure: Any = loop_vars
 
-    def arguments(placeholders: Sequence[Any]) -> Any:
+    def arguments(placeholders: Sequence[Any]) -> Sequence[Any]:
         remaining = iter(placeholders[num_counters:])
-        return nest.pack_sequence_as(
+        packed: Sequence[Any] = nest.pack_sequence_as(
             loop_vars, [None if hole else next(remaining) for hole in holes], expand_composites=True
         )
+        return packed
 
-    def flat_cond(*placeholders: Any) -> Any:
+    def flat_cond(*placeholders: Any) -> object:
         proceed = cond(*arguments(placeholders))
         if limit is None:
             return proceed

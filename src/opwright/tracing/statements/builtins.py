@@ -32,12 +32,12 @@ def indexed(value: Any) -> Indexed | None:
     return None
 
 
-def _len(value: Any) -> Any:
+def _len(value: Any) -> object:
     length = indexed_length(value)
     return NotImplemented if length is None else length
 
 
-def indexed_length(value: Any) -> Any:
+def indexed_length(value: Any) -> object:
     """Return len() of a value, an int if it is known; None for values without a length."""
     if isinstance(value, TensorLike):
         if value.shape.rank == 0:
@@ -53,7 +53,7 @@ def _range(*args: Any) -> RangeCursor:
 
 
 def _number(dtype: Any) -> Callable[..., Any]:
-    def convert(value: Any, *options: Any) -> Any:
+    def convert(value: Any, *options: Any) -> object:
         if not isinstance(value, TensorLike) or options:
             return NotImplemented
         tensor = dispatch.to_tensor(value)
@@ -66,16 +66,16 @@ def _number(dtype: Any) -> Callable[..., Any]:
     return convert
 
 
-def _bool(value: Any) -> Any:
+def _bool(value: Any) -> object:
     return truth(value, "the argument of bool()") if isinstance(value, TensorLike) else NotImplemented
 
 
-def _abs(value: Any) -> Any:
+def _abs(value: Any) -> object:
     return math.abs(value) if isinstance(value, TensorLike) else NotImplemented
 
 
 def _extreme(combine: Callable[..., Any], reduce: Callable[..., Any]) -> Callable[..., Any]:
-    def extreme(*values: Any, **kwargs: Any) -> Any:
+    def extreme(*values: Any, **kwargs: Any) -> object:
         if kwargs:
             return NotImplemented
         if len(values) == 1:
@@ -91,7 +91,7 @@ def _extreme(combine: Callable[..., Any], reduce: Callable[..., Any]) -> Callabl
     return extreme
 
 
-def _sum(values: Any, start: Any = 0) -> Any:
+def _sum(values: Any, start: Any = 0) -> object:
     if not isinstance(values, (TensorLike, GrowingList, RangeCursor)):
         return NotImplemented
     total = math.reduce_sum(dispatch.to_tensor(values), axis=0)
@@ -99,7 +99,7 @@ def _sum(values: Any, start: Any = 0) -> Any:
 
 
 def _reduction(reduce: Callable[..., Any]) -> Callable[..., Any]:
-    def over(values: Any) -> Any:
+    def over(values: Any) -> object:
         if not isinstance(values, (TensorLike, GrowingList)):
             return NotImplemented
         tensor = dispatch.to_tensor(values)
@@ -110,7 +110,7 @@ def _reduction(reduce: Callable[..., Any]) -> Callable[..., Any]:
     return over
 
 
-def _enumerate(values: Any, start: Any = 0) -> Any:
+def _enumerate(values: Any, start: Any = 0) -> object:
     cursor = indexed(values)
     if cursor is None:
         return NotImplemented
@@ -118,12 +118,12 @@ def _enumerate(values: Any, start: Any = 0) -> Any:
     return Sized(cursor.length, lambda i: (i if plain else i + start, cursor.item(i)))
 
 
-def _zip(*values: Any, strict: bool = False) -> Any:
+def _zip(*values: Any, strict: bool = False) -> object:
     parts = [indexed(v) or of_python(v) for v in values]
     return NotImplemented if any(p is None for p in parts) else zipped(parts)  # type: ignore[arg-type]
 
 
-def _map(function: Any, *values: Any) -> Any:
+def _map(function: Any, *values: Any) -> object:
     parts = [indexed(v) or of_python(v) for v in values]
     if any(p is None for p in parts):
         return NotImplemented
@@ -131,14 +131,14 @@ def _map(function: Any, *values: Any) -> Any:
     return Sized(items.length, lambda i: function(*items.item(i)))
 
 
-def _filter(function: Any, values: Any) -> Any:
+def _filter(function: Any, values: Any) -> object:
     handler = handler_of(values)
     if handler is None or indexed(values) is None:
         return NotImplemented
     return handler.list_comp(values, lambda x: x, function if function is not None else lambda x: x)
 
 
-def _sorted(values: Any, key: Any = None, reverse: bool = False) -> Any:
+def _sorted(values: Any, key: Any = None, reverse: bool = False) -> object:
     if not isinstance(values, (TensorLike, GrowingList)):
         return NotImplemented
     tensor = dispatch.to_tensor(values)
@@ -153,7 +153,7 @@ def _sorted(values: Any, key: Any = None, reverse: bool = False) -> Any:
     return array.gather(tensor, order)
 
 
-def _reversed(values: Any) -> Any:
+def _reversed(values: Any) -> object:
     cursor = indexed(values)
     return NotImplemented if cursor is None else Sized(cursor.length, lambda i: cursor.item(cursor.length - 1 - i))
 

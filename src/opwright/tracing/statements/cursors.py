@@ -6,7 +6,7 @@ Not here: the loop (loops.py), datasets (data/), lists that grow (growing_list.p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...core import dtypes
@@ -30,7 +30,7 @@ class Cursor:
         """Return the position before the first item."""
         return []
 
-    def more(self, position: Sequence[Any]) -> Any:
+    def more(self, position: Sequence[Any]) -> Tensor:
         """Return whether there is an item, a scalar bool tensor."""
         raise TypeError(f"{type(self).__name__} must define more(position)")
 
@@ -67,7 +67,7 @@ class Indexed(Cursor):
         """Whether the length is known and positive."""
         return isinstance(self.length, int) and self.length > 0
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Any]:
         if not isinstance(self.length, int):
             raise TypeError("the number of items is unknown while tracing: only a for statement can iterate over them")
         return (self.item(i) for i in range(self.length))

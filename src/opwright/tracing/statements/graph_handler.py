@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 state = dispatch.state
 
 
-def _itself(value: Any) -> Any:
+def _itself(value: Any) -> object:
     return value
 
 
@@ -135,7 +135,7 @@ class GraphHandler(ControlFlowHandler):
         condition = conditionals.truth(_test(test), "the condition of assert")
         Assert(condition, list(data) if isinstance(data, (list, tuple)) else [data])
 
-    def builtin(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def builtin(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
         """Call the implementation in the table BUILTINS, if any."""
         rule = BUILTINS.get(name)
         return NotImplemented if rule is None else rule(*args, **kwargs)
@@ -170,7 +170,7 @@ def _grows() -> dict[str, Any]:
     return {"grows": ("out",)}
 
 
-def _test(value: Any) -> Any:
+def _test(value: Any) -> object:
     """Return a condition as a tensor: a GrowingList is true if it has items."""
     if isinstance(value, GrowingList):
         return value.length() > 0
@@ -181,7 +181,7 @@ def _test(value: Any) -> Any:
     return value
 
 
-def _probe_test(test: Thunk) -> Any:
+def _probe_test(test: Thunk) -> object:
     """Evaluate a loop's test; if the loop will be recorded, remove its nodes from the trace again."""
     trace = state.trace
     if not isinstance(trace, FuncTrace):

@@ -93,7 +93,7 @@ class GrowingListSpec(TypeSpec):
         self.items, self.count = items, count
 
     @property
-    def value_type(self) -> Any:
+    def value_type(self) -> type[GrowingList]:
         """GrowingList."""
         return GrowingList
 
@@ -217,7 +217,7 @@ class GrowingList(CompositeTensor):
     def __bool__(self) -> bool:
         return len(self) > 0
 
-    def __eq__(self, other: object) -> Any:
+    def __eq__(self, other: object) -> bool:
         if self._computed and isinstance(other, (list, tuple, GrowingList)):
             mine, theirs = list(self), list(other)
             return len(mine) == len(theirs) and all(bool(a == b) for a, b in zip(mine, theirs))
@@ -237,7 +237,7 @@ class GrowingList(CompositeTensor):
             self.flows[0], element_dtype=specs[0].dtype, element_shape=specs[0].shape, num=-1
         )
 
-    def stacked(self, axis: int = 0) -> Any:
+    def stacked(self, axis: int = 0) -> Tensor:
         """Implement `tf.stack`. Raises ValueError for a nonzero axis if the items' rank is unknown."""
         stack = self.stack()
         return stack if axis == 0 else _move_first_axis(stack, axis)

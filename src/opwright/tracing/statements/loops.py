@@ -53,7 +53,7 @@ def run_for(
 ) -> None:
     """Execute a `for` statement over a cursor."""
 
-    def test(position: Sequence[Any]) -> Any:
+    def test(position: Sequence[Any]) -> Tensor:
         more = cursor.more(position)
         return more if go_on is None else math.logical_and(more, go_on())
 
@@ -132,7 +132,7 @@ class _LoopRecorder:
         self.assigned_names: list[str] = []
         specs = [TensorSpec(h.shape, h.dtype, "position") for h in hidden] + [c.spec for c in self.carried]
 
-        def flat_cond(*placeholders: Any) -> Any:
+        def flat_cond(*placeholders: Any) -> object:
             self._set(placeholders[n:])
             proceed = self._with_definition_errors(lambda: test(placeholders[num_counters:n]))
             proceed = truth(proceed, "the condition of the loop") if isinstance(proceed, TensorLike) else bool(proceed)
