@@ -56,7 +56,7 @@ def convert_requested(function: Any) -> Any:
     return conversion.call(function)
 
 
-def _class_call(entity: Any) -> Any:
+def _class_call(entity: Any) -> object:
     """Return the `__call__` of an object's class."""
     return getattr(type(entity), "__call__", None)  # noqa: B004  the function itself is wanted
 
@@ -115,7 +115,7 @@ def do_not_convert(func: Callable[..., Any] | None = None) -> Any:
         return do_not_convert
 
     @functools.wraps(func)
-    def unconverted(*args: Any, **kwargs: Any) -> Any:
+    def unconverted(*args: Any, **kwargs: Any) -> object:
         with conversion_enabled(False):
             return func(*args, **kwargs)
 

@@ -21,7 +21,7 @@ def _dispatching(name: str) -> Callable[..., Any]:
     plain = getattr(builtins, name)
 
     @functools.wraps(plain)
-    def dispatch(*args: Any, **kwargs: Any) -> Any:
+    def dispatch(*args: Any, **kwargs: Any) -> object:
         for value in args:
             handler = HANDLERS[type(value)]
             if handler is not None and handler.claims(value):
@@ -38,7 +38,7 @@ def _extreme(name: str) -> Callable[..., Any]:
     plain = getattr(builtins, name)
 
     @functools.wraps(plain)
-    def extreme(*args: Any, key: Any = None, default: Any = _MISSING) -> Any:
+    def extreme(*args: Any, key: Any = None, default: Any = _MISSING) -> object:
         options: dict[str, Any] = {} if default is _MISSING else {"default": default}
         if key is not None:
             options["key"] = key
@@ -58,7 +58,7 @@ def _extreme(name: str) -> Callable[..., Any]:
     return extreme
 
 
-def _any(values: Any) -> Any:
+def _any(values: Any) -> object:
     """Return any(values): stop at the first true plain value; join handled values by `or`."""
     handler = handler_of(values)
     if handler is not None:
@@ -73,7 +73,7 @@ def _any(values: Any) -> Any:
     return joined
 
 
-def _all(values: Any) -> Any:
+def _all(values: Any) -> object:
     """Return all(values): stop at the first false plain value; join handled values by `and`."""
     handler = handler_of(values)
     if handler is not None:
@@ -88,7 +88,7 @@ def _all(values: Any) -> Any:
     return joined
 
 
-def _filter(function: Any, values: Any) -> Any:
+def _filter(function: Any, values: Any) -> object:
     handler = handler_of(values)
     if handler is not None:
         result = handler.builtin("filter", (_converted_callee(function), values), {})
@@ -97,7 +97,7 @@ def _filter(function: Any, values: Any) -> Any:
     return builtins.filter(_converted_callee(function), values)
 
 
-def _map(function: Any, *values: Any) -> Any:
+def _map(function: Any, *values: Any) -> object:
     for value in values:
         handler = handler_of(value)
         if handler is not None:
@@ -107,7 +107,7 @@ def _map(function: Any, *values: Any) -> Any:
     return builtins.map(_converted_callee(function), *values)
 
 
-def _sorted(values: Any, /, *, key: Any = None, reverse: bool = False) -> Any:
+def _sorted(values: Any, /, *, key: Any = None, reverse: bool = False) -> object:
     handler = handler_of(values)
     if handler is not None:
         result = handler.builtin("sorted", (values,), {"key": key, "reverse": reverse})

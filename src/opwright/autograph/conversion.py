@@ -87,7 +87,7 @@ def _namespace() -> types.SimpleNamespace:
 
 
 @once
-def _operators_cell() -> Any:
+def _operators_cell() -> object:
     return types.CellType(_namespace())
 
 
@@ -278,23 +278,23 @@ def _method(f: Any) -> Any:
     return f if new is inner else types.MethodType(new, f.__self__)
 
 
-def _builtin(f: Any) -> Any:
+def _builtin(f: Any) -> object:
     try:
         return OVERRIDES.get(f, f)
     except TypeError:  # a method of an unhashable object
         return f
 
 
-def _partial(f: Any) -> Any:
+def _partial(f: Any) -> object:
     inner = call(f.func)
     return f if inner is f.func else functools.partial(inner, *f.args, **f.keywords)
 
 
-def _identity(f: Any) -> Any:
+def _identity(f: Any) -> object:
     return f
 
 
-def _object(f: Any) -> Any:
+def _object(f: Any) -> object:
     """Return the converted `__call__`, bound, of an object whose `__call__` is written in Python."""
     method = type(f).__call__
     if method.__code__ is None or getattr(f, MARK, False):

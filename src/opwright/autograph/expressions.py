@@ -165,7 +165,7 @@ class Expressions(ast.NodeTransformer):
         if len(set(names)) < len(names):
             return node
 
-        def of_item(body: Any) -> Any:
+        def of_item(body: Any) -> object:
             return ast.Lambda(ast.arguments([], [ast.arg(n, None) for n in names], None, [], [], None, []), body)
 
         condition: Any = ast.Constant(None)

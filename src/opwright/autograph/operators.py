@@ -166,7 +166,7 @@ def or_(value: Any, *others: Thunk, simple: bool = False) -> Any:
     return value
 
 
-def _fold(operation: Callable[..., Any], operands: tuple[Thunk, ...], simple: bool) -> Any:
+def _fold(operation: Callable[..., Any], operands: tuple[Thunk, ...], simple: bool) -> object:
     """Return `and_` or `or_` of these operands."""
     return operation(operands[0](), *operands[1:], simple=simple)
 

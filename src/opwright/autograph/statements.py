@@ -250,7 +250,7 @@ def _text_tuple(names: Any) -> Any:
     return ast.Tuple([ast.Constant(n) for n in sorted(names)], ast.Load())
 
 
-def _options_lambda(items: list[tuple[str, Any]], where: Any) -> Any:
+def _options_lambda(items: list[tuple[str, Any]], where: Any) -> object:
     """Return the node of `lambda: {name: value, ...}`."""
     options = ast.Dict([ast.Constant(k) for k, _ in items], [v for _, v in items])
     return with_location(ast.Lambda(ast.arguments([], [], None, [], [], None, []), options), where)
@@ -261,7 +261,7 @@ def _bindings(block: list[Any]) -> StatementLiveness:
     return StatementLiveness(bound=frozenset(Effects().add(block).writes))
 
 
-def _with_stops(node: Any, test: Any) -> Any:
+def _with_stops(node: Any, test: Any) -> object:
     """Return the node of `not flag and ... and test`."""
     parts: list[Any] = [ast.UnaryOp(ast.Not(), load(s)) for s in getattr(node, "stops", ())]
     if test is not None:

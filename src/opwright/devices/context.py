@@ -90,7 +90,7 @@ class DeviceContext(ABC):
             block = blocks[key] = self.allocate(max(nbytes, grown, 256))
         return block[:nbytes]
 
-    def _stream_key(self) -> Any:
+    def _stream_key(self) -> object:
         return None
 
     # --- work -------------------------------------------------------------------------------------------------------

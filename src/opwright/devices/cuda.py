@@ -90,7 +90,7 @@ class CUDADeviceContext(CuPyContext):
     def __exit__(self, *exc: object) -> None:
         self._local.entered.pop().close()
 
-    def _stream_key(self) -> Any:
+    def _stream_key(self) -> object:
         return self.stream.ptr
 
     def record(self) -> Any:

@@ -124,7 +124,7 @@ class SimulatedArray(NDArrayOperatorsMixin):
 
     # --- NumPy's protocols ------------------------------------------------------------------------------------------
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> object:
         out = kwargs.get("out")
         if out is not None and any(isinstance(o, np.ndarray) for o in out):
             raise InvalidArgumentError(
@@ -136,7 +136,7 @@ class SimulatedArray(NDArrayOperatorsMixin):
             return results
         return out[0] if len(out) == 1 else out
 
-    def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> object:
         if func is np.copyto and isinstance(args[0], np.ndarray):
             target, source, *others = args
             np.copyto(target, source.get(), *others, **kwargs)
@@ -182,7 +182,7 @@ def _is_basic(key: Any) -> bool:
 def _method(name: str) -> Callable[..., Any]:
     function = getattr(np.ndarray, name)
 
-    def method(self: SimulatedArray, *args: Any, **kwargs: Any) -> Any:
+    def method(self: SimulatedArray, *args: Any, **kwargs: Any) -> object:
         results = queue(self.context, function, (self, *args), kwargs, name)
         return results if kwargs.get("out") is None else kwargs["out"]
 
@@ -285,7 +285,7 @@ def _unflatten(like: Any, leaves: Iterator[Any]) -> Any:
     return type(like)(*items) if hasattr(like, "_fields") else type(like)(items)
 
 
-def _views(context: SimulatedDeviceContext, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def _views(context: SimulatedDeviceContext, fn: Callable[..., Any], args: Any, kwargs: Any) -> object:
     """Return the results as views, if the function only rearranges these arrays; None if it must copy."""
     arrays = [a for a in _leaves(args) if isinstance(a, SimulatedArray)]
     results = fn(*context.raw(args), **context.raw(kwargs))
@@ -298,7 +298,7 @@ def _views(context: SimulatedDeviceContext, fn: Callable[..., Any], args: Any, k
     return _unflatten(results, iter(views))
 
 
-def _run_synchronously(context: SimulatedDeviceContext, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def _run_synchronously(context: SimulatedDeviceContext, fn: Callable[..., Any], args: Any, kwargs: Any) -> object:
     """Return the results of a function that needs the values: wait, run it here, copy arrays back to the device."""
     context.stream.synchronize()
     with np.errstate(all="ignore"):
@@ -307,5 +307,5 @@ def _run_synchronously(context: SimulatedDeviceContext, fn: Callable[..., Any], 
     return _unflatten(results, iter(leaves))
 
 
-def _to_device(context: SimulatedDeviceContext, leaf: Any) -> Any:
+def _to_device(context: SimulatedDeviceContext, leaf: Any) -> object:
     return context.to_device(np.asarray(leaf)) if isinstance(leaf, np.ndarray | np.generic) else leaf

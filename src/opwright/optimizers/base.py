@@ -127,7 +127,7 @@ class Optimizer:
 
     # ---- learning rate and step count -------------------------------------------------------------------------------
 
-    def _rate_variable(self, learning_rate: Any) -> Any:
+    def _rate_variable(self, learning_rate: Any) -> object:
         if isinstance(learning_rate, Variable):
             self._variables.append(learning_rate)
             return learning_rate

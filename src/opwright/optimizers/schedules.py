@@ -50,7 +50,7 @@ class LearningRateSchedule:
         return first, scalar(step, first.dtype)
 
 
-def _positive(name: str, value: Any) -> Any:
+def _positive(name: str, value: Any) -> object:
     if value <= 0:
         raise ValueError(f"Argument `{name}` must be > 0. Received: {name}={value}")
     return value
@@ -212,7 +212,7 @@ class CosineDecay(LearningRateSchedule):
             t < warmup, (target - first) * (t / warmup) + first, self._decayed(t - warmup, steps, target)
         )
 
-    def _decayed(self, t: Any, steps: Any, first: Any) -> Any:
+    def _decayed(self, t: Any, steps: Any, first: Any) -> object:
         cosine = 0.5 * (1.0 + math.cos(python_math.pi * (t / steps)))
         return first * ((1 - self.alpha) * cosine + self.alpha)
 

@@ -113,7 +113,7 @@ def describe(concrete: ConcreteFunction, writer: RecordWriter) -> dict[str, Any]
     return record
 
 
-def _type_of_result(value: Any) -> Any:
+def _type_of_result(value: Any) -> object:
     return value._type_spec if isinstance(value, CompositeTensor) else value
 
 
@@ -295,7 +295,7 @@ def _gradient(
     """Return the record of a custom gradient."""
     read = parts.reader
 
-    def refer(form: Any) -> Any:
+    def refer(form: Any) -> object:
         if type(form) is not str:
             return parts.capture(form)
         value = named.get(form)
@@ -338,7 +338,7 @@ def _gradient(
     return CustomRecord(inputs, ys, backward)
 
 
-def _pack_results(form: Any, outs: Sequence[SymbolicTensor], parts: RecordReader, name: str) -> Any:
+def _pack_results(form: Any, outs: Sequence[SymbolicTensor], parts: RecordReader, name: str) -> object:
     """Return the results' structure filled with the graph's outputs."""
     remaining = iter(outs)
     leaves = nest.flatten(form)
@@ -355,7 +355,7 @@ def _pack_results(form: Any, outs: Sequence[SymbolicTensor], parts: RecordReader
         raise parts.reader.fail(f"function {name!r}: its results do not fit its graph: {error}") from None
 
 
-def _require_none(leaf: Any) -> Any:
+def _require_none(leaf: Any) -> object:
     """Return the leaf, which must be None, as for results without a tensor. Raises ValueError otherwise."""
     if leaf is not None:
         raise ValueError(f"a result is {type(leaf).__name__}")

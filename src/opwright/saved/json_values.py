@@ -165,14 +165,14 @@ class Decoder:
             result[self.decode(pair[0], depth)] = self.decode(pair[1], depth)
         return result
 
-    def _namedtuple(self, form: Any, depth: int) -> Any:
+    def _namedtuple(self, form: Any, depth: int) -> object:
         name, fields = self.reader.get(form, "namedtuple", str), self.reader.get(form, "fields", list)
         items = self._items(form, "items", depth)
         if len(items) != len(fields) or not all(type(f) is str for f in fields):
             raise self.reader.fail("a namedtuple has other fields than items", form)
         return namedtuple_of(name, tuple(fields))(*items)
 
-    def _attrs(self, form: Any, depth: int) -> Any:
+    def _attrs(self, form: Any, depth: int) -> object:
         path, fields = self.reader.get(form, "attrs", str), self.reader.get(form, "fields", list)
         cls = _imported_class(path, lambda c: hasattr(c, "__attrs_attrs__"))
         if cls is None:
@@ -201,7 +201,7 @@ class Decoder:
     def _slice(self, form: Any, depth: int) -> slice:
         return slice(*self._items(form, "slice", depth))
 
-    def _ellipsis(self, form: Any, depth: int) -> Any:
+    def _ellipsis(self, form: Any, depth: int) -> object:
         return ...
 
     def _variable(self, form: Any, depth: int) -> Variable:

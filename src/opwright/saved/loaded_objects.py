@@ -64,7 +64,7 @@ class LoadedFunction(Function[..., Any]):
     """
 
     def __init__(self, name: str, signature: inspect.Signature, input_signature: Any) -> None:
-        def body(*args: Any, **kwargs: Any) -> Any:  # only reached with run_functions_eagerly
+        def body(*args: Any, **kwargs: Any) -> object:  # only reached with run_functions_eagerly
             return self._find(self.signature.bind(args, kwargs))(*args, **kwargs)
 
         body.__signature__ = signature  # type: ignore[attr-defined]
@@ -176,7 +176,7 @@ class SignatureMap(Mapping[str, Any]):
     def __init__(self, signatures: Mapping[str, Any]) -> None:
         self._signatures = dict(signatures)
 
-    def __getitem__(self, key: str) -> Any:
+    def __getitem__(self, key: str) -> object:
         return self._signatures[key]
 
     def __iter__(self) -> Iterator[str]:

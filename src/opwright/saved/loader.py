@@ -182,12 +182,12 @@ class _Loader:
         kind = LoadedCallable if "__call__" in self.read.get(node, "children", dict) else LoadedObject
         return kind(self.read.get(node, "class", str, "object"))
 
-    def _container(self, node: Any) -> Any:
+    def _container(self, node: Any) -> object:
         return {"list": list, "dict": dict, "tuple": _TuplePlaceholder}[node["kind"]]()
 
     # ---- children ---------------------------------------------------------------------------------------------------
 
-    def _fill(self, number: int, depth: int = 0) -> Any:
+    def _fill(self, number: int, depth: int = 0) -> object:
         """Add an object's children; return the object, complete if it is a container."""
         read, node, value = self.read, self.nodes[number], self.objects[number]
         kind = node["kind"]
@@ -215,7 +215,7 @@ class _Loader:
         self._depths[number] = depth
         return value
 
-    def _sequence(self, number: int, node: Any, children: dict[str, Any]) -> Any:
+    def _sequence(self, number: int, node: Any, children: dict[str, Any]) -> object:
         read = self.read
         length = read.get(node, "length", int)
         if not len(children) == length or any(str(i) not in children for i in range(length)):
@@ -267,7 +267,7 @@ def with_fresh_streams(graph: Graph, fresh: dict[int, int] | None = None) -> Gra
     fresh = {} if fresh is None else fresh
     rewriter = GraphRewriter(graph)
 
-    def renumbered(key: str, value: Any) -> Any:
+    def renumbered(key: str, value: Any) -> object:
         if key == "stream" and type(value) is int and value != 0:
             if value not in fresh:
                 fresh[value] = new_stream()

@@ -149,7 +149,7 @@ class BackwardPass:
             explain="OW501",
         )
 
-    def _incoming_gradient(self, record: Any, y: Any) -> Any:
+    def _incoming_gradient(self, record: Any, y: Any) -> object:
         """Return the gradient of an output, summed here, before its first reader; zeros if it has none."""
         if id(y) in self.parts:
             return self._finish(id(y))
@@ -208,7 +208,7 @@ class BackwardPass:
     def _gradient_name(self, key: int) -> str:
         return self.trace.builder.unique(grad_name(self.names[key]))
 
-    def _name(self, grad: Any, name: str) -> Any:
+    def _name(self, grad: Any, name: str) -> object:
         if isinstance(grad, IndexedSlices):
             for part, which in ((grad.values, "values"), (grad.indices, "indices"), (grad.dense_shape, "dense_shape")):
                 if part is not None:
@@ -219,7 +219,7 @@ class BackwardPass:
         self.trace.builder.reserve(name)
         return grad
 
-    def _finish(self, key: int) -> Any:
+    def _finish(self, key: int) -> object:
         """Return the gradient of a tensor: its only summand, or the sum."""
         if key in self.finished:
             return self.finished[key]

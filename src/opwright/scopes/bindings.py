@@ -117,7 +117,7 @@ def _members(op: Any, declared: Any, name: str, scope: Scope) -> list[tuple[Any,
     return [(t, _operand(op, declared, n, t, variable.layout)) for n, t in named]
 
 
-def _tensor_in(variable: ScopeVariable) -> Any:
+def _tensor_in(variable: ScopeVariable) -> object:
     """Return a variable's contents as a tensor: for a handle, a tensor with the object as its element."""
     contents = variable._contents
     if variable.kind == "dense":

@@ -278,7 +278,7 @@ def _attempt(
     return [as_tensor(op, r, s, place, arrays, computing) for r, s in zip(flat, specs)], arrays, kernel, steps
 
 
-def _arrays(tensor: Any) -> Any:
+def _arrays(tensor: Any) -> object:
     return [x._array for x in tensor] if type(tensor) is tuple else tensor._array
 
 

@@ -147,7 +147,7 @@ class OpInstance:
         instance._fill(self.type, self.inputs, self.outputs, attrs, self.at)
         return instance
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self.type, dict(self.inputs), dict(self.outputs), dict(self.attrs), self.at)
 
     def __repr__(self) -> str:

@@ -39,19 +39,19 @@ class ReadProxy(NDArrayOperatorsMixin):
         self._read()
         return np.array(self._array, dtype) if copy else np.asarray(self._array, dtype)
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> object:
         return getattr(ufunc, method)(*_unwrap(inputs), **kwargs)
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> object:
         if function in _BY_SHAPE:
             return function(self._array, *args[1:], **kwargs)
         return function(*_unwrap(args), **{k: _unwrap(v) for k, v in kwargs.items()})
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Any) -> object:
         self._read()
         return self._array[_unwrap(key)]
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> object:
         self._read()
         return iter(self._array)
 
@@ -119,7 +119,7 @@ def check_reads(op: Any, kernel: Callable[..., Any], arrays: Sequence[Any]) -> N
             )
 
 
-def _proxies(value: Any, read: Callable[[], None]) -> Any:
+def _proxies(value: Any, read: Callable[[], None]) -> object:
     if isinstance(value, np.ndarray):
         return ReadProxy(value, read)
     return [_proxies(v, read) for v in value] if isinstance(value, (list, tuple)) else value

@@ -216,7 +216,7 @@ class ScopeVariable:
         return f"<ScopeVariable {self.name!r}: {self.spec.short()}{place}>"
 
 
-def _tensor_from(array: np.ndarray) -> Any:
+def _tensor_from(array: np.ndarray) -> object:
     tensor = ScopeTensor()
     tensor.set(array)
     return tensor.values

@@ -86,13 +86,13 @@ def _parts(op: Any, number: int, case: Any) -> tuple[dict[str, Any], dict[str, A
     return arguments, options
 
 
-def _value(op: Any, declared: Any, value: Any, seed: int) -> Any:
+def _value(op: Any, declared: Any, value: Any, seed: int) -> object:
     if declared.repeated and isinstance(value, Sequence) and not isinstance(value, str):
         return [_generated(op, declared, member, seed + 7 * i) for i, member in enumerate(value)]
     return _generated(op, declared, value, seed)
 
 
-def _generated(op: Any, declared: Any, value: Any, seed: int) -> Any:
+def _generated(op: Any, declared: Any, value: Any, seed: int) -> object:
     """Return generated numbers for a type; any other value unchanged."""
     if isinstance(value, str):
         spec = _spec(value)

@@ -39,7 +39,7 @@ def widened(call: CheckedCall) -> CheckedCall:
     """
     to_real, to_complex = (np.float64, np.complex128) if _takes_wide(call) else (np.float32, np.complex64)
 
-    def convert(t: Any) -> Any:
+    def convert(t: Any) -> object:
         return replaced(t, array(t).astype(to_complex if t.dtype.is_complex else to_real)) if flows(t) else t
 
     if call.op.gradient_rule is None:
@@ -169,7 +169,7 @@ def second_gradient_is_slope(call: CheckedCall) -> str:
     return f"{num_elements} elements"
 
 
-def _output_gradient(y: Any) -> Any:
+def _output_gradient(y: Any) -> object:
     """Return a gradient for an output: its weights, 0 if the output is too large for an objective."""
     numbers = array(y)
     return replaced(y, np.asarray(weight(numbers.shape) * _bounded(numbers), numbers.dtype))

@@ -135,7 +135,7 @@ class CheckedCall:
             names = ", ".join((*op.input_names, *op.attr_defs))
             raise ValueError(f"{op.name} has no input or attribute {wrong[0]!r}; it has {names}")
 
-        def input_value(declared: Any) -> Any:
+        def input_value(declared: Any) -> object:
             value = arguments.get(declared.name)
             if value is None:
                 return None

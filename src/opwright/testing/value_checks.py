@@ -96,7 +96,7 @@ def inference(call: CheckedCall) -> None:
                 assert fits, f"{actual.short()} came out; inferred from {level}: {spec.short()}"
 
 
-def _reference_results(call: CheckedCall, bound: Any) -> Any:
+def _reference_results(call: CheckedCall, bound: Any) -> object:
     """Return the results of the reference, including intermediate outputs."""
     reference = call.op.reference(bound)
     if reference is None:

@@ -91,7 +91,7 @@ def _builtin_facts(name: str) -> dict[str, Any]:
     }
 
 
-def _default(field: schema.SchemaField) -> Any:
+def _default(field: schema.SchemaField) -> object:
     if field.enum and field.kind == "scalar":
         return schema.enum_members(field.enum)[field.default].name
     return field.default
@@ -208,7 +208,7 @@ def names_in(path: str) -> dict[str, Any]:
         raise BadFile(f"{path} cannot be run: {type(error).__name__}: {error}") from error
 
 
-def _reject_constant(word: str) -> Any:
+def _reject_constant(word: str) -> object:
     raise ValueError(f"{word} is no JSON")
 
 

@@ -111,7 +111,7 @@ def _is_library(path: str) -> bool:
         return False
 
 
-def _load_library(text: str, path: str, names: str) -> Any:
+def _load_library(text: str, path: str, names: str) -> object:
     """Return the registrations of a library by name. names: `Name=Entry,...`, or empty for all."""
     pairs = [part.partition("=") for part in names.split(",") if part]
     if any(not name or not entry for name, _, entry in pairs):

@@ -61,7 +61,7 @@ def write_model(
     notes().print(f"opwright bench {output} --ops" + "".join(f" --custom {c}" for c in customs))
 
 
-def _operator(name: str, customs: Sequence[str]) -> Any:
+def _operator(name: str, customs: Sequence[str]) -> object:
     """Find an operator: --custom first, then the dialect's, the catalogue's and installed packages'. Raises BadFile."""
     custom = [op for op in custom_operators(customs) if isinstance(op, Operator)]
     match = next((op for op in custom if op.name == name), None)

@@ -75,7 +75,7 @@ def custom_options(node: Node, version: int, version_inside: bool) -> dict[str, 
     return options
 
 
-def _option(node: Node, name: str, value: Any) -> Any:
+def _option(node: Node, name: str, value: Any) -> object:
     if isinstance(value, DType):
         return value.name
     if isinstance(value, TensorShape):
@@ -148,7 +148,7 @@ def read_implements(text: str) -> ImplementsAttribute:
     return ImplementsAttribute(named[0], options, options.pop(FUSABLE, False) is True)
 
 
-def _attribute(fields: list[tuple[str, Any]]) -> Any:
+def _attribute(fields: list[tuple[str, Any]]) -> object:
     """Return the value in the fields of an AttrValue. A type is the number of the file's TensorType."""
     for kind, value in fields:
         if kind == "list":

@@ -145,7 +145,7 @@ class ModuleExporter:
         if spec.quantization is not None and spec.quantization.blocks is not None:
             tensor.quantization.details = self._blocks(spec.quantization.blocks, tensors)
 
-    def _blocks(self, blocks: Blocks, tensors: list[Any]) -> Any:
+    def _blocks(self, blocks: Blocks, tensors: list[Any]) -> object:
         """Append the tensors of scales by block; return the table that names them."""
         places = []
         for array, name in zip((blocks.scales, blocks.zero_points), blocks.names):
@@ -212,7 +212,7 @@ TYPED_BY_TENSORS = ("CAST",)  # its options repeat the types of its tensors
 KEEP_ABSENT = ("FULLY_CONNECTED",)  # with two inputs it is version 6, with an absent third version 1
 
 
-def _signature(signature: Signature, subgraphs: Sequence[Any]) -> Any:
+def _signature(signature: Signature, subgraphs: Sequence[Any]) -> object:
     subgraph = subgraphs[signature.graph]
 
     def maps(positions: Mapping[str, int], tensors: Any) -> list[Any]:

@@ -260,7 +260,7 @@ class LiteRewriter(GraphRewriter):
         super().replace(node, self.constants.setdefault(self._constant_key(node.attrs["value"]), node).outputs)
 
     @staticmethod
-    def _constant_key(array: np.ndarray) -> Any:
+    def _constant_key(array: np.ndarray) -> object:
         if array.dtype == object or array.nbytes > 1024:
             return object()  # not worth comparing; equal contents share a buffer in the file anyway
         return array.dtype.str, array.shape, array.tobytes()

@@ -32,7 +32,7 @@ def single_operator(operator: Any, operands: Sequence[Operand], attrs: Mapping[s
             named.append((declared.name, operand))
     specs = [TensorSpec(o.shape, o.dtype, name) for name, o in named if isinstance(o, TensorSpec)]
 
-    def call(*arguments: Any) -> Any:
+    def call(*arguments: Any) -> object:
         rest = iter(arguments)
         values = iter([next(rest) if isinstance(o, TensorSpec) else o for _, o in named])
         inputs = [tuple(next(values) for _ in o) if isinstance(o, tuple) else next(values) for o in operands]

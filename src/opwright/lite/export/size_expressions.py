@@ -92,7 +92,7 @@ def _expression(x: int) -> Expression:
 def _arithmetic(sign: str, swapped: bool) -> Callable[[SymbolicSize, Any], Any]:
     rule = _ARITHMETIC[sign]
 
-    def operation(self: SymbolicSize, other: Any) -> Any:
+    def operation(self: SymbolicSize, other: Any) -> object:
         if not isinstance(other, int):
             return NotImplemented
         left, right = (other, self) if swapped else (self, other)
@@ -105,7 +105,7 @@ def _arithmetic(sign: str, swapped: bool) -> Callable[[SymbolicSize, Any], Any]:
 def _comparison(sign: str) -> Callable[[SymbolicSize, Any], Any]:
     rule = COMPARISONS[sign]
 
-    def operation(self: SymbolicSize, other: Any) -> Any:
+    def operation(self: SymbolicSize, other: Any) -> object:
         if not isinstance(other, int):
             return NotImplemented
         left, right = _expression(self), _expression(other)

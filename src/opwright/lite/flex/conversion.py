@@ -61,7 +61,7 @@ def _flex_node(op: str, attrs: dict[str, Any], inputs: list[Any]) -> FlexNode:
     return FlexNode(f"Flex{op}", encode_strings([op.encode(), nodedef.encode(definition)]), inputs)
 
 
-def _plain(name: str, value: Any) -> Any:
+def _plain(name: str, value: Any) -> object:
     if isinstance(value, (bool, int, float, str, bytes, DType, TensorShape)):
         return value
     if isinstance(value, tuple) and all(isinstance(v, type(value[0])) and _plain(name, v) is v for v in value):
@@ -96,7 +96,7 @@ def _operands(node: Node, form: OpMapping) -> list[Any]:
     ]
 
 
-def _present(operand: Any) -> Any:
+def _present(operand: Any) -> object:
     if operand is None:
         raise _NotExpressible
     return operand
@@ -166,7 +166,7 @@ def _attributes(node: Node, form: OpMapping, declared: OpDeclaration, inferred: 
     return attrs
 
 
-def _of_kind(kind: str, value: Any) -> Any:
+def _of_kind(kind: str, value: Any) -> object:
     """Return a value as an attribute of that kind. Raises _NotExpressible if it is not."""
     if kind.startswith("list("):
         items = list(value) if isinstance(value, (tuple, list)) else [value]

@@ -54,7 +54,7 @@ class FlexRegistration(OperatorRegistration):
 
     __slots__ = ()
 
-    def _init(self, context: Any, options: Any) -> Any:
+    def _init(self, context: Any, options: Any) -> object:
         document = decode(bytes(options)) if options else None
         if not isinstance(document, list) or len(document) < 2 or not isinstance(document[1], str):
             raise InvalidArgumentError(
@@ -92,7 +92,7 @@ class FlexRegistration(OperatorRegistration):
             state.call = self.operator.bind(attrs)
         return state.call
 
-    def _constant(self, const: ConstantInput, t: Any) -> Any:
+    def _constant(self, const: ConstantInput, t: Any) -> object:
         if t is None or t.constant is None:
             raise InvalidArgumentError(
                 op=self.operator.name, what=f"{const.attr!r} is no constant of the model", found=repr(t)
@@ -165,7 +165,7 @@ def _texts(values: Any) -> list[str]:
     return [v.decode() for v in values]
 
 
-def _ours(operator: Operator, name: str, value: Any) -> Any:
+def _ours(operator: Operator, name: str, value: Any) -> object:
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape") if operator.attr_defs[name].type is str else value
     if isinstance(value, list):

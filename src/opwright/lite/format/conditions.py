@@ -84,7 +84,7 @@ def _type_in(condition: dict[str, Any], operator: OperatorView) -> bool:
     return tensor is not None and getattr(tensor.type, "name", "") in condition["type_in"]
 
 
-def _option(condition: dict[str, Any], operator: OperatorView) -> Any:
+def _option(condition: dict[str, Any], operator: OperatorView) -> object:
     """Return the value of an option; enum members compare as numbers."""
     return getattr(operator.options, condition["option"], 0)
 

@@ -47,7 +47,7 @@ def encode_options(attributes: Mapping[str, Any]) -> bytes:
     return bytes(builder.Finish())
 
 
-def _plain(value: Any, path: str, depth: int) -> Any:
+def _plain(value: Any, path: str, depth: int) -> object:
     """Return the value in plain Python types, with keys as sorted bytes, after validation.
 
     Validated first, because an exception that passes through the builder's context managers is replaced by one of

@@ -143,7 +143,7 @@ class Model(_Root):
 schema.enum_members("BuiltinOperator")  # takes as long as reading a small file: done at import, not with the first file
 
 
-def _map(path: str | os.PathLike[str]) -> Any:
+def _map(path: str | os.PathLike[str]) -> object:
     try:
         with open(path, "rb") as file:
             if os.fstat(file.fileno()).st_size == 0:

@@ -64,7 +64,7 @@ class SourceFile:
     def __deepcopy__(self, memo: Any) -> SourceFile:
         return self
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _source_of, (bytes(self.file), len(self.flatbuffer))
 
 

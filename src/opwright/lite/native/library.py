@@ -105,7 +105,7 @@ def _read(path: str) -> bytes:
         raise InvalidArgumentError(what=f"{path!r} cannot be read", found=str(error)) from error
 
 
-def _load_copy(path: str) -> Any:
+def _load_copy(path: str) -> object:
     """Load a library under another name, because the loader would return the one it has under this name."""
     with tempfile.TemporaryDirectory(prefix="opwright-ops-") as folder:
         copy = shutil.copy(path, Path(folder) / os.path.basename(path))

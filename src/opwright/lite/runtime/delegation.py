@@ -73,7 +73,7 @@ def _registration_of(delegate: Delegate, kernel: Any) -> Registration:
         raise TypeError(f"{delegate.name}: a kernel has a method invoke(context, node); found {instance!r}"[:300])
     free = methods["free"]
 
-    def init(context: Any, params: Any) -> Any:
+    def init(context: Any, params: Any) -> object:
         if methods["init"] is not None:
             check_status(methods["init"](context, params), delegate.name, "init")
         return instance

@@ -134,7 +134,7 @@ def track_call(
     """
     tracker = ViewTracker(name)
 
-    def tracked(label: Any, array: Any) -> Any:
+    def tracked(label: Any, array: Any) -> object:
         if isinstance(array, tuple):
             return tuple(map(tracked, label, array))
         return array if array is None or array.dtype.kind == "O" else tracker.track(label, array)

@@ -51,7 +51,7 @@ def version_of(node: Node, specs: Mapping[Value, TensorSpec] = MappingProxyType(
     specs, attrs: types of its values and attributes in place of those they have.
     """
 
-    def tensor(value: Value | None) -> Any:
+    def tensor(value: Value | None) -> object:
         return None if value is None else tensor_of(specs.get(value, value.spec))
 
     operator = objects.Operator()

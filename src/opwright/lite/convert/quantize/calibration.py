@@ -148,7 +148,7 @@ class _Progress:
         self.bar.update(self.task, completed=count)
 
     @staticmethod
-    def _made() -> Any:
+    def _made() -> object:
         from rich.console import Console
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
