@@ -8,7 +8,7 @@ import pytest
 
 import opwright as ow
 from opwright.compiler import calls, partitioner, results
-from opwright.compiler.kernels.connecting import connected
+from opwright.compiler.kernels.array_binding import connected
 from opwright.compiler.plan import Plan
 from opwright.compiler.specialising import specialised
 from opwright.compiler.target import NAMED

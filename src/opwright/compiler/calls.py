@@ -2,7 +2,7 @@
 
 Lives here: `function_of`.
 Not here: regions (regions.py), memory for large results (results.py), the kernel that takes addresses out of arrays
-(kernels/connecting.py), plans bound to memory (bound_plan.py), the native call itself (native/executor.py).
+(kernels/array_binding.py), plans bound to memory (bound_plan.py), the native call itself (native/executor.py).
 
 A call is one native call: its first step, `connected`, finds the arrays in the tuple that Python hands over, looks
 whether each is what the plan was made for, and writes its address where the steps read it. NumPy's own ways to an
@@ -30,9 +30,9 @@ from .regions import CompiledRegion
 from .results import LARGE, large
 
 if TYPE_CHECKING:
-    from .kernels import connecting
+    from .kernels import array_binding
 else:
-    connecting = later(".kernels.connecting", __package__)
+    array_binding = later(".kernels.array_binding", __package__)
 
 SHARED = 1 << 17  # elements; what computes fewer runs on the calling thread
 
@@ -56,7 +56,7 @@ class _Callee:
         if not self.native:
             running = plan.bind(self.threads)
             return None, running.executor, running
-        code = connecting.connected.code().address if self._connector is None else self._connector
+        code = array_binding.connected.code().address if self._connector is None else self._connector
         step = native.Step(code, [0, 0, len(self.values), id(np.ndarray)], 1, 1)
         running = plan.bind(self.threads, None, [step])
         table: list[int] = []

@@ -5,7 +5,7 @@ import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels import NoKernel
-from opwright.compiler.kernels.interleaving import move_interleaved
+from opwright.compiler.kernels.boxes import move_interleaved
 from opwright.compiler.kernels.moves import move_block, move_elements, move_runs, move_transposed
 from opwright.compiler.loops.buffers import Buffer, IndexMap
 from opwright.compiler.loops.ops import Move

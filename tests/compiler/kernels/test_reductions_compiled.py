@@ -5,7 +5,7 @@ import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels import NoKernel
-from opwright.compiler.kernels.argreduce import search_columns, search_rows
+from opwright.compiler.kernels.axis_scans import search_columns, search_rows
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.reductions import reduce_columns, reduce_rows
 from opwright.compiler.loops.buffers import Buffer

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
-from opwright.compiler.kernels.cumulative import running_sums
+from opwright.compiler.kernels.axis_scans import running_sums
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.ops import Scan
 from opwright.core.dtypes import float32, int64

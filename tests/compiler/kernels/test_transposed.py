@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opwright.compiler.kernels.epilogue import Epilogue
-from opwright.compiler.kernels.transposed import add_taps
+from opwright.compiler.kernels.transposed_convolution import add_taps
 from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg, convert, quantize
 from opwright.compiler.loops.ops import TransposedContract

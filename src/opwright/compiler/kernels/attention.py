@@ -1,15 +1,16 @@
-"""Attention: softmax(q k^T) v without the whole matrix of scores.
+"""Attention: softmax(q k^T) v without the full matrix of scores.
 
-Lives here: the selector of Attention, its families.  Not here: products and softmax by themselves, which run instead
-where there are few rows (matmul.py, rows.py).
+Lives here: the selector of Attention, its families.
+Not here: separate products and softmax, which run instead for few rows (matmul.py, rows.py).
 
-An item is some rows of q of one head. Their scores, a row for each, stay in the thread's scratch memory: products with
-all keys, exponentials, products with all values. Keys are transposed into panels before, once a head.
+An item is some rows of q of one head. Their scores remain in the scratch memory of the thread: products with all keys,
+exponentials, products with all values. Keys are transposed into panels before, once a head.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,19 +27,21 @@ from . import NoKernel, selector
 from .epilogue import ELEMENT, Epilogue
 from .expression import check, fast
 from .moves import transposed
+from .output_tiles import accumulators
 
 if TYPE_CHECKING:
+    from ..language import Pointer, Value
     from ..loops.plan_builder import Builder
 
-VECTORS = 2  # of keys or values that are multiplied at a time
-LARGEST = 1 << 20  # bytes of scores that an item may have
+VECTORS = 2  # vectors of keys or values that are multiplied at a time
+SCORE_BYTES = 1 << 20  # of an item, at most
 
 
 @kl.family
 def pack_keys(work, k: ptr[f32], packed: ptr[f32], n: i64, d: i64, panels: i64, *, turned: bool, tiled: bool):
-    """Matrices [n, d] (or [d, n], turned) as panels [d, width]; behind the last key there is the last key again.
+    """Pack matrices [n, d] (if turned, [d, n]) in panels [d, width]; the last panel repeats the last key.
 
-    An item is a panel. tiled: there are as many d as lanes at least; blocks are transposed in registers.
+    Items: panels. tiled: whether d is at least lanes; blocks are then transposed in registers.
     """
     lanes = work.lanes(f32)
     width = VECTORS * lanes
@@ -47,17 +50,17 @@ def pack_keys(work, k: ptr[f32], packed: ptr[f32], n: i64, d: i64, panels: i64, 
         out = packed + item * width * d
         if turned:
             for row in range(d):
-                for at in range(0, width, lanes):
-                    mask = kl.first(kl.clamp(n - first - at, 0, lanes), lanes)
-                    out.store((matrix + row * n + first).load(at, lanes, mask), row * width + at)
+                for offset in range(0, width, lanes):
+                    mask = kl.first(kl.clamp(n - first - offset, 0, lanes), lanes)
+                    out.store((matrix + row * n + first).load(offset, lanes, mask), row * width + offset)
         elif tiled:
-            for at in range(0, width, lanes):
-                rows = [matrix + kl.minimum(first + at + i, n - 1) * d for i in range(lanes)]
+            for offset in range(0, width, lanes):
+                rows = [matrix + kl.minimum(first + offset + i, n - 1) * d for i in range(lanes)]
                 for j in range(0, d, lanes):
                     column = kl.minimum(j, d - lanes)
                     vectors = transposed([r.load(column, lanes) for r in rows])
                     for i in range(lanes):
-                        out.store(vectors[i], (column + i) * width + at)
+                        out.store(vectors[i], (column + i) * width + offset)
         else:
             for key in range(width):
                 row = matrix + kl.minimum(first + key, n - 1) * d
@@ -83,10 +86,10 @@ def attend(
     rows: int,
     before: Epilogue,
 ):
-    """An item is `rows` rows of one head; rows behind the last are the last one again, and are not written.
+    """Compute attention of `rows` rows of one head. Items: rows; those behind the last repeat it and are not stored.
 
-    table: for each head in bytes where its q, its panels, its v and each operand are. Scratch: rows of scores, then a
-    vector for each row.
+    table: byte offsets, for each head, of q, its panels, v and each operand. Scratch: rows of scores, then a vector for
+    each row.
     """
     lanes = work.lanes(f32)
     width = VECTORS * lanes
@@ -96,13 +99,13 @@ def attend(
     count = len(before.kinds)
     for item in work.items():
         head, first = item // blocks, item % blocks * rows
-        places = table + head * (3 + count)
-        words = [more[i] + (places[3 + i // 2] if i < 2 * count and i % 2 == 0 else 0) for i in range(len(more))]
+        offsets = table + head * (3 + count)
+        words = [more[i] + (offsets[3 + i // 2] if i < 2 * count and i % 2 == 0 else 0) for i in range(len(more))]
         finish = before.bind(words)
-        a = [_moved(q, places[0]) + kl.minimum(first + r, m - 1) * d for r in range(rows)]
-        w = _moved(packed, places[1])
+        a = [_moved(q, offsets[0]) + kl.minimum(first + r, m - 1) * d for r in range(rows)]
+        w = _moved(packed, offsets[1])
         for panel in range(panels):
-            sums = _sums(rows, lanes)
+            sums = accumulators(f32, rows, VECTORS, lanes, None)
             for j in range(d):
                 keys = [w.load(k * lanes, lanes) for k in range(VECTORS)]
                 for r in range(rows):
@@ -116,10 +119,10 @@ def attend(
         for r in kl.loop(rows):
             row = scores + r * pitch
             factors.store(_softmax(row, kl.minimum(first + r, m - 1), n, pitch, lanes, finish), r * lanes)
-        values = _moved(v, places[2])
+        values = _moved(v, offsets[2])
         for column in range(0, e, width):
             masks = [kl.first(kl.clamp(e - column - k * lanes, 0, lanes), lanes) for k in range(VECTORS)]
-            sums = _sums(rows, lanes)
+            sums = accumulators(f32, rows, VECTORS, lanes, None)
             p = values + column
             for j in range(n):
                 parts = [p.load(k * lanes, lanes, masks[k]) for k in range(VECTORS)]
@@ -135,30 +138,22 @@ def attend(
                         out.store(sums[r, k] * factors.load(r * lanes, lanes), k * lanes, mask=masks[k])
 
 
-def _moved(p: Any, nbytes: Any) -> Any:
+def _moved(p: Pointer, nbytes: Any) -> Pointer:
     return (p.cast(u8) + nbytes).cast(f32, 4)
 
 
-def _sums(rows: int, lanes: int) -> Any:
-    sums = kl.registers(f32, lanes, rows, VECTORS)
-    for r in range(rows):
-        for k in range(VECTORS):
-            sums[r, k] = kl.zeros(f32, lanes)
-    return sums
-
-
-def _softmax(row: Any, number: Any, n: Any, pitch: Any, lanes: int, finish: Any) -> Any:
-    """Products in the place of a row become exponentials of scores; gives 1 / their sum, in all lanes."""
+def _softmax(row: Pointer, number: Value, n: Value, pitch: Value, lanes: int, finish: Callable[..., Value]) -> Value:
+    """Replace the products of a row by exponentials of scores; return 1 / their sum, in all lanes."""
     top = kl.full(f32, lanes, -math.inf)
     for i in range(0, pitch, lanes):
         mask = kl.first(kl.clamp(n - i, 0, lanes), lanes)
         score = kl.select(mask, finish(row.load(i, lanes), number, i, lanes, mask), -math.inf)
         row.store(score, i)
         top = kl.maximum(score, top)
-    greatest = kl.reduce_max(top).splat(lanes)
+    maximum = kl.reduce_max(top).splat(lanes)
     total = kl.zeros(f32, lanes)
     for i in range(0, pitch, lanes):
-        e = fast("exp", row.load(i, lanes) - greatest)
+        e = fast("exp", row.load(i, lanes) - maximum)
         row.store(e, i)
         total = total + e
     return (1.0 / kl.reduce_add(total)).splat(lanes)
@@ -166,19 +161,19 @@ def _softmax(row: Any, number: Any, n: Any, pitch: Any, lanes: int, finish: Any)
 
 @selector(Attention)
 def select_attention(form: Attention, build: Builder) -> None:
-    """Rows enough to share panels of keys."""
+    """Add the steps of attention with enough rows to share panels of keys."""
     q, k, v, y = form.q, form.k, form.v, form.output
     if any(b.parent is not None or b.dtype is not float32 for b in (q, k, v, y)) or not y.size:
         raise NoKernel("attention of a slice, or of other types than float32")
     (m, d), (n, e) = q.shape[-2:], v.shape[-2:]
     lead = y.shape[:-2]
-    wide = host().registers >= 32
-    rows = next((r for r in ((12, 4) if wide else (6, 4)) if m >= r), 0)
+    many_registers = host().registers >= 32
+    rows = next((r for r in ((12, 4) if many_registers else (6, 4)) if m >= r), 0)
     lanes = host().vector_bytes // 4
     width = VECTORS * lanes
     panels, blocks = -(-n // width), -(-m // rows) if rows else 0
     scratch = 4 * rows * (panels * width + lanes)
-    if not rows or not n or not d or scratch > LARGEST:
+    if not rows or not n or not d or scratch > SCORE_BYTES:
         raise NoKernel(f"attention of {m} rows to {n} keys")
     check(form.before)
     skeleton, numbers = parametrised(form.before)
@@ -196,7 +191,7 @@ def select_attention(form: Attention, build: Builder) -> None:
     packed = build.temporary(4 * matrices * panels * width * d)
     code = pack_keys.code(turned=form.turned, tiled=d >= lanes)
     build.step(code, [build.pointer(k), packed, n, d, panels], matrices * panels)
-    given = [
+    arguments = [
         build.pointer(q),
         packed,
         build.pointer(v),
@@ -209,19 +204,19 @@ def select_attention(form: Attention, build: Builder) -> None:
         blocks,
         panels,
     ]
-    build.step(attend.code(rows=rows, before=epilogue, more=len(words)), [*given, *words], heads * blocks, scratch)
+    build.step(attend.code(rows=rows, before=epilogue, more=len(words)), [*arguments, *words], heads * blocks, scratch)
 
 
 def _offsets(b: Buffer, lead: tuple[int, ...]) -> np.ndarray:
-    """For each place of the leading axes the element of b where its matrix starts."""
-    whole = (1,) * (len(lead) + 2 - len(b.shape)) + b.shape
-    numbers: np.ndarray = np.arange(math.prod(whole[:-2]), dtype=np.int64).reshape(whole[:-2])
-    return np.broadcast_to(numbers * math.prod(whole[-2:]), lead)
+    """Return the first element of the matrix of b for each index of the leading axes."""
+    shape = (1,) * (len(lead) + 2 - len(b.shape)) + b.shape
+    numbers: np.ndarray = np.arange(math.prod(shape[:-2]), dtype=np.int64).reshape(shape[:-2])
+    return np.broadcast_to(numbers * math.prod(shape[-2:]), lead)
 
 
 def _row_pitch(operand: Buffer, lead: tuple[int, ...], m: int, n: int) -> int:
-    """Elements from one row of an operand to the next: 0 where all rows have one."""
-    whole = (1,) * (len(lead) + 2 - len(operand.shape)) + operand.shape
-    if operand.parent is not None or whole[-1] != n or whole[-2] not in (1, m) or len(whole) != len(lead) + 2:
+    """Return the elements from one row of an operand to the next: 0 if all rows share one."""
+    shape = (1,) * (len(lead) + 2 - len(operand.shape)) + operand.shape
+    if operand.parent is not None or shape[-1] != n or shape[-2] not in (1, m) or len(shape) != len(lead) + 2:
         raise NoKernel(f"attention with {operand!r}")
-    return n if whole[-2] == m and m > 1 else 0
+    return n if shape[-2] == m and m > 1 else 0

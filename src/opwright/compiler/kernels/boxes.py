@@ -1,22 +1,27 @@
-"""Boxes of arrays in memory: their axes, as few as describe them, for selectors and for kernels.
+"""Boxes of arrays in memory: their axes, and transpositions of two to four planes.
 
-Lives here: `Axis`, `joined`, `table_of` and, in kernels, `place`.  Not here: what is done with boxes (moves.py).
+Lives here: `Axis`, `merged_axes`, `table_of` and, in kernels, `box_offsets`; `interleave`, its family.
+Not here: copies and wider transpositions (moves.py).
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .. import language as kl
-from ..language import u8, u16, u32, u64
+from ..language import i64, ptr, u8, u16, u32, u64
+from ..target import host
+from .tiling import grain
 
 if TYPE_CHECKING:
+    from ..language import Pointer, Value
     from ..loops.plan_builder import Builder
 
 UNITS = {1: u8, 2: u16, 4: u32, 8: u64}
-"""By bytes of an element, what it is moved as."""
+"""Dtypes that elements are moved as, by their bytes."""
 
 
 class Axis(NamedTuple):
@@ -27,34 +32,113 @@ class Axis(NamedTuple):
     target: int
 
 
-def joined(axes: list[Axis]) -> list[Axis]:
-    """The axes without those of one, neighbours joined where a step along the outer is a whole run of the inner."""
-    found: list[Axis] = []
+def merged_axes(axes: list[Axis]) -> list[Axis]:
+    """Drop axes of extent 1 and merge adjacent axes that one stride describes."""
+    merged: list[Axis] = []
     for axis in axes:
         if axis.extent == 1:
             continue
-        before = found[-1] if found else None
-        if before and before.source == axis.extent * axis.source and before.target == axis.extent * axis.target:
-            found[-1] = Axis(before.extent * axis.extent, axis.source, axis.target)
+        outer = merged[-1] if merged else None
+        if outer and outer.source == axis.extent * axis.source and outer.target == axis.extent * axis.target:
+            merged[-1] = Axis(outer.extent * axis.extent, axis.source, axis.target)
         else:
-            found.append(axis)
-    return found
+            merged.append(axis)
+    return merged
 
 
 def table_of(axes: list[Axis], build: Builder) -> Any:
-    """The outer axes for `place`."""
+    """Return the outer axes as the table of `box_offsets`."""
     if not axes:
         return 0
     return build.constant(np.array(axes, np.int64), key=("axes", tuple(axes)))
 
 
-def place(item: Any, table: Any, axes: int) -> tuple[Any, Any]:
-    """Where item i of a box's outer axes begins, in the input and the output. table: (extent, steps) of each axis."""
-    rest, source, target = item, kl.value(0), kl.value(0)
+def box_offsets(item: Value, table: Pointer, axes: int) -> tuple[Value, Value]:
+    """Return the offsets of item i of the outer axes of a box in the input and the output.
+
+    table: (extent, steps) of each axis.
+    """
+    remaining, source, target = item, kl.value(0), kl.value(0)
     for axis in reversed(range(axes)):
         extent = table[3 * axis]
-        at = rest % extent if axis else rest
-        rest = rest // extent if axis else rest
-        source = source + at * table[3 * axis + 1]
-        target = target + at * table[3 * axis + 2]
+        index = remaining % extent if axis else remaining
+        remaining = remaining // extent if axis else remaining
+        source = source + index * table[3 * axis + 1]
+        target = target + index * table[3 * axis + 2]
     return source, target
+
+
+PLANES = 4  # at most
+BLOCK = 4096  # elements of each plane per item
+
+
+@kl.family
+def move_interleaved(
+    work,
+    x: ptr[u8],
+    y: ptr[u8],
+    table: ptr[i64],
+    n: i64,
+    plane: i64,
+    blocks: i64,
+    *,
+    size: int,
+    count: int,
+    apart: bool,
+    outer: int,
+):
+    """Interleave `count` planes of n elements, `plane` bytes apart, to n groups; apart: separate groups into planes.
+
+    Items: blocks of elements; n is at least lanes. The last vector of a block overlaps the one before it.
+    """
+    unit = UNITS[size]
+    lanes = work.target.vector_bytes // size
+    for item in work.items():
+        source, target = box_offsets(item // blocks, table, outer)
+        first = item % blocks * BLOCK
+        last = kl.select(item % blocks == blocks - 1, n, first + BLOCK)
+        for i in range(first, last, lanes):
+            index = kl.minimum(i, last - lanes)
+            groups, planes = (x + source, y + target) if apart else (y + target, x + source)
+            group = (groups + index * (count * size)).cast(unit, size)
+            rows = [(planes + (k * plane + index * size)).cast(unit, size) for k in range(count)]
+            if apart:
+                v = _pairs([group.load(k * lanes, lanes) for k in range(count)])
+                for k in range(count):
+                    rows[k].store(kl.shuffle(*v, [j * count + k for j in range(lanes)]))
+            else:
+                v = _pairs([row.load(0, lanes) for row in rows])
+                for k in range(count):
+                    order = [divmod(k * lanes + j, count) for j in range(lanes)]
+                    group.store(kl.shuffle(*v, [p * lanes + element for element, p in order]), k * lanes)
+
+
+def _pairs(vectors: list[Value]) -> tuple[Value, Value]:
+    """Concatenate up to four vectors to two; missing lanes are undefined."""
+    lanes = vectors[0].count
+    undefined = [-1] * lanes
+    first = kl.concat(vectors[0], vectors[1])
+    if len(vectors) == 2:
+        return first, first
+    if len(vectors) == 3:
+        return first, kl.shuffle(vectors[2], None, [*range(lanes), *undefined])
+    return first, kl.concat(vectors[2], vectors[3])
+
+
+def interleave(axes: list[Axis], size: int, source: Any, target: Any, build: Builder) -> bool:
+    """Add the step of a box whose innermost axes are a few planes or channels; return whether it is one."""
+    if len(axes) < 2 or size not in UNITS:
+        return False
+    outer, (before, last) = axes[:-2], axes[-2:]
+    apart = before.extent <= PLANES and before.source == size and last.source == before.extent * size
+    joins = last.extent <= PLANES and before.source == size and before.target == last.extent * size
+    planes, along = (before, last) if apart else (last, before)
+    if not (apart or joins) or last.target != size or along.extent < host().vector_bytes // size:
+        return False
+    plane = planes.target if apart else planes.source
+    blocks = max(1, along.extent // BLOCK)
+    items = math.prod(a.extent for a in outer) * blocks
+    code = move_interleaved.code(size=size, count=planes.extent, apart=apart, outer=len(outer))
+    words = [source, target, table_of(outer, build), along.extent, plane, blocks]
+    build.step(code, words, items, chunk=grain(min(BLOCK, along.extent) * planes.extent * size, items))
+    return True

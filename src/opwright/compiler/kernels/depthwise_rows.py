@@ -1,12 +1,12 @@
-"""Depthwise convolutions of any type: their geometry, and the loops over an image that their kernels share.
+"""Depthwise convolutions of any type: their geometry, and the common loops of their kernels.
 
-Lives here: `Slide`, `slide_of`; `Planes`, `Bands`, `Taps`, the words of the kernels; `RowSums`, which goes along a row
-of the image; `convolve_window`, which goes over the taps of any window.
-Not here: the families and what they do with a pixel (depthwise_f32.py, depthwise_int8.py), tiles (depthwise_tiles.py).
+Lives here: `WindowGeometry`, `geometry_of`; `Planes`, `Bands`, `Taps`, the words of the kernels; `RowSums`, the loop
+along a row of the image; `convolve_window`, the loop over the taps of any window.
+Not here: the families and their arithmetic (depthwise_f32.py, depthwise_int8.py), tiles (depthwise_tiles.py).
 
-A kernel goes along a row of the image and adds each column that it loads to all the outputs that see it, which are in
-registers: as many as the window is wide, in strides. So every pixel of a row of outputs is loaded once a row of the
-window, and padding costs a test.
+A kernel moves along a row of the image and adds each column that it loads to all outputs whose windows contain it.
+These are in registers: the width of the window, in strides. So every pixel of a row of outputs is loaded once for each
+row of the window, and padding costs a comparison.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from ..loops.ops import Depthwise
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..language import Value
+    from ..language import Pointer, Value
     from ..loops.plan_builder import Builder
 
-LARGEST = 64
-"""Taps of a window whose code is unrolled; larger ones are loops."""
+TAP_LIMIT = 64
+"""Taps of an unrolled window, at most; larger ones are loops."""
 
 
-MOST_SUMS = 12
-"""Outputs that see a pixel, of which each has a sum in a register."""
+SUM_LIMIT = 12
+"""Outputs whose windows contain a pixel, at most; each has a sum in a register."""
 
 
-class Slide(NamedTuple):
-    """How a window goes over images: the input's height and width, the output's, and the window."""
+class WindowGeometry(NamedTuple):
+    """A window over images: sizes of the input and of the output, and the window."""
 
     height: int
     width: int
@@ -44,8 +44,8 @@ class Slide(NamedTuple):
     out_width: int
     window: Window
 
-    def turned(self) -> Slide:
-        """The same with rows and columns exchanged."""
+    def transposed(self) -> WindowGeometry:
+        """Exchange rows and columns."""
         (kh, kw), (sh, sw), (down, across), (top, bottom, left, right) = (
             self.window.size,
             self.window.strides,
@@ -53,19 +53,21 @@ class Slide(NamedTuple):
             self.window.padding,
         )
         window = Window((kw, kh), (sw, sh), (across, down), (left, right, top, bottom))
-        return Slide(self.width, self.height, self.out_width, self.out_height, window)
+        return WindowGeometry(self.width, self.height, self.out_width, self.out_height, window)
 
 
-def slide_of(form: Depthwise) -> Slide:
-    """How a form's window goes over its images. Images of one column are taken for one row, which lies in memory the
-    same way: kernels keep the sums of a row in registers, and load each of its pixels once."""
+def geometry_of(form: Depthwise) -> WindowGeometry:
+    """Return the geometry of a form; images of one column are treated as one row, whose memory layout is the same.
+
+    Kernels keep the sums of a row in registers, and load each of its pixels once.
+    """
     (_, height, width, _), (_, out_height, out_width, _), window = form.input.shape, form.output.shape, form.window
-    found = Slide(height, width, out_height, out_width, window)
-    column = found.width == found.out_width == window.size[1] == 1 and window.padding[2] == 0
-    few = window.size[0] > 1 and -(-window.size[0] // window.strides[0]) <= MOST_SUMS
+    geometry = WindowGeometry(height, width, out_height, out_width, window)
+    column = width == out_width == window.size[1] == 1 and window.padding[2] == 0
+    few = window.size[0] > 1 and -(-window.size[0] // window.strides[0]) <= SUM_LIMIT
     if isinstance(form.input, Ring) or not (column and few and 1 in (window.strides[0], window.dilations[0])):
-        return found
-    return found._replace(window=replace(window, strides=(window.strides[0], 1))).turned()
+        return geometry
+    return geometry._replace(window=replace(window, strides=(window.strides[0], 1))).transposed()
 
 
 class Planes(NamedTuple):
@@ -83,7 +85,7 @@ class Planes(NamedTuple):
 
 
 class Bands(NamedTuple):
-    """Rows of outputs in `count` bands of `size`; the window's dilations; ring, shift: see `line_of`."""
+    """Rows of outputs in `count` bands of `size`; dilations of the window; ring, shift: see `line_of`."""
 
     down: Any
     across: Any
@@ -94,7 +96,7 @@ class Bands(NamedTuple):
 
 
 class Taps(NamedTuple):
-    """Any window: its sizes, strides and dilations, and outputs of each channel."""
+    """Any window: sizes, strides and dilations; outputs of each channel."""
 
     height: Any
     width: Any
@@ -115,48 +117,48 @@ class Integers(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """`count` outputs of a row, `across` apart, from output `at` on, of channels from c on; the first sees the column
-    `base` of the image first."""
+    """`count` outputs of a row, `across` apart, from `output` on, of channels from c on; the window of the first begins
+    with column `base` of the image."""
 
-    at: Any
+    output: Any
     c: Any
     count: Any
     base: Any
     across: Any
 
 
-def planes_of(form: Depthwise, slide: Slide, pitch: int) -> Planes:
-    """Return the words of a form's images. pitch: elements from pixel to pixel of the input."""
-    height, width, out_height, out_width, window = slide
+def planes_of(form: Depthwise, geometry: WindowGeometry, pitch: int) -> Planes:
+    """Return the words of the images. pitch: elements from pixel to pixel of the input."""
+    height, width, out_height, out_width, window = geometry
     top, _, left, _ = window.padding
     channels = form.output.shape[3]
     return Planes(height, width, pitch, out_height, out_width, form.output.pitch, channels, top, left)
 
 
-def bands_of(form: Depthwise, slide: Slide, size: int) -> Bands:
-    """Return the words of a form's rows of outputs, in bands of this size."""
+def bands_of(form: Depthwise, geometry: WindowGeometry, size: int) -> Bands:
+    """Return the words of the rows of outputs, in bands of this size."""
     x, first = form.input, max(0, -form.window.padding[0])
     ring = (x.lines, (first + x.shift) % x.lines - first) if isinstance(x, Ring) else (x.shape[0] * x.shape[1], 0)
-    return Bands(*slide.window.dilations, -(-slide.out_height // size), size, *ring)
+    return Bands(*geometry.window.dilations, -(-geometry.out_height // size), size, *ring)
 
 
-def within(at: Value, extent: Value) -> Value:
-    """0 <= at < extent, in one comparison."""
-    found: Value = at.to(dtypes.uint64) < extent.to(dtypes.uint64)
-    return found
+def is_inside(index: Value, extent: Value) -> Value:
+    """Return 0 <= index < extent, by one comparison."""
+    return index.to(dtypes.uint64) < extent.to(dtypes.uint64)
 
 
 def line_of(row: Value, bands: Bands) -> Value:
-    """Where a row of the images lies: `shift` on, and where that is beyond the ring, at its beginning."""
+    """Return the line of a row of the images in memory: `shift` further, modulo the length of the ring."""
     line = row + bands.shift
     return kl.select(line < bands.ring, line, line - bands.ring)
 
 
 class RowSums(ABC):
-    """Partial sums of `rows` rows of outputs, while the kernel walks along a row of the image.
+    """Partial sums of `rows` rows of outputs, while the kernel moves along a row of the image.
 
-    The turn that loads the last column that an output sees finishes it. size, stride: of the window, across. unrolled:
-    whether turns are as many as outputs that a column is seen by, so that no sums move, which costs a move each.
+    The iteration that loads the last column of a window completes its output. size, stride: of the window, across.
+    unrolled: whether the loop is unrolled by the number of outputs whose windows contain a column, so that no sums move
+    between registers.
     """
 
     def __init__(self, planes: Planes, size: int, stride: int, rows: int, lanes: int, unrolled: bool) -> None:
@@ -169,25 +171,29 @@ class RowSums(ABC):
 
     @abstractmethod
     def add(self, column: Any, j: int, slots: list[int]) -> None:
-        """Add a column of the image, which tap `j` of a stride reads first. slots: indices of the sums of an output, by
-        strides from its first column."""
+        """Add a column of the image, first used by tap `j` of a stride.
+
+        slots: indices of the sums of an output, by strides from its first column.
+        """
 
     @abstractmethod
     def finish(self, columns: Columns, done: Any, slot: int) -> None:
         """Store the output `done`, whose sums are in a slot."""
 
     def end(self, columns: Columns) -> None:  # noqa: B027  a hook
-        """Finish what has been put aside, after the last column."""
+        """Store buffered outputs, after the last column."""
 
-    def along_row(self, start: Value, at: Any, c: Any, bands: Bands, dilated: bool) -> None:
-        """Compute a row. start: what sums start with. dilated: columns with equal remainders by `across` are one row of
-        an image without dilation."""
+    def along_row(self, start: Value, output: Any, c: Any, bands: Bands, dilated: bool) -> None:
+        """Compute a row. start: initial sums.
+
+        dilated: columns with equal remainders by `across` are one row of an image without dilation.
+        """
         if dilated:
-            for phase in range(kl.minimum(bands.across, self.planes.out_width)):  # a file's dilation may be any int32
+            for phase in range(kl.minimum(bands.across, self.planes.out_width)):  # the dilation of a file is any int32
                 count = (self.planes.out_width - phase + (bands.across - 1)) // bands.across
-                self.along(start, Columns(at + phase, c, count, phase - self.planes.left, bands.across))
+                self.along(start, Columns(output + phase, c, count, phase - self.planes.left, bands.across))
         else:
-            self.along(start, Columns(at, c, self.planes.out_width, -self.planes.left, 1))
+            self.along(start, Columns(output, c, self.planes.out_width, -self.planes.left, 1))
 
     def along(self, start: Value, columns: Columns) -> None:
         """Compute some columns of outputs."""
@@ -197,21 +203,21 @@ class RowSums(ABC):
         for r in range(rows):
             for d in range(depth):
                 sums[r, d] = start
-        turns, end = depth if self.unrolled else 1, columns.count + (depth - 1)
-        for first in range(0, end, turns):
-            for turn in range(turns):
-                t = kl.value(first) + turn
-                if t < end if turn else True:
-                    slots = [d if turns == 1 else (turn - d) % depth for d in range(depth)]
-                    for j in range(min(self.stride, self.size)):  # columns beyond the window are in none
+        unroll, end = depth if self.unrolled else 1, columns.count + (depth - 1)
+        for first in range(0, end, unroll):
+            for u in range(unroll):
+                t = kl.value(first) + u
+                if t < end if u else True:
+                    slots = [d if unroll == 1 else (u - d) % depth for d in range(depth)]
+                    for j in range(min(self.stride, self.size)):  # columns between windows are skipped
                         self.add((t * self.stride + j) * columns.across + columns.base, j, slots)
                     if t >= depth - 1:
                         self.finish(columns, t - (depth - 1), slots[-1])
                     for r in range(rows):
-                        if turns == 1:
+                        if unroll == 1:
                             for d in range(depth - 1, 0, -1):
                                 sums[r, d] = sums[r, d - 1]
-                        sums[r, slots[-1] if turns > 1 else 0] = start
+                        sums[r, slots[-1] if unroll > 1 else 0] = start
         self.end(columns)
 
 
@@ -229,12 +235,12 @@ def convolve_window(
     finish: Any,
     code: Any,
 ) -> None:
-    """Convolve by loops over the window's taps. An item: `lanes` channels of a row of outputs.
+    """Convolve by loops over the taps of the window. Items: `lanes` channels of a row of outputs.
 
-    integers: None for floats. code: (lanes, dtype of sums, source): which channel an output's is of: the "same", the
-    "only" one there is, or its own by the "multiplier".
+    integers: None for floats. code: (lanes, dtype of sums, source): the input channel of an output channel: the "same",
+    the "only" one, or by the "multiplier".
     """
-    lanes, held, source = code
+    lanes, dtype, source = code
     blocks = (planes.channels + (lanes - 1)) // lanes
     for item in work.items():
         c = kl.minimum((item % blocks) * lanes, planes.channels - lanes)
@@ -246,49 +252,49 @@ def convolve_window(
             x_zero = integers.x_zero if integers.zeros is None else integers.zeros[n]
         for ox in range(planes.out_width):
             x0 = ox * taps.step_across - planes.left
-            total = kl.zeros(held, lanes)
+            total = kl.zeros(dtype, lanes)
             for i in range(taps.height):
                 iy = y0 + i * taps.down
-                if within(iy, planes.height):
+                if is_inside(iy, planes.height):
                     for j in range(taps.width):
                         ix = x0 + j * taps.across
-                        if within(ix, planes.width):
+                        if is_inside(ix, planes.width):
                             p = x + ((n * planes.height + iy) * planes.width + ix) * planes.pitch
                             if source == "same":
-                                pixel = p.load(c, lanes).to(held)
+                                pixel = p.load(c, lanes).to(dtype)
                             elif source == "only":
-                                pixel = p[0].to(held).splat(lanes)
+                                pixel = p[0].to(dtype).splat(lanes)
                             elif integers is None:
                                 pixel = kl.gather(p, channels)
                             else:
-                                pixel = _spread(p, c, taps.multiplier, lanes, held)
-                            tap = filter.load((i * taps.width + j) * planes.channels + c, lanes).to(held)
+                                pixel = _repeated(p, c, taps.multiplier, lanes, dtype)
+                            tap = filter.load((i * taps.width + j) * planes.channels + c, lanes).to(dtype)
                             if integers is None:
                                 total = kl.fma(pixel, tap, total)
                             else:
-                                total = (pixel - x_zero.to(held)) * (tap - integers.filter_zero.to(held)) + total
-            at = row * planes.out_width + ox
+                                total = (pixel - x_zero.to(dtype)) * (tap - integers.filter_zero.to(dtype)) + total
+            output = row * planes.out_width + ox
             if integers is not None and integers.scales is not None:
-                found = total.to(f32) * integers.scales[n]
+                sums = total.to(f32) * integers.scales[n]
             else:
-                found = total
-            (y + at * planes.out_pitch).store(finish(found, at, c, lanes), c)
+                sums = total
+            (y + output * planes.out_pitch).store(finish(sums, output, c, lanes), c)
 
 
-def _spread(p: Any, c: Any, multiplier: Any, lanes: int, dtype: DType) -> Any:
-    """p[(c + i) // multiplier] as this dtype for every lane i; integers of a byte have no gather."""
-    found = kl.zeros(dtype, lanes)
+def _repeated(p: Pointer, c: Value, multiplier: Value, lanes: int, dtype: DType) -> Value:
+    """Load p[(c + i) // multiplier] as this dtype for every lane i; integers of a byte have no gather."""
+    channels = kl.zeros(dtype, lanes)
     for i in range(lanes):
-        found = kl.insert(found, i, p[(c + i) // multiplier].to(dtype))
-    return found
+        channels = kl.insert(channels, i, p[(c + i) // multiplier].to(dtype))
+    return channels
 
 
 def add_window(
-    form: Depthwise, slide: Slide, build: Builder, family: Any, image: Any, numbers: Any, **code: Any
+    form: Depthwise, geometry: WindowGeometry, build: Builder, family: Any, image: Any, numbers: Any, **code: Any
 ) -> None:
-    """Add the step of a family that is `convolve_window`. image: address and pitch; numbers: words after `taps`."""
-    window, (address, pitch), lanes = slide.window, image, code["lanes"]
-    planes = planes_of(form, slide, pitch)
+    """Add the step of a family of `convolve_window`. image: address and pitch; numbers: words after `taps`."""
+    window, (address, pitch), lanes = geometry.window, image, code["lanes"]
+    planes = planes_of(form, geometry, pitch)
     source = "same" if form.multiplier == 1 else "only" if form.input.shape[3] == 1 else "multiplier"
     taps = Taps(*window.size, *window.strides, *window.dilations, form.multiplier)
     words = [address, build.pointer(form.filter), build.pointer(form.output), *planes, *taps, *numbers]

@@ -1,10 +1,10 @@
-"""Floats rounded to int8 a row at a time, for contractions with integer filters.
+"""Dynamic quantization: floats rounded to int8 row by row, for contractions with integer filters.
 
 Lives here: the family `round_rows`, `rounded_rows`, `rounded_floats`.
-Not here: scales and zero points (opwright/scalar/quantization.py), the contractions themselves (contractions_int8.py).
+Not here: scales and zero points (opwright/scalar/quantization.py), the contractions (contractions_int8.py).
 
-A row x (of a fully connected layer a row, of a convolution an image) becomes integers q with a scale and a zero point,
-q = round(x / scale + zero), halves away from zero; opwright/scalar/quantization.py has both.
+A row x (a row of a dense layer, an image of a convolution) becomes integers q with a scale and a zero point,
+q = round(x / scale + zero), halves away from zero; opwright/scalar/quantization.py defines both.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ class RoundedRows(NamedTuple):
     zeros: Any
 
 
-def _ends(x: Pointer, n: Value, lanes: int) -> tuple[Value, Value]:
-    """The least and the greatest of n floats and 0."""
+def _range(x: Pointer, n: Value, lanes: int) -> tuple[Value, Value]:
+    """Return the minimum and the maximum of n floats and 0."""
     low, high = kl.zeros(f32, lanes), kl.zeros(f32, lanes)
     for i in range(0, n - (lanes - 1), lanes):
         v = x.load(i, lanes)
         low, high = kl.minimum(low, v), kl.maximum(high, v)
-    least, most = kl.reduce_min(low), kl.reduce_max(high)
+    minimum, maximum = kl.reduce_min(low), kl.reduce_max(high)
     for i in range(n // lanes * lanes, n):
-        least, most = kl.minimum(least, x[i]), kl.maximum(most, x[i])
-    return least, most
+        minimum, maximum = kl.minimum(minimum, x[i]), kl.maximum(maximum, x[i])
+    return minimum, maximum
 
 
 def _rounded(x: Value, factor: Value, zero: Value, symmetric: bool) -> Value:
-    """Whole numbers, as floats."""
+    """Round to integers, as floats."""
     low, high = map(float, SYMMETRIC if symmetric else ASYMMETRIC)
     return kl.clamp(finite_round_away(kl, x * factor + zero), low, high)
 
@@ -54,15 +54,15 @@ def _integers(x: Value, factor: Value, zero: Value, symmetric: bool) -> Value:
 
 
 def _steps(low: Value, high: Value, symmetric: bool) -> tuple[Value, Value, Value]:
-    """Scale, its inverse and zero point of a row between low and high."""
+    """Return the scale, its inverse and the zero point of a row between low and high."""
     if symmetric:
         return *symmetric_steps(kl, low, high), kl.zeros(f32)
     return asymmetric_steps(kl, low, high)
 
 
 def rounded_floats(x: Pointer, out: Pointer, n: Value, lanes: int, symmetric: bool) -> Value:
-    """Write q - zero point of a row of n floats, whole vectors, as floats; return the scale."""
-    low, high = _ends(x, n, lanes)
+    """Write q - zero point for a row of n floats, a multiple of lanes, as floats; return the scale."""
+    low, high = _range(x, n, lanes)
     scale, factor, zero = _steps(low, high, symmetric)
     for i in range(0, n, lanes):
         out.store(_rounded(x.load(i, lanes), factor, zero, symmetric) - zero, i)
@@ -82,11 +82,11 @@ def round_rows(
     *,
     symmetric: bool,
 ):
-    """Rows of floats as rows of int8, with their scales and zero points: see the module. Items: rows."""
+    """Round rows of floats to int8 and write their scales and zero points. Items: rows."""
     lanes = work.lanes(f32)
     for row in work.items():
         source, target = x + row * pitch, out + row * out_pitch
-        low, high = _ends(source, columns, lanes)
+        low, high = _range(source, columns, lanes)
         scale, factor, zero = _steps(low, high, symmetric)
         scales[row], zeros[row] = scale, zero.to(i32)
         for i in range(0, columns - (lanes - 1), lanes):
@@ -98,14 +98,14 @@ def round_rows(
 def rounded_rows(
     build: Builder, x: Buffer, rows: int, columns: int, pitch: int, symmetric: bool, align: int = 4
 ) -> RoundedRows:
-    """A step that rounds `rows` rows of `columns` floats, `pitch` apart; each starts at a multiple of `align` bytes."""
+    """Add a step that rounds `rows` rows of `columns` floats, `pitch` apart, to rows at multiples of `align` bytes."""
     out_pitch = -(-columns // align) * align
-    place = build.temporary(rows * out_pitch + 64)
+    integers = build.temporary(rows * out_pitch + 64)
     scales, zeros = build.temporary(rows * 4), build.temporary(rows * 4)
     build.step(
         round_rows.code(symmetric=symmetric),
-        [build.pointer(x), place, scales, zeros, columns, pitch, out_pitch],
+        [build.pointer(x), integers, scales, zeros, columns, pitch, out_pitch],
         rows,
         chunk=grain(8 * columns, rows),
     )
-    return RoundedRows(place, out_pitch, scales, zeros)
+    return RoundedRows(integers, out_pitch, scales, zeros)

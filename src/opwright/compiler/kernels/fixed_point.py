@@ -1,7 +1,7 @@
-"""Fixed-point arithmetic in kernels: the formulas of `scalar` on the kernel language's values, and products of columns.
+"""Fixed-point arithmetic in kernels: the formulas of `scalar` on values of the kernel language, products of columns.
 
 Lives here: `INT16`, `INT32`; the selector of FixedProduct, its family.
-Not here: the formulas (opwright/scalar), the same on arrays (lite/ops/quantized), floating-point products
+Not here: the formulas (opwright/scalar), their use on arrays (lite/ops/quantized), floating-point products
 (reductions.py).
 """
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from ..loops.plan_builder import Builder
 
 INT16 = FixedPoint(kl, 16)
-"""On int32 that hold int16."""
+"""Fixed-point arithmetic of int16 in int32."""
 INT32 = FixedPointInt32(kl)
-"""On int64 that hold int32."""
+"""Fixed-point arithmetic of int32 in int64."""
 
 
 @kl.family
 def fixed_product(
     work, x: ptr[u8], y: ptr[u8], n: i64, m: i64, zero: i64, short: i64, e: i64, output_zero: i64, *, source: DType
 ):
-    """An item is a vector of columns."""
+    """Multiply the elements of each column, with rescaled factors. Items: vectors of columns."""
     x, y = x.cast(source, source.size), y.cast(source, source.size)
     lanes = work.target.vector_bytes // 8
     low, high = (int(limit) for limit in source.limits)
@@ -43,13 +43,13 @@ def fixed_product(
         for k in range(1, n):
             total = total * ((x + k * m).load(first, lanes, mask).to(i64) - zero)
             total = INT32.wrapped(INT32.rescale_wide(total, short, e))
-        found = kl.clamp(INT32.rescale_wide(total, short, e) + output_zero, low, high)
-        y.store(found.to(source), first, mask)
+        result = kl.clamp(INT32.rescale_wide(total, short, e) + output_zero, low, high)
+        y.store(result.to(source), first, mask)
 
 
 @selector(FixedProduct)
 def select_fixed_product(form: FixedProduct, build: Builder) -> None:
-    """The multiplier has 16 bits, so that a product of int32 stays within 64."""
+    """Select products whose multiplier has 16 bits, so that a product by int32 fits 64 bits."""
     x, y = form.input, form.output
     m, e = form.factor
     if x.dtype not in (i8, i16) or y.dtype is not x.dtype or any(b.parent is not None for b in (x, y)):

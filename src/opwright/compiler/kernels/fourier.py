@@ -1,17 +1,17 @@
 """Fourier transforms of rows.
 
 Lives here: the selector of Fourier, the family `fourier`, its tables.
-Not here: images, which are rows and then columns (the rules).
+Not here: images, whose rows and then columns are transformed (../lowering/spectral.py).
 
-A transform of M complex numbers is Stockham's: stages of radix 4 go back and forth between two arrays and leave the
-numbers in order. With n the length that is left, s = M / n, and p < n / 4, q < s,
+A transform of M complex numbers is Stockham's: stages of radix 4 alternate between two arrays and leave the numbers in
+order. With n the remaining length, s = M / n, and p < n / 4, q < s,
 
     a, b, c, d = x[q + s p + (0, 1, 2, 3) M / 4]
     y[q + s (4 p + (0, 1, 2, 3))] = a + c + b + d, w (a - c - i (b - d)), w^2 (a + c - b - d), w^3 (a - c + i (b - d))
 
-with w = exp(-2 pi i p / n). Operands are neighbours over q and p; while s is less than a vector, shuffles interleave
-the results. An odd power of two ends with a stage of radix 2. Rows of N real numbers are N / 2 complex ones,
-x[2 j] + i x[2 j + 1], whose transform Z gives, with w = exp(-2 pi i / N),
+with w = exp(-2 pi i p / n). Operands are contiguous over q and p; shuffles interleave results if s is less than a
+vector. An odd power of two ends with a stage of radix 2. Rows of N real numbers are N / 2 complex ones, x[2 j] + i x[2
+j + 1], whose transform Z yields, with w = exp(-2 pi i / N),
 
     X[k] = (Z[k] + conj Z[N / 2 - k]) / 2 - i w^k (Z[k] - conj Z[N / 2 - k]) / 2
 
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     from ..language import Pointer, Value
     from ..loops.plan_builder import Builder
 
-MOST = 1 << 16
+SIZE_LIMIT = 1 << 16
 """The longest transform: stages are unrolled, and tables of a row stay in the second cache."""
-MOST_MATRIX = 512
-"""The longest row that is multiplied with a matrix."""
+MATRIX_LIMIT = 512
+"""The longest row that is multiplied by a matrix."""
 
 
 class Stage(NamedTuple):
-    """s: elements of one residue side by side; radix; table: where its factors begin; wide: a factor each element."""
+    """A stage. s: contiguous elements of a residue; table: index of its factors; wide: whether each element has one."""
 
     s: int
     radix: int
@@ -58,22 +58,24 @@ class Stage(NamedTuple):
 
 
 def stages_of(m: int, lanes: int) -> tuple[list[Stage], int]:
-    """The stages of a transform of m numbers, and how many floats their factors take."""
-    found, s, at = [], 1, 0
+    """Return the stages of a transform of m numbers, and the floats of their factors."""
+    stages, s, table = [], 1, 0
     while m // s >= 4:
         p = m // s // 4
         wide = s < lanes and p > 1
-        found.append(Stage(s, 4, at, wide))
-        at += 0 if p == 1 else 6 * (m // 4 if wide else p)
+        stages.append(Stage(s, 4, table, wide))
+        table += 0 if p == 1 else 6 * (m // 4 if wide else p)
         s *= 4
     if s < m:
-        found.append(Stage(s, 2, at, False))
-    return found, at
+        stages.append(Stage(s, 2, table, False))
+    return stages, table
 
 
 def fill_factors(m: int, lanes: int, real: bool, out: np.ndarray) -> None:
-    """Write w, w^2, w^3 of each stage, real and imaginary parts: planes of vectors, or six numbers for each p; behind
-    them, of real rows, half of the cosines and sines of the last step."""
+    """Write w, w^2, w^3 of each stage, real and imaginary parts: planes of vectors, or six numbers for each p.
+
+    For real rows, half of the cosines and sines of the last step follow.
+    """
     stages, size = stages_of(m, lanes)
     for stage in stages:
         p = np.arange(m // stage.s // 4)
@@ -84,80 +86,82 @@ def fill_factors(m: int, lanes: int, real: bool, out: np.ndarray) -> None:
         repeated = np.ascontiguousarray(np.repeat(factors, stage.s, 0).T) if stage.wide else factors
         out[stage.table : stage.table + repeated.size] = repeated.reshape(-1)
     if real:
-        turns = np.pi / m * np.arange(m)
-        out[size : size + m], out[size + m :] = 0.5 * np.cos(turns), 0.5 * np.sin(turns)
+        phases = np.pi / m * np.arange(m)
+        out[size : size + m], out[size + m :] = 0.5 * np.cos(phases), 0.5 * np.sin(phases)
 
 
-Vector = tuple[Any, Any]
+ComplexVector = tuple["Value", "Value"]
 """Real and imaginary parts."""
 
 
-def _turned(x: Vector, w: Vector) -> Vector:
+def _multiplied(x: ComplexVector, w: ComplexVector) -> ComplexVector:
     (a, b), (c, d) = x, w
     return a * c - b * d, a * d + b * c
 
 
-def _butterfly(x: list[Vector], w: list[Vector]) -> list[Vector]:
-    """Four results of four operands; w: the factors of the last three, none where they are 1."""
+def _butterfly(x: list[ComplexVector], w: list[ComplexVector]) -> list[ComplexVector]:
+    """Return the four results of a radix-4 butterfly. w: factors of the last three; empty if they are 1."""
     (ar, ai), (br, bi), (cr, ci), (dr, di) = x
     sr, si, tr, ti = ar + cr, ai + ci, br + dr, bi + di
     ur, ui, vr, vi = ar - cr, ai - ci, br - dr, bi - di
-    found = [(sr + tr, si + ti), (ur + vi, ui - vr), (sr - tr, si - ti), (ur - vi, ui + vr)]
-    return [found[0], *(_turned(y, f) for y, f in zip(found[1:], w))] if w else found
+    results = [(sr + tr, si + ti), (ur + vi, ui - vr), (sr - tr, si - ti), (ur - vi, ui + vr)]
+    return [results[0], *(_multiplied(y, f) for y, f in zip(results[1:], w))] if w else results
 
 
-def _between(vectors: list[Value], s: int) -> list[Value]:
-    """Four vectors put between each other in blocks of s elements."""
+def _interleaved_blocks(vectors: list[Value], s: int) -> list[Value]:
+    """Interleave four vectors in blocks of s elements."""
     lanes = vectors[0].count
     halves = kl.concat(vectors[0], vectors[1]), kl.concat(vectors[2], vectors[3])
-    found = []
+    results = []
     for j in range(4):
-        places = [divmod(j * lanes + e, 4 * s) for e in range(lanes)]
-        found.append(kl.shuffle(*halves, [rest // s * lanes + p * s + rest % s for p, rest in places]))
-    return found
+        positions = [divmod(j * lanes + e, 4 * s) for e in range(lanes)]
+        results.append(kl.shuffle(*halves, [r // s * lanes + p * s + r % s for p, r in positions]))
+    return results
 
 
-class Rows(NamedTuple):
-    """Numbers whose two parts are neighbours. given: how many floats there are, None where there are enough."""
+class InterleavedRow(NamedTuple):
+    """Complex numbers as pairs of floats. count: floats of the row; None if it is complete."""
 
     x: Pointer
-    given: Any
+    count: Any
 
-    def load(self, i: Any, lanes: int) -> Vector:
+    def load(self, i: Any, lanes: int) -> ComplexVector:
         """Load `lanes` complex numbers from index i on; zeros beyond the last of them."""
-        at = 2 * i
+        start = 2 * i
         masks: list[Any] = [None, None]
-        if self.given is not None:
-            masks = [kl.first(kl.clamp(self.given - at - k * lanes, 0, lanes), lanes) for k in range(2)]
-        low, high = (self.x.load(at + k * lanes, lanes, masks[k]) for k in range(2))
+        if self.count is not None:
+            masks = [kl.first(kl.clamp(self.count - start - k * lanes, 0, lanes), lanes) for k in range(2)]
+        low, high = (self.x.load(start + k * lanes, lanes, masks[k]) for k in range(2))
         return kl.shuffle(low, high, range(0, 2 * lanes, 2)), kl.shuffle(low, high, range(1, 2 * lanes, 2))
 
 
-def _store_pairs(y: Pointer, i: Any, v: Vector) -> None:
+def _store_pairs(y: Pointer, i: Any, v: ComplexVector) -> None:
     lanes = v[0].count
     for k in range(2):
         order = [lanes * (j % 2) + k * (lanes // 2) + j // 2 for j in range(lanes)]
         y.store(kl.shuffle(*v, order), 2 * i + k * lanes)
 
 
-class Planes(NamedTuple):
-    """Numbers in two arrays."""
+class ComplexPlanes(NamedTuple):
+    """Complex numbers as two arrays, of real and of imaginary parts."""
 
     re: Pointer
     im: Pointer
 
-    def load(self, i: Any, lanes: int) -> Vector:
+    def load(self, i: Any, lanes: int) -> ComplexVector:
         """Load `lanes` complex numbers from index i on."""
         return self.re.load(i, lanes), self.im.load(i, lanes)
 
-    def store(self, v: Vector, i: Any) -> None:
-        """Write from i on."""
+    def store(self, v: ComplexVector, i: Any) -> None:
+        """Store complex numbers from index i on."""
         self.re.store(v[0], i)
         self.im.store(v[1], i)
 
 
-def _stage(stage: Stage, x: Rows | Planes, y: Planes, factors: Pointer, m: int, lanes: int) -> None:
-    """One stage."""
+def _stage(
+    stage: Stage, x: InterleavedRow | ComplexPlanes, y: ComplexPlanes, factors: Pointer, m: int, lanes: int
+) -> None:
+    """Compute one stage."""
     s, quarter = stage.s, m // 4
     table = factors + stage.table
     if stage.radix == 2:
@@ -167,66 +171,59 @@ def _stage(stage: Stage, x: Rows | Planes, y: Planes, factors: Pointer, m: int, 
             y.store((ar - br, ai - bi), i + m // 2)
     elif s < lanes:
         for i in kl.loop(0, quarter, lanes):
-            w = (
-                []
-                if not stage.wide
-                else [
-                    ((table + 2 * k * quarter).load(i, lanes), (table + (2 * k + 1) * quarter).load(i, lanes))
-                    for k in range(3)
-                ]
-            )
-            found = _butterfly([x.load(i + k * quarter, lanes) for k in range(4)], w)
-            for plane, parts in zip(y, zip(*found)):
-                for j, v in enumerate(_between(list(parts), s)):
+            w = []
+            if stage.wide:
+                planes = [(table + k * quarter).load(i, lanes) for k in range(6)]
+                w = [(planes[2 * k], planes[2 * k + 1]) for k in range(3)]
+            results = _butterfly([x.load(i + k * quarter, lanes) for k in range(4)], w)
+            for plane, parts in zip(y, zip(*results)):
+                for j, v in enumerate(_interleaved_blocks(list(parts), s)):
                     plane.store(v, 4 * i + j * lanes)
     else:
         for p in kl.loop(0, quarter // s):
-            w = (
-                []
-                if quarter == s
-                else [
-                    (kl.splat(table[6 * p + 2 * k], lanes), kl.splat(table[6 * p + 2 * k + 1], lanes)) for k in range(3)
-                ]
-            )
+            w = []
+            if quarter != s:
+                scalars = [kl.splat(table[6 * p + k], lanes) for k in range(6)]
+                w = [(scalars[2 * k], scalars[2 * k + 1]) for k in range(3)]
             for q in kl.loop(0, s, lanes):
                 i = p * s + q
-                found = _butterfly([x.load(i + k * quarter, lanes) for k in range(4)], w)
+                results = _butterfly([x.load(i + k * quarter, lanes) for k in range(4)], w)
                 for k in range(4):
-                    y.store(found[k], 4 * s * p + q + k * s)
+                    y.store(results[k], 4 * s * p + q + k * s)
 
 
-def room(m: int) -> int:
-    """Floats of one plane of scratch memory."""
+def plane_size(m: int) -> int:
+    """Return the floats of one plane of scratch memory."""
     return -(-(m + 1) // 16) * 16
 
 
 @kl.family
 def fourier(
-    work, x: ptr[f32], y: ptr[f32], factors: ptr[f32], pitch: i64, given: i64, *, m: int, real: bool, whole: bool
+    work, x: ptr[f32], y: ptr[f32], factors: ptr[f32], pitch: i64, count: i64, *, m: int, real: bool, whole: bool
 ):
-    """An item is a row of m complex numbers, or of 2 m real ones, of which `given` floats are there.
+    """Transform rows of m complex numbers, or of 2 m real ones, `count` floats of which exist. Items: rows.
 
-    pitch: floats from a row to the next; whole: all floats are there.
+    pitch: floats from a row to the next; whole: whether all floats exist.
     """
     lanes = work.lanes(f32)
     stages, size = stages_of(m, lanes)
     scratch = work.scratch(f32)
-    planes = [Planes(scratch + k * room(m), scratch + (k + 1) * room(m)) for k in (0, 2)]
+    planes = [ComplexPlanes(scratch + k * plane_size(m), scratch + (k + 1) * plane_size(m)) for k in (0, 2)]
     for item in work.items():
-        row = Rows(x + item * pitch, None if whole else given)
+        row = InterleavedRow(x + item * pitch, None if whole else count)
         for number, stage in enumerate(stages):
             _stage(stage, planes[(number - 1) % 2] if number else row, planes[number % 2], factors, m, lanes)
-        found = planes[(len(stages) - 1) % 2]
+        result = planes[(len(stages) - 1) % 2]
         if real:
-            _halves(found, y + item * (2 * m + 2), factors + size, m, lanes)
+            _real_transform(result, y + item * (2 * m + 2), factors + size, m, lanes)
         else:
             out = y + item * (2 * m)
             for i in kl.loop(0, m, lanes):
-                _store_pairs(out, i, found.load(i, lanes))
+                _store_pairs(out, i, result.load(i, lanes))
 
 
-def _halves(z: Planes, out: Pointer, factors: Pointer, m: int, lanes: int) -> None:
-    """The transform of real rows, of that of their numbers in pairs."""
+def _real_transform(z: ComplexPlanes, out: Pointer, factors: Pointer, m: int, lanes: int) -> None:
+    """Compute the transform of a real row from that of its pairs of numbers."""
     first, second = z.re[0], z.im[0]
     z.re[m], z.im[m] = first, second
     backwards = range(lanes - 1, -1, -1)
@@ -245,20 +242,20 @@ def _halves(z: Planes, out: Pointer, factors: Pointer, m: int, lanes: int) -> No
 
 @selector(Fourier)
 def select_fourier(form: Fourier, build: Builder) -> None:
-    """By stages, or by a matrix."""
+    """Add the steps of a transform by stages, or by a matrix."""
     x, y, size = form.input, form.output, form.size
     if any(b.parent is not None or b.dtype is not float32 for b in (x, y)):
         raise NoKernel(f"a transform of {x!r} to {y!r}")
     rows = x.shape[: -2 if form.complex else -1]
-    wanted = (*rows, size if form.complex else size // 2 + 1, 2)
+    expected = (*rows, size if form.complex else size // 2 + 1, 2)
     n = x.shape[len(rows)]
-    if y.shape != wanted or not 0 < n <= size or not x.size:
+    if y.shape != expected or not 0 < n <= size or not x.size:
         raise NoKernel(f"a transform of {x!r} to {y!r}")
     lanes, m = host().vector_bytes // 4, size if form.complex else size // 2
     if size & (size - 1) or m < 4 * lanes:
-        _make_product(form, build)
+        _add_matrix_product(form, build)
         return
-    if m > MOST:
+    if m > SIZE_LIMIT:
         raise NoKernel(f"a transform of {size} numbers")
     floats = n * (2 if form.complex else 1)
     real = not form.complex
@@ -274,28 +271,28 @@ def select_fourier(form: Fourier, build: Builder) -> None:
         code,
         [build.pointer(x), build.pointer(y), table, floats, floats],
         items,
-        scratch=16 * room(m),
+        scratch=16 * plane_size(m),
         chunk=grain(16 * m * len(stages_of(m, lanes)[0]), items),
     )
 
 
-def _make_product(form: Fourier, build: Builder) -> None:
-    if form.size > MOST_MATRIX:
+def _add_matrix_product(form: Fourier, build: Builder) -> None:
+    if form.size > MATRIX_LIMIT:
         raise NoKernel(f"a transform of {form.size} numbers, which is no power of two")
     matrix = np.concatenate(list(_waves(form)), 0)
     x, y = form.input, form.output
     rows, columns = matrix.shape
     count = x.size // rows
-    known = Buffer("waves", float32, (rows, columns), matrix)
+    waves = Buffer("waves", float32, (rows, columns), matrix)
     flat = [SameMemory(b.name, float32, (count, n), b.constant, of=b) for b, n in ((x, rows), (y, columns))]
-    select(MatMul(flat[1], flat[0], known, (), arg(0, float32)), build)
+    select(MatMul(flat[1], flat[0], waves, (), arg(0, float32)), build)
 
 
 def _waves(form: Fourier) -> Iterator[np.ndarray]:
-    """Rows that numbers of the input are multiplied with; of complex ones those of real and imaginary parts in turn."""
+    """Yield the rows of the matrix; for complex input those of real and imaginary parts alternate."""
     n, size = form.input.shape[-2 if form.complex else -1], form.size
-    turns = np.multiply.outer(np.arange(n), np.arange(form.output.shape[-2])) % size
-    cos, sin = np.cos(2 * np.pi / size * turns), np.sin(2 * np.pi / size * turns)
+    steps = np.multiply.outer(np.arange(n), np.arange(form.output.shape[-2])) % size
+    cos, sin = np.cos(2 * np.pi / size * steps), np.sin(2 * np.pi / size * steps)
     real = np.stack([cos, -sin], -1).reshape(n, -1).astype(np.float32)
     if not form.complex:
         yield real

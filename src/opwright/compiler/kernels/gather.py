@@ -1,4 +1,4 @@
-"""Gather: slices by index, elements along an axis or at coordinates, dynamic slices, reversed sequences.
+"""Copies by index: gathers, dynamic slices and updates, reversed sequences.
 
 Lives here: the selectors of Gather, GatherNd, SliceAt, UpdateSlice and ReverseStart, their families.
 Not here: moves whose offsets are known when a plan is made, such as the reversal of whole axes (moves.py).
@@ -19,7 +19,7 @@ from ..language import i16, i32, i64, ptr, u8
 from ..loops.buffers import Buffer
 from ..loops.indexing_ops import Gather, GatherNd, ReverseStart, SliceAt, UpdateSlice
 from . import NoKernel, selector
-from .boxes import Axis, joined, place, table_of
+from .boxes import Axis, box_offsets, merged_axes, table_of
 from .moves import BLOCK, copy_run, run_width
 from .tiling import grain
 
@@ -43,7 +43,7 @@ def gather_runs(
     places: DType,
     width: int,
 ):
-    """Arrays [batch, outer, n] of runs of bytes, indices [batch, count] to [batch, outer, count]: an item is a run."""
+    """Gather from [batch, outer, n] runs of bytes by indices [batch, count] to [batch, outer, count]. Items: runs."""
     indices = indices.cast(places, places.size)
     failed, item = kl.value(0), work.begin
     while item < work.end:
@@ -52,17 +52,17 @@ def gather_runs(
         a = x + row * n * run
         last = kl.minimum(count, first + work.end - item)
         for i in range(first, last):
-            place = ids[i].to(i64)
-            inside = (place >= 0) & (place < n)
+            index = ids[i].to(i64)
+            inside = (index >= 0) & (index < n)
             failed = kl.select(inside, failed, 1)
-            copy_run(y + (item + i - first) * run, a + kl.select(inside, place, 0) * run, run, width)
+            copy_run(y + (item + i - first) * run, a + kl.select(inside, index, 0) * run, run, width)
         item = item + last - first
     return failed
 
 
 @selector(Gather)
 def select_gather(form: Gather, build: Builder) -> None:
-    """Any dtype: bytes are moved."""
+    """Add the step of a gather along an axis, of any dtype."""
     x, indices, y = form.input, form.indices, form.output
     if indices.dtype not in INDICES or x.dtype is not y.dtype:
         raise NoKernel(f"slices of {x!r} by {indices!r}")
@@ -70,25 +70,18 @@ def select_gather(form: Gather, build: Builder) -> None:
         raise NoKernel("slices of a slice")
     batch = form.batch_dims
     before, after = x.shape[batch : form.axis], x.shape[form.axis + 1 :]
-    rest = indices.shape[batch:]
-    if x.shape[:batch] != indices.shape[:batch] or y.shape != (*x.shape[:batch], *before, *rest, *after):
+    index_shape = indices.shape[batch:]
+    if x.shape[:batch] != indices.shape[:batch] or y.shape != (*x.shape[:batch], *before, *index_shape, *after):
         raise NoKernel(f"slices of {x!r} by {indices!r} to {y!r}")
     if not x.size and y.size:
         raise NoKernel(f"slices of {x!r}: there are none")
-    outer, count = math.prod(before), math.prod(rest)
+    outer, count = math.prod(before), math.prod(index_shape)
     run = math.prod(after) * x.dtype.size
     items = math.prod(x.shape[:batch]) * outer * count
     if not items or not run:
-        raise NoKernel("no slices")  # whose indices are still looked at
-    words: list[Any] = [
-        build.pointer(x),
-        build.pointer(indices),
-        build.pointer(y),
-        count,
-        outer,
-        x.shape[form.axis],
-        run,
-    ]
+        raise NoKernel("no slices")  # whose indices are still checked
+    pointers = [build.pointer(x), build.pointer(indices), build.pointer(y)]
+    words: list[Any] = [*pointers, count, outer, x.shape[form.axis], run]
     code = gather_runs.code(places=indices.dtype, width=run_width(run))
     build.step(code, words, items, chunk=grain(run, items))
 
@@ -97,15 +90,15 @@ def select_gather(form: Gather, build: Builder) -> None:
 def gather_places(
     work, x: ptr[u8], indices: ptr[u8], y: ptr[u8], table: ptr[i64], run: i64, *, places: DType, width: int, depth: int
 ):
-    """Runs of bytes at coordinates, `depth` each. table: for each its limit, and the bytes from one to the next."""
+    """Gather runs of bytes at coordinates of `depth` components. table: the limit and stride in bytes of each."""
     indices = indices.cast(places, places.size)
     failed = kl.value(0)
     for item in work.items():
         offset, fits = kl.value(0), kl.value(0) == 0
         for k in range(depth):
-            place = indices[item * depth + k].to(i64)
-            fits = fits & (place >= 0) & (place < table[2 * k])
-            offset = offset + place * table[2 * k + 1]
+            index = indices[item * depth + k].to(i64)
+            fits = fits & (index >= 0) & (index < table[2 * k])
+            offset = offset + index * table[2 * k + 1]
         failed = kl.select(fits, failed, 1)
         copy_run(y + item * run, x + kl.select(fits, offset, 0), run, width)
     return failed
@@ -113,7 +106,7 @@ def gather_places(
 
 @selector(GatherNd)
 def select_gather_nd(form: GatherNd, build: Builder) -> None:
-    """Any dtype: bytes are moved."""
+    """Add the step of a gather by coordinates, of any dtype."""
     x, indices, y = form.input, form.indices, form.output
     if indices.dtype not in INDICES or x.dtype is not y.dtype or any(b.parent is not None for b in (x, indices, y)):
         raise NoKernel(f"slices of {x!r} by {indices!r}")
@@ -144,7 +137,7 @@ def slice_box(
     rank: int,
     outer: int,
 ):
-    """Rows of a box of x into y; limits, table: as update_box has them, x's steps first."""
+    """Copy the rows of a box of x to y. limits, table: as for update_box, strides of x first. Items: rows."""
     starts = starts.cast(places, places.size)
     corner, fits = kl.value(0), kl.value(0) == 0
     for axis in range(rank):
@@ -153,14 +146,14 @@ def slice_box(
         corner = corner + start * limits[2 * axis + 1]
     corner = kl.select(fits, corner, 0)
     for item in work.items():
-        source, target = place(item, table, outer)
+        source, target = box_offsets(item, table, outer)
         copy_run(y + target, x + (corner + source), run, width)
     return kl.select(fits, kl.value(0), 1)
 
 
 @selector(SliceAt)
 def select_slice(form: SliceAt, build: Builder) -> None:
-    """Any dtype: bytes are moved."""
+    """Add the step of a slice at computed starts, of any dtype."""
     x, starts, y = form.input, form.starts, form.output
     rank = len(x.shape)
     if any(b.parent is not None for b in (x, starts, y)) or starts.dtype not in (i32, i64) or not rank:
@@ -175,23 +168,23 @@ def select_slice(form: SliceAt, build: Builder) -> None:
     build.step(code, words, items, chunk=grain(run, items))
 
 
-def _fits(part: Buffer, whole: Buffer) -> bool:
-    return len(part.shape) == len(whole.shape) and all(u <= n for u, n in zip(part.shape, whole.shape))
+def _fits(part: Buffer, array: Buffer) -> bool:
+    return len(part.shape) == len(array.shape) and all(u <= n for u, n in zip(part.shape, array.shape))
 
 
-def _box_of(whole: Buffer, part: Buffer, build: Builder) -> tuple[Any, list[Axis], int]:
-    """The limits of a part's place, its outer axes from the part to the whole, and the bytes of its runs."""
-    size, rank = whole.dtype.size, len(whole.shape)
-    steps, own = ([math.prod(b.shape[k + 1 :]) * size for k in range(rank)] for b in (whole, part))
-    limits = np.array([(n - u, s) for n, u, s in zip(whole.shape, part.shape, steps)], np.int64)
-    axes = joined([Axis(n, a, b) for n, a, b in zip(part.shape, own, steps)])
+def _box_of(array: Buffer, part: Buffer, build: Builder) -> tuple[Any, list[Axis], int]:
+    """Return the limits of the start of a part, its outer axes from part to array, and the bytes of its runs."""
+    size, rank = array.dtype.size, len(array.shape)
+    steps, own = ([math.prod(b.shape[k + 1 :]) * size for k in range(rank)] for b in (array, part))
+    limits = np.array([(n - u, s) for n, u, s in zip(array.shape, part.shape, steps)], np.int64)
+    axes = merged_axes([Axis(n, a, b) for n, a, b in zip(part.shape, own, steps)])
     inner = axes.pop() if axes and axes[-1].source == axes[-1].target == size else Axis(1, size, size)
     return build.constant(limits), axes, inner.extent * size
 
 
 @kl.family
 def copy_unless_shared(work, x: i64, y: i64, size: i64, block: i64):
-    """x's bytes to y, `block` of them an item; nothing where both are one place."""
+    """Copy the bytes of x to y unless they share memory. Items: `block` bytes."""
     start = work.begin * block
     if x != y:
         kl.copy(kl.pointer(y, u8) + start, kl.pointer(x, u8) + start, kl.minimum(work.end * block, size) - start)
@@ -213,52 +206,41 @@ def update_box(
     outer: int,
     guarded: bool,
 ):
-    """Rows of the update into y. limits: for each axis its last place for the box, and the bytes from one to the next;
-    table: as `place` takes it. An item is a row. guarded: gives 1 for a place outside along the first axis."""
+    """Copy the rows of an update into y. Items: rows.
+
+    limits: the last start of the box along each axis, and the stride in bytes; table: see `box_offsets`. guarded:
+    whether a start outside along the first axis is reported as failure.
+    """
     starts = starts.cast(places, places.size)
     corner, failed = kl.value(0), kl.value(0)
     for axis in range(rank):
-        at = starts[axis].to(i64)
+        start = starts[axis].to(i64)
         if guarded and axis == 0:
-            failed = kl.select((at >= 0) & (at <= limits[0]), failed, 1)
-        corner = corner + kl.clamp(at, 0, limits[2 * axis]) * limits[2 * axis + 1]
+            failed = kl.select((start >= 0) & (start <= limits[0]), failed, 1)
+        corner = corner + kl.clamp(start, 0, limits[2 * axis]) * limits[2 * axis + 1]
     for item in work.items():
-        source, target = place(item, table, outer)
+        source, target = box_offsets(item, table, outer)
         copy_run(y + (corner + target), update + source, run, width)
     return failed
 
 
 @selector(UpdateSlice)
 def select_update(form: UpdateSlice, build: Builder) -> None:
-    """In place where nobody needs the input later."""
+    """Add the step of an update at computed starts, in place if the input has no later use."""
     x, update, starts, y = form.input, form.update, form.starts, form.output
     rank, size = len(x.shape), x.dtype.size
-    if (
-        any(b.parent is not None for b in (x, update, starts, y))
-        or update is x
-        or starts.dtype not in (i32, i64)
-        or not rank
-    ):
+    if any(b.parent is not None for b in (x, update, starts, y)) or update is x or not rank:
         raise NoKernel(f"an update of {x!r} at {starts!r}")
-    if (
-        update.dtype is not x.dtype
-        or y.dtype is not x.dtype
-        or y.shape != x.shape
-        or starts.shape != (rank,)
-        or len(update.shape) != rank
-        or any(u > n for u, n in zip(update.shape, x.shape))
-        or not update.size
-    ):
+    if starts.dtype not in (i32, i64) or starts.shape != (rank,):
+        raise NoKernel(f"an update of {x!r} at {starts!r}")
+    same = update.dtype is x.dtype and y.dtype is x.dtype and y.shape == x.shape
+    if not same or not _fits(update, x) or not update.size:
         raise NoKernel(f"an update of {x!r} by {update!r}")
     build.share(x)
     nbytes = x.size * size
     blocks = -(-nbytes // BLOCK)
-    build.step(
-        copy_unless_shared.code(),
-        [build.pointer(x), build.pointer(y), nbytes, BLOCK],
-        blocks,
-        chunk=grain(BLOCK, blocks),
-    )
+    words: list[Any] = [build.pointer(x), build.pointer(y), nbytes, BLOCK]
+    build.step(copy_unless_shared.code(), words, blocks, chunk=grain(BLOCK, blocks))
     limits, axes, run = _box_of(x, update, build)
     items = math.prod(a.extent for a in axes)
     code = update_box.code(places=starts.dtype, width=run_width(run), rank=rank, outer=len(axes), guarded=form.guarded)
@@ -281,8 +263,10 @@ def reverse_starts(
     width: int,
     batch_first: bool,
 ):
-    """Arrays [outer, high, between, low] of runs of bytes: an item is a run. batch_first: high counts sequences, and
-    low their elements; else the other way round."""
+    """Reverse the starts of sequences in [outer, high, between, low] runs of bytes. Items: runs.
+
+    batch_first: whether high counts sequences and low their elements, or the reverse.
+    """
     lengths = lengths.cast(held, held.size)
     failed = kl.value(0)
     for item in work.items():
@@ -299,7 +283,7 @@ def reverse_starts(
 
 @selector(ReverseStart)
 def select_reverse(form: ReverseStart, build: Builder) -> None:
-    """Any dtype: bytes are moved."""
+    """Add the step of a reversal of the starts of sequences, of any dtype."""
     x, lengths, y = form.input, form.lengths, form.output
     if any(b.parent is not None for b in (x, lengths, y)) or x.dtype is not y.dtype or x.shape != y.shape:
         raise NoKernel(f"sequences of {x!r} to {y!r}")
@@ -309,13 +293,6 @@ def select_reverse(form: ReverseStart, build: Builder) -> None:
     run = math.prod(x.shape[last + 1 :]) * x.dtype.size
     items = math.prod(x.shape[: last + 1])
     code = reverse_starts.code(held=lengths.dtype, width=run_width(run), batch_first=form.batch == first)
-    words = [
-        build.pointer(x),
-        build.pointer(lengths),
-        build.pointer(y),
-        x.shape[first],
-        math.prod(x.shape[first + 1 : last]),
-        x.shape[last],
-        run,
-    ]
+    pointers = [build.pointer(x), build.pointer(lengths), build.pointer(y)]
+    words: list[Any] = [*pointers, x.shape[first], math.prod(x.shape[first + 1 : last]), x.shape[last], run]
     build.step(code, words, items, chunk=grain(run, items))

@@ -21,8 +21,7 @@ from ..loops.buffers import Buffer, IndexMap
 from ..loops.ops import Move
 from ..target import host
 from . import NoKernel, selector
-from .boxes import UNITS, Axis, joined, place, table_of
-from .interleaving import interleave
+from .boxes import UNITS, Axis, box_offsets, interleave, merged_axes, table_of
 from .tiling import grain
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def move_runs(
     while item < work.end:
         row = item % rows
         count = kl.minimum(rows - row, work.end - item)
-        source, target = place(item // rows, table, outer)
+        source, target = box_offsets(item // rows, table, outer)
         a, b = x + (source + row * row_in), y + (target + row * row_out)
         for _ in range(count):
             if kind == "copy":
@@ -111,7 +110,7 @@ def move_elements(
 ):
     """Single elements: an item is a row of n of them, `step` bytes apart."""
     for item in work.items():
-        source, target = place(item, table, outer)
+        source, target = box_offsets(item, table, outer)
         a, b = x + source, y + target
         for _ in range(n):
             if size in UNITS:
@@ -145,7 +144,7 @@ def move_transposed(
     unit = UNITS[size]
     wide = max(TILES // size, tile)
     for item in work.items():
-        source, target = place(item // blocks, table, outer)
+        source, target = box_offsets(item // blocks, table, outer)
         block = item % blocks
         first = block * wide
         last = kl.select(block == blocks - 1, columns, first + wide) - tile
@@ -248,7 +247,7 @@ def _steps(output: Buffer, box: IndexMap, strides: list[int], source: Any, build
         step = output.pitch * size if k == 0 else step * n
     steps.reverse()
     target = build.pointer(output).moved(sum(s * i for s, i in zip(steps, box.start)))
-    axes = joined([Axis(n, s, t) for n, s, t in zip(box.extent, strides, steps)])
+    axes = merged_axes([Axis(n, s, t) for n, s, t in zip(box.extent, strides, steps)])
     _choose(axes, size, source, target, build)
 
 

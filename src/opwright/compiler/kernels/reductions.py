@@ -1,6 +1,6 @@
 """Reductions over axes: sums, products, extremes, any and all, of rows and of columns.
 
-Lives here: the selector of Reduce, its two families.  Not here: the place of an extreme (argreduce.py), softmax
+Lives here: the selector of Reduce, its two families.  Not here: the place of an extreme (axis_scans.py), softmax
 (rows.py).
 
 Axes side by side that are all reduced, or all kept, are one; the last group of reduced axes goes first, so that each

@@ -5,12 +5,11 @@ Not here: the registry of selectors (__init__.py).
 """
 
 FAMILIES: dict[str, str] = {
-    "argreduce": "ArgReduce",
     "attention": "Attention",
+    "axis_scans": "ArgReduce Scan",
     "contractions_f32": "Contract",
     "contractions_winograd": "Contract",
     "contractions_int8": "Contract",
-    "cumulative": "Scan",
     "depthwise": "Depthwise",
     "fixed_point": "FixedProduct",
     "fourier": "Fourier",
@@ -38,7 +37,7 @@ FAMILIES: dict[str, str] = {
     "ssd_postprocess": "Detection",
     "svdf": "Svdf",
     "tabled_softmax": "TabledSoftmax",
-    "transposed": "TransposedContract",
+    "transposed_convolution": "TransposedContract",
     "user_kernels": "Written",
     "value_checks": "Checked",
     "warping": "AffineImage AffinePoints CropMatrix PixelsAt",

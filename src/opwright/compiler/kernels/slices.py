@@ -18,7 +18,7 @@ from ..loops.buffers import Buffer, IndexMap, SameMemory
 from ..loops.indexing_ops import GatherSlices, ScatterSlices
 from ..loops.ops import Move
 from . import NoKernel, selector
-from .boxes import Axis, joined, place, table_of
+from .boxes import Axis, box_offsets, merged_axes, table_of
 from .moves import copy_run, run_width, select_move
 from .scatter import updated
 from .tiling import grain
@@ -54,7 +54,7 @@ def gather_slices(
     the next. table: the axes of slices and of runs within them, as `place` takes them. An item is a run."""
     starts = starts.cast(places, places.size)
     for item in work.items():
-        source, target = place(item, table, axes)
+        source, target = box_offsets(item, table, axes)
         vector = starts + item // window * components
         for k in range(components):
             source = source + kl.clamp(vector[k].to(i64), 0, limits[2 * k]) * limits[2 * k + 1]
@@ -76,7 +76,7 @@ def select_gather(form: GatherSlices, build: Builder) -> None:
     while window and window[-1][1:] == (inner.extent * size,) * 2:
         inner = Axis(window.pop().extent * inner.extent, size, size)
     limits = [(x.shape[d] - form.sizes[d], ours[d]) for d in layout.mapped]
-    axes, run = joined([*batch, *window]), inner.extent * size
+    axes, run = merged_axes([*batch, *window]), inner.extent * size
     count = math.prod(a.extent for a in window)
     items = count * math.prod(a.extent for a in batch)
     code = gather_slices.code(places=starts.dtype, components=len(limits), axes=len(axes), width=run_width(run))

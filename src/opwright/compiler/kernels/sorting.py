@@ -1,7 +1,7 @@
 """Sorting: the first k elements of a row in order, binary search in sorted rows, heaps.
 
 Lives here: `sink`, `heaped`; the selectors of Ordered and KeyPlaces, their families.
-Not here: the position of one extreme (argreduce.py), the boxes that NMS keeps (nms.py), rows at known positions
+Not here: the position of one extreme (axis_scans.py), the boxes that NMS keeps (nms.py), rows at known positions
 (gather.py).
 
 A heap holds the first k elements so far with the last of them at its top; vectors skip all that come after that one.

@@ -1,7 +1,7 @@
 """How Python's objects lie in memory, where machine code reads them itself.
 
 Lives here: whether tuples and arrays lie as it takes them, where functions of NumPy's C API are.
-Not here: what reads them (../kernels/connecting.py, ../elementwise.py, builtins.ll).
+Not here: what reads them (../kernels/array_binding.py, ../elementwise.py, builtins.ll).
 
 NumPy's own ways to an array's address take 0.8 us each; to read it where the object has it takes a nanosecond.
 """

@@ -1,7 +1,7 @@
-"""The step that connects a plan to NumPy's arrays: it reads their addresses where Python's objects have them.
+"""The step that binds NumPy arrays to a plan: it reads their addresses from the Python objects.
 
 Lives here: the kernel `connected`, the layout of its table.
-Not here: where objects have what, and whether they do (../native/objects.py), who calls it (../calls.py).
+Not here: the layout of the objects and its checks (../native/objects.py), the caller (../calls.py).
 """
 
 from __future__ import annotations
@@ -11,17 +11,20 @@ from ..language import i64, ptr
 from ..native.objects import CONTIGUOUS, DATA, DTYPE, FLAGS, RANK, SIZES
 
 ROW = 4
-"""Words of an array in the table: its dtype object, its rank, the number of its places; then sizes, then places."""
+"""Words of an array in the table: its dtype object, its rank, the number of its uses; then sizes, then uses."""
 
 
 @kl.family
 def connected(work, items: ptr[i64], table: ptr[i64], count: i64, kind: i64):
-    """items: of a tuple of arrays; kind: NumPy's array type. Gives how many arrays are not what the table says."""
+    """Write the addresses of arrays to the words of a plan; return the number of arrays that differ from the table.
+
+    items: of a tuple of arrays; kind: the array type of NumPy.
+    """
     wrong = kl.full(i64, 0, 0)
     row = table
     for a in range(count):
         array = kl.pointer(items[a], i64)
-        dtype, rank, places = row[0], row[1], row[2]
+        dtype, rank, uses = row[0], row[1], row[2]
         fits = kl.full(i64, 0, 0)
         if array[1] == kind:
             flat = array[FLAGS] & CONTIGUOUS
@@ -32,10 +35,10 @@ def connected(work, items: ptr[i64], table: ptr[i64], count: i64, kind: i64):
                     fits = kl.select(sizes[k] == row[ROW + k], fits, fits - 1)
                 if fits == 1:
                     data = array[DATA]
-                    place = row + ROW + rank
-                    for p in range(places):
-                        word = kl.pointer(place[2 * p], i64)
-                        word[0] = data + place[2 * p + 1]
+                    use = row + ROW + rank
+                    for p in range(uses):
+                        word = kl.pointer(use[2 * p], i64)
+                        word[0] = data + use[2 * p + 1]
         wrong = wrong + kl.select(fits == 1, kl.full(i64, 0, 0), kl.full(i64, 0, 1))
-        row = row + ROW + rank + 2 * places
+        row = row + ROW + rank + 2 * uses
     return wrong

@@ -1,6 +1,6 @@
-"""Transposed convolution: a matrix product for each tap of the window, whose results each output pixel adds up.
+"""Transposed convolution: a matrix product for each tap of the window, whose results each output pixel adds.
 
-Lives here: the selector of TransposedContract, the family that adds up.
+Lives here: the selector of TransposedContract, the family of the sums.
 Not here: the products, which are contractions of their own (contractions_f32.py, contractions_int8.py).
 
 With x [N, H, W, C] and taps t = (i, j) of a filter f [F, KH, KW, C],
@@ -8,9 +8,9 @@ With x [N, H, W, C] and taps t = (i, j) of a filter f [F, KH, KW, C],
     p[n, h, w, t, :] = sum_c x[n, h, w, c] f[:, t, c]
     y[n, y, x, :] = expr(sum of p[n, h, w, t, :] where y = h sh + i dh - top, x = w sw + j dw - left)
 
-No product is done twice or for nothing; a pixel of y adds a few vectors, (KH / sh) (KW / sw) of them. Of one or two
-pixels, or few channels, all taps are one product of the filter as it is: channel by channel, p[n, h, w, :, t]. So are
-floats that are rounded first, which is done once.
+No product is repeated or unused; a pixel of y adds (KH / sh) (KW / sw) vectors. For one or two pixels, or few channels,
+all taps are one product of the filter in its layout: channel by channel, p[n, h, w, :, t]. So are floats that are
+rounded first, which happens once.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from ..loops.plan_builder import Builder
 
 FEW = 2
-"""Pixels of all images for which a product reads the filter in place."""
+"""Pixels of all images up to which a product reads the filter in place."""
 NARROW = 8
-"""Channels of the output from which each tap is worth a product of its own."""
+"""Channels of the output from which each tap is a product of its own."""
 
 
 SUMS = {dtypes.float32: dtypes.float32, dtypes.int16: dtypes.int64}
-"""The dtype of sums of products by the input's; of bytes int32."""
+"""Dtypes of sums of products by that of the input; int32 for bytes."""
 
 
 @kl.family
@@ -70,9 +70,10 @@ def add_taps(
     dilated: bool,
     epilogue: Any,
 ):
-    """An item: `lanes` channels of a row of outputs. dtype: of the products; by_tap: a tap's are neighbours.
+    """Add the products of the taps of each output pixel. Items: `lanes` channels of a row of outputs.
 
-    dilated: down or across is above 1; else only the taps that meet a pixel of the image are gone through.
+    dtype: of the products; by_tap: whether the channels of a tap are contiguous. dilated: whether down or across is
+    above 1; otherwise the loops visit only taps that meet a pixel of the image.
     """
     finish = epilogue.bind(more)
     p, out = products.cast(dtype), y.cast(epilogue.expr.dtype)
@@ -91,21 +92,21 @@ def add_taps(
             columns = None if dilated else _met(ix, wide, step_across, width)
             total = kl.zeros(dtype, lanes)
             for a in range(*_limits(rows, high)):
-                i, h, held = _tap(rows, a, iy - a * down, step_down, height)
-                if held:
+                i, h, row_met = _tap(rows, a, iy - a * down, step_down, height)
+                if row_met:
                     for b in range(*_limits(columns, wide)):
-                        j, w, seen = _tap(columns, b, ix - b * across, step_across, width)
-                        if seen:
-                            found = image + ((h * width + w) * channels * taps + (i * wide + j) * tap)
-                            total = total + (found.load(0, lanes) if by_tap else kl.gather(found, along))
-            at = row * out_width + ox
-            out.store(finish(total, at, c, lanes), at * out_pitch + c)
+                        j, w, met = _tap(columns, b, ix - b * across, step_across, width)
+                        if met:
+                            product = image + ((h * width + w) * channels * taps + (i * wide + j) * tap)
+                            total = total + (product.load(0, lanes) if by_tap else kl.gather(product, along))
+            pixel = row * out_width + ox
+            out.store(finish(total, pixel, c, lanes), pixel * out_pitch + c)
 
 
-def _met(at: Value, size: Value, step: Value, extent: Value) -> tuple[Value, Value, Value, Value]:
-    """(from, to, pixel, tap): for k in that range, the tap `tap + k step` spreads the pixel `pixel - k` to here."""
-    pixel = (at.to(dtypes.uint32) // step.to(dtypes.uint32)).to(dtypes.int64)
-    tap = at - pixel * step
+def _met(position: Value, size: Value, step: Value, extent: Value) -> tuple[Value, Value, Value, Value]:
+    """Return (from, to, pixel, tap): tap `tap + k step` of pixel `pixel - k` meets the position for these k."""
+    pixel = (position.to(dtypes.uint32) // step.to(dtypes.uint32)).to(dtypes.int64)
+    tap = position - pixel * step
     count = ((size - tap + (step - 1)).to(dtypes.uint32) // step.to(dtypes.uint32)).to(dtypes.int64)
     return kl.maximum(pixel - (extent - 1), 0), kl.minimum(count, pixel + 1), pixel, tap
 
@@ -114,22 +115,22 @@ def _limits(met: Any, size: Value) -> tuple[Any, Any]:
     return (0, size) if met is None else met[:2]
 
 
-def _tap(met: Any, k: Any, at: Value, step: Value, extent: Value) -> tuple[Value, Value, Any]:
-    """Tap k of those that are gone through, the pixel that it spreads to this place, and whether there is one."""
+def _tap(met: Any, k: Any, position: Value, step: Value, extent: Value) -> tuple[Value, Value, Any]:
+    """Return the k-th tap, the pixel whose product with it is at this position, and whether it exists."""
     if met is not None:
         return met[3] + k * step, met[2] - k, True
-    pixel = at // step
-    return k, pixel, (at >= 0) & (pixel * step == at) & (pixel < extent)
+    pixel = position // step
+    return k, pixel, (position >= 0) & (pixel * step == position) & (pixel < extent)
 
 
 @selector(TransposedContract)
 def select_transposed(form: TransposedContract, build: Builder) -> None:
-    """Of what contractions have kernels for."""
+    """Add the steps of the products and of their sums."""
     x, filter, out, window = form.input, form.filter, form.output, form.window
     if filter.parent is not None:
         raise NoKernel("a filter that is a slice")
     features, high, wide, _ = filter.shape
-    dtype = SUMS.get(x.dtype, dtypes.int32)  # of rounded floats, sums times their scale
+    dtype = SUMS.get(x.dtype, dtypes.int32)  # for rounded floats, sums times their scale
     products = Buffer(f"{out.name}.products", dtype, (*x.shape[:3], high * wide * features))
     default = math.prod(x.shape[:3]) > FEW and features >= NARROW
     possible = filter.constant is not None and not form.rounding
@@ -149,10 +150,19 @@ def select_transposed(form: TransposedContract, build: Builder) -> None:
         )
         > 0
     )
-    for into, weights in _parts(form, products) if by_tap else [(products, _as_it_is(filter))]:
+    for output, weights in _products_by_tap(form, products) if by_tap else [(products, _flattened(filter))]:
         select(
             Contract(
-                into, x, weights, (), arg(0, dtype), Window((1, 1)), 1, form.input_zero, form.filter_zero, form.rounding
+                output,
+                x,
+                weights,
+                (),
+                arg(0, dtype),
+                Window((1, 1)),
+                1,
+                form.input_zero,
+                form.filter_zero,
+                form.rounding,
             ),
             build,
         )
@@ -183,22 +193,22 @@ def select_transposed(form: TransposedContract, build: Builder) -> None:
     build.step(code, words, items, chunk=grain(8 * out_width * lanes * (2 + high * wide), items))
 
 
-def _as_it_is(filter: Buffer) -> Buffer:
-    """The filter [F, KH, KW, C] as [F KH KW, 1, 1, C]."""
+def _flattened(filter: Buffer) -> Buffer:
+    """Return a filter [F, KH, KW, C] as [F KH KW, 1, 1, C]."""
     shape = (math.prod(filter.shape[:3]), 1, 1, filter.shape[3])
     if filter.constant is None:
         return Buffer(filter.name, filter.dtype, shape, None, filter)
     return Buffer(filter.name, filter.dtype, shape, filter.constant.reshape(shape))
 
 
-def _parts(form: TransposedContract, products: Buffer) -> Iterator[tuple[Buffer, Buffer]]:
-    """Of each tap, where its products go, and its filter [F, 1, 1, C]."""
+def _products_by_tap(form: TransposedContract, products: Buffer) -> Iterator[tuple[Buffer, Buffer]]:
+    """Yield for each tap the output of its product and its filter [F, 1, 1, C]."""
     filter = form.filter
     assert filter.constant is not None
     features, high, wide, channels = filter.shape
     for i in range(high):
         for j in range(wide):
-            into = Buffer(
+            output = Buffer(
                 products.name,
                 products.dtype,
                 (*form.input.shape[:3], features),
@@ -207,4 +217,4 @@ def _parts(form: TransposedContract, products: Buffer) -> Iterator[tuple[Buffer,
                 (i * wide + j) * features,
             )
             taps = filter.constant[:, i : i + 1, j : j + 1]
-            yield into, Buffer(filter.name, filter.dtype, (features, 1, 1, channels), taps)
+            yield output, Buffer(filter.name, filter.dtype, (features, 1, 1, channels), taps)
