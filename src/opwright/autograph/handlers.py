@@ -134,8 +134,8 @@ def is_flag(name: str) -> bool:
 class StatementOptions(dict[str, Any]):
     """Static facts about a statement.
 
-    Of an `if`: grows; kept (variables that are not read afterwards, except by a branch other than the one that changes
-    them); guards (flags of jumps that the rewritten test reads: the statement is skipped if one is set). Of a loop:
+    For an `if`: grows; kept (variables that are not read afterwards, except by a branch other than the one that changes
+    them); guards (flags of jumps that the rewritten test reads: the statement is skipped if one is set). For a loop:
     parallel_iterations, maximum_iterations, shape_invariants (pairs of a variable's text and its shape), grows (the
     variables appended to), target (the text of a `for`'s target).
     """

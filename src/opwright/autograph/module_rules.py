@@ -2,8 +2,8 @@
 
 Lives here: the table and `convert_module`, `skip_module`.  Not here: conversion.
 
-All modules are converted except those that the table skips: Python's standard library, this package, and libraries with
-much code and no control flow on tensors.
+All modules are converted except the following, which the table skips: Python's standard library, this package,
+and libraries with much code and no control flow on tensors.
 """
 
 from __future__ import annotations

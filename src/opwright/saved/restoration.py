@@ -1,4 +1,4 @@
-"""Assign a checkpoint's values to objects: those that exist, and later those that are created.
+"""Assign a checkpoint's values to existing objects, and to later ones when they are created.
 
 Lives here: `Restoration` and the status objects that `Checkpoint.restore` returns.  Not here: files
 (checkpoint_files.py).

@@ -32,7 +32,7 @@ MAGIC = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"MZ")  # shared libraries on Linux, m
 
 def custom_operators(texts: Sequence[str]) -> list[Any]:
     """Return custom_ops for an interpreter, from each text: the operators of a Python file; the one (or all) that
-    `module:Name` (or `module`) names; the registrations of a library, or those that `lib.so:Name=Entry,...` names.
+    `module:Name` (or `module`) names; the registrations of a library, or the ones named by `lib.so:Name=Entry,...`.
 
     raises BadFile for an invalid argument
     """

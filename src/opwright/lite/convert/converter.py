@@ -210,7 +210,10 @@ class TFLiteConverter:
     def _quantize(self, module: LiteModule, mode: modes.Mode) -> LiteModule:
         from .quantize import quantize  # most conversions do without
 
-        others = (LiteOperator, ExternalOp)  # the interpreter has builtin and Flex operators, and nobody has fused ones
+        others = (
+            LiteOperator,
+            ExternalOp,
+        )  # the interpreter has builtin and Flex operators; fused ones need no kernel of their own
         nodes = [n for graph in module.all_graphs for n in graph.nodes if not is_source(n)]
         own = {n.op.name: n.op for n in nodes if not isinstance(n.op, others)}
         return quantize(module, mode, self.representative_dataset, custom_ops=[own, self.calibration_custom_ops])

@@ -94,7 +94,7 @@ TYPES = {"FLOAT": "FLOAT32", "DOUBLE": "FLOAT64", "HALF": "FLOAT16"}  # protocol
 
 
 class ImplementsAttribute(NamedTuple):
-    """What a function stands for: the operator's name, its options, whether it must become one."""
+    """The operator that a function implements: its name, its options, whether the function must become one."""
 
     name: str
     options: dict[str, Any]

@@ -35,7 +35,7 @@ HANDED_ON = {"If": 1, "Case": 1, "While": 2}  # operators that hand operands int
 
 
 class FrozenFunctions(NamedTuple):
-    """graphs: one for each function, whose inputs are its arguments only. variables: those that stay variables."""
+    """graphs: one for each function, whose inputs are its arguments only. variables: the ones that stay variables."""
 
     graphs: list[Graph]
     variables: list[FileVariable]

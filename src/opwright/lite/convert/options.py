@@ -47,7 +47,7 @@ class Optimize(enum.Enum):
 
 
 class TargetSpec:
-    """What the file is for.
+    """The operator sets, types and run times that a file may use.
 
     supported_ops: the operator sets allowed. supported_types: types that weights may be stored in, empty for those of
     the function. runtime: the oldest run time that must read the file, such as "2.8"; None for no limit.

@@ -3,8 +3,8 @@
 Lives here: `UnknownField`, `UnknownUnionMember`, `SourceFile`.
 Not here: reading them (reader.py), writing them (writer.py).
 
-A FlatBuffer does not record the types of fields. Of an unknown field only its start and that of the next field are
-known. Scalars and structs may be copied, offsets must be adjusted when they move, and some bytes could be either.
+A FlatBuffer does not record the types of fields. Only the starts of an unknown field and of the next field
+are known. Scalars and structs may be copied, offsets must be adjusted when they move, and some bytes could be either.
 Files are preserved as follows:
 
     an unchanged model               the bytes of the file are written again

@@ -163,7 +163,7 @@ class RandomSequence(ResourceVariable):
 
 
 class HashTable:
-    """Values by key, imported once: later imports have no effect. Of equal keys the first counts."""
+    """Values by key, imported once: later imports have no effect. The first of equal keys counts."""
 
     __slots__ = ("items", "key_dtype", "resources", "table_id", "value_dtype")
 

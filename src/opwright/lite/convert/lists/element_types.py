@@ -36,7 +36,7 @@ class ListItem(NamedTuple):
 
 
 class ListElements:
-    """What is known of the elements of one list, by whatever name it goes."""
+    """Known facts about the elements of one list, for all names of the list."""
 
     __slots__ = ("dtype", "items", "shape")
 

@@ -48,7 +48,7 @@ def lower_lists(graph: Graph, unsupported: list[UnsupportedNode], runtime: str |
 
 
 class _ReservedList:
-    """A list whose tensor is not made yet: so many elements, none set."""
+    """A list whose tensor does not exist yet: its number of elements, none of them set."""
 
     def __init__(self, node: Node, count: Size) -> None:
         self.node, self.count = node, count

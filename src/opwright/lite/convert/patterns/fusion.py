@@ -32,8 +32,8 @@ from .pattern import STAGES, Pattern, Stage
 
 @dataclass(frozen=True)
 class PatternCount:
-    """What a conversion made of one pattern. count: how many were fused; at: the lines of the model where they end;
-    nearest: why the best of those that were not was declined, "" where nothing was like it."""
+    """Outcome of one pattern in a conversion. count: the number of fused matches; at: the lines of the model where they
+    end; nearest: why the closest candidate was declined, "" if there was none."""
 
     pattern: str
     count: int
@@ -48,7 +48,7 @@ class PatternCount:
 
 
 class FusionAccount:
-    """What is found of each pattern, while graphs are converted."""
+    """Matches and near misses of each pattern during a conversion."""
 
     def __init__(self, patterns: Sequence[Pattern]) -> None:
         for item in patterns if isinstance(patterns, list | tuple) else [patterns]:

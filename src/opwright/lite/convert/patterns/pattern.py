@@ -40,8 +40,8 @@ Stage = Callable[[Graph], Graph]
 _Templates = dict[Stage, Template]
 
 STAGES: tuple[Stage, ...] = (merge, prepare)
-"""What graphs have been through when patterns are looked for, the patterns' own, too: first as they are written, so
-that what is computed from weights is still there; then with constants folded, so that a model's numbers are numbers."""
+"""Passes that run before patterns are matched, on the patterns' graphs, too: first on graphs as written, which still
+compute values from weights; then with constants folded, so that a model's numbers are constants."""
 
 
 def pattern(
@@ -86,7 +86,7 @@ class Pattern:
     """A shape of operators with the fused operator that stands for it. Made by `pattern`.
 
     name: of the fused operator; operator: its definition, None where there is a name alone; parameters: the names of
-    its tensors; captures: its attributes that a model tells; attrs: those that are fixed; forms: the functions.
+    its tensors; captures: its attributes that a model tells; attrs: its fixed attributes; forms: the functions.
     """
 
     def __init__(

@@ -103,7 +103,7 @@ def narrowed(graph: CalibratedGraph) -> dict[Value, Range]:
                 break
             value = operand(source, 0)
     for mask, ranges in added.items():
-        if graph.readers[mask] == len(ranges):  # nobody else wants it as it is
+        if graph.readers[mask] == len(ranges):  # without another reader
             ranges_by_value[mask] = min(low for low, _ in ranges), max(high for _, high in ranges)
     return ranges_by_value
 

@@ -30,7 +30,7 @@ from .dataset import samples
 from .plan import activations
 from .rules import RULES, SAME
 
-QUIET_SECONDS = 1.0  # nobody is shown progress of what is over sooner
+QUIET_SECONDS = 1.0  # a calibration that ends sooner shows no progress
 
 
 def calibrate(module: LiteModule, dataset: Any, custom_ops: Any = (), op_resolver: Any = None) -> dict[Value, Range]:

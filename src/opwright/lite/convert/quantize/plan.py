@@ -36,14 +36,14 @@ from .parameters import QuantizationParameters, of_range
 from .rules import ALL, FREE, JOIN, NONE, SAME, LinearOperands, QuantizationRule
 
 COARSER = 2.0  # a tensor with other readers takes a scale this much coarser than its own, and no more
-LEAST_SUM = 2.0**-18  # of an output's scale beside the inputs': below, the sum's multiplier would pass 1
+LEAST_SUM = 2.0**-18  # of an output's scale relative to the inputs': below, the sum's multiplier would pass 1
 CLAMPS = tuple(name for name in FUSED_CLAMPS if name != "RELU")
 LEAST_CLAMPED = 2.0**-28  # below, the bound 6 of these would pass int32
-LEAST_PRODUCT = 2.0**-6  # of an output's scale beside that of a product: below, the accumulator would be shifted out
+LEAST_PRODUCT = 2.0**-6  # of an output's scale relative to a product's: below, the accumulator would be shifted out
 
 
 class QuantizationPlan:
-    """What `plan` found.
+    """Result of `plan`.
 
     rule: of each node that runs on integers. produced: parameters of each value at its producer (or behind the QUANTIZE
     after it, where that is float). joined: of the operands of a JOIN. kept: why a node with float operands stays float.

@@ -29,7 +29,7 @@ from .rewriter import ConstantRewriter
 LEAST_SPARSITY = 0.3  # part of the elements that are zero, below which nothing is tried
 WHOLE_BLOCKS = 0.9  # so much of that must be in blocks of zeros for a layout in blocks
 SPARSE_BLOCKS = {"float32": 4, "int8": 16}  # of FULLY_CONNECTED's kernels on sparse weights
-TABLES = 128  # bytes that a layout takes beside its arrays, about
+TABLES = 128  # bytes of a layout without its arrays, about
 
 
 class SparseLayout(NamedTuple):

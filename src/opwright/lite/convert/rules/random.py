@@ -18,7 +18,7 @@ from ....graph.passes.rewrite_rules import RewriteRule
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .emission import constant_of, only, rank_of, size_along
 
-EXACT = 1 << 23  # uniform numbers have so many values: ranges of integers up to some of that are even
+EXACT = 1 << 23  # the number of distinct uniform values: integer ranges much smaller than this are uniform
 
 
 def _folded(seed: int) -> int:
