@@ -31,7 +31,7 @@ from .nn.layer import Layer
 from .nn.losses import Loss
 from .nn.metrics import Metric
 from .nn.model import Model
-from .nn.sequential import Sequential
+from .nn.models import Sequential
 
 __all__ = [
     "Input",

@@ -295,7 +295,7 @@ def test_conversion_of_signatures(tmp_path):
 def test_models(tmp_path):
     from opwright.nn.input_layer import Input
     from opwright.nn.layers import Dense
-    from opwright.nn.sequential import Sequential
+    from opwright.nn.models import Sequential
 
     model = Sequential([Input((3,)), Dense(4, activation="relu"), Dense(2)])
     loaded = round_trip(model, tmp_path / "m")

@@ -1,7 +1,7 @@
 """DatasetBase: the base class of datasets, and datasets as values of a graph.
 
 Lives here: inputs, operands and functions of a dataset, its handle, rebinding to a graph's values, cardinality.
-Not here: the public methods (dataset.py and the mixins), the transformations (sources.py, ordering.py ...).
+Not here: the public methods (dataset.py and the mixins), the transformations (sources.py, order.py ...).
 
 A dataset is a description; `flow(context)` starts one pass over it: an iterator over flat elements, or Failures in
 their place. The handle of a dataset created inside a trace is a BuildDataset node, whose operands are the symbolic
@@ -131,11 +131,11 @@ class DatasetBase(CompositeTensor):
                 return self._node
             for leaf in self._leaves():
                 leaf._as_tensor()  # raises: it has no value outside of its trace
-        kept = None if self._eager_handle is None else self._eager_handle()
-        if kept is None:
-            kept = EagerTensor(DatasetHandle(self), dtypes.resource)
-            self._eager_handle = weakref.ref(kept)  # the handle owns the dataset: no reference cycle
-        return trace.capture(kept) if isinstance(trace, FuncTrace) else kept
+        handle = None if self._eager_handle is None else self._eager_handle()
+        if handle is None:
+            handle = EagerTensor(DatasetHandle(self), dtypes.resource)
+            self._eager_handle = weakref.ref(handle)  # the handle owns the dataset: no reference cycle
+        return trace.capture(handle) if isinstance(trace, FuncTrace) else handle
 
     @staticmethod
     def _stacked(datasets: Sequence[Any]) -> tuple[DatasetSpec, EagerTensor]:
@@ -148,13 +148,13 @@ class DatasetBase(CompositeTensor):
 
     def _leaves(self) -> list[SymbolicTensor]:
         """Return the symbolic tensors that it depends on, in the order in which `rebind` consumes their values."""
-        found = [leaf for d in self._inputs for leaf in d._leaves()] if self._in_trace else []
-        found += [o for o in self._operands if type(o) is SymbolicTensor]
-        return found + [leaf for f in self._functions for leaf in f.symbolic]
+        leaves = [leaf for d in self._inputs for leaf in d._leaves()] if self._in_trace else []
+        leaves += [o for o in self._operands if type(o) is SymbolicTensor]
+        return leaves + [leaf for f in self._functions for leaf in f.symbolic]
 
     def _build(self, values: Any) -> DatasetHandle:
-        rest = iter(values)
-        return DatasetHandle(self.rebind(lambda: next(rest)))
+        remaining = iter(values)
+        return DatasetHandle(self.rebind(lambda: next(remaining)))
 
     def rebind(self, take: Callable[[], Any]) -> DatasetBase:
         """Return a copy with values in place of symbolic tensors, for one run; itself if it has none."""
@@ -267,8 +267,8 @@ def int_operand(value: Any, what: str) -> int | SymbolicTensor:
         tensor = convert_to_tensor(value, dtype=dtypes.int64)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{what}: {error}") from None
-    kept = operand(tensor)
-    return kept if type(kept) is SymbolicTensor else int(kept)
+    value_of = operand(tensor)
+    return value_of if type(value_of) is SymbolicTensor else int(value_of)
 
 
 def static_int(value: Any) -> int | None:

@@ -55,14 +55,14 @@ class _CacheDataset(Dataset):
 
     def _remembered(self, context: IteratorContext) -> Iterator[Any]:
         items: list[Any] = []
-        whole = True
+        complete = True
         for item in self._inputs[0].flow(context.input()):
             if type(item) is Failure:
-                whole = False
+                complete = False
             else:
                 items.append(item)
             yield item
-        if whole:
+        if complete:
             self._kept = items
 
     def _written(self, path: str, context: IteratorContext) -> Iterator[Any]:
@@ -73,18 +73,18 @@ class _CacheDataset(Dataset):
             file.write(_MAGIC)
             header = json.dumps([d.name for d in self._form.dtypes]).encode()
             file.write(struct.pack("<q", len(header)) + header)
-            count, whole = 0, True
+            count, complete = 0, True
             for item in self._inputs[0].flow(context.input()):
                 if type(item) is Failure:
-                    whole = False
-                elif whole:
+                    complete = False
+                elif complete:
                     file.write(b"E")
                     for array in item:
                         _write_array(file, array)
                     count += 1
                 yield item
             file.write(b"." + struct.pack("<q", count))
-            if whole:
+            if complete:
                 new.commit(sync=True)
         finally:
             new.discard()
@@ -117,10 +117,10 @@ def _read(path: str, dtypes: tuple[DType, ...]) -> Iterator[Any]:
         def exactly(n: int) -> bytes:
             if n < 0 or n > size:
                 raise damaged(f"a length of {n} bytes")
-            found = file.read(n)
-            if len(found) != n:
+            data = file.read(n)
+            if len(data) != n:
                 raise damaged("it ends early")
-            return found
+            return data
 
         def numbers(n: int) -> tuple[int, ...]:
             if not 0 <= n <= 64:
@@ -130,9 +130,9 @@ def _read(path: str, dtypes: tuple[DType, ...]) -> Iterator[Any]:
         try:
             if exactly(len(_MAGIC)) != _MAGIC:
                 raise damaged("it begins otherwise")
-            found = exactly(*numbers(1)).decode(errors="replace")
-            if found != json.dumps([d.name for d in dtypes]):
-                raise damaged(f"it holds elements of dtypes {found}")
+            header = exactly(*numbers(1)).decode(errors="replace")
+            if header != json.dumps([d.name for d in dtypes]):
+                raise damaged(f"it holds elements of dtypes {header}")
             count = 0
             while (mark := exactly(1)) == b"E":
                 item = []

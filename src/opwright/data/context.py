@@ -1,6 +1,6 @@
 """IteratorContext: the state of one iterator that survives repeated passes over its input datasets.
 
-Lives here: the context.  Not here: iterators (iterator.py), random transformations (functions.py, ordering.py).
+Lives here: the context.  Not here: iterators (iterator.py), random transformations (functions.py, order.py).
 
 A transformation such as `repeat` or `flat_map` iterates its input several times. Seeded random operators continue from
 one pass to the next within the outermost iterator; a new iterator restarts them. The state therefore belongs to the
@@ -29,12 +29,12 @@ class IteratorContext:
 
     def input(self, key: Any = 0) -> IteratorContext:
         """Return the context of an input dataset. key: its index, or a name for datasets computed by a function."""
-        found = self._inputs.get(key)
-        if found is None:
-            found = self._inputs.setdefault(key, IteratorContext(self.random_access))
-        return found
+        context = self._inputs.get(key)
+        if context is None:
+            context = self._inputs.setdefault(key, IteratorContext(self.random_access))
+        return context
 
-    def epoch(self, dataset: Any, again: bool) -> int:
+    def epoch(self, dataset: Any, reorder: bool) -> int:
         """Start a pass of a dataset that counts them in `_epoch`; return the number that determines its order.
 
         again: whether every pass has its own order. A lookup by index does not count as a pass.
@@ -43,4 +43,4 @@ class IteratorContext:
             number, self._passes = self._passes, self._passes + 1
         else:
             number, dataset._epoch = dataset._epoch, dataset._epoch + 1
-        return number if again else 0
+        return number if reorder else 0

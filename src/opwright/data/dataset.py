@@ -1,7 +1,7 @@
 """Dataset: a description of elements that are made as they are asked for.
 
 Lives here: the public class: iterating, counting, reducing; and datasets that are values of a graph.
-Not here: its constructors (making.py) and transformations (transforming.py), which it inherits.
+Not here: its constructors (constructors.py) and transformations (transformations.py), which it inherits.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ..eager.tensor import EagerTensor
 from ..ops import dispatch, iteration
 from ..tracing.symbolic import SymbolicTensor
 from .base import INFINITE, UNKNOWN
+from .constructors import Making
 from .context import IteratorContext
+from .dataset_options import Options
 from .functions import Failure, Traced, initial, relaxed
 from .iterator import NumpyIterator, OwnedIterator
-from .making import Making
 from .optional import Recipe
-from .options import Options
 from .structure import Flat, Form
-from .transforming import Grouping, Transforming
+from .transformations import Grouping, Transforming
 
 if TYPE_CHECKING:
     from ..ops.tensor import Tensor
@@ -78,10 +78,10 @@ class Dataset(Making, Transforming, Grouping):
 
     def options(self) -> Any:
         """Return the merged options of this dataset and its inputs."""
-        found: Any = Options()
+        merged: Any = Options()
         for dataset in self._inputs:
-            found = found.merge(dataset.options())
-        return found if self._options is None else found.merge(self._options)
+            merged = merged.merge(dataset.options())
+        return merged if self._options is None else merged.merge(self._options)
 
     # ---- to one value -----------------------------------------------------------------------------------------------
 
@@ -108,10 +108,10 @@ class Dataset(Making, Transforming, Grouping):
         captured = [] if traced is None else traced.symbolic
 
         def run(values: Any) -> Flat:
-            rest = iter(values)
-            dataset = next(rest).dataset
-            arrays = [next(rest) if type(o) is SymbolicTensor else o for o in operands]
-            return compute(dataset, None if traced is None else traced.rebind(lambda: next(rest)), arrays)
+            remaining = iter(values)
+            dataset = next(remaining).dataset
+            arrays = [next(remaining) if type(o) is SymbolicTensor else o for o in operands]
+            return compute(dataset, None if traced is None else traced.rebind(lambda: next(remaining)), arrays)
 
         trace: Any = state.trace
         leaves = [self.handle(), *(trace.to_tensor(t) for t in (*symbolic, *captured))]

@@ -1,7 +1,7 @@
 """Transformations that run a function for each element: map, filter, scan, take_while, and errors dropped.
 
 Lives here: the classes.  Not here: functions as programs (functions.py), several at a time (parallel.py), functions
-that give datasets (mixing.py).
+that give datasets (combination.py).
 """
 
 from __future__ import annotations

@@ -14,9 +14,7 @@ from . import elementwise, files
 from .base import INFINITE, UNKNOWN
 from .context import IteratorContext
 from .dataset import Dataset
-from .functions import Failure
-from .optional import Optional
-from .options import (
+from .dataset_options import (
     AutoShardPolicy,
     AutotuneOptions,
     DistributeOptions,
@@ -24,6 +22,8 @@ from .options import (
     OptimizationOptions,
     ThreadingOptions,
 )
+from .functions import Failure
+from .optional import Optional
 from .parallel import AUTOTUNE
 
 if TYPE_CHECKING:
@@ -228,10 +228,10 @@ def from_list(elements: Sequence[Any], name: str | None = None) -> Any:
             "Invalid `elements`. `elements` should not be empty. If you want an empty dataset, use "
             "`tf.data.Dataset.range(0)`."
         )
-    found = Dataset.from_tensors(elements[0])
+    dataset = Dataset.from_tensors(elements[0])
     for element in elements[1:]:
-        found = found.concatenate(Dataset.from_tensors(element))
-    return found
+        dataset = dataset.concatenate(Dataset.from_tensors(element))
+    return dataset
 
 
 def to_variant(dataset: Dataset) -> Any:

@@ -45,9 +45,9 @@ def _contributions() -> np.ndarray:
         last = np.where(last & 1, (last >> 1) ^ np.uint32(_POLYNOMIAL), last >> 1)
     table = np.empty((_BLOCK, 256), np.uint32)
     table[-1] = last
-    for place in range(_BLOCK - 2, -1, -1):
-        after = table[place + 1]
-        table[place] = (after >> 8) ^ last[after & 0xFF]
+    for offset in range(_BLOCK - 2, -1, -1):
+        after = table[offset + 1]
+        table[offset] = (after >> 8) ^ last[after & 0xFF]
     return table
 
 
@@ -56,15 +56,15 @@ def crc32c(data: bytes) -> int:
     table = _contributions()
     state = 0xFFFFFFFF
     array = np.frombuffer(data, np.uint8)
-    places = np.arange(_BLOCK)
+    offsets = np.arange(_BLOCK)
     n = len(array)
-    for at in range(0, n, _BLOCK):
-        block = array[at : at + _BLOCK]
+    for start in range(0, n, _BLOCK):
+        block = array[start : start + _BLOCK]
         size = len(block)
         if size >= 4:
             block = block.copy()
             block[:4] ^= np.frombuffer(state.to_bytes(4, "little"), np.uint8)
-            state = int(np.bitwise_xor.reduce(table[places[:size] + (_BLOCK - size), block]))
+            state = int(np.bitwise_xor.reduce(table[offsets[:size] + (_BLOCK - size), block]))
         else:
             for byte in block.tolist():
                 state = (state >> 8) ^ int(table[-1, (state ^ byte) & 0xFF])
@@ -150,17 +150,17 @@ class _Inflated:
         self._file, self._stream, self._rest = file, zlib.decompressobj(), b""
 
     def read(self, n: int = -1) -> bytes:
-        parts, have = [self._rest], len(self._rest)
-        while n < 0 or have < n:
+        parts, size = [self._rest], len(self._rest)
+        while n < 0 or size < n:
             chunk = self._file.read(_CHUNK)
             part = self._stream.decompress(chunk) if chunk else self._stream.flush()
             parts.append(part)
-            have += len(part)
+            size += len(part)
             if not chunk:
                 break
-        whole = b"".join(parts)
-        found, self._rest = (whole, b"") if n < 0 else (whole[:n], whole[n:])
-        return found
+        data = b"".join(parts)
+        result, self._rest = (data, b"") if n < 0 else (data[:n], data[n:])
+        return result
 
     def __iter__(self) -> Iterator[bytes]:
         yield from self.read().splitlines(True)
@@ -221,10 +221,10 @@ class TFRecordDataset(_FilesDataset):
 
     def records(self, file: IO[bytes], name: str) -> Iterator[bytes]:
         """Yield the records after verifying their checksums."""
-        at = 0
+        offset = 0
 
         def damaged(what: str) -> DataLossError:
-            return DataLossError(op="TFRecordDataset", what=f"{what} record at {at} of {name}")
+            return DataLossError(op="TFRecordDataset", what=f"{what} record at {offset} of {name}")
 
         while head := file.read(12):
             if len(head) != 12:
@@ -241,7 +241,7 @@ class TFRecordDataset(_FilesDataset):
             if masked(data) != struct.unpack("<I", tail)[0]:
                 raise damaged("corrupted")
             yield data
-            at += length + 16
+            offset += length + 16
 
 
 class FixedLengthRecordDataset(_FilesDataset):
@@ -276,8 +276,8 @@ class FixedLengthRecordDataset(_FilesDataset):
         if size < 1 or body < 0 or body % size:
             what = f"Excess bytes: {name} has {len(data)}, which is not {header} + n * {size} + {footer}"
             raise InvalidArgumentError(op="FixedLengthRecordDataset", what=what)
-        for at in range(header, header + body, size):
-            yield data[at : at + size]
+        for offset in range(header, header + body, size):
+            yield data[offset : offset + size]
 
 
 class TFRecordWriter:

@@ -180,9 +180,9 @@ def relaxed(
                 f"The element structure of the state of {traced.name} must match its initial state: "
                 f"{error}. Expected {state!r} but found {new!r}."
             ) from None
-        apart = [(a, b) for spec, a, b in zip(flatten(joined), flatten(state), flatten(new)) if spec is None]
-        if apart:
-            a, b = apart[0]
+        mismatches = [(a, b) for spec, a, b in zip(flatten(joined), flatten(state), flatten(new)) if spec is None]
+        if mismatches:
+            a, b = mismatches[0]
             raise TypeError(
                 f"The element types for the new state of {traced.name} must match the initial state. "
                 f"Expected {a!r}, got {b!r}."

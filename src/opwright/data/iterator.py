@@ -1,7 +1,7 @@
-"""Iterators: eager ones, and those that a graph moves.
+"""Iterators over datasets, eager and in graphs.
 
-Lives here: `IteratorState` (what an iterator's handle holds), `OwnedIterator`, `IteratorSpec`, `NumpyIterator`.
-Not here: optionals (optional.py),  Not here: what is iterated (base.py), loops over iterators in graphs (staged.py).
+Lives here: `IteratorState` (the value of an iterator's handle), `OwnedIterator`, `IteratorSpec`, `NumpyIterator`.
+Not here: optionals (optional.py), datasets (base.py), loops over iterators in graphs (graph_loops.py).
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ class IteratorState:
     def seek(self, position: np.ndarray) -> None:
         """Restart in the same order, and skip the elements before the position."""
         with self._lock:
-            taken, *self._epochs = position.tolist()
+            count, *self._epochs = position.tolist()
             for dataset, epoch in zip(_shuffled(self._dataset), self._epochs):
                 dataset._epoch = epoch
             self._flow, self._peeked = self._dataset.flow(IteratorContext()), _NOTHING
-            self.taken = sum(1 for _ in itertools.islice(self._flow, taken))
+            self.taken = sum(1 for _ in itertools.islice(self._flow, count))
 
     def take_optional(self) -> OptionalValue:
         """Return the next element, or an empty optional."""
@@ -94,7 +94,7 @@ class IteratorState:
 def _shuffled(dataset: Any) -> list[Any]:
     """Return the datasets with a shuffle order among this one and its inputs."""
     own = [dataset] if hasattr(dataset, "_epoch") else []
-    return own + [found for inner in dataset._inputs for found in _shuffled(inner)]
+    return own + [dataset_ for inner in dataset._inputs for dataset_ in _shuffled(inner)]
 
 
 class Position(Variable):

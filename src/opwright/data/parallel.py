@@ -157,7 +157,7 @@ def _pooled(call: Callable[..., Any], items: Iterator[Any], at_once: int, ordere
         threading.Thread(target=_work, args=(call, tasks, done), name="opwright-map", daemon=True).start()
     waiting: collections.deque[int] = collections.deque()
     results: dict[int, Any] = {}
-    given = 0
+    submitted = 0
     more = True
     process = forks.generation
     try:
@@ -169,9 +169,9 @@ def _pooled(call: Callable[..., Any], items: Iterator[Any], at_once: int, ordere
                 if item is _END:
                     more = False
                 else:
-                    tasks.put((given, item))
-                    waiting.append(given)
-                    given += 1
+                    tasks.put((submitted, item))
+                    waiting.append(submitted)
+                    submitted += 1
             if not waiting:
                 return
             if ordered:

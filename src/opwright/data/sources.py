@@ -1,6 +1,6 @@
 """Datasets that begin a pipeline: tensors, their slices, numbers, Python generators.
 
-Lives here: the classes.  Not here: the public constructors (making.py), files (files.py).
+Lives here: the classes.  Not here: the public constructors (constructors.py), files (files.py).
 """
 
 from __future__ import annotations
@@ -230,12 +230,14 @@ def raised_in(error: Exception, function: Any) -> Exception:
     """Convert an error of a user's generator to TensorFlow's class, with the error as its cause."""
     if isinstance(error, errors.OpError):
         return error
-    wanted: Any = (
+    error_class: Any = (
         InvalidArgumentError
         if isinstance(error, (TypeError, ValueError))
         else getattr(errors, "UnknownError", errors.OpError)
     )
-    new = wanted(op="Dataset.from_generator", what=f"{type(error).__name__}: {error}, raised in {name_of(function)!r}")
+    new = error_class(
+        op="Dataset.from_generator", what=f"{type(error).__name__}: {error}, raised in {name_of(function)!r}"
+    )
     new.__cause__ = error
     result: Exception = new
     return result
@@ -258,12 +260,12 @@ def element_converter(form: Form, who: str) -> Callable[[Any], Any]:
                 what=f"TypeError: `generator` yielded an element that could not be converted to the expected type. The "
                 f"expected type was {spec.dtype.name}, but the yielded element was {_short(value)}. ({who})",
             ) from error
-        wanted = spec.shape.dims
-        if wanted is not None and array.shape != wanted and not spec.shape.is_compatible_with(array.shape):
+        dims = spec.shape.dims
+        if dims is not None and array.shape != dims and not spec.shape.is_compatible_with(array.shape):
             raise InvalidArgumentError(
                 op="Dataset.from_generator",
                 what=f"TypeError: `generator` yielded an element of shape {array.shape} where an element of shape "
-                f"{TensorShape(wanted)} was expected. ({who})",
+                f"{TensorShape(dims)} was expected. ({who})",
             )
         return array
 
@@ -272,11 +274,11 @@ def element_converter(form: Form, who: str) -> Callable[[Any], Any]:
             row = spec.shape.dims or (None,)
             value = LoDTensor.from_nested(value, spec.lod_level, spec.dtype, [n or 0 for n in row[1:]])
         if not isinstance(value, LoDTensor) or not spec.is_compatible_with(value):
-            found = repr(value._type_spec) if isinstance(value, LoDTensor) else _short(value)
+            description = repr(value._type_spec) if isinstance(value, LoDTensor) else _short(value)
             raise InvalidArgumentError(
                 op="Dataset.from_generator",
                 what=f"the generator gave other sequences than output_signature says ({who})",
-                found=found,
+                found=description,
                 wanted=repr(spec),
                 do="nested lists are packed as they come; else ow.LoDTensor",
             )

@@ -67,8 +67,8 @@ def map_leaves(function: Callable[..., Any], first: Any, *others: Any) -> Any:
 
 def pack(structure: Any, leaves: Iterable[Any]) -> Any:
     """Return the structure with these leaves."""
-    rest = iter(leaves)
-    return map_leaves(lambda _: next(rest), structure)
+    remaining = iter(leaves)
+    return map_leaves(lambda _: next(remaining), structure)
 
 
 def same_form(a: Any, b: Any) -> bool:
@@ -139,8 +139,8 @@ class Form:
 
     def tensors_to_value(self, tensors: Iterable[Any]) -> Any:
         """Pack flat tensors, eager or symbolic, to a nested value."""
-        rest = iter(tensors)
-        return map_leaves(lambda spec: spec.from_tensors(rest), self.spec)
+        remaining = iter(tensors)
+        return map_leaves(lambda spec: spec.from_tensors(remaining), self.spec)
 
     def value_to_tensors(self, value: Any) -> list[Any]:
         """Flatten a nested value to tensors. Raises TypeError or ValueError if its structure differs."""
@@ -187,8 +187,8 @@ def form_of_value(value: Any) -> tuple[Any, list[Any]]:
 
 def row(array: Any, i: int) -> Any:
     """Return row `i` of an array as a view, or as a handle if rows are handles."""
-    found = array[i, ...]
-    return found[()] if found.ndim == 0 and found.dtype == object and hasattr(found[()], "dataset") else found
+    view = array[i, ...]
+    return view[()] if view.ndim == 0 and view.dtype == object and hasattr(view[()], "dataset") else view
 
 
 def operand(tensor: Any) -> Any:

@@ -16,11 +16,11 @@ from ..core.specs import TensorSpec
 from ..ops import dispatch
 from ..tracing.symbolic import SymbolicTensor
 from .base import UNKNOWN, DatasetHandle, DatasetSpec, int_operand
-from .batching import bool_of
+from .batch import bool_of
+from .combination import dataset_function
 from .context import IteratorContext
 from .dataset import Dataset
 from .functions import Failure, Traced
-from .mixing import dataset_function
 from .structure import flatten, map_leaves
 
 
@@ -29,8 +29,8 @@ def _int64_key(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def key(*args: Any) -> Any:
-        found = convert_if_enabled(function)(*args)
-        return dispatch.to_tensor(found, int64) if isinstance(found, int) else found
+        result = convert_if_enabled(function)(*args)
+        return dispatch.to_tensor(result, int64) if isinstance(result, int) else result
 
     return key
 
@@ -73,13 +73,13 @@ class _WindowDataset(Dataset):
         source = self._inputs[0]
         specs = flatten(source.element_spec)
         widths = [len(s.flatten()) for s in specs]
-        reach = (size - 1) * stride + 1
+        span = (size - 1) * stride + 1
         items: Iterator[Any] = source.flow(context.input())
         buffer: list[Any] = []
         more = True
         skip = 0
         while True:
-            while more and len(buffer) < reach:
+            while more and len(buffer) < span:
                 item = next(items, None)
                 if item is None:
                     more = False
@@ -89,13 +89,13 @@ class _WindowDataset(Dataset):
                     skip -= 1
                 else:
                     buffer.append(item)
-            if not buffer or (len(buffer) < reach and self._drop):
+            if not buffer or (len(buffer) < span and self._drop):
                 return
-            window = buffer[:reach:stride]
-            parts, at = [], 0
+            window = buffer[:span:stride]
+            parts, offset = [], 0
             for spec, width in zip(specs, widths):
-                parts.append(DatasetHandle(_ItemsDataset(spec, [item[at : at + width] for item in window])))
-                at += width
+                parts.append(DatasetHandle(_ItemsDataset(spec, [item[offset : offset + width] for item in window])))
+                offset += width
             yield tuple(parts)
             skip = max(0, shift - len(buffer))
             buffer = buffer[shift:]
@@ -123,11 +123,15 @@ class _GroupByWindowDataset(Dataset):
             )
         spec = input_dataset.element_spec
         key = Traced(_int64_key(key_func), spec, "group_by_window", "key_func")
-        found = key.form.spec
-        if not isinstance(found, TensorSpec) or found.shape.rank not in (0, None) or found.dtype.name != "int64":
+        key_spec = key.form.spec
+        if (
+            not isinstance(key_spec, TensorSpec)
+            or key_spec.shape.rank not in (0, None)
+            or key_spec.dtype.name != "int64"
+        ):
             raise ValueError(
                 "Invalid `key_func`. `key_func` must return a single `tf.int64` scalar tensor but "
-                f"{key.name} gives {found!r}."
+                f"{key.name} gives {key_spec!r}."
             )
         scalar = TensorSpec((), "int64")
         functions = [key, dataset_function(reduce_func, (scalar, DatasetSpec(spec)), "group_by_window", "reduce_func")]

@@ -1,6 +1,6 @@
 """Activations: functions of one tensor, by name.
 
-Lives here: what Keras's layers know as activations; `get`, `serialize`, `deserialize`.
+Lives here: the activations of Keras; `get`, `serialize`, `deserialize`.
 Not here: the operators (ops/nn/activation.py, softmax.py), the layers (layers/activation.py).
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.dtypes import float16, float32
 from ..ops import array, dispatch, math
 from ..ops import nn as ops_nn
-from .named import Family
+from .configuration import ObjectRegistry
 
 if TYPE_CHECKING:
     from ..ops.tensor import Tensor
@@ -35,8 +35,8 @@ def relu(x: Any, negative_slope: float = 0.0, max_value: float | None = None, th
     else:
         y = ops_nn.relu(x)
     if max_value is not None and (threshold != 0 or max_value != 6):
-        least, most = (dispatch.to_tensor(float(v), x.dtype) for v in (0.0, max_value))
-        y = math.clip_by_value(y, least, most)
+        low, high = (dispatch.to_tensor(float(v), x.dtype) for v in (0.0, max_value))
+        y = math.clip_by_value(y, low, high)
     if negative_slope != 0:
         y = y - negative_slope * ops_nn.relu(threshold - x if threshold != 0 else -x)
     return y
@@ -125,15 +125,15 @@ def threshold(x: Any, threshold: float, default_value: float) -> Tensor:
     return array.where(x > threshold, x, array.cast(default_value, x.dtype))
 
 
-def _axes_last(x: Any, axes: Sequence[int], use: Any) -> Tensor:
+def _axes_last(x: Any, axes: Sequence[int], function: Any) -> Tensor:
     """Apply `function` along the last axis of x after folding `axes` into it."""
     axes = [a % x.shape.rank for a in axes]
-    kept = [i for i in range(x.shape.rank) if i not in axes]
-    order = [*kept, *axes]
+    outer_axes = [i for i in range(x.shape.rank) if i not in axes]
+    order = [*outer_axes, *axes]
     moved = array.transpose(x, order)
     sizes = array.shape(moved)
-    flat = array.reshape(moved, array.concat([sizes[: len(kept)], [-1]], 0))
-    y = array.reshape(use(flat), sizes)
+    flat = array.reshape(moved, array.concat([sizes[: len(outer_axes)], [-1]], 0))
+    y = array.reshape(function(flat), sizes)
     y = array.transpose(y, [order.index(i) for i in range(len(order))])
     return array.ensure_shape(y, x.shape)
 
@@ -231,7 +231,8 @@ def sparse_sigmoid(x: Any) -> Tensor:
 def squareplus(x: Any, b: float = 4) -> Any:
     """Return (x + sqrt(x^2 + b)) / 2.
 
-    Where x^2 overflows (|x| > 1.8e19 in float32) the second term is 0. float16 is computed in float32.
+    Evaluated as max(x, 0) + (b / 2) / (sqrt(x^2 + b) + |x|), which does not cancel for x < 0. Where x^2 overflows
+    (|x| > 1.8e19 in float32) the second term is 0. float16 is computed in float32.
     """
     x = dispatch.to_tensor(x)
     if x.dtype is float16:
@@ -239,8 +240,8 @@ def squareplus(x: Any, b: float = 4) -> Any:
     return ops_nn.relu(x) + (0.5 * float(b)) / (math.sqrt(x * x + float(b)) + math.abs(x))
 
 
-FAMILY = Family("activation function", "keras.activations", functions=True)
-FAMILY.add(
+REGISTRY = ObjectRegistry("activation function", "keras.activations", functions=True)
+REGISTRY.add(
     (
         linear,
         relu,
@@ -276,12 +277,12 @@ FAMILY.add(
     swish=silu,
     hard_swish=hard_silu,
 )
-serialize, deserialize = FAMILY.serialize, FAMILY.deserialize
+serialize, deserialize = REGISTRY.serialize, REGISTRY.deserialize
 
 
 def get(identifier: Any) -> Any:
     """Return the activation for a name, a dictionary, a function or layer (unchanged), or None (linear)."""
-    return linear if identifier is None else FAMILY.get(identifier)
+    return linear if identifier is None else REGISTRY.get(identifier)
 
 
 __all__ = [

@@ -1,6 +1,6 @@
-"""Defaults of all layers: the dtype of weights, the small constant of divisions and logarithms; and their reset.
+"""Global defaults of layers: dtype of weights, epsilon, image data format.
 
-Lives here: `keras.backend`, as far as it is about these.  Not here: operators.
+Lives here: the part of `keras.backend` that sets them.  Not here: operators.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.dtypes import as_dtype
-from . import named
+from . import configuration
 
 __all__ = [
     "clear_session",
@@ -59,4 +59,4 @@ def set_image_data_format(data_format: str) -> None:
 
 def clear_session(free_memory: bool = True) -> None:
     """Reset the counters that number layer names."""
-    named.reset()
+    configuration.reset()

@@ -1,6 +1,6 @@
-"""What a running call of layers knows: the training mode, whose losses were added, and the masks of tensors.
+"""State of the active layer call: its training mode, its outermost layer, and the masks of tensors.
 
-Lives here: the thread's context, the side table of masks.  Not here: who enters the context (layer.py).
+Lives here: the context of each thread, the side table of masks.  Not here: entering the context (layer.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Current(threading.local):
 
 current = _Current()
 
-# Tensors are immutable and have no attributes of their own, so masks stand beside them until they die.
+# Tensors are immutable and have no attributes, so a side table stores masks until the tensors are collected.
 _MASKS: dict[int, tuple[weakref.ref[Any], Any]] = {}
 
 
@@ -33,8 +33,8 @@ def mask_of(tensor: Any) -> Any:
     """Return the bool mask attached to a tensor, False at positions to ignore; None without a mask."""
     if not _MASKS:
         return None
-    found = _MASKS.get(id(tensor))
-    return found[1] if found is not None and found[0]() is tensor else None
+    entry = _MASKS.get(id(tensor))
+    return entry[1] if entry is not None and entry[0]() is tensor else None
 
 
 def set_mask(tensor: Any, mask: Any) -> None:

@@ -1,9 +1,9 @@
-"""Constraints: what weights are made to obey after each update.
+"""Constraints: projections of weights, applied after each update.
 
 Lives here: MaxNorm, NonNeg, UnitNorm, MinMaxNorm; `get`, `serialize`, `deserialize`.
-Not here: who applies them (optimizers/base.py).
+Not here: their application (optimizers/base.py).
 
-A constraint is called with a weight and gives the value that the weight is set to. Norms are Euclidean, along `axis`.
+A constraint maps a weight to its constrained value. Norms are Euclidean, along `axis`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..ops import array, dispatch, math
-from .named import Configured, Family
+from .configuration import AttributeConfig, ObjectRegistry
 
 if TYPE_CHECKING:
     from ..ops.tensor import Tensor
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _EPSILON = 1e-7
 
 
-class Constraint(Configured):
+class Constraint(AttributeConfig):
     """Base class of constraints: override `__call__(w)` and list the constructor's arguments."""
 
     def __call__(self, w: Any) -> Any:
@@ -82,13 +82,13 @@ class MinMaxNorm(Constraint):
         w = dispatch.to_tensor(w)
         norms = _norms(w, self.axis)
         limited = math.clip_by_value(norms, float(self.min_value), float(self.max_value))
-        wanted = self.rate * limited + (1.0 - self.rate) * norms
-        return w * (wanted / (norms + _EPSILON))
+        target = self.rate * limited + (1.0 - self.rate) * norms
+        return w * (target / (norms + _EPSILON))
 
 
-FAMILY = Family("constraint", "keras.constraints")
-FAMILY.add((MaxNorm, NonNeg, UnitNorm, MinMaxNorm))
-get, serialize, deserialize = FAMILY.get, FAMILY.serialize, FAMILY.deserialize
+REGISTRY = ObjectRegistry("constraint", "keras.constraints")
+REGISTRY.add((MaxNorm, NonNeg, UnitNorm, MinMaxNorm))
+get, serialize, deserialize = REGISTRY.get, REGISTRY.serialize, REGISTRY.deserialize
 max_norm, non_neg, unit_norm, min_max_norm = MaxNorm, NonNeg, UnitNorm, MinMaxNorm
 
 __all__ = [

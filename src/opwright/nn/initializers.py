@@ -1,11 +1,11 @@
-"""Initializers: what weights are before training.
+"""Initializers: initial values of weights.
 
-Lives here: constants, random distributions, scaling by fans, orthogonal matrices; `get`, `serialize`, `deserialize`.
-Not here: who makes the variables (layer.py), seeds that count (seeds.py).
+Lives here: constants, random distributions, variance scaling, orthogonal matrices; `get`, `serialize`, `deserialize`.
+Not here: variables (weights.py), SeedGenerator (random.py).
 
-An initializer is called with a shape and a dtype and gives a tensor. A random one gives equal numbers for equal seeds,
-each time it is called; one without a seed draws a seed when it is made. In the formulas n is a fan: rows of the kernel
-(fan_in), columns (fan_out) or their mean, times the size of the window for kernels of convolutions.
+An initializer maps a shape and a dtype to a tensor. A random one returns equal values for equal seeds in every call;
+without a seed, it draws one when it is created. In the formulas n is a fan: rows of the kernel (fan_in), columns
+(fan_out) or their mean, times the window size for convolution kernels.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import numpy as np
 
 from ..core.dtypes import DType, as_dtype, float32
 from ..ops import array, dispatch, linalg, math, random
-from .named import Configured, Family
-from .seeds import SeedGenerator, default_seed
+from .configuration import AttributeConfig, ObjectRegistry
+from .random import SeedGenerator, default_seed
 
 if TYPE_CHECKING:
     from ..ops.tensor import Tensor
 
-_TRUNCATED = 0.87962566103423978  # the deviation of a standard normal cut at two deviations
+_TRUNCATED = 0.87962566103423978  # standard deviation of the standard normal distribution truncated at two deviations
 
 
 def _dtype(dtype: Any) -> DType:
@@ -35,14 +35,14 @@ def _shape(shape: Any) -> tuple[int, ...]:
     return tuple(int(d) for d in shape)
 
 
-class Initializer(Configured):
+class Initializer(AttributeConfig):
     """Base class of initializers: override `__call__(shape, dtype=None)` and list the constructor's arguments."""
 
     def __call__(self, shape: Any, dtype: Any = None) -> Any:
         """Return a tensor of this shape and dtype."""
         raise NotImplementedError(f"{type(self).__name__} has no __call__(shape, dtype=None)")
 
-    def clone(self) -> Configured:
+    def clone(self) -> AttributeConfig:
         """Return a new initializer with the same configuration."""
         return self.from_config(self.get_config())
 
@@ -179,8 +179,8 @@ def compute_fans(
 ) -> tuple[int, int]:
     """Return the number of inputs and outputs of each unit of a kernel: fan_in and fan_out.
 
-    [in, out] for matrices, [*window, in, out] for kernels of convolutions, both times the window's size; a vector's
-    length is both. With both axes given: the products of the sizes along them.
+    Matrices are [in, out], convolution kernels [*window, in, out], both fans times the window size; both fans of a
+    vector are its length. With both axes specified: the products of the sizes along them.
     """
     if input_axes is not None and output_axes is not None:
         return python_math.prod(shape[i] for i in input_axes), python_math.prod(shape[i] for i in output_axes)
@@ -194,11 +194,11 @@ def compute_fans(
 class VarianceScaling(_Random):
     """Initializer with variance scale / n.
 
-    .. math:: N(0, scale / n) \\text{ (cut at two deviations), or } U(-l, l), \\; l = \\sqrt{3 \\, scale / n}
+    .. math:: N(0, scale / n) \\text{ (truncated at two deviations), or } U(-l, l), \\; l = \\sqrt{3 \\, scale / n}
 
-    mode: which fan n is: "fan_in", "fan_out" or "fan_avg". distribution: "truncated_normal" ("normal" is another
-    name of it), "untruncated_normal" or "uniform". input_axes, output_axes: which axes are the fans, where a kernel
-    is not laid out as a matrix's or convolution's.
+    mode: the fan n: "fan_in", "fan_out" or "fan_avg". distribution: "truncated_normal" (alias "normal"),
+    "untruncated_normal" or "uniform". input_axes, output_axes: the fan axes of a kernel with another layout than
+    matrices and convolutions.
     raises ValueError for another mode or distribution, or scale <= 0
     """
 
@@ -289,8 +289,8 @@ class HeUniform(_Preset):
 class Orthogonal(_Random):
     """Initializer of a matrix with orthonormal rows or columns, whichever are fewer, times `gain` (Saxe et al. 2014).
 
-    Shapes of more dimensions are matrices with the last as columns. Drawn evenly over all such matrices: Q of a
-    normal matrix, with the signs of R's diagonal.
+    Shapes of more dimensions are matrices with the last dimension as columns. The distribution over such matrices is
+    uniform: Q of the QR decomposition of a normal matrix, with the signs of R's diagonal.
     raises ValueError for a shape of fewer than two dimensions
     """
 
@@ -317,8 +317,8 @@ class Orthogonal(_Random):
         return self.gain * array.reshape(q, shape)
 
 
-FAMILY = Family("initializer", "keras.initializers")
-FAMILY.add(
+REGISTRY = ObjectRegistry("initializer", "keras.initializers")
+REGISTRY.add(
     (
         Zeros,
         Ones,
@@ -343,7 +343,7 @@ FAMILY.add(
     IdentityInitializer=Identity,
     OrthogonalInitializer=Orthogonal,
 )
-get, serialize, deserialize = FAMILY.get, FAMILY.serialize, FAMILY.deserialize
+get, serialize, deserialize = REGISTRY.get, REGISTRY.serialize, REGISTRY.deserialize
 
 IdentityInitializer, OrthogonalInitializer = Identity, Orthogonal
 zeros, ones, constant, identity, orthogonal = Zeros, Ones, Constant, Identity, Orthogonal

@@ -1,6 +1,6 @@
-"""Input: where a model laid out from KerasTensors begins.
+"""Input: the inputs of functional models.
 
-Lives here: `Input` and the layer that stands for it.  Not here: models (model.py).
+Lives here: `Input` and its layer.  Not here: models (model.py).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.dtypes import as_dtype
 from . import backend
-from .keras_tensor import KerasTensor, Node
+from .keras_tensor import KerasTensor, OperationNode
 from .layer import Layer
 
 
@@ -38,7 +38,7 @@ class InputLayer(Layer):
         if shape is None and batch_shape is None:
             raise ValueError("You must pass a `shape` argument.")
         if sparse or ragged:
-            raise ValueError("Inputs are dense: `sparse` and `ragged` cannot be True. Give dense tensors and masks")
+            raise ValueError("Inputs are dense: `sparse` and `ragged` cannot be True. Pass dense tensors and masks")
         super().__init__(name=name, **kwargs)
         if batch_shape is None:
             batch_shape = (batch_size, *((shape,) if isinstance(shape, int) else tuple(shape)))
@@ -47,7 +47,7 @@ class InputLayer(Layer):
         self.optional = optional
         self.built = True
         tensor = KerasTensor(self.batch_shape, self._input_dtype, self.name)
-        Node(self, (), {}, tensor)
+        OperationNode(self, (), {}, tensor)
 
     @property
     def dtype(self) -> str:
@@ -81,9 +81,9 @@ def Input(
 ) -> KerasTensor:
     """Return a KerasTensor, an input of a functional model.
 
-    shape: without the batch, None for unknown sizes; batch_size: of the batch, if it is fixed; or batch_shape: both.
-    dtype: "float32" unless set. name: by which data may be given in a dict.
-    raises ValueError where no shape is given, or twice
+    shape: without the batch, None for unknown sizes; batch_size: the batch size, if it is fixed; or batch_shape: both.
+    dtype: by default "float32". name: the key of its data in dicts.
+    raises ValueError unless exactly one of `shape` and `batch_shape` is passed
 
     >>> x = ow.keras.Input((3,)); x.shape
     TensorShape([None, 3])

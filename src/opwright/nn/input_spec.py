@@ -1,6 +1,6 @@
-"""InputSpec: what a layer demands of its inputs.
+"""InputSpec: requirements of a layer on its inputs.
 
-Lives here: the type and the check with its words.  Not here: when it is checked (layer.py).
+Lives here: the type and the check.  Not here: its use (layer.py).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class InputSpec:
 def assert_input_compatibility(input_spec: Any, inputs: Any, layer_name: str) -> None:
     """Check tensors against a layer's InputSpec, or a structure of them.
 
-    raises ValueError naming layer, input, what was expected and what was found
+    raises ValueError that names layer and input, and the expected and actual value
     """
     specs = nest.flatten(input_spec)
     if isinstance(inputs, dict) and all(getattr(s, "name", None) in inputs for s in specs):

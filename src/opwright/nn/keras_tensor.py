@@ -1,8 +1,7 @@
-"""KerasTensor: a tensor of a model that is being laid out, and the nodes that calls of layers on it make.
+"""KerasTensor: a symbolic tensor of a functional model, and the nodes that record calls on it.
 
-Lives here: the type, `Node`, the operation that stands for one call of an operator (`x + y`), the search for
-KerasTensors in arguments.
-Not here: what becomes of the nodes (functional.py), how a layer is called (layer.py).
+Lives here: the type, `OperationNode`, operators as operations (`x + y`), the search for KerasTensors in arguments.
+Not here: graphs of nodes (network.py), calls of layers (layer.py).
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from ..ops import dispatch
 from ..ops.call import Call
 from ..ops.definition import Operator
 from ..ops.tensor import Overriding
-from . import named
+from . import configuration
 
 
 class KerasTensor(Overriding):
     """Symbolic tensor of a model under construction: dtype and shape (None for unknown sizes), no value.
 
-    Layers, Python's operators and the functions of this package take it and give such tensors again.
+    Layers, Python's operators and the functions of this package accept and return KerasTensors.
     """
 
     __slots__ = ("__weakref__", "_dtype", "_name", "_shape", "history")
@@ -65,10 +64,10 @@ class KerasTensor(Overriding):
         return None
 
     @property
-    def node(self) -> Node:
+    def node(self) -> OperationNode:
         """Call that computes the tensor."""
         assert self.history is not None
-        result: Node = self.history[0].nodes[self.history[1]]
+        result: OperationNode = self.history[0].nodes[self.history[1]]
         return result
 
     def record(self, op: Any, inputs: Any, bound: Any, name: str | None) -> Any:
@@ -77,7 +76,7 @@ class KerasTensor(Overriding):
 
     def _refuse(self, what: str) -> TypeError:
         return TypeError(
-            f"{what} of a KerasTensor is not to be had: {self} stands for a tensor of a model that has not run. Do it "
+            f"{what} of a KerasTensor is unavailable: {self} is a symbolic tensor without a value. Compute it "
             "in a layer's `call`, or with functions of tensors"
         )
 
@@ -114,11 +113,11 @@ class KerasTensor(Overriding):
         return f"<KerasTensor shape={self._shape}, dtype={self._dtype.name}, name={self._name}>"
 
 
-class Node:
+class OperationNode:
     """Call of an operation (a layer or an operator) on KerasTensors.
 
-    args, kwargs: the arguments, KerasTensors among them. inputs: the KerasTensors in them. outputs: what it gave,
-    structured; flat_outputs: the tensors of it.
+    args, kwargs: the arguments. inputs: the KerasTensors among them. outputs: the structured result; flat_outputs: its
+    tensors.
     """
 
     __slots__ = ("args", "flat_outputs", "inputs", "kwargs", "operation", "outputs")
@@ -147,8 +146,8 @@ class OperatorCall:
 
     def __init__(self, op: Operator, bound: Call, name: str | None = None) -> None:
         self.op, self.bound = op, bound
-        self.name = named.fresh(name or op.name)
-        self.nodes: list[Node] = []
+        self.name = configuration.fresh(name or op.name)
+        self.nodes: list[OperationNode] = []
 
     def __call__(self, *inputs: Any) -> Any:
         return dispatch.call(self.op, inputs, self.bound, self.name)
@@ -164,7 +163,7 @@ def record(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -
     operation = OperatorCall(op, bound, name)
     outputs = [KerasTensor(TensorShape(s.shape), s.dtype, operation.name) for s in flat]
     packed = op.pack_outputs(outputs)
-    Node(operation, tuple(inputs), {}, packed)
+    OperationNode(operation, tuple(inputs), {}, packed)
     return packed
 
 

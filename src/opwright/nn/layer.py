@@ -1,12 +1,13 @@
-"""Layer: a module with weights made at its first call, a training mode, masks and losses.
+"""Layer: a module whose weights are created by its first call, with a training mode, masks and losses.
 
 Lives here: the constructor, building, calling.
-Not here: weights and their order (weights.py), configuration (configuration.py), what layers compute (layers/), masks
-and the call's context (call_context.py), models (model.py).
+Not here: weights and their order (weights.py), configuration (configuration.py), the layers (layers/), masks and the
+call's context (call_context.py), models (model.py).
 
-A call goes: arrays become tensors and floats take the compute dtype; the inputs are checked; the first time `build`
-makes the weights; training mode and mask are filled in where `call` has such parameters; `call` runs in the layer's
-name scope; losses and masks are noted. On a KerasTensor nothing runs: the layer is built and a node is noted.
+A call converts arrays to tensors and floating-point tensors to the compute dtype, checks the inputs, creates the
+weights by `build` if it is the first, passes training mode and masks to `call` where it has such parameters, runs
+`call` in the layer's name scope, and records losses and masks. A call on KerasTensors builds the layer and records a
+node.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from ..ops.tensor import Tensor, TensorLike
 from ..tracing.name_scopes import name_scope
 from ..tracing.trace import TRACING, FuncTrace
 from ..tracing.tracer import autograph_enabled
-from . import named
+from . import configuration
 from .call_context import CallContext, current, mask_of, set_mask
-from .configuration import Configured
+from .configuration import ConstructorConfig
 from .input_spec import assert_input_compatibility
-from .keras_tensor import KerasTensor, Node, find
+from .keras_tensor import KerasTensor, OperationNode, find
 from .weights import Weighted
 
 _ARGUMENTS = (
@@ -47,7 +48,7 @@ _ARGUMENTS = (
 )
 
 
-class Shape(tuple[Any, ...]):
+class BuildShape(tuple[Any, ...]):
     """Shape passed to `build`: a tuple of sizes, None if unknown, with attributes of TensorShape."""
 
     __slots__ = ()
@@ -79,20 +80,20 @@ class CallSpec:
         self.default_training = default if isinstance(default, (bool, int)) else None
         self.masks = {n: f"{n}_mask" for n in self.names if f"{n}_mask" in self.known}
         build = signature_of(cls.build).parameters.values()  # type: ignore[attr-defined]
-        named = [p.name for p in list(build)[1:] if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-        self.build_names = named if len(named) > 1 else []
+        parameter_names = [p.name for p in list(build)[1:] if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        self.build_names = parameter_names if len(parameter_names) > 1 else []
 
 
-class Layer(Weighted, Configured):
+class Layer(Weighted, ConstructorConfig):
     """Base class of layers.
 
-    trainable: whether its weights are trained. name: by default the class's, in snake case and numbered. dtype: of its
-    weights and of what it computes; "mixed_float16" and "mixed_bfloat16" compute in less than they keep.
+    trainable: whether its weights are trained. name: by default the numbered class name in snake case. dtype: the dtype
+    of weights and computation; "mixed_float16" and "mixed_bfloat16" compute in 16 bits with float32 weights.
     input_shape, batch_input_shape, input_dim: the shape of the inputs, for the first layer of a Sequential.
     activity_regularizer: a loss of the outputs.
 
-    To write one: make weights in `build` with `add_weight` (or in the constructor), compute in `call`, which may have
-    parameters `training` and `mask`; give `get_config` where the constructor's arguments are not plain values.
+    A subclass creates weights in `build` (or in the constructor) with `add_weight`, and computes in `call`, which may
+    have parameters `training` and `mask`; it overrides `get_config` if constructor arguments are not plain values.
 
     >>> class Scale(ow.keras.layers.Layer):
     ...     def build(self, input_shape):
@@ -103,12 +104,12 @@ class Layer(Weighted, Configured):
 
     _call_specs: ClassVar[dict[type, CallSpec]] = {}
     is_model: ClassVar[bool] = False
-    """Whether it is a Model: it is made of layers, and its `from_config` reads theirs."""
+    """Whether it is a Model, whose `from_config` deserializes nested layers."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "build" in cls.__dict__:
-            cls.build = _building(cls.__dict__["build"])  # type: ignore[method-assign]
+            cls.build = _marks_built(cls.__dict__["build"])  # type: ignore[method-assign]
 
     def __init__(
         self,
@@ -134,12 +135,12 @@ class Layer(Weighted, Configured):
                 f"Expected `trainable` to be a boolean. Received: trainable={trainable!r} (of type "
                 f"{type(trainable).__name__})"
             )
-        self._name = name or named.fresh(type(self).__name__)
+        self._name = name or configuration.fresh(type(self).__name__)
         self.built = False
         self.supports_masking = False
         self.input_spec: Any = None
         self.autocast = autocast
-        self.nodes: list[Node] = []
+        self.nodes: list[OperationNode] = []
         self.activity_regularizer = None
         self._set_dtype(dtype)
         self._init_weights(bool(trainable))
@@ -187,7 +188,7 @@ class Layer(Weighted, Configured):
 
     input_dtype = compute_dtype
 
-    # ---- to be defined by layers ------------------------------------------------------------------------------------
+    # ---- overridden by layers ---------------------------------------------------------------------------------------
 
     def build(self, input_shape: Any) -> None:
         """Create the weights for inputs of this shape (a tuple, or a structure of tuples matching the inputs)."""
@@ -216,56 +217,59 @@ class Layer(Weighted, Configured):
         """Return KerasTensors with the specs of the outputs for KerasTensors as inputs, without computing anything."""
         trace = FuncTrace(f"{self.name}_layout")
         with TRACING:
-            before = dispatch.state.trace, dispatch.state.tapes, dispatch.state.names
+            state = dispatch.state.trace, dispatch.state.tapes, dispatch.state.names
             try:
                 with trace.recording(), autograph_enabled(True):
 
-                    def stand_in(x: Any) -> Any:
+                    def placeholder_of(x: Any) -> Any:
                         if not isinstance(x, KerasTensor):
                             return x
-                        made, mask = trace.placeholder(x.spec, "x"), mask_of(x)
+                        tensor, mask = trace.placeholder(x.spec, "x"), mask_of(x)
                         if mask is not None:
-                            set_mask(made, trace.placeholder(mask.spec, "mask"))
-                        return self._converted(made)  # as a tensor would be: to the compute dtype
+                            set_mask(tensor, trace.placeholder(mask.spec, "mask"))
+                        return self._convert_argument(tensor)  # to the compute dtype, as for tensors
 
-                    def planned(y: Any) -> Any:
+                    def keras_tensor_of(y: Any) -> Any:
                         if not isinstance(y, TensorLike):
                             return y
-                        made, mask = KerasTensor(y.shape, y.dtype, self.name), mask_of(y)
+                        tensor, mask = KerasTensor(y.shape, y.dtype, self.name), mask_of(y)
                         if mask is not None:
-                            set_mask(made, KerasTensor(mask.shape, mask.dtype, f"{self.name}_mask"))
-                        return made
+                            set_mask(tensor, KerasTensor(mask.shape, mask.dtype, f"{self.name}_mask"))
+                        return tensor
 
-                    args, kwargs = nest.map_structure(stand_in, (args, kwargs))
+                    args, kwargs = nest.map_structure(placeholder_of, (args, kwargs))
                     spec = self._call_spec()
                     masks = self._fill_masks(spec, args, kwargs)
                     result = convert_if_enabled(self.call)(*args, **kwargs)
-                    self._clear_losses()  # they are of the layout, which nobody runs
+                    self._clear_losses()  # the trace is discarded
                     if self.supports_masking:
                         self._mask_outputs(args[0] if args else kwargs.get(spec.first or ""), result, masks)
-                    return nest.map_structure(planned, result)
+                    return nest.map_structure(keras_tensor_of, result)
             finally:  # reset by statements: see tracing.trace.Recording
-                dispatch.state.trace, dispatch.state.tapes, dispatch.state.names = before
+                dispatch.state.trace, dispatch.state.tapes, dispatch.state.names = state
 
     # ---- calling ----------------------------------------------------------------------------------------------------
 
     def _call_spec(self) -> CallSpec:
         cls = type(self)
-        found = Layer._call_specs.get(cls)
-        if found is None:
-            found = Layer._call_specs[cls] = CallSpec(cls)
-        return found
+        spec = Layer._call_specs.get(cls)
+        if spec is None:
+            spec = Layer._call_specs[cls] = CallSpec(cls)
+        return spec
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Build the layer on its first call, and compute the outputs."""
+        """Build the layer on its first call, and compute the outputs.
+
+        training: the mode; by default that of the enclosing call, else the default of `call`.
+        """
         if "nodes" not in self.__dict__:
             raise RuntimeError(
                 f"In layer {type(self).__name__}, you forgot to call `super().__init__()` as the first "
                 "statement in the `__init__()` method."
             )
-        args = tuple([self._converted(a) for a in args])
+        args = tuple([self._convert_argument(a) for a in args])
         if kwargs:
-            kwargs = {k: self._converted(v) for k, v in kwargs.items()}
+            kwargs = {k: self._convert_argument(v) for k, v in kwargs.items()}
         spec = self._call_spec()
         symbolic = bool(find(args) or (kwargs and find(kwargs)))
         first = args[0] if args else kwargs.get(spec.first) if spec.first else None
@@ -286,23 +290,25 @@ class Layer(Weighted, Configured):
             if training is None:
                 training = saved if saved is not None else spec.default_training
             context.training = training
-            given = dict(kwargs) if symbolic else kwargs  # a recorded call asks for the mode again each time it runs
+            recorded_kwargs = dict(kwargs) if symbolic else kwargs  # a recorded call resolves the mode in each run
             if spec.training and training is not None and "training" not in spec.names[: len(args)]:
                 kwargs["training"] = training
-            fresh = not self.built
+            first_call = not self.built
             with name_scope(self.name):
-                if fresh:
+                if first_call:
                     self._build_for(args, kwargs)
                     if self.input_spec is not None:
                         assert_input_compatibility(self.input_spec, first, self.name)
                 if symbolic:
                     outputs = self.compute_output_spec(*args, **kwargs)
-                    Node(self, args, given, outputs)
+                    OperationNode(self, args, recorded_kwargs, outputs)
                     return outputs
                 masks = self._fill_masks(spec, args, kwargs)
                 outputs = convert_if_enabled(self.call)(*args, **kwargs)
-            if fresh:
-                self._seen_shapes = [_any_batch(y.shape.dims) for y in nest.flatten(outputs) if hasattr(y, "shape")]
+            if first_call:
+                self._seen_shapes = [
+                    _with_unknown_batch(y.shape.dims) for y in nest.flatten(outputs) if hasattr(y, "shape")
+                ]
             if self.activity_regularizer is not None:
                 self._regularize(outputs)
             if self.supports_masking:
@@ -313,16 +319,16 @@ class Layer(Weighted, Configured):
             if entered:
                 current.context = None
 
-    def _converted(self, value: Any) -> Any:
+    def _convert_argument(self, value: Any) -> Any:
         """Convert an argument of `call`: arrays to tensors, floating-point tensors to the compute dtype."""
-        kind = type(value)
-        if value is None or kind is bool or kind is int or kind is float or kind is str:
+        cls = type(value)
+        if value is None or cls is bool or cls is int or cls is float or cls is str:
             return value
         if isinstance(value, (list, tuple, dict)):
-            return nest.map_structure(self._converted, value)
+            return nest.map_structure(self._convert_argument, value)
         if isinstance(value, (np.ndarray, np.generic)):
-            wanted: DType | None = self._compute_dtype if self.autocast and value.dtype.kind == "f" else None
-            return dispatch.to_tensor(value if wanted is None else np.asarray(value).astype(wanted.np), wanted)
+            dtype: DType | None = self._compute_dtype if self.autocast and value.dtype.kind == "f" else None
+            return dispatch.to_tensor(value if dtype is None else np.asarray(value).astype(dtype.np), dtype)
         if isinstance(value, Tensor) and not isinstance(value, KerasTensor):
             dtype = value.dtype
             if self.autocast and dtype.is_floating and dtype is not self._compute_dtype:
@@ -335,12 +341,12 @@ class Layer(Weighted, Configured):
         if self.built:
             return
         spec = self._call_spec()
-        given = {**dict(zip(spec.names, args)), **kwargs}
+        arguments = {**dict(zip(spec.names, args)), **kwargs}
         if len(spec.build_names) > 1 and all(n.endswith("_shape") for n in spec.build_names):
-            shapes = {n: _shapes(given.get(n.removesuffix("_shape"))) for n in spec.build_names}
+            shapes = {n: _shapes(arguments.get(n.removesuffix("_shape"))) for n in spec.build_names}
             self.build(**{n: s for n, s in shapes.items() if s is not None})
         else:
-            first = args[0] if args else given.get(spec.first or "")
+            first = args[0] if args else arguments.get(spec.first or "")
             self.build(_shapes(first))
         self.built = True
         if self._initial_weights is not None:
@@ -349,16 +355,16 @@ class Layer(Weighted, Configured):
 
     def _fill_masks(self, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Pass the masks of the inputs to `call` where it has parameters for them; return the first argument's mask."""
-        given = dict(zip(spec.names, args))
+        positional = dict(zip(spec.names, args))
         first = args[0] if args else kwargs.get(spec.first or "")
         masks = _masks(first)
-        if spec.mask and "mask" not in given:
+        if spec.mask and "mask" not in positional:
             if kwargs.get("mask") is None and masks is not None:
                 kwargs["mask"] = masks
             masks = kwargs.get("mask", masks)
         for name, parameter in spec.masks.items():
-            value = given.get(name, kwargs.get(name))
-            if kwargs.get(parameter) is None and parameter not in given and value is not None:
+            value = positional.get(name, kwargs.get(name))
+            if kwargs.get(parameter) is None and parameter not in positional and value is not None:
                 mask = _masks(value)
                 if mask is not None:
                     kwargs[parameter] = mask
@@ -367,7 +373,7 @@ class Layer(Weighted, Configured):
     def _mask_outputs(self, inputs: Any, outputs: Any, masks: Any) -> None:
         flat = nest.flatten(outputs)
         if all(mask_of(t) is not None for t in flat):
-            return  # `call` did it
+            return  # set by `call`
         new = self.compute_mask(inputs, masks)
         if new is None:
             return
@@ -385,14 +391,14 @@ class Layer(Weighted, Configured):
     def save_own_variables(self, store: Any) -> None:
         """Store the layer's own weights as arrays in a dictionary; an override decides what is saved.
 
-        store: str to array. Sublayers save theirs by themselves.
+        store: str to array. Sublayers save their own.
         """
-        for i, variable in enumerate(self._own()):
+        for i, variable in enumerate(self._own_variables()):
             store[str(i)] = np.array(variable.read_array())
 
     def load_own_variables(self, store: Any) -> None:
         """Load the layer's own weights from a dictionary. Raises ValueError if their number differs."""
-        own = self._own()
+        own = self._own_variables()
         if len(store) != len(own):
             raise ValueError(
                 f"Layer '{self.name}' expected {len(own)} variables, but received {len(store)} variables "
@@ -413,7 +419,7 @@ class Layer(Weighted, Configured):
         """Outputs of the only call."""
         return self._only_node().outputs
 
-    def _only_node(self) -> Node:
+    def _only_node(self) -> OperationNode:
         if len(self.nodes) != 1:
             raise ValueError(
                 f"The layer {self.name} has {'never been called' if not self.nodes else 'been called more than once'} "
@@ -425,7 +431,7 @@ class Layer(Weighted, Configured):
         return f"<{type(self).__name__} name={self.name}, built={self.built}>"
 
 
-def _building(build: Any) -> Any:
+def _marks_built(build: Any) -> Any:
     """Wrap a class's `build` so that it sets `built`."""
     if getattr(build, "notes_built", False):
         return build
@@ -441,7 +447,7 @@ def _building(build: Any) -> Any:
     return noting
 
 
-def _any_batch(dims: Any) -> Any:
+def _with_unknown_batch(dims: Any) -> Any:
     """Return a shape with an unknown batch size; for `summary`."""
     return (None, *dims[1:]) if dims else dims
 
@@ -463,12 +469,12 @@ def _shapes(value: Any) -> Any:
     if value is None:
         return None
 
-    def leaf(x: Any) -> Shape | None:
+    def leaf(x: Any) -> BuildShape | None:
         shape = getattr(x, "shape", None)
         if shape is None:
-            return Shape(()) if isinstance(x, (int, float)) else None
+            return BuildShape(()) if isinstance(x, (int, float)) else None
         dims = getattr(shape, "dims", shape)
-        return None if dims is None else Shape(dims)
+        return None if dims is None else BuildShape(dims)
 
     return nest.map_structure(leaf, value)
 

@@ -1,7 +1,7 @@
-"""Model: a layer that is trained, evaluated, shown and kept.
+"""Model: a layer that can be trained, evaluated, summarized and saved.
 
-Lives here: the class: made of inputs and outputs, or by subclasses with a `call`; its layers, summary, configuration.
-Not here: training (training/), graphs of layers (network.py), stacks (sequential.py), files (weights_io.py).
+Lives here: the class, functional or subclassed; its layers, summary, configuration.
+Not here: training (training/), graphs of layers (network.py), stacks (models.py), files (weights_io.py).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .training.trainer import Trainer
 class Model(Trainer, Layer):
     """Model of layers.
 
-    Model(inputs, outputs, name=None): of KerasTensors, see `Input`; structures of them may be lists and dicts. Or a
-    subclass whose constructor makes layers and whose `call(inputs, training=None, mask=None)` uses them.
+    Either functional, Model(inputs, outputs, name=None) of KerasTensors (see `Input`) or lists and dicts of them; or a
+    subclass whose constructor creates layers and whose `call(inputs, training=None, mask=None)` calls them.
 
     >>> x = ow.keras.Input((3,))
     >>> model = ow.keras.Model(x, ow.keras.layers.Dense(2)(x))
@@ -47,15 +47,15 @@ class Model(Trainer, Layer):
             outputs = args[1] if len(args) > 1 else outputs
             name = args[2] if len(args) > 2 else name
         if name is None and inputs is not None and type(self) is Model:
-            from . import named
+            from . import configuration
 
-            name = named.fresh("Functional")
+            name = configuration.fresh("Functional")
         super().__init__(name=name, trainable=trainable, dtype=dtype, **kwargs)
         self._network: Network | None = None
-        self._seen_inputs: Any = None  # KerasTensors like the first inputs of a model without a network
+        self._symbolic_inputs: Any = None  # KerasTensors like the first inputs of a model without a network
         self._init_training()
         if (inputs is None) != (outputs is None):
-            raise ValueError("A Model takes both `inputs` and `outputs`, or neither (with a `call` of a subclass)")
+            raise ValueError("A Model requires both `inputs` and `outputs`, or neither (a subclass with a `call`)")
         if inputs is not None:
             self._network = Network(inputs, outputs, self.name)
             self.built = True
@@ -67,23 +67,23 @@ class Model(Trainer, Layer):
         if self._network is None:
             raise NotImplementedError(
                 f"Model {type(self).__name__} does not have a `call()` method implemented: define "
-                "`call(self, inputs)`, or give `inputs` and `outputs` to the constructor"
+                "`call(self, inputs)`, or pass `inputs` and `outputs` to the constructor"
             )
         return self._network.run(inputs)
 
-    def _converted(self, value: Any) -> Any:
+    def _convert_argument(self, value: Any) -> Any:
         if self._network is not None and not isinstance(value, KerasTensor):
             from ..ops.tensor import Tensor
 
             if isinstance(value, Tensor):
-                return value  # the inputs' own dtypes decide
-        return super()._converted(value)
+                return value  # the network converts to the inputs' dtypes
+        return super()._convert_argument(value)
 
     def _build_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if args and self._seen_inputs is None and all(hasattr(t, "shape") for t in nest.flatten(args[0])):
-            self._seen_inputs = self._specs_of(args[0])
+        if args and self._symbolic_inputs is None and all(hasattr(t, "shape") for t in nest.flatten(args[0])):
+            self._symbolic_inputs = self._specs_of(args[0])
         if type(self).build is Model.build:
-            self.built = True  # the layers inside build when they are called
+            self.built = True  # nested layers are built by their calls
         else:
             super()._build_for(args, kwargs)
 
@@ -96,17 +96,17 @@ class Model(Trainer, Layer):
             inputs = KerasTensor(input_shape, self.input_dtype)
         else:
             inputs = _map_shapes(lambda s: KerasTensor(s, self.input_dtype), input_shape)
-        self.built, self._seen_inputs = True, inputs
+        self.built, self._symbolic_inputs = True, inputs
         with_training = {"training": False} if self._call_spec().training else {}
         self.compute_output_spec(inputs, **with_training)
 
-    # ---- what it is made of -----------------------------------------------------------------------------------------
+    # ---- layers and graph -------------------------------------------------------------------------------------------
 
     def _sublayers(self) -> list[Any]:
-        found = {id(x): x for x in self.operations if isinstance(x, Layer)} if self._network is not None else {}
+        layers = {id(x): x for x in self.operations if isinstance(x, Layer)} if self._network is not None else {}
         for layer in super()._sublayers():
-            found.setdefault(id(layer), layer)
-        return list(found.values())
+            layers.setdefault(id(layer), layer)
+        return list(layers.values())
 
     @property
     def operations(self) -> list[Any]:
@@ -137,10 +137,10 @@ class Model(Trainer, Layer):
                 return layer
         raise ValueError(f"No such layer: {name}. Existing layers are: {[x.name for x in layers]}.")
 
-    def _of_network(self, what: str) -> Network:
+    def _require_network(self, what: str) -> Network:
         if self._network is None:
             raise AttributeError(
-                f"{type(self).__name__} {self.name!r} has no `{what}`: it is not made of KerasTensors "
+                f"{type(self).__name__} {self.name!r} has no `{what}`: it is not functional "
                 "(see ow.keras.Input), or has not been built"
             )
         return self._network
@@ -148,22 +148,22 @@ class Model(Trainer, Layer):
     @property
     def inputs(self) -> list[KerasTensor]:
         """Input KerasTensors."""
-        return list(self._of_network("inputs").flat_inputs)
+        return list(self._require_network("inputs").flat_inputs)
 
     @property
     def outputs(self) -> list[KerasTensor]:
         """Output KerasTensors."""
-        return list(self._of_network("outputs").flat_outputs)
+        return list(self._require_network("outputs").flat_outputs)
 
     @property
     def input(self) -> Any:
         """`inputs` in their structure."""
-        return self._of_network("input").inputs
+        return self._require_network("input").inputs
 
     @property
     def output(self) -> Any:
         """`outputs` in their structure."""
-        return self._of_network("output").outputs
+        return self._require_network("output").outputs
 
     @property
     def input_shape(self) -> Any:
@@ -185,7 +185,7 @@ class Model(Trainer, Layer):
         """Names of the layers that compute the outputs."""
         return [t.history[0].name if t.history else t.name for t in self.outputs]
 
-    # ---- showing and keeping ----------------------------------------------------------------------------------------
+    # ---- summary and saving -----------------------------------------------------------------------------------------
 
     def summary(
         self,
@@ -198,8 +198,8 @@ class Model(Trainer, Layer):
     ) -> None:
         """Print a table of the layers with output shapes and parameter counts.
 
-        line_length: of the table. print_fn: gets the text instead of stdout. expand_nested: rows for the layers of
-        models inside. show_trainable: a column that says what is trained. layer_range: names of the first and last.
+        line_length: width of the table. print_fn: receives the text instead of stdout. expand_nested: rows for layers
+        of nested models. show_trainable: a column of trainability. layer_range: names of the first and last layer.
         """
         from .summary import text_of
 
@@ -209,21 +209,21 @@ class Model(Trainer, Layer):
     def get_config(self) -> dict[str, Any]:
         """Return the layers' configurations and connections.
 
-        raises NotImplementedError for a subclass whose constructor's arguments are no plain values
+        Subclasses with constructor arguments override it. Raises NotImplementedError if these are not plain values.
         """
         if self._network is None or type(self).__init__ is not Model.__init__:
             return super().get_config()
-        from .model_config import of_network
+        from .model_config import network_config
 
-        return of_network(self)
+        return network_config(self)
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Self:
         """Return a new model with new weights."""
         if "layers" in config and "input_layers" in config:
-            from .model_config import network_of
+            from .model_config import network_from_config
 
-            result: Self = network_of(cls, config, custom_objects)
+            result: Self = network_from_config(cls, config, custom_objects)
             return result
         return cls(**config)
 
@@ -242,7 +242,7 @@ class Model(Trainer, Layer):
     def load_weights(self, filepath: Any, skip_mismatch: bool = False, **kwargs: Any) -> None:
         """Load weights written by `save_weights` of a model with the same layers.
 
-        skip_mismatch: leave weights out that are missing or of another shape. raises ValueError naming these otherwise
+        skip_mismatch: skip missing weights and those of another shape; otherwise they raise ValueError
         """
         from .weights_io import load_weights
 
@@ -268,8 +268,8 @@ class Model(Trainer, Layer):
     ) -> None:
         """Export the forward pass as a SavedModel folder; see `ow.saved_model.save`.
 
-        format: "tf_saved_model" is the only one. verbose: whether to say where; by default it is said.
-        input_signature: TensorSpecs of the inputs, by default those that the model knows.
+        format: only "tf_saved_model". verbose: whether to print the path (the default).
+        input_signature: TensorSpecs of the inputs, by default the model's `input_specs()`.
         """
         from .weights_io import export
 
@@ -285,22 +285,22 @@ class Model(Trainer, Layer):
     def input_specs(self) -> Any:
         """Return TensorSpecs of the inputs, in their structure, for tracing the forward pass.
 
-        raises ValueError where the model was neither laid out from KerasTensors, nor called, nor built
+        raises ValueError unless the model is functional, or was called or built
         """
         if self._network is not None:
             return nest.map_structure(lambda t: TensorSpec(t.shape, t.dtype, t.name), self.input)
-        if self._seen_inputs is None:
+        if self._symbolic_inputs is None:
             raise ValueError(
-                f"Model {self.name!r} has not been called yet, so the shapes of its inputs are not known. "
-                "Call it on some data, or `build(input_shape)` it, first"
+                f"Model {self.name!r} has not been called yet, so the shapes of its inputs are unknown. "
+                "Call it on data, or `build(input_shape)` it, first"
             )
-        seen = nest.flatten_with_paths(self._seen_inputs)
-        if isinstance(self._seen_inputs, dict):
+        seen = nest.flatten_with_paths(self._symbolic_inputs)
+        if isinstance(self._symbolic_inputs, dict):
             names = ["_".join(map(str, path)) for path, _ in seen]
-        else:  # as Keras calls arguments of a model that is laid out by its `call`
+        else:  # Keras's names for arguments of a subclassed model
             names = ["args_0" if i == 0 else f"args_0_{i}" for i in range(len(seen))]
         specs = [TensorSpec(t.shape, t.dtype, name) for name, (_, t) in zip(names, seen)]
-        return nest.pack_sequence_as(self._seen_inputs, specs)
+        return nest.pack_sequence_as(self._symbolic_inputs, specs)
 
     def _specs_of(self, batch: Any) -> Any:
         """Return KerasTensors with the specs of a batch, for any batch size."""

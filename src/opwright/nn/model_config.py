@@ -1,6 +1,6 @@
-"""Models and layers as plain values, for JSON and files.
+"""Serialization of models and layers to plain values, for JSON and files.
 
-Lives here: objects by class name, graphs of layers, what `compile` was given.  Not here: weights (weights_io.py).
+Lives here: objects by class name, graphs of layers, arguments of `compile`.  Not here: weights (weights_io.py).
 
 An object is {"module", "class_name", "config", "registered_name"}; a KerasTensor in a node's arguments is
 {"class_name": "__keras_tensor__", "config": {"shape", "dtype", "keras_history": [layer, node, output]}}; a call of an
@@ -20,12 +20,12 @@ from ..core.dtypes import DType, as_dtype
 from ..core.shapes import TensorShape
 from ..ops import dispatch, registry
 from ..ops.tensor import TensorLike
+from .configuration import CUSTOM, CustomObjectScope
 from .input_layer import InputLayer
-from .keras_tensor import KerasTensor, Node, OperatorCall
+from .keras_tensor import KerasTensor, OperationNode, OperatorCall
 from .layer import Layer
-from .named import CUSTOM, CustomObjectScope
 
-FAMILIES = ("layers", "initializers", "activations", "regularizers", "constraints", "losses", "metrics")
+REGISTRY_MODULES = ("layers", "initializers", "activations", "regularizers", "constraints", "losses", "metrics")
 
 
 def serialize(thing: Any) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def serialize(thing: Any) -> dict[str, Any]:
     return {
         "module": _module_of(type(thing)),
         "class_name": type(thing).__name__,
-        "config": plain(thing.get_config()),
+        "config": plain_value(thing.get_config()),
         "registered_name": None,
     }
 
@@ -41,7 +41,7 @@ def serialize(thing: Any) -> dict[str, Any]:
 def _module_of(cls: type) -> str:
     if cls.__module__ in (f"{__package__}.sequential", f"{__package__}.model"):
         return "keras"
-    for family in FAMILIES:
+    for family in REGISTRY_MODULES:
         if f".nn.{family}" in cls.__module__:
             return f"keras.{family}"
     if ".optimizers." in cls.__module__ and cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
@@ -49,14 +49,14 @@ def _module_of(cls: type) -> str:
     return "keras.layers" if cls is InputLayer else cls.__module__
 
 
-def plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """Convert nested configurations, tensors and dtypes to plain values. Raises TypeError for other objects."""
     if isinstance(value, dict):
-        return {k: plain(v) for k, v in value.items()}
+        return {k: plain_value(v) for k, v in value.items()}
     if isinstance(value, tuple):
-        return {"class_name": "__tuple__", "items": [plain(v) for v in value]}
+        return {"class_name": "__tuple__", "items": [plain_value(v) for v in value]}
     if isinstance(value, list):
-        return [plain(v) for v in value]
+        return [plain_value(v) for v in value]
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
     if isinstance(value, np.generic):
@@ -66,7 +66,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, TensorShape):
         return {"class_name": "__shape__", "config": None if value.dims is None else list(value.dims)}
     if isinstance(value, KerasTensor):
-        raise TypeError(f"{value} stands outside the model")
+        raise TypeError(f"{value} is not a tensor of the model")
     if isinstance(value, (np.ndarray, TensorLike)):
         array = np.asarray(value.numpy() if isinstance(value, TensorLike) else value)
         return {"class_name": "__tensor__", "config": {"value": array.tolist(), "dtype": as_dtype(array.dtype).name}}
@@ -74,13 +74,13 @@ def plain(value: Any) -> Any:
         return serialize(value)
     if callable(value) and getattr(value, "__name__", "<lambda>") != "<lambda>":
         return {"class_name": "function", "config": value.__name__, "module": getattr(value, "__module__", None)}
-    raise TypeError(f"{value!r} cannot be written down: it has neither get_config() nor a name")
+    raise TypeError(f"{value!r} cannot be serialized: it has neither get_config() nor a name")
 
 
 def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> Any:
     """Return the object of a serialized configuration. custom_objects: user classes by name.
 
-    raises ValueError for a class that is not known
+    raises TypeError for an unknown class
     """
     if not isinstance(config, dict) or "class_name" not in config:
         return config
@@ -99,14 +99,14 @@ def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> An
         if len(inspect.signature(cls.from_config).parameters) > 1:
             model: Any = cls
             return model.from_config(inner, custom_objects)
-        with CustomObjectScope(custom_objects or {}):  # a class method of the user's, which takes the values alone
+        with CustomObjectScope(custom_objects or {}):  # a user's class method without custom_objects
             return cls.from_config(inner)
     if not hasattr(cls, "from_config"):
         return cls(**inner)
-    return cls.from_config({k: _revived(v, custom_objects) for k, v in inner.items()})
+    return cls.from_config({k: _deserialize_nested(v, custom_objects) for k, v in inner.items()})
 
 
-def _revived(value: Any, custom_objects: dict[str, Any] | None) -> Any:
+def _deserialize_nested(value: Any, custom_objects: dict[str, Any] | None) -> Any:
     """Deserialize values of a layer's configuration; other families deserialize their own."""
     if isinstance(value, dict) and value.get("class_name") in ("__tensor__", "__shape__", "__tuple__", "function"):
         return deserialize(value, custom_objects)
@@ -117,27 +117,27 @@ def find(
     name: str, module: str | None, custom_objects: dict[str, Any] | None = None, registered: str | None = None
 ) -> Any:
     """Return a class or function by name. Raises TypeError that tells how to register one."""
-    for known in (custom_objects or {}, CUSTOM):
+    for objects in (custom_objects or {}, CUSTOM):
         for key in (name, registered):
-            if key in known:
-                return known[key]
+            if key in objects:
+                return objects[key]
     if name == "InputLayer":
         return InputLayer
     name = "Model" if name == "Functional" else name
-    for family in (*FAMILIES, "models"):
-        found = getattr(importlib.import_module(f".{family}", __package__), name, None)
-        if found is not None:
-            return found
+    for family in (*REGISTRY_MODULES, "models"):
+        member = getattr(importlib.import_module(f".{family}", __package__), name, None)
+        if member is not None:
+            return member
     from .. import optimizers
 
     for known_module in (optimizers, optimizers.schedules):
-        found = getattr(known_module, name, None)
-        if isinstance(found, type) and hasattr(found, "from_config"):
-            return found
+        member = getattr(known_module, name, None)
+        if isinstance(member, type) and hasattr(member, "from_config"):
+            return member
     raise TypeError(
         f"Could not locate class or function '{name}'"
         + (f" of {module}" if module else "")
-        + f". Give it in `custom_objects={{'{name}': ...}}`, or decorate it with "
+        + f". Pass it in `custom_objects={{'{name}': ...}}`, or decorate it with "
         "@ow.keras.utils.register_keras_serializable()"
     )
 
@@ -145,21 +145,21 @@ def find(
 # ---- graphs of layers ------------------------------------------------------------------------------------------------
 
 
-def of_network(model: Any) -> dict[str, Any]:
+def network_config(model: Any) -> dict[str, Any]:
     """Return the configuration of a functional model."""
     network = model._network
-    kept = {id(n) for n in network.nodes}
+    network_nodes = {id(n) for n in network.nodes}
     index: dict[int, tuple[str, int]] = {}
-    by_operation: dict[int, list[Node]] = {}
+    by_operation: dict[int, list[OperationNode]] = {}
     for operation in network.operations:
-        nodes = [n for n in operation.nodes if id(n) in kept or _is_input(n, network)]
+        nodes = [n for n in operation.nodes if id(n) in network_nodes or _is_input(n, network)]
         by_operation[id(operation)] = nodes
         for i, node in enumerate(nodes):
             index[id(node)] = operation.name, i
 
     def leaf(x: Any) -> Any:
         if not isinstance(x, KerasTensor):
-            return plain(x)
+            return plain_value(x)
         name, i = index[id(x.node)]
         return {
             "class_name": "__keras_tensor__",
@@ -185,22 +185,22 @@ def of_network(model: Any) -> dict[str, Any]:
             if not _is_input(n, network)
         ]
         layers.append(described)
-    place = lambda t: [*index[id(t.node)], t.history[2]]  # noqa: E731
+    history_of = lambda t: [*index[id(t.node)], t.history[2]]  # noqa: E731
     return {
         "name": model.name,
         "trainable": model.trainable,
         "layers": layers,
-        "input_layers": nest.map_structure(place, network.inputs),
-        "output_layers": nest.map_structure(place, network.outputs),
+        "input_layers": nest.map_structure(history_of, network.inputs),
+        "output_layers": nest.map_structure(history_of, network.outputs),
     }
 
 
-def _is_input(node: Node, network: Any) -> bool:
-    return bool(node.flat_outputs) and all(id(t) in network._bounds for t in node.flat_outputs)
+def _is_input(node: OperationNode, network: Any) -> bool:
+    return bool(node.flat_outputs) and all(id(t) in network._inputs_by_id for t in node.flat_outputs)
 
 
 def _operator(operation: OperatorCall) -> dict[str, Any]:
-    attrs = {k: plain(getattr(operation.bound, k)) for k in operation.op.attr_defs}
+    attrs = {k: plain_value(getattr(operation.bound, k)) for k in operation.op.attr_defs}
     return {
         "module": None,
         "class_name": "__operator__",
@@ -209,20 +209,20 @@ def _operator(operation: OperatorCall) -> dict[str, Any]:
     }
 
 
-def network_of(cls: Any, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Any:
+def network_from_config(cls: Any, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Any:
     """Return the functional model of a configuration."""
-    made: dict[str, Any] = {}
+    operations: dict[str, Any] = {}
     tensors: dict[tuple[str, int], list[KerasTensor]] = {}
     waiting: list[tuple[dict[str, Any], int]] = []
     for described in config["layers"]:
         if described["class_name"] == "__operator__":
             inner = described["config"]
             op = registry.get(inner["operator"])
-            attrs = {k: _attribute(op.attr_defs[k], v) for k, v in inner["attributes"].items()}
-            made[described["name"]] = OperatorCall(op, op.bind(attrs), inner["name"])
+            attrs = {k: _attribute_from_json(op.attr_defs[k], v) for k, v in inner["attributes"].items()}
+            operations[described["name"]] = OperatorCall(op, op.bind(attrs), inner["name"])
         else:
-            made[described["name"]] = deserialize(described, custom_objects)
-        layer = made[described["name"]]
+            operations[described["name"]] = deserialize(described, custom_objects)
+        layer = operations[described["name"]]
         if isinstance(layer, InputLayer):
             tensors[described["name"], 0] = [layer.output]
         waiting += [(described, i) for i in range(len(described.get("inbound_nodes", ())))]
@@ -250,42 +250,44 @@ def network_of(cls: Any, config: dict[str, Any], custom_objects: dict[str, Any] 
             if first_free != i or not ready([node["args"], node["kwargs"]]):
                 later.append((described, i))
                 continue
-            layer = made[described["name"]]
+            layer = operations[described["name"]]
             args = [revive(a) for a in node["args"]]
             if isinstance(layer, OperatorCall):
                 args = [tuple(a) if isinstance(a, list) else a for a in args]
-                outputs = _call_again(layer, args)
+                outputs = _record_call(layer, args)
             else:
                 outputs = layer(*args, **revive(node["kwargs"]))
             tensors[described["name"], i] = [t for t in nest.flatten(outputs) if isinstance(t, KerasTensor)]
         if len(later) == len(waiting):
-            raise ValueError(f"The configuration of model {config.get('name')!r} is damaged: its nodes need each other")
+            raise ValueError(
+                f"The configuration of model {config.get('name')!r} is invalid: its nodes depend on each other"
+            )
         waiting = later
 
-    def at(place: Any) -> KerasTensor | dict[Any, Any] | list[Any]:
-        if isinstance(place, (list, tuple)) and len(place) == 3 and isinstance(place[0], str):
-            return tensors[place[0], place[1]][place[2]]
-        if isinstance(place, dict):
-            return {k: at(v) for k, v in place.items()}
-        return [at(p) for p in place]
+    def resolve(reference: Any) -> KerasTensor | dict[Any, Any] | list[Any]:
+        if isinstance(reference, (list, tuple)) and len(reference) == 3 and isinstance(reference[0], str):
+            return tensors[reference[0], reference[1]][reference[2]]
+        if isinstance(reference, dict):
+            return {k: resolve(v) for k, v in reference.items()}
+        return [resolve(p) for p in reference]
 
-    model = cls(at(config["input_layers"]), at(config["output_layers"]), name=config.get("name"))
+    model = cls(resolve(config["input_layers"]), resolve(config["output_layers"]), name=config.get("name"))
     if not config.get("trainable", True):
         model.trainable = False
     return model
 
 
-def _call_again(operation: OperatorCall, inputs: list[Any]) -> Any:
+def _record_call(operation: OperatorCall, inputs: list[Any]) -> Any:
     """Record a call of an operation that keeps its name."""
     fresh = operation.op.infer(operation.bound, inputs, operation.name)
     flat = [s for spec in fresh for s in (spec if isinstance(spec, list) else (spec,))]
     outputs = [KerasTensor(s.shape, s.dtype, operation.name) for s in flat]
     packed = operation.op.pack_outputs(outputs)
-    Node(operation, tuple(inputs), {}, packed)
+    OperationNode(operation, tuple(inputs), {}, packed)
     return packed
 
 
-def _attribute(declared: Any, value: Any) -> Any:
+def _attribute_from_json(declared: Any, value: Any) -> Any:
     """Convert an attribute from JSON, where dtypes are names and tuples are lists."""
     if isinstance(value, dict) and "class_name" in value:
         return deserialize(value)
@@ -301,9 +303,9 @@ def compile_config(arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of `compile` as plain values."""
     from .. import optimizers
 
-    config = {k: plain(v) for k, v in arguments.items() if k not in ("optimizer",)}
+    config = {k: plain_value(v) for k, v in arguments.items() if k not in ("optimizer",)}
     if arguments.get("optimizer") is not None:
-        config["optimizer"] = plain(optimizers.serialize(arguments["optimizer"]))
+        config["optimizer"] = plain_value(optimizers.serialize(arguments["optimizer"]))
     return config
 
 
@@ -316,10 +318,10 @@ def compile_arguments(config: dict[str, Any], custom_objects: dict[str, Any] | N
             return deserialize(x, custom_objects) if "class_name" in x else {k: revive(v) for k, v in x.items()}
         return [revive(v) for v in x] if isinstance(x, list) else x
 
-    found = {k: revive(v) for k, v in config.items() if k != "optimizer"}
+    arguments = {k: revive(v) for k, v in config.items() if k != "optimizer"}
     if config.get("optimizer") is not None:
-        found["optimizer"] = optimizers.deserialize(config["optimizer"], custom_objects)
-    return found
+        arguments["optimizer"] = optimizers.deserialize(config["optimizer"], custom_objects)
+    return arguments
 
 
 __all__ = [
@@ -328,8 +330,8 @@ __all__ = [
     "compile_config",
     "deserialize",
     "find",
-    "network_of",
-    "of_network",
-    "plain",
+    "network_config",
+    "network_from_config",
+    "plain_value",
     "serialize",
 ]

@@ -1,17 +1,168 @@
-"""`keras.models`: models, and reading them.
+"""`keras.models`: Sequential, and functions that read and copy models.
 
-Lives here: the names, copies of models.  Not here: what they are (model.py, sequential.py).
+Lives here: the class, the public names.  Not here: the base class (model.py), files (weights_io.py).
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
+from .call_context import set_mask
+from .input_layer import Input, InputLayer
+from .keras_tensor import KerasTensor
+from .layer import Layer, _is_shape
 from .model import Model
 from .model_config import deserialize
-from .sequential import Sequential
+from .network import Network
 from .weights_io import load_model, save_model
+
+
+class Sequential(Model):
+    """Linear stack of layers.
+
+    layers: if the first is `Input(...)` or a layer with `input_shape=`, weights are created immediately; otherwise by
+    the first call or `build`.
+    raises ValueError for other objects than layers
+
+    >>> model = ow.keras.Sequential([ow.keras.layers.Dense(4, activation="relu"), ow.keras.layers.Dense(1)])
+    """
+
+    def __init__(self, layers: Any = None, trainable: bool = True, name: str | None = None, **kwargs: Any) -> None:
+        super().__init__(name=name, trainable=trainable, **kwargs)
+        self._stack: list[Layer] = []
+        for layer in [layers] if isinstance(layers, Layer) else layers or []:
+            self.add(layer, rebuild=False)
+        self._rebuild()
+
+    # ---- the stack --------------------------------------------------------------------------------------------------
+
+    def add(self, layer: Any, rebuild: bool = True) -> None:
+        """Append a layer. Raises ValueError for other objects and for a duplicate name."""
+        if isinstance(layer, KerasTensor) and layer.history is not None and isinstance(layer.history[0], InputLayer):
+            layer = layer.history[0]
+        if not isinstance(layer, Layer):
+            if not callable(layer):
+                raise ValueError(
+                    f"Only instances of `keras.Layer` can be added to a Sequential model. Received: "
+                    f"{layer} "
+                    f"(of type {type(layer)})"
+                )
+            from .layers import Lambda
+
+            layer = Lambda(layer)
+        if any(x.name == layer.name for x in self._stack):
+            raise ValueError(
+                f"All layers added to a Sequential model should have unique names. Name '{layer.name}' is "
+                "already the name of a layer in this model. Update the `name` argument to pass a unique "
+                "name."
+            )
+        if isinstance(layer, InputLayer) and self._stack:
+            what = "an `InputLayer`" if isinstance(self._stack[0], InputLayer) else f"{len(self._stack)} layer(s)"
+            raise ValueError(f"Sequential model '{self.name}' has already {what}; an Input must come first.")
+        shape = layer.batch_input_shape
+        if not self._stack and shape is not None and not isinstance(layer, InputLayer):
+            self._stack.append(InputLayer(batch_shape=shape, dtype=layer.input_dtype))
+        self._stack.append(layer)
+        if rebuild:
+            self._rebuild()
+
+    def pop(self, rebuild: bool = True) -> Layer:
+        """Remove and return the last layer. Raises ValueError if there is none."""
+        if not self.layers:
+            raise ValueError("There are no layers in the Sequential model to pop")
+        layer = self._stack.pop()
+        self.built, self._network = False, None
+        if rebuild:
+            self._rebuild()
+        return layer
+
+    @property
+    def layers(self) -> list[Layer]:
+        """Layers, without the input."""
+        return [x for x in self._stack if not isinstance(x, InputLayer)]
+
+    @property
+    def operations(self) -> list[Any]:
+        """Same as `layers`."""
+        return list(self.layers)
+
+    def _sublayers(self) -> list[Any]:
+        return list(self._stack)
+
+    def _rebuild(self) -> None:
+        self.built, self._network = False, None
+        if len(self._stack) > 1 and isinstance(self._stack[0], InputLayer):
+            self._build_network(self._stack[0].output)
+
+    def _build_network(self, inputs: Any) -> None:
+        x = inputs
+        for layer in self.layers:
+            x = layer(x)
+        self._network = Network(inputs, x, self.name)
+        self.built = True
+
+    # ---- building and running ---------------------------------------------------------------------------------------
+
+    def build(self, input_shape: Any = None) -> None:
+        """Create the weights for inputs of this shape, batch first."""
+        if self._network is None and input_shape is not None and self.layers:
+            if not _is_shape(input_shape):
+                raise ValueError(f"A Sequential model has one input. Received: input_shape={input_shape}")
+            self._build_network(Input(batch_shape=tuple(input_shape), dtype=self.layers[0].input_dtype))
+        self.built = bool(self.layers)
+
+    def _build_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if not self.layers:
+            raise ValueError(f"Sequential model {self.name} has no layers. Call `model.add(layer)` first.")
+        shape = getattr(args[0] if args else None, "shape", None)
+        dims = None if shape is None else shape.dims
+        if dims:
+            inputs = KerasTensor((None, *dims[1:]), args[0].dtype)
+            layer = InputLayer(batch_shape=(None, *dims[1:]), dtype=inputs.dtype)
+            self._build_network(layer.output)
+        self.built = True
+
+    def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
+        """Return the output of the last layer."""
+        if self._network is not None and isinstance(self._stack[0], InputLayer):
+            (inputs,) = self._network.accept(inputs)
+        x = inputs
+        if mask is not None:
+            set_mask(x, mask)
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+    # ---- configuration ----------------------------------------------------------------------------------------------
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the layers' configurations."""
+        from .model_config import serialize
+
+        config: dict[str, Any] = {
+            "name": self.name,
+            "trainable": self._trainable,
+            "dtype": self._dtype_name,
+            "layers": [serialize(x) for x in self._stack],
+        }
+        if self._network is not None:
+            config["build_input_shape"] = tuple(self.inputs[0].shape)
+        return config
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Self:
+        """Return a new model with new weights."""
+        from .model_config import deserialize
+
+        layers: Sequence[Any] = [deserialize(c, custom_objects) for c in config["layers"]]
+        model = cls(list(layers), name=config.get("name"), trainable=config.get("trainable", True))
+        shape = config.get("build_input_shape")
+        if shape is not None and model._network is None:
+            model.build(tuple(shape))
+        return model
+
 
 __all__ = ["Model", "Sequential", "clone_model", "load_model", "model_from_json", "save_model"]
 
@@ -24,7 +175,7 @@ def model_from_json(json_string: str, custom_objects: dict[str, Any] | None = No
 def clone_model(model: Any, input_tensors: Any = None, clone_function: Any = None, **kwargs: Any) -> Any:
     """Return a model of the same configuration with new weights, compiled in the same way."""
     if input_tensors is not None or clone_function is not None or kwargs:
-        raise ValueError("clone_model takes the model alone here")
+        raise ValueError("clone_model supports only the argument `model`")
     clone = type(model).from_config(model.get_config())
     if model.compiled:
         from .model_config import compile_arguments, compile_config

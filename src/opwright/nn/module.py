@@ -1,6 +1,6 @@
 """Module: an object that owns variables.
 
-Lives here: the base class, its walk for variables and modules, its name scope.  Not here: layers (layer.py).
+Lives here: the base class, the traversal of variables and modules, the name scope.  Not here: layers (layer.py).
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ def root_scope() -> Iterator[None]:
 class Module:
     """Base class of objects with variables: attributes that are variables, modules or structures of them are tracked.
 
-    name: by default the class's, in snake case.
-    raises ValueError for a name that is no Python identifier
+    name: by default the class name in snake case.
+    raises ValueError for a name that is not a Python identifier
     """
 
-    _ignored: frozenset[str] = frozenset()  # attributes that are not searched
+    _ignored: frozenset[str] = frozenset()  # attributes that the traversal skips
 
     def __init__(self, name: str | None = None) -> None:
         if name is None:
@@ -53,7 +53,7 @@ class Module:
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
-        if variable_state.deferred_restores:  # a checkpoint may have values for what hangs here now
+        if variable_state.deferred_restores:  # a checkpoint may have values for the new attribute
             variable_state.restore_attached(value)
 
     @property
@@ -89,7 +89,7 @@ class Module:
             try:
                 leaves = nest.flatten(vars(self)[key])
             except (TypeError, ValueError):
-                continue  # a nesting that is not ours, such as a dict with keys of mixed types
+                continue  # not a structure, such as a dict with keys of mixed types
             for leaf in leaves:
                 if id(leaf) in seen:
                     continue

@@ -1,10 +1,10 @@
-"""Network: the graph of layers between some KerasTensors and others, and how it runs.
+"""Network: the graph of operations between input and output KerasTensors, and its execution.
 
-Lives here: finding the nodes, their order, running them on tensors, taking inputs in the forms users give.
-Not here: the model around it (model.py), its configuration (model_config.py).
+Lives here: the traversal of nodes, their order, execution on tensors, conversion of inputs.
+Not here: the model (model.py), its configuration (model_config.py).
 
-Order: a node's depth is the longest way to an output; nodes run deepest first. Layers are listed so too, and among
-equal depth as they are met on the way back from the outputs: that is also the order of the model's weights.
+A node's depth is the length of the longest path to an output; nodes run deepest first. Operations are listed by depth
+as well, and at equal depth in the order of a backward walk from the outputs: this is the order of the model's weights.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ..core.dtypes import string
 from ..ops import array, dispatch
 from .input_layer import InputLayer
 from .input_spec import InputSpec
-from .keras_tensor import KerasTensor, Node, find
+from .keras_tensor import KerasTensor, OperationNode, find
 
 
 class Network:
     """Graph of layers between KerasTensors. nodes: calls in execution order. operations: each once, in order.
 
-    raises ValueError where an input is no result of Input(), or an output does not follow from the inputs
+    raises ValueError if an input is not a KerasTensor, or an output does not depend on the inputs
     """
 
     def __init__(self, inputs: Any, outputs: Any, name: str) -> None:
@@ -45,9 +45,9 @@ class Network:
         self.flat_inputs, self.flat_outputs = find(inputs), find(outputs)
         if len({id(x) for x in self.flat_inputs}) != len(self.flat_inputs):
             raise ValueError(f"The list of inputs passed to the model contains the same input multiple times: {inputs}")
-        self._bounds = {id(t): t for t in self.flat_inputs}
+        self._inputs_by_id = {id(t): t for t in self.flat_inputs}
         visited, met = self._visit()
-        self.nodes, self.operations = self._ordered(visited, met)
+        self.nodes, self.operations = self._order(visited, met)
         self.specs = [
             InputSpec(shape=t.shape.dims, allow_last_axis_squeeze=True, name=t.name)
             if t.shape.dims is not None
@@ -55,17 +55,17 @@ class Network:
             for t in self.flat_inputs
         ]
 
-    def _visit(self) -> tuple[list[Node], dict[int, int]]:
+    def _visit(self) -> tuple[list[OperationNode], dict[int, int]]:
         """Return nodes in topological order, and the order in which a backward walk reaches operations."""
         done: set[int] = set()
         active: set[int] = set()
-        order: list[Node] = []
+        order: list[OperationNode] = []
         met: dict[int, int] = {}
-        stack: list[tuple[Node, bool]] = []
+        stack: list[tuple[OperationNode, bool]] = []
         for output in self.flat_outputs:
             stack = [(output.node, False)] if output.history is not None else []
-            if output.history is None and id(output) not in self._bounds:
-                raise ValueError(f"The output {output} does not follow from the model's inputs")
+            if output.history is None and id(output) not in self._inputs_by_id:
+                raise ValueError(f"The output {output} does not depend on the model's inputs")
             while stack:
                 node, finished = stack.pop()
                 if finished:
@@ -78,40 +78,40 @@ class Network:
                 active.add(id(node))
                 met.setdefault(id(node.operation), len(met))
                 stack.append((node, True))
-                if all(id(t) in self._bounds for t in node.flat_outputs) and node.flat_outputs:
+                if all(id(t) in self._inputs_by_id for t in node.flat_outputs) and node.flat_outputs:
                     continue
                 if isinstance(node.operation, InputLayer):
                     raise ValueError(
                         f"Graph disconnected: cannot find parent for tensor {node.flat_outputs[0]} at operation "
-                        f"{node.operation.name!r}. It is no input of the model: add it to `inputs`"
+                        f"{node.operation.name!r}. It is not an input of the model: add it to `inputs`"
                     )
                 for tensor in reversed(node.inputs):
-                    if id(tensor) not in self._bounds or tensor.history is not None:
+                    if id(tensor) not in self._inputs_by_id or tensor.history is not None:
                         stack.append((tensor.node, False))
         return order, met
 
-    def _ordered(self, visited: Sequence[Node], met: dict[int, int]) -> tuple[list[Node], list[Any]]:
+    def _order(self, visited: Sequence[OperationNode], met: dict[int, int]) -> tuple[list[OperationNode], list[Any]]:
         depth: dict[int, int] = {}
         of_operation: dict[int, int] = {}
         operations: dict[int, Any] = {}
         for node in reversed(visited):
             key = id(node.operation)
             operations[key] = node.operation
-            here = max(depth.setdefault(id(node), 0), of_operation.get(key, 0))
-            depth[id(node)] = of_operation[key] = here
-            if all(id(t) in self._bounds for t in node.flat_outputs):
+            node_depth = max(depth.setdefault(id(node), 0), of_operation.get(key, 0))
+            depth[id(node)] = of_operation[key] = node_depth
+            if all(id(t) in self._inputs_by_id for t in node.flat_outputs):
                 continue
             for tensor in node.inputs:
                 if tensor.history is not None:
                     parent = id(tensor.node)
-                    depth[parent] = max(here + 1, depth.get(parent, 0))
+                    depth[parent] = max(node_depth + 1, depth.get(parent, 0))
         for tensor in self.flat_inputs:
             if tensor.history is not None and id(tensor.history[0]) not in operations:
                 operation = tensor.history[0]
                 operations[id(operation)], of_operation[id(operation)] = operation, 0
                 met[id(operation)] = -1
-        nodes = [n for n in visited if not all(id(t) in self._bounds for t in n.flat_outputs)]
-        nodes.sort(key=lambda n: -depth[id(n)])  # stable: what a node needs lies deeper than it
+        nodes = [n for n in visited if not all(id(t) in self._inputs_by_id for t in n.flat_outputs)]
+        nodes.sort(key=lambda n: -depth[id(n)])  # stable; the producers of inputs are deeper
         listed = sorted(operations, key=lambda k: (-of_operation[k], met[k]))
         return nodes, [operations[k] for k in listed]
 
@@ -131,14 +131,14 @@ class Network:
     def accept(self, inputs: Any) -> list[Any]:
         """Return one tensor per input: from a tensor, a list, or a dict by input name.
 
-        raises ValueError where their number or shapes differ
+        raises ValueError if their number or shapes differ
         """
         names = [t.name for t in self.flat_inputs]
         if isinstance(inputs, dict) and not isinstance(self.inputs, dict):
             missing = [n for n in names if n not in inputs]
             if missing:
                 raise ValueError(f"Missing data for input(s) {missing} of model {self.name!r}; found {list(inputs)}")
-            _warn_of_others(inputs, names, self.name)
+            _warn_about_unknown_inputs(inputs, names, self.name)
             flat = [inputs[n] for n in names]
         elif isinstance(inputs, dict) and isinstance(self.inputs, dict):
             missing = [k for k in self.inputs if k not in inputs]
@@ -148,7 +148,7 @@ class Network:
                     f"dictionary with keys {list(inputs)}. Expected the following keys: "
                     f"{list(self.inputs)}"
                 )
-            _warn_of_others(inputs, list(self.inputs), self.name)
+            _warn_about_unknown_inputs(inputs, list(self.inputs), self.name)
             flat = nest.flatten({k: inputs[k] for k in self.inputs})
         else:
             flat = nest.flatten(inputs)
@@ -158,29 +158,29 @@ class Network:
                 f"received {len(flat)} input tensors. "
                 f"Inputs received: {[getattr(x, 'spec', x) for x in flat]}"
             )
-        return [self._fit(i, x) for i, x in enumerate(flat)]
+        return [self._convert_input(i, x) for i, x in enumerate(flat)]
 
-    def _fit(self, i: int, x: Any) -> Any:
+    def _convert_input(self, i: int, x: Any) -> Any:
         declared = self.flat_inputs[i]
         x = dispatch.to_tensor(x)
         objection = self.specs[i].objection(x.shape, x.dtype)
         if objection is not None:
             raise ValueError(f'Input {i} of layer "{self.name}" is incompatible with the layer: {objection}')
-        wanted, rank = declared.shape.rank, x.shape.rank
-        if wanted is not None and rank is not None and rank != wanted:
-            x = array.expand_dims(x, -1) if rank < wanted else array.squeeze(x, [-1])
+        declared_rank, rank = declared.shape.rank, x.shape.rank
+        if declared_rank is not None and rank is not None and rank != declared_rank:
+            x = array.expand_dims(x, -1) if rank < declared_rank else array.squeeze(x, [-1])
         if x.dtype is not declared.dtype and declared.dtype is not string:
             x = array.cast(x, declared.dtype)
         return x
 
 
-def _warn_of_others(inputs: dict[str, Any], known: Sequence[str], name: str) -> None:
+def _warn_about_unknown_inputs(inputs: dict[str, Any], names: Sequence[str], name: str) -> None:
     """Warn about keys that are not inputs of the model, such as a misspelled name."""
-    others = [k for k in inputs if k not in known]
+    others = [k for k in inputs if k not in names]
     if others:
         warnings.warn(
             f"Model {name!r} has no input {', '.join(map(repr, others))}; the fields are ignored. "
-            f"Its inputs are {', '.join(map(repr, known))}",
+            f"Its inputs are {', '.join(map(repr, names))}",
             UserWarning,
             stacklevel=5,
         )

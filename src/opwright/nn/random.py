@@ -1,19 +1,26 @@
-"""`keras.random`: random tensors with seeds in Keras's sense.
+"""`keras.random`: random tensors by seeds, and SeedGenerator.
 
-Lives here: SeedGenerator under its public name, draws by a seed or a generator.
-Not here: TensorFlow's random functions (ops/random/), initializers.
+Lives here: the generator of seeds, draws by a seed or a generator.
+Not here: TensorFlow's random functions and distributions (ops/random/), initializers.
 
-seed: None for new numbers each time, an integer for the same numbers each time, or a SeedGenerator that goes on.
+seed: None for new numbers in each call, an integer for the same numbers in each call, or a SeedGenerator, whose numbers
+depend on its seed and the number of draws, which a variable counts: layers with equal seeds draw equal numbers, eagerly
+and in functions. A generator without a seed draws from the operators' own sequences, which depend on `random.set_seed`.
 """
 
 from __future__ import annotations
 
+import random as python_random
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..core.dtypes import as_dtype
+from ..eager.variable import Variable
 from ..ops import array, dispatch, random
+from ..ops.random import state as random_state
+from ..tracing.trace import init_scope
 from . import backend
-from .seeds import SeedGenerator
 
 if TYPE_CHECKING:
     from ..core.dtypes import DType
@@ -32,7 +39,7 @@ __all__ = [
 ]
 
 
-def _drawn(seed: Any, stateful: Any, stateless: Any) -> Any:
+def _draw(seed: Any, stateful: Any, stateless: Any) -> Any:
     """Draw from the stateful generator, or by a stateless seed of two integers."""
     if seed is None:
         return stateful()
@@ -46,7 +53,7 @@ def _dtype(dtype: Any) -> DType:
 def normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, seed: Any = None) -> Any:
     """Draw from the normal distribution."""
     d = _dtype(dtype)
-    return _drawn(
+    return _draw(
         seed,
         lambda: random.normal(shape, mean, stddev, d),
         lambda s: random.stateless_normal(shape, s, mean, stddev, d),
@@ -56,7 +63,7 @@ def normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, se
 def truncated_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, seed: Any = None) -> Any:
     """Draw from the normal distribution truncated at two standard deviations."""
     d = _dtype(dtype)
-    return _drawn(
+    return _draw(
         seed,
         lambda: random.truncated_normal(shape, mean, stddev, d),
         lambda s: random.stateless_truncated_normal(shape, s, mean, stddev, d),
@@ -66,7 +73,7 @@ def truncated_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any 
 def uniform(shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None, seed: Any = None) -> Any:
     """Draw uniformly from [minval, maxval)."""
     d = _dtype(dtype)
-    return _drawn(
+    return _draw(
         seed,
         lambda: random.uniform(shape, minval, maxval, d),
         lambda s: random.stateless_uniform(shape, s, minval, maxval, d),
@@ -76,7 +83,7 @@ def uniform(shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None,
 def randint(shape: Any, minval: Any, maxval: Any, dtype: Any = "int32", seed: Any = None) -> Any:
     """Draw integers uniformly from [minval, maxval)."""
     d = as_dtype(dtype)
-    return _drawn(
+    return _draw(
         seed,
         lambda: random.uniform(shape, minval, maxval, d),
         lambda s: random.stateless_uniform(shape, s, minval, maxval, d),
@@ -86,7 +93,7 @@ def randint(shape: Any, minval: Any, maxval: Any, dtype: Any = "int32", seed: An
 def categorical(logits: Any, num_samples: Any, dtype: Any = "int32", seed: Any = None) -> Any:
     """Draw class indices [batch, num_samples] from unnormalized log-probabilities."""
     d = as_dtype(dtype)
-    return _drawn(
+    return _draw(
         seed,
         lambda: random.categorical(logits, num_samples, d),
         lambda s: random.stateless_categorical(logits, num_samples, s, d),
@@ -96,7 +103,7 @@ def categorical(logits: Any, num_samples: Any, dtype: Any = "int32", seed: Any =
 def gamma(shape: Any, alpha: Any, dtype: Any = None, seed: Any = None) -> Any:
     """Draw from the gamma distribution of shape alpha and rate 1."""
     d = _dtype(dtype)
-    return _drawn(
+    return _draw(
         seed, lambda: random.gamma(shape, alpha, dtype=d), lambda s: random.stateless_gamma(shape, s, alpha, dtype=d)
     )
 
@@ -107,7 +114,7 @@ def shuffle(x: Any, axis: int = 0, seed: Any = None) -> Tensor:
     order = list(range(x.shape.rank))
     order[0], order[axis] = order[axis], order[0]
     rows = array.transpose(x, order)
-    mixed = _drawn(seed, lambda: random.shuffle(rows), lambda s: random.stateless_shuffle(rows, s))
+    mixed = _draw(seed, lambda: random.shuffle(rows), lambda s: random.stateless_shuffle(rows, s))
     return array.transpose(mixed, order)
 
 
@@ -115,8 +122,75 @@ def dropout(inputs: Any, rate: float, noise_shape: Any = None, seed: Any = None)
     """Set elements to 0 with probability `rate` and scale the others by 1 / (1 - rate)."""
     from ..ops import nn as ops_nn
 
-    return _drawn(
+    return _draw(
         seed,
         lambda: ops_nn.dropout(inputs, rate, noise_shape),
         lambda s: ops_nn.stateless_dropout(inputs, rate, s, noise_shape=noise_shape),
     )
+
+
+def default_seed() -> int:
+    """Return a seed derived from `random.set_seed` if it was called, else from Python's generator."""
+    attributes = random_state.seeds_for(None)
+    if attributes["seed"] == 0 and attributes["seed2"] == 0:
+        return python_random.randint(1, 10**9)
+    return int(random_state.philox(attributes["seed"], attributes["seed2"] + 7).integers(1, 10**9))
+
+
+class SeedGenerator:
+    """Sequence of seeds, one per draw.
+
+    seed: an integer, or None for numbers that differ from run to run.
+    raises ValueError for another seed
+    """
+
+    def __init__(self, seed: int | None = None, name: str | None = None, **unknown: Any) -> None:
+        if unknown:
+            raise ValueError(f"Unrecognized keyword arguments: {unknown}")
+        if seed is not None and (not isinstance(seed, (int, np.integer)) or isinstance(seed, bool)):
+            raise ValueError(f"Argument `seed` must be an integer. Received: seed={seed!r}")
+        if seed is not None and seed < 0:
+            raise ValueError(f"Argument `seed` must be at least 0. Received: seed={seed}")
+        self.name = name or "seed_generator"
+        self._initial_seed = None if seed is None else int(seed)
+        self._state: Variable | None = None
+
+    @property
+    def state(self) -> Variable:
+        """Variable [seed, number of draws], created on first use."""
+        if self._state is None:
+            seed = default_seed() if self._initial_seed is None else self._initial_seed
+            with init_scope():
+                self._state = Variable(
+                    np.array([seed, 0], np.int64), trainable=False, name=f"{self.name}/seed_generator_state"
+                )
+        return self._state
+
+    def next(self, ordered: bool = True) -> Tensor:
+        """Return the next seed, an int64 tensor [2] for the stateless operators."""
+        seed = array.identity(self.state.value())
+        self.state.assign_add(np.array([0, 1], np.int64))
+        return seed
+
+    def uniform(self, shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = "float32") -> Any:
+        """Draw uniformly from [minval, maxval)."""
+        dtype = as_dtype(dtype)
+        if self._initial_seed is None:
+            return random.uniform(shape, minval, maxval, dtype)
+        return random.stateless_uniform(shape, self.next(), minval, maxval, dtype)
+
+    def normal(self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32") -> Any:
+        """Draw from the normal distribution."""
+        dtype = as_dtype(dtype)
+        if self._initial_seed is None:
+            return random.normal(shape, mean, stddev, dtype)
+        return random.stateless_normal(shape, self.next(), mean, stddev, dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {"seed": self._initial_seed}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> SeedGenerator:
+        """Return a generator of this configuration in its initial state."""
+        return cls(**config)

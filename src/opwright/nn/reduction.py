@@ -1,6 +1,6 @@
-"""Reducing what losses and metrics give for each sample to one number, with weights and masks.
+"""Weighted reduction of losses and metrics per sample to a scalar.
 
-Lives here: shapes brought together, weights applied, the reductions.  Not here: the losses themselves (losses/).
+Lives here: matching of shapes, weights, masks, the reductions.  Not here: the losses (losses/).
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ def same_rank(x: Any, y: Any, expand_rank_1: bool = True) -> tuple[Any, Any]:
     return x, y
 
 
-def weigh(values: Any, sample_weight: Any) -> Any:
+def apply_weights(values: Any, sample_weight: Any) -> Any:
     """Multiply values by weights, which may have fewer axes and then broadcast over the trailing ones."""
     if sample_weight is None:
         return values
     weight = array.cast(dispatch.to_tensor(sample_weight), values.dtype)
     values, weight = same_rank(values, weight)
-    return values * under(weight, values)
+    return values * expand_weights(weight, values)
 
 
-def under(weight: Any, values: Any) -> Any:
+def expand_weights(weight: Any, values: Any) -> Any:
     """Expand weights with trailing axes to the rank of the values."""
     if weight.shape.rank not in (None, 0) and values.shape.rank is not None:
         for _ in range(values.shape.rank - weight.shape.rank):
@@ -59,10 +59,10 @@ def under(weight: Any, values: Any) -> Any:
     return weight
 
 
-def with_mask(sample_weight: Any, mask: Any, dtype: DType, reduction: str) -> Any:
+def mask_weights(sample_weight: Any, mask: Any, dtype: DType, reduction: str) -> Any:
     """Return sample weights that are 0 where the mask is False.
 
-    Means are over what the mask leaves: the rest is scaled up so that a division by the number of all is one by theirs.
+    Means are over unmasked positions: weights are scaled so that division by the total count divides by theirs.
     """
     if mask is None:
         return sample_weight
@@ -74,10 +74,10 @@ def with_mask(sample_weight: Any, mask: Any, dtype: DType, reduction: str) -> An
         return mask
     weight = array.cast(dispatch.to_tensor(sample_weight), dtype)
     mask, weight = same_rank(mask, weight)
-    return under(weight, mask) * mask
+    return expand_weights(weight, mask) * mask
 
 
-def reduced(values: Any, reduction: str, sample_weight: Any = None) -> Any:
+def reduce_losses(values: Any, reduction: str, sample_weight: Any = None) -> Any:
     """Reduce values to a scalar: sum, mean, or mean by the sum of weights; or return them unreduced."""
     if reduction == "none":
         return values
@@ -87,12 +87,15 @@ def reduced(values: Any, reduction: str, sample_weight: Any = None) -> Any:
     if reduction == "mean_with_sample_weight" and sample_weight is not None:
         weight = array.cast(dispatch.to_tensor(sample_weight), values.dtype)
         return math.divide_no_nan(
-            total, math.reduce_sum(array.broadcast_to(under(same_rank(values, weight)[1], values), array.shape(values)))
+            total,
+            math.reduce_sum(
+                array.broadcast_to(expand_weights(same_rank(values, weight)[1], values), array.shape(values))
+            ),
         )
     return math.divide_no_nan(total, array.cast(array.size(values), values.dtype))
 
 
-def checked(reduction: Any) -> str:
+def check_reduction(reduction: Any) -> str:
     """Return the reduction's name. Raises ValueError for an unknown one."""
     name = "none" if reduction is None else "sum_over_batch_size" if reduction == "auto" else str(reduction)
     if name not in REDUCTIONS:

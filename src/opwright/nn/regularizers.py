@@ -1,9 +1,9 @@
 """Regularizers: penalties on weights or outputs, added to the loss.
 
 Lives here: L1, L2, L1L2, OrthogonalRegularizer; `get`, `serialize`, `deserialize`.
-Not here: who collects the penalties (layer.py).
+Not here: collecting the penalties (weights.py).
 
-A regularizer is called with a tensor and gives a scalar.
+A regularizer maps a tensor to a scalar.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import math as python_math
 from typing import TYPE_CHECKING, Any
 
 from ..ops import array, dispatch, linalg, math
-from .named import Configured, Family
+from .configuration import AttributeConfig, ObjectRegistry
 
 if TYPE_CHECKING:
     from ..ops.tensor import Tensor
 
 
-class Regularizer(Configured):
+class Regularizer(AttributeConfig):
     """Base class of regularizers: override `__call__(x)` and list the constructor's arguments."""
 
     def __call__(self, x: Any) -> Any:
@@ -84,7 +84,7 @@ class OrthogonalRegularizer(Regularizer):
     """Mean absolute cosine of the angles between rows, or columns, of a matrix, times `factor`.
 
     mode: "rows" or "columns".
-    raises ValueError for another mode, or a tensor that is no matrix
+    raises ValueError for another mode, or a tensor that is not a matrix
     """
 
     arguments = ("factor", "mode")
@@ -114,9 +114,9 @@ class OrthogonalRegularizer(Regularizer):
         return self.factor * 0.5 * math.reduce_sum(math.abs(others)) / pairs
 
 
-FAMILY = Family("regularizer", "keras.regularizers")
-FAMILY.add((L1, L2, L1L2, OrthogonalRegularizer), l1l2=L1L2)
-get, serialize, deserialize = FAMILY.get, FAMILY.serialize, FAMILY.deserialize
+REGISTRY = ObjectRegistry("regularizer", "keras.regularizers")
+REGISTRY.add((L1, L2, L1L2, OrthogonalRegularizer), l1l2=L1L2)
+get, serialize, deserialize = REGISTRY.get, REGISTRY.serialize, REGISTRY.deserialize
 l1, l2, l1_l2, orthogonal_regularizer = L1, L2, L1L2, OrthogonalRegularizer
 
 __all__ = [

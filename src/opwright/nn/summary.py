@@ -1,6 +1,6 @@
 """The table that `Model.summary` prints.
 
-Lives here: its rows and sums.  Not here: the drawing, which is rich's.
+Lives here: its rows and totals.  Not here: the rendering, by rich.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _count(variables: Any) -> tuple[int, int]:
     return sum(n for n, _ in sizes), sum(n * b for n, b in sizes)
 
 
-def _size(count: int) -> str:
+def _format_size(count: int) -> str:
     value = float(count)
     for unit in ("B", "KB", "MB", "GB"):
         if value < 1024 or unit == "GB":
@@ -47,27 +47,27 @@ def _rows(model: Any, nested: bool, depth: int = 0) -> list[tuple[str, Any, str]
     listed = model.operations if model._network is not None and stack is None else model.layers
     for layer in listed:
         indent = " " * 3 * depth + "└ " if depth else ""
-        rows.append((f"{indent}{layer.name} ({_kind(layer)})", layer, _source(layer, model)))
+        rows.append((f"{indent}{layer.name} ({_class_label(layer)})", layer, _input_labels(layer, model)))
         if nested and layer.is_model:
             rows += _rows(layer, nested, depth + 1)
     return rows
 
 
-def _source(layer: Any, model: Any) -> str:
+def _input_labels(layer: Any, model: Any) -> str:
     if model._network is None:
         return ""
-    kept = {id(n) for n in model._network.nodes}
+    network_nodes = {id(n) for n in model._network.nodes}
     names = [
         f"{t.history[0].name}[{t.history[1]}][{t.history[2]}]"
         for n in layer.nodes
-        if id(n) in kept
+        if id(n) in network_nodes
         for t in n.inputs
         if t.history
     ]
     return ", ".join(names) or "-"
 
 
-def _branches(model: Any) -> bool:
+def _is_branching(model: Any) -> bool:
     """Return whether the layers form more than a chain."""
     if model._network is None or getattr(model, "_stack", None) is not None:
         return False
@@ -78,7 +78,7 @@ def _branches(model: Any) -> bool:
     )
 
 
-def _kind(layer: Any) -> str:
+def _class_label(layer: Any) -> str:
     name = type(layer).__name__
     return "Functional" if layer.is_model and name == "Model" and layer._network is not None else name
 
@@ -93,8 +93,8 @@ def _widths(width: int, branching: bool, show_trainable: bool) -> list[int]:
     """Return the column widths. Raises ValueError if the table is too narrow."""
     ends = [0.3, 0.56, 0.74, 1.0] if branching else [0.45, 0.80, 1.0]
     ends = [*(e * 0.9 for e in ends), 1.0] if show_trainable else ends
-    places = [int(e * width) for e in ends]
-    sizes = [b - a for a, b in zip([0, *places], places)]
+    column_ends = [int(e * width) for e in ends]
+    sizes = [b - a for a, b in zip([0, *column_ends], column_ends)]
     if min(sizes) < 4:
         raise ValueError(f"Insufficient console width to print summary: {width}")
     return sizes
@@ -112,7 +112,7 @@ def text_of(model: Any, line_length: int | None, nested: bool, show_trainable: b
             if name not in names:
                 raise ValueError(f"layer_range names no layer of the model: {name!r}; there are {names}")
         rows = rows[names.index(layer_range[0]) : names.index(layer_range[1]) + 1]
-    branching = _branches(model)
+    branching = _is_branching(model)
     buffer = io.StringIO()
     width = line_length or min(
         (108 if branching else 88) + (12 if show_trainable else 0), shutil.get_terminal_size().columns - 4
@@ -133,9 +133,9 @@ def text_of(model: Any, line_length: int | None, nested: bool, show_trainable: b
     trained, fixed = _count(model.trainable_weights), _count(model.non_trainable_weights)
     state = _count(model.optimizer.variables) if model.optimizer is not None and model.optimizer.built else (0, 0)
     total = trained[0] + fixed[0] + state[0], trained[1] + fixed[1] + state[1]
-    console.print(f" Total params: {total[0]:,} ({_size(total[1])})")
-    console.print(f" Trainable params: {trained[0]:,} ({_size(trained[1])})")
-    console.print(f" Non-trainable params: {fixed[0]:,} ({_size(fixed[1])})")
+    console.print(f" Total params: {total[0]:,} ({_format_size(total[1])})")
+    console.print(f" Trainable params: {trained[0]:,} ({_format_size(trained[1])})")
+    console.print(f" Non-trainable params: {fixed[0]:,} ({_format_size(fixed[1])})")
     if state[0]:
-        console.print(f" Optimizer params: {state[0]:,} ({_size(state[1])})")
+        console.print(f" Optimizer params: {state[0]:,} ({_format_size(state[1])})")
     return buffer.getvalue().rstrip("\n")

@@ -1,6 +1,7 @@
-"""Helpers of `keras.utils`: labels as rows, seeds.
+"""`keras.utils`: one-hot labels, seeds, batch sources, datasets of windows.
 
-Lives here: `to_categorical`, `normalize`, `set_random_seed`, `PyDataset`, packing of batches, the user's own classes.
+Lives here: `to_categorical`, `normalize`, `set_random_seed`, `PyDataset`, `timeseries_dataset_from_array`, registration
+of user classes.
 Not here: the progress bar (training/progress.py).
 """
 
@@ -12,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..ops import dispatch
+from ..data import AUTOTUNE, Dataset
+from ..ops import array, dispatch
 from ..ops import random as random_ops
 from ..ops.tensor import TensorLike
 from .backend import clear_session
+from .configuration import CUSTOM, CustomObjectScope
 from .keras_tensor import KerasTensor
 from .model_config import deserialize as deserialize_keras_object
 from .model_config import serialize as serialize_keras_object
-from .named import CUSTOM, CustomObjectScope
-from .timeseries import timeseries_dataset_from_array
 from .training.batches import pack as pack_x_y_sample_weight
 from .training.batches import unpack as unpack_x_y_sample_weight
 from .training.progress import Progbar
@@ -52,7 +53,7 @@ __all__ = [
 class PyDataset:
     """Base class of Python batch sources: override `__getitem__(index)` and `__len__` or `num_batches`.
 
-    workers, use_multiprocessing, max_queue_size: kept; batches are made one after another where they are used.
+    workers, use_multiprocessing, max_queue_size: stored, but without effect; batches are computed on demand.
     """
 
     def __init__(self, workers: int = 1, use_multiprocessing: bool = False, max_queue_size: int = 10) -> None:
@@ -80,7 +81,7 @@ Sequence = PyDataset
 def to_categorical(x: Any, num_classes: int | None = None) -> Tensor | np.ndarray:
     """Return class indices one-hot encoded: [...] -> [..., num_classes], by default the largest index + 1.
 
-    raises ValueError for a number that is out of range
+    raises ValueError for an index out of range
 
     >>> ow.keras.utils.to_categorical([0, 2])
     array([[1., 0., 0.],
@@ -92,12 +93,12 @@ def to_categorical(x: Any, num_classes: int | None = None) -> Tensor | np.ndarra
     count = int(labels.max()) + 1 if num_classes is None else int(num_classes)
     if labels.size and (labels.min() < 0 or labels.max() >= count):
         raise ValueError(
-            f"to_categorical: class numbers are from {labels.min()} to {labels.max()}, num_classes is {count}"
+            f"to_categorical: class indices are from {labels.min()} to {labels.max()}, num_classes is {count}"
         )
     rows = np.zeros((labels.size, count))
     rows[np.arange(labels.size), labels.reshape(-1)] = 1.0
-    found = rows.reshape(*labels.shape, count)
-    return dispatch.to_tensor(found) if isinstance(x, TensorLike) else found
+    encoded = rows.reshape(*labels.shape, count)
+    return dispatch.to_tensor(encoded) if isinstance(x, TensorLike) else encoded
 
 
 def normalize(x: Any, axis: int = -1, order: int = 2) -> np.ndarray:
@@ -140,3 +141,65 @@ def get_custom_objects() -> dict[str, Any]:
 
 
 custom_object_scope = CustomObjectScope
+
+
+def timeseries_dataset_from_array(
+    data: Any,
+    targets: Any,
+    sequence_length: int,
+    sequence_stride: int = 1,
+    sampling_rate: int = 1,
+    batch_size: int | None = 128,
+    shuffle: bool = False,
+    seed: int | None = None,
+    start_index: int | None = None,
+    end_index: int | None = None,
+) -> Dataset:
+    """Return a dataset of batches of sliding windows [batch, sequence_length, ...] and their targets, if any.
+
+    Window i consists of the rows i * sequence_stride + k * sampling_rate for k < sequence_length; its target is row
+    i * sequence_stride. start_index, end_index: the range of rows. batch_size: None for unbatched windows. shuffle:
+    whether to shuffle windows. raises ValueError for numbers below 1 and indices out of range
+
+    >>> next(iter(ow.keras.utils.timeseries_dataset_from_array([0, 1, 2, 3], None, 3))).numpy()
+    array([[0, 1, 2],
+           [1, 2, 3]], dtype=int32)
+    """
+    for name, value in (
+        ("sequence_length", sequence_length),
+        ("sequence_stride", sequence_stride),
+        ("sampling_rate", sampling_rate),
+    ):
+        if value <= 0:
+            raise ValueError(f"`{name}` must be higher than 0. Received: {name}={value}")
+    count = len(data)
+    for name, index in (("start_index", start_index), ("end_index", end_index)):
+        if index is not None and not 0 <= index <= count:
+            raise ValueError(
+                f"`{name}` must be from 0 to the length of the data. Received: {name}={index}, for data "
+                f"of length {count}"
+            )
+    begin, end = start_index or 0, count if end_index is None else end_index
+    if end <= begin:
+        raise ValueError(f"`end_index` must be higher than `start_index`. Received: {begin} and {end}")
+    windows = end - begin - (sequence_length - 1) * sampling_rate
+    if targets is not None:
+        windows = min(windows, len(targets))
+    starts = np.arange(0, max(windows, 0), sequence_stride)
+    if shuffle:
+        seed = int(np.random.default_rng().integers(2**31)) if seed is None else seed
+        np.random.RandomState(seed).shuffle(starts)
+    rows = dispatch.to_tensor(data)[begin:end]
+    steps = np.arange(sequence_length) * sampling_rate
+    dataset: Any = Dataset.from_tensor_slices(starts).map(lambda start: array.gather(rows, start + steps))
+    if targets is not None:
+        target_rows = dispatch.to_tensor(targets)[begin:end]
+        dataset = Dataset.zip(
+            (dataset, Dataset.from_tensor_slices(starts).map(lambda start: array.gather(target_rows, start)))
+        )
+    if shuffle:
+        dataset = dataset.shuffle(1024 if batch_size is None else batch_size * 8, seed=seed)
+    if batch_size is not None:
+        dataset = dataset.batch(batch_size)
+    result: Dataset = dataset.prefetch(AUTOTUNE)
+    return result

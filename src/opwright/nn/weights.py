@@ -1,9 +1,10 @@
-"""Weighted: how a layer makes, finds, orders, sets and freezes its weights, and collects its losses.
+"""Weighted: the weights and losses of layers.
 
-Lives here: `add_weight`, `weights` and its kin, `losses`.  Not here: calls (layer.py), files (weights_io.py).
+Lives here: `add_weight`, `weights` and related properties, `losses`.
+Not here: calls (layer.py), files (weights_io.py).
 
-Weights come in the order of Keras: a layer's own trainable ones, its own others, then those of each layer it holds, in
-the order in which they became attributes (in lists, tuples and dicts too).
+Weights are in the order of Keras: a layer's own trainable weights, its own other weights, then those of nested layers
+in the order of the attributes (including lists, tuples and dicts).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Weighted(Module):
             "history",
             "_initial_weights",
             "_network",
-            "_made_with",
+            "_constructor_arguments",
         }
     )
     built: bool
@@ -49,7 +50,7 @@ class Weighted(Module):
         self._regularizers: list[tuple[Any, Variable]] = []
         self._losses: list[Any] = []
 
-    # ---- making -----------------------------------------------------------------------------------------------------
+    # ---- creation ---------------------------------------------------------------------------------------------------
 
     def add_weight(
         self,
@@ -66,10 +67,10 @@ class Weighted(Module):
     ) -> Variable:
         """Create a weight of the layer.
 
-        shape: of known sizes, () by default. initializer: "glorot_uniform" by default for floats, else "zeros";
-        a name, an initializer, or a function of shape and dtype. regularizer: a loss of its value. constraint: applied
-        by optimizers after updates. Inside `function` the value is computed once, outside the graph.
-        raises ValueError for a size that is not known
+        shape: fully known, () by default. initializer: a name, an initializer, or a function of shape and dtype; by
+        default "glorot_uniform" for floats, else "zeros". regularizer: a loss of its value. constraint: applied by
+        optimizers after updates. Inside `function` the value is computed once, outside the graph.
+        raises ValueError for an unknown size
         """
         from . import constraints, initializers, regularizers
 
@@ -79,43 +80,43 @@ class Weighted(Module):
         if any(d is None for d in dims):
             raise ValueError(f"Weight {name!r} of layer {self.name!r} needs known sizes; found shape {dims}")
         dims = tuple(int(d) for d in dims)
-        wanted = self._variable_dtype if dtype is None else as_dtype(dtype)
+        weight_dtype = self._variable_dtype if dtype is None else as_dtype(dtype)
         if initializer is None:
-            initializer = "glorot_uniform" if wanted.is_floating else "zeros"
+            initializer = "glorot_uniform" if weight_dtype.is_floating else "zeros"
         make = initializers.get(initializer)
 
         def value() -> Any:
             try:
-                return make(dims, dtype=wanted)
+                return make(dims, dtype=weight_dtype)
             except TypeError as error:
                 if "dtype" not in str(error):
                     raise
                 return make(dims)
 
-        with root_scope():  # a weight's name is its layer's and its own, wherever the layer is called
+        with root_scope():  # the name does not depend on the scope of the call
             variable = Variable(
                 value,
                 bool(trainable and self._trainable),
                 name=f"{self.name}/{name or 'variable'}",
-                dtype=wanted,
+                dtype=weight_dtype,
                 constraint=constraints.get(constraint),
             )
         if not trainable:
-            self._fixed.add(id(variable))
+            self._non_trainable_ids.add(id(variable))
         self._own_weights.append(variable)
         if regularizer is not None:
             self._regularizers.append((regularizers.get(regularizer), variable))
         return variable
 
     @property
-    def _fixed(self) -> set[int]:
+    def _non_trainable_ids(self) -> set[int]:
         """Ids of own variables created non-trainable, which `trainable = True` does not change."""
-        found: set[int] = self.__dict__.setdefault("_fixed_ids", set())
-        return found
+        ids: set[int] = self.__dict__.setdefault("_non_trainable", set())
+        return ids
 
-    # ---- finding ----------------------------------------------------------------------------------------------------
+    # ---- traversal --------------------------------------------------------------------------------------------------
 
-    def _held(self) -> Iterator[Any]:
+    def _tracked(self) -> Iterator[Any]:
         """Yield the variables and modules in the attributes, in the order of their assignment."""
         for key, value in vars(self).items():
             if key in self._ignored or value is None or isinstance(value, (str, int, float)):
@@ -128,19 +129,19 @@ class Weighted(Module):
                 if isinstance(leaf, (Variable, Module)):
                     yield leaf
 
-    def _own(self) -> list[Variable]:
+    def _own_variables(self) -> list[Variable]:
         """Return the layer's own variables: created by add_weight, or set as attributes."""
-        found = {id(v): v for v in self._own_weights}
-        for leaf in self._held():
+        variables = {id(v): v for v in self._own_weights}
+        for leaf in self._tracked():
             if isinstance(leaf, Variable):
-                found.setdefault(id(leaf), leaf)
-        return list(found.values())
+                variables.setdefault(id(leaf), leaf)
+        return list(variables.values())
 
     def _sublayers(self) -> list[Any]:
         """Return the modules directly inside this one, each once."""
-        found = {id(leaf): leaf for leaf in self._held() if isinstance(leaf, Module) and not is_metric(leaf)}
-        found.pop(id(self), None)
-        return list(found.values())
+        modules = {id(leaf): leaf for leaf in self._tracked() if isinstance(leaf, Module) and not is_metric(leaf)}
+        modules.pop(id(self), None)
+        return list(modules.values())
 
     def _flatten_layers(self, recursive: bool = True, include_self: bool = True) -> list[Any]:
         """Return this layer and all nested layers, each once."""
@@ -152,24 +153,26 @@ class Weighted(Module):
                 seen[id(layer)] = layer
                 if recursive and isinstance(layer, Weighted):
                     todo.extend(layer._sublayers()[::-1])
-        found = list(seen.values())
-        return found if include_self else found[1:]
+        layers = list(seen.values())
+        return layers if include_self else layers[1:]
 
     @property
     def weights(self) -> list[Variable]:
         """All weights, trainable or not."""
-        own = self._own()
-        made = {id(v) for v in self._own_weights}  # in the order of Keras also where one was frozen since
-        found = {id(v): v for v in own if id(v) not in self._fixed and (id(v) in made or self._may_train(v))}
+        own = self._own_variables()
+        created = {id(v) for v in self._own_weights}  # frozen weights keep Keras's order
+        weights = {
+            id(v): v for v in own if id(v) not in self._non_trainable_ids and (id(v) in created or self._may_train(v))
+        }
         for v in own:
-            found.setdefault(id(v), v)
+            weights.setdefault(id(v), v)
         for layer in self._sublayers():
             for v in layer.weights if isinstance(layer, Weighted) else layer.variables:
-                found.setdefault(id(v), v)
-        return list(found.values())
+                weights.setdefault(id(v), v)
+        return list(weights.values())
 
     def _may_train(self, variable: Variable) -> bool:
-        return id(variable) not in self._fixed and (variable.trainable or not self._trainable)
+        return id(variable) not in self._non_trainable_ids and (variable.trainable or not self._trainable)
 
     @property
     def trainable_weights(self) -> list[Variable]:
@@ -204,10 +207,10 @@ class Weighted(Module):
     @trainable.setter
     def trainable(self, value: bool) -> None:
         was, self._trainable = self._trainable, bool(value)
-        for v in self._own():
-            if id(v) not in self._fixed:
+        for v in self._own_variables():
+            if id(v) not in self._non_trainable_ids:
                 if was and not v.trainable and not any(v is w for w in self._own_weights):
-                    self._fixed.add(id(v))  # a variable of the user's that never was trained stays so
+                    self._non_trainable_ids.add(id(v))  # an attribute created non-trainable stays non-trainable
                     continue
                 v.trainable = bool(value)
         for layer in self._sublayers():
@@ -253,9 +256,9 @@ class Weighted(Module):
 
     def add_loss(self, loss: Any) -> None:
         """Add scalars to the training loss; call it inside `call`."""
-        for one in nest.flatten(loss):
-            if one is not None:
-                self._losses.append(one)
+        for scalar in nest.flatten(loss):
+            if scalar is not None:
+                self._losses.append(scalar)
 
     def _clear_losses(self) -> None:
         for layer in self._flatten_layers():
@@ -266,7 +269,9 @@ class Weighted(Module):
     def losses(self) -> list[Any]:
         """Losses added by the latest call, then regularization losses; including nested layers."""
         layers = [layer for layer in self._flatten_layers() if isinstance(layer, Weighted)]
-        added = [one() if callable(one) and not hasattr(one, "dtype") else one for x in layers for one in x._losses]
+        added = [
+            value() if callable(value) and not hasattr(value, "dtype") else value for x in layers for value in x._losses
+        ]
         pairs: list[tuple[Callable[[Any], Any], Variable]] = [p for layer in layers for p in layer._regularizers]
         return added + [r(v) for r, v in pairs if v.trainable]
 

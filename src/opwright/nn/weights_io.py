@@ -1,10 +1,10 @@
-"""Weights and models in files.
+"""Files of weights and models.
 
-Lives here: .safetensors of weights, .keras archives of configuration and weights.
-Not here: folders with graphs (saved/), what a configuration is (model_config.py).
+Lives here: .safetensors files of weights, .keras archives of configuration and weights, backups of training.
+Not here: SavedModel folders (saved/), configurations (model_config.py).
 
-A weight's name is its way through the model: numbers of layers, then its own, as in "0.kernel" or "2.1.bias"; so names
-of layers, which depend on how many there were before, do not matter.
+A weight is stored by its path in the model: indices of layers, then its name, as in "0.kernel" or "2.1.bias"; names of
+layers, which depend on global counters, are not part of it.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from ..eager.variable import Variable
 from .keras_tensor import KerasTensor
 
 FORMAT = {"format": "opwright.weights", "version": "1"}
-_OWN = "own:"  # between a layer's way and the keys of what it stores itself
+_OWN = "own:"  # between a layer's path and the keys it stores
 
 
-def named(layer: Any) -> dict[str, Variable]:
+def weights_by_path(layer: Any) -> dict[str, Variable]:
     """Return every weight once by its path, except of layers that override `save_own_variables`."""
-    return _walked(layer)[0]
+    return _weights_and_owners(layer)[0]
 
 
-def _walked(layer: Any) -> tuple[dict[str, Variable], dict[str, Any]]:
+def _weights_and_owners(layer: Any) -> tuple[dict[str, Variable], dict[str, Any]]:
     """Return the weights by path, and the layers that override `save_own_variables` by path."""
-    found: dict[str, Variable] = {}
+    weights: dict[str, Variable] = {}
     owners: dict[str, Any] = {}
     seen: set[int] = set()
 
     def walk(module: Any, prefix: str) -> None:
-        if _saves_itself(module):
+        if _overrides_saving(module):
             owners[f"{prefix}{_OWN}"] = module
-            seen.update(map(id, module._own()))
-        own = module._own() if hasattr(module, "_own") else list(module.variables)
+            seen.update(map(id, module._own_variables()))
+        own = module._own_variables() if hasattr(module, "_own_variables") else list(module.variables)
         order = {id(v): i for i, v in enumerate(module.weights if hasattr(module, "weights") else own)}
         for variable in sorted(own, key=lambda v: order.get(id(v), 0)):
             if id(variable) in seen:
@@ -52,19 +52,19 @@ def _walked(layer: Any) -> tuple[dict[str, Variable], dict[str, Any]]:
             seen.add(id(variable))
             base = prefix + variable.name.partition(":")[0].rpartition("/")[2]
             name, number = base, 1
-            while name in found:
+            while name in weights:
                 name, number = f"{base}_{number}", number + 1
-            found[name] = variable
+            weights[name] = variable
         for i, inner in enumerate(
             getattr(module, "layers", None) or (module._sublayers() if hasattr(module, "_sublayers") else ())
         ):
             walk(inner, f"{prefix}{i}.")
 
     walk(layer, "")
-    return found, owners
+    return weights, owners
 
 
-def _saves_itself(module: Any) -> bool:
+def _overrides_saving(module: Any) -> bool:
     from .layer import Layer
 
     return isinstance(module, Layer) and type(module).save_own_variables is not Layer.save_own_variables
@@ -72,7 +72,7 @@ def _saves_itself(module: Any) -> bool:
 
 def arrays_of(model: Any) -> dict[str, np.ndarray]:
     """Return all weights by path, including the arrays of layers that override `save_own_variables`."""
-    variables, owners = _walked(model)
+    variables, owners = _weights_and_owners(model)
     arrays = {name: np.array(v.read_array(), order="C") for name, v in variables.items()}
     for prefix, layer in owners.items():
         store: dict[str, Any] = {}
@@ -80,16 +80,18 @@ def arrays_of(model: Any) -> dict[str, np.ndarray]:
         for key, value in store.items():
             numbers = np.asarray(value.numpy() if hasattr(value, "numpy") else value, order="C")
             if numbers.dtype == object:
-                raise TypeError(f"save_own_variables of {layer.name!r} stores {key!r}, which is no array: {value!r}")
+                raise TypeError(
+                    f"save_own_variables of {layer.name!r} stores {key!r}, which is not an array: {value!r}"
+                )
             arrays[f"{prefix}{key}"] = numbers
     return arrays
 
 
-def _checked(filepath: Any) -> str:
+def _checked_path(filepath: Any) -> str:
     path = os.fspath(filepath)
     if path.endswith((".h5", ".hdf5")):
         raise ValueError(
-            f"{path}: weights are kept in .safetensors files; HDF5 (.h5, .weights.h5) is neither "
+            f"{path}: weights are stored in .safetensors files; HDF5 (.h5, .weights.h5) is neither "
             f"written nor "
             f"read. Use {path.removesuffix('.h5').removesuffix('.weights')}.safetensors"
         )
@@ -108,9 +110,9 @@ def to_bytes(arrays: dict[str, np.ndarray], metadata: dict[str, str] = FORMAT) -
 
 def save_weights(model: Any, filepath: Any, overwrite: bool = True) -> None:
     """Save the weights of a model; see `Model.save_weights`."""
-    path = _checked(filepath)
+    path = _checked_path(filepath)
     if not overwrite and os.path.exists(path):
-        raise FileExistsError(f"{path} is there already: give overwrite=True")
+        raise FileExistsError(f"{path} exists: pass overwrite=True")
     arrays = arrays_of(model)
     if not arrays and not model.built:
         raise ValueError(f"Model {model.name!r} has no weights yet: call it, or `build(input_shape)`, first")
@@ -118,7 +120,7 @@ def save_weights(model: Any, filepath: Any, overwrite: bool = True) -> None:
         file.write(to_bytes(arrays))
 
 
-def _arrays(content: bytes, path: str) -> dict[str, np.ndarray]:
+def _parse_arrays(content: bytes, path: str) -> dict[str, np.ndarray]:
     return from_bytes(content, path)[0]
 
 
@@ -132,35 +134,35 @@ def from_bytes(content: bytes, path: str) -> tuple[dict[str, np.ndarray], dict[s
         header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
         return arrays, header.get("__metadata__") or {}
     except (SafetensorError, ValueError, KeyError) as error:
-        raise DataLossError(what=f"{path} is no .safetensors file, or is damaged: {error}") from None
+        raise DataLossError(what=f"{path} is not a .safetensors file, or is corrupt: {error}") from None
 
 
 def load_weights(model: Any, filepath: Any, skip_mismatch: bool = False) -> None:
     """Load the weights of a model; see `Model.load_weights`."""
-    path = _checked(filepath)
+    path = _checked_path(filepath)
     with open(path, "rb") as file:
-        assign(model, _arrays(file.read(), path), path, skip_mismatch)
+        assign(model, _parse_arrays(file.read(), path), path, skip_mismatch)
 
 
 def assign(model: Any, arrays: dict[str, np.ndarray], path: str, skip_mismatch: bool = False) -> None:
     """Assign the weights by path: all of them, or none if they do not match."""
-    variables, owners = _walked(model)
-    arrays, stored = _apart(arrays, owners)
+    variables, owners = _weights_and_owners(model)
+    arrays, stored = _split_stored(arrays, owners)
     if not variables and arrays:
         raise ValueError(f"Model {model.name!r} has no weights to set yet: call it, or `build(input_shape)`, first")
     missing, spare = sorted(set(variables) - set(arrays)), sorted(set(arrays) - set(variables))
     wrong = [
-        f"{k}: {tuple(variables[k].shape)} here, {arrays[k].shape} there"
+        f"{k}: {tuple(variables[k].shape)} in the model, {arrays[k].shape} in the file"
         for k in sorted(variables)
         if k in arrays and not variables[k].shape.is_compatible_with(arrays[k].shape)
     ]
     if (missing or spare or wrong) and not skip_mismatch:
         what = [f"missing {', '.join(missing)}"] if missing else []
-        what += [f"not of this model {', '.join(spare)}"] if spare else []
-        what += [f"of another shape {'; '.join(wrong)}"] if wrong else []
+        what += [f"unknown {', '.join(spare)}"] if spare else []
+        what += [f"mismatched shapes {'; '.join(wrong)}"] if wrong else []
         raise ValueError(
-            f"The weights in {path} do not fit model {model.name!r}: {'. '.join(what)}. "
-            "skip_mismatch=True takes those that do"
+            f"The weights in {path} do not match model {model.name!r}: {'. '.join(what)}. "
+            "skip_mismatch=True loads the matching ones"
         )
     refused = {w.partition(":")[0] for w in wrong}
     for name, variable in variables.items():
@@ -170,7 +172,7 @@ def assign(model: Any, arrays: dict[str, np.ndarray], path: str, skip_mismatch: 
         layer.load_own_variables(stored[prefix])
 
 
-def _apart(
+def _split_stored(
     arrays: dict[str, np.ndarray], owners: dict[str, Any]
 ) -> tuple[dict[str, np.ndarray], dict[str, dict[str, np.ndarray]]]:
     """Separate the weights from the arrays of layers that override `save_own_variables`."""
@@ -192,20 +194,20 @@ def save_model(model: Any, filepath: Any, overwrite: bool = True, **kwargs: Any)
     """Save a model; see `Model.save`."""
     path = os.fspath(filepath)
     if not overwrite and os.path.exists(path):
-        raise FileExistsError(f"{path} is there already: give overwrite=True")
+        raise FileExistsError(f"{path} exists: pass overwrite=True")
     if path.endswith((".h5", ".hdf5")):
         raise ValueError(f"{path}: HDF5 is not written. Use a name that ends in .keras, or a folder")
     if not path.endswith(".keras"):
         export(model, path, **kwargs)
         return
-    from .model_config import compile_config, plain, serialize
+    from .model_config import compile_config, plain_value, serialize
 
     config = serialize(model)
     shapes = getattr(model, "_build_shapes", None)
-    config["build_config"] = None if shapes is None else plain(shapes)
-    if model._network is None and model._seen_inputs is not None:
-        seen = nest.map_structure(lambda t: {"shape": list(t.shape), "dtype": t.dtype.name}, model._seen_inputs)
-        config["inputs"] = plain(seen)
+    config["build_config"] = None if shapes is None else plain_value(shapes)
+    if model._network is None and model._symbolic_inputs is not None:
+        seen = nest.map_structure(lambda t: {"shape": list(t.shape), "dtype": t.dtype.name}, model._symbolic_inputs)
+        config["inputs"] = plain_value(seen)
     if model.compiled:
         config["compile_config"] = compile_config(model._trainer.arguments)
     files = {
@@ -227,7 +229,7 @@ def save_model(model: Any, filepath: Any, overwrite: bool = True, **kwargs: Any)
 def load_model(filepath: Any, custom_objects: dict[str, Any] | None = None, compile: bool = True, **kwargs: Any) -> Any:
     """Load a model saved by `Model.save`. custom_objects: user classes and functions by name.
 
-    compile: whether to compile it as it was. raises DataLossError for a damaged file, TypeError for classes not known
+    compile: whether to restore its compilation. raises DataLossError for a corrupt file, TypeError for unknown classes
     """
     path = os.fspath(filepath)
     if os.path.isdir(path):
@@ -240,32 +242,32 @@ def load_model(filepath: Any, custom_objects: dict[str, Any] | None = None, comp
         config = json.loads(files["config.json"])
         weights = files["model.safetensors"]
     except (zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise DataLossError(what=f"{path} is no model as `Model.save` writes it, or is damaged: {error}") from None
+        raise DataLossError(what=f"{path} is not a model saved by `Model.save`, or is corrupt: {error}") from None
     model = deserialize(config, custom_objects)
     shapes = config.get("build_config")
     if not model.built and shapes is not None:
         model.build(tuple(shapes) if isinstance(shapes, list) else shapes)
     elif config.get("inputs") is not None:
-        model._laid_out(_inputs(config["inputs"]))  # makes the weights of a subclass, which its first call would make
-    assign(model, _arrays(weights, path), path)
+        model._infer_outputs(_symbolic_inputs(config["inputs"]))  # creates the weights of a subclassed model
+    assign(model, _parse_arrays(weights, path), path)
     if compile and config.get("compile_config"):
         model.compile(**compile_arguments(config["compile_config"], custom_objects))
         if "optimizer.safetensors" in files:
             model.optimizer.build(model.trainable_weights)
-            kept = _arrays(files["optimizer.safetensors"], path)
+            state = _parse_arrays(files["optimizer.safetensors"], path)
             for i, variable in enumerate(model.optimizer.variables):
-                if f"{i:04d}" in kept:
-                    variable.assign(kept[f"{i:04d}"].astype(variable.dtype.np))
+                if f"{i:04d}" in state:
+                    variable.assign(state[f"{i:04d}"].astype(variable.dtype.np))
     return model
 
 
-def _inputs(kept: Any) -> list[Any] | KerasTensor | dict[Any, Any]:
+def _symbolic_inputs(recorded: Any) -> list[Any] | KerasTensor | dict[Any, Any]:
     """Return KerasTensors with the recorded shapes and dtypes."""
-    if isinstance(kept, list):
-        return [_inputs(k) for k in kept]
-    if set(kept) == {"shape", "dtype"} and isinstance(kept["dtype"], str):
-        return KerasTensor(kept["shape"], kept["dtype"])
-    return {k: _inputs(v) for k, v in kept.items()}
+    if isinstance(recorded, list):
+        return [_symbolic_inputs(k) for k in recorded]
+    if set(recorded) == {"shape", "dtype"} and isinstance(recorded["dtype"], str):
+        return KerasTensor(recorded["shape"], recorded["dtype"])
+    return {k: _symbolic_inputs(v) for k, v in recorded.items()}
 
 
 def export(model: Any, filepath: Any, input_signature: Any = None, **kwargs: Any) -> None:
@@ -280,7 +282,7 @@ def export(model: Any, filepath: Any, input_signature: Any = None, **kwargs: Any
 
 
 def _package() -> Any:
-    return sys.modules[__name__.partition(".")[0]]  # whose saved_model stands above this floor
+    return sys.modules[__name__.partition(".")[0]]  # its saved_model is in a higher layer
 
 
 BACKUP_FORMAT = "opwright.backup"
@@ -303,10 +305,10 @@ class Backup:
             return
         if not optimizer.built:
             optimizer.build(model.trainable_weights)
-        variables = _state_of(optimizer)
+        variables = _optimizer_state(optimizer)
         if variables.keys() != state.keys() or any(v.shape.dims != state[k].shape for k, v in variables.items()):
             raise ValueError(
-                f"The backup in {self.path} was made with another optimizer than "
+                f"The backup in {self.path} was created with another optimizer than "
                 f"{type(optimizer).__name__} of {len(variables)} variables; it has {len(state)}"
             )
         for name, variable in variables.items():
@@ -316,7 +318,7 @@ class Backup:
         return {k.removeprefix(prefix): v for k, v in self.arrays.items() if k.startswith(prefix)}
 
 
-def _state_of(optimizer: Any) -> dict[str, Any]:
+def _optimizer_state(optimizer: Any) -> dict[str, Any]:
     return {f"{i:04d}": v for i, v in enumerate(optimizer.variables)}
 
 
@@ -324,7 +326,9 @@ def write_backup(path: str, model: Any, epoch: int) -> None:
     """Write a backup of a model and its optimizer after `epoch` epochs; the file is replaced atomically."""
     arrays = {f"{_MODEL}{name}": array for name, array in arrays_of(model).items()}
     if model.optimizer is not None and model.optimizer.built:
-        arrays.update((f"{_OPTIMIZER}{k}", np.asarray(v.read_array())) for k, v in _state_of(model.optimizer).items())
+        arrays.update(
+            (f"{_OPTIMIZER}{k}", np.asarray(v.read_array())) for k, v in _optimizer_state(model.optimizer).items()
+        )
     with replacing(path) as file:
         file.write(to_bytes(arrays, {"format": BACKUP_FORMAT, "version": "1", "epoch": str(epoch)}))
 
@@ -336,7 +340,7 @@ def read_backup(path: str) -> Backup:
     epoch = metadata.get("epoch", "")
     if metadata.get("format") != BACKUP_FORMAT or not epoch.isdecimal():
         raise DataLossError(
-            what=f"{path} is no backup of a training",
+            what=f"{path} is not a backup of training",
             found=metadata or "no metadata",
             wanted=f"format {BACKUP_FORMAT} and a number of epochs",
             do="remove it",

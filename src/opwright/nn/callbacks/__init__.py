@@ -1,11 +1,11 @@
-"""Callbacks: what is told of the course of training and may steer it.
+"""Callbacks, which observe and control training.
 
-Lives here: the public names.  Not here: what they do.
+Lives here: the public names.  Not here: their definitions.
 """
 
 from .base import Callback, CallbackList, History, ProgbarLogger
 from .files import BackupAndRestore, CSVLogger, LambdaCallback, ModelCheckpoint, TerminateOnNaN
-from .watching import EarlyStopping, LearningRateScheduler, ReduceLROnPlateau
+from .metric_monitors import EarlyStopping, LearningRateScheduler, ReduceLROnPlateau
 
 __all__ = [
     "BackupAndRestore",

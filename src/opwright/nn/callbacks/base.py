@@ -1,6 +1,7 @@
-"""Callbacks: what is told of the course of training.
+"""Callbacks: the base class and the list that dispatches events.
 
-Lives here: the base class, the list of them, History, the progress bar.  Not here: those that steer (watching.py ...).
+Lives here: Callback, CallbackList, History, ProgbarLogger.
+Not here: callbacks that control training (metric_monitors.py), that write files (files.py).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _BATCHES = [f"on_{kind}_batch_{when}" for kind in ("train", "test", "predict") f
 class Callback:
     """Base class of callbacks: override the methods of the events to handle.
 
-    model: the model. params: verbose, epochs, steps. logs: figures by name.
+    model: the model. params: verbose, epochs, steps. logs: metrics by name.
     """
 
     def __init__(self) -> None:
@@ -123,11 +124,11 @@ class CallbackList:
         self.callbacks = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks] if callbacks else []
         if add_progbar and not any(isinstance(c, ProgbarLogger) for c in self.callbacks):
             self.callbacks.append(ProgbarLogger())
-        found = [c for c in self.callbacks if isinstance(c, History)]
-        if add_history and not found:
-            found = [History()]
-            self.callbacks.append(found[0])
-        self.history = found[0] if found else None
+        histories = [c for c in self.callbacks if isinstance(c, History)]
+        if add_history and not histories:
+            histories = [History()]
+            self.callbacks.append(histories[0])
+        self.history = histories[0] if histories else None
         for callback in self.callbacks:
             callback.set_params(params)
             if model is not None:
@@ -150,21 +151,21 @@ class CallbackList:
     def __getattr__(self, event: str) -> Callable[..., None]:
         if not event.startswith("on_"):
             raise AttributeError(event)
-        heard = [getattr(c, event) for c in self.callbacks if _hears(c, event)]
+        methods = [getattr(c, event) for c in self.callbacks if _overrides(c, event)]
 
-        first = 0 if event in _EVENTS else 1  # arguments before `logs`, which always is a dict for those who hear
+        logs_index = 0 if event in _EVENTS else 1  # arguments before `logs`, which always is a dict for those who hear
 
-        def tell(*args: Any, logs: Any = None) -> None:
-            given = args[first] if len(args) > first else logs
-            for method in heard:
-                method(*args[:first], {} if given is None else given)
+        def dispatch(*args: Any, logs: Any = None) -> None:
+            event_logs = args[logs_index] if len(args) > logs_index else logs
+            for method in methods:
+                method(*args[:logs_index], {} if event_logs is None else event_logs)
 
         if event in _BATCHES or event in _EVENTS or event in ("on_epoch_begin", "on_epoch_end"):
-            self.__dict__[event] = tell
-        return tell
+            self.__dict__[event] = dispatch
+        return dispatch
 
 
-def _hears(callback: Any, event: str) -> bool:
+def _overrides(callback: Any, event: str) -> bool:
     """Return whether a callback overrides this method; calls per batch are frequent, so the defaults are skipped."""
     if getattr(type(callback), event, None) is not getattr(Callback, event, None) or event in vars(callback):
         return True

@@ -1,4 +1,4 @@
-"""Callbacks that write files, and small ones: logs, checkpoints, backups.
+"""Callbacks that write logs, checkpoints and backups, and small ones.
 
 Lives here: CSVLogger, LambdaCallback, TerminateOnNaN; ModelCheckpoint, BackupAndRestore.
 Not here: the progress bar (base.py), the files' formats (weights_io.py).
@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import DataLossError
-from ..training.progress import figure
+from ..training.progress import format_number
 from ..weights_io import read_backup, write_backup
 from .base import Callback
-from .watching import Watching
+from .metric_monitors import MetricMonitor
 
 
 class LambdaCallback(Callback):
@@ -33,7 +33,7 @@ class LambdaCallback(Callback):
         **kwargs: Any,
     ) -> None:
         super().__init__()
-        given = {
+        functions = {
             "on_epoch_begin": on_epoch_begin,
             "on_epoch_end": on_epoch_end,
             "on_train_begin": on_train_begin,
@@ -42,7 +42,7 @@ class LambdaCallback(Callback):
             "on_train_batch_end": on_train_batch_end,
             **kwargs,
         }
-        for event, function in given.items():
+        for event, function in functions.items():
             if function is not None:
                 setattr(self, event, function)
 
@@ -85,7 +85,7 @@ class CSVLogger(Callback):
         logs = logs or {}
         if self._writer is None:
             self._keys = sorted(logs)
-            if not any(key.startswith("val_") for key in logs):  # columns for a validation that comes later
+            if not any(key.startswith("val_") for key in logs):  # columns for validation in later epochs
                 self._keys += [f"val_{key}" for key in self._keys]
             self._writer = csv.DictWriter(self._file, ["epoch", *self._keys], delimiter=self.sep, lineterminator="\n")
             if self._header:
@@ -104,12 +104,12 @@ class CSVLogger(Callback):
         self._writer = None
 
 
-class ModelCheckpoint(Watching):
+class ModelCheckpoint(MetricMonitor):
     """Callback that saves the model or its weights, every epoch or every `save_freq` batches.
 
-    filepath: may have {epoch} and figures in it, as "{epoch:02d}-{val_loss:.2f}.safetensors"; with save_weights_only a
-    .safetensors file. save_best_only: only where the figure is the best so far. initial_value_threshold: the best
-    before training.
+    filepath: may contain {epoch} and metrics, as in "{epoch:02d}-{val_loss:.2f}.safetensors"; with save_weights_only a
+    .safetensors file. save_best_only: save only if the metric is the best so far. initial_value_threshold: the best
+    value before training.
     raises ValueError for another save_freq
     """
 
@@ -156,12 +156,12 @@ class ModelCheckpoint(Watching):
         except KeyError as error:
             raise KeyError(f'Failed to format this callback filepath: "{self.filepath}". Reason: {error}') from None
         if self.save_best_only:
-            value = self._figure(logs)
+            value = self._monitored_value(logs)
             if value is None:
                 return
-            if not self._better(value, self.best):
+            if not self._improves(value, self.best):
                 if self.verbose:
-                    print(f"\nEpoch {epoch + 1}: {self.monitor} did not improve from {figure(self.best)}")
+                    print(f"\nEpoch {epoch + 1}: {self.monitor} did not improve from {format_number(self.best)}")
                 return
             self.best = value
         if self.verbose:
@@ -176,13 +176,13 @@ class ModelCheckpoint(Watching):
 class BackupAndRestore(Callback):
     """Callback that backs up training, and resumes it when `fit` is called again after a failure.
 
-    A backup holds the weights, the optimizer's state and the number of finished epochs. An epoch that was interrupted
-    begins again with its first batch.
+    A backup contains the weights, the optimizer's state and the number of finished epochs. An interrupted epoch
+    restarts with its first batch.
 
-    backup_dir: the folder. save_freq: "epoch", or a number of batches. double_checkpoint: keep the backup before the
-    last one too, for the case that the last one is lost. delete_checkpoint: remove the backups when training ends well.
-    raises ValueError for another save_freq, and as training begins for a backup of another model, and for a model
-    without weights whose first step makes them (`run_eagerly`, a `train_step` of its own): build it before
+    backup_dir: the folder. save_freq: "epoch", or a number of batches. double_checkpoint: keep the previous backup as
+    well, in case the latest is lost. delete_checkpoint: remove the backups after successful training.
+    raises ValueError for another save_freq; when training begins, for a backup of another model, and for an unbuilt
+    model whose first step creates the weights (`run_eagerly`, an overridden `train_step`): build it first
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """All layers, under Keras's names.
 
 Lives here: re-exports.
-Not here: the base class (../layer.py), inputs (../input_layer.py).
+Not here: the base class (../layer.py), the input layer (../input_layer.py).
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from ..input_layer import Input, InputLayer
 from ..input_spec import InputSpec
 from ..layer import Layer
 from .activation import ELU, Activation, LeakyReLU, PReLU, ReLU, Softmax
-from .attention import GroupedQueryAttention, GroupQueryAttention, MultiHeadAttention
 from .batch_normalization import BatchNormalization
 from .cells import GRUCell, LSTMCell, SimpleRNNCell
 from .convolution import (
@@ -36,7 +35,8 @@ from .depthwise import (
     SeparableConvolution1D,
     SeparableConvolution2D,
 )
-from .merging import (
+from .dot_product_attention import AdditiveAttention, Attention
+from .merge import (
     Add,
     Average,
     Concatenate,
@@ -54,6 +54,7 @@ from .merging import (
     multiply,
     subtract,
 )
+from .multi_head_attention import GroupedQueryAttention, GroupQueryAttention, MultiHeadAttention
 from .normalization import (
     GroupNormalization,
     LayerNormalization,
@@ -118,7 +119,6 @@ from .reshaping import (
     ZeroPadding2D,
     ZeroPadding3D,
 )
-from .scored import AdditiveAttention, Attention
 from .stacked_cells import StackedRNNCells
 from .upsampling import Resizing, UpSampling1D, UpSampling2D, UpSampling3D
 

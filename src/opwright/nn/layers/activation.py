@@ -1,4 +1,4 @@
-"""Activations as layers.
+"""Activation layers.
 
 Lives here: Activation, ReLU, LeakyReLU, PReLU, ELU, Softmax.  Not here: the functions (../activations.py).
 """
@@ -14,13 +14,13 @@ from ...ops import array
 from .. import activations
 from ..input_spec import InputSpec
 from ..layer import Layer
-from .base import Described
+from .configurable_layer import ConfigurableLayer
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
 
 
-class _Elementwise(Described):
+class _Elementwise(ConfigurableLayer):
     """Layer whose output has the shape of its input."""
 
     def __init__(self, **kwargs: Any) -> None:
@@ -37,7 +37,7 @@ class Activation(_Elementwise):
 
     def __init__(self, activation: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._take(activation=activation)
+        self._set_arguments(activation=activation)
         self.built = True
 
     def call(self, inputs: Any) -> Any:
@@ -46,8 +46,8 @@ class Activation(_Elementwise):
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """Return the input shape for element-wise functions, else the inferred shape."""
-        known = activations.FAMILY.members.values()
-        if self.activation in known and self.activation is not activations.glu:
+        functions = activations.REGISTRY.members.values()
+        if self.activation in functions and self.activation is not activations.glu:
             return input_shape
         return Layer.compute_output_shape(self, input_shape)
 
@@ -71,7 +71,7 @@ class ReLU(_Elementwise):
         if max_value is not None and max_value < 0:
             raise ValueError(f"max_value of a ReLU layer cannot be a negative value. Received: max_value={max_value}")
         _at_least_0("ReLU", negative_slope=negative_slope, threshold=threshold)
-        self._take(max_value=max_value, negative_slope=negative_slope, threshold=threshold)
+        self._set_arguments(max_value=max_value, negative_slope=negative_slope, threshold=threshold)
         self.built = True
 
     def call(self, inputs: Any) -> Any:
@@ -83,10 +83,10 @@ class LeakyReLU(_Elementwise):
     """Layer of x where x > 0, else negative_slope x. Raises ValueError for a negative slope."""
 
     def __init__(self, negative_slope: float = 0.3, **kwargs: Any) -> None:
-        negative_slope = kwargs.pop("alpha", negative_slope)  # Keras 2's name
+        negative_slope = kwargs.pop("alpha", negative_slope)  # the name in Keras 2
         super().__init__(**kwargs)
         _at_least_0("Leaky ReLU", negative_slope=negative_slope)
-        self._take(negative_slope=negative_slope)
+        self._set_arguments(negative_slope=negative_slope)
         self.built = True
 
     def call(self, inputs: Any) -> Any:
@@ -99,7 +99,7 @@ class ELU(_Elementwise):
 
     def __init__(self, alpha: float = 1.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._take(alpha=alpha)
+        self._set_arguments(alpha=alpha)
         self.built = True
 
     def call(self, inputs: Any) -> Tensor:
@@ -110,7 +110,7 @@ class ELU(_Elementwise):
 class PReLU(_Elementwise):
     """Layer of x where x > 0, else alpha x, with a trained alpha per position (He et al. 2015).
 
-    shared_axes: axes along which there is one alpha. Weights: alpha, of the input's shape without the batch.
+    shared_axes: axes that share one alpha. Weights: alpha, of the input's shape without the batch.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class PReLU(_Elementwise):
         super().__init__(**kwargs)
         if shared_axes is not None:
             shared_axes = list(shared_axes) if isinstance(shared_axes, (list, tuple)) else [shared_axes]
-        self._take(
+        self._set_arguments(
             alpha_initializer=alpha_initializer,
             alpha_regularizer=alpha_regularizer,
             alpha_constraint=alpha_constraint,
@@ -148,7 +148,7 @@ class Softmax(_Elementwise):
 
     def __init__(self, axis: Any = -1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._take(axis=axis)
+        self._set_arguments(axis=axis)
         self.built = True
 
     def call(self, inputs: Any, mask: Any = None) -> Tensor:

@@ -1,6 +1,6 @@
-"""Normalisation over the batch, with moving averages for use outside training.
+"""Batch normalization, with moving averages for inference.
 
-Lives here: BatchNormalization, with batch renormalisation.  Not here: normalisation of each example (normalization.py).
+Lives here: BatchNormalization, with batch renormalization.  Not here: normalization of each example (normalization.py).
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from ...ops import array, math
 from ...ops import nn as ops_nn
 from .. import backend
 from ..input_spec import InputSpec
-from .base import Described, in_training
+from .configurable_layer import ConfigurableLayer, if_training
 
 if TYPE_CHECKING:
     from ...eager.variable import Variable
     from ...ops.tensor import Tensor
 
 
-class BatchNormalization(Described):
+class BatchNormalization(ConfigurableLayer):
     """Normalization of each channel to mean 0 and variance 1, then scale and shift (Ioffe and Szegedy 2015).
 
     .. math:: y = gamma \\frac{x - \\mu}{\\sqrt{\\sigma^2 + epsilon}} + beta
 
-    In training mu and sigma^2 are the batch's, over all axes but `axis`, and the moving averages follow them:
-    moving = momentum * moving + (1 - momentum) * batch. Otherwise, and where `trainable` is False, they are the moving
-    averages. mask: [batch, ...], one dimension less than the inputs: what does not count in the statistics.
-    renorm: correct the batch's statistics towards moving ones in training too (Ioffe 2017), within renorm_clipping
+    In training mu and sigma^2 are the batch statistics over all axes but `axis`, and update the moving averages:
+    moving = momentum * moving + (1 - momentum) * batch. Otherwise, and if `trainable` is False, they are the moving
+    averages. mask: [batch, ...], of one dimension less than the inputs: positions that count in the statistics.
+    renorm: correct the batch statistics toward the moving averages in training (Ioffe 2017), within renorm_clipping
     ("rmin", "rmax", "dmax"). synchronized: accepted; there is one device.
     Weights: gamma, beta, moving_mean, moving_variance, each [channels].
     """
@@ -59,7 +59,7 @@ class BatchNormalization(Described):
                 "Received invalid keys for `renorm_clipping` argument: "
                 f"{renorm_clipping}. Supported values: ['rmax', 'rmin', 'dmax']."
             )
-        self._take(
+        self._set_arguments(
             axis=int(axis),
             momentum=float(momentum),
             epsilon=float(epsilon),
@@ -77,7 +77,7 @@ class BatchNormalization(Described):
         )
         self.renorm, self.renorm_clipping, self.renorm_momentum = renorm, clipping, renorm_momentum
         if renorm:
-            self._taken = (*self._taken, "renorm", "renorm_clipping", "renorm_momentum")
+            self._argument_names = (*self._argument_names, "renorm", "renorm_clipping", "renorm_momentum")
         self.gamma: Variable | None = None
         self.beta: Variable | None = None
         self.supports_masking = True
@@ -91,22 +91,22 @@ class BatchNormalization(Described):
             self.gamma = self._weight("gamma", (size,))
         if self.center:
             self.beta = self._weight("beta", (size,))
-        self.moving_mean = self._kept("moving_mean", size, self.moving_mean_initializer)
-        self.moving_variance = self._kept("moving_variance", size, self.moving_variance_initializer)
+        self.moving_mean = self._statistic("moving_mean", size, self.moving_mean_initializer)
+        self.moving_variance = self._statistic("moving_variance", size, self.moving_variance_initializer)
         if self.renorm:
 
             def deviation(shape: Any, dtype: Any = None) -> Tensor:
                 return math.sqrt(self.moving_variance_initializer(shape, dtype=dtype))
 
-            self.moving_stddev = self._kept("moving_stddev", size, deviation)
-            self.renorm_mean = self._kept("renorm_mean", size, self.moving_mean_initializer)
-            self.renorm_stddev = self._kept("renorm_stddev", size, deviation)
+            self.moving_stddev = self._statistic("moving_stddev", size, deviation)
+            self.renorm_mean = self._statistic("renorm_mean", size, self.moving_mean_initializer)
+            self.renorm_stddev = self._statistic("renorm_stddev", size, deviation)
         self.input_spec = InputSpec(ndim=len(input_shape), axes={self.axis: size})
         axes = list(range(len(input_shape)))
         del axes[self.axis]
         self._axes = tuple(axes)
 
-    def _kept(self, name: str, size: int, initializer: Any) -> Variable:
+    def _statistic(self, name: str, size: int, initializer: Any) -> Variable:
         return self.add_weight(name=name, shape=(size,), initializer=initializer, trainable=False)
 
     def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
@@ -121,21 +121,23 @@ class BatchNormalization(Described):
             inputs = array.cast(inputs, "float32")
         if not self.trainable:
             training = False
-        y = in_training(training, lambda: self._by_batch(inputs, mask), lambda: self._by_average(inputs))
+        y = if_training(
+            training, lambda: self._normalize_by_batch(inputs, mask), lambda: self._normalize_by_averages(inputs)
+        )
         return array.cast(y, self.compute_dtype) if y.dtype.name != self.compute_dtype else y
 
-    def _by_average(self, x: Any) -> Any:
+    def _normalize_by_averages(self, x: Any) -> Any:
         mean, variance = (array.cast(v, x.dtype) for v in (self.moving_mean, self.moving_variance))
         return self._apply(x, mean, variance, *self._affine(x.dtype))
 
-    def _by_batch(self, x: Any, mask: Any) -> Any:
+    def _normalize_by_batch(self, x: Any, mask: Any) -> Any:
         mean, variance = self._moments(x, mask)
         gamma, beta = self._affine(x.dtype)
         if self.renorm:
-            gamma, beta = self._renormalise(mean, variance, gamma, beta)
+            gamma, beta = self._renormalize(mean, variance, gamma, beta)
         else:
-            self._follow(self.moving_mean, mean, self.momentum)
-            self._follow(self.moving_variance, variance, self.momentum)
+            self._update_average(self.moving_mean, mean, self.momentum)
+            self._update_average(self.moving_variance, variance, self.momentum)
         return self._apply(x, mean, variance, gamma, beta)
 
     def _affine(self, dtype: Any) -> tuple[Any, Any]:
@@ -160,11 +162,11 @@ class BatchNormalization(Described):
         variance = math.reduce_sum(weights * distance, axis=self._axes, keepdims=True) / count
         return array.squeeze(mean, self._axes), array.squeeze(variance, self._axes)
 
-    def _follow(self, average: Any, value: Any, momentum: float) -> None:
+    def _update_average(self, average: Any, value: Any, momentum: float) -> None:
         old = array.cast(average, value.dtype)
         average.assign(array.cast(old * momentum + value * (1.0 - momentum), average.dtype))
 
-    def _renormalise(self, mean: Any, variance: Any, gamma: Any, beta: Any) -> tuple[Any, Any]:
+    def _renormalize(self, mean: Any, variance: Any, gamma: Any, beta: Any) -> tuple[Any, Any]:
         """Return scale and offset that correct the batch statistics toward the moving ones (batch renormalization)."""
         deviation = math.sqrt(variance + self.epsilon)
         expected = math.maximum(array.cast(self.renorm_stddev, mean.dtype), self.epsilon**0.5)
@@ -179,12 +181,12 @@ class BatchNormalization(Described):
             d = math.clip_by_value(d, -float(clip["dmax"]), float(clip["dmax"]))
         r, d = array.stop_gradient(r), array.stop_gradient(d)
         scale, offset = (r, d) if gamma is None else (r * gamma, d * gamma)
-        self._follow(self.renorm_mean, mean, self.renorm_momentum)
-        self._follow(self.renorm_stddev, deviation, self.renorm_momentum)
-        self._follow(self.moving_mean, mean, self.momentum)
-        self._follow(self.moving_stddev, deviation, self.momentum)
-        kept = self.moving_stddev.value()
-        self.moving_variance.assign(ops_nn.relu(kept * kept - self.epsilon))
+        self._update_average(self.renorm_mean, mean, self.renorm_momentum)
+        self._update_average(self.renorm_stddev, deviation, self.renorm_momentum)
+        self._update_average(self.moving_mean, mean, self.momentum)
+        self._update_average(self.moving_stddev, deviation, self.momentum)
+        moving_stddev = self.moving_stddev.value()
+        self.moving_variance.assign(ops_nn.relu(moving_stddev * moving_stddev - self.epsilon))
         return scale, offset if beta is None else offset + beta
 
     def compute_output_shape(self, input_shape: Any) -> Any:

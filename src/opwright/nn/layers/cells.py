@@ -1,10 +1,10 @@
 """Recurrent cells: one step of a recurrent layer.
 
 Lives here: SimpleRNNCell, GRUCell, LSTMCell.
-Not here: cells one on the other (stacked_cells.py), the loop over time (recurrent.py).
+Not here: stacks of cells (stacked_cells.py), the loop over time (recurrent.py).
 
-A cell is called with the inputs of one step [batch, features] and a list of states, and gives its output and the new
-states. It has `state_size`, one integer or a list, and may have `output_size` and `get_initial_state(batch_size)`.
+A cell maps the inputs of one step [batch, features] and a list of states to its output and the new states. It has
+`state_size`, one integer or a list, and may have `output_size` and `get_initial_state(batch_size)`.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...ops import array, linalg
-from ..seeds import SeedGenerator
-from .base import Described, in_training
-from .regularization import dropped
+from ..random import SeedGenerator
+from .configurable_layer import ConfigurableLayer, if_training
+from .regularization import apply_dropout
 
 if TYPE_CHECKING:
     from ...eager.variable import Variable
     from ...ops.tensor import Tensor
 
 
-class GatedCell(Described):
+class GatedCell(ConfigurableLayer):
     """Base class of gated cells: weights of `gates` gates in one kernel, dropout masks shared by all steps.
 
-    The input's part of a step does not depend on the states (`project`), so a layer does it for all steps at once and
-    then `advance`s from state to state.
+    The input projection of a step does not depend on the states: a layer computes it for all steps at once (`project`)
+    and then steps through the states (`advance`).
     """
 
     gates: ClassVar[int] = 1
@@ -35,7 +35,7 @@ class GatedCell(Described):
             raise ValueError(
                 f"Received an invalid value for argument `units`, expected a positive integer, got {units}."
             )
-        self._take(
+        self._set_arguments(
             units=units,
             dropout=min(1.0, max(0.0, dropout)),
             recurrent_dropout=min(1.0, max(0.0, recurrent_dropout)),
@@ -45,8 +45,8 @@ class GatedCell(Described):
         self.seed_generator = SeedGenerator(seed)
         self.state_size: Any = units
         self.output_size = units
-        self._drawn: tuple[Any, Any] | None = None
-        self._now: dict[Any, Any] = {}  # the weights' values while a loop over time runs
+        self._loop_masks: tuple[Any, Any] | None = None
+        self._loop_weights: dict[Any, Any] = {}  # weight values while a loop over time runs
 
     def build(self, input_shape: Any) -> None:
         """Create the weights."""
@@ -71,29 +71,33 @@ class GatedCell(Described):
             return None
         ones = array.ones([batch, width], self.compute_dtype)
         count = self.gates if self.recurrent_dropout else 1
-        return [dropped(ones, rate, None, self.seed_generator) for _ in range(count)]
+        return [apply_dropout(ones, rate, None, self.seed_generator) for _ in range(count)]
 
-    def hold(self, batch: Any, width: Any) -> None:
-        """Draw the dropout masks of all steps until `release`."""
-        self._drawn = self._noise(batch, width, self.dropout), self._noise(batch, self.units, self.recurrent_dropout)
+    def draw_masks(self, batch: Any, width: Any) -> None:
+        """Draw the dropout masks of all steps until `discard_masks`."""
+        self._loop_masks = (
+            self._noise(batch, width, self.dropout),
+            self._noise(batch, self.units, self.recurrent_dropout),
+        )
+        """Read the weights once for all steps until `discard_masks`; a loop in a graph then reads no variables."""
 
     def read(self) -> None:
-        """Read the weights once for all steps until `release`, so that a loop in a graph has no variable reads."""
+        """Read the weights once for all steps until `discard_masks`; graph loops then read no variables."""
         weights = [w for w in (self.kernel, self.recurrent_kernel, self.bias) if w is not None]
-        self._now = {id(w): array.identity(super(GatedCell, self)._cast(w)) for w in weights}
+        self._loop_weights = {id(w): array.identity(super(GatedCell, self)._cast(w)) for w in weights}
 
-    def release(self) -> None:
+    def discard_masks(self) -> None:
         """Discard the dropout masks and weight values of the loop."""
-        self._drawn, self._now = None, {}
+        self._loop_masks, self._loop_weights = None, {}
 
     def _cast(self, weight: Any) -> Any:
-        found = self._now.get(id(weight))
-        return super()._cast(weight) if found is None else found
+        value = self._loop_weights.get(id(weight))
+        return super()._cast(weight) if value is None else value
 
-    reset_dropout_mask = reset_recurrent_dropout_mask = release
+    reset_dropout_mask = reset_recurrent_dropout_mask = discard_masks
 
     @property
-    def _drops(self) -> bool:
+    def _has_dropout(self) -> bool:
         return bool(self.dropout or self.recurrent_dropout)
 
     # ---- computing --------------------------------------------------------------------------------------------------
@@ -104,21 +108,21 @@ class GatedCell(Described):
         flat = list(states) if nested else [states]
 
         def step(drop: bool) -> tuple[Any, list[Any]]:
-            held = self._drawn
-            if drop and held is None:
-                self.hold(array.shape(inputs)[0], inputs.shape[-1])
+            masks = self._loop_masks
+            if drop and masks is None:
+                self.draw_masks(array.shape(inputs)[0], inputs.shape[-1])
             try:
                 return self.advance(self.project(inputs, drop), flat, drop)
             finally:
-                self._drawn = held
+                self._loop_masks = masks
 
-        if self._drops:
-            output, new = in_training(training, lambda: step(True), lambda: step(False))
+        if self._has_dropout:
+            output, new = if_training(training, lambda: step(True), lambda: step(False))
         else:
             output, new = step(False)
         return output, new if nested else new[0]
 
-    def _times(self, x: Any, kernel: Any, masks: list[Any] | None) -> Any:
+    def _multiply_by_gate(self, x: Any, kernel: Any, masks: list[Any] | None) -> Any:
         """Return x @ kernel, with a separate mask of x for each gate's columns."""
         if masks is None or len(masks) == 1:
             return _matmul(x if masks is None else x * masks[0], kernel)
@@ -127,18 +131,18 @@ class GatedCell(Described):
 
     def project(self, inputs: Any, drop: bool) -> Any:
         """Return the input projection of one step or, with a leading time axis, of all steps."""
-        masks = self._drawn[0] if drop and self._drawn is not None else None
-        x = self._times(inputs, self._cast(self.kernel), masks)
+        masks = self._loop_masks[0] if drop and self._loop_masks is not None else None
+        x = self._multiply_by_gate(inputs, self._cast(self.kernel), masks)
         bias = self._input_bias()
         return x if bias is None else x + bias
 
     def _input_bias(self) -> Any:
         return None if self.bias is None else self._cast(self.bias)
 
-    def _recur(self, h: Any, drop: bool, kernel: Any = None) -> Any:
+    def _project_state(self, h: Any, drop: bool, kernel: Any = None) -> Any:
         """Return the recurrent projection of the state."""
-        masks = self._drawn[1] if drop and self._drawn is not None else None
-        return self._times(h, self._cast(self.recurrent_kernel) if kernel is None else kernel, masks)
+        masks = self._loop_masks[1] if drop and self._loop_masks is not None else None
+        return self._multiply_by_gate(h, self._cast(self.recurrent_kernel) if kernel is None else kernel, masks)
 
     def advance(self, projected: Any, states: list[Any], drop: bool) -> tuple[Any, list[Any]]:
         """Compute output and new states from the input projection and the states."""
@@ -193,7 +197,7 @@ class SimpleRNNCell(GatedCell):
 
     def advance(self, projected: Any, states: list[Any], drop: bool) -> tuple[Any, list[Any]]:
         """Compute output and new states."""
-        h = self.activation(projected + self._recur(states[0], drop))
+        h = self.activation(projected + self._project_state(states[0], drop))
         return h, [h]
 
 
@@ -203,7 +207,7 @@ class GRUCell(GatedCell):
     .. math:: z = \\sigma(x W_z + h U_z), \\quad r = \\sigma(x W_r + h U_r), \\quad
               h' = z h + (1 - z) \\tanh(x W_h + r (h U_h))
 
-    reset_after: as here, with two biases, [2, 3 units]; False: r multiplies h before the product, one bias [3 units].
+    reset_after: as above, with two biases [2, 3 units]; False: r multiplies h before the product, one bias [3 units].
     The columns of the kernels are z, r, h. sigma is recurrent_activation, tanh activation.
     """
 
@@ -230,7 +234,7 @@ class GRUCell(GatedCell):
         seed: Any = None,
         **kwargs: Any,
     ) -> None:
-        kwargs.pop("implementation", None)  # how Keras multiplies, not what
+        kwargs.pop("implementation", None)  # selects an implementation in Keras, with equal results
         super().__init__(**kwargs)
         self._init(
             units,
@@ -264,23 +268,23 @@ class GRUCell(GatedCell):
         """Read the weights once, and the recurrent bias separately from the input bias."""
         super().read()
         if self.bias is not None and self.reset_after:
-            self._now["recurrent"] = self._cast(self.bias)[1]
+            self._loop_weights["recurrent"] = self._cast(self.bias)[1]
 
     def advance(self, projected: Any, states: list[Any], drop: bool) -> tuple[Any, list[Any]]:
         """Compute output and new states."""
         h, n = states[0], self.units
         x_z, x_r, x_h = array.split(projected, 3, axis=-1)
         if self.reset_after:
-            inner = self._recur(h, drop)
+            inner = self._project_state(h, drop)
             if self.bias is not None:
-                bias = self._now.get("recurrent")
+                bias = self._loop_weights.get("recurrent")
                 inner = inner + (self._cast(self.bias)[1] if bias is None else bias)
             h_z, h_r, h_h = array.split(inner, 3, axis=-1)
             z, r = self.recurrent_activation(x_z + h_z), self.recurrent_activation(x_r + h_r)
             candidate = self.activation(x_h + r * h_h)
         else:
             kernel = self._cast(self.recurrent_kernel)
-            masks = self._drawn[1] if drop and self._drawn is not None else None
+            masks = self._loop_masks[1] if drop and self._loop_masks is not None else None
             m_z, m_r, m_h = (h, h, h) if masks is None else (h * m for m in masks)
             if masks is None:
                 h_z, h_r = array.split(linalg.matmul(h, kernel[:, : 2 * n]), 2, axis=-1)
@@ -351,15 +355,17 @@ class LSTMCell(GatedCell):
     def _make_bias(self, width: int) -> Variable:
         if not self.unit_forget_bias:
             return super()._make_bias(width)
-        n, rest = self.units, self.bias_initializer
+        n, initializer = self.units, self.bias_initializer
 
-        def forgetting(shape: Any, dtype: Any = None) -> Tensor:
-            return array.concat([rest((n,), dtype=dtype), array.ones((n,), dtype), rest((2 * n,), dtype=dtype)], 0)
+        def with_unit_forget_gate(shape: Any, dtype: Any = None) -> Tensor:
+            return array.concat(
+                [initializer((n,), dtype=dtype), array.ones((n,), dtype), initializer((2 * n,), dtype=dtype)], 0
+            )
 
         return self.add_weight(
             name="bias",
             shape=(width,),
-            initializer=forgetting,
+            initializer=with_unit_forget_gate,
             regularizer=self.bias_regularizer,
             constraint=self.bias_constraint,
         )
@@ -367,7 +373,7 @@ class LSTMCell(GatedCell):
     def advance(self, projected: Any, states: list[Any], drop: bool) -> tuple[Any, list[Any]]:
         """Compute output and new states."""
         h, c = states
-        i, f, candidate, o = array.split(projected + self._recur(h, drop), 4, axis=-1)
+        i, f, candidate, o = array.split(projected + self._project_state(h, drop), 4, axis=-1)
         c = self.recurrent_activation(f) * c + self.recurrent_activation(i) * self.activation(candidate)
         h = self.recurrent_activation(o) * self.activation(c)
         return h, [h, c]

@@ -14,7 +14,16 @@ from typing import Any
 from ...ops import array
 from ...ops import nn as ops_nn
 from ..input_spec import InputSpec
-from .base import Described, LowRank, assembled, channel_axis, data_format_name, padding_name, sizes, spatial
+from .configurable_layer import (
+    ConfigurableLayer,
+    LowRankAdaptation,
+    channel_axis,
+    data_format_name,
+    image_shape,
+    padding_name,
+    sizes,
+    spatial_sizes,
+)
 
 FORMATS = {
     (1, "channels_last"): "NWC",
@@ -26,7 +35,7 @@ FORMATS = {
 }
 
 
-def slid_size(size: int | None, kernel: int, stride: int, dilation: int, padding: str) -> int | None:
+def conv_output_size(size: int | None, kernel: int, stride: int, dilation: int, padding: str) -> int | None:
     """Return the number of window positions along one dimension."""
     if size is None:
         return None
@@ -34,32 +43,32 @@ def slid_size(size: int | None, kernel: int, stride: int, dilation: int, padding
     return (room - 1) // stride + 1
 
 
-def slid_shape(layer: Any, input_shape: Sequence[Any], channels: Any) -> tuple[Any, ...]:
+def conv_output_shape(layer: Any, input_shape: Sequence[Any], channels: Any) -> tuple[Any, ...]:
     """Return the output shape of a convolution. Raises ValueError if it would be empty."""
-    middle = spatial(input_shape, layer.data_format)
+    middle = spatial_sizes(input_shape, layer.data_format)
     windows = zip(middle, layer.kernel_size, layer.strides, layer.dilation_rate)
-    out = [slid_size(n, k, s, d, layer.padding) for n, k, s, d in windows]
+    out = [conv_output_size(n, k, s, d, layer.padding) for n, k, s, d in windows]
     if any(n is not None and n <= 0 for n in out):
         raise ValueError(
             f"Computed output size would be zero or negative. Received `inputs shape={tuple(input_shape)}`, "
             f"`kernel shape={layer.kernel_size}`, `dilation_rate={layer.dilation_rate}`, `strides={layer.strides}`, "
             f"`padding={layer.padding}`."
         )
-    return assembled(input_shape[0], out, channels, layer.data_format)
+    return image_shape(input_shape[0], out, channels, layer.data_format)
 
 
-class Windowed(Described):
+class ConvolutionBase(ConfigurableLayer):
     """Base class of convolutions: window, strides, padding, dilation, data format, bias and activation."""
 
     rank: int
     bias: Any = None
     causal = False
 
-    def _take_window(
+    def _set_window(
         self, kernel_size: Any, strides: Any, padding: Any, data_format: Any, dilation_rate: Any, **others: Any
     ) -> None:
         n = self.rank
-        self._take(
+        self._set_arguments(
             kernel_size=sizes(kernel_size, n, "kernel_size"),
             strides=sizes(strides, n, "strides"),
             padding=padding_name(padding, self.causal),
@@ -105,16 +114,16 @@ class Windowed(Described):
             )
 
 
-class Conv(LowRank, Windowed):
+class Conv(LowRankAdaptation, ConvolutionBase):
     """Convolution over `rank` dimensions, with bias and activation.
 
     .. math:: y_{b,p,o} = activation(bias_o + \\sum_{q,c} x_{b,\\; p \\cdot strides +
               q \\cdot dilation\\_rate - before,\\; c} \\; kernel_{q,c,o})
 
-    filters: the channels after. kernel_size, strides, dilation_rate: one integer, or one a dimension. padding:
-    "valid" or "same" (Conv1D also "causal": only before). groups: channels and filters in so many parts that do not
-    mix. Weights: kernel [*kernel_size, channels / groups, filters], bias [filters].
-    raises ValueError for sizes that do not fit together
+    filters: the number of output channels. kernel_size, strides, dilation_rate: one integer, or one per dimension.
+    padding: "valid" or "same" (Conv1D also "causal": only before). groups: the number of independent groups of channels
+    and filters. Weights: kernel [*kernel_size, channels / groups, filters], bias [filters].
+    raises ValueError for inconsistent sizes
     """
 
     def _init(
@@ -137,8 +146,8 @@ class Conv(LowRank, Windowed):
                 "The number of filters must be evenly divisible by the number of groups. Received: "
                 f"groups={groups}, filters={filters}."
             )
-        self._take(filters=filters)
-        self._take_window(kernel_size, strides, padding, data_format, dilation_rate, groups=groups, **others)
+        self._set_arguments(filters=filters)
+        self._set_window(kernel_size, strides, padding, data_format, dilation_rate, groups=groups, **others)
         self._init_lora(*lora)
 
     def build(self, input_shape: Any) -> None:
@@ -170,7 +179,7 @@ class Conv(LowRank, Windowed):
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """Return the output shape."""
-        return slid_shape(self, input_shape, self.filters)
+        return conv_output_shape(self, input_shape, self.filters)
 
 
 class Conv1D(Conv):
@@ -321,7 +330,7 @@ class Conv3D(Conv):
 # ---- transposed -----------------------------------------------------------------------------------------------------
 
 
-def unslid_size(size: Any, kernel: int, stride: int, dilation: int, padding: str, extra: int | None) -> Any:
+def conv_transpose_size(size: Any, kernel: int, stride: int, dilation: int, padding: str, extra: int | None) -> Any:
     """Return the input size of a convolution with `size` window positions; output_padding selects among candidates."""
     if size is None:
         return None
@@ -331,11 +340,11 @@ def unslid_size(size: Any, kernel: int, stride: int, dilation: int, padding: str
     return size * stride if extra is None else (size - 1) * stride + kernel % 2 + extra
 
 
-class ConvTranspose(Windowed):
+class ConvTranspose(ConvolutionBase):
     """Transposed convolution: the gradient of a convolution with respect to its input.
 
-    It enlarges an image by its strides. output_padding: one integer or one a dimension, below the strides: how much
-    larger the output is among the sizes that a convolution would bring to the input's. Other arguments as Conv's.
+    It upsamples an image by its strides. output_padding: one integer or one per dimension, below the strides: selects
+    among the output sizes that a convolution would map to the input's. Other arguments: see Conv.
     Weights: kernel [*kernel_size, filters, channels], bias [filters].
     """
 
@@ -351,10 +360,10 @@ class ConvTranspose(Windowed):
         **others: Any,
     ) -> None:
         self._check_filters(filters)
-        self._take(filters=filters)
+        self._set_arguments(filters=filters)
         if output_padding is not None:
             output_padding = sizes(output_padding, self.rank, "output_padding", allow_zero=True)
-        self._take_window(
+        self._set_window(
             kernel_size, strides, padding, data_format, dilation_rate, output_padding=output_padding, **others
         )
         if output_padding is not None and any(p >= s for p, s in zip(output_padding, self.strides)):
@@ -369,19 +378,19 @@ class ConvTranspose(Windowed):
         self.kernel = self._weight("kernel", (*self.kernel_size, self.filters, channels))
         self.bias = self._weight("bias", (self.filters,)) if self.use_bias else None
 
-    def _enlarged(self, middle: Sequence[Any]) -> list[Any]:
+    def _output_sizes(self, middle: Sequence[Any]) -> list[Any]:
         extra = self.output_padding or (None,) * self.rank
         windows = zip(middle, self.kernel_size, self.strides, self.dilation_rate, extra)
-        return [unslid_size(n, k, s, d, self.padding, e) for n, k, s, d, e in windows]
+        return [conv_transpose_size(n, k, s, d, self.padding, e) for n, k, s, d, e in windows]
 
     def call(self, inputs: Any) -> Any:
         """Apply the transposed convolution, bias and activation."""
         dims = list(inputs.shape)
         if any(d is None for d in dims):
-            found = array.shape(inputs)
-            dims = [found[i] if d is None else d for i, d in enumerate(dims)]
-        middle = self._enlarged(spatial(dims, self.data_format))
-        shape = assembled(dims[0], middle, self.filters, self.data_format)
+            runtime_shape = array.shape(inputs)
+            dims = [runtime_shape[i] if d is None else d for i, d in enumerate(dims)]
+        middle = self._output_sizes(spatial_sizes(dims, self.data_format))
+        shape = image_shape(dims[0], middle, self.filters, self.data_format)
         y = ops_nn.conv_transpose(
             inputs,
             self._cast(self.kernel),
@@ -395,8 +404,8 @@ class ConvTranspose(Windowed):
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """Return the output shape."""
-        middle = self._enlarged(spatial(input_shape, self.data_format))
-        return assembled(input_shape[0], middle, self.filters, self.data_format)
+        middle = self._output_sizes(spatial_sizes(input_shape, self.data_format))
+        return image_shape(input_shape[0], middle, self.filters, self.data_format)
 
 
 class Conv1DTranspose(ConvTranspose):

@@ -1,4 +1,4 @@
-"""Layers of everyday use.
+"""Core layers.
 
 Lives here: Dense, EinsumDense, Embedding, Lambda, Masking, Identity.  Not here: InputLayer (../input_layer.py).
 """
@@ -18,17 +18,17 @@ from ...ops import array, dispatch, linalg, math
 from .. import initializers
 from ..call_context import set_mask
 from ..input_spec import InputSpec
-from .base import Described, LowRank
+from .configurable_layer import ConfigurableLayer, LowRankAdaptation
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
 
 
-class Dense(LowRank, Described):
+class Dense(LowRankAdaptation, ConfigurableLayer):
     """Fully connected layer: activation(inputs @ kernel + bias), over the last axis.
 
-    units: the size of the last axis after. inputs: [batch, ..., n]; output: [batch, ..., units]. Weights: kernel
-    [n, units], bias [units]. lora_rank: train only a product of two narrow matrices that is added to the kernel.
+    units: the size of the output's last axis. inputs: [batch, ..., n]; output: [batch, ..., units]. Weights: kernel
+    [n, units], bias [units]. lora_rank: train only a low-rank product that is added to the kernel.
     raises ValueError for units < 1
     """
 
@@ -54,7 +54,7 @@ class Dense(LowRank, Described):
             raise ValueError(
                 f"Received an invalid value for `units`, expected a positive integer. Received: units={units}"
             )
-        self._take(
+        self._set_arguments(
             units=units,
             activation=activation,
             use_bias=use_bias,
@@ -96,12 +96,12 @@ class Dense(LowRank, Described):
         return (*input_shape[:-1], self.units)
 
 
-class EinsumDense(LowRank, Described):
+class EinsumDense(LowRankAdaptation, ConfigurableLayer):
     """Einsum of inputs and a kernel, with bias and activation.
 
-    equation: such as "abc,cd->abd" or "...x,xy->...y". output_shape: the output's without the batch, None for sizes
-    that follow from the input. bias_axes: the output's axes that the bias has, such as "d"; None: no bias.
-    raises ValueError for an equation that is not of these forms or does not fit the shapes
+    equation: such as "abc,cd->abd" or "...x,xy->...y". output_shape: the output shape without the batch, None for sizes
+    inferred from the input. bias_axes: the output axes of the bias, such as "d"; None: no bias.
+    raises ValueError for an equation of another form, or one that does not match the shapes
     """
 
     kernel_initializer: Any
@@ -126,7 +126,7 @@ class EinsumDense(LowRank, Described):
     ) -> None:
         super().__init__(**kwargs)
         self.partial_output_shape = (output_shape,) if isinstance(output_shape, int) else tuple(output_shape)
-        self._take(
+        self._set_arguments(
             equation=equation,
             activation=activation,
             bias_axes=bias_axes,
@@ -144,12 +144,15 @@ class EinsumDense(LowRank, Described):
         """Create kernel and bias."""
         plan = _EinsumPlan(self.equation, self.bias_axes, input_shape, self.partial_output_shape)
         self.input_spec = InputSpec(ndim=len(input_shape))
-        given: Any = self.kernel_initializer
-        if isinstance(given, initializers.VarianceScaling) and None in (given.input_axes, given.output_axes):
-            config = {**given.get_config(), "input_axes": plan.input_axes, "output_axes": plan.output_axes}
-            self.kernel_initializer = type(given).from_config(config)
+        initializer: Any = self.kernel_initializer
+        if isinstance(initializer, initializers.VarianceScaling) and None in (
+            initializer.input_axes,
+            initializer.output_axes,
+        ):
+            config = {**initializer.get_config(), "input_axes": plan.input_axes, "output_axes": plan.output_axes}
+            self.kernel_initializer = type(initializer).from_config(config)
         self._kernel = self._weight("kernel", plan.kernel)
-        self.kernel_initializer = given
+        self.kernel_initializer = initializer
         self.bias = None if plan.bias is None else self._weight("bias", plan.bias)
         self._build_lora()
 
@@ -199,17 +202,17 @@ class _EinsumPlan:
                     f"the input spec '{x}' or weight spec '{w}'"
                 )
         for label, size in of_input.items():
-            wanted = of_output.get(label)
-            if wanted is not None and size is not None and wanted != size:
+            output_size = of_output.get(label)
+            if output_size is not None and size is not None and output_size != size:
                 raise ValueError(
                     f"Input shape and output shape do not match at shared dimension '{label}'. Input "
                     f"shape "
-                    f"is {size}, and output shape is {wanted}."
+                    f"is {size}, and output shape is {output_size}."
                 )
-        at = max(elided, 0) if left else 0
-        for i, label in enumerate(y):  # sizes not said are the input's
+        offset = max(elided, 0) if left else 0
+        for i, label in enumerate(y):  # unspecified sizes are the input's
             if of_output.get(label) is None and label in of_input:
-                of_output[label] = self.output[at + i] = of_input[label]
+                of_output[label] = self.output[offset + i] = of_input[label]
         self.kernel: list[Any] = []
         self.input_axes: list[int] = []
         self.output_axes: list[int] = []
@@ -235,12 +238,11 @@ class _EinsumPlan:
                 self.bias += [1] * max(elided, 0)
 
 
-class Embedding(LowRank, Described):
+class Embedding(LowRankAdaptation, ConfigurableLayer):
     """Trained table that maps integers to rows.
 
-    input_dim: how many integers there are; output_dim: the length of a row. inputs: [batch, ...]; output:
-    [batch, ..., output_dim]. mask_zero: 0 means "nothing here", and is masked. Weights: embeddings [input_dim,
-    output_dim].
+    input_dim: the number of rows; output_dim: the length of a row. inputs: [batch, ...]; output: [batch, ...,
+    output_dim]. mask_zero: whether 0 is padding, which is masked. Weights: embeddings [input_dim, output_dim].
     """
 
     _lora_kernel = "embeddings"
@@ -259,14 +261,14 @@ class Embedding(LowRank, Described):
         quantization_config: Any = None,
         **kwargs: Any,
     ) -> None:
-        kwargs.pop("input_length", None)  # Keras 2's, which says nothing any more
+        kwargs.pop("input_length", None)  # an argument of Keras 2 without effect
         super().__init__(**kwargs)
         for key, value in (("input_dim", input_dim), ("output_dim", output_dim)):
             if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value <= 0:
                 raise ValueError(
                     f"`{key}` must be a positive integer. Received: {key}={value!r} (of type {type(value).__name__})."
                 )
-        self._take(
+        self._set_arguments(
             input_dim=input_dim,
             output_dim=output_dim,
             embeddings_initializer=embeddings_initializer,
@@ -291,7 +293,7 @@ class Embedding(LowRank, Described):
     @property
     def embeddings(self) -> Any:
         """The table, including the low-rank product if LoRA is enabled."""
-        return self._whole_kernel()
+        return self._effective_kernel()
 
     def call(self, inputs: Any) -> Tensor:
         """Look up the rows."""
@@ -309,12 +311,12 @@ class Embedding(LowRank, Described):
         return (*input_shape, self.output_dim)
 
 
-class Lambda(Described):
+class Lambda(ConfigurableLayer):
     """Function as a layer.
 
-    function: of the inputs, and of `mask` and `training` where it has such parameters. output_shape: without the
-    batch, or a function of the input's shape; found by itself otherwise. mask: of the output, or a function of inputs
-    and mask. arguments: further keyword arguments. Variables that the function uses are not the layer's.
+    function: of the inputs, and of `mask` and `training` if it has such parameters. output_shape: without the batch, or
+    a function of the input shape; inferred by default. mask: of the output, or a function of inputs and mask.
+    arguments: further keyword arguments. The layer does not track variables of the function.
     """
 
     def __init__(
@@ -357,7 +359,7 @@ class Lambda(Described):
         }
 
 
-class Masking(Described):
+class Masking(ConfigurableLayer):
     """Masking of steps whose features all equal mask_value; they are set to 0.
 
     inputs: [batch, steps, features].
@@ -365,23 +367,23 @@ class Masking(Described):
 
     def __init__(self, mask_value: float = 0.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._take(mask_value=mask_value)
+        self._set_arguments(mask_value=mask_value)
         self.supports_masking = True
         self.built = True
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Tensor:
         """Return where any feature differs from mask_value."""
-        return math.reduce_any(self._differs(inputs), axis=-1)
+        return math.reduce_any(self._differs_from_mask_value(inputs), axis=-1)
 
-    def _differs(self, inputs: Any) -> Tensor:
+    def _differs_from_mask_value(self, inputs: Any) -> Tensor:
         inputs = dispatch.to_tensor(inputs)
         return math.not_equal(inputs, array.cast(self.mask_value, inputs.dtype))
 
     def call(self, inputs: Any) -> Tensor:
         """Return the inputs, with masked steps set to 0."""
-        kept = math.reduce_any(self._differs(inputs), axis=-1, keepdims=True)
-        outputs = array.where(kept, inputs, array.zeros_like(inputs))
-        set_mask(outputs, array.squeeze(kept, [-1]))
+        unmasked = math.reduce_any(self._differs_from_mask_value(inputs), axis=-1, keepdims=True)
+        outputs = array.where(unmasked, inputs, array.zeros_like(inputs))
+        set_mask(outputs, array.squeeze(unmasked, [-1]))
         return outputs
 
     def compute_output_shape(self, input_shape: Any) -> Any:
@@ -389,7 +391,7 @@ class Masking(Described):
         return input_shape
 
 
-class Identity(Described):
+class Identity(ConfigurableLayer):
     """Layer that returns its inputs."""
 
     def __init__(self, **kwargs: Any) -> None:

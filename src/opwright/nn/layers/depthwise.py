@@ -1,7 +1,7 @@
-"""Convolutions of each channel by itself, alone or followed by a mixing of channels.
+"""Depthwise and separable convolutions.
 
 Lives here: DepthwiseConv1D, DepthwiseConv2D, SeparableConv1D, SeparableConv2D.
-Not here: convolutions that mix channels at once (convolution.py).
+Not here: convolutions over all channels (convolution.py).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...ops import array
 from ...ops import nn as ops_nn
-from .convolution import FORMATS, Windowed, slid_shape
+from .convolution import FORMATS, ConvolutionBase, conv_output_shape
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
@@ -26,15 +26,15 @@ def _depthwise(layer: Any, inputs: Any, kernel: Any) -> Tensor:
         inputs = array.pad(inputs, [[0, 0], [before, 0], [0, 0]] if last else [[0, 0], [0, 0], [before, 0]])
         padding = "valid"
     if layer.rank == 1:
-        at = 1 if last else 2
-        inputs, kernel = array.expand_dims(inputs, at), array.expand_dims(kernel, 0)
+        axis = 1 if last else 2
+        inputs, kernel = array.expand_dims(inputs, axis), array.expand_dims(kernel, 0)
         strides, dilations = (1, *strides), (1, *dilations)
     along = (1, *strides, 1) if last else (1, 1, *strides)
     y = ops_nn.depthwise_conv2d(inputs, kernel, along, padding.upper(), FORMATS[2, layer.data_format], list(dilations))
-    return array.squeeze(y, [at]) if layer.rank == 1 else y
+    return array.squeeze(y, [axis]) if layer.rank == 1 else y
 
 
-class _Depthwise(Windowed):
+class _Depthwise(ConvolutionBase):
     """Convolution of each channel with `depth_multiplier` filters.
 
     The output has channels * depth_multiplier channels. Other arguments as those of convolutions. Weights: kernel
@@ -56,7 +56,7 @@ class _Depthwise(Windowed):
                 "Invalid value for argument `depth_multiplier`. Expected a strictly positive value. "
                 f"Received depth_multiplier={depth_multiplier}."
             )
-        self._take_window(
+        self._set_window(
             kernel_size, strides, padding, data_format, dilation_rate, depth_multiplier=depth_multiplier, **others
         )
 
@@ -74,7 +74,7 @@ class _Depthwise(Windowed):
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """Return the output shape."""
         channels = input_shape[-1 if self.data_format == "channels_last" else 1]
-        return slid_shape(self, input_shape, channels * self.depth_multiplier)
+        return conv_output_shape(self, input_shape, channels * self.depth_multiplier)
 
 
 class DepthwiseConv1D(_Depthwise):
@@ -164,7 +164,7 @@ class DepthwiseConv2D(_Depthwise):
         )
 
 
-class _Separable(Windowed):
+class _Separable(ConvolutionBase):
     """Depthwise convolution followed by a pointwise convolution.
 
     filters: the channels after; depth_multiplier: the filters of each channel in the first. Other arguments as those
@@ -189,8 +189,8 @@ class _Separable(Windowed):
                 "Invalid value for argument `depth_multiplier`. Expected a strictly positive value. "
                 f"Received depth_multiplier={depth_multiplier}."
             )
-        self._take(filters=filters)
-        self._take_window(
+        self._set_arguments(filters=filters)
+        self._set_window(
             kernel_size, strides, padding, data_format, dilation_rate, depth_multiplier=depth_multiplier, **others
         )
 
@@ -213,7 +213,7 @@ class _Separable(Windowed):
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """Return the output shape."""
-        return slid_shape(self, input_shape, self.filters)
+        return conv_output_shape(self, input_shape, self.filters)
 
 
 class SeparableConv1D(_Separable):

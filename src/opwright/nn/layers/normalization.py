@@ -1,7 +1,7 @@
-"""Normalisation of each example by itself, and of kernels.
+"""Normalization of each example, and of kernels.
 
 Lives here: LayerNormalization, RMSNormalization, GroupNormalization, UnitNormalization, SpectralNormalization.
-Not here: normalisation over the batch (batch_normalization.py), by known statistics (preprocessing.py).
+Not here: batch normalization (batch_normalization.py), normalization by fixed statistics (preprocessing.py).
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from ...ops import array, linalg, math
 from ...ops import nn as ops_nn
 from .. import initializers
 from ..input_spec import InputSpec
-from .base import Described, in_training
+from .configurable_layer import ConfigurableLayer, if_training
 from .recurrent_wrappers import Wrapper
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
 
 
-class _SameShape(Described):
+class _ShapePreserving(ConfigurableLayer):
     def compute_output_shape(self, input_shape: Any) -> Any:
         """Return the input shape. Raises ValueError for an axis out of range."""
         axis: Any = getattr(self, "axis", -1)
@@ -32,12 +32,12 @@ class _SameShape(Described):
         return input_shape
 
 
-def _wide(x: Any) -> Any:
+def _widen_half(x: Any) -> Any:
     """Cast half-precision tensors to float32, whose squares do not overflow."""
     return array.cast(x, "float32") if x.dtype.name in ("float16", "bfloat16") else x
 
 
-def _along(weight: Any, x: Any, axes: Sequence[int]) -> Any:
+def _broadcast_weight(weight: Any, x: Any, axes: Sequence[int]) -> Any:
     """Reshape a weight so that it broadcasts along these axes of x."""
     rank = x.shape.rank
     weight = array.cast(weight, x.dtype)
@@ -51,14 +51,14 @@ def _axes_of(axis: Any) -> list[int]:
     return sorted(axis) if isinstance(axis, (list, tuple)) else [axis]
 
 
-def _sizes_along(input_shape: Any, axes: Sequence[int], layer: str) -> tuple[int, ...]:
-    found = tuple(input_shape[a] for a in axes)
-    if None in found:
+def _known_sizes(input_shape: Any, axes: Sequence[int], layer: str) -> tuple[int, ...]:
+    sizes = tuple(input_shape[a] for a in axes)
+    if None in sizes:
         raise ValueError(f"The sizes of axes {list(axes)} of the inputs of {layer} must be known; found {input_shape}")
-    return found
+    return sizes
 
 
-class LayerNormalization(_SameShape):
+class LayerNormalization(_ShapePreserving):
     """Normalization of each example to mean 0 and variance 1 along `axis`, then scale and shift (Ba et al. 2016).
 
     .. math:: y = gamma \\frac{x - \\mu}{\\sqrt{\\sigma^2 + epsilon}} + beta
@@ -84,7 +84,7 @@ class LayerNormalization(_SameShape):
         super().__init__(**kwargs)
         if not isinstance(axis, (int, list, tuple)):
             raise TypeError(f"Expected an int or a list/tuple of ints for the argument 'axis', but received: {axis!r}")
-        self._take(
+        self._set_arguments(
             axis=axis,
             epsilon=epsilon,
             center=center,
@@ -97,28 +97,28 @@ class LayerNormalization(_SameShape):
             gamma_constraint=gamma_constraint,
         )
         if self.rms_scaling:
-            self._taken = (*self._taken, "rms_scaling")
+            self._argument_names = (*self._argument_names, "rms_scaling")
         self.supports_masking = True
 
     def build(self, input_shape: Any) -> None:
         """Create gamma and beta."""
-        shape = _sizes_along(input_shape, _axes_of(self.axis), "LayerNormalization")
+        shape = _known_sizes(input_shape, _axes_of(self.axis), "LayerNormalization")
         self.gamma = self._weight("gamma", shape) if self.scale or self.rms_scaling else None
         self.beta = self._weight("beta", shape) if self.center and not self.rms_scaling else None
 
     def call(self, inputs: Any) -> Any:
         """Return the normalized inputs."""
-        x, axes = _wide(inputs), _axes_of(self.axis)
+        x, axes = _widen_half(inputs), _axes_of(self.axis)
         if self.rms_scaling:
             y = x * math.rsqrt(math.reduce_variance(x, axis=axes, keepdims=True) + self.epsilon)
-            return array.cast(y * _along(self.gamma, x, axes), self.compute_dtype)
+            return array.cast(y * _broadcast_weight(self.gamma, x, axes), self.compute_dtype)
         mean, variance = ops_nn.moments(x, axes, keepdims=True)
-        gamma = None if self.gamma is None else _along(self.gamma, x, axes)
-        beta = None if self.beta is None else _along(self.beta, x, axes)
+        gamma = None if self.gamma is None else _broadcast_weight(self.gamma, x, axes)
+        beta = None if self.beta is None else _broadcast_weight(self.beta, x, axes)
         return array.cast(ops_nn.batch_normalization(x, mean, variance, beta, gamma, self.epsilon), self.compute_dtype)
 
 
-class RMSNormalization(_SameShape):
+class RMSNormalization(_ShapePreserving):
     """Division of each example by its root mean square along `axis`, then scaling (Zhang and Sennrich 2019).
 
     Weights: scale, of the sizes along `axis`.
@@ -126,26 +126,26 @@ class RMSNormalization(_SameShape):
 
     def __init__(self, axis: Any = -1, epsilon: float = 1e-6, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._take(axis=axis, epsilon=epsilon)
+        self._set_arguments(axis=axis, epsilon=epsilon)
         self.supports_masking = True
 
     def build(self, input_shape: Any) -> None:
         """Create the scale."""
-        shape = _sizes_along(input_shape, _axes_of(self.axis), "RMSNormalization")
+        shape = _known_sizes(input_shape, _axes_of(self.axis), "RMSNormalization")
         self.scale = self.add_weight(name="scale", shape=shape, initializer="ones")
 
     def call(self, inputs: Any) -> Any:
         """Return the normalized inputs."""
-        x, axes = _wide(inputs), _axes_of(self.axis)
+        x, axes = _widen_half(inputs), _axes_of(self.axis)
         y = x * math.rsqrt(math.reduce_mean(math.square(x), axis=axes, keepdims=True) + self.epsilon)
-        return array.cast(y * _along(self.scale, x, axes), self.compute_dtype)
+        return array.cast(y * _broadcast_weight(self.scale, x, axes), self.compute_dtype)
 
 
-class GroupNormalization(_SameShape):
+class GroupNormalization(_ShapePreserving):
     """Normalization of groups of channels of each example to mean 0 and variance 1 (Wu and He 2018).
 
-    groups: how many; -1 for one a channel. Weights: gamma and beta, [channels].
-    raises ValueError where the channels do not make so many groups
+    groups: the number of groups; -1 for one per channel. Weights: gamma and beta, [channels].
+    raises ValueError unless the channels divide evenly
     """
 
     groups: int
@@ -171,7 +171,7 @@ class GroupNormalization(_SameShape):
                 "Received an invalid value for argument `groups`, expected a positive integer (or `-1` "
                 f"for instance normalization). Received: groups={groups}"
             )
-        self._take(
+        self._set_arguments(
             groups=groups,
             axis=axis,
             epsilon=epsilon,
@@ -207,10 +207,10 @@ class GroupNormalization(_SameShape):
 
     def call(self, inputs: Any) -> Tensor:
         """Return the normalized inputs."""
-        x = _wide(inputs)
+        x = _widen_half(inputs)
         rank, axis = x.shape.rank, self.axis % x.shape.rank
-        found = array.shape(x)
-        dims = [found[i] if d is None else d for i, d in enumerate(x.shape)]
+        runtime_shape = array.shape(x)
+        dims = [runtime_shape[i] if d is None else d for i, d in enumerate(x.shape)]
         inside = x.shape[axis] // self.groups
         parted = array.reshape(x, [*dims[:axis], self.groups, inside, *dims[axis + 1 :]])
         axes = [i for i in range(1, rank + 1) if i != axis]
@@ -224,7 +224,7 @@ class GroupNormalization(_SameShape):
         return array.cast(array.reshape(y, dims), self.compute_dtype)
 
 
-class UnitNormalization(_SameShape):
+class UnitNormalization(_ShapePreserving):
     """Division of each example by its Euclidean length along `axis`."""
 
     def __init__(self, axis: Any = -1, **kwargs: Any) -> None:
@@ -233,7 +233,7 @@ class UnitNormalization(_SameShape):
             raise TypeError(
                 f"Invalid value for `axis` argument: expected an int or a list/tuple of ints. Received: axis={axis}"
             )
-        self._take(axis=list(axis) if isinstance(axis, (list, tuple)) else axis)
+        self._set_arguments(axis=list(axis) if isinstance(axis, (list, tuple)) else axis)
         self.supports_masking = True
         self.built = True
 
@@ -245,7 +245,7 @@ class UnitNormalization(_SameShape):
 class SpectralNormalization(Wrapper):
     """Wrapper that divides the kernel by its largest singular value in training (Miyato et al. 2018).
 
-    power_iterations: how often the singular vectors are improved at a call. Weights: vector_u, then the layer's.
+    power_iterations: the number of power iterations per call. Weights: vector_u, then the layer's.
     raises ValueError for a layer without kernel or embeddings
     """
 
@@ -255,7 +255,7 @@ class SpectralNormalization(Wrapper):
             raise ValueError(
                 f"`power_iterations` should be greater than zero. Received: `power_iterations={power_iterations}`"
             )
-        self._take(power_iterations=power_iterations)
+        self._set_arguments(power_iterations=power_iterations)
 
     def build(self, input_shape: Any = None) -> None:
         """Build the wrapped layer, and create vector_u."""
@@ -285,7 +285,7 @@ class SpectralNormalization(Wrapper):
             self.kernel.assign(array.where(zero, self.kernel, kernel))
             return array.identity(True)
 
-        in_training(training, update, lambda: array.identity(True))
+        if_training(training, update, lambda: array.identity(True))
         return array.cast(self.layer(inputs), inputs.dtype)
 
     def normalized_weights(self) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""Pooling: the largest or mean value of windows, of whole images, or of a fixed number of parts.
+"""Pooling over windows, whole images, or a fixed number of parts.
 
 Lives here: MaxPooling, AveragePooling, GlobalMaxPooling, GlobalAveragePooling, AdaptiveMaxPooling,
 AdaptiveAveragePooling, each over one to three dimensions.  Not here: the operators (ops/nn/pooling.py).
@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any
 from ...ops import array, math
 from ...ops import nn as ops_nn
 from ..input_spec import InputSpec
-from .base import Described, assembled, data_format_name, padding_name, sizes, spatial
-from .convolution import FORMATS, slid_size
+from .configurable_layer import ConfigurableLayer, data_format_name, image_shape, padding_name, sizes, spatial_sizes
+from .convolution import FORMATS, conv_output_size
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
 
 
-class _Pooling(Described):
+class _Pooling(ConfigurableLayer):
     """Pooling: the {what} of each window.
 
-    pool_size: of the window, one integer or one a dimension. strides: by default pool_size. padding: "valid" or
-    "same", of which the padding does not count.
+    pool_size: the window size, one integer or one per dimension. strides: by default pool_size. padding: "valid" or
+    "same", whose padding does not count.
     """
 
     rank: int
@@ -32,7 +32,7 @@ class _Pooling(Described):
 
     def _init(self, pool_size: Any, strides: Any, padding: Any, data_format: Any) -> None:
         n = self.rank
-        self._take(
+        self._set_arguments(
             pool_size=sizes(pool_size, n, "pool_size"),
             strides=sizes(pool_size if strides is None else strides, n, "strides"),
             padding=padding_name(padding),
@@ -53,8 +53,8 @@ class _Pooling(Described):
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """Return the output shape. Raises ValueError if the window is larger than the image."""
-        windows = zip(spatial(input_shape, self.data_format), self.pool_size, self.strides)
-        middle = [slid_size(n, k, s, 1, self.padding) for n, k, s in windows]
+        windows = zip(spatial_sizes(input_shape, self.data_format), self.pool_size, self.strides)
+        middle = [conv_output_size(n, k, s, 1, self.padding) for n, k, s in windows]
         if any(n is not None and n <= 0 for n in middle):
             raise ValueError(
                 f"Computed output size would be negative. Received: `inputs.shape={tuple(input_shape)}` "
@@ -62,7 +62,7 @@ class _Pooling(Described):
                 f"`pool_size={self.pool_size}`."
             )
         last = self.data_format == "channels_last"
-        return assembled(input_shape[0], middle, input_shape[-1 if last else 1], self.data_format)
+        return image_shape(input_shape[0], middle, input_shape[-1 if last else 1], self.data_format)
 
 
 class _Max(_Pooling):
@@ -177,14 +177,14 @@ class AveragePooling3D(_Average):
         self._init(pool_size, strides, padding, data_format)
 
 
-class _Global(Described):
+class _Global(ConfigurableLayer):
     """Global pooling: the {what} of each channel, [batch, channels]; keepdims keeps spatial axes of size 1."""
 
     rank: int
 
     def __init__(self, data_format: Any = None, keepdims: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._take(data_format=data_format_name(data_format), keepdims=keepdims)
+        self._set_arguments(data_format=data_format_name(data_format), keepdims=keepdims)
         self.input_spec = InputSpec(ndim=self.rank + 2)
 
     @property
@@ -231,7 +231,7 @@ class GlobalMaxPooling3D(_GlobalMax):
 
 
 class GlobalAveragePooling1D(_GlobalAverage):
-    __doc__ = _doc("mean") + " Masked steps are left out."
+    __doc__ = _doc("mean") + " Masked steps do not count."
     rank = 1
 
     def __init__(self, data_format: Any = None, keepdims: bool = False, **kwargs: Any) -> None:
@@ -242,11 +242,11 @@ class GlobalAveragePooling1D(_GlobalAverage):
         """Return the means over the unmasked steps. mask: [batch, steps]."""
         if mask is None:
             return super().call(inputs)
-        kept = array.cast(array.expand_dims(mask, 2 if self.data_format == "channels_last" else 1), "bool")
+        unmasked = array.cast(array.expand_dims(mask, 2 if self.data_format == "channels_last" else 1), "bool")
         total = math.reduce_sum(
-            array.where(kept, inputs, array.zeros_like(inputs)), axis=self._axes, keepdims=self.keepdims
+            array.where(unmasked, inputs, array.zeros_like(inputs)), axis=self._axes, keepdims=self.keepdims
         )
-        return total / math.reduce_sum(array.cast(kept, inputs.dtype), axis=self._axes, keepdims=self.keepdims)
+        return total / math.reduce_sum(array.cast(unmasked, inputs.dtype), axis=self._axes, keepdims=self.keepdims)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """Return None: the output has no steps."""
@@ -263,11 +263,11 @@ class GlobalAveragePooling3D(_GlobalAverage):
     rank = 3
 
 
-class _Adaptive(Described):
+class _Adaptive(ConfigurableLayer):
     """Adaptive pooling: the {what} of each of output_size parts of an image.
 
-    output_size: one integer or one a dimension, None for the input's own. Part i of m along n values is from
-    floor(i n / m) to ceil((i + 1) n / m). The input's sizes must be known.
+    output_size: one integer or one per dimension. Part i of m along n values ranges from floor(i n / m) to
+    ceil((i + 1) n / m). The input sizes must be known.
     """
 
     rank: int
@@ -275,25 +275,27 @@ class _Adaptive(Described):
 
     def __init__(self, output_size: Any, data_format: Any = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._take(output_size=sizes(output_size, self.rank, "output_size"), data_format=data_format_name(data_format))
+        self._set_arguments(
+            output_size=sizes(output_size, self.rank, "output_size"), data_format=data_format_name(data_format)
+        )
         self.input_spec = InputSpec(ndim=self.rank + 2)
 
     def call(self, inputs: Any) -> Any:
         """Apply the pooling."""
         first = 1 if self.data_format == "channels_last" else 2
-        for axis, wanted in enumerate(self.output_size, first):
+        for axis, count in enumerate(self.output_size, first):
             size = inputs.shape[axis]
             if size is None:
                 raise ValueError(f"{type(self).__name__} needs known sizes of the image; found {inputs.shape}")
             before = (slice(None),) * axis
-            parts = [inputs[(*before, slice(i * size // wanted, -(-(i + 1) * size // wanted)))] for i in range(wanted)]
+            parts = [inputs[(*before, slice(i * size // count, -(-(i + 1) * size // count)))] for i in range(count)]
             inputs = array.concat([type(self).reduce(p, axis=axis, keepdims=True) for p in parts], axis)
         return inputs
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """Return the output shape."""
         last = self.data_format == "channels_last"
-        return assembled(input_shape[0], self.output_size, input_shape[-1 if last else 1], self.data_format)
+        return image_shape(input_shape[0], self.output_size, input_shape[-1 if last else 1], self.data_format)
 
 
 class _AdaptiveMax(_Adaptive):

@@ -1,7 +1,7 @@
-"""Layers that bring data into the form that networks like.
+"""Preprocessing layers.
 
 Lives here: Rescaling, Normalization, CategoryEncoding.
-Not here: Resizing (upsampling.py), normalisation that is trained (normalization.py, batch_normalization.py).
+Not here: Resizing (upsampling.py), trained normalization (normalization.py, batch_normalization.py).
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ import numpy as np
 
 from ...ops import array, math
 from .. import backend
-from .base import Described
+from .configurable_layer import ConfigurableLayer
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
 
 
-class Rescaling(Described):
+class Rescaling(ConfigurableLayer):
     """Layer of inputs * scale + offset."""
 
     def __init__(self, scale: Any, offset: Any = 0.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._take(scale=scale, offset=offset)
+        self._set_arguments(scale=scale, offset=offset)
         self.supports_masking = True
         self.built = True
 
@@ -37,14 +37,14 @@ class Rescaling(Described):
         return input_shape
 
 
-class Normalization(Described):
+class Normalization(ConfigurableLayer):
     """Normalization to mean 0 and variance 1 by statistics specified or computed by `adapt`.
 
     .. math:: y = (x - mean) / \\max(\\sqrt{variance}, 10^{-7}), \\quad \\text{or with invert the other way}
 
-    axis: the axes that keep statistics of their own; None for one mean of all. mean, variance: numbers, or arrays
-    that broadcast to the sizes along `axis`.
-    raises ValueError for one of mean and variance without the other, or inputs before there are statistics
+    axis: the axes with separate statistics; None for scalar statistics. mean, variance: numbers, or arrays that
+    broadcast to the sizes along `axis`.
+    raises ValueError unless both or neither of mean and variance are specified
     """
 
     def __init__(
@@ -65,16 +65,16 @@ class Normalization(Described):
     def build(self, input_shape: Any) -> None:
         """Create the statistics: constants if specified, else weights that `adapt` sets."""
         rank = len(input_shape)
-        kept = sorted(a % rank for a in self.axis)
-        for a in kept:
+        axes = sorted(a % rank for a in self.axis)
+        for a in axes:
             if input_shape[a] is None:
                 raise ValueError(
                     "All `axis` values to be kept must have a known shape. Received axis="
                     f"{self.axis}, inputs.shape={tuple(input_shape)}"
                 )
-        self._reduced = tuple(i for i in range(rank) if i not in kept)
-        self._along = tuple(input_shape[i] if i in kept else 1 for i in range(rank))
-        shape = tuple(input_shape[i] for i in kept)
+        self._reduced = tuple(i for i in range(rank) if i not in axes)
+        self._broadcast_shape = tuple(input_shape[i] if i in axes else 1 for i in range(rank))
+        shape = tuple(input_shape[i] for i in axes)
         if self.input_mean is not None:
             self._set(
                 np.broadcast_to(np.asarray(self.input_mean, np.float32), shape),
@@ -87,32 +87,32 @@ class Normalization(Described):
             self.count = self.add_weight(name="count", shape=(), dtype="int32", initializer="zeros", trainable=False)
 
     def _set(self, mean: Any, variance: Any) -> None:
-        self._fixed_statistics = mean.reshape(self._along), variance.reshape(self._along)
+        self._fixed_statistics = mean.reshape(self._broadcast_shape), variance.reshape(self._broadcast_shape)
 
     def _statistics(self) -> tuple[Any, Any]:
         if self.input_mean is not None:
             return self._fixed_statistics or (None, None)
         if self.adapt_mean is None:
             return None, None
-        along = list(self._along)
+        along = list(self._broadcast_shape)
         return array.reshape(self.adapt_mean, along), array.reshape(self.adapt_variance, along)
 
     @property
     def mean(self) -> Any:
         """Mean, in a shape that broadcasts to the inputs; None before the layer is built."""
-        found = self._statistics()[0]
-        return found if found is None else array.cast(found, "float32")
+        mean = self._statistics()[0]
+        return mean if mean is None else array.cast(mean, "float32")
 
     @property
     def variance(self) -> Any:
         """Variance, in a shape that broadcasts to the inputs; None before the layer is built."""
-        found = self._statistics()[1]
-        return found if found is None else array.cast(found, "float32")
+        variance = self._statistics()[1]
+        return variance if variance is None else array.cast(variance, "float32")
 
     def adapt(self, data: Any) -> None:
         """Compute mean and variance of an array, a tensor, a list of batches, or a Dataset of batches or (x, y).
 
-        raises ValueError where they were given to the constructor
+        raises ValueError if the constructor specified them
         """
         if self.input_mean is not None:
             raise ValueError(
@@ -161,12 +161,12 @@ class Normalization(Described):
         }
 
 
-class CategoryEncoding(Described):
+class CategoryEncoding(ConfigurableLayer):
     """Encoding of integers in [0, num_tokens) as vectors of num_tokens.
 
-    output_mode: "one_hot": each integer its own vector; "multi_hot": 1 for each that occurs in an example; "count":
-    how often, or with count_weights how much.
-    raises ValueError for another mode, or no num_tokens
+    output_mode: "one_hot": one vector per integer; "multi_hot": 1 for integers that occur in an example; "count": their
+    number, or the sum of their count_weights.
+    raises ValueError for another mode, or without num_tokens
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class CategoryEncoding(Described):
             raise ValueError(f"`num_tokens` must be >= 1. Received: num_tokens={num_tokens}.")
         if sparse:
             raise ValueError("`sparse=True` is not supported: the encoding is a dense tensor")
-        self._take(num_tokens=num_tokens, output_mode=output_mode, sparse=sparse)
+        self._set_arguments(num_tokens=num_tokens, output_mode=output_mode, sparse=sparse)
         self.built = True
 
     def call(self, inputs: Any, count_weights: Any = None) -> Tensor:
@@ -212,6 +212,6 @@ class CategoryEncoding(Described):
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """Return the shape of the encoding."""
         if self.output_mode == "one_hot":
-            kept = input_shape[:-1] if input_shape and input_shape[-1] == 1 else input_shape
-            return (*kept, self.num_tokens)
+            index_shape = input_shape[:-1] if input_shape and input_shape[-1] == 1 else input_shape
+            return (*index_shape, self.num_tokens)
         return (*input_shape[:-1], self.num_tokens)

@@ -1,9 +1,9 @@
-"""Recurrent layers: a cell carried over time.
+"""Recurrent layers: a cell run over time.
 
 Lives here: RNN, SimpleRNN, GRU, LSTM.
 Not here: one step (cells.py), Bidirectional and TimeDistributed (recurrent_wrappers.py).
 
-Eagerly, and with unroll, the loop over time is Python's; in a traced function it is one loop in the graph.
+Eagerly, and with unroll, the loop over time is a Python loop; in a traced function it is a loop of the graph.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from ...ops.tensor import TensorLike
 from ...tracing.control.higher_order import loop_over
 from ...tracing.trace import init_scope
 from ..layer import Layer
-from .base import Described, in_training
 from .cells import GatedCell, GRUCell, LSTMCell, SimpleRNNCell
+from .configurable_layer import ConfigurableLayer, if_training
 from .recurrent_wrappers import deserialize, serialize
-from .stacked_cells import StackedRNNCells, call_cell, gated, initial_state, masked, size_of_output
+from .stacked_cells import StackedRNNCells, call_cell, gated_cells, initial_state, output_size_of, select_by_mask
 
 
-class _Kept:
+class _StateHolder:
     """Holder of state variables, which are not weights."""
 
     def __init__(self, states: Any) -> None:
         self.states = states
 
 
-class RNN(Described):
+class RNN(ConfigurableLayer):
     """Recurrent layer: a cell, or a stack of cells, run over the steps of sequences.
 
-    inputs: [batch, time, features]; output: the last step's [batch, units], with return_sequences all steps'. With
-    return_state the final states follow. mask: [batch, time]; a step that is masked changes nothing and gives the
-    output of the one before (zeros with zero_output_for_mask). go_backwards: from the last step to the first, outputs
-    in that order. stateful: states go on from call to call, example i's to example i's, until `reset_state`.
-    initial_state: a list of states. unroll: the loop is written out step by step in graphs.
-    raises ValueError for what is no cell, for unroll without known time, for stateful without known batch
+    inputs: [batch, time, features]; output: of the last step [batch, units], or with return_sequences of all steps.
+    return_state: whether to append the final states. mask: [batch, time]; a masked step keeps the states and repeats
+    the previous output (zeros with zero_output_for_mask). go_backwards: process steps in reverse, with outputs in that
+    order. stateful: whether the states of example i continue in the next call, until `reset_state`.
+    initial_state: a list of states. unroll: whether to unroll the loop in graphs.
+    raises ValueError for an invalid cell, for unroll with unknown time, for stateful with unknown batch size
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class RNN(Described):
             )
         super().__init__(**kwargs)
         self.cell = cell
-        self._take(
+        self._set_arguments(
             return_sequences=return_sequences,
             return_state=return_state,
             go_backwards=go_backwards,
@@ -73,7 +73,7 @@ class RNN(Described):
             unroll=unroll,
             zero_output_for_mask=zero_output_for_mask,
         )
-        self._kept = _Kept(None)
+        self._state_holder = _StateHolder(None)
         self.supports_masking = True
 
     @property
@@ -85,7 +85,7 @@ class RNN(Described):
     @property
     def states(self) -> Any:
         """State variables of a stateful layer, else None."""
-        return self._kept.states
+        return self._state_holder.states
 
     def build(self, sequences_shape: Any, initial_state_shape: Any = None) -> None:
         """Build the cell, and create the state variables of a stateful layer."""
@@ -101,7 +101,7 @@ class RNN(Described):
                     f"size: sequence.shape={tuple(sequences_shape)}"
                 )
             with init_scope():
-                self._kept.states = nest.map_structure(
+                self._state_holder.states = nest.map_structure(
                     lambda s: Variable(s, trainable=False, name="rnn_state"), self.get_initial_state(batch)
                 )
 
@@ -126,46 +126,46 @@ class RNN(Described):
                 "Cannot unroll a RNN if the time dimension is undefined. Give it in the shape of the `Input`."
             )
         if initial_state is None:
-            known = array.shape(sequences)[0] if batch is None else batch
-            initial_state = self.states if self.stateful else self.get_initial_state(known)
+            batch_size = array.shape(sequences)[0] if batch is None else batch
+            initial_state = self.states if self.stateful else self.get_initial_state(batch_size)
         if self.stateful:
-            wanted = nest.flatten(self.states)[0].shape[0]
-            if batch is not None and batch != wanted:
+            state_batch = nest.flatten(self.states)[0].shape[0]
+            if batch is not None and batch != state_batch:
                 raise ValueError(
                     "If an RNN is stateful, the batch size of the input sequences must be the same as the "
-                    f"batch size of the initial state.\n- Expected batch size: {wanted}\n- Received batch "
+                    f"batch size of the initial state.\n- Expected batch size: {state_batch}\n- Received batch "
                     f"size: {batch}"
                 )
-            if batch is None:  # that of a traced call of any batch: the states have one all the same
-                sequences = array.ensure_shape(sequences, [wanted, *sequences.shape[1:]])
+            if batch is None:  # a traced call for any batch size; the states fix it
+                sequences = array.ensure_shape(sequences, [state_batch, *sequences.shape[1:]])
         states = list(initial_state) if isinstance(initial_state, (list, tuple)) else [initial_state]
         dtype = getattr(self.cell, "compute_dtype", self.compute_dtype)
         states = nest.map_structure(lambda s: array.cast(s, dtype), states)
-        if any(cell._drops for cell in gated(self.cell)) and isinstance(training, TensorLike):
-            output, states = in_training(
+        if any(cell._has_dropout for cell in gated_cells(self.cell)) and isinstance(training, TensorLike):
+            output, states = if_training(
                 training,
-                lambda: self._over_time(sequences, states, mask, True),
-                lambda: self._over_time(sequences, states, mask, False),
+                lambda: self._run_over_time(sequences, states, mask, True),
+                lambda: self._run_over_time(sequences, states, mask, False),
             )
         else:
-            output, states = self._over_time(sequences, states, mask, training)
+            output, states = self._run_over_time(sequences, states, mask, training)
         if self.stateful:
-            for kept, state in zip(nest.flatten(self.states), nest.flatten(states)):
-                kept.assign(state)
+            for variable, state in zip(nest.flatten(self.states), nest.flatten(states)):
+                variable.assign(state)
         return (output, *states) if self.return_state else output
 
-    def _over_time(self, sequences: Any, states: list[Any], mask: Any, training: Any) -> tuple[Any, list[Any]]:
-        cells = gated(self.cell)
+    def _run_over_time(self, sequences: Any, states: list[Any], mask: Any, training: Any) -> tuple[Any, list[Any]]:
+        cells = gated_cells(self.cell)
         batch = array.shape(sequences)[0] if sequences.shape[0] is None else sequences.shape[0]
         try:
             for cell in cells:
                 cell.read()
-                if training and cell._drops:
-                    cell.hold(batch, cell.kernel.shape[0])
+                if training and cell._has_dropout:
+                    cell.draw_masks(batch, cell.kernel.shape[0])
             return self._run(sequences, states, mask, training)
         finally:
             for cell in cells:
-                cell.release()
+                cell.discard_masks()
 
     def _run(self, sequences: Any, states: list[Any], mask: Any, training: Any) -> tuple[Any, list[Any]]:
         cell = self.cell
@@ -181,12 +181,12 @@ class RNN(Described):
         own = isinstance(cell, GatedCell) and type(cell).call is GatedCell.call
         if own:
             steps["x"] = cell.project(steps["x"], bool(training))
-        # The cells of this package give their first state: without masks nothing else need be carried.
+        # Cells of this package output their first state: without masks, the loop carries only states.
         carries = mask is not None or not (own or self.return_sequences)
         start = list(nest.flatten(states))
         if carries:
             batch = array.shape(sequences)[0] if sequences.shape[0] is None else sequences.shape[0]
-            start.append(array.zeros([batch, size_of_output(cell)], start[0].dtype))
+            start.append(array.zeros([batch, output_size_of(cell)], start[0].dtype))
 
         def step(element: Any, carried: Sequence[Any]) -> tuple[Sequence[Any], Any]:
             old = list(carried[:-1] if carries else carried)
@@ -198,11 +198,11 @@ class RNN(Described):
             fresh = nest.flatten(new)
             if mask is not None:
                 before = array.zeros_like(output) if self.zero_output_for_mask else carried[-1]
-                output = masked(element["mask"], output, before)
-                fresh = [masked(element["mask"], n, o) for n, o in zip(fresh, old)]
+                output = select_by_mask(element["mask"], output, before)
+                fresh = [select_by_mask(element["mask"], n, o) for n, o in zip(fresh, old)]
             return [*fresh, output] if carries else fresh, output if self.return_sequences else ()
 
-        carried, outputs = self._loop(step, steps, start)
+        carried, outputs = self._loop_over_steps(step, steps, start)
         final = nest.pack_sequence_as(states, list(carried[:-1] if carries else carried))
         if self.return_sequences:
             output = array.transpose(outputs, [1, 0, *range(2, outputs.shape.rank)])
@@ -211,7 +211,7 @@ class RNN(Described):
         final = nest.map_structure(lambda s: array.cast(s, self.compute_dtype), final)
         return array.cast(output, self.compute_dtype), list(final)
 
-    def _loop(self, step: Any, steps: dict[str, Any], start: list[Any]) -> tuple[Any, Any]:
+    def _loop_over_steps(self, step: Any, steps: dict[str, Any], start: list[Any]) -> tuple[Any, Any]:
         time = steps["x"].shape[0]
         if time == 0 or (dispatch.state.trace is not None and not self.unroll):
             flat = nest.flatten(steps)
@@ -232,7 +232,7 @@ class RNN(Described):
     ) -> tuple[Any, Any, int] | tuple[Any, int] | tuple[Any, ...]:
         """Return the output shape; with return_state, followed by the state shapes."""
         batch, time = sequences_shape[0], sequences_shape[1]
-        size = size_of_output(self.cell)
+        size = output_size_of(self.cell)
         output = (batch, time, size) if self.return_sequences else (batch, size)
         if not self.return_state:
             return output
@@ -244,8 +244,8 @@ class RNN(Described):
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """Return the input's mask if all steps are returned; states have none."""
         mask = nest.flatten(mask)[0] if mask is not None else None
-        kept = mask if self.return_sequences else None
-        return [kept, *(None for _ in self.state_size)] if self.return_state else kept
+        output_mask = mask if self.return_sequences else None
+        return [output_mask, *(None for _ in self.state_size)] if self.return_state else output_mask
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments as plain values."""
@@ -258,17 +258,17 @@ class RNN(Described):
         return cls(deserialize(config.pop("cell"), custom_objects), **config)
 
 
-class _OfCell(RNN):
+class _CellLayer(RNN):
     """Recurrent layer of one kind of cell, whose arguments it has."""
 
     def __init__(self, cell: Any, use_cudnn: Any, flags: dict[str, Any], kwargs: dict[str, Any]) -> None:
         zero = kwargs.pop("zero_output_for_mask", False)
         super().__init__(cell, **flags, zero_output_for_mask=zero, **kwargs)
-        self.use_cudnn = use_cudnn  # there are no kernels to choose from
+        self.use_cudnn = use_cudnn  # ignored: there is one implementation
 
     def __getattr__(self, name: str) -> Any:
         cell = self.__dict__.get("cell")
-        if cell is not None and name in cell._taken:
+        if cell is not None and name in cell._argument_names:
             return getattr(cell, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -286,7 +286,7 @@ class _OfCell(RNN):
         return config
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> _OfCell:
+    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> _CellLayer:
         """Return a new layer with new weights."""
         return cls(**config)
 
@@ -309,11 +309,11 @@ def _flags(
     }
 
 
-def _of_cell(kwargs: dict[str, Any], name: str) -> dict[str, Any]:
+def _cell_options(kwargs: dict[str, Any], name: str) -> dict[str, Any]:
     return {"dtype": kwargs.get("dtype"), "trainable": kwargs.get("trainable", True), "name": name}
 
 
-class SimpleRNN(_OfCell):
+class SimpleRNN(_CellLayer):
     """Recurrent layer of a SimpleRNNCell. See RNN for inputs, outputs and masks."""
 
     def __init__(
@@ -357,7 +357,7 @@ class SimpleRNN(_OfCell):
             dropout,
             recurrent_dropout,
             seed,
-            **_of_cell(kwargs, "simple_rnn_cell"),
+            **_cell_options(kwargs, "simple_rnn_cell"),
         )
         super().__init__(
             cell,
@@ -367,7 +367,7 @@ class SimpleRNN(_OfCell):
         )
 
 
-class GRU(_OfCell):
+class GRU(_CellLayer):
     """Recurrent layer of a GRUCell. See RNN for inputs, outputs and masks."""
 
     def __init__(
@@ -417,7 +417,7 @@ class GRU(_OfCell):
             recurrent_dropout,
             reset_after,
             seed,
-            **_of_cell(kwargs, "gru_cell"),
+            **_cell_options(kwargs, "gru_cell"),
         )
         super().__init__(
             cell,
@@ -427,7 +427,7 @@ class GRU(_OfCell):
         )
 
 
-class LSTM(_OfCell):
+class LSTM(_CellLayer):
     """Recurrent layer of an LSTMCell. See RNN for inputs, outputs and masks."""
 
     def __init__(
@@ -477,7 +477,7 @@ class LSTM(_OfCell):
             dropout,
             recurrent_dropout,
             seed,
-            **_of_cell(kwargs, "lstm_cell"),
+            **_cell_options(kwargs, "lstm_cell"),
         )
         super().__init__(
             cell,

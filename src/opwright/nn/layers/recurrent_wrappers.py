@@ -1,7 +1,7 @@
-"""Layers that wrap a layer; layers by name and from dictionaries.
+"""Layers that wrap a layer; serialization of layers.
 
 Lives here: Wrapper, Bidirectional, TimeDistributed; `serialize`, `deserialize`.
-Not here: recurrent layers themselves (recurrent.py), models' configurations (../model_config.py).
+Not here: recurrent layers (recurrent.py), configurations of models (../model_config.py).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ...ops import array, dispatch
 from ...tracing.control.higher_order import loop_over
 from ..layer import Layer
-from .base import Described
+from .configurable_layer import ConfigurableLayer
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def serialize(layer: Any) -> dict[str, Any]:
     """Return a layer as a dictionary of its class name and configuration."""
-    from .. import model_config  # above this module: it knows models too
+    from .. import model_config  # a higher module: it handles models as well
 
     return model_config.serialize(layer)
 
@@ -31,7 +31,7 @@ def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> An
     return model_config.deserialize(config, custom_objects)
 
 
-class Wrapper(Described):
+class Wrapper(ConfigurableLayer):
     """Base class of layers that wrap another layer. Raises ValueError unless `layer` is one."""
 
     def __init__(self, layer: Any, **kwargs: Any) -> None:
@@ -64,13 +64,13 @@ class Wrapper(Described):
 MERGES = ("sum", "mul", "ave", "concat", None)
 
 
-class Bidirectional(Described):
+class Bidirectional(ConfigurableLayer):
     """Pair of recurrent layers that process the same sequences forwards and backwards.
 
-    merge_mode: how the outputs become one, or None for both. backward_layer: by default the layer once more, backwards.
-    Weights: those of forward_layer, then those of backward_layer. With return_state the forward states follow the
-    output, then the backward ones; initial_state is in that order too.
-    raises ValueError for layers that do not go together
+    merge_mode: the reduction of both outputs, or None for a pair. backward_layer: by default a reversed copy of the
+    layer. Weights: of forward_layer, then of backward_layer. With return_state, forward states and then backward states
+    follow the output; initial_state has the same order.
+    raises ValueError for inconsistent layers
     """
 
     def __init__(
@@ -81,11 +81,11 @@ class Bidirectional(Described):
         backward_layer: Any = None,
         **kwargs: Any,
     ) -> None:
-        for what, found in (("layer", layer), ("backward_layer", backward_layer)):
-            if not isinstance(found, Layer) and (what == "layer" or found is not None):
+        for what, value in (("layer", layer), ("backward_layer", backward_layer)):
+            if not isinstance(value, Layer) and (what == "layer" or value is not None):
                 raise ValueError(
                     f"Please initialize `Bidirectional` layer with a `keras.layers.Layer` instance as "
-                    f"`{what}`. Received: {found}"
+                    f"`{what}`. Received: {value}"
                 )
         if merge_mode not in MERGES:
             raise ValueError(
@@ -93,10 +93,10 @@ class Bidirectional(Described):
                 '{"sum", "mul", "ave", "concat", None}'
             )
         super().__init__(**kwargs)
-        self._take(merge_mode=merge_mode)
-        self.forward_layer = _again(layer, "forward_")
+        self._set_arguments(merge_mode=merge_mode)
+        self.forward_layer = _clone_layer(layer, "forward_")
         if backward_layer is None:
-            backward_layer = _again(layer, "backward_", go_backwards=not layer.go_backwards)
+            backward_layer = _clone_layer(layer, "backward_", go_backwards=not layer.go_backwards)
         self.backward_layer = backward_layer
         if self.forward_layer.go_backwards == self.backward_layer.go_backwards:
             raise ValueError(
@@ -112,9 +112,9 @@ class Bidirectional(Described):
                     f"layer"
                 )
             setattr(self, name, first)
-        for one in (self.forward_layer, self.backward_layer):
-            if hasattr(one, "zero_output_for_mask"):
-                one.zero_output_for_mask = one.return_sequences
+        for inner in (self.forward_layer, self.backward_layer):
+            if hasattr(inner, "zero_output_for_mask"):
+                inner.zero_output_for_mask = inner.return_sequences
         if weights:
             half = len(weights) // 2
             self.forward_layer._initial_weights = list(weights[:half])
@@ -181,23 +181,23 @@ class Bidirectional(Described):
 
     def compute_output_shape(self, sequences_shape: Any, initial_state_shape: Any = None) -> Any:
         """Return the output shape; with return_state, followed by the state shapes."""
-        one = self.forward_layer.compute_output_shape(sequences_shape)
+        output = self.forward_layer.compute_output_shape(sequences_shape)
         states: tuple[Any, ...] = ()
         if self.return_state:
-            one, states = one[0], tuple(one[1:])
+            output, states = output[0], tuple(output[1:])
         if self.merge_mode is None:
-            return (one, one, *states, *states)
-        merged = (*one[:-1], one[-1] * 2) if self.merge_mode == "concat" else one
+            return (output, output, *states, *states)
+        merged = (*output[:-1], output[-1] * 2) if self.merge_mode == "concat" else output
         return (merged, *states, *states) if self.return_state else merged
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """Return the input's mask if all steps are returned; states have none."""
         mask = mask[0] if isinstance(mask, list) else mask
-        kept = mask if self.return_sequences else None
-        outputs = [kept, kept] if self.merge_mode is None else [kept]
+        output_mask = mask if self.return_sequences else None
+        outputs = [output_mask, output_mask] if self.merge_mode is None else [output_mask]
         if self.return_state:
             outputs += [None] * (2 * len(self.forward_layer.state_size))
-        return outputs if len(outputs) > 1 else kept
+        return outputs if len(outputs) > 1 else output_mask
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments as plain values."""
@@ -217,7 +217,7 @@ class Bidirectional(Described):
         return cls(**config)
 
 
-def _again(layer: Any, prefix: str, **changed: Any) -> Any:
+def _clone_layer(layer: Any, prefix: str, **changed: Any) -> Any:
     """Return a layer of the same configuration, with its own weights."""
     config = {**layer.get_config(), **changed, "name": prefix + layer.name.removeprefix(prefix)}
     return type(layer).from_config(config)
@@ -230,7 +230,7 @@ class TimeDistributed(Wrapper):
         super().__init__(layer, **kwargs)
         self.supports_masking = True
 
-    def _of_step(self, input_shape: Any) -> tuple[Any, ...]:
+    def _step_shape(self, input_shape: Any) -> tuple[Any, ...]:
         if not isinstance(input_shape, (tuple, list)) or len(input_shape) < 3:
             raise ValueError(
                 "`TimeDistributed` Layer should be passed an `input_shape` with at least 3 dimensions, "
@@ -240,12 +240,12 @@ class TimeDistributed(Wrapper):
 
     def build(self, input_shape: Any = None) -> None:
         """Build the wrapped layer for one step."""
-        super().build(self._of_step(input_shape))
+        super().build(self._step_shape(input_shape))
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """Return the output shape of the wrapped layer, with the time axis inserted."""
-        one = self.layer.compute_output_shape(self._of_step(input_shape))
-        return (one[0], input_shape[1], *one[1:])
+        step_shape = self.layer.compute_output_shape(self._step_shape(input_shape))
+        return (step_shape[0], input_shape[1], *step_shape[1:])
 
     def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
         """Call the wrapped layer at each step."""
@@ -262,25 +262,25 @@ class TimeDistributed(Wrapper):
                     f"The `mask` passed to the `TimeDistributed` layer has a shape {mask.shape} that is "
                     f"incompatible with the input shape {inputs.shape}."
                 )
-        steps = {"x": _swapped(inputs)}
+        steps = {"x": _swap_batch_and_time(inputs)}
         if mask is not None and spec.mask:
-            steps["mask"] = _swapped(mask)
+            steps["mask"] = _swap_batch_and_time(mask)
         modes = {"training": training} if spec.training else {}
 
         def step(element: dict[str, Any]) -> Any:
-            given = {"mask": element["mask"]} if "mask" in element else {}
-            return self.layer(element["x"], **given, **modes)
+            mask_argument = {"mask": element["mask"]} if "mask" in element else {}
+            return self.layer(element["x"], **mask_argument, **modes)
 
         time = inputs.shape[1]
         if time:
             columns = {k: array.unstack(v, num=time) for k, v in steps.items()}
-            return _swapped(array.stack([step({k: v[i] for k, v in columns.items()}) for i in range(time)]))
+            return _swap_batch_and_time(array.stack([step({k: v[i] for k, v in columns.items()}) for i in range(time)]))
         count = array.shape(inputs)[1] if time is None and dispatch.state.trace is not None else inputs.shape[1]
         flat = [steps[k] for k in sorted(steps)]
         _, outputs = loop_over(lambda element, _: ((), step(element)), steps, flat, count, (), False)
-        return _swapped(outputs)
+        return _swap_batch_and_time(outputs)
 
 
-def _swapped(x: Any) -> Tensor:
+def _swap_batch_and_time(x: Any) -> Tensor:
     """Swap the batch and time axes."""
     return array.transpose(x, [1, 0, *range(2, x.shape.rank)])

@@ -1,9 +1,9 @@
-"""Layers that disturb their inputs in training, or add a penalty on them.
+"""Layers that perturb their inputs in training, or add a penalty on them.
 
 Lives here: Dropout, SpatialDropout1D ... 3D, GaussianNoise, GaussianDropout, AlphaDropout, ActivityRegularization.
 Not here: penalties on weights (../regularizers.py).
 
-Numbers are new at each run, in functions too. seed: for the same sequence of numbers each time the program runs.
+Every run draws new numbers, including in functions. seed: for a reproducible sequence.
 """
 
 from __future__ import annotations
@@ -15,40 +15,40 @@ from ...core.constants import SELU_ALPHA, SELU_SCALE
 from ...ops import array
 from .. import regularizers
 from ..input_spec import InputSpec
-from ..seeds import SeedGenerator
-from .base import Described, data_format_name, in_training
+from ..random import SeedGenerator
+from .configurable_layer import ConfigurableLayer, data_format_name, if_training
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
 
 
-class _Noisy(Described):
+class _TrainingNoise(ConfigurableLayer):
     """Layer that is the identity outside of training."""
 
-    def _begin(self, name: str, value: Any, most: float, seed: Any, **others: Any) -> None:
-        if not 0 <= value <= most:
-            wanted = "between 0 and 1" if most == 1 else "that is >= 0"
+    def _init_noise(self, name: str, value: Any, maximum: float, seed: Any, **others: Any) -> None:
+        if not 0 <= value <= maximum:
+            condition = "between 0 and 1" if maximum == 1 else "that is >= 0"
             raise ValueError(
-                f"Invalid value received for argument `{name}`. Expected a float value {wanted}. "
+                f"Invalid value received for argument `{name}`. Expected a float value {condition}. "
                 f"Received: {name}={value}"
             )
-        self._take(**{name: value}, seed=seed, **others)
+        self._set_arguments(**{name: value}, seed=seed, **others)
         self.seed_generator = SeedGenerator(seed)
-        self._amount = value
+        self._level = value
         self.supports_masking = True
         self.built = True
 
     def call(self, inputs: Any, training: Any = False) -> Any:
         """Return the inputs, perturbed in training."""
-        if not self._amount:
+        if not self._level:
             return inputs
-        return in_training(
+        return if_training(
             training,
-            lambda: self._changed(inputs),
+            lambda: self._perturb(inputs),
             lambda: array.identity(inputs) if hasattr(training, "dtype") else inputs,
         )
 
-    def _changed(self, inputs: Any) -> Any:
+    def _perturb(self, inputs: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has no _changed(inputs)")
 
     def compute_output_shape(self, input_shape: Any) -> Any:
@@ -56,27 +56,28 @@ class _Noisy(Described):
         return input_shape
 
 
-def _concrete(inputs: Any, noise_shape: Any) -> Tensor | list[Any]:
+def _resolve_shape(inputs: Any, noise_shape: Any) -> Tensor | list[Any]:
     """Return a shape with None replaced by the inputs' sizes."""
     if noise_shape is None:
         return array.shape(inputs)
-    found = array.shape(inputs)
-    return [found[i] if d is None else d for i, d in enumerate(noise_shape)]
+    runtime_shape = array.shape(inputs)
+    return [runtime_shape[i] if d is None else d for i, d in enumerate(noise_shape)]
 
 
-def dropped(inputs: Any, rate: float, noise_shape: Any, seeds: SeedGenerator) -> Tensor:
+def apply_dropout(inputs: Any, rate: float, noise_shape: Any, seeds: SeedGenerator) -> Tensor:
     """Set elements to 0 with probability `rate` and scale the others by 1 / (1 - rate)."""
     if rate >= 1:
         return array.zeros_like(inputs)
-    wide = "float64" if inputs.dtype.name == "float64" else "float32"  # 16 bits are too coarse for a chance
-    kept = seeds.uniform(_concrete(inputs, noise_shape), dtype=wide) >= rate
-    return array.where(kept, inputs * (1.0 / (1.0 - rate)), array.zeros_like(inputs))
+    draw_dtype = "float64" if inputs.dtype.name == "float64" else "float32"  # 16 bits are too coarse for probabilities
+    keep = seeds.uniform(_resolve_shape(inputs, noise_shape), dtype=draw_dtype) >= rate
+    return array.where(keep, inputs * (1.0 / (1.0 - rate)), array.zeros_like(inputs))
 
 
-class Dropout(_Noisy):
+class Dropout(_TrainingNoise):
     """Dropout: in training, elements are 0 with probability `rate`, others scaled by 1 / (1 - rate).
 
-    noise_shape: the shape of what is drawn, which broadcasts with the inputs; None in it for the input's size.
+    See Srivastava et al. 2014. noise_shape: the shape of the mask, which broadcasts to the inputs; None for a size of
+    the inputs.
     raises ValueError for a rate outside [0, 1]
     """
 
@@ -91,16 +92,16 @@ class Dropout(_Noisy):
                     "positive "
                     f"integers or None. Received: noise_shape={noise_shape}"
                 )
-        self._begin("rate", rate, 1, seed, noise_shape=noise_shape)
+        self._init_noise("rate", rate, 1, seed, noise_shape=noise_shape)
 
-    def _changed(self, inputs: Any) -> Any:
-        return dropped(inputs, self.rate, self._noise_shape(inputs), self.seed_generator)
+    def _perturb(self, inputs: Any) -> Any:
+        return apply_dropout(inputs, self.rate, self._noise_shape(inputs), self.seed_generator)
 
     def _noise_shape(self, inputs: Any) -> Any:
         return self.noise_shape
 
 
-class _Spatial(Dropout):
+class _SpatialDropout(Dropout):
     """Dropout of whole channels (Tompson et al. 2014)."""
 
     rank: int
@@ -115,8 +116,8 @@ class _Spatial(Dropout):
         **kwargs: Any,
     ) -> None:
         super().__init__(rate, seed=seed, name=name, dtype=dtype, **kwargs)
-        self._taken = ("rate", "seed")
-        self._take(data_format=data_format_name(data_format))
+        self._argument_names = ("rate", "seed")
+        self._set_arguments(data_format=data_format_name(data_format))
         self.input_spec = InputSpec(ndim=self.rank + 2)
 
     def _noise_shape(self, inputs: Any) -> tuple[Any, ...]:
@@ -124,72 +125,74 @@ class _Spatial(Dropout):
         return (None, *ones, None) if self.data_format == "channels_last" else (None, None, *ones)
 
 
-class SpatialDropout1D(_Spatial):
-    __doc__ = _Spatial.__doc__
+class SpatialDropout1D(_SpatialDropout):
+    __doc__ = _SpatialDropout.__doc__
     rank = 1
 
     def __init__(
         self, rate: float, seed: int | None = None, name: str | None = None, dtype: Any = None, **kwargs: Any
     ) -> None:
         super().__init__(rate, "channels_last", seed, name, dtype, **kwargs)
-        self._taken = ("rate", "seed")
+        self._argument_names = ("rate", "seed")
 
 
-class SpatialDropout2D(_Spatial):
-    __doc__ = _Spatial.__doc__
+class SpatialDropout2D(_SpatialDropout):
+    __doc__ = _SpatialDropout.__doc__
     rank = 2
 
 
-class SpatialDropout3D(_Spatial):
-    __doc__ = _Spatial.__doc__
+class SpatialDropout3D(_SpatialDropout):
+    __doc__ = _SpatialDropout.__doc__
     rank = 3
 
 
-class GaussianNoise(_Noisy):
+class GaussianNoise(_TrainingNoise):
     """Additive noise N(0, stddev^2) in training."""
 
     def __init__(self, stddev: float, seed: int | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._begin("stddev", stddev, 1, seed)
+        self._init_noise("stddev", stddev, 1, seed)
 
-    def _changed(self, inputs: Any) -> Any:
+    def _perturb(self, inputs: Any) -> Any:
         return inputs + self.seed_generator.normal(array.shape(inputs), 0.0, self.stddev, inputs.dtype)
 
 
-class GaussianDropout(_Noisy):
+class GaussianDropout(_TrainingNoise):
     """Multiplicative noise of mean 1 and variance rate / (1 - rate) in training."""
 
     def __init__(self, rate: float, seed: int | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._begin("rate", rate, 1, seed)
+        self._init_noise("rate", rate, 1, seed)
 
-    def _changed(self, inputs: Any) -> Any:
+    def _perturb(self, inputs: Any) -> Any:
         stddev = python_math.sqrt(self.rate / (1.0 - self.rate))
         return inputs * self.seed_generator.normal(array.shape(inputs), 1.0, stddev, inputs.dtype)
 
 
-class AlphaDropout(_Noisy):
+class AlphaDropout(_TrainingNoise):
     """Dropout to SELU's minimum, scaled to preserve mean and variance (Klambauer et al. 2017)."""
 
-    LOWEST = -SELU_ALPHA * SELU_SCALE  # selu at minus infinity
+    LOWEST = -SELU_ALPHA * SELU_SCALE  # the limit of SELU at minus infinity
 
     def __init__(self, rate: float, noise_shape: Any = None, seed: int | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._begin("rate", rate, 1, seed, noise_shape=noise_shape)
+        self._init_noise("rate", rate, 1, seed, noise_shape=noise_shape)
 
-    def _changed(self, inputs: Any) -> Any:
-        kept = array.cast(self.seed_generator.uniform(_concrete(inputs, self.noise_shape)) >= self.rate, inputs.dtype)
+    def _perturb(self, inputs: Any) -> Any:
+        keep = array.cast(
+            self.seed_generator.uniform(_resolve_shape(inputs, self.noise_shape)) >= self.rate, inputs.dtype
+        )
         a = ((1 - self.rate) * (1 + self.rate * self.LOWEST**2)) ** -0.5
         b = -a * self.LOWEST * self.rate
-        return a * (inputs * kept + self.LOWEST * (1.0 - kept)) + b
+        return a * (inputs * keep + self.LOWEST * (1.0 - keep)) + b
 
 
-class ActivityRegularization(Described):
+class ActivityRegularization(ConfigurableLayer):
     """Identity that adds l1 sum |x| + l2 sum x^2 to the loss."""
 
     def __init__(self, l1: float = 0.0, l2: float = 0.0, **kwargs: Any) -> None:
         super().__init__(activity_regularizer=regularizers.L1L2(l1, l2), **kwargs)
-        self._take(l1=l1, l2=l2)
+        self._set_arguments(l1=l1, l2=l2)
         self.supports_masking = True
         self.built = True
 

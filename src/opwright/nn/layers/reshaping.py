@@ -1,7 +1,7 @@
-"""Layers that change shapes and move elements.
+"""Layers that change shapes and rearrange elements.
 
 Lives here: Flatten, Reshape, Permute, RepeatVector, Cropping1D ... 3D, ZeroPadding1D ... 3D.
-Not here: enlarging (upsampling.py), joining (merging.py).
+Not here: upsampling (upsampling.py), merging (merge.py).
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from ...ops import array
 from ..input_spec import InputSpec
-from .base import Described, assembled, data_format_name, pairs, spatial
+from .configurable_layer import ConfigurableLayer, data_format_name, image_shape, size_pairs, spatial_sizes
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
 
 
-class Flatten(Described):
+class Flatten(ConfigurableLayer):
     """Flattening to [batch, n]; data_format "channels_first" moves channels last before."""
 
     def __init__(self, data_format: Any = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._take(data_format=data_format_name(data_format))
+        self._set_arguments(data_format=data_format_name(data_format))
         self.input_spec = InputSpec(min_ndim=1)
         self.built = True
 
@@ -40,14 +40,14 @@ class Flatten(Described):
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, Any | None]:
         """Return [batch, product of the other sizes]."""
-        rest = tuple(input_shape[1:])
-        return (input_shape[0], None if None in rest else python_math.prod(rest))
+        sizes = tuple(input_shape[1:])
+        return (input_shape[0], None if None in sizes else python_math.prod(sizes))
 
 
-class Reshape(Described):
+class Reshape(ConfigurableLayer):
     """Reshape to [batch, *target_shape]; one size may be -1, which is inferred.
 
-    raises ValueError where the numbers of elements differ
+    raises ValueError if the numbers of elements differ
     """
 
     def __init__(self, target_shape: Any, **kwargs: Any) -> None:
@@ -57,7 +57,7 @@ class Reshape(Described):
             raise ValueError(
                 f"There must be at most one unknown dimension (-1) in `target_shape`. Received: {target_shape}"
             )
-        self._take(target_shape=target_shape)
+        self._set_arguments(target_shape=target_shape)
         self.built = True
 
     def call(self, inputs: Any) -> Tensor:
@@ -69,25 +69,25 @@ class Reshape(Described):
         batch = array.shape(inputs)[0] if batch is None else batch
         return array.reshape(inputs, [batch, *(-1 if d is None else d for d in target)])
 
-    def _resolved(self, rest: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _resolved(self, sizes: tuple[Any, ...]) -> tuple[Any, ...]:
         target = tuple(None if d == -1 else d for d in self.target_shape)
-        if None in rest:
+        if None in sizes:
             return target
-        size, known = python_math.prod(rest), python_math.prod(d for d in target if d is not None)
-        fits = size == known if None not in target else known != 0 and size % known == 0
+        size, known_size = python_math.prod(sizes), python_math.prod(d for d in target if d is not None)
+        fits = size == known_size if None not in target else known_size != 0 and size % known_size == 0
         if not fits:
             raise ValueError(
                 "The total size of the tensor must be unchanged. Received: input_shape="
-                f"{rest}, target_shape={self.target_shape}"
+                f"{sizes}, target_shape={self.target_shape}"
             )
-        return tuple(size // known if d is None else d for d in target)
+        return tuple(size // known_size if d is None else d for d in target)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """Return [batch, *target_shape]."""
         return (input_shape[0], *self._resolved(tuple(input_shape[1:])))
 
 
-class Permute(Described):
+class Permute(ConfigurableLayer):
     """Permutation of dimensions. dims: a permutation of 1 ... rank - 1; the batch stays first."""
 
     def __init__(self, dims: Any, **kwargs: Any) -> None:
@@ -99,7 +99,7 @@ class Permute(Described):
                 "must be "
                 f"consecutive and start from 1. Received dims={dims}"
             )
-        self._take(dims=dims)
+        self._set_arguments(dims=dims)
         self.input_spec = InputSpec(ndim=len(dims) + 1)
         self.built = True
 
@@ -112,14 +112,14 @@ class Permute(Described):
         return (input_shape[0], *(input_shape[d] for d in self.dims))
 
 
-class RepeatVector(Described):
+class RepeatVector(ConfigurableLayer):
     """Repetition of [batch, features] to [batch, n, features]."""
 
     def __init__(self, n: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not isinstance(n, int):
             raise TypeError(f"Expected an integer value for `n`, got {type(n)}.")
-        self._take(n=n)
+        self._set_arguments(n=n)
         self.input_spec = InputSpec(ndim=2)
         self.built = True
 
@@ -132,34 +132,34 @@ class RepeatVector(Described):
         return (input_shape[0], self.n, input_shape[1])
 
 
-class _Cropping(Described):
+class _Cropping(ConfigurableLayer):
     """Cropping of spatial dimensions.
 
     cropping: one integer, or for each dimension an integer or a pair (before, after).
-    raises ValueError where nothing would be left
+    raises ValueError if nothing would remain
     """
 
     rank: int
     cropping: Any
 
     def _init(self, cropping: Any, data_format: Any) -> None:
-        self._take(cropping=pairs(cropping, self.rank, "cropping"))
+        self._set_arguments(cropping=size_pairs(cropping, self.rank, "cropping"))
         self.data_format = data_format_name(data_format)
         if self.rank > 1:
-            self._taken = (*self._taken, "data_format")
+            self._argument_names = (*self._argument_names, "data_format")
         self.input_spec = InputSpec(ndim=self.rank + 2)
         self.built = True
 
     def call(self, inputs: Any) -> Any:
         """Crop the inputs."""
         self.compute_output_shape(tuple(inputs.shape))
-        kept = tuple(slice(before, -after if after else None) for before, after in self.cropping)
+        slices = tuple(slice(before, -after if after else None) for before, after in self.cropping)
         last = self.data_format == "channels_last"
-        return inputs[(slice(None), *kept, slice(None)) if last else (slice(None), slice(None), *kept)]
+        return inputs[(slice(None), *slices, slice(None)) if last else (slice(None), slice(None), *slices)]
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """Return the output shape."""
-        sizes = zip(spatial(input_shape, self.data_format), self.cropping)
+        sizes = zip(spatial_sizes(input_shape, self.data_format), self.cropping)
         middle = [None if n is None else n - sum(c) for n, c in sizes]
         if any(n is not None and n <= 0 for n in middle):
             raise ValueError(
@@ -169,7 +169,7 @@ class _Cropping(Described):
                 f"cropping={self.cropping}"
             )
         last = self.data_format == "channels_last"
-        return assembled(input_shape[0], middle, input_shape[-1 if last else 1], self.data_format)
+        return image_shape(input_shape[0], middle, input_shape[-1 if last else 1], self.data_format)
 
 
 class Cropping1D(_Cropping):
@@ -217,7 +217,7 @@ class Cropping3D(_Cropping):
         self._init(cropping, data_format)
 
 
-class _ZeroPadding(Described):
+class _ZeroPadding(ConfigurableLayer):
     """Zero padding of spatial dimensions.
 
     padding: one integer, or for each dimension an integer or a pair (before, after).
@@ -227,7 +227,9 @@ class _ZeroPadding(Described):
     padding: Any
 
     def _init(self, padding: Any, data_format: Any) -> None:
-        self._take(padding=pairs(padding, self.rank, "padding"), data_format=data_format_name(data_format))
+        self._set_arguments(
+            padding=size_pairs(padding, self.rank, "padding"), data_format=data_format_name(data_format)
+        )
         self.input_spec = InputSpec(ndim=self.rank + 2)
         self.built = True
 
@@ -242,10 +244,10 @@ class _ZeroPadding(Described):
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """Return the output shape."""
-        sizes = zip(spatial(input_shape, self.data_format), self._pairs())
+        sizes = zip(spatial_sizes(input_shape, self.data_format), self._pairs())
         middle = [None if n is None else n + sum(p) for n, p in sizes]
         last = self.data_format == "channels_last"
-        return assembled(input_shape[0], middle, input_shape[-1 if last else 1], self.data_format)
+        return image_shape(input_shape[0], middle, input_shape[-1 if last else 1], self.data_format)
 
 
 class ZeroPadding1D(_ZeroPadding):

@@ -1,4 +1,4 @@
-"""Cells one on the other, and what a loop over time asks of any cell.
+"""Stacks of cells, and the interface of any cell to the loop over time.
 
 Lives here: StackedRNNCells; output size, initial state and call of a cell, masks of a step.
 Not here: the cells (cells.py), the loop (recurrent.py).
@@ -12,20 +12,20 @@ from ...autograph.api import convert_if_enabled
 from ...core import nest
 from ...ops import array
 from ..layer import Layer
-from .base import Described
 from .cells import GatedCell
+from .configurable_layer import ConfigurableLayer
 from .recurrent_wrappers import deserialize, serialize
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
 
 
-def size_of_output(cell: Any) -> int:
+def output_size_of(cell: Any) -> int:
     """Return the last size of a cell's output."""
-    found = getattr(cell, "output_size", None)
-    if found is None:
-        found = cell.state_size[0] if isinstance(cell.state_size, (list, tuple)) else cell.state_size
-    return int(found)
+    size = getattr(cell, "output_size", None)
+    if size is None:
+        size = cell.state_size[0] if isinstance(cell.state_size, (list, tuple)) else cell.state_size
+    return int(size)
 
 
 def initial_state(cell: Any, batch_size: Any) -> list[Any]:
@@ -38,10 +38,10 @@ def initial_state(cell: Any, batch_size: Any) -> list[Any]:
     return [array.zeros([batch_size, n], getattr(cell, "compute_dtype", "float32")) for n in sizes]
 
 
-class StackedRNNCells(Described):
+class StackedRNNCells(ConfigurableLayer):
     """Stack of cells, each fed by the output of the previous one. States: a list with each cell's.
 
-    raises ValueError for what is no cell
+    raises ValueError for other objects than cells
     """
 
     def __init__(self, cells: Any, **kwargs: Any) -> None:
@@ -60,7 +60,7 @@ class StackedRNNCells(Described):
     @property
     def output_size(self) -> int:
         """Output size of the last cell."""
-        return size_of_output(self.cells[-1])
+        return output_size_of(self.cells[-1])
 
     def get_initial_state(self, batch_size: Any = None) -> list[Any]:
         """Return the initial states of every cell."""
@@ -76,7 +76,7 @@ class StackedRNNCells(Described):
             if isinstance(cell, Layer) and not cell.built:
                 cell.build(shape)
                 cell.built = True
-            shape = (shape[0], size_of_output(cell))
+            shape = (shape[0], output_size_of(cell))
 
     def call(self, inputs: Any, states: Any, training: Any = False, **kwargs: Any) -> tuple[Any, list[list[Any] | Any]]:
         """Compute one step through all cells."""
@@ -107,15 +107,15 @@ def call_cell(cell: Any, inputs: Any, states: Any, training: Any, **kwargs: Any)
     return convert_if_enabled(cell if callable(cell) else cell.call)(inputs, states, **kwargs)
 
 
-def gated(cell: Any) -> list[GatedCell]:
+def gated_cells(cell: Any) -> list[GatedCell]:
     """Return the gated cells in a cell or a stack of cells."""
     if isinstance(cell, StackedRNNCells):
-        return [g for c in cell.cells for g in gated(c)]
+        return [g for c in cell.cells for g in gated_cells(c)]
     return [cell] if isinstance(cell, GatedCell) else []
 
 
-def masked(kept: Any, new: Any, old: Any) -> Tensor:
+def select_by_mask(mask: Any, new: Any, old: Any) -> Tensor:
     """Select `new` where the mask [batch] is true, else `old`."""
-    for _ in range((new.shape.rank or 1) - (kept.shape.rank or 1)):
-        kept = array.expand_dims(kept, -1)
-    return array.where(kept, new, old)
+    for _ in range((new.shape.rank or 1) - (mask.shape.rank or 1)):
+        mask = array.expand_dims(mask, -1)
+    return array.where(mask, new, old)

@@ -1,7 +1,7 @@
-"""Layers that enlarge images and sequences.
+"""Layers that resize images and sequences.
 
-Lives here: UpSampling1D ... 3D, Resizing; `resize` and its checks for images with channels first or last.
-Not here: the methods (ops/image).
+Lives here: UpSampling1D ... 3D, Resizing; `resize` for both data formats.
+Not here: the interpolation methods (ops/image).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 from ...ops import array
 from ...ops.image import resize as resize_images
 from ..input_spec import InputSpec
-from .base import Described, assembled, data_format_name, sizes, spatial
+from .configurable_layer import ConfigurableLayer, data_format_name, image_shape, sizes, spatial_sizes
 
 
-def check(method: str, allowed: Sequence[str]) -> None:
+def check_interpolation(method: str, allowed: Sequence[str]) -> None:
     """Raise ValueError for an interpolation method that is not allowed."""
     if method not in allowed:
         raise ValueError(
@@ -24,29 +24,29 @@ def check(method: str, allowed: Sequence[str]) -> None:
         )
 
 
-def resize(x: Any, wanted: Sequence[Any], method: str, first: int, antialias: bool = False) -> Any:
+def resize(x: Any, size: Sequence[Any], method: str, first: int, antialias: bool = False) -> Any:
     """Resize dimensions `first` and `first` + 1 of images; channels precede or follow them."""
     rank = x.shape.rank
     channels_first = first == rank - 2
-    if channels_first:  # the channels' dimension to the end, and back
+    if channels_first:  # move the channels last, and back
         lead = list(range(first - 1))
         x = array.transpose(x, [*lead, first, first + 1, first - 1])
-    y = array.cast(resize_images(x, list(wanted), method, antialias=antialias), x.dtype)
+    y = array.cast(resize_images(x, list(size), method, antialias=antialias), x.dtype)
     return array.transpose(y, [*lead, rank - 1, first - 1, first]) if channels_first else y
 
 
-class _UpSampling(Described):
+class _UpSampling(ConfigurableLayer):
     """Repetition of each element `size` times along each spatial dimension."""
 
     rank: int
 
     def _init(self, size: Any, data_format: Any, **others: Any) -> None:
-        self._take(size=sizes(size, self.rank, "size"), **others)
+        self._set_arguments(size=sizes(size, self.rank, "size"), **others)
         self.data_format = data_format_name(data_format)
         self.input_spec = InputSpec(ndim=self.rank + 2)
         self.built = True
 
-    def _repeated(self, x: Any) -> Any:
+    def _repeat(self, x: Any) -> Any:
         first = 1 if self.data_format == "channels_last" else 2
         for axis, n in enumerate(self._factors(), first):
             x = array.repeat(x, n, axis=axis)
@@ -57,14 +57,14 @@ class _UpSampling(Described):
 
     def call(self, inputs: Any) -> Any:
         """Upsample the inputs."""
-        return self._repeated(inputs)
+        return self._repeat(inputs)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """Return the sizes multiplied by `size`."""
-        sizes_ = zip(spatial(input_shape, self.data_format), self._factors())
+        sizes_ = zip(spatial_sizes(input_shape, self.data_format), self._factors())
         middle = [None if n is None else n * k for n, k in sizes_]
         last = self.data_format == "channels_last"
-        return assembled(input_shape[0], middle, input_shape[-1 if last else 1], self.data_format)
+        return image_shape(input_shape[0], middle, input_shape[-1 if last else 1], self.data_format)
 
 
 class UpSampling1D(_UpSampling):
@@ -87,21 +87,21 @@ class UpSampling2D(_UpSampling):
     ) -> None:
         super().__init__(**kwargs)
         interpolation = interpolation.lower()
-        check(interpolation, ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5"))
+        check_interpolation(interpolation, ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5"))
         self._init(size, data_format, interpolation=interpolation)
-        self._taken = (*self._taken, "data_format")
+        self._argument_names = (*self._argument_names, "data_format")
 
     def call(self, inputs: Any) -> Any:
         """Upsample the images."""
         if self.interpolation == "nearest":
-            return self._repeated(inputs)
+            return self._repeat(inputs)
         first = 1 if self.data_format == "channels_last" else 2
-        found = array.shape(inputs)
-        wanted = [
-            (found[first + i] if inputs.shape[first + i] is None else inputs.shape[first + i]) * k
+        runtime_shape = array.shape(inputs)
+        size = [
+            (runtime_shape[first + i] if inputs.shape[first + i] is None else inputs.shape[first + i]) * k
             for i, k in enumerate(self.size)
         ]
-        return resize(inputs, wanted, self.interpolation, first)
+        return resize(inputs, size, self.interpolation, first)
 
 
 class UpSampling3D(_UpSampling):
@@ -111,16 +111,16 @@ class UpSampling3D(_UpSampling):
     def __init__(self, size: Any = (2, 2, 2), data_format: Any = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._init(size, data_format)
-        self._taken = (*self._taken, "data_format")
+        self._argument_names = (*self._argument_names, "data_format")
 
 
-class Resizing(Described):
+class Resizing(ConfigurableLayer):
     """Resizing of images to height x width.
 
-    interpolation: "bilinear", "nearest", "bicubic", "lanczos3" or "lanczos5". crop_to_aspect_ratio: cut off what would
-    be squeezed. pad_to_aspect_ratio: fill up with fill_value instead. antialias: average over what a new pixel covers.
+    interpolation: "bilinear", "nearest", "bicubic", "lanczos3" or "lanczos5". crop_to_aspect_ratio: crop instead of
+    distorting. pad_to_aspect_ratio: pad with fill_value instead. antialias: average over the area of a new pixel.
     inputs: [batch, height, width, channels] or without batch, or channels first by data_format.
-    raises ValueError for crop and pad at once
+    raises ValueError for both crop and pad
     """
 
     def __init__(
@@ -141,8 +141,8 @@ class Resizing(Described):
             raise ValueError("Only one of `crop_to_aspect_ratio` & `pad_to_aspect_ratio` can be set to `True`.")
         if fill_mode != "constant":
             raise ValueError(f"Only fill_mode='constant' is supported by Resizing. Received: fill_mode={fill_mode}")
-        check(interpolation.lower(), ("bilinear", "nearest", "bicubic", "lanczos3", "lanczos5"))
-        self._take(
+        check_interpolation(interpolation.lower(), ("bilinear", "nearest", "bicubic", "lanczos3", "lanczos5"))
+        self._set_arguments(
             height=height,
             width=width,
             interpolation=interpolation.lower(),
@@ -163,10 +163,10 @@ class Resizing(Described):
         first = self._first(inputs.shape.rank)
         x = array.cast(inputs, self.compute_dtype)
         if self.crop_to_aspect_ratio or self.pad_to_aspect_ratio:
-            x = self._to_ratio(x, first)
+            x = self._fit_aspect_ratio(x, first)
         return resize(x, [self.height, self.width], self.interpolation, first, self.antialias)
 
-    def _to_ratio(self, x: Any, first: int) -> Any:
+    def _fit_aspect_ratio(self, x: Any, first: int) -> Any:
         height, width = x.shape[first], x.shape[first + 1]
         if height is None or width is None:
             raise ValueError(f"Resizing to an aspect ratio needs known sizes of the image; found {x.shape}")
@@ -179,8 +179,8 @@ class Resizing(Described):
         rows = max(height, int(float(width * self.height) / self.width))
         columns = max(width, int(float(height * self.width) / self.height))
         ends = [[0, 0] for _ in range(x.shape.rank)]
-        for axis, (have, want) in zip((first, first + 1), ((height, rows), (width, columns))):
-            ends[axis] = [(want - have) // 2] * 2  # alike on both sides: an odd pixel is not added
+        for axis, (size, target) in zip((first, first + 1), ((height, rows), (width, columns))):
+            ends[axis] = [(target - size) // 2] * 2  # equal on both sides: an odd pixel is dropped
         return array.pad(x, ends, constant_values=self.fill_value)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:

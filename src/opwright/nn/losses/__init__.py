@@ -1,13 +1,13 @@
-"""Losses: functions of what is true and what was predicted, and classes that reduce them to one number.
+"""Losses: functions of labels and predictions, and classes that reduce them to a scalar.
 
-Lives here: the public names, `get`, `serialize`, `deserialize`.  Not here: what is in them.
+Lives here: the public names, `get`, `serialize`, `deserialize`.  Not here: their definitions.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..named import Family
+from ..configuration import ObjectRegistry
 from .base import (
     BinaryCrossentropy,
     BinaryFocalCrossentropy,
@@ -100,11 +100,11 @@ __all__ = [
     "tversky",
 ]
 
-FAMILY = Family("loss", "keras.losses")
+REGISTRY = ObjectRegistry("loss", "keras.losses")
 _classes = [v for v in list(globals().values()) if isinstance(v, type) and issubclass(v, Loss)]
-FAMILY.add([c for c in _classes if c not in (Loss, FunctionLoss)])
-_WAYS = ("deserialize", "get", "serialize")
-FUNCTIONS = {name: globals()[name] for name in __all__ if name.islower() and name not in _WAYS}
+REGISTRY.add([c for c in _classes if c not in (Loss, FunctionLoss)])
+_SERIALIZATION = ("deserialize", "get", "serialize")
+FUNCTIONS = {name: globals()[name] for name in __all__ if name.islower() and name not in _SERIALIZATION}
 SHORT = {
     "mse": mean_squared_error,
     "MSE": mean_squared_error,
@@ -122,22 +122,22 @@ SHORT = {
     "kullback_leibler_divergence": kl_divergence,
     "huber_loss": huber,
 }
-FAMILY.members.update({**FUNCTIONS, **SHORT})
+REGISTRY.members.update({**FUNCTIONS, **SHORT})
 
 
 def serialize(loss: Any) -> Any:
     """Return a loss as plain values: a dictionary of its class and arguments, or a function's name."""
-    return FAMILY.serialize(loss)
+    return REGISTRY.serialize(loss)
 
 
 def deserialize(name: Any, custom_objects: dict[str, Any] | None = None) -> Any:
     """Return the object of a serialized configuration. custom_objects: user classes and functions by name."""
-    return FAMILY.deserialize(name, custom_objects)
+    return REGISTRY.deserialize(name, custom_objects)
 
 
 def get(identifier: Any) -> Any:
     """Return the loss or loss function for a name, a dictionary, a class or an instance; None for None."""
-    return FAMILY.get(identifier)
+    return REGISTRY.get(identifier)
 
 
 __all__ += ["FunctionLoss"]

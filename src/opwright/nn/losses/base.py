@@ -1,6 +1,6 @@
-"""Losses as classes: the distance of predictions from the truth, reduced to one number.
+"""Losses as classes: functions of labels and predictions, reduced to a scalar.
 
-Lives here: the base class, the class that a function makes, one class for each loss.
+Lives here: the base class, losses defined by functions, one class for each loss.
 Not here: the formulas (regression.py, crossentropy.py).
 """
 
@@ -13,9 +13,9 @@ from ...core import nest
 from ...core.dtypes import as_dtype
 from ...ops import math
 from ...tracing.name_scopes import name_scope
-from .. import backend, named
+from .. import backend, configuration
 from ..call_context import mask_of
-from ..reduction import as_floating, checked, reduced, same_rank, weigh, with_mask
+from ..reduction import apply_weights, as_floating, check_reduction, mask_weights, reduce_losses, same_rank
 from . import crossentropy, regression
 
 
@@ -23,14 +23,14 @@ class Loss:
     """Base class of losses: override `call(y_true, y_pred)`, which returns the loss of each sample.
 
     reduction: "sum_over_batch_size" (the default: the mean over all losses), "mean" (the same), "sum",
-    "mean_with_sample_weight" (by the sum of the weights), "none" or None (the losses as they are).
-    dtype: what it computes in.
+    "mean_with_sample_weight" (the sum divided by the sum of weights), "none" or None (no reduction).
+    dtype: the dtype of the computation.
     raises ValueError for an unknown reduction
     """
 
     def __init__(self, name: str | None = None, reduction: Any = "sum_over_batch_size", dtype: Any = None) -> None:
-        self.name = name or named.fresh(type(self).__name__)
-        self.reduction = checked(reduction)
+        self.name = name or configuration.fresh(type(self).__name__)
+        self.reduction = check_reduction(reduction)
         self._dtype = as_dtype(backend.floatx() if dtype is None else dtype)
 
     @property
@@ -41,7 +41,8 @@ class Loss:
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         """Compute the reduced loss.
 
-        What a mask of y_pred leaves out does not count.
+        y_true, y_pred: [batch, ...]. sample_weight: [batch] or [batch, ...], a factor for each sample. Masked positions
+        of y_pred do not count.
         """
         mask = mask_of(y_pred)
         with name_scope(self.name):
@@ -51,8 +52,8 @@ class Loss:
             inner = mask_of(losses)
             if mask is not None and inner is not None:
                 mask = math.logical_and(mask, inner)
-            weight = with_mask(sample_weight, inner if mask is None else mask, losses.dtype, self.reduction)
-            return reduced(weigh(losses, weight), self.reduction, weight)
+            weight = mask_weights(sample_weight, inner if mask is None else mask, losses.dtype, self.reduction)
+            return reduce_losses(apply_weights(losses, weight), self.reduction, weight)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """Compute the loss of each sample. Every loss overrides it."""
@@ -104,32 +105,32 @@ class FunctionLoss(Loss):
 _MEAN = "sum_over_batch_size"
 
 
-def _plain(function: Callable[..., Any], class_name: str, loss_name: str | None = None) -> type[FunctionLoss]:
+def _plain_loss(function: Callable[..., Any], class_name: str, loss_name: str | None = None) -> type[FunctionLoss]:
     """Define the class of a loss function without further arguments."""
     default = loss_name or function.__name__
 
-    class Made(FunctionLoss):
+    class PlainLoss(FunctionLoss):
         def __init__(self, reduction: Any = _MEAN, name: str = default, dtype: Any = None) -> None:
             super().__init__(function, reduction, name, dtype)
 
-    Made.__name__ = Made.__qualname__ = class_name
-    Made.__module__, Made.__doc__ = (
+    PlainLoss.__name__ = PlainLoss.__qualname__ = class_name
+    PlainLoss.__module__, PlainLoss.__doc__ = (
         __name__,
         (f"{(function.__doc__ or '').removeprefix('Return ')}\n\nSee `{function.__name__}`, and `Loss`."),
     )
-    return Made
+    return PlainLoss
 
 
-MeanSquaredError = _plain(regression.mean_squared_error, "MeanSquaredError")
-MeanAbsoluteError = _plain(regression.mean_absolute_error, "MeanAbsoluteError")
-MeanAbsolutePercentageError = _plain(regression.mean_absolute_percentage_error, "MeanAbsolutePercentageError")
-MeanSquaredLogarithmicError = _plain(regression.mean_squared_logarithmic_error, "MeanSquaredLogarithmicError")
-LogCosh = _plain(regression.log_cosh, "LogCosh")
-Poisson = _plain(regression.poisson, "Poisson")
-KLDivergence = _plain(regression.kl_divergence, "KLDivergence")
-Hinge = _plain(regression.hinge, "Hinge")
-SquaredHinge = _plain(regression.squared_hinge, "SquaredHinge")
-CategoricalHinge = _plain(regression.categorical_hinge, "CategoricalHinge")
+MeanSquaredError = _plain_loss(regression.mean_squared_error, "MeanSquaredError")
+MeanAbsoluteError = _plain_loss(regression.mean_absolute_error, "MeanAbsoluteError")
+MeanAbsolutePercentageError = _plain_loss(regression.mean_absolute_percentage_error, "MeanAbsolutePercentageError")
+MeanSquaredLogarithmicError = _plain_loss(regression.mean_squared_logarithmic_error, "MeanSquaredLogarithmicError")
+LogCosh = _plain_loss(regression.log_cosh, "LogCosh")
+Poisson = _plain_loss(regression.poisson, "Poisson")
+KLDivergence = _plain_loss(regression.kl_divergence, "KLDivergence")
+Hinge = _plain_loss(regression.hinge, "Hinge")
+SquaredHinge = _plain_loss(regression.squared_hinge, "SquaredHinge")
+CategoricalHinge = _plain_loss(regression.categorical_hinge, "CategoricalHinge")
 
 
 class Huber(FunctionLoss):

@@ -1,9 +1,9 @@
-"""Losses of probabilities: cross-entropies of two and of many classes, with focus on what is hard.
+"""Losses of probabilities: cross-entropies of two and of several classes, with and without focal weights.
 
 Lives here: functions [batch, ..., classes] -> [batch, ...].  Not here: classes (base.py).
 
-Probabilities are kept within [epsilon, 1 - epsilon]. Where, while tracing, they are what a softmax or sigmoid has just
-given, its argument is used instead: nothing is then lost where they are near 0 or 1.
+Probabilities are clipped to [epsilon, 1 - epsilon]. If, while tracing, they are the output of a softmax or sigmoid, its
+input is used instead, without loss of precision near 0 and 1.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ...tracing.symbolic import SymbolicTensor
 from .. import backend
 from ..call_context import set_mask
 from ..reduction import as_floating
-from .regression import pair
+from .regression import convert_pair
 
 if TYPE_CHECKING:
     from ...core.dtypes import DType
     from ...ops.tensor import Tensor
 
 
-def _logits_of(probabilities: Any, operator: str) -> Any:
+def _logits_before(probabilities: Any, operator: str) -> Any:
     """Return the input of the softmax or sigmoid that computed `probabilities` in the active trace, else None."""
     if type(probabilities) is not SymbolicTensor or probabilities.trace is not dispatch.state.trace:
         return None
@@ -37,16 +37,16 @@ def _logits_of(probabilities: Any, operator: str) -> Any:
     return None
 
 
-def _clipped(p: Any) -> Any:
+def _clip_probabilities(p: Any) -> Any:
     return math.clip_by_value(p, backend.epsilon(), 1.0 - backend.epsilon())
 
 
-def _checked_smoothing(label_smoothing: Any) -> None:
+def _check_smoothing(label_smoothing: Any) -> None:
     if isinstance(label_smoothing, (int, float)) and not 0 <= label_smoothing <= 1:
         raise ValueError(f"label_smoothing must be in the range [0, 1]. Received: {label_smoothing}")
 
 
-def _checked_shapes(y_true: Any, y_pred: Any) -> None:
+def _check_shapes(y_true: Any, y_pred: Any) -> None:
     """Raise ValueError if labels and predictions differ in shape; broadcasting would hide the mistake."""
     if not y_true.shape.is_compatible_with(y_pred.shape):
         raise ValueError(
@@ -55,16 +55,16 @@ def _checked_shapes(y_true: Any, y_pred: Any) -> None:
         )
 
 
-def _smoothed(y_true: Any, label_smoothing: float, classes: Any) -> Any:
+def _smooth_labels(y_true: Any, label_smoothing: float, classes: Any) -> Any:
     return y_true * (1.0 - label_smoothing) + label_smoothing / classes if label_smoothing else y_true
 
 
 def _binary(y_true: Any, y_pred: Any, from_logits: bool) -> Any:
     """Return -t log(p) - (1 - t) log(1 - p) for each element."""
     if not from_logits:
-        logits = _logits_of(y_pred, "Sigmoid")
+        logits = _logits_before(y_pred, "Sigmoid")
         if logits is None:
-            p = _clipped(y_pred)
+            p = _clip_probabilities(y_pred)
             return -(y_true * math.log(p) + (1.0 - y_true) * math.log(1.0 - p))
         y_pred = logits
     return nn_ops.sigmoid_cross_entropy_with_logits(labels=y_true, logits=y_pred)
@@ -73,10 +73,13 @@ def _binary(y_true: Any, y_pred: Any, from_logits: bool) -> Any:
 def binary_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
 ) -> Tensor:
-    """Return mean(-t log(p) - (1 - t) log(1 - p)) over `axis`."""
-    y_true, y_pred = pair(y_true, y_pred)
-    _checked_shapes(y_true, y_pred)
-    return math.reduce_mean(_binary(_smoothed(y_true, label_smoothing, 2.0), y_pred, from_logits), axis=axis)
+    """Return mean(-t log(p) - (1 - t) log(1 - p)) over `axis`.
+
+    t = y_true (1 - label_smoothing) + label_smoothing / 2
+    """
+    y_true, y_pred = convert_pair(y_true, y_pred)
+    _check_shapes(y_true, y_pred)
+    return math.reduce_mean(_binary(_smooth_labels(y_true, label_smoothing, 2.0), y_pred, from_logits), axis=axis)
 
 
 def binary_focal_crossentropy(
@@ -91,11 +94,12 @@ def binary_focal_crossentropy(
 ) -> Tensor:
     """Return binary cross-entropy times (1 - p_t)^gamma, averaged over `axis`.
 
-    apply_class_balancing: whether class 1 counts alpha and class 0 counts 1 - alpha.
+    p_t: the predicted probability of the true class. apply_class_balancing: whether to weight class 1 by alpha and
+    class 0 by 1 - alpha.
     """
-    y_true, y_pred = pair(y_true, y_pred)
-    _checked_shapes(y_true, y_pred)
-    y_true = _smoothed(y_true, label_smoothing, 2.0)
+    y_true, y_pred = convert_pair(y_true, y_pred)
+    _check_shapes(y_true, y_pred)
+    y_true = _smooth_labels(y_true, label_smoothing, 2.0)
     p = math.sigmoid(y_pred) if from_logits else y_pred
     entropy = _binary(y_true, p, False)
     right = y_true * p + (1.0 - y_true) * (1.0 - p)
@@ -114,18 +118,20 @@ def categorical_crossentropy(
 ) -> Tensor:
     """Return -sum(t log(p)) over `axis`, p normalized to sum 1.
 
-    raises ValueError where the classes differ in number
+    t = y_true (1 - label_smoothing) + label_smoothing / classes
+
+    raises ValueError if the numbers of classes differ
     """
     if isinstance(axis, bool):
         raise ValueError(f"`axis` must be of type `int`. Received: axis={axis} of type {type(axis)}")
-    _checked_smoothing(label_smoothing)
-    y_true, y_pred = pair(y_true, y_pred)
-    _checked_shapes(y_true, y_pred)
-    y_true = _smoothed(y_true, label_smoothing, y_pred.shape[-1]) if label_smoothing else y_true
-    logits = y_pred if from_logits else _logits_of(y_pred, "Softmax") if axis == -1 else None
+    _check_smoothing(label_smoothing)
+    y_true, y_pred = convert_pair(y_true, y_pred)
+    _check_shapes(y_true, y_pred)
+    y_true = _smooth_labels(y_true, label_smoothing, y_pred.shape[-1]) if label_smoothing else y_true
+    logits = y_pred if from_logits else _logits_before(y_pred, "Softmax") if axis == -1 else None
     if logits is not None:
         return nn_ops.softmax_cross_entropy_with_logits(labels=y_true, logits=logits, axis=axis)
-    return -math.reduce_sum(y_true * math.log(_clipped(_normalized(y_pred, axis))), axis=axis)
+    return -math.reduce_sum(y_true * math.log(_clip_probabilities(_normalized(y_pred, axis))), axis=axis)
 
 
 def categorical_focal_crossentropy(
@@ -138,10 +144,10 @@ def categorical_focal_crossentropy(
     axis: int = -1,
 ) -> Tensor:
     """Return sum(-alpha (1 - p)^gamma t log(p)) over `axis`. alpha: a number, or one per class."""
-    y_true, y_pred = pair(y_true, y_pred)
-    _checked_shapes(y_true, y_pred)
-    y_true = _smoothed(y_true, label_smoothing, y_pred.shape[-1]) if label_smoothing else y_true
-    p = _clipped(_normalized(nn_ops.softmax(y_pred, axis=axis) if from_logits else y_pred, axis))
+    y_true, y_pred = convert_pair(y_true, y_pred)
+    _check_shapes(y_true, y_pred)
+    y_true = _smooth_labels(y_true, label_smoothing, y_pred.shape[-1]) if label_smoothing else y_true
+    p = _clip_probabilities(_normalized(nn_ops.softmax(y_pred, axis=axis) if from_logits else y_pred, axis))
     entropy = -y_true * math.log(p)
     return math.reduce_sum(as_floating(alpha, p.dtype) * math.pow(1.0 - p, gamma) * entropy, axis=axis)
 
@@ -151,9 +157,10 @@ def sparse_categorical_crossentropy(
 ) -> Tensor:
     """Return -log(p[y_true]), p normalized to sum 1 over `axis`.
 
-    ignore_class: samples of this class have loss 0 and do not count in means.
+    y_true: class indices, [batch, ...] or [batch, ..., 1]. ignore_class: samples of this class have loss 0 and do not
+    count in means.
     """
-    y_pred = as_floating(y_pred, _floating_of(y_pred))
+    y_pred = as_floating(y_pred, _floating_dtype_of(y_pred))
     y_true = array.cast(dispatch.to_tensor(y_true), int64)
     rank = y_pred.shape.rank
     if y_true.shape.rank is not None and y_true.shape.rank == rank and y_true.shape[-1] == 1:
@@ -162,9 +169,9 @@ def sparse_categorical_crossentropy(
     if ignore_class is not None:
         valid = math.not_equal(y_true, array.cast(dispatch.to_tensor(ignore_class), int64))
         y_true = array.where(valid, y_true, array.zeros_like(y_true))
-    logits = y_pred if from_logits else _logits_of(y_pred, "Softmax") if axis in (-1, (rank or 0) - 1) else None
+    logits = y_pred if from_logits else _logits_before(y_pred, "Softmax") if axis in (-1, (rank or 0) - 1) else None
     if logits is None:
-        logits = math.log(_clipped(y_pred))
+        logits = math.log(_clip_probabilities(y_pred))
     if rank is not None and axis not in (-1, rank - 1):
         order = [i for i in range(rank) if i != axis % rank]
         logits = array.transpose(logits, [*order, axis % rank])
@@ -175,7 +182,7 @@ def sparse_categorical_crossentropy(
     return losses
 
 
-def _floating_of(y_pred: Any) -> DType:
+def _floating_dtype_of(y_pred: Any) -> DType:
     from ...core.dtypes import as_dtype
 
     dtype = dispatch.to_tensor(y_pred).dtype

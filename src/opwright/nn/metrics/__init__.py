@@ -1,6 +1,6 @@
-"""Metrics: figures kept over many batches.
+"""Metrics: values accumulated over batches.
 
-Lives here: the public names, `get`, `serialize`, `deserialize`.  Not here: what is in them.
+Lives here: the public names, `get`, `serialize`, `deserialize`.  Not here: their definitions.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import losses as _losses
-from ..named import Family
+from ..configuration import ObjectRegistry
 from .accuracy import (
     Accuracy,
     BinaryAccuracy,
@@ -113,9 +113,9 @@ __all__ = [
     "top_k_categorical_accuracy",
 ]
 
-FAMILY = Family("metric", "keras.metrics")
-FAMILY.add([v for v in list(globals().values()) if isinstance(v, type) and issubclass(v, Metric) and v is not Metric])
-FAMILY.members.update(
+REGISTRY = ObjectRegistry("metric", "keras.metrics")
+REGISTRY.add([v for v in list(globals().values()) if isinstance(v, type) and issubclass(v, Metric) and v is not Metric])
+REGISTRY.members.update(
     bce=BinaryCrossentropy,
     BCE=BinaryCrossentropy,
     mse=MeanSquaredError,
@@ -142,14 +142,14 @@ mean_squared_error, mean_absolute_error = _losses.mean_squared_error, _losses.me
 
 def serialize(metric: Any) -> Any:
     """Return a metric as plain values: a dictionary of its class and arguments."""
-    return FAMILY.serialize(metric)
+    return REGISTRY.serialize(metric)
 
 
 def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> Any:
     """Return the object of a serialized configuration. custom_objects: user classes and functions by name."""
-    return FAMILY.deserialize(config, custom_objects)
+    return REGISTRY.deserialize(config, custom_objects)
 
 
 def get(identifier: Any) -> Any:
     """Return the metric, or the function to average, for a name, dictionary, class or instance; None for None."""
-    return FAMILY.get(identifier)
+    return REGISTRY.get(identifier)

@@ -1,7 +1,7 @@
-"""Accuracies: how many predictions are right.
+"""Accuracies: fractions of correct predictions.
 
 Lives here: the functions [batch, ..., classes] -> [batch, ...] of 0 and 1, and their classes.
-Not here: counts of kinds of errors (confusion.py).
+Not here: counts by kind of error (confusion.py).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..reduction import as_floating, same_rank
 from .base import MeanMetricWrapper
 
 
-def _right(x: Any) -> Any:
+def _as_indicator(x: Any) -> Any:
     return array.cast(x, as_dtype(backend.floatx()))
 
 
@@ -23,20 +23,20 @@ def accuracy(y_true: Any, y_pred: Any) -> Any:
     """Return 1 where both are equal, else 0."""
     y_pred = dispatch.to_tensor(y_pred)
     y_true, y_pred = same_rank(array.cast(dispatch.to_tensor(y_true), y_pred.dtype), y_pred)
-    return _right(math.equal(y_true, y_pred))
+    return _as_indicator(math.equal(y_true, y_pred))
 
 
 def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Any:
     """Return 1 where (y_pred > threshold) equals y_true (0 or 1), else 0."""
     y_pred = dispatch.to_tensor(y_pred)
     y_true, y_pred = same_rank(as_floating(y_true, y_pred.dtype), y_pred)
-    return _right(math.equal(y_true, array.cast(y_pred > threshold, y_true.dtype)))
+    return _as_indicator(math.equal(y_true, array.cast(y_pred > threshold, y_true.dtype)))
 
 
 def categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
     """Return 1 where the argmax of y_pred is that of y_true (one-hot), else 0."""
     y_true, y_pred = dispatch.to_tensor(y_true), dispatch.to_tensor(y_pred)
-    return _right(math.equal(math.argmax(y_true, axis=-1), math.argmax(y_pred, axis=-1)))
+    return _as_indicator(math.equal(math.argmax(y_true, axis=-1), math.argmax(y_pred, axis=-1)))
 
 
 def _classes(y_true: Any, y_pred: Any) -> Any:
@@ -50,17 +50,17 @@ def _classes(y_true: Any, y_pred: Any) -> Any:
 def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
     """Return 1 where the argmax of y_pred is y_true, a class index, else 0."""
     y_pred = dispatch.to_tensor(y_pred)
-    return _right(math.equal(_classes(y_true, y_pred), math.argmax(y_pred, axis=-1)))
+    return _as_indicator(math.equal(_classes(y_true, y_pred), math.argmax(y_pred, axis=-1)))
 
 
 def _in_top_k(classes: Any, y_pred: Any, k: int) -> Any:
     rank = y_pred.shape.rank
     if rank == 2:
-        return _right(math.in_top_k(targets=array.cast(classes, int32), predictions=y_pred, k=k))
+        return _as_indicator(math.in_top_k(targets=array.cast(classes, int32), predictions=y_pred, k=k))
     shape = array.shape(classes)
     rows = array.reshape(y_pred, [-1, y_pred.shape[-1]])
     hits = math.in_top_k(targets=array.cast(array.reshape(classes, [-1]), int32), predictions=rows, k=k)
-    return _right(array.reshape(hits, shape))
+    return _as_indicator(array.reshape(hits, shape))
 
 
 def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Any:
@@ -72,13 +72,13 @@ def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Any:
 def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5, from_sorted_ids: bool = False) -> Any:
     """Return 1 where y_true, a class index, is among the k largest of y_pred, else 0.
 
-    from_sorted_ids: y_pred are class numbers already, the likeliest first.
+    from_sorted_ids: y_pred contains class indices, the most probable first.
     """
     y_pred = dispatch.to_tensor(y_pred)
     classes = _classes(y_true, y_pred)
     if from_sorted_ids:
         hits = math.equal(array.expand_dims(array.cast(classes, y_pred.dtype), -1), y_pred[..., :k])
-        return _right(math.reduce_any(hits, axis=-1))
+        return _as_indicator(math.reduce_any(hits, axis=-1))
     return _in_top_k(classes, y_pred, k)
 
 

@@ -1,6 +1,6 @@
-"""Metric: a figure kept over many batches, in variables, so that it can be traced.
+"""Metric: a value accumulated over batches in variables, which can be traced.
 
-Lives here: the base class, Mean, Sum, and metrics that are means of a function.  Not here: what they measure.
+Lives here: the base class, Mean, Sum, and means of a function.  Not here: the functions.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from ...core.dtypes import as_dtype
 from ...eager.variable import Variable
 from ...ops import array, dispatch, math
 from ...tracing.name_scopes import name_scope
-from .. import backend, named
+from .. import backend, configuration
 from ..call_context import mask_of, set_mask
 from ..module import Module, root_scope
-from ..reduction import as_floating, same_rank, with_mask
+from ..reduction import as_floating, mask_weights, same_rank
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 class Metric(Module):
     """Base class of metrics: override `update_state(y_true, y_pred, sample_weight=None)` and `result()`.
 
-    Make the state in the constructor, or at the first update, with `add_variable`.
+    Create the state with `add_variable`, in the constructor or at the first update.
     """
 
     is_metric = True
 
     def __init__(self, dtype: Any = None, name: str | None = None) -> None:
-        self._name = name or named.fresh(type(self).__name__)
+        self._name = name or configuration.fresh(type(self).__name__)
         self._dtype = as_dtype(backend.floatx() if dtype is None else dtype)
         self._state: list[Variable] = []
 
@@ -51,13 +51,16 @@ class Metric(Module):
         """Create a state variable, which `reset_state` sets to zero. Default initializer: "zeros"."""
         from .. import initializers
 
-        make, wanted = initializers.get(initializer or "zeros"), as_dtype(dtype) if dtype is not None else self._dtype
+        make, variable_dtype = (
+            initializers.get(initializer or "zeros"),
+            as_dtype(dtype) if dtype is not None else self._dtype,
+        )
         dims = tuple(shape)
         with root_scope():
             variable = Variable(
-                lambda: make(dims, dtype=wanted),
+                lambda: make(dims, dtype=variable_dtype),
                 trainable=False,
-                dtype=wanted,
+                dtype=variable_dtype,
                 name=f"{self.name}/{name or 'variable'}",
             )
         self._state.append(variable)
@@ -74,10 +77,10 @@ class Metric(Module):
     @property
     def variables(self) -> list[Variable]:
         """State variables, including those of nested metrics."""
-        found = {id(v): v for v in self._state}
+        variables = {id(v): v for v in self._state}
         for v in self._flatten(lambda leaf: isinstance(leaf, Variable)):
-            found.setdefault(id(v), v)
-        return list(found.values())
+            variables.setdefault(id(v), v)
+        return list(variables.values())
 
     weights = variables
 
@@ -115,17 +118,17 @@ class Metric(Module):
         return f"<{type(self).__name__} name={self.name}>"
 
 
-def samplewise(values: Any, sample_weight: Any, dtype: Any) -> tuple[Any, Any]:
+def weighted_sample_values(values: Any, sample_weight: Any, dtype: Any) -> tuple[Any, Any]:
     """Return one weighted value per sample, averaged over all axes but the first, and the weights."""
     mask = mask_of(values)
     values = as_floating(values, dtype)
     if sample_weight is None and mask is None:
         return _mean_from(values, 1), None
     weight = None if sample_weight is None else as_floating(sample_weight, dtype)
-    weight = with_mask(weight, mask, dtype, "sum")
+    weight = mask_weights(weight, mask, dtype, "sum")
     values, weight = same_rank(values, weight)
     values = _mean_from(values, weight.shape.rank)
-    weight = array.broadcast_to(weight, array.shape(values))  # the sum of weights counts each as often as it is used
+    weight = array.broadcast_to(weight, array.shape(values))  # the sum of weights counts every use
     values = values * weight
     if values.shape.rank is not None and values.shape.rank > 1:
         weight = _mean_from(weight, 1)
@@ -148,7 +151,7 @@ class Mean(Metric):
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
         """Accumulate values. sample_weight: of the values' shape, or one weight per entry of the first axis."""
         values = dispatch.to_tensor(values) if mask_of(values) is None else values
-        values, weight = samplewise(values, sample_weight, self._dtype)
+        values, weight = weighted_sample_values(values, sample_weight, self._dtype)
         self.total.assign_add(math.reduce_sum(values))
         if weight is not None:
             self.count.assign_add(math.reduce_sum(weight))
@@ -171,9 +174,9 @@ class Sum(Metric):
         """Accumulate values. sample_weight: of the values' shape, or one weight per entry of the first axis."""
         values = as_floating(values, self._dtype)
         if sample_weight is not None:
-            from ..reduction import weigh
+            from ..reduction import apply_weights
 
-            values = weigh(values, as_floating(sample_weight, self._dtype))
+            values = apply_weights(values, as_floating(sample_weight, self._dtype))
         self.total.assign_add(math.reduce_sum(values))
 
     def result(self) -> Tensor:
@@ -198,7 +201,7 @@ class MeanMetricWrapper(Mean):
             values = array.identity(values)
             set_mask(values, mask)
         elif inner is not None and mask is None and sample_weight is None:
-            values = array.identity(values)  # as in Keras, an ignored class counts as 0 unless there are weights
+            values = array.identity(values)  # as in Keras, an ignored class counts as 0 without weights
         super().update_state(values, sample_weight)
 
     def get_config(self) -> dict[str, Any]:

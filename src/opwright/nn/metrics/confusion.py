@@ -1,10 +1,10 @@
-"""Metrics counted from right and wrong decisions: positives and negatives, precision, recall, F scores.
+"""Metrics of binary decisions: true and false positives and negatives, precision, recall, F scores.
 
-Lives here: the counting at any number of thresholds, and the metrics of single thresholds.
+Lives here: the confusion counts at any number of thresholds, and the metrics at single thresholds.
 Not here: areas and trade-offs over many thresholds (curves.py), overlaps (iou.py).
 
-Counting sorts each prediction once between the thresholds; sums of weights between thresholds, added up from above,
-give the counts at all of them. So 200 thresholds cost little more than one.
+Each prediction is assigned once to an interval between thresholds; reverse cumulative sums of the weights per interval
+are the counts at all thresholds. Therefore 200 thresholds cost little more than one.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ import numpy as np
 from ...core.dtypes import bool as bool_
 from ...ops import array, dispatch, math
 from .. import backend
-from ..reduction import as_floating, same_rank, under
+from ..reduction import as_floating, expand_weights, same_rank
 from .base import Metric
 
 if TYPE_CHECKING:
     from ...eager.variable import Variable
     from ...ops.tensor import Tensor
 
-NOTHING = -1e10  # below every prediction: where only the k largest count
+BELOW_ALL = -1e10  # below every prediction: for all but the k largest
 
 
 def as_thresholds(thresholds: Any, default: float = 0.5) -> list[float]:
     """Return thresholds as a list. Raises ValueError for values outside [0, 1]."""
     if thresholds is None:
         return [default]
-    found = [float(t) for t in (thresholds if isinstance(thresholds, (list, tuple, np.ndarray)) else [thresholds])]
-    wrong = [t for t in found if not 0 <= t <= 1]
+    values = [float(t) for t in (thresholds if isinstance(thresholds, (list, tuple, np.ndarray)) else [thresholds])]
+    wrong = [t for t in values if not 0 <= t <= 1]
     if wrong:
         raise ValueError(f"Threshold values must be in [0, 1]. Received: {wrong}")
-    return found
+    return values
 
 
 def count(
@@ -51,20 +51,20 @@ def count(
 ) -> tuple[Any, Any, Any, Any]:
     """Return weighted counts of true and false positives, true and false negatives per threshold: [T] or [T, labels].
 
-    A prediction is positive where it lies above the threshold. raises ValueError where shapes do not fit
+    A prediction is positive if it is above the threshold. Raises ValueError if shapes do not match.
     """
     y_true, y_pred = as_floating(y_true, dtype), as_floating(y_pred, dtype)
     y_true, y_pred = same_rank(y_true, y_pred)
     if not y_true.shape.is_compatible_with(y_pred.shape):
         raise ValueError(f"Shapes {tuple(y_true.shape)} and {tuple(y_pred.shape)} are incompatible")
     if top_k is not None:
-        places = math.top_k(y_pred, k=top_k)[1]  # of equal ones the first
-        chosen = math.reduce_sum(array.one_hot(places, array.shape(y_pred)[-1]), axis=-2) > 0
-        y_pred = array.where(chosen, y_pred, array.ones_like(y_pred) * NOTHING)
+        indices = math.top_k(y_pred, k=top_k)[1]  # the first of equal ones
+        chosen = math.reduce_sum(array.one_hot(indices, array.shape(y_pred)[-1]), axis=-2) > 0
+        y_pred = array.where(chosen, y_pred, array.ones_like(y_pred) * BELOW_ALL)
     weight = None
     if sample_weight is not None:
         weight = as_floating(sample_weight, dtype)
-        weight = under(weight, y_pred) + array.zeros_like(y_pred)
+        weight = expand_weights(weight, y_pred) + array.zeros_like(y_pred)
     if label_weights is not None:
         each = as_floating(label_weights, dtype) + array.zeros_like(y_pred)
         weight = each if weight is None else weight * each
@@ -81,7 +81,7 @@ def count(
     flat = array.reshape(y_pred, [-1])
     each = array.ones_like(flat) if weight is None else array.reshape(weight, [-1])
     order = np.argsort(np.asarray(thresholds, dtype.np), kind="stable")
-    above = _searched(np.asarray(thresholds, dtype.np)[order], flat)
+    above = _thresholds_below(np.asarray(thresholds, dtype.np)[order], flat)
     if by_label:
         above = above * labels + math.floormod(array.range(array.size(flat)), labels)
     steps = len(order) + 1
@@ -90,26 +90,26 @@ def count(
         for w in (label * each, each)
     )
     negative = every - positive
-    back = np.argsort(order, kind="stable")
-    tp, fp = (_from_above(x, back) for x in (positive, negative))
+    inverse_order = np.argsort(order, kind="stable")
+    tp, fp = (_counts_above(x, inverse_order) for x in (positive, negative))
     fn, tn = math.reduce_sum(positive, axis=0) - tp, math.reduce_sum(negative, axis=0) - fp
     if by_label:
         return tp, fp, tn, fn
     return array.squeeze(tp, [1]), array.squeeze(fp, [1]), array.squeeze(tn, [1]), array.squeeze(fn, [1])
 
 
-def _searched(thresholds: np.ndarray, values: Any) -> Tensor:
+def _thresholds_below(thresholds: np.ndarray, values: Any) -> Tensor:
     """Return the number of thresholds below each value."""
     return array.searchsorted(dispatch.to_tensor(thresholds), values, side="left")
 
 
-def _from_above(x: Any, back: np.ndarray) -> Tensor:
+def _counts_above(x: Any, inverse_order: np.ndarray) -> Tensor:
     """Accumulate counts between thresholds [T + 1, labels] to counts above each threshold [T, labels]."""
     sums = math.cumsum(x, axis=0, reverse=True)[1:]
-    return array.gather(sums, dispatch.to_tensor(back.astype(np.int32)))
+    return array.gather(sums, dispatch.to_tensor(inverse_order.astype(np.int32)))
 
 
-class _Counted(Metric):
+class _ThresholdCount(Metric):
     """Metric with one accumulator per threshold."""
 
     which = 0
@@ -135,31 +135,31 @@ class _Counted(Metric):
         return {**super().get_config(), "thresholds": self.init_thresholds}
 
 
-class TruePositives(_Counted):
+class TruePositives(_ThresholdCount):
     """Number of true positives. thresholds: 0.5, or several with one count each."""
 
     which = 0
 
 
-class FalsePositives(_Counted):
+class FalsePositives(_ThresholdCount):
     """Number of false positives. See TruePositives."""
 
     which = 1
 
 
-class TrueNegatives(_Counted):
+class TrueNegatives(_ThresholdCount):
     """Number of true negatives. See TruePositives."""
 
     which = 2
 
 
-class FalseNegatives(_Counted):
+class FalseNegatives(_ThresholdCount):
     """Number of false negatives. See TruePositives."""
 
     which = 3
 
 
-class _Ratio(Metric):
+class _TruePositiveRatio(Metric):
     """Ratio of true positives to true positives plus another count."""
 
     other, other_name = 1, "false_positives"
@@ -174,7 +174,7 @@ class _Ratio(Metric):
     ) -> None:
         super().__init__(dtype, name)
         self.init_thresholds, self.top_k, self.class_id = thresholds, top_k, class_id
-        self.thresholds = as_thresholds(thresholds, 0.5 if top_k is None else NOTHING)
+        self.thresholds = as_thresholds(thresholds, 0.5 if top_k is None else BELOW_ALL)
         self.true_positives = self.add_variable((len(self.thresholds),), "zeros", name="true_positives")
         self._others = self.add_variable((len(self.thresholds),), "zeros", name=self.other_name)
 
@@ -200,11 +200,11 @@ class _Ratio(Metric):
         }
 
 
-class Precision(_Ratio):
+class Precision(_TruePositiveRatio):
     """Fraction of predicted positives that are positive. .. math:: tp / (tp + fp)
 
-    thresholds: 0.5, or several: then one figure for each. top_k: only the k largest of a sample are called positive.
-    class_id: of one class alone, the last axis's.
+    thresholds: 0.5, or several with one value each. top_k: only the k largest of a sample are positive.
+    class_id: the only class that counts, an index of the last axis.
     """
 
     @property
@@ -213,7 +213,7 @@ class Precision(_Ratio):
         return self._others
 
 
-class Recall(_Ratio):
+class Recall(_TruePositiveRatio):
     """Fraction of positives that are predicted. .. math:: tp / (tp + fn)       See Precision."""
 
     other, other_name = 3, "false_negatives"
@@ -229,9 +229,8 @@ class FBetaScore(Metric):
 
     .. math:: (1 + beta^2) precision recall / (beta^2 precision + recall)
 
-    average: None (one figure for each class), "micro" (all counted together), "macro" (the mean over classes),
-    "weighted" (by how often each class occurs). threshold: a class is called where y_pred > threshold; None: the
-    likeliest one is.
+    average: None (one score per class), "micro" (over all counts), "macro" (the mean over classes), "weighted" (by
+    class frequency). threshold: classes with y_pred > threshold are predicted; None: the most probable one.
     raises ValueError for arguments out of range
     """
 
@@ -287,9 +286,9 @@ class FBetaScore(Metric):
         else:
             called = y_pred > self.threshold
         guess = array.cast(called, self._dtype)
-        weight = None if sample_weight is None else under(as_floating(sample_weight, self._dtype), y_true)
-        found = (guess * y_true, guess * (1.0 - y_true), (1.0 - guess) * y_true, y_true)
-        for variable, value in zip(self._counts, found):
+        weight = None if sample_weight is None else expand_weights(as_floating(sample_weight, self._dtype), y_true)
+        products = (guess * y_true, guess * (1.0 - y_true), (1.0 - guess) * y_true, y_true)
+        for variable, value in zip(self._counts, products):
             variable.assign_add(math.reduce_sum(value if weight is None else value * weight, axis=self.axis))
 
     def result(self) -> Tensor:

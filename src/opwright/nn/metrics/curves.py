@@ -1,6 +1,6 @@
-"""Metrics over many thresholds: the area under a curve, and the best of one figure where another is good enough.
+"""Metrics over many thresholds: the area under a curve, and the best value of one rate subject to a bound on another.
 
-Lives here: AUC and the four trade-offs.  Not here: the counting (confusion.py).
+Lives here: AUC and the four constrained maxima.  Not here: the counts (confusion.py).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 _COUNTS = ("true_positives", "false_positives", "true_negatives", "false_negatives")
 
 
-def _evenly(num: int) -> list[float]:
+def _even_thresholds(num: int) -> list[float]:
     return [(i + 1) / (num - 1) for i in range(num - 2)]
 
 
-class _Curve(Metric):
+class _ThresholdCurve(Metric):
     """Metric of confusion counts at many thresholds."""
 
     def __init__(self, thresholds: list[float], name: str | None, dtype: Any) -> None:
@@ -32,7 +32,7 @@ class _Curve(Metric):
         self._counts: list[Any] = []
         self.class_id: int | None = None
 
-    def _make(self, shape: tuple[int, ...]) -> None:
+    def _create_counts(self, shape: tuple[int, ...]) -> None:
         self._counts = [self.add_variable(shape, "zeros", name=n) for n in _COUNTS]
 
     def __getattr__(self, name: str) -> Any:
@@ -47,18 +47,18 @@ class _Curve(Metric):
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Accumulate a batch. y_true: 0 or 1. y_pred: of the same shape, in [0, 1]."""
-        found = count(y_true, y_pred, self.thresholds, self._dtype, sample_weight, self.class_id)
-        for variable, value in zip(self._counts, found):
+        counts = count(y_true, y_pred, self.thresholds, self._dtype, sample_weight, self.class_id)
+        for variable, value in zip(self._counts, counts):
             variable.assign_add(value)
 
 
-class AUC(_Curve):
+class AUC(_ThresholdCurve):
     """Area under a curve, approximated at `num_thresholds` thresholds.
 
-    curve: "ROC" (true positives' rate over false positives') or "PR" (precision over recall). summation_method:
-    "interpolation" (between thresholds: linear; for PR the counts are interpolated), "minoring" or "majoring".
-    thresholds: your own, between 0 and 1. multi_label: one curve for each of the labels [batch, labels], and their mean
-    weighted by label_weights; else all labels make one curve. from_logits: y_pred are logits.
+    curve: "ROC" (true positive rate over false positive rate) or "PR" (precision over recall). summation_method:
+    "interpolation" (linear between thresholds; for PR, of the counts), "minoring" or "majoring". thresholds: custom
+    ones, between 0 and 1. multi_label: one curve per label of [batch, labels], and their mean weighted by
+    label_weights; otherwise one curve of all labels. from_logits: whether y_pred contains logits.
     raises ValueError for arguments out of range
     """
 
@@ -87,7 +87,7 @@ class AUC(_Curve):
                 raise ValueError(
                     f"Argument `num_thresholds` must be an integer > 1. Received: num_thresholds={num_thresholds}"
                 )
-            inner = _evenly(num_thresholds)
+            inner = _even_thresholds(num_thresholds)
         else:
             inner = sorted(float(t) for t in thresholds)
             if any(not 0 <= t <= 1 for t in inner):
@@ -103,9 +103,9 @@ class AUC(_Curve):
         if num_labels is not None and not multi_label:
             raise ValueError("`num_labels` is needed only when `multi_label` is True.")
         if not multi_label:
-            self._make((self.num_thresholds,))
+            self._create_counts((self.num_thresholds,))
         elif num_labels:
-            self._make((self.num_thresholds, num_labels))
+            self._create_counts((self.num_thresholds, num_labels))
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Accumulate a batch. y_true: 0 or 1. y_pred: of the same shape, in [0, 1] or logits."""
@@ -117,11 +117,11 @@ class AUC(_Curve):
                     f"Found rank {y_pred.shape.rank}. Full shape received for `y_pred`: "
                     f"{tuple(y_pred.shape)}"
                 )
-            self._make((self.num_thresholds, y_pred.shape[-1]))
+            self._create_counts((self.num_thresholds, y_pred.shape[-1]))
         if self.from_logits:
             y_pred = math.sigmoid(y_pred)
         weights = None if self.multi_label else self.label_weights
-        found = count(
+        counts = count(
             y_true,
             y_pred,
             self.thresholds,
@@ -130,7 +130,7 @@ class AUC(_Curve):
             by_label=self.multi_label,
             label_weights=weights,
         )
-        for variable, value in zip(self._counts, found):
+        for variable, value in zip(self._counts, counts):
             variable.assign_add(value)
 
     def result(self) -> Any:
@@ -139,7 +139,7 @@ class AUC(_Curve):
             return array.zeros((), self._dtype)
         tp, fp, tn, fn = self._values()
         if self.curve == "PR" and self.summation_method == "interpolation":
-            return self._mean(math.reduce_sum(self._interpolated(tp, fp, fn), axis=0))
+            return self._mean(math.reduce_sum(self._interpolated_areas(tp, fp, fn), axis=0))
         recall = math.divide_no_nan(tp, tp + fn)
         if self.curve == "ROC":
             x, y = math.divide_no_nan(fp, fp + tn), recall
@@ -152,7 +152,7 @@ class AUC(_Curve):
             height = (math.minimum if self.summation_method == "minoring" else math.maximum)(left, right)
         return self._mean(math.reduce_sum((x[:-1] - x[1:]) * height, axis=0))
 
-    def _interpolated(self, tp: Any, fp: Any, fn: Any) -> Tensor:
+    def _interpolated_areas(self, tp: Any, fp: Any, fn: Any) -> Tensor:
         """Return the areas between thresholds, true positives interpolated linearly in the number of positives.
 
         .. math:: slope (dtp + intercept log(p_a / p_b)) / (tp_b + fn_b)
@@ -191,7 +191,7 @@ class AUC(_Curve):
         return config
 
 
-class _Best(_Curve):
+class _ConstrainedMaximum(_ThresholdCurve):
     """Maximum of one rate over the thresholds where another is at least a bound."""
 
     bound = "value"
@@ -210,19 +210,19 @@ class _Best(_Curve):
             raise ValueError(
                 f"Argument `num_thresholds` must be an integer > 0. Received: num_thresholds={num_thresholds}"
             )
-        super().__init__([0.5] if num_thresholds == 1 else [0.0, *_evenly(num_thresholds), 1.0], name, dtype)
+        super().__init__([0.5] if num_thresholds == 1 else [0.0, *_even_thresholds(num_thresholds), 1.0], name, dtype)
         self.value, self.num_thresholds, self.class_id = value, num_thresholds, class_id
         setattr(self, self.bound, value)
-        self._make((len(self.thresholds),))
+        self._create_counts((len(self.thresholds),))
 
-    def _figures(self, tp: Any, fp: Any, tn: Any, fn: Any) -> tuple[Any, Any]:
+    def _rates(self, tp: Any, fp: Any, tn: Any, fn: Any) -> tuple[Any, Any]:
         """Return the constrained quantity and the quantity to maximize."""
         raise NotImplementedError(f"{type(self).__name__} has no _figures(tp, fp, tn, fn)")
 
     def result(self) -> Tensor:
         """Return the maximum, 0 if no threshold satisfies the constraint."""
-        bounded, wanted = self._figures(*self._values())
-        return math.reduce_max(array.where(bounded >= self.value, wanted, array.zeros_like(wanted)))
+        bounded, objective = self._rates(*self._values())
+        return math.reduce_max(array.where(bounded >= self.value, objective, array.zeros_like(objective)))
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
@@ -234,11 +234,11 @@ class _Best(_Curve):
         }
 
 
-def _share(x: Any, y: Any) -> Tensor:
+def _fraction(x: Any, y: Any) -> Tensor:
     return math.divide_no_nan(x, x + y)
 
 
-class SensitivityAtSpecificity(_Best):
+class SensitivityAtSpecificity(_ConstrainedMaximum):
     """Maximum of tp / (tp + fn) where tn / (tn + fp) is at least `specificity`."""
 
     bound = "specificity"
@@ -253,11 +253,11 @@ class SensitivityAtSpecificity(_Best):
     ) -> None:
         super().__init__(specificity, num_thresholds, class_id, name, dtype)
 
-    def _figures(self, tp: Any, fp: Any, tn: Any, fn: Any) -> tuple[Any, Any]:
-        return _share(tn, fp), _share(tp, fn)
+    def _rates(self, tp: Any, fp: Any, tn: Any, fn: Any) -> tuple[Any, Any]:
+        return _fraction(tn, fp), _fraction(tp, fn)
 
 
-class SpecificityAtSensitivity(_Best):
+class SpecificityAtSensitivity(_ConstrainedMaximum):
     """Maximum of tn / (tn + fp) where tp / (tp + fn) is at least `sensitivity`."""
 
     bound = "sensitivity"
@@ -272,11 +272,11 @@ class SpecificityAtSensitivity(_Best):
     ) -> None:
         super().__init__(sensitivity, num_thresholds, class_id, name, dtype)
 
-    def _figures(self, tp: Any, fp: Any, tn: Any, fn: Any) -> tuple[Any, Any]:
-        return _share(tp, fn), _share(tn, fp)
+    def _rates(self, tp: Any, fp: Any, tn: Any, fn: Any) -> tuple[Any, Any]:
+        return _fraction(tp, fn), _fraction(tn, fp)
 
 
-class PrecisionAtRecall(_Best):
+class PrecisionAtRecall(_ConstrainedMaximum):
     """Maximum of tp / (tp + fp) where tp / (tp + fn) is at least `recall`."""
 
     bound = "recall"
@@ -291,11 +291,11 @@ class PrecisionAtRecall(_Best):
     ) -> None:
         super().__init__(recall, num_thresholds, class_id, name, dtype)
 
-    def _figures(self, tp: Any, fp: Any, tn: Any, fn: Any) -> tuple[Any, Any]:
-        return _share(tp, fn), _share(tp, fp)
+    def _rates(self, tp: Any, fp: Any, tn: Any, fn: Any) -> tuple[Any, Any]:
+        return _fraction(tp, fn), _fraction(tp, fp)
 
 
-class RecallAtPrecision(_Best):
+class RecallAtPrecision(_ConstrainedMaximum):
     """Maximum of tp / (tp + fn) where tp / (tp + fp) is at least `precision`."""
 
     bound = "precision"
@@ -310,5 +310,5 @@ class RecallAtPrecision(_Best):
     ) -> None:
         super().__init__(precision, num_thresholds, class_id, name, dtype)
 
-    def _figures(self, tp: Any, fp: Any, tn: Any, fn: Any) -> tuple[Any, Any]:
-        return _share(tp, fp), _share(tp, fn)
+    def _rates(self, tp: Any, fp: Any, tn: Any, fn: Any) -> tuple[Any, Any]:
+        return _fraction(tp, fp), _fraction(tp, fn)

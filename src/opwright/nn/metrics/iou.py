@@ -1,6 +1,7 @@
-"""Intersection over union: how well predicted regions cover true ones.
+"""Intersection over union of predicted and true regions.
 
-Lives here: IoU and its forms for masks, one-hot labels, and all classes.  Not here: Dice and Tversky (losses/).
+Lives here: IoU and its variants for binary masks, one-hot labels, and all classes.
+Not here: Dice and Tversky (losses/).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.dtypes import int32
 from ...ops import array, dispatch, math
-from ..reduction import as_floating, under
+from ..reduction import as_floating, expand_weights
 from .base import Metric
 
 if TYPE_CHECKING:
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 class IoU(Metric):
     """Mean over classes of tp / (tp + fp + fn).
 
-    num_classes: how many classes there are. target_class_ids: those that count. ignore_class: elements of this true
-    class are left out. sparse_y_true, sparse_y_pred: whether these are class numbers; else the largest along `axis` is.
-    raises ValueError for target classes that are not there
+    num_classes: the number of classes. target_class_ids: the classes that count. ignore_class: elements with this label
+    do not count. sparse_y_true, sparse_y_pred: whether they contain class indices, instead of scores along `axis`.
+    raises ValueError for target classes out of range
     """
 
     def __init__(
@@ -53,14 +54,14 @@ class IoU(Metric):
         true, guess = array.reshape(array.cast(y_true, int32), [-1]), array.reshape(array.cast(y_pred, int32), [-1])
         weight = array.ones_like(array.cast(true, self._dtype))
         if sample_weight is not None:
-            given = under(as_floating(sample_weight, self._dtype), y_true)
-            weight = array.reshape(given + array.zeros_like(array.cast(y_true, self._dtype)), [-1])
+            sample_weights = expand_weights(as_floating(sample_weight, self._dtype), y_true)
+            weight = array.reshape(sample_weights + array.zeros_like(array.cast(y_true, self._dtype)), [-1])
         if self.ignore_class is not None:
             valid = math.not_equal(true, self.ignore_class)
             weight = array.where(valid, weight, array.zeros_like(weight))
             true, guess = (array.where(valid, x, array.zeros_like(x)) for x in (true, guess))
         inside = (true >= 0) & (true < self.num_classes) & (guess >= 0) & (guess < self.num_classes)
-        weight = array.where(inside, weight, array.zeros_like(weight))  # what is none of the classes does not count
+        weight = array.where(inside, weight, array.zeros_like(weight))  # elements out of range do not count
         true, guess = (array.where(inside, x, array.zeros_like(x)) for x in (true, guess))
         cells = true * self.num_classes + guess
         counts = math.unsorted_segment_sum(weight, cells, self.num_classes**2)

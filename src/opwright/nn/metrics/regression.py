@@ -1,4 +1,4 @@
-"""Metrics of numbers and probabilities: means of the losses' functions, root mean square, R squared, correlations.
+"""Metrics of numbers and probabilities: means of loss functions, root mean square, R squared, correlations.
 
 Lives here: the classes.  Not here: the functions (losses/).
 """
@@ -12,38 +12,38 @@ from ...ops import array, math
 from .. import backend
 from ..losses import crossentropy
 from ..losses import regression as losses
-from ..reduction import as_floating, same_rank, under
+from ..reduction import as_floating, expand_weights, same_rank
 from .base import Mean, MeanMetricWrapper, Metric
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
 
 
-def _plain(function: Callable[..., Any], class_name: str, default: str | None = None) -> type[MeanMetricWrapper]:
+def _plain_metric(function: Callable[..., Any], class_name: str, default: str | None = None) -> type[MeanMetricWrapper]:
     metric_name = default or function.__name__
 
-    class Made(MeanMetricWrapper):
+    class PlainMetric(MeanMetricWrapper):
         def __init__(self, name: str = metric_name, dtype: Any = None) -> None:
             super().__init__(function, name, dtype)
 
-    Made.__name__ = Made.__qualname__ = class_name
-    Made.__module__, Made.__doc__ = (
+    PlainMetric.__name__ = PlainMetric.__qualname__ = class_name
+    PlainMetric.__module__, PlainMetric.__doc__ = (
         __name__,
         (f"Mean over the samples of: {(function.__doc__ or '').removeprefix('Return ')}"),
     )
-    return Made
+    return PlainMetric
 
 
-MeanSquaredError = _plain(losses.mean_squared_error, "MeanSquaredError")
-MeanAbsoluteError = _plain(losses.mean_absolute_error, "MeanAbsoluteError")
-MeanAbsolutePercentageError = _plain(losses.mean_absolute_percentage_error, "MeanAbsolutePercentageError")
-MeanSquaredLogarithmicError = _plain(losses.mean_squared_logarithmic_error, "MeanSquaredLogarithmicError")
-LogCoshError = _plain(losses.log_cosh, "LogCoshError", "logcosh")
-KLDivergence = _plain(losses.kl_divergence, "KLDivergence")
-Poisson = _plain(losses.poisson, "Poisson")
-Hinge = _plain(losses.hinge, "Hinge")
-SquaredHinge = _plain(losses.squared_hinge, "SquaredHinge")
-CategoricalHinge = _plain(losses.categorical_hinge, "CategoricalHinge")
+MeanSquaredError = _plain_metric(losses.mean_squared_error, "MeanSquaredError")
+MeanAbsoluteError = _plain_metric(losses.mean_absolute_error, "MeanAbsoluteError")
+MeanAbsolutePercentageError = _plain_metric(losses.mean_absolute_percentage_error, "MeanAbsolutePercentageError")
+MeanSquaredLogarithmicError = _plain_metric(losses.mean_squared_logarithmic_error, "MeanSquaredLogarithmicError")
+LogCoshError = _plain_metric(losses.log_cosh, "LogCoshError", "logcosh")
+KLDivergence = _plain_metric(losses.kl_divergence, "KLDivergence")
+Poisson = _plain_metric(losses.poisson, "Poisson")
+Hinge = _plain_metric(losses.hinge, "Hinge")
+SquaredHinge = _plain_metric(losses.squared_hinge, "SquaredHinge")
+CategoricalHinge = _plain_metric(losses.categorical_hinge, "CategoricalHinge")
 
 
 class CosineSimilarity(MeanMetricWrapper):
@@ -134,9 +134,9 @@ class RootMeanSquaredError(Mean):
 class R2Score(Metric):
     """Coefficient of determination. .. math:: 1 - sum((y - p)^2) / sum((y - mean(y))^2)
 
-    y_true, y_pred: [batch, outputs]. class_aggregation: "uniform_average" over the outputs, by variance
-    ("variance_weighted_average"), or None: one figure for each. num_regressors: adjusts for so many
-    inputs of the model.
+    y_true, y_pred: [batch, outputs]. class_aggregation: "uniform_average" over the outputs,
+    "variance_weighted_average", or None: one score per output. num_regressors: number of model inputs for the adjusted
+    score.
     raises ValueError for other values
     """
 
@@ -179,7 +179,7 @@ class R2Score(Metric):
         weight = (
             array.ones_like(y_true)
             if sample_weight is None
-            else array.ones_like(y_true) * under(as_floating(sample_weight, self._dtype), y_true)
+            else array.ones_like(y_true) * expand_weights(as_floating(sample_weight, self._dtype), y_true)
         )
         squared, plain, error, count = self._sums
         plain.assign_add(math.reduce_sum(y_true * weight, axis=0))
@@ -217,7 +217,7 @@ class R2Score(Metric):
 
 def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
     """Return sum(t p) of the centered vectors scaled to length 1."""
-    y_true, y_pred = losses.pair(y_true, y_pred)
+    y_true, y_pred = losses.convert_pair(y_true, y_pred)
     t = y_true - math.reduce_mean(y_true, axis=axis, keepdims=True)
     p = y_pred - math.reduce_mean(y_pred, axis=axis, keepdims=True)
     return math.reduce_sum(losses.unit(t, axis) * losses.unit(p, axis), axis=axis)
@@ -225,13 +225,13 @@ def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
 
 def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
     """Return 2 cov(t, p) / (var(t) + var(p) + (mean(t) - mean(p))^2 + epsilon)."""
-    y_true, y_pred = losses.pair(y_true, y_pred)
+    y_true, y_pred = losses.convert_pair(y_true, y_pred)
     true_mean = math.reduce_mean(y_true, axis=axis, keepdims=True)
     pred_mean = math.reduce_mean(y_pred, axis=axis, keepdims=True)
     covariance = math.reduce_mean((y_true - true_mean) * (y_pred - pred_mean), axis=axis)
     spread = math.reduce_mean(math.square(y_true - true_mean) + math.square(y_pred - pred_mean), axis=axis)
-    apart = math.square(math.reduce_mean(y_true, axis=axis) - math.reduce_mean(y_pred, axis=axis))
-    return 2.0 * covariance / (spread + apart + backend.epsilon())
+    mean_difference = math.square(math.reduce_mean(y_true, axis=axis) - math.reduce_mean(y_pred, axis=axis))
+    return 2.0 * covariance / (spread + mean_difference + backend.epsilon())
 
 
 class PearsonCorrelation(MeanMetricWrapper):

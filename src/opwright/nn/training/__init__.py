@@ -1,5 +1,5 @@
-"""Training: what `compile`, `fit`, `evaluate` and `predict` are made of.
+"""Training: `compile`, `fit`, `evaluate` and `predict` of models.
 
 Lives here: trainer.py (the methods of models), losses and metrics by output, batches of data, the progress bar.
-Not here: callbacks (callbacks.py), losses and metrics themselves.
+Not here: callbacks (callbacks/), losses and metrics themselves.
 """

@@ -1,8 +1,8 @@
 """Batches of data for training: from arrays, tensors, structures of them, datasets, sequences and generators.
 
-Lives here: one way to iterate over them all, an epoch at a time.  Not here: what is done with a batch (trainer.py).
+Lives here: the iteration over all of these by epochs.  Not here: steps on batches (trainer.py).
 
-A batch is (x,), (x, y) or (x, y, sample_weight), of tensors; x alone where it is one tensor.
+A batch is (x,), (x, y) or (x, y, sample_weight), of tensors; a single tensor x is passed without a tuple.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...core.dtypes import as_dtype
 from ...ops import array, dispatch
 from ...ops.tensor import TensorLike
 from .. import backend
-from ..seeds import default_seed
+from ..random import default_seed
 
 
 def pack(x: Any, y: Any = None, sample_weight: Any = None) -> Any:
@@ -33,7 +33,7 @@ def pack(x: Any, y: Any = None, sample_weight: Any = None) -> Any:
 def unpack(data: Any) -> tuple[Any, Any, Any]:
     """Return x, y and sample_weight of a batch; None for missing parts.
 
-    raises ValueError for a tuple of more than three
+    raises ValueError for a tuple with more than three entries
     """
     if isinstance(data, list):
         data = tuple(data)
@@ -49,10 +49,10 @@ def unpack(data: Any) -> tuple[Any, Any, Any]:
 
 def as_array(value: Any) -> np.ndarray:
     """Convert data to an array; float64 becomes the default dtype of weights."""
-    found = np.asarray(value.numpy() if isinstance(value, TensorLike) else value)
-    if found.dtype == np.float64:
-        found = found.astype(as_dtype(backend.floatx()).np)
-    return found
+    array = np.asarray(value.numpy() if isinstance(value, TensorLike) else value)
+    if array.dtype == np.float64:
+        array = array.astype(as_dtype(backend.floatx()).np)
+    return array
 
 
 class Batches:
@@ -74,7 +74,7 @@ class ArrayBatches(Batches):
 
     def __init__(self, x: Any, y: Any, sample_weight: Any, batch_size: int | None, shuffle: Any) -> None:
         leaf = lambda v: None if v is None else as_array(v)  # noqa: E731
-        self.data = [nest.map_structure(leaf, _arrays(part)) for part in (x, y, sample_weight)]
+        self.data = [nest.map_structure(leaf, _as_arrays(part)) for part in (x, y, sample_weight)]
         sizes = {len(a) if a.ndim else 0 for part in self.data for a in nest.flatten(part) if a is not None}
         if len(sizes) > 1:
             raise ValueError(
@@ -101,18 +101,20 @@ class ArrayBatches(Batches):
         elif self.shuffle:
             order = self._random.permutation(self.samples)
         for start in range(0, self.samples, self.batch_size):
-            at: Any = slice(start, start + self.batch_size) if order is None else order[start : start + self.batch_size]
-            cut = lambda a, at=at: None if a is None else dispatch.to_tensor(a[at])  # noqa: E731
-            yield pack(*[nest.map_structure(cut, part) for part in self.data])
+            indices: Any = (
+                slice(start, start + self.batch_size) if order is None else order[start : start + self.batch_size]
+            )
+            slice_of = lambda a, indices=indices: None if a is None else dispatch.to_tensor(a[indices])  # noqa: E731
+            yield pack(*[nest.map_structure(slice_of, part) for part in self.data])
 
 
-def _arrays(part: Any) -> Any:
+def _as_arrays(part: Any) -> Any:
     """Convert a list of numbers to an array; a list of arrays is a list of inputs."""
     if isinstance(part, (list, tuple)) and part and not nest.is_nested(part[0]) and not hasattr(part[0], "shape"):
         return np.asarray(part)
     if isinstance(part, list) and part and isinstance(part[0], list):
         return np.asarray(part)
-    if hasattr(part, "to_numpy"):  # a table or a column of one
+    if hasattr(part, "to_numpy"):  # a data frame or a column of one
         return part.to_numpy()
     return part
 
@@ -120,7 +122,7 @@ def _arrays(part: Any) -> Any:
 class IterableBatches(Batches):
     """Batches of a dataset or sequence, restarted in every epoch; or of a generator, which continues.
 
-    steps: at most so many batches an epoch.
+    steps: a limit on batches per epoch.
     """
 
     def __init__(self, source: Any, steps: int | None = None) -> None:
@@ -131,7 +133,9 @@ class IterableBatches(Batches):
 
     def epoch(self) -> Iterator[Any]:
         """Yield the batches of the next epoch."""
-        keep = self.once or self.limit is not None  # with a number of steps an epoch goes on where the last one ended
+        keep = (
+            self.once or self.limit is not None
+        )  # with a limit on steps, an epoch continues where the previous one ended
         if self._running is None or not keep:
             self._running = self._items()
         count = 0
@@ -182,8 +186,8 @@ def _as_tensors(item: Any) -> Any:
 def _length(source: Any) -> int | None:
     cardinality = getattr(source, "cardinality", None)
     if cardinality is not None:
-        found = int(cardinality())
-        return found if found >= 0 else None
+        count = int(cardinality())
+        return count if count >= 0 else None
     try:
         return len(source)
     except TypeError:
@@ -203,7 +207,7 @@ def batches_of(
     if isinstance(x, Batches):
         return x
     if x is None:
-        raise ValueError("`x` is missing: give arrays, a dataset or a generator")
+        raise ValueError("`x` is missing: pass arrays, a dataset or a generator")
     is_source = (
         hasattr(x, "element_spec")
         or hasattr(x, "__next__")
@@ -215,7 +219,7 @@ def batches_of(
             and not hasattr(x, "iloc")
         )
     )
-    found: Batches
+    batches: Batches
     if is_source:
         for name, value in (("y", y), ("sample_weight", sample_weight)):
             if value is not None:
@@ -224,16 +228,16 @@ def batches_of(
                     f"Instead, "
                     "it should be included as part of its elements."
                 )
-        found = IterableBatches(x, steps)
+        batches = IterableBatches(x, steps)
     else:
-        found = ArrayBatches(x, y, sample_weight, batch_size, shuffle)
+        batches = ArrayBatches(x, y, sample_weight, batch_size, shuffle)
         if steps is not None:
-            found.steps = min(steps, found.steps or steps)
-            found = _Limited(found, steps)
-    return found if class_weight is None else _ClassWeighted(found, class_weight)
+            batches.steps = min(steps, batches.steps or steps)
+            batches = _LimitedBatches(batches, steps)
+    return batches if class_weight is None else _ClassWeightedBatches(batches, class_weight)
 
 
-class _Limited(Batches):
+class _LimitedBatches(Batches):
     def __init__(self, inner: Batches, steps: int) -> None:
         self.inner, self.steps, self.samples = inner, steps, inner.samples
         self._running: Iterator[Any] | None = None
@@ -256,7 +260,7 @@ class _Limited(Batches):
             yield item
 
 
-class _ClassWeighted(Batches):
+class _ClassWeightedBatches(Batches):
     """Batches with sample weights by class."""
 
     def __init__(self, inner: Batches, class_weight: dict[int, float]) -> None:
@@ -277,28 +281,28 @@ class _ClassWeighted(Batches):
             labels = np.rint(labels).astype(np.int64)
             keys = np.array(sorted(self.table))
             values = np.array([self.table[k] for k in keys], np.float32)
-            place = np.clip(np.searchsorted(keys, labels), 0, len(keys) - 1)
-            found = np.where(keys[place] == labels, values[place], np.float32(1.0)).astype(np.float32)
-            new = dispatch.to_tensor(found)
+            indices = np.clip(np.searchsorted(keys, labels), 0, len(keys) - 1)
+            class_weights = np.where(keys[indices] == labels, values[indices], np.float32(1.0)).astype(np.float32)
+            new = dispatch.to_tensor(class_weights)
             yield pack(x, y, new if weight is None else array.cast(weight, new.dtype) * new)
 
 
 def split(x: Any, y: Any, sample_weight: Any, share: float) -> tuple[tuple[Any, Any, Any], tuple[Any, Any, Any]]:
     """Split arrays into a first part and the last `share`. Raises ValueError if a part would be empty."""
     leaf: Callable[[Any], Any] = lambda v: None if v is None else as_array(v)  # noqa: E731
-    parts = [nest.map_structure(leaf, _arrays(p)) for p in (x, y, sample_weight)]
+    parts = [nest.map_structure(leaf, _as_arrays(p)) for p in (x, y, sample_weight)]
     arrays = [a for p in parts for a in nest.flatten(p) if a is not None]
     if not arrays or hasattr(x, "element_spec") or hasattr(x, "__next__"):
         raise ValueError("`validation_split` is only supported for tensors or arrays")
     n = len(arrays[0])
-    at = math.floor(n * (1.0 - share))
-    if at in (0, n):
+    boundary = math.floor(n * (1.0 - share))
+    if boundary in (0, n):
         raise ValueError(
             f"Training data contains {n} samples, which is not sufficient to split it into a "
             f"validation and "
             f"training set as specified by `validation_split={share}`. Either provide more data, or a "
             "different value for the `validation_split` argument."
         )
-    first = [nest.map_structure(lambda a: None if a is None else a[:at], p) for p in parts]
-    last = [nest.map_structure(lambda a: None if a is None else a[at:], p) for p in parts]
+    first = [nest.map_structure(lambda a: None if a is None else a[:boundary], p) for p in parts]
+    last = [nest.map_structure(lambda a: None if a is None else a[boundary:], p) for p in parts]
     return tuple(first), tuple(last)

@@ -1,6 +1,6 @@
-"""The progress bar of training: a line that grows on a terminal, a plain line elsewhere.
+"""The progress bar of training: a growing line on a terminal, a plain line elsewhere.
 
-Lives here: what is written.  Not here: when (callbacks.py).
+Lives here: the bar and its formatting.  Not here: the events (callbacks/base.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 WIDTH = 20
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Format a duration: 950us, 12ms, 3s, 2:05, 1:02:03."""
     if seconds >= 3600:
         return f"{int(seconds // 3600)}:{int(seconds % 3600 // 60):02d}:{int(seconds % 60):02d}"
@@ -25,7 +25,7 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1e3:.0f}ms" if seconds >= 1e-3 else f"{seconds * 1e6:.0f}us"
 
 
-def figure(value: Any) -> str:
+def format_number(value: Any) -> str:
     """Format a number with four decimals, or with an exponent if it is small."""
     number = float(np.mean(np.asarray(value)))
     return f"{number:.4f}" if abs(number) > 1e-3 or number == 0 else f"{number:.4e}"
@@ -35,7 +35,7 @@ class Progbar:
     """Progress through `target` steps (None if unknown), with metrics.
 
     verbose: 0 nothing; 1 a bar on a terminal, one line at the end elsewhere; 2 one line at the end.
-    stateful_metrics, interval, unit_name: seconds between updates of the bar, and what a step is called.
+    interval: seconds between updates of the bar. unit_name: the name of a step. stateful_metrics: ignored.
     """
 
     def __init__(
@@ -86,13 +86,13 @@ class Progbar:
             filled = round(self.width * min(current / target, 1.0)) if target else 0
             parts[0] += " " + "━" * filled + " " * (self.width - filled)
         left = (
-            f"{duration(elapsed)} {duration(per_step)}/{self.unit_name}"
+            f"{format_duration(elapsed)} {format_duration(per_step)}/{self.unit_name}"
             if final or not target
-            else duration(per_step * (target - current))
+            else format_duration(per_step * (target - current))
         )
         if self.verbose == 1:
             parts[0] += f" {left}"
         else:
-            parts += [f"{elapsed:.0f}s", f"{duration(per_step)}/{self.unit_name}"]
-        parts += [f"{name}: {figure(values[name])}" for name in values]
+            parts += [f"{elapsed:.0f}s", f"{format_duration(per_step)}/{self.unit_name}"]
+        parts += [f"{name}: {format_number(values[name])}" for name in values]
         return " - ".join(parts)

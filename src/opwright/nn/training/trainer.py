@@ -1,10 +1,9 @@
-"""Trainer: compile, figures, and what is done with one batch.
+"""Trainer: compilation, metrics, and the steps on one batch.
 
-Lives here: `compile`, the defaults for one step, which users override.
-Not here: the loops (fitting.py), losses and metrics by output (by_output.py), traced steps (fitting.py), callbacks.
+Lives here: `compile`, the default steps, which users may override.
+Not here: the loops and traced steps (loops.py), losses and metrics by output (output_metrics.py), callbacks.
 
-A step is one traced function of a batch, of any number of samples; it is traced again where the structure or the other
-sizes change.
+A step is one traced function of a batch, for any batch size; it is traced again if the structure or other sizes change.
 """
 
 from __future__ import annotations
@@ -21,32 +20,34 @@ from ...ops import array, math
 from ...ops.lod_tensor import LoDTensor
 from ..metrics.base import Mean, Metric
 from .batches import unpack
-from .by_output import OutputLosses, OutputMetrics
-from .fitting import Fitting, Steps
+from .loops import TracedSteps, TrainingLoops
+from .output_metrics import OutputLosses, OutputMetrics
 
 
-class State:
+class TrainingState:
     """Arguments of `compile` and the state derived from them; not part of the model's weights."""
 
     def __init__(self) -> None:
         self.losses: OutputLosses | None = None
         self.metrics: OutputMetrics | None = None
         self.tracker: Mean | None = None
-        self.steps = Steps()
+        self.steps = TracedSteps()
         self.arguments: dict[str, Any] = {}
         self.user_metrics: list[Metric] = []
-        self.initial_epoch: int | None = None  # where `fit` goes on, set by a callback as training begins
-        self.when_built: Callable[[], None] | None = None  # called once, when the weights are there
+        self.initial_epoch: int | None = (
+            None  # the first epoch of a resumed `fit`, set by a callback when training begins
+        )
+        self.when_built: Callable[[], None] | None = None  # called once, after the weights are created
 
 
-class Trainer(Fitting):
+class Trainer(TrainingLoops):
     """Training methods of a model."""
 
     name: Any
     built: bool
 
     def _init_training(self) -> None:
-        self._trainer = State()
+        self._trainer = TrainingState()
         self.optimizer: Any = None
         self.compiled = False
         self.stop_training = False
@@ -70,16 +71,16 @@ class Trainer(Fitting):
     ) -> None:
         """Configure training.
 
-        optimizer: one, or its name. loss, metrics: names, functions, objects; for several outputs a list or a dict by
-        output name. loss_weights: factors of the outputs' losses. weighted_metrics: metrics that heed sample weights.
-        run_eagerly: do not trace the steps. steps_per_execution: callbacks hear of every so many batches.
+        optimizer: an optimizer or its name. loss, metrics: names, functions, objects; for several outputs a list or a
+        dict by output name. loss_weights: factors of the outputs' losses. weighted_metrics: metrics using sample weights.
+        run_eagerly: do not trace the steps. steps_per_execution: the number of batches between callbacks.
         """
         if isinstance(loss_weights, (list, tuple, dict, float, int, type(None))) is False and metrics is None:
             metrics, loss_weights = loss_weights, None
         if kwargs:
             raise ValueError(f"Unrecognized arguments of compile: {list(kwargs)}")
         self.optimizer = optimizers.get(optimizer)
-        state = self._trainer = State()
+        state = self._trainer = TrainingState()
         state.arguments = {
             "optimizer": self.optimizer,
             "loss": loss,
@@ -99,7 +100,7 @@ class Trainer(Fitting):
         self.run_eagerly, self.steps_per_execution = bool(run_eagerly), int(steps_per_execution)
         self.stop_training, self.compiled = False, True
         self.jit_compile = jit_compile
-        state.steps.jit_compile = True if jit_compile is True else None  # "auto" leaves it to functions
+        state.steps.jit_compile = True if jit_compile is True else None  # "auto": the default of functions
 
     @property
     def loss(self) -> Any:
@@ -129,16 +130,16 @@ class Trainer(Fitting):
     @property
     def metrics(self) -> list[Any]:
         """Loss tracker, metrics of the model and its layers, and compiled metrics."""
-        state, found = self._trainer, []
+        state, metrics = self._trainer, []
         if state.tracker is not None:
-            found.append(state.tracker)
+            metrics.append(state.tracker)
         for layer in self._flatten_layers():  # type: ignore[attr-defined]
-            for leaf in layer._held() if hasattr(layer, "_held") else ():
-                if isinstance(leaf, Metric) and not any(leaf is m for m in found):
-                    found.append(leaf)
+            for leaf in layer._tracked() if hasattr(layer, "_tracked") else ():
+                if isinstance(leaf, Metric) and not any(leaf is m for m in metrics):
+                    metrics.append(leaf)
         if state.metrics is not None:
-            found.append(state.metrics)
-        return found + (state.losses.metrics if state.losses is not None else [])
+            metrics.append(state.metrics)
+        return metrics + (state.losses.metrics if state.losses is not None else [])
 
     @property
     def metrics_names(self) -> list[str]:
@@ -160,31 +161,32 @@ class Trainer(Fitting):
 
     def get_metrics_result(self) -> dict[str, Any]:
         """Return the accumulated metrics by name."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for metric in self.metrics:
             if isinstance(metric, OutputMetrics):
-                found.update(metric.result())
+                values.update(metric.result())
             else:
                 result = metric.result()
-                found.update(result) if isinstance(result, dict) else found.update({metric.name: result})
-        return found
+                values.update(result) if isinstance(result, dict) else values.update({metric.name: result})
+        return values
 
-    # ---- one step, to be overridden ---------------------------------------------------------------------------------
+    # ---- one step, overridable --------------------------------------------------------------------------------------
 
     def compute_loss(
         self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
     ) -> Any:
         """Return the loss of a batch: the compiled losses plus those added by layers.
 
-        raises ValueError where there is neither
+        raises ValueError if there is neither
         """
-        found = []
+        losses = []
         if self._trainer.losses is not None and y is not None:
             value = self._trainer.losses(y, y_pred, sample_weight)
             if value is not None:
-                found.append(value)
-        found += [array.cast(math.reduce_sum(v), found[0].dtype) if found else math.reduce_sum(v) for v in self.losses]  # type: ignore[attr-defined]
-        if not found:
+                losses.append(value)
+        sums = [math.reduce_sum(v) for v in self.losses]  # type: ignore[attr-defined]
+        losses += [array.cast(s, losses[0].dtype) for s in sums] if losses else sums
+        if not losses:
             if self._trainer.losses is not None and y is None:
                 raise ValueError(
                     "No loss to compute. Provide a `loss` argument in `compile()`, and targets `y` to `fit()`."
@@ -192,7 +194,7 @@ class Trainer(Fitting):
             if not training:
                 return array.zeros(())
             raise ValueError("No loss to compute. Provide a `loss` argument in `compile()`.")
-        return found[0] if len(found) == 1 else math.add_n(found)
+        return losses[0] if len(losses) == 1 else math.add_n(losses)
 
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
         """Accumulate the compiled metrics of a batch, and return all metrics."""
@@ -209,7 +211,7 @@ class Trainer(Fitting):
         """Compiled metrics as one object with `update_state`, `result` and `reset_state`, under the older name."""
         return self._trainer.metrics or OutputMetrics(None, None)
 
-    def _loss_of(self, x: Any, y: Any, y_pred: Any, sample_weight: Any, training: bool) -> Any:
+    def _compute_loss(self, x: Any, y: Any, y_pred: Any, sample_weight: Any, training: bool) -> Any:
         """Call `compute_loss`; pass `training` unless an override lacks it."""
         parameters = signature_of(type(self).compute_loss).parameters
         takes_mode = "training" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
@@ -226,7 +228,7 @@ class Trainer(Fitting):
         x, y, sample_weight = unpack(data)
         with GradientTape() as tape:
             y_pred = self(x, training=True)  # type: ignore[operator]
-            loss = self._loss_of(x, y, y_pred, sample_weight, training=True)
+            loss = self._compute_loss(x, y, y_pred, sample_weight, training=True)
             self._track(loss, x)
             if self.optimizer is not None:
                 loss = self.optimizer.scale_loss(loss)
@@ -239,7 +241,7 @@ class Trainer(Fitting):
         """Evaluate one batch, and return the metrics."""
         x, y, sample_weight = unpack(data)
         y_pred = self(x, training=False)  # type: ignore[operator]
-        self._track(self._loss_of(x, y, y_pred, sample_weight, training=False), x)
+        self._track(self._compute_loss(x, y, y_pred, sample_weight, training=False), x)
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def predict_step(self, data: Any) -> Any:
@@ -250,19 +252,19 @@ class Trainer(Fitting):
 
     def make_train_function(self, force: bool = False) -> Any:
         """Return the function of a batch that `fit` calls."""
-        return self._step("train", force)
+        return self._step_function("train", force)
 
     def make_test_function(self, force: bool = False) -> Any:
         """Return the function of a batch that `evaluate` calls."""
-        return self._step("test", force)
+        return self._step_function("test", force)
 
     def make_predict_function(self, force: bool = False) -> Any:
         """Return the function of a batch that `predict` calls."""
-        return self._step("predict", force)
+        return self._step_function("predict", force)
 
-    def _step(self, kind: str, force: bool = False) -> Any:
+    def _step_function(self, kind: str, force: bool = False) -> Any:
         if force:
-            self._trainer.steps.forget(kind)
+            self._trainer.steps.discard(kind)
         return lambda data: self._run(kind, data)
 
     def _run(self, kind: str, data: Any) -> Any:
@@ -283,7 +285,7 @@ class Trainer(Fitting):
             for m, attribute in ((state.losses, "losses"), (state.metrics, "rows"))
         )
         if not self.built or (y is not None and kind != "predict" and unmatched) or self._unbuilt():
-            y_pred = self._laid_out(x)
+            y_pred = self._infer_outputs(x)
             if y is not None and kind != "predict":
                 specs = self._specs_of(y)  # type: ignore[attr-defined]
                 if state.losses is not None and state.losses.losses is None:
@@ -305,10 +307,10 @@ class Trainer(Fitting):
     def _unbuilt(self) -> bool:
         return any(not getattr(x, "built", True) for x in self._flatten_layers())  # type: ignore[attr-defined]
 
-    def _laid_out(self, x: Any) -> Any:
+    def _infer_outputs(self, x: Any) -> Any:
         """Return the outputs' specs for a batch without computing them, and create the weights.
 
-        Sequences have no stand-ins that layers could be laid out with: of a batch with LoDTensors it is computed.
+        LoDTensors have no symbolic form: the outputs of a batch with LoDTensors are computed.
         """
         arguments = {"training": False} if self._call_spec().training else {}  # type: ignore[attr-defined]
         if any(isinstance(part, LoDTensor) for part in nest.flatten(x)):
@@ -316,4 +318,4 @@ class Trainer(Fitting):
         inputs = self._specs_of(x)  # type: ignore[attr-defined]
         if not self.built:
             self._build_for((inputs,), {})  # type: ignore[attr-defined]
-        return self.compute_output_spec(self._converted(inputs), **arguments)  # type: ignore[attr-defined]
+        return self.compute_output_spec(self._convert_argument(inputs), **arguments)  # type: ignore[attr-defined]

@@ -1,8 +1,8 @@
-"""Base of the layers of this package: arguments that become attributes, low-rank updates, the training mode.
+"""Base of the layers of this package: constructor arguments as attributes, LoRA, the training mode.
 
-Lives here: `Described`, whose arguments, weights and configuration go by their names; the checks of sizes, paddings and
-data formats; `LowRank`, LoRA for kernels: training a product of two narrow matrices added to a kernel that stays (Hu et
-al. 2021); `in_training`.
+Lives here: `ConfigurableLayer`, whose attributes, weights and configuration follow from argument names; checks of
+sizes, paddings and data formats; `LowRankAdaptation`, LoRA: training a product of two narrow matrices added to a frozen
+kernel (Hu et al. 2021); `if_training`.
 Not here: the base class of all layers, the mode of a call (../layer.py).
 """
 
@@ -19,8 +19,8 @@ from ..layer import Layer
 if TYPE_CHECKING:
     from ...eager.variable import Variable
 
-# An argument whose name ends so is a member of a family: found by name, written as a dictionary.
-_FAMILIES = {
+# Arguments with these suffixes are members of a registry: resolved by name, serialized as dictionaries.
+_REGISTRIES = {
     "activation": activations,
     "initializer": initializers,
     "regularizer": regularizers,
@@ -28,26 +28,26 @@ _FAMILIES = {
 }
 
 
-def _family(name: str) -> Any:
-    return _FAMILIES.get(name.rpartition("_")[2])
+def _registry_of(name: str) -> Any:
+    return _REGISTRIES.get(name.rpartition("_")[2])
 
 
-class Described(Layer):
+class ConfigurableLayer(Layer):
     """Layer whose constructor arguments become attributes and the configuration."""
 
-    _taken: tuple[str, ...] = ()
+    _argument_names: tuple[str, ...] = ()
 
-    if TYPE_CHECKING:  # the attributes that `_take` sets
+    if TYPE_CHECKING:  # the attributes that `_set_arguments` sets
 
         def __getattr__(self, name: str) -> Any: ...
 
-    def _take(self, **arguments: Any) -> None:
+    def _set_arguments(self, **arguments: Any) -> None:
         """Set constructor arguments as attributes; those of registered kinds are resolved by name."""
         for name, value in arguments.items():
-            family = _family(name)
-            if name != "activity_regularizer":  # the base class has it
+            family = _registry_of(name)
+            if name != "activity_regularizer":  # set by the base class
                 setattr(self, name, value if family is None else family.get(value))
-        self._taken = (*self._taken, *arguments)
+        self._argument_names = (*self._argument_names, *arguments)
 
     def _weight(self, name: str, shape: Sequence[int | None], family: str | None = None, dtype: Any = None) -> Variable:
         """Create a weight with the initializer, regularizer and constraint of the arguments `family`_..."""
@@ -68,36 +68,36 @@ class Described(Layer):
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments as plain values."""
         config = super().get_config()
-        for name in self._taken:
-            value, family = getattr(self, name), _family(name)
+        for name in self._argument_names:
+            value, family = getattr(self, name), _registry_of(name)
             config[name] = value if family is None else family.serialize(value)
         return config
 
 
 def sizes(value: Any, n: int, name: str, allow_zero: bool = False) -> tuple[int, ...]:
     """Return n integers from one integer or a sequence of n. Raises ValueError for other values."""
-    found = (value,) * n if isinstance(value, int) else tuple(value) if isinstance(value, (list, tuple)) else ()
-    least = 0 if allow_zero else 1
-    if len(found) != n or not all(isinstance(v, int) and not isinstance(v, bool) for v in found):
+    values = (value,) * n if isinstance(value, int) else tuple(value) if isinstance(value, (list, tuple)) else ()
+    minimum = 0 if allow_zero else 1
+    if len(values) != n or not all(isinstance(v, int) and not isinstance(v, bool) for v in values):
         raise ValueError(f"The `{name}` argument must be a tuple of {n} integers. Received: {name}={value}")
-    if any(v < least for v in found):
-        wanted = ">= 0" if allow_zero else "> 0"
+    if any(v < minimum for v in values):
+        condition = ">= 0" if allow_zero else "> 0"
         raise ValueError(
             f"The `{name}` argument must be a tuple of {n} integers. Received {name}={value}, including "
-            f"values that do not satisfy `value {wanted}`"
+            f"values that do not satisfy `value {condition}`"
         )
-    return found
+    return values
 
 
 def padding_name(value: Any, allow_causal: bool = False) -> str:
     """Return "valid", "same" or, if allowed, "causal". Raises ValueError for other values."""
     allowed = ("valid", "same", "causal") if allow_causal else ("valid", "same")
-    found = value.lower() if isinstance(value, str) else value
-    if found not in allowed:
+    name = value.lower() if isinstance(value, str) else value
+    if name not in allowed:
         raise ValueError(
             f"The `padding` argument must be one of {', '.join(map(repr, allowed))}. Received: padding={value}"
         )
-    return str(found)
+    return str(name)
 
 
 def data_format_name(value: Any) -> str:
@@ -106,24 +106,24 @@ def data_format_name(value: Any) -> str:
         from ..backend import image_data_format
 
         return str(image_data_format())
-    found = str(value).lower()
-    if found not in ("channels_last", "channels_first"):
+    name = str(value).lower()
+    if name not in ("channels_last", "channels_first"):
         raise ValueError(
             'The `data_format` argument must be one of ("channels_first", "channels_last"). '
             f"Received: data_format={value}"
         )
-    return found
+    return name
 
 
-def pairs(value: Any, n: int, name: str) -> tuple[tuple[int, int], ...]:
+def size_pairs(value: Any, n: int, name: str) -> tuple[tuple[int, int], ...]:
     """Return n pairs (before, after) from one integer, n integers or n pairs. Raises ValueError for other values."""
     if isinstance(value, int):
         return ((value, value),) * n
-    wanted = f"`{name}` should have {n} elements" if n > 1 else f"`{name}` should be an integer or a pair"
+    expectation = f"`{name}` should have {n} elements" if n > 1 else f"`{name}` should be an integer or a pair"
     if n == 1 and isinstance(value, (list, tuple)) and len(value) == 2 and all(isinstance(v, int) for v in value):
         value = (tuple(value),)
     if not isinstance(value, (list, tuple)) or len(value) != n:
-        raise ValueError(f"{wanted}. Received: {name}={value}")
+        raise ValueError(f"{expectation}. Received: {name}={value}")
     return tuple(sizes(v, 2, name, allow_zero=True)[:2] for v in value)  # type: ignore[misc]
 
 
@@ -132,20 +132,20 @@ def channel_axis(data_format: str) -> int:
     return -1 if data_format == "channels_last" else 1
 
 
-def spatial(shape: Sequence[Any], data_format: str) -> tuple[Any, ...]:
+def spatial_sizes(shape: Sequence[Any], data_format: str) -> tuple[Any, ...]:
     """Return the spatial sizes of an image shape."""
     return tuple(shape[1:-1]) if data_format == "channels_last" else tuple(shape[2:])
 
 
-def assembled(batch: Any, middle: Sequence[Any], channels: Any, data_format: str) -> tuple[Any, ...]:
+def image_shape(batch: Any, middle: Sequence[Any], channels: Any, data_format: str) -> tuple[Any, ...]:
     """Return the image shape with these sizes."""
     return (batch, *middle, channels) if data_format == "channels_last" else (batch, channels, *middle)
 
 
-class LowRank:
+class LowRankAdaptation:
     """Mixin of layers with `_kernel`: LoRA adds (alpha / rank) A @ B to it."""
 
-    _lora_kernel = "kernel"  # the argument names' beginning
+    _lora_kernel = "kernel"  # prefix of the argument names
 
     def _init_lora(self, rank: int | None, alpha: float | None, quantization_config: Any = None) -> None:
         if quantization_config is not None:
@@ -162,7 +162,7 @@ class LowRank:
         if self.lora_rank:
             self.enable_lora(self.lora_rank, lora_alpha=self.lora_alpha)
 
-    def _whole_kernel(self) -> Any:
+    def _effective_kernel(self) -> Any:
         layer: Any = self
         if not layer.built:
             raise AttributeError(f"You must build the layer before accessing `{self._lora_kernel}`.")
@@ -176,7 +176,7 @@ class LowRank:
     @property
     def kernel(self) -> Any:
         """The kernel, including the low-rank product if LoRA is enabled."""
-        return self._whole_kernel()
+        return self._effective_kernel()
 
     def enable_lora(
         self,
@@ -187,7 +187,7 @@ class LowRank:
     ) -> None:
         """Freeze the kernel, and train A [..., rank] and B [rank, last size of the kernel] instead.
 
-        raises ValueError where the kernel has a constraint, the layer is not built, or this was done before
+        raises ValueError if the kernel has a constraint, the layer is not built, or LoRA is already enabled
         """
         layer: Any = self
         if getattr(layer, f"{self._lora_kernel}_constraint", None):
@@ -223,7 +223,7 @@ class LowRank:
         return config
 
 
-def in_training(training: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+def if_training(training: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
     """Return `then()` if training, else `otherwise()`; a conditional of the graph if training is symbolic.
 
     training: a bool, None (false), or a scalar tensor or variable.

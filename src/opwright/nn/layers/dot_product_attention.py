@@ -1,6 +1,6 @@
-"""Attention by scores of the inputs themselves, without projections and heads.
+"""Attention without projections and heads.
 
-Lives here: Attention, AdditiveAttention.  Not here: MultiHeadAttention (attention.py).
+Lives here: Attention, AdditiveAttention.  Not here: attention with projections (multi_head_attention.py).
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 from ...ops import array, linalg, math
 from ...ops import nn as ops_nn
-from ..seeds import SeedGenerator
-from . import attention
-from .base import Described, in_training
-from .regularization import dropped
+from ..random import SeedGenerator
+from . import multi_head_attention
+from .configurable_layer import ConfigurableLayer, if_training
+from .regularization import apply_dropout
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
 
 
-class Attention(Described):
+class Attention(ConfigurableLayer):
     """Dot-product attention without projections (Luong et al. 2015).
 
     inputs: [query [B, T, dim], value [B, S, dim], and optionally key [B, S, dim], by default value]; output
     [B, T, dim]. score_mode: "dot" for products, "concat" for sums of tanh(query + key). mask: a list of the query's
-    [B, T] and value's [B, S]. use_scale: a trained factor. use_causal_mask: places do not see later ones.
-    return_attention_scores: the weights [B, T, S] too.
+    [B, T] and value's [B, S]. use_scale: a trained factor. use_causal_mask: attend only to earlier positions.
+    return_attention_scores: also return the weights [B, T, S].
     raises ValueError for other inputs, masks or modes
     """
 
@@ -37,7 +37,7 @@ class Attention(Described):
                 "Invalid value for argument score_mode. Expected one of {'dot', 'concat'}. Received: "
                 f"score_mode={score_mode}"
             )
-        self._take(use_scale=use_scale, score_mode=score_mode, dropout=dropout, seed=seed)
+        self._set_arguments(use_scale=use_scale, score_mode=score_mode, dropout=dropout, seed=seed)
         self.seed_generator = SeedGenerator(seed)
         self.scale: Any = None
         self.concat_score_weight: Any = None
@@ -88,23 +88,25 @@ class Attention(Described):
         key = inputs[2] if len(inputs) > 2 else value
         query_mask, value_mask = (mask[0], mask[1]) if mask else (None, None)
         scores = self._calculate_scores(query, key)
-        seen = None if value_mask is None else array.expand_dims(array.cast(value_mask, "bool"), -2)
+        visible = None if value_mask is None else array.expand_dims(array.cast(value_mask, "bool"), -2)
         if use_causal_mask:
-            earlier = attention.causal(scores, array.transpose(scores, [0, 2, 1]))
-            seen = earlier if seen is None else math.logical_and(seen, earlier)
-        if seen is not None:
-            far = 65504.0 if scores.dtype.name == "float16" else 1.0e9
-            scores = array.where(seen, scores, scores - far)
+            earlier = multi_head_attention.causal_mask(scores, array.transpose(scores, [0, 2, 1]))
+            visible = earlier if visible is None else math.logical_and(visible, earlier)
+        if visible is not None:
+            penalty = 65504.0 if scores.dtype.name == "float16" else 1.0e9
+            scores = array.where(visible, scores, scores - penalty)
         weights = ops_nn.softmax(scores, -1)
         if self.dropout:
-            whole = weights
-            weights = in_training(
-                training, lambda: dropped(whole, self.dropout, None, self.seed_generator), lambda: array.identity(whole)
+            probabilities = weights
+            weights = if_training(
+                training,
+                lambda: apply_dropout(probabilities, self.dropout, None, self.seed_generator),
+                lambda: array.identity(probabilities),
             )
         output = linalg.matmul(weights, value)
         if query_mask is not None:
-            kept = array.expand_dims(array.cast(query_mask, "bool"), -1)
-            output = array.where(kept, output, array.zeros_like(output))
+            query_rows = array.expand_dims(array.cast(query_mask, "bool"), -1)
+            output = array.where(query_rows, output, array.zeros_like(output))
         return (output, weights) if return_attention_scores else output
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:

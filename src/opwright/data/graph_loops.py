@@ -81,13 +81,13 @@ def _len(values: Any) -> Any:
 def _any(values: Any) -> Any:
     if not isinstance(values, Dataset):
         return NotImplemented
-    return values.reduce(dispatch.to_tensor(False), lambda found, x: math.logical_or(found, x))
+    return values.reduce(dispatch.to_tensor(False), lambda result, x: math.logical_or(result, x))
 
 
 def _all(values: Any) -> Any:
     if not isinstance(values, Dataset):
         return NotImplemented
-    return values.reduce(dispatch.to_tensor(True), lambda found, x: math.logical_and(found, x))
+    return values.reduce(dispatch.to_tensor(True), lambda result, x: math.logical_and(result, x))
 
 
 def _next(iterator: Any, *default: Any) -> Any:

@@ -1,6 +1,6 @@
 """Transformations of several datasets: zip, interleave, flat_map, choosing among datasets; rejection resampling.
 
-Lives here: the classes.  Not here: one after the other (ordering.py), windows (windows.py).
+Lives here: the classes.  Not here: one after the other (order.py), windows (windows.py).
 
 Resampling keeps an element of class c with probability a_c = (t_c / p_c) / max_k (t_k / p_k), for the target
 distribution t and the classes' frequencies p: rejection sampling (von Neumann 1951) with the elements themselves as
@@ -44,8 +44,8 @@ class _ZipDataset(Dataset):
             yield failed[0] if failed else tuple(itertools.chain.from_iterable(items))
 
     def _cardinality(self) -> int:
-        found = [d._cardinality() for d in self._inputs]
-        finite = [n for n in found if n != INFINITE]
+        counts = [d._cardinality() for d in self._inputs]
+        finite = [n for n in counts if n != INFINITE]
         return INFINITE if not finite else UNKNOWN if UNKNOWN in finite else min(finite)
 
 
@@ -107,20 +107,20 @@ class _InterleaveDataset(Dataset):
         ahead = self._ahead and not flags.deterministic  # threads would race for the numbers of one sequence
         cycle = os.cpu_count() or 1 if cycle == -1 else cycle
         slots: list[Iterator[Any] | None] = [None] * cycle
-        at = given = opened = 0
+        slot = block_count = opened = 0
         more = True
         end: Any = object()
         while more or opened:
-            source = slots[at]
+            source = slots[slot]
             if source is not None:
                 item = next(source, end)
                 if item is not end:
-                    given += 1
-                    if given == block:
-                        at, given = (at + 1) % cycle, 0
+                    block_count += 1
+                    if block_count == block:
+                        slot, block_count = (slot + 1) % cycle, 0
                     yield item
                     continue
-                slots[at] = None
+                slots[slot] = None
                 opened -= 1
             elif more:
                 item = next(items, end)
@@ -132,12 +132,12 @@ class _InterleaveDataset(Dataset):
                     try:
                         (handle,) = call(*item)
                         flow = functools.partial(handle.dataset.flow, context.input("made"))
-                        slots[at] = prefetched(flow, 2) if ahead else flow()
+                        slots[slot] = prefetched(flow, 2) if ahead else flow()
                         opened += 1
                     except Exception as error:
                         yield Failure(error)
                 continue
-            at, given = (at + 1) % cycle, 0
+            slot, block_count = (slot + 1) % cycle, 0
 
 
 class _DirectedInterleaveDataset(Dataset):
@@ -182,10 +182,10 @@ class _DirectedInterleaveDataset(Dataset):
 class _SampleDataset(Dataset):
     """Dataset indices drawn by weights."""
 
-    def __init__(self, weights: Any, seed: Any, again: bool | None) -> None:
+    def __init__(self, weights: Any, seed: Any, rerandomize: bool | None) -> None:
         super().__init__(TensorSpec((), "int64"), (weights,) if isinstance(weights, Dataset) else ())
         self._weights = None if isinstance(weights, Dataset) else np.asarray(weights, np.float64)
-        self._seeds, self._again = seeds_for(seed), bool(again)
+        self._seeds, self._again = seeds_for(seed), bool(rerandomize)
         self.begin()
 
     def begin(self) -> None:
@@ -221,11 +221,11 @@ class _SampleDataset(Dataset):
 class _ResampleDataset(Dataset):
     def __init__(self, input_dataset: Any, class_func: Any, target_dist: Any, initial_dist: Any, seed: Any) -> None:
         traced = Traced(class_func, input_dataset.element_spec, "rejection_resample", "class_func")
-        found = traced.form.spec
-        if not isinstance(found, TensorSpec) or found.dtype.name not in ("int32", "int64"):
-            raise TypeError(f"{traced.name} must give the class as an integer scalar, found {found!r}")
+        class_spec = traced.form.spec
+        if not isinstance(class_spec, TensorSpec) or class_spec.dtype.name not in ("int32", "int64"):
+            raise TypeError(f"{traced.name} must give the class as an integer scalar, found {class_spec!r}")
         operands = [operand(dispatch.to_tensor(d)) for d in (target_dist, initial_dist) if d is not None]
-        super().__init__((found, input_dataset.element_spec), (input_dataset,), operands, (traced,))
+        super().__init__((class_spec, input_dataset.element_spec), (input_dataset,), operands, (traced,))
         self._seeds = seeds_for(seed)
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:

@@ -1,7 +1,7 @@
-"""Fitting: fit, evaluate, predict, and their forms for single batches.
+"""Training loops: fit, evaluate, predict, and their forms for single batches.
 
 Lives here: the loops over batches; a model's train, test and predict steps as traced functions.
-Not here: a step itself (trainer.py), the batches (batches.py).
+Not here: the steps (trainer.py), the batches (batches.py).
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from ..callbacks.base import History
 
 
-class Steps:
+class TracedSteps:
     """Traced functions by kind of step and structure of a batch; the batch size is free.
 
-    jit_compile: whether they are compiled to machine code, for each number of samples.
+    jit_compile: whether they are compiled to machine code, for each batch size.
     """
 
     def __init__(self, jit_compile: bool | None = None) -> None:
         self.jit_compile = jit_compile
-        self._known: dict[Any, tuple[Function[..., Any], Any]] = {}
+        self._functions: dict[Any, tuple[Function[..., Any], Any]] = {}
 
-    def forget(self, kind: str) -> None:
+    def discard(self, kind: str) -> None:
         """Discard the traces after a change of the model."""
-        self._known = {k: v for k, v in self._known.items() if k[0] != kind}
+        self._functions = {k: v for k, v in self._functions.items() if k[0] != kind}
 
     def run(self, kind: str, step: Callable[[Any], Any], data: Any, prepare: Callable[[], None]) -> Any:
         """Run a step on a batch, tracing it first if necessary. prepare: called before tracing."""
@@ -46,7 +46,7 @@ class Steps:
         tensors = [t for t in flat if t is not None]
         key = (
             kind,
-            _outline(data),
+            _structure_key(data),
             tuple(
                 [
                     (
@@ -59,26 +59,26 @@ class Steps:
                 ]
             ),
         )
-        found = self._known.get(key)
-        if found is None:
+        entry = self._functions.get(key)
+        if entry is None:
             prepare()
-            found = self._known[key] = self._make(kind, step, data, flat, tensors), None
-        return found[0](*tensors)
+            entry = self._functions[key] = self._make(kind, step, data, flat, tensors), None
+        return entry[0](*tensors)
 
     def _make(
         self, kind: str, step: Callable[[Any], Any], data: Any, flat: list[Any], tensors: list[Any]
     ) -> Function[..., Any]:
         present = [t is not None for t in flat]
 
-        def traced(*given: Any) -> Any:
-            rest = iter(given)
-            leaves = [next(rest) if there else None for there in present]
+        def traced(*tensor_arguments: Any) -> Any:
+            remaining = iter(tensor_arguments)
+            leaves = [next(remaining) if is_present else None for is_present in present]
             return convert_if_enabled(step)(nest.pack_sequence_as(data_form, leaves))
 
         data_form = nest.map_structure(lambda t: None if t is None else 0, data)
         specs = [_spec_of(t) for t in tensors]
         function = Function(traced, specs, jit_compile=self.jit_compile, name=f"{kind}_step")
-        function._detector = RetraceDetector()  # each is traced once: many models are no reason to warn
+        function._detector = RetraceDetector()  # each is traced once: no warning about retracing
         return function
 
 
@@ -87,17 +87,17 @@ def _spec_of(x: Any) -> LoDTensorSpec | TensorSpec:
     return LoDTensorSpec(shape, x.dtype, x.lod_level) if isinstance(x, LoDTensor) else TensorSpec(shape, x.dtype)
 
 
-def _outline(data: Any) -> tuple[Any, ...] | bool:
+def _structure_key(data: Any) -> tuple[Any, ...] | bool:
     """Return a hashable key of a structure."""
     if isinstance(data, dict):
-        return ("dict", *((k, _outline(data[k])) for k in sorted(data)))
+        return ("dict", *((k, _structure_key(data[k])) for k in sorted(data)))
     if isinstance(data, (list, tuple)):
-        return (type(data).__name__, *map(_outline, data))
+        return (type(data).__name__, *map(_structure_key, data))
     return data is None
 
 
-class Fitting:
-    """Loops over batches of a trainable model."""
+class TrainingLoops:
+    """Loops over batches of a trainable model; the steps are the trainer's."""
 
     name: Any
     optimizer: Any
@@ -134,13 +134,13 @@ class Fitting:
     ) -> History | None:
         """Train the model, and return a History.
 
-        x, y: arrays, tensors, lists or dicts of them; or x alone: a dataset, a sequence or a generator of batches
-        (x, y) or (x, y, sample_weight). batch_size: 32 by default. epochs: the number of the last epoch.
-        verbose: 0 silent, 1 a bar on a terminal, 2 a line for each epoch. validation_split: the last share of arrays is
-        held out. validation_data: (x, y), (x, y, sample_weight) or a dataset. shuffle: arrays, in each epoch;
-        "batch": whole batches. class_weight, sample_weight: factors of the loss by class, by sample. steps_per_epoch,
-        validation_steps: batches, where not all. validation_freq: every so many epochs, or a list of epochs.
-        raises ValueError before `compile`, and for data that do not fit
+        x, y: arrays, tensors, lists or dicts of them; or only x: a dataset, a sequence or a generator of batches (x, y)
+        or (x, y, sample_weight). batch_size: 32 by default. epochs: the number of the last epoch. verbose: 0 silent, 1
+        a bar on a terminal, 2 a line per epoch. validation_split: the fraction of arrays, at their end, for validation.
+        validation_data: (x, y), (x, y, sample_weight) or a dataset. shuffle: whether to shuffle arrays in each epoch;
+        "batch": shuffle whole batches. class_weight, sample_weight: factors of the loss by class, by sample.
+        steps_per_epoch, validation_steps: limits on batches. validation_freq: a period in epochs, or a list of epochs.
+        raises ValueError before `compile`, and for inconsistent data
         """
         from ..callbacks import CallbackList
 
@@ -149,29 +149,29 @@ class Fitting:
             (x, y, sample_weight), validation_data = split(x, y, sample_weight, validation_split)
         batches = batches_of(x, y, sample_weight, batch_size, shuffle, steps_per_epoch, class_weight)
         validation = self._validation(validation_data, validation_batch_size or batch_size, validation_steps)
-        heard = CallbackList.of(callbacks, self, verbose, epochs=epochs, steps=batches.steps, history=True)
+        callback_list = CallbackList.of(callbacks, self, verbose, epochs=epochs, steps=batches.steps, history=True)
         self.stop_training = False
         self._trainer.initial_epoch = self._trainer.when_built = None
-        heard.on_train_begin()
+        callback_list.on_train_begin()
         if self._trainer.initial_epoch is not None:
             initial_epoch = self._trainer.initial_epoch
         logs: dict[str, Any] = {}
         for epoch in range(initial_epoch, epochs):
             self.reset_metrics()
-            heard.on_epoch_begin(epoch)
-            logs = self._pass("train", batches, heard)
+            callback_list.on_epoch_begin(epoch)
+            logs = self._run_epoch("train", batches, callback_list)
             if not logs and not batches.samples and epoch == initial_epoch:
-                raise ValueError("The dataset given to `fit` has no batch")
-            if validation is not None and _due(epoch, validation_freq):
-                found = self.evaluate(validation, verbose=0, callbacks=heard, return_dict=True)
-                logs = dict(sorted({**logs, **{f"val_{k}": v for k, v in found.items()}}.items()))
-            heard.on_epoch_end(epoch, logs)
+                raise ValueError("The dataset passed to `fit` has no batch")
+            if validation is not None and _validates(epoch, validation_freq):
+                validation_logs = self.evaluate(validation, verbose=0, callbacks=callback_list, return_dict=True)
+                logs = dict(sorted({**logs, **{f"val_{k}": v for k, v in validation_logs.items()}}.items()))
+            callback_list.on_epoch_end(epoch, logs)
             if self.stop_training:
                 break
         if self.optimizer is not None and logs:
             self.optimizer.finalize_variable_values(self.trainable_weights)
-        heard.on_train_end(logs)
-        return heard.history
+        callback_list.on_train_end(logs)
+        return callback_list.history
 
     def _validation(self, data: Any, batch_size: int | None, steps: int | None) -> Batches | None:
         if data is None:
@@ -181,11 +181,11 @@ class Fitting:
             return batches_of(x, y, weight, batch_size, False, steps)
         return batches_of(data, steps=steps)
 
-    def _pass(self, kind: str, batches: Batches, heard: Any) -> dict[str, Any]:
+    def _run_epoch(self, kind: str, batches: Batches, callback_list: Any) -> dict[str, Any]:
         """Run one epoch over the batches, and return the final metrics as numbers."""
         logs: dict[str, Any] = {}
         group = self.steps_per_execution
-        begin, end = getattr(heard, f"on_{kind}_batch_begin"), getattr(heard, f"on_{kind}_batch_end")
+        begin, end = getattr(callback_list, f"on_{kind}_batch_begin"), getattr(callback_list, f"on_{kind}_batch_end")
         pending = None
         result: Any = None
         step = -1
@@ -195,15 +195,15 @@ class Fitting:
                 pending = step
             result = self._run(kind, data)
             if (step + 1) % group == 0:
-                logs = numbers(result)
+                logs = to_numbers(result)
                 end(step, logs)
                 pending = None
                 if self.stop_training:
                     break
         if pending is not None:
-            logs = numbers(result)
+            logs = to_numbers(result)
             end(step, logs)
-        return numbers(self.get_metrics_result()) if kind != "predict" and not logs and step >= 0 else logs
+        return to_numbers(self.get_metrics_result()) if kind != "predict" and not logs and step >= 0 else logs
 
     def evaluate(
         self,
@@ -219,30 +219,30 @@ class Fitting:
     ) -> Any:
         """Return loss and metrics over the data: a list of numbers (a single number if there is one), or a dict.
 
-        arguments: see `fit`. raises ValueError before `compile`
+        Arguments: see `fit`. Raises ValueError before `compile`.
         """
         from ..callbacks import CallbackList
 
         self._assert_compiled("evaluate")
         batches = batches_of(x, y, sample_weight, batch_size, False, steps)
-        heard = (
+        callback_list = (
             callbacks
             if isinstance(callbacks, CallbackList)
             else CallbackList.of(callbacks, self, verbose, epochs=1, steps=batches.steps)
         )
-        heard.on_test_begin()
+        callback_list.on_test_begin()
         self.reset_metrics()
         batches.restart()
-        logs = self._pass("test", batches, heard)
-        heard.on_test_end(logs)
+        logs = self._run_epoch("test", batches, callback_list)
+        callback_list.on_test_end(logs)
         if return_dict:
             return logs
-        values = [logs[k] for k in self._in_order(logs)]
+        values = [logs[k] for k in self._ordered_names(logs)]
         return values[0] if len(values) == 1 else values
 
-    def _in_order(self, logs: dict[str, Any]) -> list[str]:
+    def _ordered_names(self, logs: dict[str, Any]) -> list[str]:
         """Return metric names in the order of `evaluate`: in the order of the metrics, then sorted."""
-        names = [one.name for m in self.metrics for one in getattr(m, "metrics", None) or [m]]
+        names = [metric.name for m in self.metrics for metric in getattr(m, "metrics", None) or [m]]
         first = list(dict.fromkeys(n for n in names if n in logs))
         return first + sorted(k for k in logs if k not in first)
 
@@ -258,14 +258,14 @@ class Fitting:
         from ..callbacks import CallbackList
 
         batches = batches_of(x, None, None, batch_size, False, steps)
-        heard = CallbackList.of(callbacks, self, verbose, epochs=1, steps=batches.steps)
-        heard.on_predict_begin()
+        callback_list = CallbackList.of(callbacks, self, verbose, epochs=1, steps=batches.steps)
+        callback_list.on_predict_begin()
         parts: list[Any] = []
         for step, data in enumerate(batches.epoch()):
-            heard.on_predict_batch_begin(step)
+            callback_list.on_predict_batch_begin(step)
             parts.append(self._run("predict", data))
-            heard.on_predict_batch_end(step, {"outputs": parts[-1]})
-        heard.on_predict_end()
+            callback_list.on_predict_batch_end(step, {"outputs": parts[-1]})
+        callback_list.on_predict_end()
         if not parts:
             raise ValueError("Expect x to be a non-empty array or dataset.")
         return nest.map_structure(lambda *pieces: np.concatenate([p.numpy() for p in pieces]), *parts)
@@ -279,52 +279,52 @@ class Fitting:
         self._assert_compiled("train_on_batch")
         if class_weight is not None and sample_weight is not None:
             raise ValueError("Arguments `sample_weight` and `class_weight` cannot be specified at the same time.")
-        return self._single("train", x, y, sample_weight, class_weight, return_dict)
+        return self._run_single("train", x, y, sample_weight, class_weight, return_dict)
 
     def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
         """Evaluate one batch, and return its metrics."""
         self._assert_compiled("test_on_batch")
-        return self._single("test", x, y, sample_weight, None, return_dict)
+        return self._run_single("test", x, y, sample_weight, None, return_dict)
 
     def predict_on_batch(self, x: Any) -> Any:
         """Return the outputs for one batch as arrays."""
         return nest.map_structure(lambda t: t.numpy(), self._run("predict", _tensors(pack(x))))
 
-    def _single(self, kind: str, x: Any, y: Any, sample_weight: Any, class_weight: Any, return_dict: bool) -> Any:
+    def _run_single(self, kind: str, x: Any, y: Any, sample_weight: Any, class_weight: Any, return_dict: bool) -> Any:
         data = pack(x, y, sample_weight)
         if class_weight is not None:
-            whole = max(len(np.asarray(a)) for a in nest.flatten(x))
-            data = next(iter(batches_of(x, y, None, whole, False, None, class_weight).epoch()))
+            batch_size = max(len(np.asarray(a)) for a in nest.flatten(x))
+            data = next(iter(batches_of(x, y, None, batch_size, False, None, class_weight).epoch()))
         self.reset_metrics()
-        logs = numbers(self._run(kind, _tensors(data)))
+        logs = to_numbers(self._run(kind, _tensors(data)))
         if return_dict:
             return logs
-        values = [logs[k] for k in self._in_order(logs)]
+        values = [logs[k] for k in self._ordered_names(logs)]
         return values[0] if len(values) == 1 else values
 
 
-def numbers(logs: Any) -> dict[str, Any]:
+def to_numbers(logs: Any) -> dict[str, Any]:
     """Convert metrics to Python numbers by name; vector metrics become arrays, and dicts are merged."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, value in sorted((logs or {}).items()):
         if isinstance(value, dict):
-            found.update(numbers(value))
+            values.update(to_numbers(value))
             continue
         a = np.asarray(value.numpy() if hasattr(value, "numpy") else value)
-        found[key] = float(a) if a.ndim == 0 else a
-    return found
+        values[key] = float(a) if a.ndim == 0 else a
+    return values
 
 
 def _tensors(data: Any) -> Any:
-    from .batches import _arrays, as_array
+    from .batches import _as_arrays, as_array
 
     if isinstance(data, tuple):
-        data = tuple(_arrays(d) for d in data)
+        data = tuple(_as_arrays(d) for d in data)
     leaf = lambda v: v if v is None or hasattr(v, "_dtype") else dispatch.to_tensor(as_array(v))  # noqa: E731
     return nest.map_structure(leaf, data)
 
 
-def _due(epoch: int, validation_freq: Any) -> bool:
+def _validates(epoch: int, validation_freq: Any) -> bool:
     if isinstance(validation_freq, int):
         return (epoch + 1) % validation_freq == 0
     return epoch + 1 in validation_freq

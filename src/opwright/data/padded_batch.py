@@ -1,6 +1,6 @@
 """padded_batch: elements made of one shape by padding, then stacked.
 
-Lives here: the class, and what `padded_shapes` and `padding_values` may be.  Not here: plain batches (batching.py).
+Lives here: the class, and what `padded_shapes` and `padding_values` may be.  Not here: plain batches (batch.py).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..core.specs import TensorSpec
 from ..ops import dispatch
 from ..tracing.symbolic import SymbolicTensor
 from .base import int_operand, static_int
-from .batching import batch_count, bool_of, check_size
+from .batch import batch_count, bool_of, check_size
 from .context import IteratorContext
 from .dataset import Dataset
 from .functions import Failure
@@ -37,12 +37,12 @@ class _PaddedBatchDataset(Dataset):
         self._drop = bool_of(drop_remainder)
         shapes = _padded_shapes(padded_shapes, spec)
         values = _padding_values(padding_values, spec)
-        known = static_int(size) if self._drop else None
-        specs = [TensorSpec(_padded_dims(known, s), c.dtype) for s, c in zip(shapes, form.components)]
+        static_size = static_int(size) if self._drop else None
+        specs = [TensorSpec(_padded_dims(static_size, s), c.dtype) for s, c in zip(shapes, form.components)]
         self._shapes = tuple(tuple(s) if type(s) is list else None for s in shapes)
         operands = [size, *values, *(s for s in shapes if type(s) is SymbolicTensor)]
-        rest = iter(specs)
-        super().__init__(map_leaves(lambda _: next(rest), spec), (input_dataset,), operands)
+        remaining = iter(specs)
+        super().__init__(map_leaves(lambda _: next(remaining), spec), (input_dataset,), operands)
         self.begin()
 
     def begin(self) -> None:
@@ -51,8 +51,11 @@ class _PaddedBatchDataset(Dataset):
     def flow(self, context: IteratorContext) -> Iterator[Any]:
         form = self._inputs[0]._form
         n = len(form.components)
-        size, values, late = int(self._operands[0]), self._operands[1 : n + 1], iter(self._operands[n + 1 :])
-        shapes = [s if s is not None else tuple(None if d < 0 else int(d) for d in next(late)) for s in self._shapes]
+        size, values, symbolic_shapes = int(self._operands[0]), self._operands[1 : n + 1], iter(self._operands[n + 1 :])
+        shapes = [
+            s if s is not None else tuple(None if d < 0 else int(d) for d in next(symbolic_shapes))
+            for s in self._shapes
+        ]
         buffer: list[Flat] = []
         for item in self._inputs[0].flow(context.input()):
             if type(item) is Failure:
@@ -78,21 +81,21 @@ def _padded_dims(size: int | None, shape: Any) -> list[int | None] | tuple[Any, 
     return (size, *shape)
 
 
-def _padded_shapes(given: Any, spec: Any) -> list[Any]:
+def _padded_shapes(padded_shapes: Any, spec: Any) -> list[Any]:
     """Return a list of sizes per component, None for the longest of the batch. Raises ValueError or TypeError."""
     leaves = flatten(spec)
-    if given is None:
+    if padded_shapes is None:
         for leaf in leaves:
             if leaf.shape.rank is None:
                 raise ValueError(
                     f"You must provide `padded_shapes` argument because component {leaf!r} has unknown rank."
                 )
         return [list(leaf.shape) for leaf in leaves]
-    found: list[Any] = []
+    shapes: list[Any] = []
 
-    def one(leaf: Any, shape: Any) -> None:
+    def add_shape(leaf: Any, shape: Any) -> None:
         if type(shape) is SymbolicTensor:
-            found.append(shape)
+            shapes.append(shape)
             return
         if hasattr(shape, "numpy"):
             shape = shape.numpy()
@@ -102,42 +105,44 @@ def _padded_shapes(given: Any, spec: Any) -> list[Any]:
                 f"The padded shape {dims} is not compatible with the shape {leaf.shape} of the "
                 "corresponding input component."
             )
-        for have, want in zip(leaf.shape.dims or (), dims):
-            if have is not None and want is not None and have > want:
+        for size, target in zip(leaf.shape.dims or (), dims):
+            if size is not None and target is not None and size > target:
                 raise ValueError(
                     f"The padded shape {dims} is not compatible with the shape {leaf.shape} of the "
                     "corresponding input component."
                 )
-        found.append(list(dims))
+        shapes.append(list(dims))
 
     if not is_structure(spec):
-        one(spec, given)
-        return found
-    _each(spec, given, one, "padded_shapes")
-    return found
+        add_shape(spec, padded_shapes)
+        return shapes
+    _each(spec, padded_shapes, add_shape, "padded_shapes")
+    return shapes
 
 
-def _each(spec: Any, given: Any, function: Any, argument: str) -> None:
+def _each(spec: Any, argument_value: Any, function: Any, argument: str) -> None:
     """Call `function(leaf, part)` for each leaf of spec and the corresponding part. Raises ValueError on mismatch."""
     if not is_structure(spec):
-        function(spec, given)
+        function(spec, argument_value)
         return
     keys = spec.keys() if isinstance(spec, dict) else range(len(spec))
     try:
-        if len(given) != len(spec):
-            raise KeyError(len(given))
-        parts = [(spec[k], given[k]) for k in (sorted(keys) if isinstance(spec, dict) else keys)]
+        if len(argument_value) != len(spec):
+            raise KeyError(len(argument_value))
+        parts = [(spec[k], argument_value[k]) for k in (sorted(keys) if isinstance(spec, dict) else keys)]
     except (KeyError, TypeError, IndexError):
-        raise ValueError(f"`{argument}` does not have the structure of the elements: {given!r} for {spec!r}") from None
+        raise ValueError(
+            f"`{argument}` does not have the structure of the elements: {argument_value!r} for {spec!r}"
+        ) from None
     for part, value in parts:
         _each(part, value, function, argument)
 
 
-def _padding_values(given: Any, spec: Any) -> list[Any]:
+def _padding_values(padding_values: Any, spec: Any) -> list[Any]:
     """Return a scalar per component, by default zero or the empty string. Raises TypeError or ValueError."""
-    found: list[Any] = []
+    values: list[Any] = []
 
-    def one(leaf: Any, value: Any) -> None:
+    def add_value(leaf: Any, value: Any) -> None:
         dtype = leaf.dtype
         if value is None:
             value = b"" if dtype.name == "string" else np.zeros((), dtype.np)
@@ -149,14 +154,14 @@ def _padding_values(given: Any, spec: Any) -> list[Any]:
             raise ValueError(f"Padding value should be a scalar, found one of shape {tensor.shape}")
         if tensor.dtype is not dtype:
             raise TypeError(f"The padding value {value!r} is of dtype {tensor.dtype.name}, wanted {dtype.name}")
-        found.append(operand(tensor))
+        values.append(operand(tensor))
 
-    if given is None or not is_structure(given):  # one for all
+    if padding_values is None or not is_structure(padding_values):  # one for all
         for leaf in flatten(spec):
-            one(leaf, given)
+            add_value(leaf, padding_values)
     else:
-        _each(spec, given, one, "padding_values")
-    return found
+        _each(spec, padding_values, add_value, "padding_values")
+    return values
 
 
 def _padded(
@@ -172,7 +177,7 @@ def _padded(
                     f"expected rank {len(shape)} but got element with rank {array.ndim}"
                 )
                 return Failure(InvalidArgumentError(op="Dataset.padded_batch", what=what))
-        sizes = [max(a.shape[d] for a in arrays) if want is None else want for d, want in enumerate(shape)]
+        sizes = [max(a.shape[d] for a in arrays) if target is None else target for d, target in enumerate(shape)]
         if any(a.shape[d] > sizes[d] for a in arrays for d in range(len(sizes))):
             what = "Attempted to pad to a smaller size than the input element."
             return Failure(
@@ -186,7 +191,7 @@ def _padded(
         out = np.empty((len(arrays), *sizes), spec.dtype.np)
         out[...] = value
         for i, array in enumerate(arrays):
-            place: Any = (i, *map(slice, array.shape))
-            out[place] = array
+            window: Any = (i, *map(slice, array.shape))
+            out[window] = array
         columns.append(out)
     return tuple(columns)

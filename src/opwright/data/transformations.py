@@ -1,7 +1,7 @@
 """Dataset's transformations: map, filter, shuffle, repeat, prefetch, batch, window, group_by_window ...
 
 Lives here: the public signatures, and buckets by length, which are a group_by_window.
-Not here: the classes they make (elementwise.py, ordering.py, batching.py, windows.py).
+Not here: the classes they make (elementwise.py, order.py, batch.py, windows.py).
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ class Grouping(DatasetBase):
             """Return padded shapes with the bucket's length for unknown sizes."""
             end = array_ops.gather(dispatch.to_tensor([*boundaries, -1], dtypes.int64), number) - 1
 
-            def one(leaf: Any, shape: Any) -> Tensor | list[Any]:
+            def padded_shape(leaf: Any, shape: Any) -> Tensor | list[Any]:
                 dims = TensorShape(shape).as_list()
                 return (
                     array_ops.stack([end if d is None else dispatch.to_tensor(d, dtypes.int64) for d in dims])
@@ -285,8 +285,8 @@ class Grouping(DatasetBase):
                     else []
                 )
 
-            given = map_leaves(lambda s: s.shape, spec) if padded_shapes is None else padded_shapes
-            return map_leaves(one, spec, given) if is_structure(spec) else one(spec, given)
+            shapes = map_leaves(lambda s: s.shape, spec) if padded_shapes is None else padded_shapes
+            return map_leaves(padded_shape, spec, shapes) if is_structure(spec) else padded_shape(spec, shapes)
 
         def batches(number: Any, dataset: Any) -> Any:
             size = size_of(number)

@@ -1,6 +1,6 @@
 """Transformations that keep elements as they are and choose which come, and when: take, repeat, shuffle ...
 
-Lives here: the classes, written over any items.  Not here: what looks into elements (elementwise.py, batching.py).
+Lives here: the classes, written over any items.  Not here: what looks into elements (elementwise.py, batch.py).
 
 Such a transformation does not mind what it orders. Where the elements are rows of arrays it orders row numbers, so that
 a shuffled batch is one indexing of the arrays; else it orders the elements themselves.
@@ -40,10 +40,10 @@ class OrderingDataset(Dataset):
         raise TypeError(f"{type(self).__name__} must define order(context, start)")
 
     def rows(self, context: IteratorContext) -> Rows | None:
-        found = self._inputs[0].rows(context.input())
-        if found is None:
+        input_rows = self._inputs[0].rows(context.input())
+        if input_rows is None:
             return None
-        arrays, start = found
+        arrays, start = input_rows
         return arrays, lambda: self.order(context, start)
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
@@ -53,8 +53,8 @@ class OrderingDataset(Dataset):
 
     def _number(self) -> int:
         """Return the operand, or UNKNOWN while it is symbolic."""
-        found = static_int(self._operands[0])
-        return UNKNOWN if found is None else found
+        number = static_int(self._operands[0])
+        return UNKNOWN if number is None else number
 
 
 class _TakeDataset(OrderingDataset):
@@ -165,9 +165,9 @@ class _ShardDataset(OrderingDataset):
 class _ShuffleDataset(OrderingDataset):
     """Buffer of items; a random one is output as another is added."""
 
-    def __init__(self, input_dataset: Any, buffer_size: Any, seed: Any, again: bool | None) -> None:
+    def __init__(self, input_dataset: Any, buffer_size: Any, seed: Any, reshuffle: bool | None) -> None:
         self._seeds = seeds_for(seed)
-        self._again = again is not False
+        self._again = reshuffle is not False
         super().__init__(input_dataset, (int_operand(buffer_size, "buffer_size"),))
 
     def begin(self) -> None:

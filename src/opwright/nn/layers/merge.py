@@ -1,9 +1,9 @@
-"""Layers of several inputs that become one.
+"""Layers that merge several inputs.
 
-Lives here: Add, Subtract, Multiply, Average, Maximum, Minimum, Concatenate, Dot, and the functions of these names.
-Not here: attention (attention.py).
+Lives here: Add, Subtract, Multiply, Average, Maximum, Minimum, Concatenate, Dot, and functions of these names.
+Not here: attention (multi_head_attention.py).
 
-Inputs are lists of tensors. Those of lower rank get dimensions of size 1 after the batch.
+Inputs are lists of tensors. Tensors of lower rank get dimensions of size 1 after the batch.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...ops import array, dispatch, linalg, math
 from ..call_context import mask_of, set_mask
-from .base import Described
+from .configurable_layer import ConfigurableLayer
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
@@ -30,10 +30,10 @@ def _broadcast(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(out)
 
 
-class _Merge(Described):
+class _Merge(ConfigurableLayer):
     """Base class of merge layers."""
 
-    least = 1  # inputs
+    min_inputs = 1
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -47,9 +47,9 @@ class _Merge(Described):
                 f"A merge layer should be called on a list of inputs. Received: input_shape={input_shape} "
                 "(not a list of shapes)"
             )
-        if len(input_shape) < self.least:
+        if len(input_shape) < self.min_inputs:
             raise ValueError(
-                f"A `{name}` layer should be called on a list of at least {self.least} inputs. "
+                f"A `{name}` layer should be called on a list of at least {self.min_inputs} inputs. "
                 f"Received: input_shape={input_shape}"
             )
         batches = {s[0] for s in input_shape if s} - {None}
@@ -68,20 +68,20 @@ class _Merge(Described):
         inputs = [dispatch.to_tensor(x) for x in inputs]
         ranks = {x.shape.rank for x in inputs}
         if None not in ranks and len(ranks) > 1 and not isinstance(self, Dot):
-            most = max(ranks)
+            rank = max(ranks)
             masks = [mask_of(x) for x in inputs]
             padded = []
             for x, mask in zip(inputs, masks):
                 y = x
-                for _ in range(most - x.shape.rank):
+                for _ in range(rank - x.shape.rank):
                     y = array.expand_dims(y, 1)
                 if y is not x and mask is not None and mask.shape.rank == x.shape.rank:
                     set_mask(y, mask)
                 padded.append(y)
             inputs = padded
-        return self._merged(inputs)
+        return self._merge_inputs(inputs)
 
-    def _merged(self, inputs: list[Any]) -> Any:
+    def _merge_inputs(self, inputs: list[Any]) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has no _merged(inputs)")
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
@@ -89,10 +89,10 @@ class _Merge(Described):
         batches = [s[0] for s in input_shape if s[0] is not None]
         return (batches[0] if batches else None, *reduce(_broadcast, (tuple(s)[1:] for s in input_shape)))
 
-    def _checked(self, inputs: Any, mask: Any) -> None:
-        for what, found in (("inputs", inputs), ("mask", mask)):
-            if not isinstance(found, (list, tuple)):
-                raise ValueError(f"`{what}` should be a list. Received: {what}={found}")
+    def _check_masks(self, inputs: Any, mask: Any) -> None:
+        for what, value in (("inputs", inputs), ("mask", mask)):
+            if not isinstance(value, (list, tuple)):
+                raise ValueError(f"`{what}` should be a list. Received: {what}={value}")
         if len(mask) != len(inputs):
             raise ValueError(
                 f"The lists `inputs` and `mask` should have the same length. Received: {len(inputs)} and {len(mask)}"
@@ -102,37 +102,37 @@ class _Merge(Described):
         """Return the disjunction of the masks; None unless every input has one."""
         if mask is None:
             return None
-        self._checked(inputs, mask)
+        self._check_masks(inputs, mask)
         return None if any(m is None for m in mask) else reduce(math.logical_or, [array.cast(m, "bool") for m in mask])
 
 
 class Add(_Merge):
     """Element-wise sum of the inputs."""
 
-    def _merged(self, inputs: list[Any]) -> Any:
+    def _merge_inputs(self, inputs: list[Any]) -> Any:
         return reduce(math.add, inputs)
 
 
 class Multiply(_Merge):
     """Element-wise product of the inputs; masked positions count as 1, or as 0 if masked in every input."""
 
-    def _merged(self, inputs: list[Any]) -> Any:
+    def _merge_inputs(self, inputs: list[Any]) -> Any:
         masks = [mask_of(x) for x in inputs]
         if all(m is None for m in masks):
             return reduce(math.multiply, inputs)
-        return _product_over_masks(inputs, masks)
+        return _masked_product(inputs, masks)
 
 
-def _product_over_masks(inputs: list[Any], masks: list[Any]) -> Any:
+def _masked_product(inputs: list[Any], masks: list[Any]) -> Any:
     """Multiply the inputs with masked positions as 1; positions masked in every input become 0 and stay masked."""
     filled = [
         x if m is None else array.where(array.expand_dims(m, -1), x, array.ones_like(x)) for x, m in zip(inputs, masks)
     ]
     y = reduce(math.multiply, filled)
     if all(m is not None for m in masks):
-        kept = reduce(math.logical_or, masks)
-        y = array.where(array.expand_dims(kept, -1), y, array.zeros_like(y))
-        set_mask(y, kept)
+        unmasked = reduce(math.logical_or, masks)
+        y = array.where(array.expand_dims(unmasked, -1), y, array.zeros_like(y))
+        set_mask(y, unmasked)
     return y
 
 
@@ -147,7 +147,7 @@ class Subtract(_Merge):
                 f"A `Subtract` layer should be called on exactly 2 inputs. Received: input_shape={input_shape}"
             )
 
-    def _merged(self, inputs: list[Any]) -> Any:
+    def _merge_inputs(self, inputs: list[Any]) -> Any:
         if len(inputs) != 2:
             raise ValueError(f"A `Subtract` layer should be called on exactly 2 inputs. Received: inputs={inputs}")
         return inputs[0] - inputs[1]
@@ -156,41 +156,41 @@ class Subtract(_Merge):
 class Average(_Merge):
     """Element-wise mean of the inputs."""
 
-    def _merged(self, inputs: list[Any]) -> Any:
+    def _merge_inputs(self, inputs: list[Any]) -> Any:
         return reduce(math.add, inputs) / float(len(inputs))
 
 
-def _chosen(choose: Any, inputs: list[Any]) -> Any:
+def _masked_extremum(choose: Any, inputs: list[Any]) -> Any:
     """Reduce the inputs by maximum or minimum, ignoring masked positions."""
-    y, kept = inputs[0], mask_of(inputs[0])
-    kept = None if kept is None else array.expand_dims(kept, -1)
-    masked = kept is not None
+    y, unmasked = inputs[0], mask_of(inputs[0])
+    unmasked = None if unmasked is None else array.expand_dims(unmasked, -1)
+    masked = unmasked is not None
     for x in inputs[1:]:
         mask = mask_of(x)
         mask = None if mask is None else array.expand_dims(mask, -1)
         if mask is not None:
             x = array.where(mask, x, y)
-        if kept is not None:
-            y = array.where(kept, y, x)
-        kept = math.logical_or(kept, mask) if kept is not None and mask is not None else None
+        if unmasked is not None:
+            y = array.where(unmasked, y, x)
+        unmasked = math.logical_or(unmasked, mask) if unmasked is not None and mask is not None else None
         y = choose(y, x)
-    if masked and kept is not None:
-        set_mask(y, array.squeeze(kept, [-1]))
+    if masked and unmasked is not None:
+        set_mask(y, array.squeeze(unmasked, [-1]))
     return y
 
 
 class Maximum(_Merge):
     """Element-wise maximum of the inputs."""
 
-    def _merged(self, inputs: list[Any]) -> Any:
-        return _chosen(math.maximum, inputs)
+    def _merge_inputs(self, inputs: list[Any]) -> Any:
+        return _masked_extremum(math.maximum, inputs)
 
 
 class Minimum(_Merge):
     """Element-wise minimum of the inputs."""
 
-    def _merged(self, inputs: list[Any]) -> Any:
-        return _chosen(math.minimum, inputs)
+    def _merge_inputs(self, inputs: list[Any]) -> Any:
+        return _masked_extremum(math.minimum, inputs)
 
 
 class Concatenate(_Merge):
@@ -198,9 +198,9 @@ class Concatenate(_Merge):
 
     def __init__(self, axis: int = -1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._take(axis=axis)
+        self._set_arguments(axis=axis)
 
-    def _merged(self, inputs: list[Any]) -> Tensor:
+    def _merge_inputs(self, inputs: list[Any]) -> Tensor:
         return array.concat(inputs, self.axis)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
@@ -214,15 +214,15 @@ class Concatenate(_Merge):
                 f"axis. Received: input_shape={[tuple(s) for s in input_shape]}"
             )
         along = [s[axis] for s in input_shape]
-        known = [next((s[i] for s in input_shape if s[i] is not None), None) for i in range(len(input_shape[0]))]
-        known[axis] = None if None in along else sum(along)
-        return tuple(known)
+        output_shape = [next((s[i] for s in input_shape if s[i] is not None), None) for i in range(len(input_shape[0]))]
+        output_shape[axis] = None if None in along else sum(along)
+        return tuple(output_shape)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Tensor | None:
         """Return the concatenated masks; inputs without a mask are unmasked."""
         if mask is None:
             return None
-        self._checked(inputs, mask)
+        self._check_masks(inputs, mask)
         if all(m is None for m in mask):
             return None
         wide = []
@@ -240,9 +240,9 @@ class Concatenate(_Merge):
 class Dot(_Merge):
     """Batched dot product of two inputs along an axis of each.
 
-    axes: one integer for both, or two. normalize: inputs are divided by their lengths first, which gives cosines.
-    [batch, *a, n] and [batch, n, *b] give [batch, *a, *b], at least [batch, 1].
-    raises ValueError where the sizes along the axes differ, or for the batch's axis
+    axes: one integer for both, or two. normalize: whether to normalize the inputs first, for cosine similarity.
+    [batch, *a, n] and [batch, n, *b] yield [batch, *a, *b], at least [batch, 1].
+    raises ValueError if the sizes along the axes differ, or for the batch axis
     """
 
     def __init__(self, axes: Any, normalize: bool = False, **kwargs: Any) -> None:
@@ -256,13 +256,13 @@ class Dot(_Merge):
                 raise ValueError(
                     f"Invalid format for argument `axes`: it should contain two integers. Received: axes={axes}"
                 )
-        self._take(axes=axes, normalize=normalize)
+        self._set_arguments(axes=axes, normalize=normalize)
 
     def _pair(self, ranks: Any) -> tuple[int, int]:
         axes = (self.axes,) * 2 if isinstance(self.axes, int) else self.axes
         return axes[0] % ranks[0], axes[1] % ranks[1]
 
-    def _merged(self, inputs: list[Any]) -> Tensor:
+    def _merge_inputs(self, inputs: list[Any]) -> Tensor:
         if len(inputs) != 2:
             raise ValueError(f"A `Dot` layer should be called on exactly 2 inputs. Received: inputs={inputs}")
         x, y = inputs

@@ -1,6 +1,6 @@
-"""Losses and metrics for each output of a model, from what `compile` was given.
+"""Losses and metrics of each output of a model, from the arguments of `compile`.
 
-Lives here: matching them to outputs, their names, one number of all losses.  Not here: when they run (trainer.py).
+Lives here: matching them to outputs, their names, the total loss.  Not here: the steps that use them (trainer.py).
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def has_names(y_pred: Any, output_names: Sequence[str] | None) -> bool:
     return isinstance(y_pred, dict) or (output_names is not None and len(output_names) == len(nest.flatten(y_pred)))
 
 
-def spread(spec: Any, names: Sequence[str], y_pred: Any, what: str, repeat: bool = True) -> list[Any]:
+def entries_by_output(spec: Any, names: Sequence[str], y_pred: Any, what: str, repeat: bool = True) -> list[Any]:
     """Return one entry of an argument for each output, from a single value, a list, or a dict by name.
 
-    raises ValueError where a list has another length or a name is no output's
+    raises ValueError if a list has another length or a name is not an output's
     """
     if isinstance(spec, dict):
         unknown = [k for k in spec if k not in names]
@@ -84,29 +84,31 @@ class OutputLosses:
         """Match the losses to outputs of these shapes."""
         names = names_of(y_pred, self.output_names)
         flat_pred = nest.flatten(y_pred)
-        flat_true = flat_for(y_true, names, y_pred)
-        given = spread(self.loss, names, y_pred, "loss")
-        self.losses = [_as_loss(g, t, p) for g, t, p in zip(given, flat_true, flat_pred)]
+        flat_true = flat_targets(y_true, names, y_pred)
+        identifiers = entries_by_output(self.loss, names, y_pred, "loss")
+        self.losses = [_as_loss(g, t, p) for g, t, p in zip(identifiers, flat_true, flat_pred)]
         weights = self.loss_weights
-        self.weights = [None] * len(names) if weights is None else spread(weights, names, y_pred, "loss_weights")
+        self.weights = (
+            [None] * len(names) if weights is None else entries_by_output(weights, names, y_pred, "loss_weights")
+        )
         self.names = names
         self.trackers: list[Mean | None] = [None] * len(names)
         if sum(x is not None for x in self.losses) > 1:
-            labels = self._labels(given, y_pred)
+            labels = self._loss_names(identifiers, y_pred)
             self.trackers = [None if x is None else Mean(name=f"{n}_loss") for n, x in zip(labels, self.losses)]
             order = names
-            if isinstance(y_pred, dict):  # as the user wrote them
+            if isinstance(y_pred, dict):  # in the user's order
                 order = [str(k) for k in (self.loss if isinstance(self.loss, dict) else y_pred)]
             by_name = dict(zip(names, self.trackers))
             self.metrics = [m for n in order if (m := by_name[n]) is not None]
 
-    def _labels(self, given: list[Any], y_pred: Any) -> list[str]:
+    def _loss_names(self, identifiers: list[Any], y_pred: Any) -> list[str]:
         """Return names for the losses: of the outputs, or of the losses if outputs are unnamed."""
         assert self.losses is not None
         if has_names(y_pred, self.output_names):
             return self.names
         labels: list[str] = []
-        for identifier, loss in zip(given, self.losses):
+        for identifier, loss in zip(identifiers, self.losses):
             base = name = identifier if isinstance(identifier, str) else getattr(loss, "name", "loss")
             count = 0
             while name in labels:
@@ -120,8 +122,8 @@ class OutputLosses:
         if self.losses is None:
             self.build(y_true, y_pred)
         assert self.losses is not None
-        flat_pred, flat_true = nest.flatten(y_pred), flat_for(y_true, self.names, y_pred)
-        flat_weight = flat_for(sample_weight, self.names, y_pred, True)
+        flat_pred, flat_true = nest.flatten(y_pred), flat_targets(y_true, self.names, y_pred)
+        flat_weight = flat_targets(sample_weight, self.names, y_pred, True)
         total = None
         rows = zip(self.losses, self.weights, flat_true, flat_pred, flat_weight, self.trackers)
         for loss, factor, t, p, w, tracker in rows:
@@ -135,7 +137,7 @@ class OutputLosses:
         return total
 
 
-def flat_for(y: Any, names: Sequence[str], y_pred: Any, repeat: bool = False) -> list[Any]:
+def flat_targets(y: Any, names: Sequence[str], y_pred: Any, repeat: bool = False) -> list[Any]:
     """Return one target or sample weight per output. Raises ValueError if their number differs."""
     if y is None:
         return [None] * len(names)
@@ -160,23 +162,25 @@ def _as_loss(identifier: Any, y_true: Any, y_pred: Any) -> Any:
             "binary": losses_module.binary_crossentropy,
             "sparse": losses_module.sparse_categorical_crossentropy,
             "categorical": losses_module.categorical_crossentropy,
-        }[_kind(y_true, y_pred)]
-    found = losses_module.get(identifier)
-    if isinstance(found, Loss):
-        return found
-    for cls in losses_module.FAMILY.members.values():  # a function of ours: its class, which knows about ranks
+        }[_target_kind(y_true, y_pred)]
+    loss = losses_module.get(identifier)
+    if isinstance(loss, Loss):
+        return loss
+    for (
+        cls
+    ) in losses_module.REGISTRY.members.values():  # a function of this package: use its class, which matches ranks
         if isinstance(cls, type) and cls is not Loss and issubclass(cls, FunctionLoss):
             make: Any = cls
-            made = _MADE.get(cls) or _MADE.setdefault(cls, make())
-            if made.fn is found:
+            instance = _INSTANCES.get(cls) or _INSTANCES.setdefault(cls, make())
+            if instance.fn is loss:
                 return make()
-    return FunctionLoss(found, name=getattr(found, "__name__", "custom_loss"))
+    return FunctionLoss(loss, name=getattr(loss, "__name__", "custom_loss"))
 
 
-_MADE: dict[Any, Any] = {}
+_INSTANCES: dict[Any, Any] = {}
 
 
-def _kind(y_true: Any, y_pred: Any) -> str:
+def _target_kind(y_true: Any, y_pred: Any) -> str:
     """Classify targets as "binary", "sparse" (class indices) or "categorical" (one-hot)."""
     last_true = y_true.shape[-1] if y_true.shape.rank else None
     last_pred = y_pred.shape[-1] if y_pred.shape.rank else None
@@ -203,23 +207,23 @@ def as_metric(identifier: Any, y_true: Any, y_pred: Any) -> Metric:
     if isinstance(identifier, Metric):
         return identifier
     if identifier in ("accuracy", "acc"):
-        result: Metric = _ACCURACIES[_kind(y_true, y_pred)](name=str(identifier))
+        result: Metric = _ACCURACIES[_target_kind(y_true, y_pred)](name=str(identifier))
         return result
     if identifier in ("crossentropy", "ce"):
-        entropy: Metric = _ENTROPIES[_kind(y_true, y_pred)](name=str(identifier))
+        entropy: Metric = _ENTROPIES[_target_kind(y_true, y_pred)](name=str(identifier))
         return entropy
-    if isinstance(identifier, str) and identifier not in metrics_module.FAMILY.members:
-        found: Any = losses_module.get(identifier)
+    if isinstance(identifier, str) and identifier not in metrics_module.REGISTRY.members:
+        metric: Any = losses_module.get(identifier)
     else:
-        found = metrics_module.get(identifier)
-    if isinstance(found, Metric):
+        metric = metrics_module.get(identifier)
+    if isinstance(metric, Metric):
         if isinstance(identifier, str):
-            found._name = identifier
-        return found
-    if isinstance(found, Loss):
-        found = found.__call__
-    name = identifier if isinstance(identifier, str) else getattr(found, "__name__", type(found).__name__)
-    return MeanMetricWrapper(found, name=name)
+            metric._name = identifier
+        return metric
+    if isinstance(metric, Loss):
+        metric = metric.__call__
+    name = identifier if isinstance(identifier, str) else getattr(metric, "__name__", type(metric).__name__)
+    return MeanMetricWrapper(metric, name=name)
 
 
 class OutputMetrics(Module):
@@ -235,39 +239,45 @@ class OutputMetrics(Module):
     def build(self, y_true: Any, y_pred: Any) -> None:
         """Match the metrics to outputs of these shapes."""
         self.names = names_of(y_pred, self.output_names)
-        flat_true, flat_pred = flat_for(y_true, self.names, y_pred), nest.flatten(y_pred)
+        flat_true, flat_pred = flat_targets(y_true, self.names, y_pred), nest.flatten(y_pred)
         self.named = len(self.names) > 1 and has_names(y_pred, self.output_names)
         self.rows = [[] for _ in self.names]
-        for given, weighted in ((self.given, False), (self.given_weighted, True)):
-            for row, identifiers, t, p in zip(self.rows, self._spread(given, y_pred), flat_true, flat_pred):
+        for argument, weighted in ((self.given, False), (self.given_weighted, True)):
+            for row, identifiers, t, p in zip(
+                self.rows, self._entries_by_output(argument, y_pred), flat_true, flat_pred
+            ):
                 for identifier in identifiers:
                     if identifier is not None and t is not None:
                         row.append((as_metric(identifier, t, p), weighted))
 
-    def _spread(self, given: Any, y_pred: Any) -> list[list[Any]]:
-        many = len(self.names)
-        if not given:
+    def _entries_by_output(self, argument: Any, y_pred: Any) -> list[list[Any]]:
+        num_outputs = len(self.names)
+        if not argument:
             return [[] for _ in self.names]
-        if many == 1:
-            if isinstance(given, dict):
-                given = spread(given, self.names, y_pred, "metrics")[0]
-            return [_listed(_flat(given))]
-        if isinstance(given, (list, tuple)) and all(_is_single(g) for g in given) and len(given) != many:
+        if num_outputs == 1:
+            if isinstance(argument, dict):
+                argument = entries_by_output(argument, self.names, y_pred, "metrics")[0]
+            return [_as_list(_unwrap(argument))]
+        if (
+            isinstance(argument, (list, tuple))
+            and all(_is_single(g) for g in argument)
+            and len(argument) != num_outputs
+        ):
             raise ValueError(
                 "For a model with multiple outputs, when providing the `metrics` argument as a list, it "
-                f"should have as many entries as the model has outputs. Received:\nmetrics={given}\nof "
+                f"should have as many entries as the model has outputs. Received:\nmetrics={argument}\nof "
                 f"length "
-                f"{len(given)} whereas the model has {many} outputs."
+                f"{len(argument)} whereas the model has {num_outputs} outputs."
             )
-        return [_listed(g) for g in spread(given, self.names, y_pred, "metrics")]
+        return [_as_list(g) for g in entries_by_output(argument, self.names, y_pred, "metrics")]
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Accumulate a batch."""
         if self.rows is None:
             self.build(y_true, y_pred)
         assert self.rows is not None
-        flat_true, flat_pred = flat_for(y_true, self.names, y_pred), nest.flatten(y_pred)
-        flat_weight = flat_for(sample_weight, self.names, y_pred, True)
+        flat_true, flat_pred = flat_targets(y_true, self.names, y_pred), nest.flatten(y_pred)
+        flat_weight = flat_targets(sample_weight, self.names, y_pred, True)
         for row, t, p, w in zip(self.rows, flat_true, flat_pred, flat_weight):
             for metric, weighted in row:
                 if weighted:
@@ -277,21 +287,21 @@ class OutputMetrics(Module):
 
     def result(self) -> dict[str, Any]:
         """Return the accumulated metrics by name."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         rows = list(zip(getattr(self, "names", ()), self.rows or ()))
-        for heed in (False, True):
+        for use_weights in (False, True):
             for name, row in rows:
                 prefix = f"{name}_" if self.named else ""
-                for metric in [m for m, weighted in row if weighted is heed]:
+                for metric in [m for m, weighted in row if weighted is use_weights]:
                     label = f"{prefix}{metric.name}"
-                    if heed and label in found:
+                    if use_weights and label in values:
                         label = f"{prefix}weighted_{metric.name}"
                     base, number = label, 0
-                    while label in found:
+                    while label in values:
                         number += 1
                         label = f"{base}_{number}"
-                    found[label] = metric.result()
-        return found
+                    values[label] = metric.result()
+        return values
 
     def reset_state(self) -> None:
         """Reset all metrics."""
@@ -309,12 +319,12 @@ class OutputMetrics(Module):
         return [v for m in self.metrics for v in m.variables]
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def _flat(given: Any) -> Any:
+def _unwrap(argument: Any) -> Any:
     """Unwrap [["a"]] for one output to ["a"]."""
-    if isinstance(given, (list, tuple)) and len(given) == 1 and isinstance(given[0], (list, tuple)):
-        return given[0]
-    return given
+    if isinstance(argument, (list, tuple)) and len(argument) == 1 and isinstance(argument[0], (list, tuple)):
+        return argument[0]
+    return argument

@@ -1,6 +1,7 @@
-"""Callbacks that watch whether a figure gets better.
+"""Callbacks that monitor a metric or set the learning rate.
 
-Lives here: EarlyStopping, ReduceLROnPlateau, setting the learning rate.  Not here: keeping models (files.py).
+Lives here: MetricMonitor, EarlyStopping, ReduceLROnPlateau, LearningRateScheduler.
+Not here: checkpoints of models (files.py).
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ import numpy as np
 from .base import Callback
 
 
-class Watching(Callback):
+class MetricMonitor(Callback):
     """Base class of callbacks that monitor a metric.
 
-    monitor: its name. mode: "min", "max", or "auto": by the name, "max" for accuracies and the like.
+    monitor: its name. mode: "min", "max", or "auto", which decides by name: "max" for accuracies and similar metrics.
     """
 
     def __init__(self, monitor: str, mode: str, min_delta: float = 0.0) -> None:
@@ -26,28 +27,28 @@ class Watching(Callback):
         self.monitor, self.mode, self.min_delta = monitor, mode if mode in ("min", "max") else "auto", abs(min_delta)
         self._up: bool | None = {"min": False, "max": True}.get(self.mode)
 
-    def _direction(self) -> bool:
+    def _maximizes(self) -> bool:
         """Return whether larger values are better."""
         if self._up is None:
             name = self.monitor.removeprefix("val_")
             for metric in self.model.metrics if self.model is not None else ():
-                for one in getattr(metric, "metrics", None) or [metric]:
-                    if getattr(one, "name", None) == name and getattr(one, "_direction", None):
-                        self._up = one._direction == "up"
+                for leaf in getattr(metric, "metrics", None) or [metric]:
+                    if getattr(leaf, "name", None) == name and getattr(leaf, "_maximizes", None):
+                        self._up = leaf._maximizes == "up"
             if self._up is None:
                 self._up = bool(re.search(r"acc|auc|precision|recall|f1|fbeta|iou|positives$|r2|similarity", name))
                 self._up = self._up and not name.startswith("false") and not name.endswith("loss")
         return self._up
 
-    def _better(self, value: Any, best: Any) -> bool:
+    def _improves(self, value: Any, best: Any) -> bool:
         if best is None:
             return True
-        return bool(value - self.min_delta > best) if self._direction() else bool(value + self.min_delta < best)
+        return bool(value - self.min_delta > best) if self._maximizes() else bool(value + self.min_delta < best)
 
     def _worst(self) -> float:
-        return -np.inf if self._direction() else np.inf
+        return -np.inf if self._maximizes() else np.inf
 
-    def _figure(self, logs: Any) -> Any:
+    def _monitored_value(self, logs: Any) -> Any:
         value = (logs or {}).get(self.monitor)
         if value is None:
             warnings.warn(
@@ -58,11 +59,11 @@ class Watching(Callback):
         return value
 
 
-class EarlyStopping(Watching):
+class EarlyStopping(MetricMonitor):
     """Callback that stops training when a metric has not improved by min_delta for more than `patience` epochs.
 
-    baseline: it must be better than this too. restore_best_weights: go back to those of the best epoch.
-    start_from_epoch: epochs before do not count.
+    baseline: a value that it must improve on. restore_best_weights: restore the weights of the best epoch.
+    start_from_epoch: the first epoch that counts.
     """
 
     def __init__(
@@ -90,17 +91,17 @@ class EarlyStopping(Watching):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Check the monitored metric."""
-        value = self._figure(logs)
+        value = self._monitored_value(logs)
         if value is None or epoch < self.start_from_epoch:
             return
         if self.restore_best_weights and self.best_weights is None:
             self.best_weights, self.best_epoch = self.model.get_weights(), epoch
         self.wait += 1
-        if self._better(value, self.best):
+        if self._improves(value, self.best):
             self.best, self.best_epoch = value, epoch
             if self.restore_best_weights:
                 self.best_weights = self.model.get_weights()
-            if self.baseline is None or self._better(value, self.baseline):
+            if self.baseline is None or self._improves(value, self.baseline):
                 self.wait = 0
             return
         if self.wait >= self.patience and epoch > 0:
@@ -117,14 +118,14 @@ class EarlyStopping(Watching):
             self.model.set_weights(self.best_weights)
 
 
-def _rate(model: Any) -> float:
+def _learning_rate(model: Any) -> float:
     return float(np.asarray(model.optimizer.learning_rate.numpy()))
 
 
 class LearningRateScheduler(Callback):
     """Callback that sets the learning rate of each epoch to schedule(epoch, rate) or schedule(epoch).
 
-    raises ValueError where the optimizer has none that can be set, or the schedule gives no number
+    raises ValueError if the optimizer has no learning rate, or the schedule returns no float
     """
 
     def __init__(self, schedule: Callable[..., float], verbose: int = 0) -> None:
@@ -136,7 +137,7 @@ class LearningRateScheduler(Callback):
         if not hasattr(self.model.optimizer, "learning_rate"):
             raise ValueError('Optimizer must have a "learning_rate" attribute.')
         try:
-            rate = self.schedule(epoch, _rate(self.model))
+            rate = self.schedule(epoch, _learning_rate(self.model))
         except TypeError:
             rate = self.schedule(epoch)
         if not isinstance(rate, (float, np.floating)):
@@ -148,13 +149,13 @@ class LearningRateScheduler(Callback):
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Add the learning rate to the logs."""
         if logs is not None:
-            logs["learning_rate"] = _rate(self.model)
+            logs["learning_rate"] = _learning_rate(self.model)
 
 
-class ReduceLROnPlateau(Watching):
+class ReduceLROnPlateau(MetricMonitor):
     """Callback that multiplies the learning rate by `factor` when a metric has not improved for `patience` epochs.
 
-    cooldown: epochs after that in which nothing is counted. min_lr: the least rate.
+    cooldown: the number of epochs after a reduction that do not count. min_lr: the lower bound of the rate.
     raises ValueError for a factor of 1 or more
     """
 
@@ -186,18 +187,18 @@ class ReduceLROnPlateau(Watching):
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Check the monitored metric."""
         if logs is not None:
-            logs["learning_rate"] = _rate(self.model)
-        value = self._figure(logs)
+            logs["learning_rate"] = _learning_rate(self.model)
+        value = self._monitored_value(logs)
         if value is None:
             return
         if self.cooldown_counter > 0:
             self.cooldown_counter -= 1
             self.wait = 0
-        if self._better(value, self.best):
+        if self._improves(value, self.best):
             self.best, self.wait = value, 0
         elif self.cooldown_counter <= 0:
             self.wait += 1
-            old = float(_rate(self.model))
+            old = float(_learning_rate(self.model))
             if self.wait >= self.patience and old > np.float32(self.min_lr):
                 new = max(old * self.factor, self.min_lr)
                 self.model.optimizer.learning_rate = new

@@ -1,10 +1,13 @@
-"""Dataset's constructors: static methods that begin a pipeline or join several.
+"""Dataset's constructors: static methods that create a dataset or combine several.
 
-Lives here: the public signatures.  Not here: the classes they make (sources.py, mixing.py, files.py).
+Lives here: the public signatures, files matched by patterns.  Not here: the classes (sources.py, combination.py,
+files.py).
 """
 
 from __future__ import annotations
 
+import glob
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,10 +15,10 @@ import numpy as np
 
 from ..core import dtypes
 from ..core.dtypes import DType, as_dtype
+from ..core.errors import InvalidArgumentError
 from ..core.specs import TensorSpec
 from ..ops import dispatch
 from .base import DatasetBase, int_operand, kinds
-from .listing import matching_files
 from .structure import flatten, is_structure, map_leaves, spec_tree
 
 
@@ -92,8 +95,8 @@ class Making(DatasetBase):
     @staticmethod
     def counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64, name: str | None = None) -> Any:
         """Return the infinite dataset start, start + step, ..."""
-        wanted: DType = as_dtype(dtype)
-        return kinds.CounterDataset(int_operand(start, "start"), int_operand(step, "step"), wanted)
+        counter_dtype: DType = as_dtype(dtype)
+        return kinds.CounterDataset(int_operand(start, "start"), int_operand(step, "step"), counter_dtype)
 
     @staticmethod
     def random(seed: Any = None, rerandomize_each_iteration: bool | None = None, name: str | None = None) -> Any:
@@ -156,9 +159,13 @@ class Making(DatasetBase):
         """
         if not isinstance(choice_dataset, DatasetBase):
             raise TypeError("`choice_dataset` should be a dataset.")
-        found = choice_dataset.element_spec
-        if not isinstance(found, TensorSpec) or found.shape.rank not in (0, None) or found.dtype.name != "int64":
-            raise TypeError(f"Elements of `choice_dataset` must be scalar `tf.int64` tensors; found {found!r}")
+        choice_spec = choice_dataset.element_spec
+        if (
+            not isinstance(choice_spec, TensorSpec)
+            or choice_spec.shape.rank not in (0, None)
+            or choice_spec.dtype.name != "int64"
+        ):
+            raise TypeError(f"Elements of `choice_dataset` must be scalar `tf.int64` tensors; found {choice_spec!r}")
         if not datasets:
             raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
         return kinds.DirectedInterleaveDataset(choice_dataset, datasets, stop_on_empty_dataset)
@@ -219,3 +226,12 @@ def _with_shapes(types: Any, shapes: Any) -> Any:
         raise ValueError(f"output_types and output_shapes differ in structure: {types!r} and {shapes!r}")
     parts = [_with_shapes(t, s) for t, s in zip(types, shapes)]
     return type(types)(*parts) if hasattr(types, "_fields") else tuple(parts)
+
+
+def matching_files(patterns: Any) -> list[bytes]:
+    """Return the files that match glob patterns, sorted. Raises InvalidArgumentError if there are none."""
+    texts = [p.decode() if isinstance(p, bytes) else os.fspath(p) for p in patterns]
+    names = sorted({name for text in texts for name in glob.glob(text)})
+    if not names:
+        raise InvalidArgumentError(op="Dataset.list_files", what=f"No files matched pattern: {', '.join(texts)}")
+    return [name.encode() for name in names]

@@ -1,6 +1,7 @@
 """Attention with several heads.
 
-Lives here: MultiHeadAttention, GroupQueryAttention.  Not here: attention without projections (scored.py).
+Lives here: MultiHeadAttention, GroupQueryAttention.
+Not here: attention without projections (dot_product_attention.py).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from ...ops import array, linalg, math
 from ...ops import nn as ops_nn
 from ..call_context import mask_of, set_mask
 from .activation import Softmax, large_negative
-from .base import Described
+from .configurable_layer import ConfigurableLayer
 from .core import EinsumDense
 from .regularization import Dropout
 
@@ -21,25 +22,25 @@ if TYPE_CHECKING:
     from ...ops.tensor import Tensor
 
 
-def _places(x: Any, axis: int = 1) -> Tensor:
+def _indices(x: Any, axis: int = 1) -> Tensor:
     """Return the indices 0, 1, ... along an axis of x."""
     size = x.shape[axis]
     return array.range(array.shape(x)[axis] if size is None else size)
 
 
-def causal(query: Any, value: Any, axis: int = 1) -> Tensor:
+def causal_mask(query: Any, value: Any, axis: int = 1) -> Tensor:
     """Return the causal mask [1, T, S]: position t attends to positions up to t."""
-    rows, columns = _places(query, axis), _places(value, axis)
+    rows, columns = _indices(query, axis), _indices(value, axis)
     return array.expand_dims(array.expand_dims(rows, 1) >= array.expand_dims(columns, 0), 0)
 
 
-def window(query: Any, value: Any, width: int) -> Tensor:
+def window_mask(query: Any, value: Any, width: int) -> Tensor:
     """Return the sliding-window mask [1, T, S]: position t attends to positions at a distance below `width`."""
-    rows, columns = _places(query), _places(value)
+    rows, columns = _indices(query), _indices(value)
     return array.expand_dims(math.abs(array.expand_dims(rows, 1) - array.expand_dims(columns, 0)) < width, 0)
 
 
-def joined(
+def combine_masks(
     query: Any,
     value: Any,
     query_mask: Any,
@@ -55,9 +56,9 @@ def joined(
         parts.append(array.expand_dims(array.cast(query_mask, "bool"), -1))
     parts += [array.expand_dims(array.cast(m, "bool"), -2) for m in (value_mask, key_mask) if m is not None]
     if use_causal_mask:
-        parts.append(causal(query, value))
+        parts.append(causal_mask(query, value))
     if sliding_window is not None:
-        parts.append(window(query, value, sliding_window))
+        parts.append(window_mask(query, value, sliding_window))
     if attention_mask is not None:
         parts.append(array.cast(attention_mask, "bool"))
     mask = None
@@ -66,19 +67,19 @@ def joined(
     return mask
 
 
-class _Heads(Described):
+class _ProjectedAttention(ConfigurableLayer):
     """Base class of attention with projections."""
 
     def _options(self) -> dict[str, Any]:
         """Return the arguments shared by all projections; initializers are copied so that their values differ."""
 
-        def again(initializer: Any) -> Any:
+        def copy_of(initializer: Any) -> Any:
             config = getattr(initializer, "get_config", None)
             return initializer if config is None else type(initializer).from_config(config())
 
         return {
-            "kernel_initializer": again(self.kernel_initializer),
-            "bias_initializer": again(self.bias_initializer),
+            "kernel_initializer": copy_of(self.kernel_initializer),
+            "bias_initializer": copy_of(self.bias_initializer),
             "kernel_regularizer": self.kernel_regularizer,
             "bias_regularizer": self.bias_regularizer,
             "activity_regularizer": self.activity_regularizer,
@@ -96,10 +97,10 @@ class _Heads(Described):
 
     def _masked_softmax(self, scores: Any, mask: Any, depth: int) -> Any:
         """Return attention probabilities, 0 at masked positions. depth: the number of attention axes."""
-        return self._softmax(scores, mask=_with_heads(mask, scores, depth))
+        return self._softmax(scores, mask=_expand_for_heads(mask, scores, depth))
 
 
-def _with_heads(mask: Any, scores: Any, depth: int) -> Any:
+def _expand_for_heads(mask: Any, scores: Any, depth: int) -> Any:
     if mask is None:
         return None
     for _ in range(scores.shape.rank - mask.shape.rank):
@@ -107,7 +108,7 @@ def _with_heads(mask: Any, scores: Any, depth: int) -> Any:
     return mask
 
 
-def _plain_softmax(scores: Any, mask: Any) -> Tensor:
+def _softmax_or_uniform(scores: Any, mask: Any) -> Tensor:
     """Return probabilities over the last axis; uniform where all positions are masked."""
     if mask is not None:
         low = array.cast(0.7 * large_negative(scores.dtype), scores.dtype)
@@ -115,16 +116,16 @@ def _plain_softmax(scores: Any, mask: Any) -> Tensor:
     return ops_nn.softmax(scores, -1)
 
 
-class MultiHeadAttention(_Heads):
+class MultiHeadAttention(_ProjectedAttention):
     """Scaled dot-product attention with several heads (Vaswani et al. 2017).
 
     .. math:: softmax(Q K^T / \\sqrt{key\\_dim}) V, \\quad Q = query W_q, \\; K = key W_k, \\; V = value W_v
 
-    query: [B, T, dim], value and key (by default value): [B, S, dim]; output: [B, T, dim], or another last size by
-    output_shape. attention_axes: the axes attended over, by default all between batch and features.
-    query_mask [B, T], value_mask, key_mask [B, S], attention_mask [B, T, S]: False for what is not to be seen.
-    use_causal_mask: places do not see later ones. sliding_window: they see only nearer ones than this.
-    return_attention_scores: the weights [B, heads, T, S] too. use_gate: heads are multiplied by a sigmoid of the query.
+    query: [B, T, dim], value and key (by default value): [B, S, dim]; output: [B, T, dim], or with the last sizes
+    output_shape. attention_axes: the axes of attention, by default all between batch and features.
+    query_mask [B, T], value_mask, key_mask [B, S], attention_mask [B, T, S]: False for positions to ignore.
+    use_causal_mask: attend only to earlier positions. sliding_window: attend only to positions within this distance.
+    return_attention_scores: also return the weights [B, heads, T, S]. use_gate: multiply heads by a sigmoid gate.
     Weights: kernels and biases of query, key, (gate,) value, attention_output.
     """
 
@@ -157,7 +158,7 @@ class MultiHeadAttention(_Heads):
             attention_axes = (attention_axes,)
         if output_shape is not None:
             output_shape = (output_shape,) if isinstance(output_shape, int) else tuple(output_shape)
-        self._take(
+        self._set_arguments(
             num_heads=num_heads,
             key_dim=key_dim,
             value_dim=value_dim or key_dim,
@@ -176,11 +177,11 @@ class MultiHeadAttention(_Heads):
             seed=seed,
         )
         self._output_shape = output_shape
-        self._of_outputs = activity_regularizer
+        self._output_regularizer = activity_regularizer
         self.supports_masking = True
 
     def _options(self) -> dict[str, Any]:
-        return {**super()._options(), "activity_regularizer": self._of_outputs}
+        return {**super()._options(), "activity_regularizer": self._output_regularizer}
 
     def build(self, query_shape: Any, value_shape: Any, key_shape: Any = None) -> None:  # type: ignore[override]
         """Create the projections."""
@@ -216,8 +217,8 @@ class MultiHeadAttention(_Heads):
         self._dropout_layer = Dropout(self.dropout, dtype=self._dtype_name, seed=self.seed)
         output = list(self._output_shape or [query_shape[-1]])
         free = ascii_lowercase[: len(query_shape) - 1]
-        n, h, *rest = list(ascii_lowercase[len(query_shape) - 1 : len(query_shape) + 1 + len(output)])
-        last = "".join(rest)
+        n, h, *output_labels = list(ascii_lowercase[len(query_shape) - 1 : len(query_shape) + 1 + len(output)])
+        last = "".join(output_labels)
         self.output_dense = self._projection(
             "attention_output",
             f"{free}{n}{h},{n}{h}{last}->{free}{last}",
@@ -231,8 +232,8 @@ class MultiHeadAttention(_Heads):
         target = ascii_lowercase[:rank]
         others = iter(ascii_lowercase[rank:])
         source = "".join(next(others) if i in axes else c for i, c in enumerate(target))
-        kept = [c for i, c in enumerate(target) if i not in axes and i != rank - 1]
-        scores = "".join([*kept, *(target[i] for i in axes), *(source[i] for i in axes)])
+        batch_labels = [c for i, c in enumerate(target) if i not in axes and i != rank - 1]
+        scores = "".join([*batch_labels, *(target[i] for i in axes), *(source[i] for i in axes)])
         self._score_equation = f"{source},{target}->{scores}"
         self._combine_equation = f"{scores},{source}->{target}"
 
@@ -251,16 +252,16 @@ class MultiHeadAttention(_Heads):
     ) -> Any:
         """Compute attention. See the class."""
         key = value if key is None else key
-        kept = mask_of(query) if query_mask is None else query_mask
-        mask = joined(
+        output_mask = mask_of(query) if query_mask is None else query_mask
+        mask = combine_masks(
             query, value, query_mask, value_mask, key_mask, attention_mask, use_causal_mask, self.sliding_window
         )
         gate = self.gate_dense(query) if self.use_gate else None
         q, k, v = self.query_dense(query), self.key_dense(key), self.value_dense(value)
         mixed, scores = self._compute_attention(q, k, v, mask, training, return_attention_scores)
         output = self.output_dense(mixed if gate is None else mixed * gate)
-        if kept is not None:
-            set_mask(output, kept)
+        if output_mask is not None:
+            set_mask(output, output_mask)
         return (output, scores) if return_attention_scores else output
 
     def _compute_attention(
@@ -276,7 +277,7 @@ class MultiHeadAttention(_Heads):
         query = query * (1.0 / python_math.sqrt(float(self.key_dim)))
         scores = linalg.einsum(self._score_equation, key, query)
         if query.shape.rank == 4 and not self.dropout and not return_attention_scores:
-            scores = _plain_softmax(scores, _with_heads(attention_mask, scores, 1))
+            scores = _softmax_or_uniform(scores, _expand_for_heads(attention_mask, scores, 1))
         else:
             scores = self._masked_softmax(scores, attention_mask, len(self._axes))
         weights = self._dropout_layer(scores, training=training) if self.dropout else scores
@@ -295,16 +296,16 @@ class MultiHeadAttention(_Heads):
         return {
             **super().get_config(),
             "output_shape": self._output_shape,
-            "activity_regularizer": regularizers.serialize(self._of_outputs),
+            "activity_regularizer": regularizers.serialize(self._output_regularizer),
         }
 
 
-class GroupQueryAttention(_Heads):
+class GroupQueryAttention(_ProjectedAttention):
     """Attention whose query heads share heads of keys and values in groups (Ainslie et al. 2023).
 
     head_dim: features of a head. num_query_heads: a multiple of num_key_value_heads. Calls, masks and output are
     MultiHeadAttention's. Weights: kernels and biases of query, key, (gate,) value, attention_output.
-    raises ValueError where the query heads cannot be shared out
+    raises ValueError unless the query heads divide evenly
     """
 
     def __init__(
@@ -333,7 +334,7 @@ class GroupQueryAttention(_Heads):
                 "`num_query_heads` must be divisible by `num_key_value_heads`. Received: "
                 f"{num_query_heads} and {num_key_value_heads}"
             )
-        self._take(
+        self._set_arguments(
             head_dim=head_dim,
             num_query_heads=num_query_heads,
             num_key_value_heads=num_key_value_heads,
@@ -349,11 +350,11 @@ class GroupQueryAttention(_Heads):
             use_gate=use_gate,
             seed=seed,
         )
-        self._of_outputs = activity_regularizer
+        self._output_regularizer = activity_regularizer
         self.supports_masking = True
 
     def _options(self) -> dict[str, Any]:
-        return {**super()._options(), "activity_regularizer": self._of_outputs}
+        return {**super()._options(), "activity_regularizer": self._output_regularizer}
 
     def build(self, query_shape: Any, value_shape: Any, key_shape: Any = None) -> None:  # type: ignore[override]
         """Create the projections."""
@@ -385,7 +386,7 @@ class GroupQueryAttention(_Heads):
     ) -> Any:
         """Compute attention. See MultiHeadAttention."""
         key = value if key is None else key
-        mask = joined(
+        mask = combine_masks(
             query, value, query_mask, value_mask, key_mask, attention_mask, use_causal_mask, self.sliding_window
         )
         gate = self.gate_dense(query) if self.use_gate else None
@@ -398,7 +399,7 @@ class GroupQueryAttention(_Heads):
         if self.dropout or return_attention_scores:
             scores = self._masked_softmax(scores, mask, 1)
         else:
-            scores = _plain_softmax(scores, _with_heads(mask, scores, 1))
+            scores = _softmax_or_uniform(scores, _expand_for_heads(mask, scores, 1))
         weights = self._dropout_layer(scores, training=training) if self.dropout else scores
         mixed = linalg.einsum("buqk,bkuh->bquh", weights, v)
         output = self.output_dense(mixed if gate is None else mixed * gate)
@@ -414,7 +415,7 @@ class GroupQueryAttention(_Heads):
         """Return the constructor's arguments as plain values."""
         from .. import regularizers
 
-        return {**super().get_config(), "activity_regularizer": regularizers.serialize(self._of_outputs)}
+        return {**super().get_config(), "activity_regularizer": regularizers.serialize(self._output_regularizer)}
 
 
 GroupedQueryAttention = GroupQueryAttention

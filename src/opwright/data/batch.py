@@ -1,6 +1,6 @@
 """Transformations between elements and batches of them: batch, unbatch, rebatch.
 
-Lives here: the classes, and stacking.  Not here: padded batches (padding.py), windows (windows.py).
+Lives here: the classes, and stacking.  Not here: padded batches (padded_batch.py), windows (windows.py).
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class _BatchDataset(Dataset):
     def __init__(self, input_dataset: Any, batch_size: Any, drop_remainder: Any) -> None:
         size = int_operand(batch_size, "batch_size")
         self._drop = bool_of(drop_remainder)
-        known = static_int(size) if self._drop else None
-        spec = map_leaves(lambda s: batched(s, known), input_dataset.element_spec)
+        static_size = static_int(size) if self._drop else None
+        spec = map_leaves(lambda s: batched(s, static_size), input_dataset.element_spec)
         super().__init__(spec, (input_dataset,), (size,))
         self.begin()
 
@@ -182,7 +182,7 @@ class _RebatchDataset(Dataset):
     def __init__(self, input_dataset: Any, batch_size: Any, drop_remainder: Any) -> None:
         sizes = operand(dispatch.to_tensor(batch_size))
         self._drop = bool_of(drop_remainder)
-        known = None
+        static_size = None
         if type(sizes) is not SymbolicTensor:
             sizes = np.asarray(sizes, np.int64).reshape(-1)
             if sizes.size == 0 or (sizes < 1).any():
@@ -193,35 +193,35 @@ class _RebatchDataset(Dataset):
             total = input_dataset._form.components[0].shape
             even = n >= 0 and total.rank and total[0] is not None and n * total[0] % int(sizes.sum()) == 0
             if (self._drop or even) and len(set(sizes.tolist())) == 1:
-                known = int(sizes[0])
+                static_size = int(sizes[0])
 
-        def again(spec: Any) -> TensorSpec:
+        def rebatched_spec(spec: Any) -> TensorSpec:
             if not isinstance(spec, TensorSpec) or spec.shape.rank == 0:
                 raise ValueError(
                     "Invalid `batch_sizes`. Expected dataset with rank of >= 1 but found a dataset with "
                     "scalar elements. Fix the issue by adding the `batch` transformation to the dataset."
                 )
-            return TensorSpec(None if spec.shape.rank is None else (known, *spec.shape[1:]), spec.dtype)
+            return TensorSpec(None if spec.shape.rank is None else (static_size, *spec.shape[1:]), spec.dtype)
 
-        super().__init__(map_leaves(again, input_dataset.element_spec), (input_dataset,), (sizes,))
+        super().__init__(map_leaves(rebatched_spec, input_dataset.element_spec), (input_dataset,), (sizes,))
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
         sizes = itertools.cycle(np.asarray(self._operands[0]).reshape(-1).tolist())
         parts: list[Flat] = []
-        have, want = 0, next(sizes)
+        buffered, target = 0, next(sizes)
         for item in self._inputs[0].flow(context.input()):
             if type(item) is Failure:
                 yield item
                 continue
-            at, n = 0, len(item[0])
-            while n - at + have >= want:
-                end = at + want - have
-                parts.append(tuple([a[at:end] for a in item]))
+            offset, n = 0, len(item[0])
+            while n - offset + buffered >= target:
+                end = offset + target - buffered
+                parts.append(tuple([a[offset:end] for a in item]))
                 yield _joined(parts)
-                parts, have, at, want = [], 0, end, next(sizes)
-            if at < n:
-                parts.append(tuple([a[at:] for a in item]))
-                have += n - at
+                parts, buffered, offset, target = [], 0, end, next(sizes)
+            if offset < n:
+                parts.append(tuple([a[offset:] for a in item]))
+                buffered += n - offset
         if parts and not self._drop:
             yield _joined(parts)
 
