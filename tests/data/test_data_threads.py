@@ -137,7 +137,7 @@ def test_a_cache_file_is_whole_or_absent(tf, tmp_path):
     whole = path.read_bytes()
     for damaged in (whole[:-4], whole[:30], b"x" + whole[1:], b""):
         path.write_bytes(damaged)
-        with pytest.raises(tf.errors.DataLossError, match="no whole cache file"):
+        with pytest.raises(tf.errors.DataLossError, match="not a complete cache file"):
             list(ds)
 
 

@@ -349,7 +349,7 @@ def test_a_backup_of_another_model_or_optimizer_is_refused(tf, tmp_path):
         fit(model, "adam", 1)
     with pytest.raises(ValueError, match="another optimizer than SGD"):
         fit(model, "sgd", 9)
-    with pytest.raises(ValueError, match="do not fit model"):
+    with pytest.raises(ValueError, match="do not match model"):
         fit(keras.Sequential([keras.Input((2,)), keras.layers.Dense(3), keras.layers.Dense(1)]), "adam", 9)
     with pytest.raises(ValueError, match="has no weights before its first step"):
         fit(keras.Sequential([keras.layers.Dense(1)]), "adam", 9, run_eagerly=True)

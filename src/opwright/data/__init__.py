@@ -1,16 +1,16 @@
-"""Input pipelines: datasets of nested tensors, made as they are asked for, and their iterators.
+"""Input pipelines: datasets of nested tensors, evaluated lazily, and their iterators.
 
-Lives here: the public names.  Not here: loops over datasets in converted functions (AutoGraph asks graph_loops.py).
+Lives here: the public names.  Not here: loops over datasets in converted functions (AutoGraph uses graph_loops.py).
 
-    structure.py    the form of elements: nested types, flat arrays
-    functions.py    users' functions as programs over elements
-    base.py         what a dataset is made of; dataset.py, constructors.py, transformations.py: its methods
+    structure.py    the structure of elements: nested types, flat arrays
+    functions.py    user functions as programs over elements
+    base.py         the base class of datasets; dataset.py, constructors.py, transformations.py: the public methods
     sources.py order.py elementwise.py parallel.py batch.py padded_batch.py windows.py combination.py cache.py files.py
-                    the transformations themselves
+                    the transformations
     iterator.py optional.py graph_loops.py    iterators, optionals, loops over them in functions
 """
 
-from . import (  # noqa: F401  importing them enters their classes
+from . import (  # noqa: F401  imported to register their classes
     batch,
     cache,
     combination,

@@ -28,10 +28,10 @@ from ..ops.iteration import BuildDataset
 from ..tracing.symbolic import SymbolicTensor
 from ..tracing.trace import FuncTrace
 from .context import IteratorContext
-from .functions import Traced
+from .functions import ElementFunction
 from .iterator import IteratorState
 from .optional import Recipe
-from .structure import Form, common_spec, operand
+from .structure import ElementStructure, common_spec, operand
 
 state = dispatch.state
 
@@ -40,14 +40,14 @@ Rows = tuple[tuple[Any, ...], Callable[[], Iterator[int]]]
 """Arrays, and the order of their rows as elements of a dataset."""
 
 
-class Kinds:
+class DatasetClasses:
     """Dataset classes by name without the underscore, for methods of modules below them."""
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"no dataset class _{name}")
 
 
-kinds = Kinds()
+dataset_classes = DatasetClasses()
 
 
 class DatasetHandle:
@@ -76,15 +76,19 @@ class DatasetBase(CompositeTensor):
 
     _inputs: tuple[Any, ...]
     _operands: tuple[Any, ...]
-    _functions: tuple[Traced, ...]
+    _functions: tuple[ElementFunction, ...]
 
     def __init_subclass__(cls) -> None:
-        setattr(kinds, cls.__name__.lstrip("_"), cls)
+        setattr(dataset_classes, cls.__name__.lstrip("_"), cls)
 
     def __init__(
-        self, spec: Any, inputs: Sequence[Any] = (), operands: Sequence[Any] = (), functions: Sequence[Traced] = ()
+        self,
+        spec: Any,
+        inputs: Sequence[Any] = (),
+        operands: Sequence[Any] = (),
+        functions: Sequence[ElementFunction] = (),
     ) -> None:
-        self._form = Form(spec)
+        self._form = ElementStructure(spec)
         self._inputs, self._functions = tuple(inputs), tuple(functions)
         self._operands = tuple(operands)
         self._in_trace = state.trace is not None or any(d._in_trace for d in inputs)
@@ -92,7 +96,7 @@ class DatasetBase(CompositeTensor):
         self._eager_handle: Any = None
         self._options: Any = None
 
-    # ---- iterating ------------------------------------------------------------------------------------------------
+    # ---- iteration ------------------------------------------------------------------------------------------------
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
         """Start a pass: yield flat elements, or a Failure in place of an element. context: of the iterator."""
@@ -138,7 +142,7 @@ class DatasetBase(CompositeTensor):
         return trace.capture(handle) if isinstance(trace, FuncTrace) else handle
 
     @staticmethod
-    def _stacked(datasets: Sequence[Any]) -> tuple[DatasetSpec, EagerTensor]:
+    def _stack_datasets(datasets: Sequence[Any]) -> tuple[DatasetSpec, EagerTensor]:
         """Return type and tensor of several datasets with one element type. Raises TypeError for other values."""
         if not all(isinstance(d, DatasetBase) for d in datasets) or any(d._in_trace for d in datasets):
             raise TypeError("a list with datasets must contain only datasets, none of them created inside a function")
@@ -196,7 +200,7 @@ class DatasetSpec(TypeSpec):
     @property
     def value_type(self) -> Any:
         """Dataset."""
-        return kinds.Dataset
+        return dataset_classes.Dataset
 
     @classmethod
     def from_value(cls, value: Any) -> DatasetSpec:
@@ -219,7 +223,7 @@ class DatasetSpec(TypeSpec):
         if type(components) is EagerTensor:
             handle: Any = components._array
             return handle.dataset
-        return kinds.VariantDataset(components, self._element_spec)
+        return dataset_classes.VariantDataset(components, self._element_spec)
 
     def _batch(self, size: int | None) -> DatasetSpec:
         """Return the type of `size` such datasets."""
@@ -235,7 +239,7 @@ class DatasetSpec(TypeSpec):
 class NestedDatasets(CompositeTensor):
     """Several datasets as one element, such as a batch of datasets; `unbatch` and `from_tensor_slices` separate them.
 
-    shape: how many there are, along each axis.
+    shape: their number along each axis.
     """
 
     def __init__(self, handles: Any, spec: DatasetSpec) -> None:

@@ -1,4 +1,4 @@
-"""Transformations between elements and batches of them: batch, unbatch, rebatch.
+"""Transformations between elements and batches: batch, unbatch, rebatch.
 
 Lives here: the classes, and stacking.  Not here: padded batches (padded_batch.py), windows (windows.py).
 """
@@ -20,11 +20,11 @@ from .base import UNKNOWN, Rows, int_operand, static_int
 from .context import IteratorContext
 from .dataset import Dataset
 from .functions import Failure
-from .sources import unbatched
-from .structure import Flat, Form, map_leaves, operand, row
+from .sources import row_spec
+from .structure import ElementStructure, Flat, map_leaves, operand, row
 
 
-def batched(spec: Any, size: int | None) -> Any:
+def batched_spec(spec: Any, size: int | None) -> Any:
     """Return the type of stacked elements. Raises TypeError if they cannot be stacked."""
     if isinstance(spec, TensorSpec) and not spec.dtype.is_handle:
         dims = spec.shape.dims
@@ -33,14 +33,14 @@ def batched(spec: Any, size: int | None) -> Any:
     if batch is None:
         do = ""
         if isinstance(spec, LoDTensorSpec):
-            do = ". A LoDTensor is a batch already; of single sequences padded_batch and ow.sequence.unpad make one"
+            do = ". A LoDTensor is a batch already; to batch sequences, use padded_batch and ow.sequence.unpad"
         raise TypeError(
-            f"`batch` of elements of type {spec!r} is not supported: they cannot be stacked to one tensor{do}"
+            f"`batch` of elements of type {spec!r} is not supported: they cannot be stacked to a tensor{do}"
         )
     return batch(size)
 
 
-def stacked(items: Sequence[Flat], form: Form) -> Failure | tuple[Any, ...]:
+def stack_elements(items: Sequence[Flat], form: ElementStructure) -> Failure | tuple[Any, ...]:
     """Stack flat elements to one, or return the Failure that explains why they cannot be stacked."""
     columns: list[Any] = []
     n = len(items)
@@ -66,21 +66,21 @@ def stacked(items: Sequence[Flat], form: Form) -> Failure | tuple[Any, ...]:
 class _BatchDataset(Dataset):
     def __init__(self, input_dataset: Any, batch_size: Any, drop_remainder: Any) -> None:
         size = int_operand(batch_size, "batch_size")
-        self._drop = bool_of(drop_remainder)
+        self._drop = static_bool(drop_remainder)
         static_size = static_int(size) if self._drop else None
-        spec = map_leaves(lambda s: batched(s, static_size), input_dataset.element_spec)
+        spec = map_leaves(lambda s: batched_spec(s, static_size), input_dataset.element_spec)
         super().__init__(spec, (input_dataset,), (size,))
         self.begin()
 
     def begin(self) -> None:
-        check_size(self._operands[0], "batch")
+        check_batch_size(self._operands[0], "batch")
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
         size, source = int(self._operands[0]), self._inputs[0]
         rows = source.rows(context.input())
         if rows is not None:
-            return _batches_of_rows(rows, size, self._drop)
-        return _batches(source.flow(context.input()), size, self._drop, source._form)
+            return _batch_rows(rows, size, self._drop)
+        return _batch_elements(source.flow(context.input()), size, self._drop, source._form)
 
     def _cardinality(self) -> int:
         return batch_count(self, self._operands[0], self._drop)
@@ -96,7 +96,7 @@ def batch_count(dataset: Any, size: Any, drop: bool) -> int:
     return n // int(size) if drop else -(-n // int(size))
 
 
-def bool_of(value: Any) -> bool:
+def static_bool(value: Any) -> bool:
     """Return a truth value that may be a constant tensor."""
     constant = getattr(value, "constant", value)
     if constant is None and value is not None:
@@ -104,13 +104,13 @@ def bool_of(value: Any) -> bool:
     return bool(constant)
 
 
-def check_size(size: Any, name: str) -> None:
+def check_batch_size(size: Any, name: str) -> None:
     """Raise InvalidArgumentError for a batch size below 1."""
     if type(size) is not SymbolicTensor and size < 1:
         raise InvalidArgumentError(op=f"Dataset.{name}", what="Batch size must be greater than zero.", found=size)
 
 
-def _batches_of_rows(rows: Rows, size: int, drop: bool) -> Iterator[Any]:
+def _batch_rows(rows: Rows, size: int, drop: bool) -> Iterator[Any]:
     """Yield batches of rows of arrays: a slice for consecutive rows, else one indexing operation."""
     arrays, order = rows
     numbers = order()
@@ -126,7 +126,7 @@ def _batches_of_rows(rows: Rows, size: int, drop: bool) -> Iterator[Any]:
             yield tuple([a.take(chosen, 0) for a in arrays])
 
 
-def _batches(items: Iterator[Any], size: int, drop: bool, form: Form) -> Iterator[Any]:
+def _batch_elements(items: Iterator[Any], size: int, drop: bool, form: ElementStructure) -> Iterator[Any]:
     buffer: list[Flat] = []
     for item in items:
         if type(item) is Failure:
@@ -135,10 +135,10 @@ def _batches(items: Iterator[Any], size: int, drop: bool, form: Form) -> Iterato
             continue
         buffer.append(item)
         if len(buffer) == size:
-            yield stacked(buffer, form)
+            yield stack_elements(buffer, form)
             buffer = []
     if buffer and not drop:
-        yield stacked(buffer, form)
+        yield stack_elements(buffer, form)
 
 
 class _UnbatchDataset(Dataset):
@@ -156,7 +156,7 @@ class _UnbatchDataset(Dataset):
                     )
                 size = component.shape[0]
         self._size = size
-        super().__init__(map_leaves(unbatched, spec), (input_dataset,))
+        super().__init__(map_leaves(row_spec, spec), (input_dataset,))
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
         for item in self._inputs[0].flow(context.input()):
@@ -181,7 +181,7 @@ class _RebatchDataset(Dataset):
 
     def __init__(self, input_dataset: Any, batch_size: Any, drop_remainder: Any) -> None:
         sizes = operand(dispatch.to_tensor(batch_size))
-        self._drop = bool_of(drop_remainder)
+        self._drop = static_bool(drop_remainder)
         static_size = None
         if type(sizes) is not SymbolicTensor:
             sizes = np.asarray(sizes, np.int64).reshape(-1)
@@ -217,14 +217,14 @@ class _RebatchDataset(Dataset):
             while n - offset + buffered >= target:
                 end = offset + target - buffered
                 parts.append(tuple([a[offset:end] for a in item]))
-                yield _joined(parts)
+                yield _concatenated(parts)
                 parts, buffered, offset, target = [], 0, end, next(sizes)
             if offset < n:
                 parts.append(tuple([a[offset:] for a in item]))
                 buffered += n - offset
         if parts and not self._drop:
-            yield _joined(parts)
+            yield _concatenated(parts)
 
 
-def _joined(parts: Sequence[Flat]) -> Flat:
+def _concatenated(parts: Sequence[Flat]) -> Flat:
     return parts[0] if len(parts) == 1 else tuple(np.concatenate(column) for column in zip(*parts))

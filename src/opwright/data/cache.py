@@ -1,13 +1,13 @@
-"""Elements kept: in memory, or in a file that outlives the program.
+"""Caches of elements: in memory, or in a file that outlives the process.
 
-Lives here: the transformation, and the file's form.  Not here: what is kept.
+Lives here: the transformation, and the file format.  Not here: the elements.
 
-    file    = magic b"OWCACHE1", then one record for each element and component, then the end
+    file    = magic b"OWCACHE1", then one record per element, then the end
     record  = b"E", then for each component: rank and sizes as int64, and the bytes (a string: its length and bytes)
     end     = b".", the number of elements as int64
 
-The file appears under its name only when it is whole: it is written beside it and renamed. Numbers are little-endian.
-An iteration that is given up, or that fails somewhere, keeps nothing.
+The file is replaced atomically when it is complete. Numbers are little-endian. An iteration that is abandoned or has a
+Failure caches nothing.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ class _CacheDataset(Dataset):
         self.begin()
 
     def begin(self) -> None:
-        self._kept: list[Any] | None = None
+        self._cached: list[Any] | None = None
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
         name = self._operands[0][()]
         if name:
             path = name.decode()
             if os.path.exists(path):
-                return _read(path, self._form.dtypes)
-            return self._written(path, context)
-        return self._remembered(context) if self._kept is None else iter(self._kept)
+                return _read_cache(path, self._form.dtypes)
+            return self._cache_in_file(path, context)
+        return self._cache_in_memory(context) if self._cached is None else iter(self._cached)
 
-    def _remembered(self, context: IteratorContext) -> Iterator[Any]:
+    def _cache_in_memory(self, context: IteratorContext) -> Iterator[Any]:
         items: list[Any] = []
         complete = True
         for item in self._inputs[0].flow(context.input()):
@@ -63,9 +63,9 @@ class _CacheDataset(Dataset):
                 items.append(item)
             yield item
         if complete:
-            self._kept = items
+            self._cached = items
 
-    def _written(self, path: str, context: IteratorContext) -> Iterator[Any]:
+    def _cache_in_file(self, path: str, context: IteratorContext) -> Iterator[Any]:
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         new = Replacement(path)
         try:
@@ -103,12 +103,12 @@ def _write_array(file: IO[bytes], array: np.ndarray) -> None:
         file.write(np.ascontiguousarray(array).tobytes())
 
 
-def _read(path: str, dtypes: tuple[DType, ...]) -> Iterator[Any]:
+def _read_cache(path: str, dtypes: tuple[DType, ...]) -> Iterator[Any]:
     def damaged(what: str) -> DataLossError:
         return DataLossError(
             op="Dataset.cache",
-            what=f"{path!r} is no whole cache file of this dataset: {what}",
-            do="delete it, and the next iteration writes it again",
+            what=f"{path!r} is not a complete cache file of this dataset: {what}",
+            do="delete it; the next iteration writes it again",
         )
 
     size = os.path.getsize(path)
@@ -129,10 +129,10 @@ def _read(path: str, dtypes: tuple[DType, ...]) -> Iterator[Any]:
 
         try:
             if exactly(len(_MAGIC)) != _MAGIC:
-                raise damaged("it begins otherwise")
+                raise damaged("unknown magic bytes")
             header = exactly(*numbers(1)).decode(errors="replace")
             if header != json.dumps([d.name for d in dtypes]):
-                raise damaged(f"it holds elements of dtypes {header}")
+                raise damaged(f"it contains elements of dtypes {header}")
             count = 0
             while (mark := exactly(1)) == b"E":
                 item = []
@@ -150,6 +150,6 @@ def _read(path: str, dtypes: tuple[DType, ...]) -> Iterator[Any]:
                 count += 1
                 yield tuple(item)
             if mark != b"." or numbers(1) != (count,):
-                raise damaged("its end is not there")
+                raise damaged("the end record is missing")
         except DataLossError as error:
             yield Failure(error)

@@ -1,10 +1,9 @@
 """Transformations of several datasets: zip, interleave, flat_map, choosing among datasets; rejection resampling.
 
-Lives here: the classes.  Not here: one after the other (order.py), windows (windows.py).
+Lives here: the classes.  Not here: concatenation (order.py), windows (windows.py).
 
 Resampling keeps an element of class c with probability a_c = (t_c / p_c) / max_k (t_k / p_k), for the target
-distribution t and the classes' frequencies p: rejection sampling (von Neumann 1951) with the elements themselves as
-proposals.
+distribution t and the class frequencies p: rejection sampling (von Neumann 1951) with the elements as proposals.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ from ..tracing.symbolic import SymbolicTensor
 from .base import INFINITE, UNKNOWN, DatasetSpec, int_operand
 from .context import IteratorContext
 from .dataset import Dataset
-from .functions import Failure, Traced
-from .parallel import calls_at_once, prefetched
+from .functions import ElementFunction, Failure
+from .parallel import num_threads, prefetch_items
 from .structure import common_spec, flatten, map_leaves, operand
 
 
@@ -49,12 +48,12 @@ class _ZipDataset(Dataset):
         return INFINITE if not finite else UNKNOWN if UNKNOWN in finite else min(finite)
 
 
-def dataset_function(function: Any, spec: Any, transformation: str, argument: str) -> Traced:
+def dataset_function(function: Any, spec: Any, transformation: str, argument: str) -> ElementFunction:
     """Trace a function from elements to datasets. Raises TypeError if it returns another type."""
-    traced = Traced(function, spec, transformation, argument)
+    traced = ElementFunction(function, spec, transformation, argument)
     if not isinstance(traced.form.spec, DatasetSpec):
         raise TypeError(
-            f"The `{argument}` argument must return a `Dataset` object. {traced.name} gives {traced.form.spec!r}."
+            f"The `{argument}` argument must return a `Dataset` object. {traced.name} returns {traced.form.spec!r}."
         )
     return traced
 
@@ -72,7 +71,7 @@ class _FlatMapDataset(Dataset):
                 continue
             try:
                 (handle,) = call(*item)
-                flow = handle.dataset.flow(context.input("made"))
+                flow = handle.dataset.flow(context.input("computed"))
             except Exception as error:
                 yield Failure(error)
                 continue
@@ -86,7 +85,7 @@ class _InterleaveDataset(Dataset):
         self, input_dataset: Any, map_func: Any, cycle_length: Any, block_length: Any, num_parallel_calls: Any = None
     ) -> None:
         traced = dataset_function(map_func, input_dataset.element_spec, "interleave", "map_func")
-        self._ahead = calls_at_once(num_parallel_calls) > 1
+        self._prefetches = num_threads(num_parallel_calls) > 1
         if cycle_length is None:
             cycle_length = num_parallel_calls if type(num_parallel_calls) is int else -1
         cycle = int_operand(cycle_length, "cycle_length")
@@ -104,7 +103,7 @@ class _InterleaveDataset(Dataset):
     def flow(self, context: IteratorContext) -> Iterator[Any]:
         call, items = self._functions[0].caller(context), self._inputs[0].flow(context.input())
         cycle, block = map(int, self._operands)
-        ahead = self._ahead and not flags.deterministic  # threads would race for the numbers of one sequence
+        ahead = self._prefetches and not flags.deterministic  # threads would race for one random sequence
         cycle = os.cpu_count() or 1 if cycle == -1 else cycle
         slots: list[Iterator[Any] | None] = [None] * cycle
         slot = block_count = opened = 0
@@ -131,8 +130,8 @@ class _InterleaveDataset(Dataset):
                 else:
                     try:
                         (handle,) = call(*item)
-                        flow = functools.partial(handle.dataset.flow, context.input("made"))
-                        slots[slot] = prefetched(flow, 2) if ahead else flow()
+                        flow = functools.partial(handle.dataset.flow, context.input("computed"))
+                        slots[slot] = prefetch_items(flow, 2) if ahead else flow()
                         opened += 1
                     except Exception as error:
                         yield Failure(error)
@@ -185,16 +184,16 @@ class _SampleDataset(Dataset):
     def __init__(self, weights: Any, seed: Any, rerandomize: bool | None) -> None:
         super().__init__(TensorSpec((), "int64"), (weights,) if isinstance(weights, Dataset) else ())
         self._weights = None if isinstance(weights, Dataset) else np.asarray(weights, np.float64)
-        self._seeds, self._again = seeds_for(seed), bool(rerandomize)
+        self._seeds, self._rerandomize = seeds_for(seed), bool(rerandomize)
         self.begin()
 
     def begin(self) -> None:
         self._epoch = 0
-        self._entropy = secrets.randbits(64)  # for elements looked up by number where there is no seed
+        self._entropy = secrets.randbits(64)  # for lookup by index without a seed
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
         seeds = self._seeds
-        epoch = context.epoch(self, self._again)
+        epoch = context.epoch(self, self._rerandomize)
         source = seeds if any(seeds.values()) else self._entropy if context.random_access else None
         draw = random.Random(None if source is None else f"{source} {epoch}").random
         changing = self._inputs[0].flow(context.input()) if self._inputs else None
@@ -220,10 +219,10 @@ class _SampleDataset(Dataset):
 
 class _ResampleDataset(Dataset):
     def __init__(self, input_dataset: Any, class_func: Any, target_dist: Any, initial_dist: Any, seed: Any) -> None:
-        traced = Traced(class_func, input_dataset.element_spec, "rejection_resample", "class_func")
+        traced = ElementFunction(class_func, input_dataset.element_spec, "rejection_resample", "class_func")
         class_spec = traced.form.spec
         if not isinstance(class_spec, TensorSpec) or class_spec.dtype.name not in ("int32", "int64"):
-            raise TypeError(f"{traced.name} must give the class as an integer scalar, found {class_spec!r}")
+            raise TypeError(f"{traced.name} must return the class as an integer scalar, found {class_spec!r}")
         operands = [operand(dispatch.to_tensor(d)) for d in (target_dist, initial_dist) if d is not None]
         super().__init__((class_spec, input_dataset.element_spec), (input_dataset,), operands, (traced,))
         self._seeds = seeds_for(seed)

@@ -18,17 +18,17 @@ from ..core.dtypes import DType, as_dtype
 from ..core.errors import InvalidArgumentError
 from ..core.specs import TensorSpec
 from ..ops import dispatch
-from .base import DatasetBase, int_operand, kinds
-from .structure import flatten, is_structure, map_leaves, spec_tree
+from .base import DatasetBase, dataset_classes, int_operand
+from .structure import check_spec_structure, flatten, is_structure, map_leaves
 
 
-class Making(DatasetBase):
+class DatasetConstructors(DatasetBase):
     """Static constructors of Dataset."""
 
     @staticmethod
     def from_tensors(tensors: Any, name: str | None = None) -> Any:
         """Return a dataset of one element: the nested tensors."""
-        return kinds.TensorDataset(tensors)
+        return dataset_classes.TensorDataset(tensors)
 
     @staticmethod
     def from_tensor_slices(tensors: Any, name: str | None = None) -> Any:
@@ -36,7 +36,7 @@ class Making(DatasetBase):
 
         raises ValueError for scalars and for first dimensions that differ
         """
-        return kinds.TensorSliceDataset(tensors)
+        return dataset_classes.TensorSliceDataset(tensors)
 
     @staticmethod
     def from_generator(
@@ -50,8 +50,8 @@ class Making(DatasetBase):
         """Return a dataset of the values yielded by a Python function, which every iteration calls again.
 
         output_signature: nested TensorSpecs of an element; or the older output_types (nested dtypes) and output_shapes.
-        args: tensors that the function gets as arrays.
-        raises TypeError for what is no function, no type or both ways of giving types
+        args: tensors passed to the function as arrays.
+        raises TypeError unless the function is callable and exactly one kind of types is specified
         """
         if not callable(generator):
             raise TypeError("`generator` must be a Python callable.")
@@ -69,7 +69,7 @@ class Making(DatasetBase):
                 raise TypeError(
                     "The `output_shapes` argument can not be used together with the `output_signature` argument."
                 )
-            spec = spec_tree(output_signature, "output_signature")
+            spec = check_spec_structure(output_signature, "output_signature")
         else:
             types = map_leaves(as_dtype, _tuples(output_types))
             if output_shapes is None:
@@ -78,7 +78,7 @@ class Making(DatasetBase):
                 spec = _with_shapes(types, output_shapes)
         if args is not None and not isinstance(args, (list, tuple)):
             args = (args,)
-        return kinds.GeneratorDataset(generator, spec, args)
+        return dataset_classes.GeneratorDataset(generator, spec, args)
 
     @staticmethod
     def range(*args: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Any:
@@ -90,13 +90,13 @@ class Making(DatasetBase):
             raise ValueError(f"Dataset.range takes 1 to 3 numbers, found {len(args)}")
         start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args
         numbers = [int_operand(v, n) for v, n in zip((start, stop, step), ("start", "stop", "step"))]
-        return kinds.RangeDataset(*numbers, as_dtype(output_type))
+        return dataset_classes.RangeDataset(*numbers, as_dtype(output_type))
 
     @staticmethod
     def counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64, name: str | None = None) -> Any:
         """Return the infinite dataset start, start + step, ..."""
         counter_dtype: DType = as_dtype(dtype)
-        return kinds.CounterDataset(int_operand(start, "start"), int_operand(step, "step"), counter_dtype)
+        return dataset_classes.CounterDataset(int_operand(start, "start"), int_operand(step, "step"), counter_dtype)
 
     @staticmethod
     def random(seed: Any = None, rerandomize_each_iteration: bool | None = None, name: str | None = None) -> Any:
@@ -104,13 +104,13 @@ class Making(DatasetBase):
 
         rerandomize_each_iteration: whether every iteration draws different numbers.
         """
-        return kinds.RandomDataset(seed, rerandomize_each_iteration)
+        return dataset_classes.RandomDataset(seed, rerandomize_each_iteration)
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Any:
         """Return a dataset of tuples of elements of several datasets, up to the shortest; accepts nested datasets.
 
-        raises TypeError for other things
+        raises TypeError for other values
         """
         if not args and datasets is None:
             raise TypeError("Must pass at least one dataset to `zip`.")
@@ -129,16 +129,18 @@ class Making(DatasetBase):
                     "Invalid input to `zip`. Inputs are expected to be (nested) structures of "
                     f"`tf.data.Dataset` objects but encountered object of type {type(leaf)}."
                 )
-        return kinds.ZipDataset(nested)
+        return dataset_classes.ZipDataset(nested)
 
     @staticmethod
     def list_files(file_pattern: Any, shuffle: bool | None = None, seed: Any = None, name: str | None = None) -> Any:
         """Return a dataset of files that match one or several glob patterns, shuffled unless `shuffle` is False.
 
-        raises InvalidArgumentError where no file fits
+        raises InvalidArgumentError if no file matches
         """
         if isinstance(file_pattern, DatasetBase):
-            patterns: Any = [p for batch in kinds.NumpyReader(file_pattern) for p in np.asarray(batch).reshape(-1)]
+            patterns: Any = [
+                p for batch in dataset_classes.NumpyReader(file_pattern) for p in np.asarray(batch).reshape(-1)
+            ]
         elif hasattr(file_pattern, "__fspath__"):
             patterns = [file_pattern]
         else:
@@ -147,14 +149,14 @@ class Making(DatasetBase):
                 raise ValueError("the patterns of Dataset.list_files must be known while tracing")
             patterns = value.reshape(-1).tolist()
         names = np.array(matching_files(patterns), object)
-        dataset = kinds.TensorSliceDataset(names)
+        dataset = dataset_classes.TensorSliceDataset(names)
         return dataset if shuffle is False else dataset.shuffle(max(1, len(names)), seed=seed)
 
     @staticmethod
     def choose_from_datasets(datasets: Sequence[Any], choice_dataset: Any, stop_on_empty_dataset: bool = True) -> Any:
         """Return a dataset of elements of the datasets selected by `choice_dataset` (scalar int64 indices).
 
-        stop_on_empty_dataset: whether it ends when an exhausted dataset is chosen; else that choice is passed over.
+        stop_on_empty_dataset: whether it ends when an exhausted dataset is chosen; otherwise that choice is skipped.
         raises TypeError or ValueError for choices of another type, no datasets, or elements that differ in type
         """
         if not isinstance(choice_dataset, DatasetBase):
@@ -168,7 +170,7 @@ class Making(DatasetBase):
             raise TypeError(f"Elements of `choice_dataset` must be scalar `tf.int64` tensors; found {choice_spec!r}")
         if not datasets:
             raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
-        return kinds.DirectedInterleaveDataset(choice_dataset, datasets, stop_on_empty_dataset)
+        return dataset_classes.DirectedInterleaveDataset(choice_dataset, datasets, stop_on_empty_dataset)
 
     @staticmethod
     def sample_from_datasets(
@@ -180,8 +182,8 @@ class Making(DatasetBase):
     ) -> Any:
         """Return a dataset that samples from datasets by weights: a list, a tensor, or a dataset. Default: uniform.
 
-        stop_on_empty_dataset: whether it ends when an exhausted dataset is drawn; else it is drawn no more.
-        raises ValueError or TypeError for weights that do not fit
+        stop_on_empty_dataset: whether it ends when an exhausted dataset is drawn; otherwise it is no longer drawn.
+        raises ValueError or TypeError for invalid weights
         """
         if not datasets:
             raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
@@ -204,11 +206,11 @@ class Making(DatasetBase):
                     f"{dtypes.of_numpy(value.dtype)!r}."
                 )
             weights = value
-            if not stop_on_empty_dataset:  # what cannot be drawn need not be waited for
+            if not stop_on_empty_dataset:  # datasets of weight 0 are never drawn
                 datasets = [d for d, w in zip(datasets, value) if w > 0]
                 weights = value[value > 0]
-        choices = kinds.SampleDataset(weights, seed, rerandomize_each_iteration)
-        return kinds.DirectedInterleaveDataset(choices, datasets, stop_on_empty_dataset)
+        choices = dataset_classes.SampleDataset(weights, seed, rerandomize_each_iteration)
+        return dataset_classes.DirectedInterleaveDataset(choices, datasets, stop_on_empty_dataset)
 
 
 def _tuples(types: Any) -> Any:

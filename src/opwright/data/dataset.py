@@ -1,6 +1,6 @@
-"""Dataset: a description of elements that are made as they are asked for.
+"""Dataset: a lazily evaluated sequence of elements.
 
-Lives here: the public class: iterating, counting, reducing; and datasets that are values of a graph.
+Lives here: the public class: iteration, cardinality, reductions; and datasets that are values of a graph.
 Not here: its constructors (constructors.py) and transformations (transformations.py), which it inherits.
 """
 
@@ -17,14 +17,14 @@ from ..eager.tensor import EagerTensor
 from ..ops import dispatch, iteration
 from ..tracing.symbolic import SymbolicTensor
 from .base import INFINITE, UNKNOWN
-from .constructors import Making
+from .constructors import DatasetConstructors
 from .context import IteratorContext
 from .dataset_options import Options
-from .functions import Failure, Traced, initial, relaxed
+from .functions import ElementFunction, Failure, initial_state_operands, trace_state_function
 from .iterator import NumpyIterator, OwnedIterator
 from .optional import Recipe
-from .structure import Flat, Form
-from .transformations import Grouping, Transforming
+from .structure import ElementStructure, Flat
+from .transformations import ElementTransformations, GroupTransformations
 
 if TYPE_CHECKING:
     from ..ops.tensor import Tensor
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 state = dispatch.state
 
 
-class Dataset(Making, Transforming, Grouping):
+class Dataset(DatasetConstructors, ElementTransformations, GroupTransformations):
     """Lazy sequence of elements: nested structures of tensors of one type, `element_spec`.
 
-    Made by `from_tensor_slices`, `range`, `from_generator` and others; methods such as `map` and `batch` give new
-    datasets. A `for` over one, or `iter`, begins an iteration. Inside `function` a dataset may be made, passed as
-    an argument (one trace serves all datasets of a type) and iterated by a loop in the graph.
+    Created by `from_tensor_slices`, `range`, `from_generator` and others; methods such as `map` and `batch` return new
+    datasets. A `for` loop or `iter` starts an iteration. Inside `function`, datasets can be created, passed as
+    arguments (with one trace for all datasets of a type) and iterated by a loop of the graph.
 
     >>> list(ow.data.Dataset.range(5).map(lambda x: x * x).batch(2).as_numpy_iterator())
     [array([0, 1]), array([4, 9]), array([16])]
     """
 
-    # ---- iterating ------------------------------------------------------------------------------------------------
+    # ---- iteration ------------------------------------------------------------------------------------------------
 
     def __iter__(self) -> OwnedIterator:
         return OwnedIterator(self)
@@ -83,26 +83,30 @@ class Dataset(Making, Transforming, Grouping):
             merged = merged.merge(dataset.options())
         return merged if self._options is None else merged.merge(self._options)
 
-    # ---- to one value -----------------------------------------------------------------------------------------------
+    # ---- reductions -------------------------------------------------------------------------------------------------
 
     def reduce(self, initial_state: Any, reduce_func: Callable[..., Any], name: str | None = None) -> Any:
         """Return the final state of `state = reduce_func(state, element)` over all elements, from `initial_state`.
 
-        raises TypeError where the state changes its structure or dtypes
+        raises TypeError if the state changes its structure or dtypes
         """
-        spec, operands = initial(initial_state)
-        traced, spec = relaxed(reduce_func, spec, self.element_spec, "reduce", "reduce_func", lambda t: t.form.spec)
-        return self._computed(Form(spec), traced, operands, _fold)
+        spec, operands = initial_state_operands(initial_state)
+        traced, spec = trace_state_function(
+            reduce_func, spec, self.element_spec, "reduce", "reduce_func", lambda t: t.form.spec
+        )
+        return self._reduce_elements(ElementStructure(spec), traced, operands, _fold)
 
     def get_single_element(self, name: str | None = None) -> Any:
         """Return the only element. Raises InvalidArgumentError unless there is exactly one."""
-        return self._computed(self._form, None, (), _single)
+        return self._reduce_elements(self._form, None, (), _single)
 
-    def _computed(self, form: Form, traced: Traced | None, operands: Any, compute: Callable[..., Flat]) -> Any:
+    def _reduce_elements(
+        self, form: ElementStructure, traced: ElementFunction | None, operands: Any, compute: Callable[..., Flat]
+    ) -> Any:
         """Reduce all elements: now, or as a node of the active trace."""
         if state.trace is None:
             if self._in_trace:
-                self.handle()  # raises for what belongs to a trace
+                self.handle()  # raises: it belongs to a trace
             return form.arrays_to_tensors(compute(self, traced, operands))
         symbolic = [o for o in operands if type(o) is SymbolicTensor]
         captured = [] if traced is None else traced.symbolic
@@ -153,7 +157,7 @@ class _VariantDataset(Dataset):
         """Return the value itself."""
         trace: Any = state.trace
         if trace is None:
-            self._operands[0]._as_tensor()  # raises: it has no value here
+            self._operands[0]._as_tensor()  # raises: it has no value outside of its trace
         return trace.to_tensor(self._operands[0])
 
     def rebind(self, take: Callable[[], Any]) -> Any:

@@ -1,7 +1,7 @@
-"""Options of datasets: taken, kept and merged, so that programs that set them run.
+"""Options of datasets, stored and merged without effect, for compatibility.
 
-Lives here: `Options` and its parts.  Not here: anything that obeys them: pipelines here need no such tuning, and their
-order is deterministic unless `map` is told otherwise.
+Lives here: `Options` and its parts.  Not here: their implementation: pipelines need no such tuning, and their order is
+deterministic unless `map` is configured otherwise.
 """
 
 from __future__ import annotations

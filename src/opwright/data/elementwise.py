@@ -1,7 +1,7 @@
-"""Transformations that run a function for each element: map, filter, scan, take_while, and errors dropped.
+"""Transformations that apply a function to each element: map, filter, scan, take_while; errors, duplicates, counts.
 
-Lives here: the classes.  Not here: functions as programs (functions.py), several at a time (parallel.py), functions
-that give datasets (combination.py).
+Lives here: the classes.  Not here: functions as programs (functions.py), parallel calls (parallel.py), functions that
+return datasets (combination.py).
 """
 
 from __future__ import annotations
@@ -15,29 +15,31 @@ from ..core.errors import FailedPreconditionError
 from .base import UNKNOWN
 from .context import IteratorContext
 from .dataset import Dataset
-from .functions import Failure, Traced, check_predicate, initial, relaxed
-from .parallel import calls_at_once, in_parallel
-from .structure import Form
+from .functions import ElementFunction, Failure, check_predicate, initial_state_operands, trace_state_function
+from .parallel import num_threads, parallel_map
+from .structure import ElementStructure
 
 
 class _MapDataset(Dataset):
     def __init__(self, input_dataset: Any, func: Any, num_parallel_calls: Any, deterministic: Any) -> None:
-        traced = Traced(func, input_dataset.element_spec, "map", "func")
+        traced = ElementFunction(func, input_dataset.element_spec, "map", "func")
         super().__init__(traced.form.spec, (input_dataset,), functions=(traced,))
-        self._calls = calls_at_once(num_parallel_calls)
+        self._calls = num_threads(num_parallel_calls)
         self._ordered = deterministic is not False
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
         call, items = self._functions[0].caller(context), self._inputs[0].flow(context.input())
-        if self._calls > 1 and not (flags.deterministic and self._functions[0].is_random):  # threads race for numbers
-            return in_parallel(call, items, self._calls, self._ordered or flags.deterministic)
-        return mapped(call, items)
+        if self._calls > 1 and not (
+            flags.deterministic and self._functions[0].is_random
+        ):  # threads race for random numbers
+            return parallel_map(call, items, self._calls, self._ordered or flags.deterministic)
+        return map_elements(call, items)
 
     def _cardinality(self) -> int:
         return int(self._inputs[0]._cardinality())
 
 
-def mapped(call: Callable[..., Any], items: Iterator[Any]) -> Iterator[Any]:
+def map_elements(call: Callable[..., Any], items: Iterator[Any]) -> Iterator[Any]:
     """Yield the function's result for each element, or a Failure."""
     for item in items:
         if type(item) is Failure:
@@ -52,7 +54,7 @@ def mapped(call: Callable[..., Any], items: Iterator[Any]) -> Iterator[Any]:
 
 class _FilterDataset(Dataset):
     def __init__(self, input_dataset: Any, predicate: Any) -> None:
-        traced = check_predicate(Traced(predicate, input_dataset.element_spec, "filter", "predicate"))
+        traced = check_predicate(ElementFunction(predicate, input_dataset.element_spec, "filter", "predicate"))
         super().__init__(input_dataset.element_spec, (input_dataset,), functions=(traced,))
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
@@ -69,7 +71,7 @@ class _FilterDataset(Dataset):
 
 class _TakeWhileDataset(Dataset):
     def __init__(self, input_dataset: Any, predicate: Any) -> None:
-        traced = check_predicate(Traced(predicate, input_dataset.element_spec, "take_while", "predicate"))
+        traced = check_predicate(ElementFunction(predicate, input_dataset.element_spec, "take_while", "predicate"))
         super().__init__(input_dataset.element_spec, (input_dataset,), functions=(traced,))
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
@@ -88,20 +90,22 @@ class _ScanDataset(Dataset):
     """Map with a state carried from element to element."""
 
     def __init__(self, input_dataset: Any, initial_state: Any, scan_func: Any) -> None:
-        state, operands = initial(initial_state)
+        state, operands = initial_state_operands(initial_state)
 
-        def new_state(traced: Traced) -> Any:
+        def new_state(traced: ElementFunction) -> Any:
             spec = traced.form.spec
             if type(spec) is not tuple or len(spec) != 2:
                 raise TypeError(
                     "The scan function must return a pair comprising the new state and the output value; "
-                    f"{traced.name} gives {spec!r}"
+                    f"{traced.name} returns {spec!r}"
                 )
             return spec[0]
 
-        traced, state = relaxed(scan_func, state, input_dataset.element_spec, "scan", "scan_func", new_state)
+        traced, state = trace_state_function(
+            scan_func, state, input_dataset.element_spec, "scan", "scan_func", new_state
+        )
         super().__init__(traced.form.spec[1], (input_dataset,), operands, (traced,))
-        self._width = len(Form(state).components)
+        self._width = len(ElementStructure(state).components)
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
         call, n = self._functions[0].caller(context), self._width

@@ -1,4 +1,4 @@
-"""`data.experimental`: the older names of what Dataset has as methods, and what is only here.
+"""`data.experimental`: older names of methods of Dataset, and functions without such a method.
 
 Lives here: functions for `Dataset.apply`, and aliases.  Not here: the transformations.
 """
@@ -41,7 +41,7 @@ class TFRecordWriter(files.TFRecordWriter):
     def write(self, dataset: Any) -> None:
         """Append every record of a dataset of scalar strings, and close the file; or append one record of bytes.
 
-        raises TypeError for a dataset of anything else
+        raises TypeError for a dataset of other elements
         """
         if not isinstance(dataset, Dataset):
             super().write(dataset)
@@ -203,13 +203,13 @@ def get_structure(dataset_or_iterator: Any) -> Any:
     try:
         return dataset_or_iterator.element_spec
     except AttributeError:
-        raise TypeError(f"wanted a dataset or an iterator, found {type(dataset_or_iterator)}") from None
+        raise TypeError(f"expected a dataset or an iterator, found {type(dataset_or_iterator)}") from None
 
 
 def at(dataset: Dataset, index: Any) -> Any:
     """Return element number `index`, in the order of a first iteration.
 
-    raises OutOfRangeError for a negative index and past the end, and what the pipeline raises for the element
+    raises OutOfRangeError for an index out of range, and the errors of the element
     """
     number = int(index)
     chosen = dataset.skip(number).take(1)

@@ -1,14 +1,14 @@
-"""Datasets of the contents of files: lines of text, TFRecords, records of fixed length; and of files' names.
+"""Datasets of file contents: lines of text, TFRecords, fixed-length records.
 
 Lives here: the readers, the writer of TFRecords, and their checksum, CRC-32C (Castagnoli).
-Not here: parsing what a record means.
+Not here: parsing of records.
 
-A TFRecord file is a row of records: the length as uint64, the masked CRC-32C of these 8 bytes, the bytes, their masked
-CRC-32C; all little-endian.
+A TFRecord file is a sequence of records: the length as uint64, the masked CRC-32C of these 8 bytes, the data, and its
+masked CRC-32C; all little-endian.
 
-A CRC is linear over bits: that of a block is the exclusive or of what each byte contributes by its place, and what went
-before is as if added to the first four bytes. So with a table of contributions by place a block is one indexing in
-NumPy: 150 MB/s, where a loop over bytes in Python makes 8.
+A CRC is linear over bits: the CRC of a block is the exclusive or of the contributions of each byte at its offset, and
+the preceding state is combined with the first four bytes. With a table of contributions by offset, a block is one
+indexing operation in NumPy: 150 MB/s, where a loop over bytes in Python reaches 8.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from .dataset import Dataset
 from .functions import Failure
 from .structure import operand
 
-_POLYNOMIAL = 0x82F63B78  # Castagnoli's, reflected: RFC 3720, appendix B.4
+_POLYNOMIAL = 0x82F63B78  # Castagnoli, reflected: RFC 3720, appendix B.4
 _BLOCK = 1024
 
 
 @functools.cache
-def _contributions() -> np.ndarray:
+def _crc_table() -> np.ndarray:
     """Return uint32[_BLOCK, 256]: the contribution of a byte at a block offset to the CRC of the block."""
     last = np.arange(256, dtype=np.uint32)
     for _ in range(8):
@@ -53,7 +53,7 @@ def _contributions() -> np.ndarray:
 
 def crc32c(data: bytes) -> int:
     """Return the CRC-32C of `data`."""
-    table = _contributions()
+    table = _crc_table()
     state = 0xFFFFFFFF
     array = np.frombuffer(data, np.uint8)
     offsets = np.arange(_BLOCK)
@@ -71,7 +71,7 @@ def crc32c(data: bytes) -> int:
     return state ^ 0xFFFFFFFF
 
 
-def masked(data: bytes) -> int:
+def masked_crc(data: bytes) -> int:
     """Return the masked CRC-32C that files store, which avoids CRCs of data that contain CRCs."""
     crc = crc32c(data)
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
@@ -125,7 +125,7 @@ class _FilesDataset(Dataset):
                 continue
             for name in np.asarray(item[0], object).reshape(-1):
                 try:
-                    with _opened(name.decode(), self._compression) as file:
+                    with _open_file(name.decode(), self._compression) as file:
                         for record in self.records(file, name.decode()):
                             array = np.empty((), object)
                             array[()] = record
@@ -143,14 +143,14 @@ class _FilesDataset(Dataset):
         raise TypeError(f"{type(self).__name__} must define records(file, name)")
 
 
-class _Inflated:
+class _ZlibReader:
     """Readable file that decompresses a zlib stream."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        self._file, self._stream, self._rest = file, zlib.decompressobj(), b""
+        self._file, self._stream, self._buffer = file, zlib.decompressobj(), b""
 
     def read(self, n: int = -1) -> bytes:
-        parts, size = [self._rest], len(self._rest)
+        parts, size = [self._buffer], len(self._buffer)
         while n < 0 or size < n:
             chunk = self._file.read(_CHUNK)
             part = self._stream.decompress(chunk) if chunk else self._stream.flush()
@@ -159,7 +159,7 @@ class _Inflated:
             if not chunk:
                 break
         data = b"".join(parts)
-        result, self._rest = (data, b"") if n < 0 else (data[:n], data[n:])
+        result, self._buffer = (data, b"") if n < 0 else (data[:n], data[n:])
         return result
 
     def __iter__(self) -> Iterator[bytes]:
@@ -167,21 +167,21 @@ class _Inflated:
 
 
 @contextlib.contextmanager
-def _opened(name: str, compression: str) -> Iterator[Any]:
+def _open_file(name: str, compression: str) -> Iterator[Any]:
     with open(name, "rb") as file:
         if compression == "GZIP":
             with gzip.GzipFile(fileobj=file) as inner:
                 yield inner
         else:
-            yield _Inflated(file) if compression == "ZLIB" else file
+            yield _ZlibReader(file) if compression == "ZLIB" else file
 
 
 class TextLineDataset(_FilesDataset):
     """Lines of text files as strings, without line endings.
 
     filenames: a name, several, or a dataset of names. compression_type: None, "GZIP" or "ZLIB". buffer_size,
-    num_parallel_reads: accepted; files are read one after the other.
-    Iterating raises NotFoundError for a file that is not there.
+    num_parallel_reads: accepted; files are read sequentially.
+    Iterating raises NotFoundError for a missing file.
     """
 
     def __init__(
@@ -205,8 +205,8 @@ class TFRecordDataset(_FilesDataset):
     """Records of TFRecord files as strings.
 
     filenames: a name, several, or a dataset of names. compression_type: None, "GZIP" or "ZLIB". buffer_size,
-    num_parallel_reads: accepted; files are read one after the other.
-    Iterating raises NotFoundError for a file that is not there, DataLossError for one that is damaged.
+    num_parallel_reads: accepted; files are read sequentially.
+    Iterating raises NotFoundError for a missing file, DataLossError for a corrupt one.
     """
 
     def __init__(
@@ -230,7 +230,7 @@ class TFRecordDataset(_FilesDataset):
             if len(head) != 12:
                 raise damaged("truncated")
             length, check = struct.unpack("<QI", head)
-            if masked(head[:8]) != check:
+            if masked_crc(head[:8]) != check:
                 raise damaged("corrupted")
             if length > 1 << 40:
                 raise damaged(f"a length of {length} bytes in the")
@@ -238,7 +238,7 @@ class TFRecordDataset(_FilesDataset):
             tail = file.read(4)
             if len(data) != length or len(tail) != 4:
                 raise damaged("truncated")
-            if masked(data) != struct.unpack("<I", tail)[0]:
+            if masked_crc(data) != struct.unpack("<I", tail)[0]:
                 raise damaged("corrupted")
             yield data
             offset += length + 16
@@ -247,8 +247,7 @@ class TFRecordDataset(_FilesDataset):
 class FixedLengthRecordDataset(_FilesDataset):
     """Records of `record_bytes` bytes of files, after `header_bytes` and before `footer_bytes`.
 
-    Iterating raises NotFoundError for a file that is not there, InvalidArgumentError where the pieces do not come out
-    even.
+    Iterating raises NotFoundError for a missing file, InvalidArgumentError if its size does not match.
     """
 
     def __init__(
@@ -299,7 +298,7 @@ class TFRecordWriter:
         """Append a record."""
         record = record.encode() if isinstance(record, str) else bytes(record)
         head = struct.pack("<Q", len(record))
-        data = b"".join((head, struct.pack("<I", masked(head)), record, struct.pack("<I", masked(record))))
+        data = b"".join((head, struct.pack("<I", masked_crc(head)), record, struct.pack("<I", masked_crc(record))))
         self._file.write(data if self._deflate is None else self._deflate.compress(data))
 
     def flush(self) -> None:

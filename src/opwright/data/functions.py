@@ -1,6 +1,6 @@
-"""Functions given to `map`, `filter` and the like: traced once, with the element's type, then run per element.
+"""User functions of `map`, `filter` and other transformations, traced once and run per element.
 
-Lives here: `Traced`.  Not here: what is done with the results (the transformations).
+Lives here: `Failure`, `ElementFunction`.  Not here: the transformations that use the results.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..tracing.symbolic import SymbolicTensor
 from ..tracing.trace import TRACING, FuncTrace
 from ..tracing.tracer import autograph_enabled
 from .context import IteratorContext
-from .structure import Flat, Form, as_array, flatten, form_of_value, map_leaves, operand
+from .structure import ElementStructure, Flat, as_array, flatten, map_leaves, operand, structure_of_value
 
 quietly = dispatch.quietly
 
@@ -27,8 +27,8 @@ quietly = dispatch.quietly
 class Failure:
     """Error in place of an element; it passes down the pipeline and is raised at the consumer.
 
-    So the iterators in between live on, and the element after it can be asked for. Its traceback goes without the frame
-    that caught it: that is a generator, which `traceback.clear_frames` would close.
+    Iterators in between stay alive, so that the following element can be requested. The traceback excludes the frame
+    that caught the error: it is a generator, which `traceback.clear_frames` would close.
     """
 
     __slots__ = ("error",)
@@ -38,16 +38,16 @@ class Failure:
         self.error = error.with_traceback(None if caught is None else caught.tb_next)
 
 
-def name_of(function: Any) -> str:
+def function_name(function: Any) -> str:
     """Return a function's name for errors and graphs."""
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-class Traced:
+class ElementFunction:
     """User function as a program over flat elements.
 
-    structure: the nested types of its arguments; a plain tuple is given as several arguments. form: of its result.
-    raises ValueError for what cannot be called; whatever the function raises while it is traced
+    structure: the nested types of its arguments; a plain tuple becomes several arguments. form: the structure of the
+    result. raises ValueError unless it is callable, and the errors of the function while tracing
     """
 
     __slots__ = ("captured", "form", "name", "program")
@@ -64,12 +64,12 @@ class Traced:
             raise ValueError(
                 f"Argument `{argument}` must be a callable. Received {argument}={function!r} (of type {type(function)})"
             )
-        self.name = f"Dataset.{transformation}({name_of(function)})"
+        self.name = f"Dataset.{transformation}({function_name(function)})"
         parent = dispatch.state.trace
         parent = parent if isinstance(parent, FuncTrace) else None
-        trace = FuncTrace(f"Dataset_{transformation}_{name_of(function)}", parent)
+        trace = FuncTrace(f"Dataset_{transformation}_{function_name(function)}", parent)
         trace.may_create_variables = False
-        form = Form(structure)
+        form = ElementStructure(structure)
         convert = parent is None or thread_state.enabled
         with TRACING:
             before = dispatch.state.trace, dispatch.state.tapes, dispatch.state.names
@@ -82,16 +82,16 @@ class Traced:
                     if type(result) is list and not keep_list:  # several values, not the rows of one tensor
                         result = tuple(result)
                     try:
-                        spec, tensors = form_of_value(result)
+                        spec, tensors = structure_of_value(result)
                         if not tensors:
-                            raise TypeError("it holds no tensor")
+                            raise TypeError("it contains no tensor")
                     except (TypeError, ValueError) as error:
                         what = f"Unsupported return value from function passed to {self.name}: {result!r}. {error}"
                         raise TypeError(what) from error
                     outputs = [trace.to_tensor(t) for t in tensors]
             finally:  # reset by statements: see tracing.trace.Recording
                 dispatch.state.trace, dispatch.state.tapes, dispatch.state.names = before
-        self.form = Form(spec)
+        self.form = ElementStructure(spec)
         self.program = Program(trace, outputs)
         self.captured: list[Any] = [c if type(c) is SymbolicTensor else c._array for c in self.program.captured]
 
@@ -105,7 +105,7 @@ class Traced:
         """Whether it draws random numbers, including in branches and loops."""
         return _draws(self.program.graph)
 
-    def rebind(self, take: Callable[[], Any]) -> Traced:
+    def rebind(self, take: Callable[[], Any]) -> ElementFunction:
         """Return the same function with values in place of symbolic captures."""
         if not any(type(c) is SymbolicTensor for c in self.captured):
             return self
@@ -119,7 +119,7 @@ class Traced:
         plan = program.checked_plan if flags.checked else program.plan
         run = plan.run
         if self.is_random:
-            run = own_sequences(run, context.calls)  # a new iterator begins its random sequences again
+            run = own_sequences(run, context.calls)  # a new iterator restarts its random sequences
 
         def call(*arrays: Any) -> Flat:
             try:
@@ -140,7 +140,7 @@ def _draws(graph: Graph) -> bool:
     return any(node.op.effect == "random" or any(map(_draws, node.subgraphs)) for node in graph.nodes)
 
 
-def check_predicate(function: Traced, name: str = "predicate") -> Traced:
+def check_predicate(function: ElementFunction, name: str = "predicate") -> ElementFunction:
     """Raise ValueError unless the function returns one scalar bool."""
     spec = function.form.spec
     components = function.form.components
@@ -151,27 +151,27 @@ def check_predicate(function: Traced, name: str = "predicate") -> Traced:
     return function
 
 
-def initial(value: Any) -> tuple[Any, list[Any]]:
+def initial_state_operands(value: Any) -> tuple[Any, list[Any]]:
     """Return type and operands of an initial state; lists are tensors."""
-    spec, tensors = form_of_value(value)
+    spec, tensors = structure_of_value(value)
     return spec, [operand(t) for t in tensors]
 
 
-def relaxed(
+def trace_state_function(
     function: Callable[..., Any],
     state: Any,
     element: Any,
     transformation: str,
     argument: str,
-    state_in: Callable[[Traced], Any],
-) -> tuple[Traced, Any]:
+    state_in: Callable[[ElementFunction], Any],
+) -> tuple[ElementFunction, Any]:
     """Trace a function (state, element) until the type of its new state is that of the state, relaxing shapes.
 
-    state_in: where in the result the state stands. Gives the function and the state's type.
-    raises TypeError where structure or dtypes of the state change
+    state_in: selects the type of the new state from the result. Returns the function and the state's type.
+    raises TypeError if structure or dtypes of the state change
     """
     while True:
-        traced = Traced(function, (state, element), transformation, argument)
+        traced = ElementFunction(function, (state, element), transformation, argument)
         new = state_in(traced)
         try:
             joined = map_leaves(lambda a, b: a.most_specific_common_supertype([b]), state, new)

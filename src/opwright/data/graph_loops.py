@@ -1,7 +1,7 @@
-"""Loops over datasets and iterators in traced functions: one loop in the graph, whatever there is to iterate.
+"""Loops over datasets and iterators in traced functions: one loop of the graph for any number of elements.
 
-Lives here: what `for` and Python's builtins mean for them.
-Not here: the rewriting (autograph/), loops in graphs (tracing/statements/), the operators they call (ops/iteration.py).
+Lives here: `for` and Python builtins on datasets and iterators.
+Not here: AutoGraph (autograph/), loops in graphs (tracing/statements/), the operators (ops/iteration.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class IteratorCursor(Cursor):
     def __init__(self, iterator: OwnedIterator) -> None:
         self.iterator = iterator
 
-    widens = True  # as in TensorFlow: shapes that elements leave unknown make the loop's variables unknown
+    widens = True  # as in TensorFlow: unknown element shapes make the loop variables' shapes unknown
 
     def more(self, position: Sequence[Any]) -> Any:
         """Return whether there is another element; it may be fetched."""

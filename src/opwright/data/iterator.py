@@ -24,12 +24,12 @@ from ..ops import dispatch, iteration
 from ..tracing.trace import init_scope
 from .context import IteratorContext
 from .functions import Failure
-from .optional import HandleSpec, Optional, OptionalValue, here
-from .structure import Flat, Form, map_leaves
+from .optional import HandleSpec, Optional, OptionalValue, in_trace
+from .structure import ElementStructure, Flat, map_leaves
 
 state = dispatch.state
-_NOTHING: Any = object()
-_CALLS_UNROLLED = 32  # so many next() in one trace without AutoGraph are a Python loop that will not end
+_UNSET: Any = object()
+_MAX_UNROLLED_CALLS = 32  # more next() calls in one trace without AutoGraph indicate an endless Python loop
 
 
 class IteratorState:
@@ -38,21 +38,21 @@ class IteratorState:
     __slots__ = ("__weakref__", "_dataset", "_epochs", "_flow", "_lock", "_peeked", "form", "taken")
     shape = ()
 
-    def __init__(self, dataset: Any, form: Form) -> None:
+    def __init__(self, dataset: Any, form: ElementStructure) -> None:
         self._dataset, self.form = dataset, form
-        self._epochs = [d._epoch for d in _shuffled(dataset)]
+        self._epochs = [d._epoch for d in _shuffled_inputs(dataset)]
         self._flow: PythonIterator[Any] = dataset.flow(IteratorContext())
         self._lock = forks.lock()
-        self._peeked: Any = _NOTHING
-        self.taken = 0  # elements given so far, errors in their place included
+        self._peeked: Any = _UNSET
+        self.taken = 0  # elements taken so far, including errors
 
     def take(self) -> Flat:
         """Return the next element's arrays. Raises StopIteration at the end, or the error of this element."""
         with self._lock:
-            if self._peeked is _NOTHING:
+            if self._peeked is _UNSET:
                 item = next(self._flow)
             else:
-                item, self._peeked = self._peeked, _NOTHING
+                item, self._peeked = self._peeked, _UNSET
             self.taken += 1
         if type(item) is Failure:
             raise item.error
@@ -62,9 +62,9 @@ class IteratorState:
     def peek(self) -> bool:
         """Return whether `take` has another element or error."""
         with self._lock:
-            if self._peeked is _NOTHING:
-                self._peeked = next(self._flow, _NOTHING)
-            return self._peeked is not _NOTHING
+            if self._peeked is _UNSET:
+                self._peeked = next(self._flow, _UNSET)
+            return self._peeked is not _UNSET
 
     @property
     def position(self) -> np.ndarray:
@@ -75,9 +75,9 @@ class IteratorState:
         """Restart in the same order, and skip the elements before the position."""
         with self._lock:
             count, *self._epochs = position.tolist()
-            for dataset, epoch in zip(_shuffled(self._dataset), self._epochs):
+            for dataset, epoch in zip(_shuffled_inputs(self._dataset), self._epochs):
                 dataset._epoch = epoch
-            self._flow, self._peeked = self._dataset.flow(IteratorContext()), _NOTHING
+            self._flow, self._peeked = self._dataset.flow(IteratorContext()), _UNSET
             self.taken = sum(1 for _ in itertools.islice(self._flow, count))
 
     def take_optional(self) -> OptionalValue:
@@ -91,13 +91,13 @@ class IteratorState:
         return f"<iterator of {self.form.spec!r}>"
 
 
-def _shuffled(dataset: Any) -> list[Any]:
+def _shuffled_inputs(dataset: Any) -> list[Any]:
     """Return the datasets with a shuffle order among this one and its inputs."""
     own = [dataset] if hasattr(dataset, "_epoch") else []
-    return own + [dataset_ for inner in dataset._inputs for dataset_ in _shuffled(inner)]
+    return own + [dataset_ for inner in dataset._inputs for dataset_ in _shuffled_inputs(inner)]
 
 
-class Position(Variable):
+class IteratorPosition(Variable):
     """Checkpointed position of an iterator; assigning it moves the iterator."""
 
     __slots__ = ("_state",)
@@ -152,19 +152,19 @@ class OwnedIterator(IteratorBase, CompositeTensor):
             else:
                 self._handle = iteration.MakeIterator(dataset.handle())
         else:
-            self._form = Form(element_spec)
+            self._form = ElementStructure(element_spec)
             self._handle = components
         self._take: Any = self._handle._array.take if type(self._handle) is EagerTensor else None
         self._pack = self._form.arrays_to_tensors
         self._unrolled = 0
-        self._position: Position | None = None
+        self._position: IteratorPosition | None = None
 
     def _trackable_children(self) -> dict[str, Any]:
         if type(self._handle) is not EagerTensor:
             return {}
         if self._position is None:
             holder: Any = self._handle._array
-            self._position = Position(holder)
+            self._position = IteratorPosition(holder)
         return {"position": self._position}
 
     def __iter__(self) -> OwnedIterator:
@@ -174,7 +174,7 @@ class OwnedIterator(IteratorBase, CompositeTensor):
         if state.trace is None and self._take is not None:
             return self._pack(self._take())
         self._unrolled += 1
-        if self._unrolled > _CALLS_UNROLLED and not thread_state.enabled:
+        if self._unrolled > _MAX_UNROLLED_CALLS and not thread_state.enabled:
             raise ValueError(
                 "An unusually high number of `tf.data.Iterator.get_next()` calls was detected. This suggests that the "
                 "`for elem in dataset: ...` idiom is used within `tf.function` with AutoGraph disabled. This idiom is "
@@ -196,20 +196,20 @@ class OwnedIterator(IteratorBase, CompositeTensor):
                 return self._pack(self._take())
             except StopIteration:
                 raise OutOfRangeError(op="IteratorNext", what="End of sequence") from None
-        tensors: Any = iteration.IteratorNext(here(self._handle), **self._form.attrs)
+        tensors: Any = iteration.IteratorNext(in_trace(self._handle), **self._form.attrs)
         return self._form.tensors_to_value(tensors)
 
     def get_next_as_optional(self) -> Optional:
         """Return the next element as an Optional, which is empty at the end."""
         if state.trace is None:
             return Optional(EagerTensor(self._handle._array.take_optional(), dtypes.resource), self._form)
-        return Optional(iteration.IteratorNextAsOptional(here(self._handle)), self._form)
+        return Optional(iteration.IteratorNextAsOptional(in_trace(self._handle)), self._form)
 
     def has_next(self) -> Any:
         """Return whether there is another element: a bool or, in a function, a tensor. It may be fetched."""
         if state.trace is None:
             return self._handle._array.peek()
-        return iteration.IteratorHasNext(here(self._handle))
+        return iteration.IteratorHasNext(in_trace(self._handle))
 
     @property
     def element_spec(self) -> Any:
@@ -265,7 +265,7 @@ class NumpyIterator:
         return "NumpyIterator()"
 
 
-def _numpy_packer(form: Form) -> Callable[[Flat], Any]:
+def _numpy_packer(form: ElementStructure) -> Callable[[Flat], Any]:
     if type(form.spec) is TensorSpec:
         return lambda flat: _numpy(flat[0])
 

@@ -1,7 +1,7 @@
-"""Optionals: values that may be missing, as iterators' `get_next_as_optional` gives them.
+"""Optionals: values that may be missing, as returned by `get_next_as_optional` of iterators.
 
-Lives here: `Optional` and its type, `HandleSpec`, which iterators share; `Recipe` and `here`, by which handles of all
-kinds come into a graph.
+Lives here: `Optional` and its type; `HandleSpec`, the base of types of handles; `Recipe` and `in_trace`, by which
+handles become values of a graph.
 Not here: iterators (iterator.py), the operators (ops/iteration.py).
 """
 
@@ -19,7 +19,7 @@ from ..core.type_spec import CompositeTensor, TypeSpec
 from ..eager.tensor import EagerTensor
 from ..ops import dispatch, iteration
 from ..tracing.trace import FuncTrace
-from .structure import Form, form_of_value
+from .structure import ElementStructure, structure_of_value
 
 if TYPE_CHECKING:
     from ..ops.tensor import Tensor
@@ -42,7 +42,7 @@ class Recipe:
         return f"<{self.name}>"
 
 
-def here(handle: Any) -> Any:
+def in_trace(handle: Any) -> Any:
     """Return a handle as a tensor of the active trace."""
     trace = state.trace
     assert isinstance(trace, FuncTrace)
@@ -65,14 +65,14 @@ class OptionalValue:
 class Optional(CompositeTensor):
     """Value that may be missing; see `from_value`, `empty` and iterators' `get_next_as_optional`."""
 
-    def __init__(self, handle: Any, form: Form) -> None:
+    def __init__(self, handle: Any, form: ElementStructure) -> None:
         self._handle, self._form = handle, form
 
     @staticmethod
     def from_value(value: Any) -> Optional:
         """Return an optional with a nested value."""
-        spec, tensors = form_of_value(value)
-        form = Form(spec)
+        spec, tensors = structure_of_value(value)
+        form = ElementStructure(spec)
         if state.trace is None:
             return Optional(EagerTensor(OptionalValue(tuple(t._array for t in tensors)), dtypes.resource), form)
         return Optional(iteration.MakeOptional(tensors, recipe=Recipe("from_value", OptionalValue)), form)
@@ -80,7 +80,7 @@ class Optional(CompositeTensor):
     @staticmethod
     def empty(element_spec: Any) -> Optional:
         """Return an optional without a value."""
-        form = Form(element_spec)
+        form = ElementStructure(element_spec)
         if state.trace is None:
             return Optional(EagerTensor(OptionalValue(None), dtypes.resource), form)
         return Optional(iteration.MakeOptional([], recipe=Recipe("empty", lambda _: OptionalValue(None))), form)
@@ -89,7 +89,7 @@ class Optional(CompositeTensor):
         """Return whether it has a value: a scalar bool."""
         if state.trace is None:
             return EagerTensor(np.array(self._handle._array.components is not None), dtypes.bool)
-        return iteration.OptionalHasValue(here(self._handle))
+        return iteration.OptionalHasValue(in_trace(self._handle))
 
     def get_value(self, name: str | None = None) -> Any:
         """Return the value. Raises InvalidArgumentError if it is empty."""
@@ -102,7 +102,7 @@ class Optional(CompositeTensor):
                     wanted="one for which has_value() is true",
                 )
             return self._form.arrays_to_tensors(flat)
-        tensors: Any = iteration.OptionalGetValue(here(self._handle), **self._form.attrs)
+        tensors: Any = iteration.OptionalGetValue(in_trace(self._handle), **self._form.attrs)
         return self._form.tensors_to_value(tensors)
 
     @property
@@ -150,4 +150,4 @@ class OptionalSpec(HandleSpec):
         return Optional
 
     def _from_components(self, components: Any) -> Optional:
-        return Optional(components, Form(self._element_spec))
+        return Optional(components, ElementStructure(self._element_spec))

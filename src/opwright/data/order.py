@@ -1,9 +1,9 @@
-"""Transformations that keep elements as they are and choose which come, and when: take, repeat, shuffle ...
+"""Transformations that select and reorder elements: take, skip, repeat, shard, shuffle, concatenate.
 
-Lives here: the classes, written over any items.  Not here: what looks into elements (elementwise.py, batch.py).
+Lives here: the classes, generic over items.  Not here: transformations of element values (elementwise.py, batch.py).
 
-Such a transformation does not mind what it orders. Where the elements are rows of arrays it orders row numbers, so that
-a shuffled batch is one indexing of the arrays; else it orders the elements themselves.
+Such a transformation is independent of its items. If the elements are rows of arrays it reorders row indices, so that a
+shuffled batch is one indexing operation; otherwise it reorders the elements.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from .base import INFINITE, UNKNOWN, Rows, int_operand, static_int
 from .context import IteratorContext
 from .dataset import Dataset
 from .functions import Failure
-from .sources import gathered
+from .sources import iterate_rows
 from .structure import common_spec
 
-Start = Callable[[], Iterator[Any]]
+StartPass = Callable[[], Iterator[Any]]
 
 
-class OrderingDataset(Dataset):
+class ReorderingDataset(Dataset):
     """Base class of datasets that reorder, repeat or drop items of one input; subclasses override `order`."""
 
     def __init__(self, input_dataset: Any, operands: Any = ()) -> None:
         super().__init__(input_dataset.element_spec, (input_dataset,), operands)
         self.begin()
 
-    def order(self, context: IteratorContext, start: Start) -> Iterator[Any]:
+    def order(self, context: IteratorContext, start: StartPass) -> Iterator[Any]:
         """Yield the items of one pass. start: starts a pass over the input."""
         raise TypeError(f"{type(self).__name__} must define order(context, start)")
 
@@ -49,20 +49,20 @@ class OrderingDataset(Dataset):
     def flow(self, context: IteratorContext) -> Iterator[Any]:
         rows = self.rows(context)
         start = functools.partial(self._inputs[0].flow, context.input())
-        return self.order(context, start) if rows is None else gathered(*rows)
+        return self.order(context, start) if rows is None else iterate_rows(*rows)
 
-    def _number(self) -> int:
+    def _static_operand(self) -> int:
         """Return the operand, or UNKNOWN while it is symbolic."""
         number = static_int(self._operands[0])
         return UNKNOWN if number is None else number
 
 
-class _TakeDataset(OrderingDataset):
+class _TakeDataset(ReorderingDataset):
     def __init__(self, input_dataset: Any, count: Any) -> None:
         super().__init__(input_dataset, (int_operand(count, "count"),))
 
-    def order(self, context: IteratorContext, start: Start) -> Iterator[Any]:
-        left = self._number()
+    def order(self, context: IteratorContext, start: StartPass) -> Iterator[Any]:
+        left = self._static_operand()
         if left < 0:
             yield from start()
             return
@@ -79,16 +79,16 @@ class _TakeDataset(OrderingDataset):
         n = self._inputs[0]._cardinality()
         if not self._is_known() or n == UNKNOWN:
             return UNKNOWN
-        count = self._number()
+        count = self._static_operand()
         return n if count < 0 else count if n == INFINITE else min(n, count)
 
 
-class _SkipDataset(OrderingDataset):
+class _SkipDataset(ReorderingDataset):
     def __init__(self, input_dataset: Any, count: Any) -> None:
         super().__init__(input_dataset, (int_operand(count, "count"),))
 
-    def order(self, context: IteratorContext, start: Start) -> Iterator[Any]:
-        count = self._number()
+    def order(self, context: IteratorContext, start: StartPass) -> Iterator[Any]:
+        count = self._static_operand()
         if count < 0:
             return
         items = start()
@@ -107,34 +107,34 @@ class _SkipDataset(OrderingDataset):
         n = self._inputs[0]._cardinality()
         if not self._is_known():
             return UNKNOWN
-        count = self._number()
+        count = self._static_operand()
         return 0 if count < 0 else n if n < 0 else max(0, n - count)
 
 
-class _RepeatDataset(OrderingDataset):
+class _RepeatDataset(ReorderingDataset):
     def __init__(self, input_dataset: Any, count: Any) -> None:
         super().__init__(input_dataset, (-1 if count is None else int_operand(count, "count"),))
 
-    def order(self, context: IteratorContext, start: Start) -> Iterator[Any]:
-        count = self._number()
+    def order(self, context: IteratorContext, start: StartPass) -> Iterator[Any]:
+        count = self._static_operand()
         for _ in itertools.count() if count < 0 else range(count):
             item = empty = object()
             for item in start():
                 yield item
-            if count < 0 and item is empty:  # else it would never end
+            if count < 0 and item is empty:  # an empty input would loop forever
                 return
 
     def _cardinality(self) -> int:
         n = self._inputs[0]._cardinality()
         if not self._is_known():
             return UNKNOWN
-        count = self._number()
+        count = self._static_operand()
         if count == 0 or n == 0:
             return 0
         return INFINITE if count < 0 or n == INFINITE else n * count if n >= 0 else UNKNOWN
 
 
-class _ShardDataset(OrderingDataset):
+class _ShardDataset(ReorderingDataset):
     def __init__(self, input_dataset: Any, num_shards: Any, index: Any) -> None:
         super().__init__(input_dataset, (int_operand(num_shards, "num_shards"), int_operand(index, "index")))
 
@@ -149,7 +149,7 @@ class _ShardDataset(OrderingDataset):
                 op="Dataset.shard", what=f"Index must be between 0 and {n - 1} (currently index = {i})."
             )
 
-    def order(self, context: IteratorContext, start: Start) -> Iterator[Any]:
+    def order(self, context: IteratorContext, start: StartPass) -> Iterator[Any]:
         n, i = map(int, self._operands)
         return itertools.islice(start(), i, None, n)
 
@@ -162,17 +162,17 @@ class _ShardDataset(OrderingDataset):
         return result
 
 
-class _ShuffleDataset(OrderingDataset):
+class _ShuffleDataset(ReorderingDataset):
     """Buffer of items; a random one is output as another is added."""
 
     def __init__(self, input_dataset: Any, buffer_size: Any, seed: Any, reshuffle: bool | None) -> None:
         self._seeds = seeds_for(seed)
-        self._again = reshuffle is not False
+        self._reshuffle = reshuffle is not False
         super().__init__(input_dataset, (int_operand(buffer_size, "buffer_size"),))
 
     def begin(self) -> None:
-        self._epoch = 0  # how often it was begun; a checkpoint of an iterator notes it
-        self._entropy = secrets.randbits(64)  # for one that has no seed: where it repeats an order, its own
+        self._epoch = 0  # number of passes; part of iterator checkpoints
+        self._entropy = secrets.randbits(64)  # determines the order without a seed
         size = static_int(self._operands[0])
         if size is not None and size < 1 and size != UNKNOWN:
             raise InvalidArgumentError(
@@ -181,13 +181,13 @@ class _ShuffleDataset(OrderingDataset):
 
     def _generator(self, context: IteratorContext) -> random.Random:
         first, second = self._seeds["seed"], self._seeds["seed2"]
-        epoch = context.epoch(self, self._again)
+        epoch = context.epoch(self, self._reshuffle)
         if first == 0 and second == 0:
             first = self._entropy
         return random.Random(f"{first} {second} {epoch}")
 
-    def order(self, context: IteratorContext, start: Start) -> Iterator[Any]:
-        size = self._number()
+    def order(self, context: IteratorContext, start: StartPass) -> Iterator[Any]:
+        size = self._static_operand()
         draw = self._generator(context).random
         items = start()
         buffer: list[Any] = []
@@ -216,12 +216,12 @@ class _ShuffleDataset(OrderingDataset):
         return int(self._inputs[0]._cardinality())
 
 
-class _OptionsDataset(OrderingDataset):
+class _OptionsDataset(ReorderingDataset):
     def __init__(self, input_dataset: Any, options: Any) -> None:
         super().__init__(input_dataset)
         self._options = options
 
-    def order(self, context: IteratorContext, start: Start) -> Iterator[Any]:
+    def order(self, context: IteratorContext, start: StartPass) -> Iterator[Any]:
         return start()
 
     def _cardinality(self) -> int:

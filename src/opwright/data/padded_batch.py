@@ -1,6 +1,6 @@
-"""padded_batch: elements made of one shape by padding, then stacked.
+"""Padded batches: elements padded to a common shape and stacked.
 
-Lives here: the class, and what `padded_shapes` and `padding_values` may be.  Not here: plain batches (batch.py).
+Lives here: the class, and the parsing of `padded_shapes` and `padding_values`.  Not here: plain batches (batch.py).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ..core.specs import TensorSpec
 from ..ops import dispatch
 from ..tracing.symbolic import SymbolicTensor
 from .base import int_operand, static_int
-from .batch import batch_count, bool_of, check_size
+from .batch import batch_count, check_batch_size, static_bool
 from .context import IteratorContext
 from .dataset import Dataset
 from .functions import Failure
-from .structure import Flat, Form, flatten, is_structure, map_leaves, operand
+from .structure import ElementStructure, Flat, flatten, is_structure, map_leaves, operand
 
 
 class _PaddedBatchDataset(Dataset):
@@ -34,7 +34,7 @@ class _PaddedBatchDataset(Dataset):
             if not isinstance(leaf, TensorSpec):
                 raise TypeError(f"`padded_batch` is only supported for datasets of tensors, found a component {leaf!r}")
         size = int_operand(batch_size, "batch_size")
-        self._drop = bool_of(drop_remainder)
+        self._drop = static_bool(drop_remainder)
         shapes = _padded_shapes(padded_shapes, spec)
         values = _padding_values(padding_values, spec)
         static_size = static_int(size) if self._drop else None
@@ -46,7 +46,7 @@ class _PaddedBatchDataset(Dataset):
         self.begin()
 
     def begin(self) -> None:
-        check_size(self._operands[0], "padded_batch")
+        check_batch_size(self._operands[0], "padded_batch")
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
         form = self._inputs[0]._form
@@ -64,10 +64,10 @@ class _PaddedBatchDataset(Dataset):
                 continue
             buffer.append(item)
             if len(buffer) == size:
-                yield _padded(buffer, form, shapes, values)
+                yield _pad_and_stack(buffer, form, shapes, values)
                 buffer = []
         if buffer and not self._drop:
-            yield _padded(buffer, form, shapes, values)
+            yield _pad_and_stack(buffer, form, shapes, values)
 
     def _cardinality(self) -> int:
         return batch_count(self, self._operands[0], self._drop)
@@ -116,11 +116,11 @@ def _padded_shapes(padded_shapes: Any, spec: Any) -> list[Any]:
     if not is_structure(spec):
         add_shape(spec, padded_shapes)
         return shapes
-    _each(spec, padded_shapes, add_shape, "padded_shapes")
+    _map_parts(spec, padded_shapes, add_shape, "padded_shapes")
     return shapes
 
 
-def _each(spec: Any, argument_value: Any, function: Any, argument: str) -> None:
+def _map_parts(spec: Any, argument_value: Any, function: Any, argument: str) -> None:
     """Call `function(leaf, part)` for each leaf of spec and the corresponding part. Raises ValueError on mismatch."""
     if not is_structure(spec):
         function(spec, argument_value)
@@ -135,7 +135,7 @@ def _each(spec: Any, argument_value: Any, function: Any, argument: str) -> None:
             f"`{argument}` does not have the structure of the elements: {argument_value!r} for {spec!r}"
         ) from None
     for part, value in parts:
-        _each(part, value, function, argument)
+        _map_parts(part, value, function, argument)
 
 
 def _padding_values(padding_values: Any, spec: Any) -> list[Any]:
@@ -156,16 +156,16 @@ def _padding_values(padding_values: Any, spec: Any) -> list[Any]:
             raise TypeError(f"The padding value {value!r} is of dtype {tensor.dtype.name}, wanted {dtype.name}")
         values.append(operand(tensor))
 
-    if padding_values is None or not is_structure(padding_values):  # one for all
+    if padding_values is None or not is_structure(padding_values):  # one value for all
         for leaf in flatten(spec):
             add_value(leaf, padding_values)
     else:
-        _each(spec, padding_values, add_value, "padding_values")
+        _map_parts(spec, padding_values, add_value, "padding_values")
     return values
 
 
-def _padded(
-    items: Sequence[Flat], form: Form, shapes: Sequence[Any], values: Sequence[Any]
+def _pad_and_stack(
+    items: Sequence[Flat], form: ElementStructure, shapes: Sequence[Any], values: Sequence[Any]
 ) -> Failure | tuple[Any, ...]:
     columns: list[Any] = []
     for k, (spec, shape, value) in enumerate(zip(form.components, shapes, values)):

@@ -1,9 +1,9 @@
-"""Work done ahead and beside: prefetching in a thread, a map's function on several elements at once.
+"""Threads of pipelines: prefetching, parallel calls of a map's function.
 
-Lives here: the threads and their queues.  Not here: what is computed.
+Lives here: the threads and their queues.  Not here: the computation of elements.
 
-Both hand items over through `queue.SimpleQueue`, which is written in C: about 2 us an item, where queue.Queue takes 8.
-A thread ends when its consumer does: the consumer is a generator, and closing it (or losing it) sends the word.
+Items pass through `queue.SimpleQueue`, which is implemented in C: about 2 us per item, where queue.Queue takes 8. A
+thread ends with its consumer: the consumer is a generator, which sends a stop signal when it is closed or collected.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from .dataset import Dataset
 from .functions import Failure
 
 AUTOTUNE = -1
-_AHEAD = 8  # elements that prefetch(AUTOTUNE) holds
-_WORTH_A_THREAD = 200e-6  # seconds that a function must take before handing it to another thread pays
+_AUTOTUNE_BUFFER = 8  # buffer size of prefetch(AUTOTUNE)
+_MIN_SECONDS_PER_THREAD_TASK = 200e-6  # minimum seconds per call for which a thread pays off
 _END: Any = object()
 _STOP: Any = object()
 
@@ -52,13 +52,15 @@ class _PrefetchDataset(Dataset):
         size = int(self._operands[0])
         if size == 0:
             return iter(self._inputs[0].flow(context.input()))
-        return prefetched(functools.partial(self._inputs[0].flow, context.input()), _AHEAD if size < 0 else size)
+        return prefetch_items(
+            functools.partial(self._inputs[0].flow, context.input()), _AUTOTUNE_BUFFER if size < 0 else size
+        )
 
     def _cardinality(self) -> int:
         return int(self._inputs[0]._cardinality())
 
 
-def prefetched(start: Callable[[], Iterator[Any]], size: int) -> Iterator[Any]:
+def prefetch_items(start: Callable[[], Iterator[Any]], size: int) -> Iterator[Any]:
     """Yield items computed by a thread at most `size` items ahead, started by the first `next`."""
     ready: queue.SimpleQueue[Any] = queue.SimpleQueue()
     room: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -69,7 +71,7 @@ def prefetched(start: Callable[[], Iterator[Any]], size: int) -> Iterator[Any]:
         get, put, process = ready.get, room.put, forks.generation
         while True:
             if forks.generation != process:
-                raise _cut_off("prefetch")
+                raise _fork_error("prefetch")
             item = get()
             if item is _END:
                 return
@@ -79,11 +81,11 @@ def prefetched(start: Callable[[], Iterator[Any]], size: int) -> Iterator[Any]:
         room.put(_STOP)
 
 
-def _cut_off(what: str) -> FailedPreconditionError:
+def _fork_error(what: str) -> FailedPreconditionError:
     return FailedPreconditionError(
         op=f"Dataset.{what}",
-        what="its threads are in the process that this one was forked from",
-        do="begin to iterate after the fork",
+        what="its threads belong to the parent process of the fork",
+        do="start the iteration after the fork",
     )
 
 
@@ -96,15 +98,15 @@ def _produce(start: Callable[[], Iterator[Any]], ready: Any, room: Any) -> None:
             put(item)
             if item is _END:
                 return
-    except Exception as error:  # no user's function raises here: those give Failures
+    except Exception as error:  # not of a user function, whose errors are Failures
         ready.put(Failure(error))
         ready.put(_END)
 
 
-def calls_at_once(num_parallel_calls: Any) -> int:
+def num_threads(num_parallel_calls: Any) -> int:
     """Return the number of threads for `num_parallel_calls`: 1 for None, the number of cores for AUTOTUNE.
 
-    raises ValueError or InvalidArgumentError for numbers that mean nothing
+    raises InvalidArgumentError for other numbers below 1
     """
     if num_parallel_calls is None:
         return 1
@@ -121,10 +123,10 @@ def calls_at_once(num_parallel_calls: Any) -> int:
     return int(num_parallel_calls)
 
 
-def in_parallel(call: Callable[..., Any], items: Iterator[Any], at_once: int, ordered: bool) -> Iterator[Any]:
+def parallel_map(call: Callable[..., Any], items: Iterator[Any], thread_count: int, ordered: bool) -> Iterator[Any]:
     """Yield the function's result for each element, computed by `num_threads` threads once calls are slow.
 
-    ordered: whether results come in the elements' order, else as they are done.
+    ordered: whether results are in the elements' order, instead of completion order.
     """
     spent, n = 0.0, 0
     for item in items:
@@ -132,28 +134,28 @@ def in_parallel(call: Callable[..., Any], items: Iterator[Any], at_once: int, or
             yield item
             continue
         began = time.perf_counter()
-        result = _tried(call, item)
+        result = _call_or_failure(call, item)
         spent += time.perf_counter() - began
         n += 1
         yield result
-        if spent > _WORTH_A_THREAD * n:
+        if spent > _MIN_SECONDS_PER_THREAD_TASK * n:
             break
     else:
         return
-    yield from _pooled(call, items, at_once, ordered)
+    yield from _thread_pool_map(call, items, thread_count, ordered)
 
 
-def _tried(call: Callable[..., Any], item: Any) -> Any:
+def _call_or_failure(call: Callable[..., Any], item: Any) -> Any:
     try:
         return call(*item)
     except Exception as error:
         return Failure(error)
 
 
-def _pooled(call: Callable[..., Any], items: Iterator[Any], at_once: int, ordered: bool) -> Iterator[Any]:
+def _thread_pool_map(call: Callable[..., Any], items: Iterator[Any], thread_count: int, ordered: bool) -> Iterator[Any]:
     tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
     done: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    for _ in range(at_once):
+    for _ in range(thread_count):
         threading.Thread(target=_work, args=(call, tasks, done), name="opwright-map", daemon=True).start()
     waiting: collections.deque[int] = collections.deque()
     results: dict[int, Any] = {}
@@ -163,8 +165,8 @@ def _pooled(call: Callable[..., Any], items: Iterator[Any], at_once: int, ordere
     try:
         while more or waiting:
             if forks.generation != process:
-                raise _cut_off("map")
-            while more and len(waiting) < 2 * at_once:
+                raise _fork_error("map")
+            while more and len(waiting) < 2 * thread_count:
                 item = next(items, _END)
                 if item is _END:
                     more = False
@@ -184,7 +186,7 @@ def _pooled(call: Callable[..., Any], items: Iterator[Any], at_once: int, ordere
                 waiting.pop()
                 yield done.get()[1]
     finally:
-        for _ in range(at_once):
+        for _ in range(thread_count):
             tasks.put(_STOP)
 
 
@@ -194,4 +196,4 @@ def _work(call: Callable[..., Any], tasks: Any, done: Any) -> None:
         if task is _STOP:
             return
         number, item = task
-        done.put((number, item if type(item) is Failure else _tried(call, item)))
+        done.put((number, item if type(item) is Failure else _call_or_failure(call, item)))

@@ -1,4 +1,4 @@
-"""Datasets that begin a pipeline: tensors, their slices, numbers, Python generators.
+"""Datasets that start a pipeline: tensors, their slices, numbers, Python generators.
 
 Lives here: the classes.  Not here: the public constructors (constructors.py), files (files.py).
 """
@@ -23,15 +23,15 @@ from ..tracing.symbolic import SymbolicTensor
 from .base import INFINITE, UNKNOWN, Rows
 from .context import IteratorContext
 from .dataset import Dataset
-from .functions import Failure, name_of
-from .structure import Form, form_of_value, map_leaves, operand, row
+from .functions import Failure, function_name
+from .structure import ElementStructure, map_leaves, operand, row, structure_of_value
 
-_BLOCK = 4096  # numbers of a range are made so many at once
+_BLOCK = 4096  # numbers of a range computed at once
 
 
 class _TensorDataset(Dataset):
     def __init__(self, value: Any) -> None:
-        spec, tensors = form_of_value(value)
+        spec, tensors = structure_of_value(value)
         super().__init__(spec, operands=[operand(t) for t in tensors])
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
@@ -50,10 +50,10 @@ class _TensorSliceDataset(Dataset):
                     found="a LoDTensor",
                     op="Dataset.from_tensor_slices",
                     wanted="tensors",
-                    do="from_tensors for the whole, or from_generator with x.to_nested(), or x.values for its rows",
+                    do="from_tensors for the entire value, from_generator with x.to_nested(), or x.values for its rows",
                 )
             )
-        spec, tensors = form_of_value(value)
+        spec, tensors = structure_of_value(value)
         size: int | None = None
         if not tensors:
             raise ValueError(f"Dataset.from_tensor_slices needs a tensor, found none in {value!r}")
@@ -68,7 +68,7 @@ class _TensorSliceDataset(Dataset):
                         "takes components with one first dimension"
                     )
                 size = shape[0]
-        super().__init__(map_leaves(unbatched, spec), operands=[operand(t) for t in tensors])
+        super().__init__(map_leaves(row_spec, spec), operands=[operand(t) for t in tensors])
         self.begin()
 
     def begin(self) -> None:
@@ -87,14 +87,14 @@ class _TensorSliceDataset(Dataset):
         return self._operands, lambda: iter(range(n))
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
-        return gathered(*self.rows(context))
+        return iterate_rows(*self.rows(context))
 
     def _cardinality(self) -> int:
         first = self._operands[0]
         return UNKNOWN if type(first) is SymbolicTensor else len(first)
 
 
-def gathered(arrays: tuple[Any, ...], order: Callable[[], Iterator[int]]) -> Iterator[Any]:
+def iterate_rows(arrays: tuple[Any, ...], order: Callable[[], Iterator[int]]) -> Iterator[Any]:
     """Yield rows of arrays, as views, in an order."""
     if any(array.dtype == object for array in arrays):
         for i in order():
@@ -108,7 +108,7 @@ def gathered(arrays: tuple[Any, ...], order: Callable[[], Iterator[int]]) -> Ite
             yield tuple([array[i, ...] for array in arrays])
 
 
-def unbatched(spec: Any) -> Any:
+def row_spec(spec: Any) -> Any:
     """Return the type of a row. Raises ValueError for scalars and types without rows."""
     if isinstance(spec, TensorSpec):
         dims = spec.shape.dims
@@ -117,7 +117,7 @@ def unbatched(spec: Any) -> Any:
         return TensorSpec(None if dims is None else dims[1:], spec.dtype)
     unbatch = getattr(spec, "_unbatch", None)
     if unbatch is None:
-        raise ValueError(f"values of type {spec!r} have no rows to take one by one")
+        raise ValueError(f"values of type {spec!r} have no rows")
     return unbatch()
 
 
@@ -176,14 +176,14 @@ class _RandomDataset(Dataset):
 
     def begin(self) -> None:
         self._epoch = 0
-        self._entropy = secrets.randbits(64)  # for elements looked up by number where there is no seed
+        self._entropy = secrets.randbits(64)  # for lookup by index without a seed
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
         seeds = self._seeds
         key = [seeds["seed"], seeds["seed2"], context.epoch(self, self._rerandomize)]
         if key[:2] == [0, 0]:
             key[0] = self._entropy if context.random_access else secrets.randbits(64)
-        generator = np.random.Generator(np.random.Philox(_entropy(key)))
+        generator = np.random.Generator(np.random.Philox(_seed_sequence(key)))
         while True:
             block = generator.integers(0, 1 << 32, _BLOCK // 4, np.int64)
             for i in range(len(block)):
@@ -193,7 +193,7 @@ class _RandomDataset(Dataset):
         return INFINITE
 
 
-def _entropy(key: list[int]) -> Any:
+def _seed_sequence(key: list[int]) -> np.random.SeedSequence:
     return np.random.SeedSequence([k & ((1 << 64) - 1) for k in key])
 
 
@@ -202,15 +202,15 @@ class _GeneratorDataset(Dataset):
 
     def __init__(self, generator: Callable[..., Any], spec: Any, args: Any) -> None:
         values = () if args is None else tuple(args)
-        super().__init__(spec, operands=[operand(t) for t in form_of_value(values)[1]] if values else ())
+        super().__init__(spec, operands=[operand(t) for t in structure_of_value(values)[1]] if values else ())
         self._generator = generator
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
-        convert = element_converter(self._form, f"generator {name_of(self._generator)!r}")
+        convert = element_converter(self._form, f"generator {function_name(self._generator)!r}")
         try:
             source = iter(self._generator(*[a if a.ndim else a[()] for a in map(np.asarray, self._operands)]))
         except Exception as error:
-            yield Failure(raised_in(error, self._generator))
+            yield Failure(generator_error(error, self._generator))
             return
         while True:
             try:
@@ -218,7 +218,7 @@ class _GeneratorDataset(Dataset):
             except StopIteration:
                 return
             except Exception as error:
-                yield Failure(raised_in(error, self._generator))
+                yield Failure(generator_error(error, self._generator))
                 continue
             try:
                 yield convert(value)
@@ -226,7 +226,7 @@ class _GeneratorDataset(Dataset):
                 yield Failure(error)
 
 
-def raised_in(error: Exception, function: Any) -> Exception:
+def generator_error(error: Exception, function: Any) -> Exception:
     """Convert an error of a user's generator to TensorFlow's class, with the error as its cause."""
     if isinstance(error, errors.OpError):
         return error
@@ -236,14 +236,14 @@ def raised_in(error: Exception, function: Any) -> Exception:
         else getattr(errors, "UnknownError", errors.OpError)
     )
     new = error_class(
-        op="Dataset.from_generator", what=f"{type(error).__name__}: {error}, raised in {name_of(function)!r}"
+        op="Dataset.from_generator", what=f"{type(error).__name__}: {error}, raised in {function_name(function)!r}"
     )
     new.__cause__ = error
     result: Exception = new
     return result
 
 
-def element_converter(form: Form, who: str) -> Callable[[Any], Any]:
+def element_converter(form: ElementStructure, who: str) -> Callable[[Any], Any]:
     """Return the conversion of Python values to flat elements; it raises InvalidArgumentError on mismatch."""
     single = form.components[0] if type(form.spec) is TensorSpec else None
 
@@ -252,13 +252,13 @@ def element_converter(form: Form, who: str) -> Callable[[Any], Any]:
             array = (
                 value._array
                 if type(value) is EagerTensor and value._dtype is spec.dtype
-                else _loosely(value, spec.dtype)
+                else _cast_by_numpy(value, spec.dtype)
             )
         except (TypeError, ValueError, OverflowError) as error:
             raise InvalidArgumentError(
                 op="Dataset.from_generator",
                 what=f"TypeError: `generator` yielded an element that could not be converted to the expected type. The "
-                f"expected type was {spec.dtype.name}, but the yielded element was {_short(value)}. ({who})",
+                f"expected type was {spec.dtype.name}, but the yielded element was {_shorten(value)}. ({who})",
             ) from error
         dims = spec.shape.dims
         if dims is not None and array.shape != dims and not spec.shape.is_compatible_with(array.shape):
@@ -274,13 +274,13 @@ def element_converter(form: Form, who: str) -> Callable[[Any], Any]:
             row = spec.shape.dims or (None,)
             value = LoDTensor.from_nested(value, spec.lod_level, spec.dtype, [n or 0 for n in row[1:]])
         if not isinstance(value, LoDTensor) or not spec.is_compatible_with(value):
-            description = repr(value._type_spec) if isinstance(value, LoDTensor) else _short(value)
+            description = repr(value._type_spec) if isinstance(value, LoDTensor) else _shorten(value)
             raise InvalidArgumentError(
                 op="Dataset.from_generator",
-                what=f"the generator gave other sequences than output_signature says ({who})",
+                what=f"the generator yielded sequences of another type than output_signature ({who})",
                 found=description,
                 wanted=repr(spec),
-                do="nested lists are packed as they come; else ow.LoDTensor",
+                do="yield nested lists or ow.LoDTensor",
             )
         return value
 
@@ -306,14 +306,14 @@ def element_converter(form: Form, who: str) -> Callable[[Any], Any]:
             raise InvalidArgumentError(
                 op="Dataset.from_generator",
                 what=f"TypeError: `generator` yielded an element that did not match the expected structure. The "
-                f"expected structure was {expected!r}, but the yielded element was {_short(value)}. ({who})",
+                f"expected structure was {expected!r}, but the yielded element was {_shorten(value)}. ({who})",
             ) from error
         return tuple(parts)
 
     return convert
 
 
-def _loosely(value: Any, dtype: DType) -> np.ndarray:
+def _cast_by_numpy(value: Any, dtype: DType) -> np.ndarray:
     """Convert by NumPy's rules: a generator's float64 numbers become float32, its integers floats."""
     if isinstance(value, EagerTensor):
         value = value._array
@@ -324,6 +324,6 @@ def _loosely(value: Any, dtype: DType) -> np.ndarray:
     return to_array(value, dtype)[0]
 
 
-def _short(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = str(value)
     return text if len(text) < 80 else text[:77] + "..."

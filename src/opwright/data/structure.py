@@ -1,11 +1,11 @@
-"""The form of a dataset's elements: nested types, and how an element's flat arrays become a nesting of tensors.
+"""The structure of elements: nested types, and conversion between flat arrays and nested tensors.
 
-Lives here: the walk over element structures, `Form`, and `form_of_value` (what `from_tensors` is given).
-Not here: nestings in general (core/nest.py), types of composites (core/type_spec.py).
+Lives here: the traversal of element structures, `ElementStructure`, and `structure_of_value`.
+Not here: structures in general (core/nest.py), types of composites (core/type_spec.py).
 
-A list is no structure here but one tensor, as in TensorFlow: tuples, namedtuples, dicts and attrs classes are
-structures. Inside pipelines an element is a flat tuple of NumPy arrays (and of handles, for datasets in datasets), one
-for each component.
+A list is not a structure here but one tensor, as in TensorFlow: tuples, namedtuples, dicts and attrs classes are
+structures. Inside pipelines an element is a flat tuple of NumPy arrays (and of handles, for nested datasets), one for
+each component.
 """
 
 from __future__ import annotations
@@ -29,35 +29,35 @@ Flat = tuple[Any, ...]
 _LEAVES = ("list", "sequence", "view")  # structures elsewhere; a tuple is one here too
 
 
-def _row(value: Any) -> Structure | None:
+def _structure_of(value: Any) -> Structure | None:
     row = PLAIN[type(value)]
     return None if row is None or (row.name in _LEAVES and not isinstance(value, tuple)) else row
 
 
 def is_structure(value: Any) -> bool:
     """Return whether `value` is a structure of elements."""
-    return _row(value) is not None
+    return _structure_of(value) is not None
 
 
 def flatten(value: Any) -> list[Any]:
     """Return the leaves, depth first; of dicts by sorted key."""
-    row = _row(value)
+    row = _structure_of(value)
     return [value] if row is None else [leaf for part in row.children(value) for leaf in flatten(part)]
 
 
 def map_leaves(function: Callable[..., Any], first: Any, *others: Any) -> Any:
     """Map a function over corresponding leaves, in the structure of the first argument.
 
-    raises TypeError or ValueError where the others have another form
+    raises TypeError or ValueError if the structures differ
     """
-    row = _row(first)
+    row = _structure_of(first)
     if row is None:
         return function(first, *others)
     columns = [row.children(first)]
     for other in others:
-        theirs = _row(other)
+        theirs = _structure_of(other)
         if theirs is None or theirs.name != row.name:
-            raise TypeError(f"one is a {type(first).__name__}, the other a {type(other).__name__}")
+            raise TypeError(f"the structures differ: {type(first).__name__} and {type(other).__name__}")
         parts = theirs.children(other)
         if len(parts) != len(columns[0]) or list(row.keys(first)) != list(theirs.keys(other)):
             raise ValueError(f"the parts differ: {list(row.keys(first))} and {list(theirs.keys(other))}")
@@ -69,15 +69,6 @@ def pack(structure: Any, leaves: Iterable[Any]) -> Any:
     """Return the structure with these leaves."""
     remaining = iter(leaves)
     return map_leaves(lambda _: next(remaining), structure)
-
-
-def same_form(a: Any, b: Any) -> bool:
-    """Return whether two values have the same structure."""
-    try:
-        map_leaves(lambda x, y: None, a, b)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 class NoneTensorSpec(TypeSpec):
@@ -110,10 +101,10 @@ class NoneTensorSpec(TypeSpec):
         return self
 
 
-class Form:
+class ElementStructure:
     """Type of elements. spec: nested TypeSpecs, a dataset's element_spec. components: the specs of the flat tensors.
 
-    arrays_to_tensors: a flat element as nested eager tensors.
+    arrays_to_tensors: converts a flat element to nested eager tensors.
     """
 
     __slots__ = ("arrays_to_tensors", "components", "dtypes", "spec")
@@ -123,9 +114,9 @@ class Form:
         leaves = flatten(spec)
         self.components: list[TensorSpec] = [c for leaf in leaves for c in leaf.flatten()]
         self.dtypes = tuple(c.dtype for c in self.components)
-        self.arrays_to_tensors: Callable[[Flat], Any] = self._packer(leaves)
+        self.arrays_to_tensors: Callable[[Flat], Any] = self._pack_function(leaves)
 
-    def _packer(self, leaves: Sequence[Any]) -> Callable[[Flat], Any]:
+    def _pack_function(self, leaves: Sequence[Any]) -> Callable[[Flat], Any]:
         dtypes = self.dtypes
         if not all(type(leaf) is TensorSpec for leaf in leaves):
             return lambda flat: self.tensors_to_value(list(map(EagerTensor, flat, dtypes)))
@@ -162,7 +153,7 @@ def tensors_of(value: Any, spec: Any) -> list[Any]:
     return result
 
 
-def form_of_value(value: Any) -> tuple[Any, list[Any]]:
+def structure_of_value(value: Any) -> tuple[Any, list[Any]]:
     """Return the element_spec and the flat tensors of a nested value. Raises TypeError or ValueError."""
     tensors: list[Any] = []
 
@@ -173,7 +164,7 @@ def form_of_value(value: Any) -> tuple[Any, list[Any]]:
             spec = part._type_spec
             tensors.extend(spec.to_tensors(part))
             return spec
-        stack = getattr(type(part[0]), "_stacked", None) if isinstance(part, list) and part else None
+        stack = getattr(type(part[0]), "_stack_datasets", None) if isinstance(part, list) and part else None
         if stack is not None:  # a list of datasets
             spec, tensor = stack(part)
             tensors.append(tensor)
@@ -205,7 +196,7 @@ def as_array(value: Any, spec: Any) -> Any:
     return EagerTensor(value, spec)._array
 
 
-def spec_tree(spec: Any, what: str) -> Any:
+def check_spec_structure(spec: Any, what: str) -> Any:
     """Check a user's structure of TypeSpecs. Raises TypeError for other leaves."""
     for leaf in flatten(spec):
         if not isinstance(leaf, TypeSpec):
@@ -219,14 +210,14 @@ def common_spec(datasets: Sequence[Any]) -> Any:
     """Return the common element type of datasets. Raises TypeError if there is none."""
     first = datasets[0].element_spec
     for other in datasets[1:]:
-        joined = joined_specs(first, other.element_spec)
+        joined = common_supertype(first, other.element_spec)
         if joined is None:
             raise TypeError(f"Incompatible dataset elements:\n  {first!r} vs.   {other.element_spec!r}")
         first = joined
     return first
 
 
-def joined_specs(a: Any, b: Any) -> Any:
+def common_supertype(a: Any, b: Any) -> Any:
     """Return the most specific common supertype of element types, or None."""
     try:
         joined = map_leaves(lambda x, y: x.most_specific_common_supertype([y]), a, b)

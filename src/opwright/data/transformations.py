@@ -1,7 +1,7 @@
 """Dataset's transformations: map, filter, shuffle, repeat, prefetch, batch, window, group_by_window ...
 
-Lives here: the public signatures, and buckets by length, which are a group_by_window.
-Not here: the classes they make (elementwise.py, order.py, batch.py, windows.py).
+Lives here: the public signatures, and bucket_by_sequence_length, which is a group_by_window.
+Not here: the classes (elementwise.py, order.py, batch.py, windows.py).
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from ..core import dtypes
 from ..core.shapes import TensorShape
 from ..ops import array as array_ops
 from ..ops import dispatch, math
-from .base import DatasetBase, kinds
+from .base import DatasetBase, dataset_classes
 from .structure import is_structure, map_leaves
 
 if TYPE_CHECKING:
     from ..ops.tensor import Tensor
 
 
-class Transforming(DatasetBase):
+class ElementTransformations(DatasetBase):
     """Methods of Dataset that return another dataset, element by element."""
 
     # ---- functions of elements --------------------------------------------------------------------------------------
@@ -36,29 +36,29 @@ class Transforming(DatasetBase):
     ) -> Any:
         """Return a dataset of `map_func` of each element, traced once; tuples become several arguments.
 
-        num_parallel_calls: how many calls may run at once; AUTOTUNE means as many as there are cores. deterministic:
-        False lets results come as they are done. synchronous, use_unbounded_threadpool: accepted.
+        num_parallel_calls: the number of concurrent calls; AUTOTUNE: the number of cores. deterministic: False permits
+        results in completion order. synchronous, use_unbounded_threadpool: accepted.
         """
-        return kinds.MapDataset(self, map_func, None if synchronous else num_parallel_calls, deterministic)
+        return dataset_classes.MapDataset(self, map_func, None if synchronous else num_parallel_calls, deterministic)
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Any:
         """Return the elements for which `predicate` is True. Raises ValueError unless it returns a scalar bool."""
-        return kinds.FilterDataset(self, predicate)
+        return dataset_classes.FilterDataset(self, predicate)
 
     def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Any:
         """Return the elements before the first for which `predicate` is False."""
-        return kinds.TakeWhileDataset(self, predicate)
+        return dataset_classes.TakeWhileDataset(self, predicate)
 
     def scan(self, initial_state: Any, scan_func: Callable[..., Any], name: str | None = None) -> Any:
         """Return the outputs of `scan_func(state, element) -> (new state, output)`.
 
-        raises TypeError where the state changes its structure or dtypes
+        raises TypeError if the state changes its structure or dtypes
         """
-        return kinds.ScanDataset(self, initial_state, scan_func)
+        return dataset_classes.ScanDataset(self, initial_state, scan_func)
 
     def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Any:
         """Return the concatenated elements of the datasets `map_func(element)`."""
-        return kinds.FlatMapDataset(self, map_func)
+        return dataset_classes.FlatMapDataset(self, map_func)
 
     def interleave(
         self,
@@ -71,14 +71,14 @@ class Transforming(DatasetBase):
     ) -> Any:
         """Return `flat_map` interleaved: `cycle_length` datasets at a time, `block_length` elements of each in turn.
 
-        cycle_length: by default num_parallel_calls, else the number of cores. With num_parallel_calls each dataset
-        works ahead in a thread of its own; the order is the same.
+        cycle_length: by default num_parallel_calls, else the number of cores. With num_parallel_calls each dataset is
+        prefetched by its own thread; the order is the same.
         """
-        return kinds.InterleaveDataset(self, map_func, cycle_length, block_length, num_parallel_calls)
+        return dataset_classes.InterleaveDataset(self, map_func, cycle_length, block_length, num_parallel_calls)
 
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Any:
         """Return the elements without errors. log_warning: whether to warn about dropped elements."""
-        return kinds.IgnoreErrorsDataset(self, log_warning)
+        return dataset_classes.IgnoreErrorsDataset(self, log_warning)
 
     def apply(self, transformation_func: Callable[[Any], Any]) -> DatasetBase:
         """Return `transformation_func(self)`. Raises TypeError unless it is a dataset."""
@@ -87,71 +87,71 @@ class Transforming(DatasetBase):
             raise TypeError(f"`transformation_func` must return a `tf.data.Dataset` object. Got {type(dataset)}.")
         return dataset
 
-    # ---- which elements, in what order ------------------------------------------------------------------------------
+    # ---- selection and order ----------------------------------------------------------------------------------------
 
     def take(self, count: Any, name: str | None = None) -> Any:
         """Return the first `count` elements; all for -1."""
-        return kinds.TakeDataset(self, count)
+        return dataset_classes.TakeDataset(self, count)
 
     def skip(self, count: Any, name: str | None = None) -> Any:
         """Return all but the first `count` elements; none for -1."""
-        return kinds.SkipDataset(self, count)
+        return dataset_classes.SkipDataset(self, count)
 
     def repeat(self, count: Any = None, name: str | None = None) -> Any:
         """Return the elements repeated `count` times; infinitely for None or -1."""
-        return kinds.RepeatDataset(self, count)
+        return dataset_classes.RepeatDataset(self, count)
 
     def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Any:
         """Return every `num_shards`-th element, starting at `index`.
 
         Raises InvalidArgumentError for an invalid index.
         """
-        return kinds.ShardDataset(self, num_shards, index)
+        return dataset_classes.ShardDataset(self, num_shards, index)
 
     def shuffle(
         self, buffer_size: Any, seed: Any = None, reshuffle_each_iteration: bool | None = True, name: str | None = None
     ) -> Any:
         """Return the elements shuffled by a buffer of `buffer_size` (UNKNOWN_CARDINALITY: all elements).
 
-        The same seed gives the same orders: the same one in each iteration if not `reshuffle_each_iteration`.
-        raises InvalidArgumentError for a buffer of none
+        Equal seeds yield equal orders; without `reshuffle_each_iteration` every iteration has the same order.
+        raises InvalidArgumentError for a buffer size below 1
         """
-        return kinds.ShuffleDataset(self, buffer_size, seed, reshuffle_each_iteration)
+        return dataset_classes.ShuffleDataset(self, buffer_size, seed, reshuffle_each_iteration)
 
     def concatenate(self, dataset: Any, name: str | None = None) -> Any:
         """Return the elements of this dataset followed by those of the other. Shapes that differ become unknown.
 
-        raises TypeError where structure or dtypes differ
+        raises TypeError if structure or dtypes differ
         """
-        return kinds.ConcatenateDataset(self, dataset)
+        return dataset_classes.ConcatenateDataset(self, dataset)
 
     def enumerate(self, start: Any = 0, name: str | None = None) -> Any:
         """Return pairs (index, element), counted from `start` as int64."""
-        return kinds.ZipDataset((kinds.Dataset.counter(start), self))
+        return dataset_classes.ZipDataset((dataset_classes.Dataset.counter(start), self))
 
     def unique(self, name: str | None = None) -> Any:
         """Return distinct elements. Raises TypeError unless they are one tensor of int32, int64 or string."""
-        return kinds.UniqueDataset(self)
+        return dataset_classes.UniqueDataset(self)
 
-    # ---- keeping and working ahead ----------------------------------------------------------------------------------
+    # ---- caching and prefetching ------------------------------------------------------------------------------------
 
     def cache(self, filename: Any = "", name: str | None = None) -> Any:
         """Return the same elements, cached by the first complete iteration in memory or in a file.
 
-        The file appears when it is whole; an iteration raises DataLossError where it is damaged.
+        The file is written atomically; iterating raises DataLossError if it is corrupt.
         """
-        return kinds.CacheDataset(self, filename)
+        return dataset_classes.CacheDataset(self, filename)
 
     def prefetch(self, buffer_size: Any, name: str | None = None) -> Any:
         """Return the same elements, prefetched by a thread up to `buffer_size` ahead; AUTOTUNE or None chooses.
 
         raises InvalidArgumentError for a size below -1
         """
-        return kinds.PrefetchDataset(self, buffer_size)
+        return dataset_classes.PrefetchDataset(self, buffer_size)
 
     def with_options(self, options: Any, name: str | None = None) -> Any:
         """Return the same elements with options, which `options()` returns."""
-        return kinds.OptionsDataset(self, options)
+        return dataset_classes.OptionsDataset(self, options)
 
     # ---- balancing ----------------------------------------------------------------------------------------------
 
@@ -165,13 +165,13 @@ class Transforming(DatasetBase):
     ) -> Any:
         """Return pairs (class, element) with the class distribution `target_dist`, dropping elements at random.
 
-        class_func: the class of an element, an int32 scalar. initial_dist: how often classes are; None: counted as
-        elements come.
+        class_func: the class of an element, an int32 scalar. initial_dist: the class frequencies; None: estimated from
+        the elements.
         """
-        return kinds.ResampleDataset(self, class_func, target_dist, initial_dist, seed)
+        return dataset_classes.ResampleDataset(self, class_func, target_dist, initial_dist, seed)
 
 
-class Grouping(DatasetBase):
+class GroupTransformations(DatasetBase):
     """Methods of Dataset that combine several elements to one, or split one into several."""
 
     def batch(
@@ -184,10 +184,10 @@ class Grouping(DatasetBase):
     ) -> Any:
         """Return batches of `batch_size` stacked elements; the last may be smaller unless drop_remainder.
 
-        num_parallel_calls, deterministic: accepted. raises InvalidArgumentError for a size below 1; iterating raises it
-        where shapes differ
+        num_parallel_calls, deterministic: accepted. Raises InvalidArgumentError for a size below 1; iterating raises it
+        if shapes differ.
         """
-        return kinds.BatchDataset(self, batch_size, drop_remainder)
+        return dataset_classes.BatchDataset(self, batch_size, drop_remainder)
 
     def padded_batch(
         self,
@@ -199,29 +199,30 @@ class Grouping(DatasetBase):
     ) -> Any:
         """Return batches of elements padded to a common shape.
 
-        padded_shapes: nested as the elements: sizes, None or -1 where the longest of the batch decides; by default the
-        elements' own shapes. padding_values: nested scalars, or one for all; by default zero and the empty string.
-        raises ValueError or TypeError where these do not fit; iterating raises DataLossError for a longer element
+        padded_shapes: sizes in the elements' structure, None or -1 for the maximum of the batch; by default the
+        elements' shapes. padding_values: scalars in the elements' structure, or one for all; by default zero and the
+        empty string.
+        raises ValueError or TypeError on mismatch; iterating raises DataLossError for an element that is too large
         """
-        return kinds.PaddedBatchDataset(self, batch_size, padded_shapes, padding_values, drop_remainder)
+        return dataset_classes.PaddedBatchDataset(self, batch_size, padded_shapes, padding_values, drop_remainder)
 
     def unbatch(self, name: str | None = None) -> Any:
         """Return the rows of each element. Raises ValueError for scalars and for first dimensions that differ."""
-        return kinds.UnbatchDataset(self)
+        return dataset_classes.UnbatchDataset(self)
 
     def rebatch(self, batch_size: Any, drop_remainder: bool = False, name: str | None = None) -> Any:
         """Return batches of other sizes: `batch_size`, or several in turn."""
-        return kinds.RebatchDataset(self, batch_size, drop_remainder)
+        return dataset_classes.RebatchDataset(self, batch_size, drop_remainder)
 
     def window(
         self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: bool = False, name: str | None = None
     ) -> Any:
         """Return datasets of `size` elements with step `stride`, each starting `shift` (default: size) elements later.
 
-        Each component of an element becomes a dataset of its own.
+        Each component of an element becomes a separate dataset.
         raises InvalidArgumentError for numbers below 1
         """
-        return kinds.WindowDataset(self, size, shift, stride, drop_remainder)
+        return dataset_classes.WindowDataset(self, size, shift, stride, drop_remainder)
 
     def group_by_window(
         self,
@@ -235,7 +236,7 @@ class Grouping(DatasetBase):
 
         key_func: the key of an element, int64. window_size_func: the group size of a key, instead of window_size.
         """
-        return kinds.GroupByWindowDataset(self, key_func, reduce_func, window_size, window_size_func)
+        return dataset_classes.GroupByWindowDataset(self, key_func, reduce_func, window_size, window_size_func)
 
     def bucket_by_sequence_length(
         self,
@@ -251,9 +252,9 @@ class Grouping(DatasetBase):
     ) -> Any:
         """Return batches of elements of similar length: bucket i has lengths below bucket_boundaries[i].
 
-        element_length_func: an element's length, int32. bucket_batch_sizes: one more than there are boundaries.
-        pad_to_bucket_boundary: pad to the boundary less one, not to the longest. no_padding: batch as they are.
-        raises ValueError where sizes do not fit the boundaries
+        element_length_func: an element's length, int32. The last bucket has all other lengths. bucket_batch_sizes: one
+        more than boundaries. pad_to_bucket_boundary: pad to the boundary minus one, instead of the longest element.
+        no_padding: do not pad. raises ValueError if the numbers of sizes and boundaries do not match
         """
         boundaries, sizes = list(bucket_boundaries), list(bucket_batch_sizes)
         if len(sizes) != len(boundaries) + 1:

@@ -1,6 +1,6 @@
-"""Datasets of datasets: window and group_by_window, and the datasets that a window is.
+"""Datasets of datasets: window and group_by_window.
 
-Lives here: the classes.  Not here: datasets that come as handles (dataset.py).
+Lives here: the classes, datasets of elements in memory.  Not here: datasets as values of a graph (dataset.py).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ..core.specs import TensorSpec
 from ..ops import dispatch
 from ..tracing.symbolic import SymbolicTensor
 from .base import UNKNOWN, DatasetHandle, DatasetSpec, int_operand
-from .batch import bool_of
+from .batch import static_bool
 from .combination import dataset_function
 from .context import IteratorContext
 from .dataset import Dataset
-from .functions import Failure, Traced
+from .functions import ElementFunction, Failure
 from .structure import flatten, map_leaves
 
 
@@ -57,7 +57,7 @@ class _WindowDataset(Dataset):
             int_operand(v, n)
             for v, n in ((size, "size"), (size if shift is None else shift, "shift"), (stride, "stride"))
         ]
-        self._drop = bool_of(drop_remainder)
+        self._drop = static_bool(drop_remainder)
         super().__init__(map_leaves(DatasetSpec, input_dataset.element_spec), (input_dataset,), numbers)
         self.begin()
 
@@ -122,7 +122,7 @@ class _GroupByWindowDataset(Dataset):
                 else "Either the `window_size` or `window_size_func` argument must be provided."
             )
         spec = input_dataset.element_spec
-        key = Traced(_int64_key(key_func), spec, "group_by_window", "key_func")
+        key = ElementFunction(_int64_key(key_func), spec, "group_by_window", "key_func")
         key_spec = key.form.spec
         if (
             not isinstance(key_spec, TensorSpec)
@@ -131,16 +131,16 @@ class _GroupByWindowDataset(Dataset):
         ):
             raise ValueError(
                 "Invalid `key_func`. `key_func` must return a single `tf.int64` scalar tensor but "
-                f"{key.name} gives {key_spec!r}."
+                f"{key.name} returns {key_spec!r}."
             )
         scalar = TensorSpec((), "int64")
         functions = [key, dataset_function(reduce_func, (scalar, DatasetSpec(spec)), "group_by_window", "reduce_func")]
         if size_func is not None:
-            size = Traced(size_func, scalar, "group_by_window", "window_size_func")
+            size = ElementFunction(size_func, scalar, "group_by_window", "window_size_func")
             if not isinstance(size.form.spec, TensorSpec) or size.form.spec.dtype.name not in ("int32", "int64"):
                 raise ValueError(
                     "Invalid `window_size_func`. `window_size_func` must return a single `tf.int64` "
-                    f"scalar tensor but {size.name} gives {size.form.spec!r}."
+                    f"scalar tensor but {size.name} returns {size.form.spec!r}."
                 )
             functions.append(size)
         operands = () if window_size is None else (int_operand(window_size, "window_size"),)
@@ -160,7 +160,7 @@ class _GroupByWindowDataset(Dataset):
         def finished(key: Any, items: list[Any]) -> Iterator[Any]:
             try:
                 (handle,) = reduce(key, DatasetHandle(_ItemsDataset(spec, items)))
-                flow = handle.dataset.flow(context.input("made"))
+                flow = handle.dataset.flow(context.input("computed"))
             except Exception as error:
                 flow = iter((Failure(error),))
             result: Iterator[Any] = flow

@@ -72,7 +72,7 @@ class Trainer(TrainingLoops):
         """Configure training.
 
         optimizer: an optimizer or its name. loss, metrics: names, functions, objects; for several outputs a list or a
-        dict by output name. loss_weights: factors of the outputs' losses. weighted_metrics: metrics using sample weights.
+        dict by output name. loss_weights: factors of the outputs' losses. weighted_metrics: metrics with weights.
         run_eagerly: do not trace the steps. steps_per_execution: the number of batches between callbacks.
         """
         if isinstance(loss_weights, (list, tuple, dict, float, int, type(None))) is False and metrics is None:
