@@ -124,12 +124,7 @@ class PReLU(_Elementwise):
         super().__init__(**kwargs)
         if shared_axes is not None:
             shared_axes = list(shared_axes) if isinstance(shared_axes, (list, tuple)) else [shared_axes]
-        self._set_arguments(
-            alpha_initializer=alpha_initializer,
-            alpha_regularizer=alpha_regularizer,
-            alpha_constraint=alpha_constraint,
-            shared_axes=shared_axes,
-        )
+        self._set_arguments(locals())
 
     def build(self, input_shape: Any) -> None:
         """Create alpha."""

@@ -60,20 +60,11 @@ class BatchNormalization(ConfigurableLayer):
                 f"{renorm_clipping}. Supported values: ['rmax', 'rmin', 'dmax']."
             )
         self._set_arguments(
+            locals(),
+            omit=("renorm", "renorm_clipping", "renorm_momentum"),
             axis=int(axis),
             momentum=float(momentum),
             epsilon=float(epsilon),
-            center=center,
-            scale=scale,
-            beta_initializer=beta_initializer,
-            gamma_initializer=gamma_initializer,
-            moving_mean_initializer=moving_mean_initializer,
-            moving_variance_initializer=moving_variance_initializer,
-            beta_regularizer=beta_regularizer,
-            gamma_regularizer=gamma_regularizer,
-            beta_constraint=beta_constraint,
-            gamma_constraint=gamma_constraint,
-            synchronized=synchronized,
         )
         self.renorm, self.renorm_clipping, self.renorm_momentum = renorm, clipping, renorm_momentum
         if renorm:

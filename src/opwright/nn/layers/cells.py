@@ -30,18 +30,14 @@ class GatedCell(ConfigurableLayer):
 
     gates: ClassVar[int] = 1
 
-    def _init(self, units: int, dropout: float, recurrent_dropout: float, seed: Any, **others: Any) -> None:
+    def _init(self, constructor_locals: dict[str, Any]) -> None:
+        units, seed = constructor_locals["units"], constructor_locals["seed"]
         if not isinstance(units, int) or units <= 0:
             raise ValueError(
                 f"Received an invalid value for argument `units`, expected a positive integer, got {units}."
             )
-        self._set_arguments(
-            units=units,
-            dropout=min(1.0, max(0.0, dropout)),
-            recurrent_dropout=min(1.0, max(0.0, recurrent_dropout)),
-            seed=seed,
-            **others,
-        )
+        rates = {k: min(1.0, max(0.0, constructor_locals[k])) for k in ("dropout", "recurrent_dropout")}
+        self._set_arguments(constructor_locals, **rates)
         self.seed_generator = SeedGenerator(seed)
         self.state_size: Any = units
         self.output_size = units
@@ -177,23 +173,7 @@ class SimpleRNNCell(GatedCell):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._init(
-            units,
-            dropout,
-            recurrent_dropout,
-            seed,
-            activation=activation,
-            use_bias=use_bias,
-            kernel_initializer=kernel_initializer,
-            recurrent_initializer=recurrent_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            recurrent_regularizer=recurrent_regularizer,
-            bias_regularizer=bias_regularizer,
-            kernel_constraint=kernel_constraint,
-            recurrent_constraint=recurrent_constraint,
-            bias_constraint=bias_constraint,
-        )
+        self._init(locals())
 
     def advance(self, projected: Any, states: list[Any], drop: bool) -> tuple[Any, list[Any]]:
         """Compute output and new states."""
@@ -236,25 +216,7 @@ class GRUCell(GatedCell):
     ) -> None:
         kwargs.pop("implementation", None)  # selects an implementation in Keras, with equal results
         super().__init__(**kwargs)
-        self._init(
-            units,
-            dropout,
-            recurrent_dropout,
-            seed,
-            activation=activation,
-            recurrent_activation=recurrent_activation,
-            use_bias=use_bias,
-            kernel_initializer=kernel_initializer,
-            recurrent_initializer=recurrent_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            recurrent_regularizer=recurrent_regularizer,
-            bias_regularizer=bias_regularizer,
-            kernel_constraint=kernel_constraint,
-            recurrent_constraint=recurrent_constraint,
-            bias_constraint=bias_constraint,
-            reset_after=reset_after,
-        )
+        self._init(locals())
 
     def _make_bias(self, width: int) -> Variable:
         return self._weight("bias", (2, width) if self.reset_after else (width,))
@@ -331,25 +293,7 @@ class LSTMCell(GatedCell):
     ) -> None:
         kwargs.pop("implementation", None)
         super().__init__(**kwargs)
-        self._init(
-            units,
-            dropout,
-            recurrent_dropout,
-            seed,
-            activation=activation,
-            recurrent_activation=recurrent_activation,
-            use_bias=use_bias,
-            kernel_initializer=kernel_initializer,
-            recurrent_initializer=recurrent_initializer,
-            bias_initializer=bias_initializer,
-            unit_forget_bias=unit_forget_bias,
-            kernel_regularizer=kernel_regularizer,
-            recurrent_regularizer=recurrent_regularizer,
-            bias_regularizer=bias_regularizer,
-            kernel_constraint=kernel_constraint,
-            recurrent_constraint=recurrent_constraint,
-            bias_constraint=bias_constraint,
-        )
+        self._init(locals())
         self.state_size = [units, units]
 
     def _make_bias(self, width: int) -> Variable:

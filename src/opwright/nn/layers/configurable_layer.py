@@ -8,7 +8,7 @@ Not here: the base class of all layers, the mode of a call (../layer.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...ops import array, dispatch, linalg
@@ -32,6 +32,13 @@ def _registry_of(name: str) -> Any:
     return _REGISTRIES.get(name.rpartition("_")[2])
 
 
+def parameter_names(cls: Any) -> tuple[str, ...]:
+    """Return the names of the constructor's parameters, without self and **kwargs."""
+    code = cls.__init__.__code__
+    names: tuple[str, ...] = code.co_varnames[1 : code.co_argcount]
+    return names
+
+
 class ConfigurableLayer(Layer):
     """Layer whose constructor arguments become attributes and the configuration."""
 
@@ -41,12 +48,21 @@ class ConfigurableLayer(Layer):
 
         def __getattr__(self, name: str) -> Any: ...
 
-    def _set_arguments(self, **arguments: Any) -> None:
-        """Set constructor arguments as attributes; those of registered kinds are resolved by name."""
+    def _set_arguments(
+        self, constructor_locals: Mapping[str, Any] | None = None, omit: Sequence[str] = (), **arguments: Any
+    ) -> None:
+        """Set constructor arguments as attributes; those of registered kinds are resolved by name.
+
+        constructor_locals: `locals()` of a constructor, for all of its named parameters except `omit`. arguments:
+        further arguments, or converted values of these.
+        """
+        if constructor_locals is not None:
+            names = parameter_names(constructor_locals["__class__"])
+            arguments = {name: constructor_locals[name] for name in names if name not in omit} | arguments
         for name, value in arguments.items():
-            family = _registry_of(name)
+            registry = _registry_of(name)
             if name != "activity_regularizer":  # set by the base class
-                setattr(self, name, value if family is None else family.get(value))
+                setattr(self, name, value if registry is None else registry.get(value))
         self._argument_names = (*self._argument_names, *arguments)
 
     def _weight(self, name: str, shape: Sequence[int | None], family: str | None = None, dtype: Any = None) -> Variable:
@@ -69,8 +85,8 @@ class ConfigurableLayer(Layer):
         """Return the constructor's arguments as plain values."""
         config = super().get_config()
         for name in self._argument_names:
-            value, family = getattr(self, name), _registry_of(name)
-            config[name] = value if family is None else family.serialize(value)
+            value, registry = getattr(self, name), _registry_of(name)
+            config[name] = value if registry is None else registry.serialize(value)
         return config
 
 

@@ -8,7 +8,7 @@ Images are [batch, *spatial, channels], or with data_format "channels_first" [ba
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...ops import array
@@ -64,18 +64,14 @@ class ConvolutionBase(ConfigurableLayer):
     bias: Any = None
     causal = False
 
-    def _set_window(
-        self, kernel_size: Any, strides: Any, padding: Any, data_format: Any, dilation_rate: Any, **others: Any
-    ) -> None:
+    def _set_window(self, constructor_locals: Mapping[str, Any], omit: Sequence[str] = (), **arguments: Any) -> None:
+        """Set the arguments of a constructor after checking those of the window. Arguments: see `_set_arguments`."""
         n = self.rank
-        self._set_arguments(
-            kernel_size=sizes(kernel_size, n, "kernel_size"),
-            strides=sizes(strides, n, "strides"),
-            padding=padding_name(padding, self.causal),
-            data_format=data_format_name(data_format),
-            dilation_rate=sizes(dilation_rate, n, "dilation_rate"),
-            **others,
-        )
+        for name in ("kernel_size", "strides", "dilation_rate"):
+            arguments[name] = sizes(constructor_locals[name], n, name)
+        arguments["padding"] = padding_name(constructor_locals["padding"], self.causal)
+        arguments["data_format"] = data_format_name(constructor_locals["data_format"])
+        self._set_arguments(constructor_locals, omit, **arguments)
         self.input_spec = InputSpec(min_ndim=n + 2)
         if max(self.strides) > 1 and max(self.dilation_rate) > 1 and isinstance(self, (Conv, ConvTranspose)):
             raise ValueError(
@@ -113,6 +109,13 @@ class ConvolutionBase(ConfigurableLayer):
                 f"Invalid value for argument `filters`. Expected a strictly positive value. Received filters={filters}."
             )
 
+    def _check_depth_multiplier(self, depth_multiplier: Any) -> None:
+        if not isinstance(depth_multiplier, int) or depth_multiplier <= 0:
+            raise ValueError(
+                "Invalid value for argument `depth_multiplier`. Expected a strictly positive value. "
+                f"Received depth_multiplier={depth_multiplier}."
+            )
+
 
 class Conv(LowRankAdaptation, ConvolutionBase):
     """Convolution over `rank` dimensions, with bias and activation.
@@ -126,18 +129,29 @@ class Conv(LowRankAdaptation, ConvolutionBase):
     raises ValueError for inconsistent sizes
     """
 
-    def _init(
+    def __init__(
         self,
-        filters: Any,
+        filters: int,
         kernel_size: Any,
-        strides: Any,
-        padding: Any,
-        data_format: Any,
-        dilation_rate: Any,
-        groups: int,
-        lora: Any = (None, None),
-        **others: Any,
+        strides: Any = 1,
+        padding: str = "valid",
+        data_format: Any = None,
+        dilation_rate: Any = 1,
+        groups: int = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        lora_rank: int | None = None,
+        lora_alpha: float | None = None,
+        **kwargs: Any,
     ) -> None:
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self._check_filters(filters)
         if not isinstance(groups, int) or groups <= 0:
             raise ValueError(f"The number of groups must be a positive integer. Received: groups={groups}.")
@@ -146,9 +160,8 @@ class Conv(LowRankAdaptation, ConvolutionBase):
                 "The number of filters must be evenly divisible by the number of groups. Received: "
                 f"groups={groups}, filters={filters}."
             )
-        self._set_arguments(filters=filters)
-        self._set_window(kernel_size, strides, padding, data_format, dilation_rate, groups=groups, **others)
-        self._init_lora(*lora)
+        self._set_window(locals(), omit=("lora_rank", "lora_alpha"))
+        self._init_lora(lora_rank, lora_alpha)
 
     def build(self, input_shape: Any) -> None:
         """Create kernel and bias."""
@@ -187,144 +200,15 @@ class Conv1D(Conv):
     rank = 1
     causal = True
 
-    def __init__(
-        self,
-        filters: int,
-        kernel_size: Any,
-        strides: Any = 1,
-        padding: str = "valid",
-        data_format: Any = None,
-        dilation_rate: Any = 1,
-        groups: int = 1,
-        activation: Any = None,
-        use_bias: bool = True,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        activity_regularizer: Any = None,
-        kernel_constraint: Any = None,
-        bias_constraint: Any = None,
-        lora_rank: int | None = None,
-        lora_alpha: float | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._init(
-            filters,
-            kernel_size,
-            strides,
-            padding,
-            data_format,
-            dilation_rate,
-            groups,
-            (lora_rank, lora_alpha),
-            activation=activation,
-            use_bias=use_bias,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            activity_regularizer=activity_regularizer,
-            kernel_constraint=kernel_constraint,
-            bias_constraint=bias_constraint,
-        )
-
 
 class Conv2D(Conv):
     __doc__ = Conv.__doc__
     rank = 2
 
-    def __init__(
-        self,
-        filters: int,
-        kernel_size: Any,
-        strides: Any = (1, 1),
-        padding: str = "valid",
-        data_format: Any = None,
-        dilation_rate: Any = (1, 1),
-        groups: int = 1,
-        activation: Any = None,
-        use_bias: bool = True,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        activity_regularizer: Any = None,
-        kernel_constraint: Any = None,
-        bias_constraint: Any = None,
-        lora_rank: int | None = None,
-        lora_alpha: float | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._init(
-            filters,
-            kernel_size,
-            strides,
-            padding,
-            data_format,
-            dilation_rate,
-            groups,
-            (lora_rank, lora_alpha),
-            activation=activation,
-            use_bias=use_bias,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            activity_regularizer=activity_regularizer,
-            kernel_constraint=kernel_constraint,
-            bias_constraint=bias_constraint,
-        )
-
 
 class Conv3D(Conv):
     __doc__ = Conv.__doc__
     rank = 3
-
-    def __init__(
-        self,
-        filters: int,
-        kernel_size: Any,
-        strides: Any = (1, 1, 1),
-        padding: str = "valid",
-        data_format: Any = None,
-        dilation_rate: Any = (1, 1, 1),
-        groups: int = 1,
-        activation: Any = None,
-        use_bias: bool = True,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        activity_regularizer: Any = None,
-        kernel_constraint: Any = None,
-        bias_constraint: Any = None,
-        lora_rank: int | None = None,
-        lora_alpha: float | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._init(
-            filters,
-            kernel_size,
-            strides,
-            padding,
-            data_format,
-            dilation_rate,
-            groups,
-            (lora_rank, lora_alpha),
-            activation=activation,
-            use_bias=use_bias,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            activity_regularizer=activity_regularizer,
-            kernel_constraint=kernel_constraint,
-            bias_constraint=bias_constraint,
-        )
 
 
 # ---- transposed -----------------------------------------------------------------------------------------------------
@@ -348,24 +232,31 @@ class ConvTranspose(ConvolutionBase):
     Weights: kernel [*kernel_size, filters, channels], bias [filters].
     """
 
-    def _init(
+    def __init__(
         self,
-        filters: Any,
+        filters: int,
         kernel_size: Any,
-        strides: Any,
-        padding: Any,
-        output_padding: Any,
-        data_format: Any,
-        dilation_rate: Any,
-        **others: Any,
+        strides: Any = 1,
+        padding: str = "valid",
+        output_padding: Any = None,
+        data_format: Any = None,
+        dilation_rate: Any = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        **kwargs: Any,
     ) -> None:
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self._check_filters(filters)
-        self._set_arguments(filters=filters)
         if output_padding is not None:
             output_padding = sizes(output_padding, self.rank, "output_padding", allow_zero=True)
-        self._set_window(
-            kernel_size, strides, padding, data_format, dilation_rate, output_padding=output_padding, **others
-        )
+        self._set_window(locals())
         if output_padding is not None and any(p >= s for p, s in zip(output_padding, self.strides)):
             raise ValueError(
                 "`output_padding` must be smaller than `strides`. Received: "
@@ -412,90 +303,10 @@ class Conv1DTranspose(ConvTranspose):
     __doc__ = ConvTranspose.__doc__
     rank = 1
 
-    def __init__(
-        self,
-        filters: int,
-        kernel_size: Any,
-        strides: Any = 1,
-        padding: str = "valid",
-        output_padding: Any = None,
-        data_format: Any = None,
-        dilation_rate: Any = 1,
-        activation: Any = None,
-        use_bias: bool = True,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        activity_regularizer: Any = None,
-        kernel_constraint: Any = None,
-        bias_constraint: Any = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._init(
-            filters,
-            kernel_size,
-            strides,
-            padding,
-            output_padding,
-            data_format,
-            dilation_rate,
-            activation=activation,
-            use_bias=use_bias,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            activity_regularizer=activity_regularizer,
-            kernel_constraint=kernel_constraint,
-            bias_constraint=bias_constraint,
-        )
-
 
 class Conv2DTranspose(ConvTranspose):
     __doc__ = ConvTranspose.__doc__
     rank = 2
-
-    def __init__(
-        self,
-        filters: int,
-        kernel_size: Any,
-        strides: Any = (1, 1),
-        padding: str = "valid",
-        output_padding: Any = None,
-        data_format: Any = None,
-        dilation_rate: Any = (1, 1),
-        activation: Any = None,
-        use_bias: bool = True,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        activity_regularizer: Any = None,
-        kernel_constraint: Any = None,
-        bias_constraint: Any = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._init(
-            filters,
-            kernel_size,
-            strides,
-            padding,
-            output_padding,
-            data_format,
-            dilation_rate,
-            activation=activation,
-            use_bias=use_bias,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            activity_regularizer=activity_regularizer,
-            kernel_constraint=kernel_constraint,
-            bias_constraint=bias_constraint,
-        )
 
 
 class Conv3DTranspose(ConvTranspose):
@@ -506,41 +317,14 @@ class Conv3DTranspose(ConvTranspose):
         self,
         filters: int,
         kernel_size: Any,
-        strides: Any = (1, 1, 1),
+        strides: Any = 1,
         padding: str = "valid",
         data_format: Any = None,
         output_padding: Any = None,
-        dilation_rate: Any = (1, 1, 1),
-        activation: Any = None,
-        use_bias: bool = True,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        activity_regularizer: Any = None,
-        kernel_constraint: Any = None,
-        bias_constraint: Any = None,
+        *args: Any,
         **kwargs: Any,
-    ) -> None:
-        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._init(
-            filters,
-            kernel_size,
-            strides,
-            padding,
-            output_padding,
-            data_format,
-            dilation_rate,
-            activation=activation,
-            use_bias=use_bias,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            activity_regularizer=activity_regularizer,
-            kernel_constraint=kernel_constraint,
-            bias_constraint=bias_constraint,
-        )
+    ) -> None:  # Keras's order: output_padding after data_format
+        super().__init__(filters, kernel_size, strides, padding, output_padding, data_format, *args, **kwargs)
 
 
 Convolution1D, Convolution2D, Convolution3D = Conv1D, Conv2D, Conv3D

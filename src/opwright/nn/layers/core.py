@@ -54,18 +54,7 @@ class Dense(LowRankAdaptation, ConfigurableLayer):
             raise ValueError(
                 f"Received an invalid value for `units`, expected a positive integer. Received: units={units}"
             )
-        self._set_arguments(
-            units=units,
-            activation=activation,
-            use_bias=use_bias,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            activity_regularizer=activity_regularizer,
-            kernel_constraint=kernel_constraint,
-            bias_constraint=bias_constraint,
-        )
+        self._set_arguments(locals(), omit=("lora_rank", "lora_alpha", "quantization_config"))
         self._init_lora(lora_rank, lora_alpha, quantization_config)
         self.input_spec = InputSpec(min_ndim=2)
         self.supports_masking = True
@@ -127,16 +116,9 @@ class EinsumDense(LowRankAdaptation, ConfigurableLayer):
         super().__init__(**kwargs)
         self.partial_output_shape = (output_shape,) if isinstance(output_shape, int) else tuple(output_shape)
         self._set_arguments(
-            equation=equation,
-            activation=activation,
-            bias_axes=bias_axes,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
+            locals(),
+            omit=("output_shape", "lora_rank", "lora_alpha", "gptq_unpacked_column_size", "quantization_config"),
             activity_regularizer=kwargs.get("activity_regularizer"),
-            kernel_constraint=kernel_constraint,
-            bias_constraint=bias_constraint,
         )
         self._init_lora(lora_rank, lora_alpha, quantization_config)
 
@@ -269,13 +251,9 @@ class Embedding(LowRankAdaptation, ConfigurableLayer):
                     f"`{key}` must be a positive integer. Received: {key}={value!r} (of type {type(value).__name__})."
                 )
         self._set_arguments(
-            input_dim=input_dim,
-            output_dim=output_dim,
-            embeddings_initializer=embeddings_initializer,
-            embeddings_regularizer=embeddings_regularizer,
+            locals(),
+            omit=("weights", "lora_rank", "lora_alpha", "quantization_config"),
             activity_regularizer=kwargs.get("activity_regularizer"),
-            embeddings_constraint=embeddings_constraint,
-            mask_zero=mask_zero,
         )
         self._init_lora(lora_rank, lora_alpha, quantization_config)
         self.supports_masking = mask_zero

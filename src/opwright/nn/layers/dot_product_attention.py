@@ -37,7 +37,7 @@ class Attention(ConfigurableLayer):
                 "Invalid value for argument score_mode. Expected one of {'dot', 'concat'}. Received: "
                 f"score_mode={score_mode}"
             )
-        self._set_arguments(use_scale=use_scale, score_mode=score_mode, dropout=dropout, seed=seed)
+        self._set_arguments(locals())
         self.seed_generator = SeedGenerator(seed)
         self.scale: Any = None
         self.concat_score_weight: Any = None

@@ -158,24 +158,7 @@ class MultiHeadAttention(_ProjectedAttention):
             attention_axes = (attention_axes,)
         if output_shape is not None:
             output_shape = (output_shape,) if isinstance(output_shape, int) else tuple(output_shape)
-        self._set_arguments(
-            num_heads=num_heads,
-            key_dim=key_dim,
-            value_dim=value_dim or key_dim,
-            dropout=dropout,
-            use_bias=use_bias,
-            attention_axes=attention_axes,
-            sliding_window=sliding_window,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            activity_regularizer=activity_regularizer,
-            kernel_constraint=kernel_constraint,
-            bias_constraint=bias_constraint,
-            use_gate=use_gate,
-            seed=seed,
-        )
+        self._set_arguments(locals(), omit=("output_shape", "flash_attention"), value_dim=value_dim or key_dim)
         self._output_shape = output_shape
         self._output_regularizer = activity_regularizer
         self.supports_masking = True
@@ -334,22 +317,7 @@ class GroupQueryAttention(_ProjectedAttention):
                 "`num_query_heads` must be divisible by `num_key_value_heads`. Received: "
                 f"{num_query_heads} and {num_key_value_heads}"
             )
-        self._set_arguments(
-            head_dim=head_dim,
-            num_query_heads=num_query_heads,
-            num_key_value_heads=num_key_value_heads,
-            dropout=dropout,
-            use_bias=use_bias,
-            sliding_window=sliding_window,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            kernel_constraint=kernel_constraint,
-            bias_constraint=bias_constraint,
-            use_gate=use_gate,
-            seed=seed,
-        )
+        self._set_arguments(locals(), omit=("flash_attention", "activity_regularizer"))
         self._output_regularizer = activity_regularizer
         self.supports_masking = True
 

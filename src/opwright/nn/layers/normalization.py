@@ -84,18 +84,7 @@ class LayerNormalization(_ShapePreserving):
         super().__init__(**kwargs)
         if not isinstance(axis, (int, list, tuple)):
             raise TypeError(f"Expected an int or a list/tuple of ints for the argument 'axis', but received: {axis!r}")
-        self._set_arguments(
-            axis=axis,
-            epsilon=epsilon,
-            center=center,
-            scale=scale,
-            beta_initializer=beta_initializer,
-            gamma_initializer=gamma_initializer,
-            beta_regularizer=beta_regularizer,
-            gamma_regularizer=gamma_regularizer,
-            beta_constraint=beta_constraint,
-            gamma_constraint=gamma_constraint,
-        )
+        self._set_arguments(locals())
         if self.rms_scaling:
             self._argument_names = (*self._argument_names, "rms_scaling")
         self.supports_masking = True
@@ -171,19 +160,7 @@ class GroupNormalization(_ShapePreserving):
                 "Received an invalid value for argument `groups`, expected a positive integer (or `-1` "
                 f"for instance normalization). Received: groups={groups}"
             )
-        self._set_arguments(
-            groups=groups,
-            axis=axis,
-            epsilon=epsilon,
-            center=center,
-            scale=scale,
-            beta_initializer=beta_initializer,
-            gamma_initializer=gamma_initializer,
-            beta_regularizer=beta_regularizer,
-            gamma_regularizer=gamma_regularizer,
-            beta_constraint=beta_constraint,
-            gamma_constraint=gamma_constraint,
-        )
+        self._set_arguments(locals())
         self.supports_masking = True
 
     def build(self, input_shape: Any) -> None:

@@ -30,7 +30,16 @@ class _Pooling(ConfigurableLayer):
     rank: int
     kind: str
 
-    def _init(self, pool_size: Any, strides: Any, padding: Any, data_format: Any) -> None:
+    def __init__(
+        self,
+        pool_size: Any,
+        strides: Any = None,
+        padding: str = "valid",
+        data_format: Any = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(name=name, **kwargs)
         n = self.rank
         self._set_arguments(
             pool_size=sizes(pool_size, n, "pool_size"),
@@ -69,6 +78,17 @@ class _Max(_Pooling):
     __doc__: str | None = (_Pooling.__doc__ or "").replace("{what}", "largest value")
     kind = "MAX"
 
+    def __init__(
+        self,
+        pool_size: Any = 2,
+        strides: Any = None,
+        padding: str = "valid",
+        data_format: Any = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(pool_size, strides, padding, data_format, name, **kwargs)
+
 
 class _Average(_Pooling):
     __doc__: str | None = (_Pooling.__doc__ or "").replace("{what}", "mean")
@@ -79,102 +99,30 @@ class MaxPooling1D(_Max):
     __doc__ = _Max.__doc__
     rank = 1
 
-    def __init__(
-        self,
-        pool_size: Any = 2,
-        strides: Any = None,
-        padding: str = "valid",
-        data_format: Any = None,
-        name: str | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(name=name, **kwargs)
-        self._init(pool_size, strides, padding, data_format)
-
 
 class MaxPooling2D(_Max):
     __doc__ = _Max.__doc__
     rank = 2
-
-    def __init__(
-        self,
-        pool_size: Any = (2, 2),
-        strides: Any = None,
-        padding: str = "valid",
-        data_format: Any = None,
-        name: str | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(name=name, **kwargs)
-        self._init(pool_size, strides, padding, data_format)
 
 
 class MaxPooling3D(_Max):
     __doc__ = _Max.__doc__
     rank = 3
 
-    def __init__(
-        self,
-        pool_size: Any = (2, 2, 2),
-        strides: Any = None,
-        padding: str = "valid",
-        data_format: Any = None,
-        name: str | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(name=name, **kwargs)
-        self._init(pool_size, strides, padding, data_format)
-
 
 class AveragePooling1D(_Average):
     __doc__ = _Average.__doc__
     rank = 1
-
-    def __init__(
-        self,
-        pool_size: Any,
-        strides: Any = None,
-        padding: str = "valid",
-        data_format: Any = None,
-        name: str | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(name=name, **kwargs)
-        self._init(pool_size, strides, padding, data_format)
 
 
 class AveragePooling2D(_Average):
     __doc__ = _Average.__doc__
     rank = 2
 
-    def __init__(
-        self,
-        pool_size: Any,
-        strides: Any = None,
-        padding: str = "valid",
-        data_format: Any = None,
-        name: str | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(name=name, **kwargs)
-        self._init(pool_size, strides, padding, data_format)
-
 
 class AveragePooling3D(_Average):
     __doc__ = _Average.__doc__
     rank = 3
-
-    def __init__(
-        self,
-        pool_size: Any,
-        strides: Any = None,
-        padding: str = "valid",
-        data_format: Any = None,
-        name: str | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(name=name, **kwargs)
-        self._init(pool_size, strides, padding, data_format)
 
 
 class _Global(ConfigurableLayer):

@@ -17,9 +17,10 @@ from ...ops import array, dispatch
 from ...ops.tensor import TensorLike
 from ...tracing.control.higher_order import loop_over
 from ...tracing.trace import init_scope
+from ..configuration import registry_name
 from ..layer import Layer
 from .cells import GatedCell, GRUCell, LSTMCell, SimpleRNNCell
-from .configurable_layer import ConfigurableLayer, if_training
+from .configurable_layer import ConfigurableLayer, if_training, parameter_names
 from .recurrent_wrappers import deserialize, serialize
 from .stacked_cells import StackedRNNCells, call_cell, gated_cells, initial_state, output_size_of, select_by_mask
 
@@ -65,14 +66,7 @@ class RNN(ConfigurableLayer):
             )
         super().__init__(**kwargs)
         self.cell = cell
-        self._set_arguments(
-            return_sequences=return_sequences,
-            return_state=return_state,
-            go_backwards=go_backwards,
-            stateful=stateful,
-            unroll=unroll,
-            zero_output_for_mask=zero_output_for_mask,
-        )
+        self._set_arguments(locals(), omit=("cell",))
         self._state_holder = _StateHolder(None)
         self.supports_masking = True
 
@@ -258,13 +252,23 @@ class RNN(ConfigurableLayer):
         return cls(deserialize(config.pop("cell"), custom_objects), **config)
 
 
+_LAYER_ARGUMENTS = ("return_sequences", "return_state", "go_backwards", "stateful", "unroll", "activity_regularizer")
+
+
 class _CellLayer(RNN):
     """Recurrent layer of one kind of cell, whose arguments it has."""
 
-    def __init__(self, cell: Any, use_cudnn: Any, flags: dict[str, Any], kwargs: dict[str, Any]) -> None:
-        zero = kwargs.pop("zero_output_for_mask", False)
-        super().__init__(cell, **flags, zero_output_for_mask=zero, **kwargs)
-        self.use_cudnn = use_cudnn  # ignored: there is one implementation
+    def __init__(self, cell_class: type[GatedCell], constructor_locals: dict[str, Any]) -> None:
+        """Create the cell and the layer from `locals()` of the constructor of a subclass."""
+        kwargs = constructor_locals["kwargs"]
+        cell = cell_class(
+            **{name: constructor_locals[name] for name in parameter_names(cell_class)},
+            dtype=kwargs.get("dtype"),
+            trainable=kwargs.get("trainable", True),
+            name=registry_name(cell_class.__name__),
+        )
+        super().__init__(cell, **{name: constructor_locals[name] for name in _LAYER_ARGUMENTS}, **kwargs)
+        self.use_cudnn = constructor_locals.get("use_cudnn")  # ignored: there is one implementation
 
     def __getattr__(self, name: str) -> Any:
         cell = self.__dict__.get("cell")
@@ -289,28 +293,6 @@ class _CellLayer(RNN):
     def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> _CellLayer:
         """Return a new layer with new weights."""
         return cls(**config)
-
-
-def _flags(
-    return_sequences: bool,
-    return_state: bool,
-    go_backwards: bool,
-    stateful: bool,
-    unroll: bool,
-    activity_regularizer: Any,
-) -> dict[str, Any]:
-    return {
-        "return_sequences": return_sequences,
-        "return_state": return_state,
-        "go_backwards": go_backwards,
-        "stateful": stateful,
-        "unroll": unroll,
-        "activity_regularizer": activity_regularizer,
-    }
-
-
-def _cell_options(kwargs: dict[str, Any], name: str) -> dict[str, Any]:
-    return {"dtype": kwargs.get("dtype"), "trainable": kwargs.get("trainable", True), "name": name}
 
 
 class SimpleRNN(_CellLayer):
@@ -341,30 +323,7 @@ class SimpleRNN(_CellLayer):
         seed: Any = None,
         **kwargs: Any,
     ) -> None:
-        cell = SimpleRNNCell(
-            units,
-            activation,
-            use_bias,
-            kernel_initializer,
-            recurrent_initializer,
-            bias_initializer,
-            kernel_regularizer,
-            recurrent_regularizer,
-            bias_regularizer,
-            kernel_constraint,
-            recurrent_constraint,
-            bias_constraint,
-            dropout,
-            recurrent_dropout,
-            seed,
-            **_cell_options(kwargs, "simple_rnn_cell"),
-        )
-        super().__init__(
-            cell,
-            None,
-            _flags(return_sequences, return_state, go_backwards, stateful, unroll, activity_regularizer),
-            kwargs,
-        )
+        super().__init__(SimpleRNNCell, locals())
 
 
 class GRU(_CellLayer):
@@ -399,32 +358,7 @@ class GRU(_CellLayer):
         **kwargs: Any,
     ) -> None:
         kwargs.pop("implementation", None)
-        cell = GRUCell(
-            units,
-            activation,
-            recurrent_activation,
-            use_bias,
-            kernel_initializer,
-            recurrent_initializer,
-            bias_initializer,
-            kernel_regularizer,
-            recurrent_regularizer,
-            bias_regularizer,
-            kernel_constraint,
-            recurrent_constraint,
-            bias_constraint,
-            dropout,
-            recurrent_dropout,
-            reset_after,
-            seed,
-            **_cell_options(kwargs, "gru_cell"),
-        )
-        super().__init__(
-            cell,
-            use_cudnn,
-            _flags(return_sequences, return_state, go_backwards, stateful, unroll, activity_regularizer),
-            kwargs,
-        )
+        super().__init__(GRUCell, locals())
 
 
 class LSTM(_CellLayer):
@@ -459,29 +393,4 @@ class LSTM(_CellLayer):
         **kwargs: Any,
     ) -> None:
         kwargs.pop("implementation", None)
-        cell = LSTMCell(
-            units,
-            activation,
-            recurrent_activation,
-            use_bias,
-            kernel_initializer,
-            recurrent_initializer,
-            bias_initializer,
-            unit_forget_bias,
-            kernel_regularizer,
-            recurrent_regularizer,
-            bias_regularizer,
-            kernel_constraint,
-            recurrent_constraint,
-            bias_constraint,
-            dropout,
-            recurrent_dropout,
-            seed,
-            **_cell_options(kwargs, "lstm_cell"),
-        )
-        super().__init__(
-            cell,
-            use_cudnn,
-            _flags(return_sequences, return_state, go_backwards, stateful, unroll, activity_regularizer),
-            kwargs,
-        )
+        super().__init__(LSTMCell, locals())

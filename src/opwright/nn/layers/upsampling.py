@@ -142,17 +142,7 @@ class Resizing(ConfigurableLayer):
         if fill_mode != "constant":
             raise ValueError(f"Only fill_mode='constant' is supported by Resizing. Received: fill_mode={fill_mode}")
         check_interpolation(interpolation.lower(), ("bilinear", "nearest", "bicubic", "lanczos3", "lanczos5"))
-        self._set_arguments(
-            height=height,
-            width=width,
-            interpolation=interpolation.lower(),
-            crop_to_aspect_ratio=crop_to_aspect_ratio,
-            pad_to_aspect_ratio=pad_to_aspect_ratio,
-            fill_mode=fill_mode,
-            fill_value=fill_value,
-            antialias=antialias,
-            data_format=data_format_name(data_format),
-        )
+        self._set_arguments(locals(), interpolation=interpolation.lower(), data_format=data_format_name(data_format))
         self.built = True
 
     def _first(self, rank: int) -> int:
