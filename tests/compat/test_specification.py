@@ -245,7 +245,7 @@ def test_the_stricter_condition_is_the_one_whose_values_pass_both(whole: bool) -
         for new in (None, *CHECKS):
             passed = [v for v in values if old is None or old.holds(v)]
             wanted = all(new is None or new.holds(v) for v in passed)
-            found = implies(*(None if c is None else plain(c.known_form) for c in (old, new)), whole)
+            found = implies(*(None if c is None else plain(c.canonical_form) for c in (old, new)), whole)
             if whole and new is not None and new.form == ("finite",):
                 continue  # every integer is finite; the rule does not know
             if whole and found is False and wanted:  # a range of integers and a list of them: said to be tightened
@@ -255,7 +255,7 @@ def test_the_stricter_condition_is_the_one_whose_values_pass_both(whole: bool) -
 
 
 def form(check: attributes.Check | None) -> Any:
-    return None if check is None else plain(check.known_form)
+    return None if check is None else plain(check.canonical_form)
 
 
 even = ow.attr.satisfies("even", lambda v: v % 2 == 0)

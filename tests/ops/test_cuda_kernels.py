@@ -26,7 +26,7 @@ def on_sim() -> Iterator[None]:
     for name, op in ops.items():
         op.kernels.clear()
         op.kernels.update(before[name])
-        op.found_kernels.clear()
+        op.kernel_cache.clear()
 
 
 def run(name: str, inputs: Any, place: Any, **attrs: Any) -> tuple[Any, Any]:

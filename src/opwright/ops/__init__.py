@@ -1,10 +1,10 @@
-"""The operator catalogue: each operator whole, in one place.
+"""The operator catalogue: each operator in one place.
 
-Lives here: the machinery of definitions (definition.py, attributes.py, call.py), the two interpreters' meeting point
+Lives here: the machinery of definitions (definition.py, attributes.py, call.py), dispatch between the interpreters
 (dispatch.py), reverse-mode differentiation over recorded calls (autodiff.py), and one package per operator family.
-Not here: who runs a call (eager/, tracing/), and the `.tflite` dialect (lite/ops/).
+Not here: execution of calls (eager/, tracing/), the `.tflite` dialect (lite/ops/).
 
-What users call `ow.ops`: get, list, spec, compatibility, lint, register_kernel, register_library, explain,
+The public names of `ow.ops`: get, list, spec, compatibility, lint, register_kernel, register_library, explain,
 DefaultGradient, SingleGradient.
 """
 

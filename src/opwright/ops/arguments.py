@@ -1,11 +1,11 @@
-"""Arguments of a call become tensors: which dtype a Python number takes, and errors that name the argument.
+"""Conversion of the arguments of a call to tensors: the dtype of Python values, and errors that name the argument.
 
-Lives here: `tensors`, used by both interpreters.  Not here: how a tensor is made of a value (each interpreter's own).
+Lives here: `tensors`, used by both interpreters.  Not here: the creation of a tensor (each interpreter's own).
 
-The rule is TensorFlow's, without promotion: among inputs that must have one dtype (`like=`), the first tensor decides
-and Python numbers and lists follow it where no information about their kind is lost (an int becomes a float, a float
-never an int). A NumPy array after it is cast to it, whatever its kind; one before it only where nothing is lost. Where
-no input is a tensor their own types decide: int -> int32, float -> float32.
+The rule is TensorFlow's, without promotion: among inputs that must have one dtype (`like=`), the first tensor
+determines it, and Python numbers and lists take it if their kind is preserved (an int becomes a float, a float never an
+int). A NumPy array after that tensor is cast to it, whatever its kind; an array before it only if no value changes.
+Without a tensor their own types determine the dtype: int -> int32, float -> float32.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ToTensor = Callable[[Any, Any, Any], Any]
 
 
 def tensors(op: Operator, inputs: Sequence[Any], to_tensor: ToTensor, name: str | None = None) -> list[Any]:
-    """One entry for each input of `op`: a tensor, None where absent, a tuple of tensors where repeated.
+    """Return one entry per input of `op`: a tensor, None if absent, a tuple of tensors if repeated.
 
     raises SignatureError naming operator and input for what has no such dtype or is missing
     """
@@ -48,7 +48,7 @@ def tensors(op: Operator, inputs: Sequence[Any], to_tensor: ToTensor, name: str 
                     leader[group] = one.dtype
                     break
     for declared, value in before:
-        _check_kept(op, declared, value, leader.get(declared.like or declared.name), name)
+        _check_lossless(op, declared, value, leader.get(declared.like or declared.name), name)
     for declared, value in zip(op.inputs, inputs):
         group = declared.like or declared.name
         if group not in leader and value is not None and not declared.mixed:
@@ -104,27 +104,27 @@ def tensors(op: Operator, inputs: Sequence[Any], to_tensor: ToTensor, name: str 
     return result
 
 
-def widens(found: DType, wanted: DType) -> bool:
-    """Whether values of dtype `found` may become `wanted` without an explicit cast: kinds only widen."""
-    if found is wanted or (wanted.is_integer and (found.is_integer or found.is_bool)):
+def widens(source: DType, target: DType) -> bool:
+    """Return whether values of dtype `source` may become `target` without an explicit cast: kinds only widen."""
+    if source is target or (target.is_integer and (source.is_integer or source.is_bool)):
         return True
-    if wanted.is_floating:
-        return found.is_floating or found.is_integer or found.is_bool
-    return wanted.is_complex and (found.is_complex or found.is_floating or found.is_integer)
+    if target.is_floating:
+        return source.is_floating or source.is_integer or source.is_bool
+    return target.is_complex and (source.is_complex or source.is_floating or source.is_integer)
 
 
-def _check_kept(op: Operator, declared: Any, value: Any, wanted: DType | None, name: str | None) -> None:
-    """Raises SignatureError for a NumPy array that loses something in the dtype of a tensor that comes after it."""
-    if wanted is None or value.dtype == wanted.np or wanted.is_handle or value.dtype.kind in "OSU":
+def _check_lossless(op: Operator, declared: Any, value: Any, target: DType | None, name: str | None) -> None:
+    """Raise SignatureError if an array loses information in the dtype of a tensor after it."""
+    if target is None or value.dtype == target.np or target.is_handle or value.dtype.kind in "OSU":
         return
-    found = dtypes.of_numpy(value.dtype)
-    if not widens(found, wanted) or (wanted.is_integer and (value.astype(wanted.np) != value).any()):
+    source = dtypes.of_numpy(value.dtype)
+    if not widens(source, target) or (target.is_integer and (value.astype(target.np) != value).any()):
         raise SignatureError(
             op=op.name,
             node=name,
             what=f"input {declared.name!r}: Cannot convert an array of dtype "
-            f"{found.name} to the dtype of the tensor after it, {wanted.name}",
-            do=f"ow.cast(..., ow.{wanted.name})",
+            f"{source.name} to the dtype of the tensor after it, {target.name}",
+            do=f"ow.cast(..., ow.{target.name})",
         )
 
 
@@ -135,7 +135,7 @@ def _by_shape(op: Operator, declared: Any, value: ShapeOnlyTensor) -> ShapeOnlyT
 
 
 def _is_handle(value: Any) -> bool:
-    """Whether operators on state take it as it is: the variable itself, not its value."""
+    """Return whether operators on state take the value itself: a variable, not its content."""
     return isinstance(value, TensorLike) and not isinstance(value, Tensor)
 
 
@@ -161,7 +161,7 @@ def _shown(source: Any) -> str:
 
 
 def _natural(members: Sequence[Any], repeated: bool, allowed: Sequence[DType]) -> DType | None:
-    """The dtype that Python values agree on by themselves; None leaves it to each value."""
+    """Return the dtype that Python values agree on; None to determine it per value."""
     flat: list[Any] = []
     for member in members:
         flat.extend(member) if repeated and isinstance(member, (list, tuple)) else flat.append(member)
@@ -178,14 +178,15 @@ def _natural(members: Sequence[Any], repeated: bool, allowed: Sequence[DType]) -
 
 
 def _of_empty(flat: Sequence[Any], allowed: Sequence[DType]) -> DType | None:
-    """An empty list has no dtype of its own: it takes int32 where only indices are wanted."""
+    """Return the dtype of an empty list: int32 if the input takes only indices, else None."""
     if flat and isinstance(flat[0], (list, tuple)) and not flat[0] and dtypes.float32 not in allowed:
         return allowed[0] if dtypes.int32 not in allowed else dtypes.int32
     return None
 
 
 def natural_dtype(value: Any) -> DType:
-    """The dtype `constant(value)` would have: an array's own; bool, int32, float32, complex128, string for Python's.
+    """Return the dtype of `constant(value)`: an array's own; bool, int32, float32, complex128 or string for Python
+    values.
 
     raises ValueError for a list of text and numbers and for what is no number, text or nesting of these
     """
@@ -216,25 +217,25 @@ def natural_dtype(value: Any) -> DType:
 
 
 def _common(value: Sequence[Any]) -> DType:
-    """The dtype of a nesting: of its complex numbers, else its floats, else its integers; the first of them decides."""
-    found: dict[DType, None] = {}
+    """Return the dtype of nested values: of the first complex number, else the first float, else the first integer."""
+    kinds: dict[DType, None] = {}
     stack: list[Any] = [value]
     while stack:
         item = stack.pop()
         if isinstance(item, (list, tuple, range)):
             stack.extend(reversed(item))
         else:
-            found[natural_dtype(item)] = None
-    if not found:
+            kinds[natural_dtype(item)] = None
+    if not kinds:
         return dtypes.float32
-    first = next(iter(found))
-    if len(found) > 1 and (dtypes.string in found or first is dtypes.bool):
+    first = next(iter(kinds))
+    if len(kinds) > 1 and (dtypes.string in kinds or first is dtypes.bool):
         raise ValueError(
-            f"Can't convert Python sequence with mixed types to Tensor: {', '.join(d.name for d in found)}"
+            f"Can't convert Python sequence with mixed types to Tensor: {', '.join(d.name for d in kinds)}"
         )
     for kind in ("is_complex", "is_floating"):
-        for dtype in found:
+        for dtype in kinds:
             if getattr(dtype, kind):
                 return dtype
-    integers = [d for d in found if d.is_integer and d is not dtypes.int32]
+    integers = [d for d in kinds if d.is_integer and d is not dtypes.int32]
     return integers[0] if integers else first

@@ -37,15 +37,15 @@ def padded(x: Any, pairs: Pairs, value: Any = 0) -> np.ndarray:
     return result
 
 
-def mirrored_places(n: int, before: int, after: int, mode: str) -> np.ndarray:
-    """Return for each place of a mirror-padded dimension of n the place that it copies; mode: REFLECT, SYMMETRIC."""
+def mirror_indices(n: int, before: int, after: int, mode: str) -> np.ndarray:
+    """Return the index that each element of a mirror-padded dimension of n copies; mode: REFLECT, SYMMETRIC."""
     skip = mode == "REFLECT"
     return np.concatenate([np.arange(before)[::-1] + skip, np.arange(n), n - 1 - skip - np.arange(after)])
 
 
 def mirrored(x: Any, pairs: Pairs, mode: str) -> Any:
     """Return x with a border that mirrors it: REFLECT without the edge itself, SYMMETRIC with it."""
-    rows = [mirrored_places(n, before, after, mode) for n, (before, after) in zip(x.shape, pairs)]
+    rows = [mirror_indices(n, before, after, mode) for n, (before, after) in zip(x.shape, pairs)]
     return x[np.ix_(*rows)] if rows else x
 
 
@@ -65,23 +65,25 @@ def depth_to_space(x: Any, size: int) -> Any:
 
 
 def space_to_batch(x: Any, block: Sequence[int], paddings: Pairs, value: Any = 0) -> np.ndarray:
-    """Return x [n, *space, *rest], padded with a value, with each place of the blocks of space as a batch entry."""
-    m, (n, *_), rest = len(block), x.shape, x.shape[len(block) + 1 :]
-    whole = padded(x, [(0, 0), *paddings, *[(0, 0)] * len(rest)], value)
-    sizes = [d // b for d, b in zip(whole.shape[1:], block)]
-    cut = whole.reshape([n, *(v for pair in zip(sizes, block) for v in pair), *rest])
+    """Return x [n, *space, *inner], padded with a value, with each position within the blocks of space as a batch
+    entry.
+    """
+    m, (n, *_), inner = len(block), x.shape, x.shape[len(block) + 1 :]
+    image = padded(x, [(0, 0), *paddings, *[(0, 0)] * len(inner)], value)
+    sizes = [d // b for d, b in zip(image.shape[1:], block)]
+    cut = image.reshape([n, *(v for pair in zip(sizes, block) for v in pair), *inner])
     order = [*range(2, 2 * m + 1, 2), 0, *range(1, 2 * m, 2), *range(2 * m + 1, cut.ndim)]
-    return cut.transpose(order).reshape([n * math.prod(block), *sizes, *rest])
+    return cut.transpose(order).reshape([n * math.prod(block), *sizes, *inner])
 
 
 def batch_to_space(x: Any, block: Sequence[int], crops: Pairs) -> Any:
-    """Return x [n prod(block), *space, *rest] with batch entries as places of blocks of space, cropped."""
+    """Return x [n prod(block), *space, *inner] with batch entries as positions within blocks of space, cropped."""
     m, n = len(block), x.shape[0] // math.prod(block)
-    space, rest = x.shape[1 : m + 1], x.shape[m + 1 :]
-    cut = x.reshape([*block, n, *space, *rest])
+    space, inner = x.shape[1 : m + 1], x.shape[m + 1 :]
+    cut = x.reshape([*block, n, *space, *inner])
     order = [m, *(v for i in range(m) for v in (m + 1 + i, i)), *range(2 * m + 1, cut.ndim)]
-    whole = cut.transpose(order).reshape([n, *(d * b for d, b in zip(space, block)), *rest])
-    return whole[(slice(None), *(slice(a, d * k - b) for d, k, (a, b) in zip(space, block, crops)))]
+    image = cut.transpose(order).reshape([n, *(d * b for d, b in zip(space, block)), *inner])
+    return image[(slice(None), *(slice(a, d * k - b) for d, k, (a, b) in zip(space, block, crops)))]
 
 
 def bitcast(x: Any, dtype: np.dtype) -> Any:
@@ -135,9 +137,9 @@ def check_lengths(lengths: Any, n: int) -> None:
 def reversed_sequences(x: Any, lengths: Any, sequence_axis: int, batch_axis: int) -> Any:
     """Return x with the first lengths[b] elements of each batch entry in reverse order."""
     front = np.moveaxis(x, (batch_axis, sequence_axis), (0, 1))
-    place, ends = like_device.arange(front, front.shape[1]), lengths[:, None]
+    steps, ends = like_device.arange(front, front.shape[1]), lengths[:, None]
     rows = like_device.arange(front, len(front))[:, None]
-    picked = front[rows, np.where(place < ends, ends - 1 - place, place)]
+    picked = front[rows, np.where(steps < ends, ends - 1 - steps, steps)]
     return np.moveaxis(picked, (0, 1), (batch_axis, sequence_axis))
 
 
@@ -195,20 +197,20 @@ def scanned(ufunc: np.ufunc, x: np.ndarray, axis: int, first: Any, exclusive: bo
 
 
 def wide(x: np.ndarray) -> np.ndarray:
-    """16-bit floats as float32."""
+    """Return 16-bit floats as float32."""
     return x.astype(np.float32) if x.dtype.itemsize == 2 else x
 
 
 class BoxAreas:
-    """BoxAreas [n, 4] with their areas, any two opposite corners."""
+    """Boxes [n, 4] with their areas, any two opposite corners."""
 
     def __init__(self, boxes: np.ndarray) -> None:
         self.low = np.minimum(boxes[:, :2], boxes[:, 2:])
         self.high = np.maximum(boxes[:, :2], boxes[:, 2:])
         self.area = (self.high - self.low).prod(1)
 
-    def with_one(self, i: int, others: Any) -> np.ndarray:
-        """The area that box i shares with each of others, by the area they cover together; 0 where one is empty."""
+    def iou(self, i: int, others: Any) -> np.ndarray:
+        """Return the intersection over union of box i with each of `others`; 0 if one of them is empty."""
         sides = np.minimum(self.high[i], self.high[others]) - np.maximum(self.low[i], self.low[others])
         shared = np.maximum(sides, 0).prod(-1)
         empty = (self.area[i] <= 0) | (self.area[others] <= 0)  # an area of NaN is not empty, as in the official kernel
@@ -217,31 +219,32 @@ class BoxAreas:
 
 
 def suppressed(
-    with_one: Callable[[int, Any], np.ndarray],
+    iou: Callable[[int, Any], np.ndarray],
     scores: np.ndarray,
-    most: int,
+    max_output: int,
     covers: Callable[[np.ndarray], np.ndarray] | None,
     lowest: Any,
     sigma: Any,
 ) -> tuple[list[int], list[Any]]:
-    """Return the indices that are selected, with their scores, which fall as `sigma` and overlaps say (0: not at all).
+    """Return the indices selected by non-maximum suppression, with their scores, decayed by `sigma` (0: hard
+    suppression).
 
-    A box waits in a queue by its score. Whenever it comes to the front it is compared with those selected since it was
-    last there; if its score fell it goes back into the queue, and is selected once it no longer does (Bodla et al.
-    2017, in the lazy form that selects the same boxes). covers: whether
-    an overlap with a better box leaves a box out; None where none does.
+    Candidates wait in a priority queue by score. The front one is compared with the boxes selected since it was last
+    examined; if its score fell it returns to the queue, otherwise it is selected (Soft-NMS, Bodla et al. 2017, in the
+    lazy form, which selects the same boxes). iou: overlaps of a box with others. covers: whether an overlap with a
+    better box removes a box; None if none does.
     """
     kind = scores.dtype.type
     falloff = kind(-0.5 / sigma) if sigma > 0 else kind(0)
     queue = [(-float(scores[i]), i, 0) for i in np.flatnonzero(scores > lowest).tolist()]
     heapq.heapify(queue)
     chosen: list[int] = []
-    kept: list[Any] = []
-    while queue and len(chosen) < most:
+    selected_scores: list[Any] = []
+    while queue and len(chosen) < max_output:
         negative, i, seen = heapq.heappop(queue)
         before = score = kind(-negative)
         if seen < len(chosen):
-            shares = with_one(i, np.array(chosen[seen:]))[::-1]
+            shares = iou(i, np.array(chosen[seen:]))[::-1]
             covered = np.zeros(len(shares), np.bool_) if covers is None else covers(shares)
             for share, is_covered in zip(shares, covered) if sigma > 0 else ():
                 if is_covered or score <= lowest:
@@ -251,19 +254,21 @@ def suppressed(
                 continue
         if score == before:
             chosen.append(i)
-            kept.append(score)
+            selected_scores.append(score)
         elif score > lowest:
             heapq.heappush(queue, (-float(score), i, len(chosen)))
-    return chosen, kept
+    return chosen, selected_scores
 
 
-def strict(boxes: np.ndarray, most: int, threshold: Any) -> list[int]:
-    """Of boxes by falling score, with their upper left corner first, those that no better one covers by `threshold`."""
+def strict(boxes: np.ndarray, max_output: int, threshold: Any) -> list[int]:
+    """Return the indices of boxes, sorted by score, that no better one overlaps by `threshold`; upper left corner
+    first.
+    """
     sides = boxes[:, 2:] - boxes[:, :2]
     area = sides.prod(1)
     chosen: list[int] = []
     for i in np.flatnonzero((boxes > 0).any(1)).tolist():
-        if len(chosen) == most:
+        if len(chosen) == max_output:
             break
         others = np.array(chosen, np.intp)
         common = np.minimum(boxes[i, 2:], boxes[others, 2:]) - np.maximum(boxes[i, :2], boxes[others, :2])

@@ -30,10 +30,10 @@ REQUIRED: Any = _Required()
 
 @dataclass(frozen=True)
 class Check:
-    """A condition on an attribute's value: `holds(value)`, and `wanted` in words for the error.
+    """A condition on an attribute's value: `holds(value)`, and its description `wanted` for the error.
 
-    form: the condition as data, by which two versions of an operator are compared: the constructor's name and what it
-    was given. Without one, as with `satisfies`, only its words are known.
+    form: the condition as data, which compares two versions of an operator: the constructor's name and its arguments.
+    Conditions without one, such as `satisfies`, are compared by their description.
     """
 
     wanted: str
@@ -42,64 +42,66 @@ class Check:
 
     def __and__(self, other: Check) -> Check:
         both = f"{self.wanted} and {other.wanted}"
-        return Check(both, lambda v: self.holds(v) and other.holds(v), ("all", self.known_form, other.known_form))
+        return Check(
+            both, lambda v: self.holds(v) and other.holds(v), ("all", self.canonical_form, other.canonical_form)
+        )
 
     @property
-    def known_form(self) -> tuple[Any, ...]:
-        """The form, or the words where there is none."""
+    def canonical_form(self) -> tuple[Any, ...]:
+        """The form, or the description if there is none."""
         return self.form or ("words", self.wanted)
 
 
 def at_least(low: float) -> Check:
-    """value >= low"""
+    """Return the check value >= low."""
     return Check(f"at least {low}", lambda v: v >= low, ("at_least", low))
 
 
 def greater_than(low: float) -> Check:
-    """value > low"""
+    """Return the check value > low."""
     return Check(f"greater than {low}", lambda v: v > low, ("greater_than", low))
 
 
 def at_most(high: float) -> Check:
-    """value <= high"""
+    """Return the check value <= high."""
     return Check(f"at most {high}", lambda v: v <= high, ("at_most", high))
 
 
 def less_than(high: float) -> Check:
-    """value < high"""
+    """Return the check value < high."""
     return Check(f"less than {high}", lambda v: v < high, ("less_than", high))
 
 
 def between(low: float, high: float) -> Check:
-    """low <= value <= high"""
+    """Return the check low <= value <= high."""
     return Check(f"between {low} and {high}", lambda v: low <= v <= high, ("between", low, high))
 
 
 def one_of(*choices: Any) -> Check:
-    """value is one of the choices; a single list, tuple or set of choices is taken too"""
+    """Return the check that the value is one of the choices; a single list, tuple or set of choices is accepted too."""
     if len(choices) == 1 and isinstance(choices[0], (list, tuple, set, frozenset)):
         choices = tuple(choices[0])
     return Check(f"one of {', '.join(map(repr, choices))}", lambda v: v in choices, ("one_of", *choices))
 
 
 def length(n: int) -> Check:
-    """a sequence of n items"""
+    """Return the check that a sequence has n items."""
     return Check(f"{n} items", lambda v: len(v) == n, ("length", n))
 
 
 def each(check: Check) -> Check:
-    """every item of a sequence passes the check"""
-    return Check(f"every item {check.wanted}", lambda v: all(map(check.holds, v)), ("each", check.known_form))
+    """Return the check that every item of a sequence passes `check`."""
+    return Check(f"every item {check.wanted}", lambda v: all(map(check.holds, v)), ("each", check.canonical_form))
 
 
 def finite() -> Check:
-    """neither NaN nor infinite"""
+    """Return the check that a number is neither NaN nor infinite."""
     return Check("finite", lambda v: bool(np.isfinite(v)), ("finite",))
 
 
-def satisfies(wanted: str, holds: Callable[[Any], bool]) -> Check:
-    """a condition of your own, with its words; two versions of it are the same where their words are"""
-    return Check(wanted, holds)
+def satisfies(description: str, holds: Callable[[Any], bool]) -> Check:
+    """Return a check with a description of your own; two of them are equal if their descriptions are."""
+    return Check(description, holds)
 
 
 def _to_int(value: Any) -> int:
@@ -166,12 +168,11 @@ _CONVERT: dict[Any, Callable[[Any], Any]] = {
 class Attr(Generic[T]):
     """An attribute of an operator: static, known when the operator is called.
 
-    type: int, float, bool, str, bytes, DType, TensorShape, Graph, np.ndarray, object, or [T] for a list of T (kept as a
-    tuple). default: left out means required; None is allowed as a default of any type and means "not given".
-    check: a `Check` the value must pass. since: the operator version that introduced it; its default is then what
-    earlier versions did, so it needs one.
-    raises TypeError for an unknown type; the definition that has it raises TypeError or ValueError for a default that
-    is itself not allowed
+    type: int, float, bool, str, bytes, DType, TensorShape, Graph, np.ndarray, object, or [T] for a list of T (stored as
+    a tuple). default: without one the attribute is required; None is a valid default of any type and means "unset".
+    check: a `Check` that the value must pass. since: the operator version that introduced the attribute; its default,
+    which is then required, is the behaviour of earlier versions.
+    raises TypeError for an unknown type; the definition raises TypeError or ValueError for an invalid default
     """
 
     __slots__ = ("check", "default", "default_error", "doc", "name", "since", "type")
@@ -221,12 +222,12 @@ class Attr(Generic[T]):
         self, type: Any, *, default: Any = REQUIRED, check: Check | None = None, since: int = 1, doc: str = ""
     ) -> None:
         item = type[0] if isinstance(type, list) and len(type) == 1 else type
-        if isinstance(type, builtins.type(list[int])):  # list[int] is written too
+        if isinstance(type, builtins.type(list[int])):  # list[int] is an alias of [int]
             item = get_args(type)[0]
             type = [item]
         if isinstance(item, list) or item not in _CONVERT:
-            known = ", ".join(t.__name__ for t in _CONVERT)
-            raise TypeError(f"an attribute's type is one of {known}, or [T]; found {type!r}")
+            types = ", ".join(t.__name__ for t in _CONVERT)
+            raise TypeError(f"an attribute's type is one of {types}, or [T]; found {type!r}")
         self.type, self.check, self.since, self.doc = type, check, since, doc
         self.name = ""
         self.default, self.default_error = default, None
@@ -250,11 +251,13 @@ class Attr(Generic[T]):
         return self.default is REQUIRED
 
     def type_name(self) -> str:
-        """The type in words, such as int or list of int."""
+        """Return the type in words, such as int or list of int."""
         return f"list of {self.type[0].__name__}" if isinstance(self.type, list) else self.type.__name__
 
     def convert(self, value: Any) -> Any:
-        """`value` as this attribute holds it. Raises TypeError (wrong type) or ValueError (fails the check)."""
+        """Return `value` converted to the attribute's type. Raises TypeError (wrong type) or ValueError (fails the
+        check).
+        """
         if value is None and self.default is None:
             return None
         try:

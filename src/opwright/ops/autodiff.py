@@ -27,42 +27,45 @@ SPARSE_THROUGH = frozenset({"Identity", "IdentityN", "Neg", "ReadVariable"})
 
 
 def is_trainable(dtype: DType) -> bool:
-    """Whether gradients flow through tensors of this dtype: floating and complex ones, handles of state, lists."""
+    """Return whether gradients flow through this dtype: floating and complex tensors, handles of state, lists."""
     return dtype.has_gradient
 
 
-def _fitting(op: Any, structure: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
-    """What a user's gradient rule gave, as tensors. Raises DefinitionError for what cannot be an input's gradient."""
-    made: list[Any] = []
+def _convert_gradients(op: Any, structure: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
+    """Return the results of a user's gradient rule as tensors. Raises DefinitionError for an invalid gradient."""
+    converted: list[Any] = []
     for name, item, grad in zip(op.input_names, structure, grads):
         if grad is None or item is None:
-            made.append(None)
+            converted.append(None)
         elif type(item) is not tuple:
-            made.append(_fit(op, name, item, grad))
+            converted.append(_convert_gradient(op, name, item, grad))
         elif isinstance(grad, (tuple, list)) and len(grad) == len(item):
-            made.append(
-                [None if g is None else _fit(op, f"{name}[{i}]", x, g) for i, (x, g) in enumerate(zip(item, grad))]
+            converted.append(
+                [
+                    None if g is None else _convert_gradient(op, f"{name}[{i}]", x, g)
+                    for i, (x, g) in enumerate(zip(item, grad))
+                ]
             )
         else:
-            found = f"{len(grad)} of them" if isinstance(grad, (tuple, list)) else type(grad).__name__
+            description = f"{len(grad)} of them" if isinstance(grad, (tuple, list)) else type(grad).__name__
             raise contract_violation(
                 op,
                 "gradient",
                 f"gives a list for the repeated input {name!r}",
-                found=found,
+                found=description,
                 wanted=f"a list of {len(item)}, None where there is none",
             )
-    return made
+    return converted
 
 
-def _fit(op: Any, name: str, x: Any, grad: Any) -> Any:
+def _convert_gradient(op: Any, name: str, x: Any, grad: Any) -> Any:
     if not hasattr(grad, "spec"):
         try:
             grad = dispatch.to_tensor(grad, None if hasattr(grad, "dtype") else x.dtype)
         except (TypeError, ValueError):
-            found = f"{grad!r} ({type(grad).__name__})"[:80]
+            description = f"{grad!r} ({type(grad).__name__})"[:80]
             raise contract_violation(
-                op, "gradient", f"gave no tensor for input {name!r}", found=found, wanted=x.spec.short()
+                op, "gradient", f"gave no tensor for input {name!r}", found=description, wanted=x.spec.short()
             ) from None
     fits = op.elementwise or grad.shape.is_compatible_with(x.shape)  # those of element-wise operators are summed up
     if x.dtype.is_handle or (grad.dtype is x.dtype and fits):
@@ -80,9 +83,9 @@ def _fit(op: Any, name: str, x: Any, grad: Any) -> Any:
 
 
 class OpRecord:
-    """One call of an operator: flat inputs and outputs, and how gradients pass it.
+    """One recorded call of an operator: its flat inputs and outputs, and the propagation of gradients through it.
 
-    inputs, outputs: their identities. structure: by declared input what the rule gets, results: by flat output.
+    inputs, outputs: tensor identities. structure: the arguments of the rule by declared input. results: by flat output.
     """
 
     __slots__ = ("bound", "inputs", "op", "outputs", "results", "structure")
@@ -98,7 +101,8 @@ class OpRecord:
     def light(
         cls, op: Any, bound: Call, structure: Sequence[Any], flat: Sequence[Any], outputs: Sequence[Any]
     ) -> OpRecord:
-        """The record of an eager call, with no more than the gradient needs. flat: the structure without nesting.
+        """Return the record of an eager call, reduced to the needs of the gradient. flat: the structure without
+        nesting.
 
         outputs: fresh tensors, of which no one else knows yet.
         """
@@ -112,29 +116,29 @@ class OpRecord:
             identities.append(identity)
         record.outputs = identities
         needs = op.gradient_needs
-        kept = needs.kept_inputs
-        if kept is None:
+        keep_mask = needs.kept_inputs
+        if keep_mask is None:
             record.structure = structure
         elif op.profile.simple:
-            record.structure = [x if k else y for x, y, k in zip(structure, inputs, kept)]
+            record.structure = [x if k else y for x, y, k in zip(structure, inputs, keep_mask)]
         else:
-            record.structure = [x if k else _identities(x) for x, k in zip(structure, kept)]
-        kept = needs.kept_outputs
-        if kept is None:
+            record.structure = [x if k else _identities(x) for x, k in zip(structure, keep_mask)]
+        keep_mask = needs.kept_outputs
+        if keep_mask is None:
             record.results = outputs
         elif op.profile.single:
             record.results = identities
         else:
             packed = op.pack_all(outputs)
             results: list[Any] = []
-            for y, keep in zip(packed, kept):
+            for y, keep in zip(packed, keep_mask):
                 part = y if isinstance(y, (list, tuple)) else (y,)
                 results.extend(part if keep else [one._identity for one in part])
             record.results = results
         return record
 
     def backward(self, dys: Sequence[Any]) -> Sequence[Any]:
-        """Gradients of the flat inputs, given those of the flat outputs (None where nothing flows).
+        """Return the gradients of the flat inputs for the gradients of the flat outputs (None without flow).
 
         raises LookupError where the operator has no gradient, WithheldError (an InvalidArgumentError) where the rule
         reads the elements of what is declared `no_need_buffer`
@@ -185,7 +189,7 @@ class OpRecord:
                 wanted=f"{len(op.inputs)}: {', '.join(op.input_names)}",
             )
         if not op.trusted:
-            grads = _fitting(op, self.structure, grads)
+            grads = _convert_gradients(op, self.structure, grads)
         if op.profile.simple:
             if op.elementwise and len(op.inputs) > 1:
                 return [None if g is None else array.sum_to_shape_of(g, x) for g, x in zip(grads, self.inputs)]
@@ -202,7 +206,7 @@ class OpRecord:
         return flat
 
     def _misdeclared(self, structure: Sequence[Any], error: WithheldError) -> Exception:
-        """The error of a rule that reads what it is said not to read, in the words of the operator."""
+        """Return the error for a rule that reads elements which its declaration excludes."""
         op, read = self.op, error.identity
         name = ""
         if read is None:
@@ -214,7 +218,7 @@ class OpRecord:
             return error
         declared = name in op.no_need_buffer
         what = f"input {name!r} is declared no_need_buffer" if declared else f"input {name!r} is not kept for it"
-        made = WithheldError(
+        failure = WithheldError(
             op=op.name,
             what=f"the gradient reads the elements of {name!r}, and {what}: only its shape is there",
             found=error.message.partition("\n")[0],
@@ -223,8 +227,8 @@ class OpRecord:
             if declared
             else f"take it out of what the gradient operator declares shape_only, or read op.{name} in the rule itself",
         )
-        made.identity = read
-        return made
+        failure.identity = read
+        return failure
 
 
 def _in_trace(op: Any, names: Sequence[str], parts: Sequence[Any]) -> list[Any]:
@@ -232,7 +236,7 @@ def _in_trace(op: Any, names: Sequence[str], parts: Sequence[Any]) -> list[Any]:
 
 
 def flattened(structure: Sequence[Any]) -> tuple[Any, ...]:
-    """The tensors of a call by declared input, without nesting and absent ones."""
+    """Return the tensors of a call in the order of declared inputs, without nesting and absent ones."""
     flat: list[Any] = []
     for item in structure:
         if type(item) is tuple:
@@ -252,9 +256,9 @@ Backward = Callable[[Sequence[Any]], Sequence[Any]]
 
 
 class CustomRecord:
-    """A stretch of computation with its own backward function: a traced function, `custom_gradient`.
+    """A computation with its own backward function: a traced function, `custom_gradient`.
 
-    backward_once: does the same where nobody will ask again, and gives up what was kept for it.
+    backward_once: the same for a final call: it releases the stored tensors.
     """
 
     __slots__ = ("_backward", "backward_once", "inputs", "outputs")
@@ -266,12 +270,12 @@ class CustomRecord:
         self._backward, self.backward_once = backward, backward_once
 
     def backward(self, dys: Sequence[Any]) -> Sequence[Any]:
-        """Gradients of the inputs, given those of the outputs (None where nothing flows)."""
+        """Return the gradients of the inputs for the gradients of the outputs (None without flow)."""
         return self._backward(dys)
 
 
 def accumulate(a: Any, b: Any) -> Any:
-    """Sum of two gradients; sparse ones stay sparse as long as both are, and lists are added by element."""
+    """Return the sum of two gradients: sparse if both are, element-wise for lists."""
     if type(a) is IndexedSlices:
         return a + b
     if type(b) is IndexedSlices:
@@ -282,15 +286,15 @@ def accumulate(a: Any, b: Any) -> Any:
 
 
 def backpropagate(
-    records: list[Any], targets: Mapping[int, Any], wanted: set[int], use_up: bool = False
+    records: list[Any], targets: Mapping[int, Any], sources: set[int], use_up: bool = False
 ) -> dict[int, Any]:
-    """Gradients by identity of tensor (identity.identity_key), for the tensors in `wanted`.
+    """Gradients by identity of tensor (identity.identity_key), for the tensors in `sources`.
 
     records: calls in the order they ran. targets: gradient of each target, by identity. Identities stay alive in the
     records, so their ids are theirs alone. Only records between the wanted tensors and the targets are visited.
     use_up: `records`, a list, is emptied, and each record dropped as soon as it was passed, with what it kept.
     """
-    reaches: set[int] = set(wanted)  # ids that depend on a wanted tensor
+    reaches: set[int] = set(sources)  # ids that depend on a wanted tensor
     path = []
     for record in records:
         for x in record.inputs:
@@ -307,7 +311,7 @@ def backpropagate(
         any_flow = False
         for y in record.outputs:
             key = id(y)
-            dy = grads.get(key) if key in wanted else grads.pop(key, None)
+            dy = grads.get(key) if key in sources else grads.pop(key, None)
             if dy is not None:
                 any_flow = True
             dys.append(dy)
@@ -323,4 +327,4 @@ def backpropagate(
             before = grads.get(key)
             grads[key] = dx if before is None else accumulate(before, dx)
         dy = dx = before = None  # the last use of these
-    return {key: grads[key] for key in wanted if key in grads}
+    return {key: grads[key] for key in sources if key in grads}

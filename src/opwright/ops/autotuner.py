@@ -1,19 +1,19 @@
-"""Measured choice: where kernels or algorithms compete, they are timed on the real shapes once, and that is remembered.
+"""Autotuning: time competing kernels or algorithms once on the real shapes, and remember the fastest.
 
-Lives here: timing, the choice among ways to compute, `bind`, which takes the place of kernels.bind under the switch.
-Not here: the file of remembered choices (tuning_cache.py), which kernels serve a key (kernels.py), algorithms and the
-heuristics that decide without the clock (strategies.py).
+Lives here: timing, the choice among algorithms, `bind`, which replaces kernels.bind while the flag `tune` is on.
+Not here: the cache of choices (tuning_cache.py), the kernels for a key (kernels.py), algorithms and their static
+heuristics (strategies.py).
 
-With the switch `tune` on and `deterministic` off:
+With the flag `tune` on and `deterministic` off:
 
-  * ways are called on the same arrays, read-only, each once to warm up, then in turn, in batches, within `BUDGET_S`;
-    the least time of each counts, and what the heuristic says stays unless another is 5 % faster;
-  * a way that raises, declines, or gives other values than its tolerance allows falls out; a warning says so once;
-  * nothing is timed of operators with effects, or with a kernel registered `pure=False`;
-  * a choice is kept by operator, version, attributes, full key and class of shapes: sizes up to 4 as they are, larger
-    ones up to the next power of two. `ow.ops.explain` shows it.
+  * algorithms are called on the same read-only arrays: each once to warm up, then round-robin, in batches, within
+    `BUDGET_S`; the minimum time counts, and the heuristic's choice stays unless another is 5 % faster;
+  * an algorithm that raises, declines, or returns values outside of its tolerance is disqualified, with one warning;
+  * operators with effects or with a kernel registered `pure=False` are never timed;
+  * the cache key is operator, version, attributes, full kernel key and class of shapes: sizes up to 4 exactly, larger
+    ones rounded up to the next power of two. `ow.ops.explain` shows the choice.
 
-Off, which is the default, nothing here is reached: `kernels.bind` is the plain one.
+With the flag off, the default, none of this code is reached: `kernels.bind` is the plain one.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ active = False  # flags.tune and not flags.deterministic
 
 
 class TimedAlgorithm(NamedTuple):
-    """One way to compute. tolerance: in units of eps at the largest result, against the first way; None: 64."""
+    """An algorithm to time. tolerance: in eps of the largest result, relative to the first algorithm; None: 64."""
 
     name: str
     run: Callable[..., Any]
     tolerance: float | None = None
 
 
-_known: dict[str, Measured] = {}
+_measurements: dict[str, Measured] = {}
 _quick: dict[Any, Callable[..., Any]] = {}  # by call, dtype and exact shapes: the kernel
 _measuring = forks.lock()
 _inside = threading.local()
@@ -58,7 +58,7 @@ _inside = threading.local()
 
 
 def shape_class(arrays: Any) -> str:
-    """Shapes and dtypes, with sizes above 4 rounded up to powers of two; counts among them as sizes."""
+    """Return shapes and dtypes as text, with sizes above 4 rounded up to powers of two; counts are treated as sizes."""
     if isinstance(arrays, (list, tuple)):
         return f"[{';'.join(map(shape_class, arrays))}]"
     if hasattr(arrays, "shape"):
@@ -71,7 +71,7 @@ def _rounded(n: int) -> str:
 
 
 def key_of(name: str, call: Any, key: Any, classes: str) -> str:
-    """What a choice is remembered by."""
+    """Return the cache key of a choice."""
     attrs = ",".join(
         f"{k}={f'{v.dtype}{v.shape}' if isinstance(v, np.ndarray) else v!r}" for k, v in call.attrs.items()
     )
@@ -79,7 +79,7 @@ def key_of(name: str, call: Any, key: Any, classes: str) -> str:
 
 
 def label(key: Any, kernel: Any) -> str:
-    """The name of a kernel among ways: its library and where it is defined; None is the reference."""
+    """Return the name of a kernel among algorithms: library and definition; None is the reference."""
     if kernel is None:
         return "reference"
     function = getattr(kernel, "function", kernel)
@@ -88,26 +88,26 @@ def label(key: Any, kernel: Any) -> str:
 
 
 def remembered(key: str) -> Measured | None:
-    """What was measured under a key, in this process or one before."""
-    found = _known.get(key)
-    if found is None:
+    """Return the measurement of a key, from this process or the cache file; None without one."""
+    measurement = _measurements.get(key)
+    if measurement is None:
         from .tuning_cache import read
 
-        found = read().get(key)
-        if found is not None:
-            _keep(key, found)
-    return found
+        measurement = read().get(key)
+        if measurement is not None:
+            _keep(key, measurement)
+    return measurement
 
 
-def _keep(key: str, found: Measured) -> None:
-    if len(_known) >= _LIMIT:
-        _known.pop(next(iter(_known)))
-    _known[key] = found
+def _keep(key: str, measurement: Measured) -> None:
+    if len(_measurements) >= _LIMIT:
+        _measurements.pop(next(iter(_measurements)))
+    _measurements[key] = measurement
 
 
 def forget() -> None:
-    """Forget what this process has at hand; the file stays."""
-    _known.clear()
+    """Clear the measurements of this process; the file stays."""
+    _measurements.clear()
     _quick.clear()
 
 
@@ -117,34 +117,34 @@ def forget() -> None:
 def choose(
     key: str, ways: Sequence[TimedAlgorithm], args: Sequence[Any], default: str, wait: Callable[[], Any] | None = None
 ) -> str:
-    """The name of the way to take. The first way is the plain one, which others are compared with.
+    """Return the name of the algorithm to use. The first one is the plain algorithm, the reference of the others.
 
     default: what the heuristic says; taken without the clock while another thread measures, or within a measurement.
     wait: waits for the device, after a batch of calls.
     """
-    found = remembered(key)
-    if found is not None and any(way.name == found.chosen for way in ways):
-        return found.chosen
+    measurement = remembered(key)
+    if measurement is not None and any(way.name == measurement.chosen for way in ways):
+        return measurement.chosen
     if getattr(_inside, "measuring", False) or not _measuring.acquire(blocking=False):
         return default  # waiting for another's measurement could wait for ever: kernels may use threads
     try:
         _inside.measuring = True
-        found = measure(key.partition("|")[0], ways, args, default, wait)
+        measurement = measure(key.partition("|")[0], ways, args, default, wait)
     finally:
         _inside.measuring = False
         _measuring.release()
-    _keep(key, found)
-    if found.seconds:
+    _keep(key, measurement)
+    if measurement.seconds:
         from .tuning_cache import write
 
-        write(key, found)
-    return found.chosen
+        write(key, measurement)
+    return measurement.chosen
 
 
 def measure(
     name: str, ways: Sequence[TimedAlgorithm], args: Sequence[Any], default: str, wait: Callable[[], Any] | None = None
 ) -> Measured:
-    """Time each way on the same arguments. Raises nothing that a way raises, unless it is no Exception."""
+    """Time each algorithm on the same arguments. Exceptions of algorithms are not raised."""
     args = [_read_only(a) for a in args]
     out: dict[str, str] = {}
     alive: list[TimedAlgorithm] = []
@@ -179,18 +179,18 @@ def measure(
 
 
 def _race(ways: Sequence[TimedAlgorithm], args: Sequence[Any], wait: Callable[[], Any] | None) -> dict[str, float]:
-    """The least seconds of each way: in turn, so that a slow moment of the machine touches all."""
+    """Return the minimum seconds of each algorithm, timed round-robin so that machine noise affects all equally."""
     best = dict.fromkeys((way.name for way in ways), float("inf"))
     sizes = dict.fromkeys(best, 1)
     running, end = list(ways), time.perf_counter() + BUDGET_S
-    for turn in range(50):
+    for round_index in range(50):
         for way in running:
-            taken = dispatch.quietly(_batch, way.run, args, sizes[way.name], wait) / sizes[way.name]
-            best[way.name] = min(best[way.name], taken)
-            sizes[way.name] = max(1, min(1000, int(1e-4 / max(taken, 1e-9))))
-        least = min(best.values())
-        running = [way for way in running if best[way.name] <= least * _HOPELESS]
-        if time.perf_counter() > end and turn:
+            elapsed = dispatch.quietly(_batch, way.run, args, sizes[way.name], wait) / sizes[way.name]
+            best[way.name] = min(best[way.name], elapsed)
+            sizes[way.name] = max(1, min(1000, int(1e-4 / max(elapsed, 1e-9))))
+        best_time = min(best.values())
+        running = [way for way in running if best[way.name] <= best_time * _HOPELESS]
+        if time.perf_counter() > end and round_index:
             break
     return best
 
@@ -206,7 +206,7 @@ def _batch(run: Callable[..., Any], args: Sequence[Any], size: int, wait: Callab
 
 
 def _read_only(x: Any) -> Any:
-    """A view that a way cannot write: it would change what the next one computes."""
+    """Return a read-only view: a write would change the inputs of the next algorithm."""
     if isinstance(x, list):
         return [_read_only(y) for y in x]
     if type(x) is not np.ndarray:
@@ -217,7 +217,7 @@ def _read_only(x: Any) -> Any:
 
 
 def agree(plain: Any, other: Any, tolerance: float | None = None) -> bool:
-    """Whether results are equal: floats within `tolerance` eps of the largest (None: 64), all else to the bit."""
+    """Return whether results are equal: floats within `tolerance` eps of the largest (None: 64), all else bitwise."""
     if isinstance(plain, (list, tuple)):
         return (
             isinstance(other, (list, tuple))
@@ -246,21 +246,21 @@ def agree(plain: Any, other: Any, tolerance: float | None = None) -> bool:
 
 
 def tunable(op: Any) -> bool:
-    """Whether calls of an operator may be made twice."""
+    """Return whether calls of an operator may be repeated."""
     pure = op.effect is None and op.effect_rule is None and not op.control and op.profile.keeps_calls
     return pure and not op.impure_kernels and not any(d.dtype is not None and d.dtype.is_handle for d in op.outputs)
 
 
-def ways_of(op: Any, call: Any, key: Any) -> list[TimedAlgorithm]:
-    """The reference, if there is one, and the kernels that serve a key, as functions of arrays."""
-    found = [] if call.reference is None else [TimedAlgorithm("reference", call.reference)]
+def algorithms_of(op: Any, call: Any, key: Any) -> list[TimedAlgorithm]:
+    """Return the reference, if any, and the kernels for a key, as functions of arrays."""
+    algorithms = [] if call.reference is None else [TimedAlgorithm("reference", call.reference)]
     for one, kernel in kernels.serving(op, key):
-        found.append(TimedAlgorithm(label(one, kernel), kernels.of_call(op, kernel, call), op.tolerances.get(one)))
-    return found
+        algorithms.append(TimedAlgorithm(label(one, kernel), kernels.of_call(op, kernel, call), op.tolerances.get(one)))
+    return algorithms
 
 
 def bind(op: Any, call: Any, dtype: Any) -> Callable[..., Any]:
-    """As kernels.bind: one function of the arrays, which takes the way that was the fastest on such shapes."""
+    """Return one function of the arrays that runs the fastest algorithm for such shapes; see kernels.bind."""
     by_order = plain_bind(op, call, dtype)
     if op.key_rule is not None or not tunable(op) or not kernels.serving(op, kernels.key_of(op, call, dtype)):
         return by_order
@@ -268,15 +268,15 @@ def bind(op: Any, call: Any, dtype: Any) -> Callable[..., Any]:
     def run(*arrays: Any) -> Any:
         if not active:
             return by_order(*arrays)
-        at = (call, dtype, _shapes(arrays))
-        chosen = _quick.get(at)
+        cache_key = (call, dtype, _shapes(arrays))
+        chosen = _quick.get(cache_key)
         if chosen is None:
             chosen = _chosen(op, call, dtype, arrays, by_order)
             if chosen is None:
                 return by_order(*arrays)
             if len(_quick) >= _LIMIT:
                 _quick.clear()
-            _quick[at] = chosen
+            _quick[cache_key] = chosen
         result = chosen(*arrays)
         return by_order(*arrays) if result is NotImplemented else result
 
@@ -291,23 +291,23 @@ def _shapes(arrays: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _chosen(op: Any, call: Any, dtype: Any, arrays: Sequence[Any], by_order: Callable[..., Any]) -> Any:
-    """The way to take from now on for these shapes; None where this is not the moment to measure."""
+    """Return the algorithm for these shapes; None if it cannot be measured now."""
     key = kernels.key_of(op, call, dtype)
-    ways = ways_of(op, call, key)
+    ways = algorithms_of(op, call, key)
     if len(ways) < 2:
         return by_order
     text = key_of(op.name, call, key, shape_class(arrays))
     name = choose(text, ways, arrays, label(*kernels.serving(op, key)[0]))
-    known = _known.get(text)
-    if known is None:
+    measurement = _measurements.get(text)
+    if measurement is None:
         return None
-    if name in known.out:
+    if name in measurement.out:
         return by_order  # all fell out: the caller sees the errors of the plain order
     return next((way.run for way in ways if way.name == name), by_order)
 
 
 def key_of_call(op: Any, call: Any, key: Any, operands: Sequence[Any]) -> str | None:
-    """What the choice of a kernel is remembered by, given the specs of inputs; None while sizes are open."""
+    """Return the cache key of a kernel choice from the specs of inputs; None while sizes are unknown."""
     try:
         specs = [[_Sized(x) for x in o] if isinstance(o, tuple) else None if o is None else _Sized(o) for o in operands]
         return key_of(op.name, call, key, shape_class(specs))
@@ -316,7 +316,7 @@ def key_of_call(op: Any, call: Any, key: Any, operands: Sequence[Any]) -> str | 
 
 
 def explained(op: Any, call: Any, key: Any, operands: Sequence[Any]) -> Measured | None:
-    """What is remembered for a call of which the specs are known; None where nothing is, or sizes are open."""
+    """Return the measurement for a call with these specs; None without one, or while sizes are unknown."""
     text = key_of_call(op, call, key, operands)
     return None if text is None else remembered(text)
 
@@ -329,7 +329,7 @@ class _Sized:
 
 
 def _follow() -> None:
-    """Under the switch another takes the place of kernels.bind, which then need not ask for it."""
+    """Replace kernels.bind while the flag `tune` is on."""
     global active
     active = bool(flags.tune and not flags.deterministic)
     kernels.bind = bind if active else plain_bind

@@ -42,7 +42,7 @@ class Call:
         return {name: getattr(self, name) for name in self._attr_names}
 
     def with_inputs(self, inputs: Iterable[Any], outputs: Iterable[Any] = ()) -> Call:
-        """A copy that also has inputs and outputs."""
+        """Return a copy with inputs and outputs."""
         new = type(self)()
         new.operator = self.operator
         for name in self._attr_names:
@@ -54,7 +54,7 @@ class Call:
         return new
 
     def dtype_of(self, *slots: str, skip_empty: bool = False) -> DType:
-        """In `expected_kernel_key`: the dtype of the tensors in the first of these inputs that has any, checked.
+        """Return the checked dtype of the tensors in the first of these inputs that has any, for `expected_kernel_key`.
 
         skip_empty: pass over members of a list that are not initialised.
         """
@@ -70,7 +70,9 @@ class Call:
 def call_class(
     name: str, attrs: Iterable[str], inputs: Iterable[str], outputs: Iterable[str], methods: dict[str, Any]
 ) -> type[Call]:
-    """The subclass of Call for one operator; methods: helper functions of the user's class, callable as op.helper()."""
+    """Return the subclass of Call for one operator. methods: helper functions of the user's class, callable as
+    op.helper().
+    """
     attrs, inputs, outputs = tuple(attrs), tuple(inputs), tuple(outputs)
     body = {
         **methods,
@@ -133,7 +135,7 @@ class CallProfile:
 
 
 def _takes_out(rule: Any) -> bool:
-    """Whether a computation of one array can write it into a given one: a keyword-only parameter `out`."""
+    """Return whether a computation can write its one result into an array: a keyword-only parameter `out`."""
     if isinstance(rule, np.ufunc):
         return rule.nout == 1
     code = getattr(rule, "__code__", None)

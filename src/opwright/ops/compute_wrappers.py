@@ -1,16 +1,16 @@
-"""Wrappers of computations: results keep the promised dtype, and never alias memory that is not theirs.
+"""Wrappers of computations: results have the declared dtype and own their memory.
 
-Lives here: `narrowed` and `guarded`, which users' computations run under; `watched`, which checks any kernel for the
-switch `check_inputs`; what `inplace` and `views` allow.
-Not here: who may write into memory that dies (compiler/inplace.py): that is the planner's privilege, never a kernel's.
+Lives here: `narrowed` and `guarded`, applied to users' computations; `watched`, which checks any kernel for the flag
+`check_inputs`; the aliasing that `inplace` and `views` permit.
+Not here: reuse of the memory of dying values (compiler/inplace.py), a privilege of the planner, never of a kernel.
 
-NumPy widens bfloat16 and float16 next to Python numbers and other types. A `compute` with an output that is `like` an
-input need not mind that: its result is cast back.
+NumPy widens bfloat16 and float16 next to Python numbers and other types. The result of a `compute` whose output is
+`like` an input is cast back.
 
-There are two rules of memory: an operator writes none of its inputs, and its results are its own. Users' computations
-get read-only views, so a write raises at its line. A result that lies in an input's memory is copied: the value is
-right, and no later reuse of that memory can change it. The switch makes an error of it. The catalogue's computations
-are trusted, and tests walk all its tables under the switch.
+Two rules govern memory: an operator writes none of its inputs, and its results own their memory. Users' computations
+receive read-only views, so a write raises at its line. A result that aliases an input is copied: the value is right,
+and no later reuse of that memory can change it. The flag turns the copy into an error. The catalogue's computations are
+trusted, and tests run all its tables under the flag.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _floats() -> frozenset[np.dtype[Any]]:
 
 
 def narrowed(op: Operator, reference: Callable[..., Any]) -> Callable[..., Any]:
-    """`reference`, its floating results cast to the dtype of the inputs they are `like`."""
+    """Return `reference` with its floating results cast to the dtype of the inputs that they are `like`."""
     several_in = {i.name for i in op.inputs if i.repeated}
     likes = [
         None if o.like is None or o.repeated or o.like in several_in else op.input_names.index(o.like)
@@ -61,18 +61,18 @@ def narrowed(op: Operator, reference: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _as_float_of(source: Any, result: Any) -> Any:
-    """`result` in the dtype of array `source` where both are floating and differ."""
-    found, wanted = getattr(result, "dtype", None), getattr(source, "dtype", None)
-    if found is None or wanted is None or found == wanted:
+    """Return `result` in the dtype of array `source` if both are floating and differ."""
+    dtype, target = getattr(result, "dtype", None), getattr(source, "dtype", None)
+    if dtype is None or target is None or dtype == target:
         return result
-    return result.astype(wanted) if _floats().issuperset((found, wanted)) else result
+    return result.astype(target) if _floats().issuperset((dtype, target)) else result
 
 
 EXACT = 100_000  # steps that NumPy may take to tell whether two strided arrays share an element
 
 
 def sharing_allowed(op: Operator, output: str) -> tuple[str, ...]:
-    """The inputs whose memory an output may have, by `inplace` and `views`."""
+    """Return the inputs that an output may alias, by `inplace` and `views`."""
     return (*_names(op.inplace.get(output)), *_names(op.views.get(output)))
 
 
@@ -81,20 +81,20 @@ def _names(declared: Any) -> tuple[str, ...]:
 
 
 def named_results(op: Operator, result: Any) -> list[tuple[str, Any]]:
-    """The flat results of a kernel, each with its output's name."""
+    """Return the flat results of a kernel, each with its output's name."""
     flat = op.flat_outputs(result)
     if len(op.outputs) == 1:
         return [(op.output_names[0], r) for r in flat]
     names = op.pack_all(range(len(flat)))
-    found: list[Any] = [None] * len(flat)
+    pairs: list[Any] = [None] * len(flat)
     for name, places in zip(op.output_names, names):
         for i in places if isinstance(places, list) else (places,):
-            found[i] = (name, flat[i])
-    return found
+            pairs[i] = (name, flat[i])
+    return pairs
 
 
 def _arrays(value: Any) -> Sequence[Any]:
-    """The arrays of one input, arrays or tensors: of a repeated one several, of a handle or an absent one none."""
+    """Return the arrays of one input: several of a repeated one, none of a handle or an absent one."""
     if type(value) in (list, tuple):
         return [a for v in value for a in _arrays(v)]
     value = getattr(value, "_array", value)
@@ -102,7 +102,7 @@ def _arrays(value: Any) -> Sequence[Any]:
 
 
 def shared_input(op: Operator, output: str, result: Any, inputs: Sequence[Any]) -> str | None:
-    """The name of an input whose memory a result has without leave; None where there is none."""
+    """Return the name of an input that a result aliases without permission; None without one."""
     if not isinstance(result, np.ndarray):
         return None
     allowed = sharing_allowed(op, output)
@@ -129,20 +129,23 @@ def guarded(op: Operator, compute: Callable[..., Any]) -> Callable[..., Any]:
     new_offsets = [(op.output_names.index(o.lod_of), k, o.repeated) for k, o in enumerate(op.outputs) if o.lod_of]
 
     def run(*arrays: Any, **out: Any) -> Any:
-        given = [_readonly(a) for a in arrays]
+        readonly_arrays = [_readonly(a) for a in arrays]
         try:
-            result = compute(*given, **out)
+            result = compute(*readonly_arrays, **out)
         except (ValueError, TypeError, BufferError) as error:
             if _refused(error):
                 raise _wrote(op, compute, arrays, error) from error
             raise
         if type(result) is np.ndarray:
-            return result if result.base is None else _own(op, 0, result, given)
+            return result if result.base is None else _own(op, 0, result, readonly_arrays)
         if type(result) in (tuple, list):
             if new_offsets and len(result) == len(op.outputs):
                 _check_offsets(op, new_offsets, result)
             return type(result)(
-                [_own(op, i, r, given) if isinstance(r, (np.ndarray, list)) else r for i, r in enumerate(result)]
+                [
+                    _own(op, i, r, readonly_arrays) if isinstance(r, (np.ndarray, list)) else r
+                    for i, r in enumerate(result)
+                ]
             )
         return result
 
@@ -150,7 +153,7 @@ def guarded(op: Operator, compute: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _check_offsets(op: Operator, pairs: Sequence[tuple[int, int, bool]], results: Sequence[Any]) -> None:
-    """Raise DefinitionError where offsets among the results are no LoD over the rows they are for.
+    """Raise DefinitionError if offsets among the results are no LoD over the rows they are for.
 
     pairs: of results, the rows, their offsets, and whether these are all levels. Of a last level that goes under those
     of an input this is the part that it alone decides.
@@ -187,13 +190,13 @@ def _readonly(value: Any) -> Any:
     return value
 
 
-def _own(op: Operator, place: int, result: Any, inputs: Sequence[Any]) -> Any:
-    """A result, or a copy of it where it lies in an input's memory without leave."""
+def _own(op: Operator, position: int, result: Any, inputs: Sequence[Any]) -> Any:
+    """Return a result, or its copy if it aliases an input without permission."""
     if type(result) is list:
-        return [_own(op, place, r, inputs) for r in result]
-    if not isinstance(result, np.ndarray) or result.base is None or place >= len(op.output_names):
+        return [_own(op, position, r, inputs) for r in result]
+    if not isinstance(result, np.ndarray) or result.base is None or position >= len(op.output_names):
         return result
-    output = op.output_names[0 if len(op.output_names) == 1 else place]
+    output = op.output_names[0 if len(op.output_names) == 1 else position]
     name = shared_input(op, output, result, inputs)
     if name is None:
         return result
@@ -205,7 +208,7 @@ def _own(op: Operator, place: int, result: Any, inputs: Sequence[Any]) -> Any:
 def alias_error(
     op: Operator, output: str, name: str, node: str | None = None, at: str | None = None
 ) -> PermissionDeniedError:
-    """For a result that lies in an input's memory without leave."""
+    """Return the error for a result that aliases an input without permission."""
     return PermissionDeniedError(
         op=op.name,
         node=node,
@@ -218,44 +221,47 @@ def alias_error(
 
 
 def write_error(
-    op: Operator, name: str, node: str | None = None, at: str | None = None, found: Any = None
+    op: Operator, name: str, node: str | None = None, at: str | None = None, message: Any = None
 ) -> PermissionDeniedError:
-    """For an input that was written, or was tried to be."""
+    """Return the error for a write to an input."""
     return PermissionDeniedError(
         op=op.name,
         node=node,
         at=at,
         what=f"compute writes its input {name!r}",
-        found=found,
+        found=message,
         wanted="inputs as they were: others read them too",
         do=f"work on {name.split(', ')[0].strip(chr(39))}.copy()",
     )
 
 
 def _refused(error: Exception) -> bool:
-    """Whether NumPy, or whoever took the array's buffer, refused to write."""
+    """Return whether NumPy, or the owner of a buffer, refused a write."""
     text = str(error)
     return "read-only" in text or "not writ" in text or "WRITEABLE" in text
 
 
 def _wrote(op: Operator, compute: Callable[..., Any], arrays: Sequence[Any], error: Exception) -> Exception:
-    """The error for a refused write. Which input it was shows by computing again, with one input at a time read-only
-    and the others as copies: an operator has no state that this could disturb."""
+    """Return the error for a refused write.
+
+    The input is identified by repeating the computation with one input at a time read-only and the others copied:
+    operators have no state that this could disturb.
+    """
     candidates = [n for n, a in zip(op.input_names, arrays) if _arrays(a)]
     if len(candidates) > 1:
-        found = []
+        written_inputs = []
         for i, (name, value) in enumerate(zip(op.input_names, arrays)):
             if name in candidates:
                 try:
                     compute(*[_readonly(a) if k == i else _copied(a) for k, a in enumerate(arrays)])
                 except Exception as again:
                     if _refused(again):
-                        found.append(name)
+                        written_inputs.append(name)
             del value
-        candidates = found or candidates
+        candidates = written_inputs or candidates
     if not candidates:
         return error
-    return write_error(op, "', '".join(candidates), found=str(error))
+    return write_error(op, "', '".join(candidates), message=str(error))
 
 
 def _copied(value: Any) -> Any:
@@ -268,8 +274,11 @@ def _copied(value: Any) -> Any:
 
 
 def fingerprint(value: Any) -> tuple[Any, ...] | tuple[Any | np.dtype[Any], Any | tuple[()], Any] | None:
-    """What tells whether an input was written: of arrays the dtype, the shape and a digest of the elements; of a list
-    that of each. None for handles, which are there to be changed. A LoD's offsets are inputs of their own here."""
+    """Return a fingerprint that changes when an input is written: dtype, shape and a digest of the elements.
+
+    For a list, the fingerprints of its items. None for handles, which operators may change. The offsets of a LoD are
+    inputs of their own here.
+    """
     if type(value) in (list, tuple):
         return tuple([fingerprint(v) for v in value])
     value = getattr(value, "_array", value)
@@ -278,7 +287,7 @@ def fingerprint(value: Any) -> tuple[Any, ...] | tuple[Any | np.dtype[Any], Any 
     if value.dtype.kind == "O":
         content: Any = hash(tuple([repr(v) for v in np.asarray(value).ravel().tolist()]))
     else:
-        import hashlib  # 3 ms of `import opwright`, for a debug mode
+        import hashlib  # 3 ms of `import opwright`, needed only by a debug mode
 
         content = hashlib.blake2b(np.ascontiguousarray(value).view(np.uint8).data, digest_size=16).digest()
     return value.dtype, value.shape, content
@@ -287,7 +296,7 @@ def fingerprint(value: Any) -> tuple[Any, ...] | tuple[Any | np.dtype[Any], Any 
 def watched(
     op: Operator, kernel: Callable[..., Any], node: str | None = None, at: str | None = None
 ) -> Callable[..., Any]:
-    """A kernel that raises where it wrote an input or gave a result in an input's memory without leave."""
+    """Return a kernel that raises if it writes an input or returns an unpermitted alias of one."""
 
     def run(*arrays: Any, **out: Any) -> Any:
         before = [fingerprint(a) for a in arrays]
@@ -306,7 +315,7 @@ def compare(
     node: str | None = None,
     at: str | None = None,
 ) -> None:
-    """Raise PermissionDeniedError naming operator, output and input where a rule of memory was broken."""
+    """Raise PermissionDeniedError naming operator, output and input if a memory rule was violated."""
     for name, value, was in zip(op.input_names, inputs, before):
         if fingerprint(value) != was:
             raise write_error(op, name, node, at, "other elements after the call than before")

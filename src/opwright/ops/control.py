@@ -35,20 +35,22 @@ if TYPE_CHECKING:
     from .tensor_list import TensorList
 
 
-def _taken_by(graph: Graph, inputs: Any, role: str) -> None:
-    """Raises InvalidArgumentError where a graph does not take these inputs."""
-    found = [x.spec.dtype for x in inputs]
-    wanted = [v.dtype for v in graph.inputs]
-    if found != wanted:
+def _check_inputs(graph: Graph, inputs: Any, role: str) -> None:
+    """Raise InvalidArgumentError if a graph does not take these inputs."""
+    dtypes = [x.spec.dtype for x in inputs]
+    expected = [v.dtype for v in graph.inputs]
+    if dtypes != expected:
         raise InvalidArgumentError(
             what=f"the {role} does not take these inputs",
-            found=[d.name for d in found],
-            wanted=[d.name for d in wanted],
+            found=[d.name for d in dtypes],
+            wanted=[d.name for d in expected],
         )
 
 
 def merged_specs(graphs: Any, roles: Any) -> list[TensorSpec]:
-    """What is known of each output whichever of the graphs runs. Raises InvalidArgumentError where dtypes differ."""
+    """Return the most specific spec of each output that holds for every graph. Raises InvalidArgumentError if dtypes
+    differ.
+    """
     first = graphs[0]
     for graph, role in zip(graphs[1:], roles[1:]):
         if [v.dtype for v in graph.outputs] != [v.dtype for v in first.outputs]:
@@ -64,7 +66,7 @@ def merged_specs(graphs: Any, roles: Any) -> list[TensorSpec]:
 
 @operator
 class If(OperatorDefinition[list[Tensor]]):
-    """One of two graphs, chosen by a scalar when it runs.
+    """Conditional: execute one of two graphs, selected by a scalar at run time.
 
     .. math:: outputs = \\begin{cases} then(inputs) & pred \\\\ else(inputs) & \\text{otherwise} \\end{cases}
     """
@@ -80,7 +82,7 @@ class If(OperatorDefinition[list[Tensor]]):
     def infer(op) -> list[TensorSpec]:
         branches, roles = (op.then_branch, op.else_branch), ("then branch", "else branch")
         for branch, role in zip(branches, roles):
-            _taken_by(branch, op.inputs, role)
+            _check_inputs(branch, op.inputs, role)
         return merged_specs(branches, roles)
 
     def infer_kinds(op) -> list[str]:
@@ -89,7 +91,7 @@ class If(OperatorDefinition[list[Tensor]]):
 
 @operator
 class Case(OperatorDefinition[list[Tensor]]):
-    """One of several graphs, chosen by its number when it runs; a number that is none of theirs means the last.
+    """Switch: execute one of several graphs, selected by index at run time; an index out of range selects the last.
 
     .. math:: outputs = branches_{index}(inputs)
     """
@@ -104,7 +106,7 @@ class Case(OperatorDefinition[list[Tensor]]):
     def infer(op) -> list[TensorSpec]:
         roles = [f"branch {i}" for i in range(len(op.branches))]
         for branch, role in zip(op.branches, roles):
-            _taken_by(branch, op.inputs, role)
+            _check_inputs(branch, op.inputs, role)
         return merged_specs(op.branches, roles)
 
     def infer_kinds(op) -> list[str]:
@@ -113,17 +115,17 @@ class Case(OperatorDefinition[list[Tensor]]):
 
 @operator
 class While(OperatorDefinition[list[Tensor]]):
-    """A graph run again and again, on its own results, while a condition on them holds.
+    """Loop: execute a body on its own results while a condition on them holds.
 
-    `variables` change from turn to turn, `captured` does not; condition and body take both, the body gives new
-    variables. shapes: what holds of each variable at every turn.
+    `variables` change in each iteration, `captured` does not; condition and body take both, the body returns new
+    variables. shapes: loop-invariant shapes of the variables.
 
     .. math:: v^{(0)} = variables, \\quad v^{(t+1)} = body(v^{(t)}, captured) \\text{ while } cond(v^{(t)}, captured)
     """
 
     variables = Input(anything, repeated=True, mixed=True)
     captured = Input(anything, repeated=True, mixed=True)
-    outputs = Output(repeated=True, doc="the state after the last turn")
+    outputs = Output(repeated=True, doc="the state after the last iteration")
     cond = Attr(Graph)
     body = Attr(Graph)
     control = True
@@ -131,8 +133,8 @@ class While(OperatorDefinition[list[Tensor]]):
 
     def infer(op) -> list[Any]:
         inputs = (*op.variables, *op.captured)
-        _taken_by(op.cond, inputs, "condition")
-        _taken_by(op.body, inputs, "body")
+        _check_inputs(op.cond, inputs, "condition")
+        _check_inputs(op.body, inputs, "body")
         if [v.dtype.name for v in op.cond.outputs] != ["bool"]:
             raise InvalidArgumentError(what="the condition does not give one bool", found=repr(op.cond.outputs))
         return [v.spec for v in op.body.inputs[: len(op.variables)]]
@@ -143,7 +145,7 @@ class While(OperatorDefinition[list[Tensor]]):
 
 @operator
 class Undefined(OperatorDefinition):
-    """A value that is there for its type alone and is never read: zeros that take no memory.
+    """Placeholder of a type, never read: zeros without memory.
 
     .. math:: y = 0
     """
@@ -166,14 +168,14 @@ class Undefined(OperatorDefinition):
 
 @operator
 class FusionInputs(OperatorDefinition[list[Tensor]]):
-    """What a fused operator is given.
+    """Mark the inputs of a fused operator.
 
     .. math:: outputs_i = inputs_i
     """
 
     inputs = Input(anything, repeated=True, mixed=True)
     outputs = Output(repeated=True)
-    implements = Attr(str, doc="the fused operator, as `function(experimental_implements=...)` was told")
+    implements = Attr(str, doc="the fused operator: the argument of `function(experimental_implements=...)`")
     inplace = {"outputs": "inputs"}
 
     def infer(op) -> list[Any]:
@@ -188,15 +190,15 @@ class FusionInputs(OperatorDefinition[list[Tensor]]):
 
 @operator
 class FusionResults(OperatorDefinition[list[Tensor]]):
-    """What a fused operator gives.
+    """Mark the results of a fused operator.
 
     .. math:: outputs_i = results_i
     """
 
     results = Input(anything, repeated=True, mixed=True)
-    inputs = Input(anything, repeated=True, mixed=True, doc="what the operator was given: read by converters alone")
+    inputs = Input(anything, repeated=True, mixed=True, doc="inputs of the operator, read by converters only")
     outputs = Output(repeated=True)
-    implements = Attr(str, doc="the fused operator, as `function(experimental_implements=...)` was told")
+    implements = Attr(str, doc="the fused operator: the argument of `function(experimental_implements=...)`")
     inplace = {"outputs": "results"}
     shape_only = ("inputs",)
     no_need_buffer = ("inputs",)

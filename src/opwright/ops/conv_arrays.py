@@ -25,7 +25,7 @@ COLUMN_BYTES = 1 << 26  # im2col copies every pixel once a kernel element; so ma
 
 
 def columns(x: np.ndarray, windows: Windows, groups: int) -> Iterator[tuple[slice, np.ndarray]]:
-    """im2col: for parts of the batch, [groups, positions, kernel elements * channels / groups]."""
+    """Yield im2col matrices of parts of the batch: [groups, positions, kernel elements * channels / groups]."""
     n, channels = x.shape[0], x.shape[-1]
     kernel = math.prod(w.kernel for w in windows)
     out = [w.out for w in windows]
@@ -90,8 +90,8 @@ def _in_place(x: Any, w: Any, windows: Windows) -> np.ndarray:
             tap = w[index].reshape(w.shape[-2], groups, filters // groups).transpose(1, 0, 2)
             product = np.matmul(_by_group(padded[(slice(None), *seen)], groups), tap)
             y += product.transpose(1, 0, 2).reshape(y.shape)
-    found: np.ndarray = y.astype(dtype, copy=False)
-    return found
+    result: np.ndarray = y.astype(dtype, copy=False)
+    return result
 
 
 def _filter_in_place(x: Any, dy: Any, kernel: Sequence[int], depth: int, windows: Windows) -> np.ndarray:
@@ -108,7 +108,7 @@ def _filter_in_place(x: Any, dy: Any, kernel: Sequence[int], depth: int, windows
 
 
 def _by_taps(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> np.ndarray:
-    """A product for each element of the kernel, which reads the image in place; of 1x1 kernels the only one."""
+    """Convolve by one matrix product per kernel element, which reads the image in place."""
     dtype, y = x.dtype, None
     padded, w = pad(x.astype(wide(dtype), copy=False), windows), w.astype(wide(dtype), copy=False)
     for index, seen in taps(windows):
@@ -165,7 +165,7 @@ CONVOLUTIONS = {n: _strategies(n) for n in (2, 3)}
 
 
 def by_filter(x: np.ndarray, dy: np.ndarray, kernel: Sequence[int], depth: int, windows: Windows) -> np.ndarray:
-    """The adjoint of `convolve` by its filter, [*kernel, depth, filters]."""
+    """Return the adjoint of `convolve` with respect to its filter, [*kernel, depth, filters]."""
     if not like_device.on_host(x):
         array: np.ndarray = _filter_in_place(x, dy, kernel, depth, windows)
         return array
@@ -181,7 +181,7 @@ def by_filter(x: np.ndarray, dy: np.ndarray, kernel: Sequence[int], depth: int, 
 
 
 def by_input(dy: np.ndarray, w: np.ndarray, shape: Sequence[int], windows: Windows) -> np.ndarray:
-    """The adjoint of `convolve` by its input, of the given shape: each kernel element adds to the pixels it saw."""
+    """Return the adjoint of `convolve` with respect to its input: each kernel element adds to its pixels."""
     dtype, channels = dy.dtype, shape[-1]
     groups = _groups(channels, w)
     padded = like_device.zeros(dy, (shape[0], *(v.before + v.size + v.after for v in windows), channels), wide(dtype))
@@ -213,7 +213,7 @@ def depthwise(x: np.ndarray, w: np.ndarray, windows: Windows) -> np.ndarray:
 
 
 def depthwise_by_filter(x: np.ndarray, dy: np.ndarray, shape: Sequence[int], windows: Windows) -> np.ndarray:
-    """The adjoint of `depthwise` by its filter, of the given shape."""
+    """Return the adjoint of `depthwise` with respect to its filter."""
     dtype = x.dtype
     padded = pad(x.astype(wide(dtype), copy=False), windows)
     dy = dy.astype(wide(dtype), copy=False).reshape(*dy.shape[:-1], *shape[-2:])
@@ -225,7 +225,7 @@ def depthwise_by_filter(x: np.ndarray, dy: np.ndarray, shape: Sequence[int], win
 
 
 def depthwise_by_input(dy: np.ndarray, w: np.ndarray, shape: Sequence[int], windows: Windows) -> np.ndarray:
-    """The adjoint of `depthwise` by its input, of the given shape."""
+    """Return the adjoint of `depthwise` with respect to its input."""
     dtype = dy.dtype
     dy = dy.astype(wide(dtype), copy=False).reshape(*dy.shape[:-1], *w.shape[-2:])
     w = w.astype(wide(dtype), copy=False)

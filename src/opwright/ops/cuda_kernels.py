@@ -1,11 +1,11 @@
-"""Kernels for GPUs, made of CuPy's libraries: products and convolutions by cuBLAS, special functions.
+"""Kernels for GPUs, built on CuPy's libraries: matrix products and convolutions by cuBLAS, special functions.
 
-Lives here: the table of them, and `enter`, which registers it when a GPU is first asked for.
-Not here: what needs no kernel. Element-wise operators, reductions and what moves values run as they are written: arrays
-of a device speak NumPy's protocols, and CuPy's answers to them are its own kernels and cuBLAS.
+Lives here: the table of kernels, and `enter`, which registers it at the first request for a GPU.
+Not here: operators without a kernel of their own. Element-wise operators, reductions and data movement run their
+reference: device arrays implement NumPy's protocols by CuPy's kernels and cuBLAS.
 
-cuDNN has no row: CuPy gave its binding up with version 14. A convolution is one product of matrices for each element
-of the kernel, which reads the image in place; grouped ones decline. CuPy is imported by the kernels that need its name.
+cuDNN has no row: CuPy dropped its binding in version 14. A convolution is one matrix product per kernel element, which
+reads the image in place; grouped convolutions decline. Kernels that need CuPy's name import it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _COMPLEX = (dtypes.complex64, dtypes.complex128)
 
 
 def _matmul(call: Any, a: Any, b: Any) -> Any:
-    """The reference: on arrays of a GPU its `np.matmul` is cuBLAS's gemm, in batches where there are any."""
+    """Run the reference: on arrays of a GPU `np.matmul` is cuBLAS's gemm, batched if needed."""
     return call.operator.compute_rule(call, a, b)
 
 
@@ -115,7 +115,7 @@ def _special(name: str) -> Callable[..., Any]:
 
 
 def table() -> list[tuple[str, str, tuple[Any, ...], Callable[..., Any]]]:
-    """Operator, library, dtypes and kernel of each row."""
+    """Return operator, library, dtypes and kernel of each row."""
     return [
         ("MatMul", "cublas", (*_FLOATS, *_COMPLEX), _matmul),
         ("Conv2D", "cublas", _FLOATS, _convolve),
@@ -125,15 +125,15 @@ def table() -> list[tuple[str, str, tuple[Any, ...], Callable[..., Any]]]:
 
 
 def enter(place: Place) -> None:
-    """Register every row for a kind of place; a key that somebody filled before keeps its kernel."""
-    for name, library, taken, kernel in table():
+    """Register every row for a kind of place; existing kernels of a key stay."""
+    for name, library, dtypes_, kernel in table():
         op = registry.get(name)
-        for dtype in taken:
+        for dtype in dtypes_:
             if KernelKey(place, dtype, "any", library) not in op.kernels:
                 register_kernel(op, place=place, dtype=dtype, library=library)(kernel)
 
 
 @functools.cache
 def enter_for_gpus() -> None:
-    """`enter`, once, for GPUs."""
+    """Register every row for GPUs, once."""
     enter(CUDAPlace(0))

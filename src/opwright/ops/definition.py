@@ -1,8 +1,9 @@
-"""Definitions: a class body with inputs, outputs, attributes and rules becomes an `Operator`.
+"""Definitions of operators: a class body with inputs, outputs, attributes and rules becomes an `Operator`.
 
-Lives here: `operator` and `Operator` with what follows from a definition (binding of attributes, dtype checks,
-inference, the forms of results).  Not here: the declarations (slots.py, attributes.py), what makes a definition well
-formed (definition_checks.py), the catalogue's table (registry.py), running (eager/), recording (tracing/).
+Lives here: `operator` and `Operator` with the consequences of a definition (binding of attributes, dtype checks,
+inference, the structure of results).
+Not here: declarations (slots.py, attributes.py), validity of a definition (definition_checks.py), the catalogue's table
+(registry.py), execution (eager/), recording (tracing/).
 """
 
 from __future__ import annotations
@@ -33,26 +34,26 @@ PACKAGE = f"{__name__.partition('.')[0]}."
 
 
 class Operator:
-    """An operator: what it takes and gives, its rules, its kernels. Made by `@ow.operator`; called to run it.
+    """An operator: its inputs, outputs, attributes, rules and kernels; created by `@ow.operator`.
 
-    Calling takes the inputs, then the attributes, in the order of the definition, or by name; and `name=`. By position,
-    what a later version added (`since=`) comes after all that was there before.
-    Eagerly it computes, under `function` it records.
+    A call takes the inputs, then the attributes, in the order of the definition, or by name; and `name=`. By position,
+    parts that a later version added (`since=`) follow all older ones.
+    It computes eagerly, and records under `function`.
 
     name, version, doc, formula; inputs, outputs: tuples of Input and Output; attr_defs: Attr by name;
     inplace, views, no_need_buffer, shape_only, lod, elementwise, effect, control: as the class declared them.
-    inplace: by output, the input (or inputs, the first that serves) into whose memory it may be written when that dies,
-    by the planner. views: by output, the inputs that `compute` may give a view of. All other results are arrays of
-    their own. A `compute` with a keyword `out=None` writes into that array where it is given; it may be the input's.
-    no_need_buffer: inputs of which the gradient reads the shape alone; shape_only: of which `compute` does.
-    profile: what calls take from the declarations, worked out once (call.py).
-    control: the operator runs the graphs among its attributes; it has no kernel, plans write it out.
-    effect_rule, lod_rule: where the effect or what becomes of a LoD depends on the call, the function that says it.
+    inplace: by output, the input (or inputs, in order of preference) whose memory the planner may reuse for the output
+    when the input dies. views: by output, the inputs of which `compute` may return a view. All other results own their
+    memory. A `compute` with a keyword `out=None` writes into that array, which may be the input's.
+    no_need_buffer: inputs of which the gradient reads only the shape; shape_only: of which `compute` does.
+    profile: properties that calls use, derived once (call.py).
+    control: the operator executes the graphs among its attributes; it has no kernel, plans inline it.
+    effect_rule, lod_rule: functions of the call, if its effect or the LoD of its results depends on it.
     kinds_rule, rows_rule: the definition's own `infer_kinds`, and `on_rows`, its computation on sparse rows
     (var_types.py).
     version_rule: the definition's own `version_needed` (versions.py).
-    quantized_rule: the definition's `quantized`: what it does with integers that stand for real numbers
-    (lite/ops/quantized/users.py); says_quantized: whether the definition says it.
+    quantized_rule: the definition's `quantized`: its treatment of quantized tensors (lite/ops/quantized/users.py);
+    says_quantized: whether the definition has it.
     key_rule, input_key_rule: the definition's own `expected_kernel_key` and `input_kernel_key` (kernel_selection.py).
     """
 
@@ -91,26 +92,26 @@ class Operator:
         )
         self.compute_rule: Any = body.pop("compute", None)
         self.kernel_rule: Any = body.pop("kernel", None)
-        if hasattr(self.kernel_rule, "of_operator"):  # a kernel on arrays, which has to know which of them is what
+        if hasattr(self.kernel_rule, "of_operator"):  # a kernel on arrays, which depends on the declarations
             self.kernel_rule = self.kernel_rule.of_operator(self)
-        if self.elementwise is None:  # a kernel on scalars broadcasts, and shapes follow where no rule says otherwise
+        if self.elementwise is None:  # a kernel on scalars broadcasts; without `infer`, shapes follow
             on_scalars = getattr(self.kernel_rule, "on_scalars", False)
             self.elementwise = on_scalars and self.infer_rule is None and len(self.outputs) == 1
         self.kernels: dict[kernels.KernelKey, Callable[..., Any]] = {}
         if self.kernel_rule is not None:
             self.kernels[kernels.KernelKey("cpu", library="compiled")] = self.kernel_rule
-        self.cpu_kernels = bool(self.kernels)  # whether some are the CPU's: no eager call minds others
-        self.impure_kernels: set[kernels.KernelKey] = set()  # what `register_kernel` was told of kernels
+        self.cpu_kernels = bool(self.kernels)  # whether any is for the CPU: eager calls use no others
+        self.impure_kernels: set[kernels.KernelKey] = set()  # options of `register_kernel`
         self.irreproducible: set[kernels.KernelKey] = set()
         self.tolerances: dict[kernels.KernelKey, float] = {}
-        self.found_kernels: dict[Any, tuple[Any, ...]] = {}  # what serves each full key, and on the CPU each dtype
-        self.refused: dict[kernels.KernelKey, str] = {}  # where the reference could not run, and why
-        self.trusted = catalogue or type(self) is not Operator  # others' computations get read-only inputs
-        if not cls.__module__.startswith(PACKAGE):  # tests check this package's own: a model waits for their import
+        self.kernel_cache: dict[Any, tuple[Any, ...]] = {}  # kernels by full key, and for the CPU by dtype
+        self.refused: dict[kernels.KernelKey, str] = {}  # the reason by key, where the reference cannot run
+        self.trusted = catalogue or type(self) is not Operator  # other computations receive read-only inputs
+        if not cls.__module__.startswith(PACKAGE):  # tests check this package's own, to keep imports fast
             definition_checks.check(self, body)
         by_name = {i.name: i for i in self.inputs}
         slot: Any
-        for slot in (*self.inputs, *self.outputs):  # one that is like another is like the last of the chain
+        for slot in (*self.inputs, *self.outputs):  # resolve chains of `like`
             while slot.like is not None and by_name[slot.like].like is not None:
                 slot.like = by_name[slot.like].like
         self.input_names = tuple(i.name for i in self.inputs)
@@ -127,24 +128,24 @@ class Operator:
 
     @cached_property
     def doc(self) -> str:
-        """The class's docstring, without its indentation."""
+        """Return the class's docstring, without its indentation."""
         return inspect.cleandoc(self.__doc__ or "")
 
     @cached_property
     def formula(self) -> str:
-        """What follows `.. math::` in the docstring, on one line; empty if nothing does."""
-        found = re.search(r"\.\. math::\s*(.+?)(?:\n\s*\n|\Z)", self.doc, re.DOTALL)
-        return " ".join(found.group(1).split()) if found else ""
+        """Return the text after `.. math::` in the docstring, on one line; empty without one."""
+        match = re.search(r"\.\. math::\s*(.+?)(?:\n\s*\n|\Z)", self.doc, re.DOTALL)
+        return " ".join(match.group(1).split()) if match else ""
 
     @cached_property
     def gradient_needs(self) -> GradientNeeds:
-        """Which inputs and outputs the gradient reads by value, which by shape alone, which not at all."""
+        """Return the inputs and outputs that the gradient reads: by value, by shape, or not at all."""
         return needs_of(self, self._helpers)
 
     # ---- calling ----------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, name: str | None = None, **kwargs: Any) -> Any:
-        if not kwargs and len(args) == self.profile.plain_count:  # the common call: inputs alone, attributes by default
+        if not kwargs and len(args) == self.profile.plain_count:  # the common call: inputs only, default attributes
             if self._default is None:
                 self._default = self.bind({})
             return dispatch.call(self, args, self._default, name)
@@ -165,7 +166,7 @@ class Operator:
         return dispatch.call(self, inputs, self.bind(kwargs), name)
 
     def on(self, inputs: Any = None, outputs: Any = None, /, **attrs: Any) -> Any:
-        """This operator on named variables: an `OpInstance`, which runs on a scope and a place.
+        """Return an `OpInstance`: this operator on named variables, to run on a scope and a place.
 
         inputs, outputs: by slot, the name of a variable, or a list of names where it is repeated.
 
@@ -176,11 +177,11 @@ class Operator:
         return dispatch.new_instance(self, inputs, outputs, attrs)
 
     def bind(self, attrs: Mapping[str, Any]) -> Call:
-        """The checked attributes as a Call; raises SignatureError for unknown, missing or ill-typed ones."""
+        """Return a Call with checked attributes; raises SignatureError for unknown, missing or ill-typed ones."""
         try:
             key = tuple(attrs.items())
             bound = self._bound.get(key)
-            if bound is not None and _holds(bound, key):
+            if bound is not None and _has_attributes(bound, key):
                 return bound
         except TypeError:
             key = None
@@ -222,32 +223,32 @@ class Operator:
             call.reference = narrowed(self, call.reference)
         if not self.trusted and rule is not None and not isinstance(rule, np.ufunc):
             call.reference = guarded(self, call.reference)
-        # A program uses few combinations: a sweep must not leak, nor must what a graph or an object holds on to.
+        # Programs use few combinations; the limit prevents leaks in a sweep. Graphs and objects are not retained.
         if key is not None and len(self._bound) < 256 and self.profile.keeps_calls:
             self._bound[key] = call
         return call
 
-    # ---- what inputs are taken ----------------------------------------------------------------------------------
+    # ---- inference ----------------------------------------------------------------------------------------------
 
-    def accept(self, found: tuple[DType, ...]) -> tuple[DType | None, ...]:
-        """For an operator with simple inputs: check their dtypes; the output dtypes that follow (None: by infer)."""
-        known = self.accepted.get(found)
-        if known is None:
-            self.check_dtypes(found)
-            by_name = dict(zip(self.input_names, found))
-            known = tuple(o.dtype or (by_name[o.like] if o.like else None) for o in self.outputs)
-            if self.elementwise and None in known:  # the dtype follows by `infer`, from dtypes alone: abs of a complex
-                known = tuple(s.dtype for s in self.infer(self.bind({}), [TensorSpec(None, d) for d in found]))
-            self.accepted[found] = known
-        return known
+    def accept(self, dtypes: tuple[DType, ...]) -> tuple[DType | None, ...]:
+        """Check the dtypes of simple inputs and return the output dtypes that follow (None: determined by infer)."""
+        result_dtypes = self.accepted.get(dtypes)
+        if result_dtypes is None:
+            self.check_dtypes(dtypes)
+            by_name = dict(zip(self.input_names, dtypes))
+            result_dtypes = tuple(o.dtype or (by_name[o.like] if o.like else None) for o in self.outputs)
+            if self.elementwise and None in result_dtypes:  # `infer` determines it from dtypes: abs of a complex
+                result_dtypes = tuple(s.dtype for s in self.infer(self.bind({}), [TensorSpec(None, d) for d in dtypes]))
+            self.accepted[dtypes] = result_dtypes
+        return result_dtypes
 
-    def check_dtypes(self, found: Sequence[Any], name: str | None = None) -> None:
-        """Check the dtype of each input: a DType, None where absent, or a tuple of them where repeated.
+    def check_dtypes(self, dtypes: Sequence[Any], name: str | None = None) -> None:
+        """Check the dtype of each input: a DType, None if absent, a tuple of them if repeated.
 
         raises SignatureError naming operator, input, found and wanted
         """
         leaders: dict[str, tuple[str, DType]] = {}
-        for declared, dtype in zip(self.inputs, found):
+        for declared, dtype in zip(self.inputs, dtypes):
             if dtype is None:
                 if not declared.optional:
                     raise SignatureError(
@@ -270,22 +271,22 @@ class Operator:
                 if declared.mixed:
                     continue
                 group = declared.like or declared.name
-                first, wanted = leaders.setdefault(group, (declared.name, one))
-                if wanted is not one:
+                first, expected = leaders.setdefault(group, (declared.name, one))
+                if expected is not one:
                     raise SignatureError(
                         op=self.name,
                         node=name,
                         what=f"inputs {first!r} and {declared.name!r} differ in dtype",
-                        found={first: wanted.name, declared.name: one.name},
+                        found={first: expected.name, declared.name: one.name},
                         wanted="the same dtype",
-                        do=f"ow.cast(..., ow.{wanted.name})",
+                        do=f"ow.cast(..., ow.{expected.name})",
                         explain="OW301",
                     )
 
     def infer(self, bound: Call, inputs: Sequence[Any], name: str | None = None) -> list[Any]:
-        """The spec of each output (a list of specs for a repeated one).
+        """Return the spec of each output (a list of specs for a repeated one).
 
-        inputs: for each declared input something with `.spec` and `.constant` (a TensorSpec will do), None where
+        inputs: for each declared input an object with `.spec` and `.constant` (such as a TensorSpec), None where
         absent, a tuple where repeated. Checks dtypes and ranks first.
         raises InvalidArgumentError naming operator, input, found and wanted
         """
@@ -309,7 +310,7 @@ class Operator:
                 raise InvalidArgumentError(op=self.name, node=name, what=error.message) from None
             raise rule_failure(self, "infer", error) from error.__cause__
         except Exception as error:
-            if self.trusted:  # whoever infers knows what the catalogue's rules raise
+            if self.trusted:  # callers handle the errors of the catalogue's rules
                 raise
             raise (failure := rule_failure(self, "infer", error, node=name)) from failure_cause(error, failure)
         if not isinstance(specs, (tuple, list)) or (self.profile.single is False and len(self.outputs) == 1):
@@ -319,7 +320,7 @@ class Operator:
                 self, "infer", f"gave {len(specs)} specs, the operator has {len(self.outputs)} outputs", node=name
             )
         try:
-            found = [list(map(_as_spec, s)) if isinstance(s, (tuple, list)) else _as_spec(s) for s in specs]
+            result_specs = [list(map(_as_spec, s)) if isinstance(s, (tuple, list)) else _as_spec(s) for s in specs]
         except AttributeError:
             raise contract_violation(
                 self,
@@ -330,28 +331,28 @@ class Operator:
                 wanted="a TensorSpec for each output",
             ) from None
         for k in self.profile.tensors_only:
-            several: Any = found[k] if isinstance(found[k], list) else (found[k],)
+            several: Any = result_specs[k] if isinstance(result_specs[k], list) else (result_specs[k],)
             if any(s.dtype.is_handle for s in several):
                 raise InvalidArgumentError(
                     op=self.name,
                     node=name,
                     what=f"output {self.outputs[k].name!r} is a tensor: it has no such dtype",
-                    found=str(found[k]),
+                    found=str(result_specs[k]),
                     do='Output(kind="of ..."), if the operator gives lists or handles',
                 )
-        return found
+        return result_specs
 
     def infer_kinds(
         self,
-        found: Sequence[Any],
+        input_kinds: Sequence[Any],
         attrs: Mapping[str, Any] | None = None,
         specs: Sequence[Any] | None = None,
         name: str | None = None,
     ) -> list[Any]:
-        """The kind of variable each output is, given those of the inputs. See ops/var_types.py, `infer`."""
+        """Return the kind of variable of each output for the kinds of the inputs; see ops/var_types.py, `infer`."""
         from . import var_types
 
-        return var_types.infer(self, found, attrs, specs, name)
+        return var_types.infer(self, input_kinds, attrs, specs, name)
 
     def _infer_like(self, inputs: Sequence[Any]) -> list[TensorSpec]:
         by_name = {
@@ -368,7 +369,7 @@ class Operator:
     # ---- computing ----------------------------------------------------------------------------------------------
 
     def reference(self, bound: Call) -> Callable[..., Any]:
-        """The reference computation with attributes filled in: arrays in, an array or tuple of arrays out.
+        """Return the reference computation with attributes bound: arrays in, an array or tuple of arrays out.
 
         raises UnimplementedError for an operator that has none
         """
@@ -389,7 +390,9 @@ class Operator:
         return result
 
     def kernel(self, bound: Call, dtype: DType | None = None) -> Callable[..., Any]:
-        """What computes a call whose first input has `dtype`: the best kernel registered, else the reference."""
+        """Return the computation of a call whose first input has `dtype`: the best kernel registered, else the
+        reference.
+        """
         return kernels.bind(self, bound, dtype) if self.cpu_kernels else self.reference(bound)
 
     def evaluate(self, operands: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[np.ndarray, ...]:
@@ -400,7 +403,7 @@ class Operator:
         return self.compute(self.bind(dict(attrs)), arrays)
 
     def compute(self, bound: Call, arrays: Sequence[Any]) -> tuple[np.ndarray, ...]:
-        """Run the reference computation; one flat tuple of arrays, whatever the outputs' structure.
+        """Run the reference computation; return a flat tuple of arrays.
 
         raises InvalidArgumentError naming the operator where NumPy refuses the arguments
         """
@@ -408,7 +411,7 @@ class Operator:
         return self.flat_outputs(result)
 
     def flat_outputs(self, result: Any) -> tuple[Any, ...]:
-        """What compute returned, as a flat tuple. Raises DefinitionError where it is not one result for each output."""
+        """Return the result of compute as a flat tuple. Raises DefinitionError unless it has one result per output."""
         if self.profile.single:
             return (result,)
         if len(self.outputs) == 1:
@@ -416,12 +419,12 @@ class Operator:
         if not self.outputs:
             return ()
         if not isinstance(result, (tuple, list)) or len(result) != len(self.outputs):
-            found = f"{len(result)} results" if isinstance(result, (tuple, list)) else type(result).__name__
+            description = f"{len(result)} results" if isinstance(result, (tuple, list)) else type(result).__name__
             raise contract_violation(
                 self,
                 "compute",
                 "gave another number of results than there are outputs",
-                found=found,
+                found=description,
                 wanted=f"a tuple of {', '.join(self.output_names)}",
             )
         if not any(o.repeated for o in self.outputs):
@@ -432,41 +435,41 @@ class Operator:
         return tuple(flat)
 
     def pack_all(self, flat: Sequence[Any]) -> Sequence[Any]:
-        """Flat tensors by declared output, intermediates too; a list for a repeated one."""
+        """Return flat tensors by declared output, intermediates included; a list for a repeated one."""
         if not any(o.repeated for o in self.outputs):
             return flat
         spare = len(flat) - sum(not o.repeated for o in self.outputs)
         packed: list[Any] = []
-        at = 0
+        offset = 0
         for output in self.outputs:
             if output.repeated:
-                packed.append(list(flat[at : at + spare]))
-                at += spare
+                packed.append(list(flat[offset : offset + spare]))
+                offset += spare
             else:
-                packed.append(flat[at])
-                at += 1
+                packed.append(flat[offset])
+                offset += 1
         return packed
 
     def pack_outputs(self, flat: Sequence[Any]) -> Any:
-        """Flat tensors as the caller gets them: one, a tuple, a list for a repeated output; intermediates left out."""
+        """Return flat tensors in the structure of results: one, a tuple, a list if repeated; intermediates left out."""
         if self.profile.single:
             return flat[0]
         packed = [p for p, o in zip(self.pack_all(flat), self.outputs) if not o.intermediate]
         return packed[0] if len(packed) == 1 else tuple(packed) if packed else None
 
     def const_operator(self) -> Operator:
-        """The operator of constants, which folding makes."""
+        """Return the operator of constants, which folding creates."""
         result: Operator = registry.get("Const")
         return result
 
     # ---- showing -------------------------------------------------------------------------------------------------
 
     def as_function(self, name: str) -> Any:
-        """The public function of this operator: the inputs, the attributes with their defaults, and `name=None`."""
+        """Return the public function of this operator: inputs, attributes with their defaults, and `name=None`."""
         return public_function(self, name)
 
     def signature(self) -> str:
-        """The call in words: LeakyClip(x, *, alpha: float = 0.0)."""
+        """Return the call as text: LeakyClip(x, *, alpha: float = 0.0)."""
         parts = [i.name + ("=None" if i.optional else "") for i in self.inputs]
         if self.attr_defs:
             parts.append("*")
@@ -485,34 +488,34 @@ class Operator:
         return id(self) >> 4
 
 
-def _holds(bound: Call, attrs: Iterable[tuple[str, Any]]) -> bool:
-    """Whether a Call has exactly these attributes; mostly they are the same objects."""
-    for name, given in attrs:
-        kept = getattr(bound, name)
-        if given is not kept and not _identical(given, kept):
+def _has_attributes(bound: Call, attrs: Iterable[tuple[str, Any]]) -> bool:
+    """Return whether a Call has exactly these attributes; usually they are the same objects."""
+    for name, value in attrs:
+        bound_value = getattr(bound, name)
+        if value is not bound_value and not _identical(value, bound_value):
             return False
     return True
 
 
-def _identical(given: Any, kept: Any) -> bool:
-    """Whether an attribute given now is the one kept under an equal key: to a dict 1, 1.0 and True are the same."""
-    if type(given) is not type(kept):
-        return given is None
-    if type(given) is tuple:
-        return all(map(_identical, given, kept))
-    return given is kept or type(given) is not float or given != 0.0 or repr(given) == repr(kept)
+def _identical(value: Any, bound_value: Any) -> bool:
+    """Return whether an attribute equals the bound one in type as well: as keys, 1, 1.0 and True are the same."""
+    if type(value) is not type(bound_value):
+        return value is None
+    if type(value) is tuple:
+        return all(map(_identical, value, bound_value))
+    return value is bound_value or type(value) is not float or value != 0.0 or repr(value) == repr(bound_value)
 
 
 def _brief(value: Any) -> str:
-    """A value in an error: its type, and itself where that is short."""
+    """Return a value for an error: its type, and its text if that is short."""
     if isinstance(value, np.ndarray):
         return f"array of {value.dtype} {list(value.shape)}"
     text = repr(value)
     return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"
 
 
-def _dtype_names(found: Iterable[DType]) -> str:
-    return "one of " + ", ".join(d.name for d in found)
+def _dtype_names(dtypes: Iterable[DType]) -> str:
+    return "one of " + ", ".join(d.name for d in dtypes)
 
 
 def _dtypes_of(value: Any) -> Any:
@@ -546,9 +549,9 @@ def operator(cls: type, /) -> Operator: ...
 @overload
 def operator(*, name: str | None = None, version: int = 1) -> _OperatorDecorator: ...
 def operator(cls: type | None = None, /, *, name: str | None = None, version: int = 1) -> Any:
-    """Make an operator of a class that declares it. Usable bare or with arguments.
+    """Create an operator from the class that declares it. Usable bare or with arguments.
 
-    name: by default the class's; it is what files and graphs know the operator by. version: of the definition; it
+    name: by default the class's; files and graphs refer to the operator by it. version: of the definition; it
     rises when an attribute with `since=` is added.
 
     >>> @ow.operator
@@ -566,8 +569,8 @@ def operator(cls: type | None = None, /, *, name: str | None = None, version: in
         if not isinstance(version, int) or version < 1:
             raise ValueError(f"operator {name or cls.__name__}: version is an integer of at least 1, found {version!r}")
         catalogue = cls.__module__.startswith(f"{PACKAGE}ops.")
-        made = Operator(cls, name or cls.__name__, version, catalogue)
-        registry.add(made)
-        return made
+        op = Operator(cls, name or cls.__name__, version, catalogue)
+        registry.add(op)
+        return op
 
     return define if cls is None else define(cls)

@@ -1,7 +1,7 @@
-"""What makes a definition well formed, as a table of rules.
+"""Checks of operator definitions, as a table of rules.
 
-Lives here: the rules and `check`.  Not here: what a call must fulfil (definition.py).
-A rule looks at an operator whose parts are in place and raises TypeError or ValueError naming operator and part.
+Lives here: the rules and `check`.  Not here: checks of a call (definition.py).
+A rule examines an operator whose parts are in place and raises TypeError or ValueError naming operator and part.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SETTINGS = ("inplace", "views", "no_need_buffer", "shape_only", "lod", "elementwise", "effect", "control", "quantized")
 QUANTIZED = ("reals", "integers", None)
-"""What `quantized` may say in a class that has no method of that name."""
+"""Values of `quantized` in a class that has no method of that name."""
 OF_CALL = {
     "operator",
     "attrs",
@@ -34,8 +34,8 @@ RESERVED = OF_CALL | {"name"}
 def _body(op: Operator, body: Mapping[str, Any]) -> None:
     for rule, value in body.items():
         if not callable(value) and not rule.startswith("_"):
-            wanted = f"Input, Output, Attr, {', '.join(SETTINGS)} or a method"
-            raise TypeError(f"operator {op.name}: {rule} = {value!r} is not understood; wanted {wanted}")
+            expected = f"Input, Output, Attr, {', '.join(SETTINGS)} or a method"
+            raise TypeError(f"operator {op.name}: {rule} = {value!r} is not understood; wanted {expected}")
         if rule in OF_CALL:
             raise ValueError(f"operator {op.name}: the name {rule!r} is taken; name this method otherwise")
 
@@ -102,7 +102,7 @@ def _parts(op: Operator, body: Mapping[str, Any]) -> None:
 
 
 def _likes(op: Operator, body: Mapping[str, Any]) -> None:
-    """Every `like` names an input, and no chain of them is a circle."""
+    """Check that every `like` names an input and that chains of them are acyclic."""
     by_name = {i.name: i for i in op.inputs}
     item: Any
     for item in (*op.inputs, *op.outputs):
@@ -153,7 +153,7 @@ def _gradient(op: Operator, body: Mapping[str, Any]) -> None:
 
 
 def _lods(op: Operator, body: Mapping[str, Any]) -> None:
-    """Offsets are int64 and belong to another part of the same side; only a LoD that changes has new ones."""
+    """Check offsets: they belong to another part of the same side, and only a LoD that changes has new ones."""
     item: Any
     for side in (op.inputs, op.outputs):
         names = {i.name for i in side}
@@ -163,9 +163,11 @@ def _lods(op: Operator, body: Mapping[str, Any]) -> None:
                     f"operator {op.name}: {item.name} has lod_of={item.lod_of!r}, which is no other "
                     f"{'input' if side is op.inputs else 'output'}"
                 )
-    made = [o.name for o in op.outputs if o.lod_of is not None]
-    if made and op.lod != "changed":
-        raise ValueError(f"operator {op.name}: {made[0]} gives a new LoD; say lod = 'changed', found {op.lod!r}")
+    offset_outputs = [o.name for o in op.outputs if o.lod_of is not None]
+    if offset_outputs and op.lod != "changed":
+        raise ValueError(
+            f"operator {op.name}: {offset_outputs[0]} gives a new LoD; say lod = 'changed', found {op.lod!r}"
+        )
 
 
 def _words(op: Operator, body: Mapping[str, Any]) -> None:
@@ -182,7 +184,7 @@ def _words(op: Operator, body: Mapping[str, Any]) -> None:
 
 
 def _kinds(op: Operator, body: Mapping[str, Any]) -> None:
-    """Kinds are known words; what takes sparse rows has a rule that computes on them."""
+    """Check that kinds are known, and that operators on sparse rows have a rule for them."""
     for declared in op.inputs:
         unknown = [k for k in declared.kinds or () if k not in KINDS]
         if unknown or declared.kinds == ():
@@ -199,12 +201,12 @@ def _kinds(op: Operator, body: Mapping[str, Any]) -> None:
             )
     takes_rows = [i.name for i in op.inputs if "rows" in (i.kinds or ())]
     if bool(takes_rows) != (op.rows_rule is not None):
-        found = f"input {takes_rows[0]} takes rows" if takes_rows else "on_rows is defined, no input takes rows"
-        raise ValueError(f"operator {op.name}: {found}; rows are declared with Input(kinds=) and computed by on_rows")
+        problem = f"input {takes_rows[0]} takes rows" if takes_rows else "on_rows is defined, no input takes rows"
+        raise ValueError(f"operator {op.name}: {problem}; rows are declared with Input(kinds=) and computed by on_rows")
 
 
 def _kernel(op: Operator, body: Mapping[str, Any]) -> None:
-    """A kernel on scalars takes a scalar of each input and gives one; its keyword-only parameters are attributes."""
+    """Check a kernel on scalars: one scalar parameter per input, one result; keyword-only parameters are attributes."""
     kernel = op.kernel_rule
     if not getattr(kernel, "on_scalars", False):
         return
@@ -223,8 +225,8 @@ def _kernel(op: Operator, body: Mapping[str, Any]) -> None:
     unknown = [name for name in kernel.attrs if name not in op.attr_defs]
     if unknown:
         raise ValueError(f"operator {op.name}: its kernel's keyword-only parameter {unknown[0]!r} is no attribute")
-    least = sum(not i.optional for i in op.inputs)
-    if not least <= len(kernel.inputs) <= len(op.inputs):
+    required = sum(not i.optional for i in op.inputs)
+    if not required <= len(kernel.inputs) <= len(op.inputs):
         raise ValueError(
             f"operator {op.name}: its kernel takes {', '.join(kernel.inputs) or 'nothing'}; "
             f"the inputs are {', '.join(i.name for i in op.inputs)}"
@@ -232,7 +234,7 @@ def _kernel(op: Operator, body: Mapping[str, Any]) -> None:
 
 
 def _control(op: Operator, body: Mapping[str, Any]) -> None:
-    """Control flow runs the graphs among its attributes: it has them, and nothing of its own that computes."""
+    """Check control flow: it has graphs among its attributes, and no computation of its own."""
     if op.control:
         if not any(a.type is Graph or a.type == [Graph] for a in op.attr_defs.values()):
             raise ValueError(f"operator {op.name}: control flow needs an attribute of type Graph, to run")
@@ -241,7 +243,7 @@ def _control(op: Operator, body: Mapping[str, Any]) -> None:
 
 
 def _versions(op: Operator, body: Mapping[str, Any]) -> None:
-    """No part is newer than the operator. Newer inputs and outputs stand last, where older files do not miss them."""
+    """Check that no part is newer than the operator, and that newer inputs and outputs come last, as in older files."""
     part: Any
     for side in (op.inputs, op.outputs, op.attr_defs.values()):
         newest = 1
@@ -274,6 +276,6 @@ RULES: tuple[Callable[[Operator, Mapping[str, Any]], None], ...] = (  # in this 
 
 
 def check(op: Operator, body: Mapping[str, Any]) -> None:
-    """Raise the first rule's error, if any. body: what the class has besides declarations and known settings."""
+    """Raise the error of the first rule that fails. body: the class without declarations and known settings."""
     for rule in RULES:
         rule(op, body)

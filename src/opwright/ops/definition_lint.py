@@ -32,7 +32,7 @@ def _parts(op: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _names(op: Any) -> Iterator[str]:
-    """Operators in CamelCase, their parts in snake_case; no version in a name, versions have a number."""
+    """Check that operators are in CamelCase, their parts in snake_case, and that no name has a version."""
     if not OPERATOR_NAME.fullmatch(op.name):
         yield f"the name {op.name!r} is not in CamelCase"
     if re.search(r"V\d+$", op.name):
@@ -43,21 +43,21 @@ def _names(op: Any) -> Iterator[str]:
 
 
 def _class_body(op: Any) -> list[ast.stmt]:
-    """The statements of the class that defines an operator; none where its source is not there."""
+    """Return the statements of the class that defines an operator; none without its source."""
     rule = next((r for r in (op.compute_rule, op.infer_rule, op.gradient_rule) if hasattr(r, "__code__")), None)
-    found = inspect.unwrap(rule).__code__ if rule is not None else None
+    code = inspect.unwrap(rule).__code__ if rule is not None else None
     try:
-        lines, _ = inspect.findsource(found) if found is not None else ([], 0)
+        lines, _ = inspect.findsource(code) if code is not None else ([], 0)
         tree = _tree("".join(lines))
     except (OSError, SyntaxError):
         return []
     for node in ast.walk(tree):
         if (
             isinstance(node, ast.ClassDef)
-            and found is not None
-            and node.lineno <= found.co_firstlineno <= (node.end_lineno or 0)
+            and code is not None
+            and node.lineno <= code.co_firstlineno <= (node.end_lineno or 0)
         ):
-            inner = [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == found.co_name]
+            inner = [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == code.co_name]
             if inner:
                 return node.body
     return []
@@ -86,7 +86,7 @@ def _declared_once(op: Any) -> Iterator[str]:
 
 
 def _words(op: Any) -> Iterator[str]:
-    """A sentence first, a formula, and a word on every part."""
+    """Check the documentation: a sentence first, a formula, and the meaning of every part."""
     first = " ".join(op.doc.split("\n\n")[0].split())
     if not op.doc:
         yield "no docstring"
@@ -123,7 +123,7 @@ def _meaning(op: Any) -> Iterator[str]:
 
 
 def _defaults(op: Any) -> Iterator[str]:
-    """A default passes its own check (the definition sees to it) and means the same each time it is given."""
+    """Check that defaults pass their own check and are immutable."""
     for attr in op.attr_defs.values():
         if not attr.required:
             try:
@@ -133,7 +133,7 @@ def _defaults(op: Any) -> Iterator[str]:
 
 
 def _checks(op: Any) -> Iterator[str]:
-    """A check says in words what it wants."""
+    """Check that every check has a description."""
     for attr in op.attr_defs.values():
         if attr.check is not None and not attr.check.wanted.strip():
             yield f"attribute {attr.name!r}: its check has no words for the error"
@@ -152,13 +152,13 @@ RULES: tuple[Callable[[Any], Iterator[str]], ...] = (
 
 
 def lint(op: Any) -> list[str]:
-    """What an operator's definition lacks of the house's rules, a sentence each; an empty list for a good one.
+    """Return the violations of the style rules in a definition, one sentence each.
 
     op: an operator, or its name
     raises KeyError for a name that there is not
     """
-    found = registry.operator_of(op)
-    return [sentence for rule in RULES for sentence in rule(found)]
+    problems = registry.operator_of(op)
+    return [sentence for rule in RULES for sentence in rule(problems)]
 
 
 # ---- the texts of errors --------------------------------------------------------------------------------------------
@@ -174,22 +174,22 @@ def lint_errors(source: str, where: str) -> list[str]:
 
     A text that is put together from values (an f-string, or a name) says what was found itself.
     """
-    found: list[str] = []
+    problems: list[str] = []
     for node in ast.walk(introspection.parse(source)):
         if not (isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)):
             continue
         call = node.exc
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        given = {k.arg: k.value for k in call.keywords}
-        text = given.get("what", call.args[0] if call.args else None)
-        if name in ERRORS and None not in given:
+        operators = {k.arg: k.value for k in call.keywords}
+        text = operators.get("what", call.args[0] if call.args else None)
+        if name in ERRORS and None not in operators:
             if _is_empty(text):
-                found.append(f"{where}:{node.lineno}: {name} has no text")
-            elif isinstance(text, ast.Constant) and name not in SIGNALS and not given.keys() & SAYING:
-                found.append(f"{where}:{node.lineno}: {name} says neither what was found nor what is wanted")
+                problems.append(f"{where}:{node.lineno}: {name} has no text")
+            elif isinstance(text, ast.Constant) and name not in SIGNALS and not operators.keys() & SAYING:
+                problems.append(f"{where}:{node.lineno}: {name} says neither what was found nor what is wanted")
         elif name.endswith("Error") and hasattr(builtins, name) and _is_empty(text):
-            found.append(f"{where}:{node.lineno}: {name} has no text")
-    return found
+            problems.append(f"{where}:{node.lineno}: {name} has no text")
+    return problems
 
 
 def _is_empty(text: ast.expr | None) -> bool:
@@ -283,7 +283,7 @@ COMMON = {
 
 
 def meaning(op: Any, part: Any) -> str:
-    """What a part of an operator means: its own `doc=`, else the words all operators share; empty without either."""
+    """Return the documentation of a part: its own `doc=`, else the shared one; empty without either."""
     if part.doc:
         return str(part.doc)
     of = getattr(part, "lod_of", None)
@@ -291,10 +291,10 @@ def meaning(op: Any, part: Any) -> str:
 
 
 def is_said(op: Any, part: Any) -> bool:
-    """Whether anything says what a part means: `doc=`, the operator's docstring by the part's name, or COMMON."""
+    """Return whether a part is documented: by `doc=`, by name in the operator's docstring, or by COMMON."""
     return bool(meaning(op, part)) or is_named(part.name, op.doc)
 
 
 def is_named(name: str, text: str) -> bool:
-    """Whether a text has this name, by itself or within a formula; indices such as x_i and x[i] name x."""
+    """Return whether a text contains this name, alone or in a formula; indices such as x_i and x[i] refer to x."""
     return re.search(rf"(?<![A-Za-z0-9_]){re.escape(name)}(?![A-Za-z0-9])", text.replace("\\_", "_")) is not None

@@ -1,7 +1,7 @@
-"""Where a call of an operator goes: to the trace that is recording, else to the eager interpreter.
+"""Dispatch of operator calls: to the trace that is recording, else to the eager interpreter.
 
-Lives here: the per-thread state that both interpreters share (current trace, active tapes) and `call`.
-Not here: the interpreters. They stand above and install themselves, so imports keep pointing down.
+Lives here: the per-thread state that both interpreters share (current trace, active tapes), and `call`.
+Not here: the interpreters. They are upper layers and install themselves, so that imports point down.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class Trace(Protocol):
     """A recording in progress."""
 
     def record(self, op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -> Any:
-        """Add the call to the program being recorded; give tensors that stand for its outputs."""
+        """Add the call to the program being recorded; return symbolic tensors for its outputs."""
 
     def to_tensor(self, value: Any, dtype: Any, name: str | None) -> Tensor:
-        """A tensor of this trace that holds `value`."""
+        """Return a tensor of this trace that holds `value`."""
 
     def lift_initial_value(self, variable: Any, value: Any) -> Any:
         """Return the first value of a variable that is created while the trace records."""
@@ -44,20 +44,20 @@ class Tape(Protocol):
     persistent: bool
 
     def watch_variable(self, variable: Any) -> None:
-        """Remember what is computed from a variable."""
+        """Watch a variable: record the calls that depend on it."""
 
     def record(self, record: Any) -> None:
-        """Remember one call if it depends on what is watched."""
+        """Record one call if it depends on watched tensors."""
 
     def follows(self, keys: Sequence[int]) -> bool:
-        """Whether a call is to be remembered whose inputs have these identities."""
+        """Return whether to record a call whose inputs have these identities."""
 
     def keep(self, record: Any) -> None:
-        """Remember one call; `follows` said so."""
+        """Record one call that `follows` accepted."""
 
 
 def quiet_context() -> contextvars.Context:
-    """A context in which NumPy's floating-point warnings are off; one call at a time can run in it."""
+    """Return a context with NumPy's floating-point warnings off; one call at a time can run in it."""
     context = contextvars.Context()
     context.run(np.seterr, all="ignore")
     return context
@@ -77,7 +77,7 @@ Eager = Callable[["Operator", Sequence[Any], "Call", "str | None"], Any]
 
 
 def _first_eager(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -> Any:
-    """The first call outside of a trace: the eager interpreter installs itself as it is imported."""
+    """Import the eager interpreter, which installs itself, and make the first eager call."""
     load("opwright.eager.execute")
     return _eager(op, inputs, bound, name)
 
@@ -92,13 +92,15 @@ _eager_tensor: Callable[[Any, Any, str | None], Any] = _first_eager_tensor
 
 
 def install_eager(execute: Eager, to_tensor: Callable[[Any, Any, str | None], Any]) -> None:
-    """Called once, by eager/: how to run a call now, and how to make a tensor of a value."""
+    """Install the eager interpreter: the execution of a call, and the conversion of values to tensors. eager/ calls it
+    once.
+    """
     global _eager, _eager_tensor
     _eager, _eager_tensor = execute, to_tensor
 
 
 def call(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None = None) -> Any:
-    """Run or record one call. inputs: one entry for each declared input; bound: the checked attributes."""
+    """Run or record one call. inputs: one entry per declared input; bound: the checked attributes."""
     trace = state.trace
     if trace is None:
         return _eager(op, inputs, bound, name)
@@ -106,7 +108,7 @@ def call(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None = No
 
 
 def to_tensor(value: Any, dtype: Any = None, name: str | None = None) -> Tensor:
-    """`value` as a tensor of whoever interprets now. dtype: a DType, or None to go by the value."""
+    """Return `value` as a tensor of the active interpreter. dtype: a DType, or None to determine it from the value."""
     trace = state.trace
     if trace is None:
         result: Tensor = _eager_tensor(value, dtype, name)
@@ -115,7 +117,7 @@ def to_tensor(value: Any, dtype: Any = None, name: str | None = None) -> Tensor:
 
 
 def quietly(function: Callable[..., Any], *args: Any) -> Any:
-    """Run with NumPy's floating-point warnings off: tensors divide by zero as IEEE 754 says, without a word.
+    """Call a function with NumPy's floating-point warnings off: division by zero follows IEEE 754 silently.
 
     A context prepared once costs 0.2 us a call, entering `np.errstate` each time 0.9 us.
     """
@@ -136,13 +138,13 @@ _call_with_lods: Eager = _first_call_with_lods
 
 
 def install_lod_calls(call: Eager) -> None:
-    """Called once, by lod_calls.py: how to call an operator some of whose inputs are LoDTensors."""
+    """Install the execution of calls with LoDTensors; lod_calls.py calls it once."""
     global _call_with_lods
     _call_with_lods = call
 
 
 def call_with_lods(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -> Any:
-    """Run or record a call some of whose inputs are LoDTensors."""
+    """Run or record a call with LoDTensors among its inputs."""
     return _call_with_lods(op, inputs, bound, name)
 
 
@@ -155,11 +157,11 @@ _new_instance: Callable[..., Any] = _first_instance
 
 
 def install_instances(make: Callable[..., Any]) -> None:
-    """Called once: how `Operator.on` makes an instance; that is the run time's (scopes/instance.py)."""
+    """Install the constructor of `Operator.on`; scopes/instance.py calls it once."""
     global _new_instance
     _new_instance = make
 
 
 def new_instance(op: Operator, inputs: Any, outputs: Any, attrs: Any) -> Any:
-    """An operator with the names of its variables."""
+    """Return an operator bound to the names of its variables."""
     return _new_instance(op, inputs, outputs, attrs)

@@ -1,11 +1,11 @@
-"""What a gradient rule reads of its call, found in the rule's bytecode.
+"""Dependencies of gradient rules on their call, determined from the rules' bytecode.
 
-Lives here: `reads`.  Not here: what follows from it for tapes (gradient_makers.py, autodiff.py).
+Lives here: `reads`.  Not here: their consequences for tapes (gradient_makers.py, autodiff.py).
 
-A rule is a Python function of the call and the arriving gradients. Wherever it loads the call, what comes next is an
-attribute: an input or output that is read, an attribute of the operator, a helper of its class, which is looked into;
-or the call is the first argument of a function, which is looked into as well. Any other use of the call, and whatever
-is not understood, counts as reading everything: a wrong answer here would be an error in somebody's gradient.
+A rule is a Python function of the call and the arriving gradients. After each load of the call, the analysis expects an
+attribute: an input or output that is read, an attribute of the operator, or a helper of its class, which is analysed
+too; or the call is the first argument of a function, which is also analysed. Any other use of the call, and any unknown
+construct, counts as reading everything: a wrong answer would cause a wrong gradient.
 """
 
 from __future__ import annotations
@@ -17,43 +17,43 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 BY_SHAPE = frozenset({"shape", "dtype", "spec", "rank", "ndim", "get_shape"})  # of a tensor, without its elements
-_HARMLESS = frozenset({"attrs", "operator"})  # of a call, besides the attributes
-_SEEING_ALL = frozenset({"locals", "vars", "eval", "exec", "globals", "sys", "inspect"})
+_CALL_ATTRIBUTES = frozenset({"attrs", "operator"})  # of a call, besides the attributes
+_REFLECTION = frozenset({"locals", "vars", "eval", "exec", "globals", "sys", "inspect"})
 _VARIABLES = ("LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF", "LOAD_CLOSURE")
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 
 
-class _Everything(Exception):
-    """The call is used in a way that cannot be seen through."""
+class _Unanalyzable(Exception):
+    """Raised for a use of the call that the analysis does not follow."""
 
 
 def reads(
     rule: Any, parts: Collection[str], attrs: Collection[str], methods: Mapping[str, Any]
 ) -> tuple[set[str], set[str]] | None:
-    """The inputs and outputs that a rule reads by value, and those it asks for shape or dtype alone.
+    """Return the inputs and outputs that a rule reads by value, and those of which it reads only shape or dtype.
 
     rule: called with the call first. parts: names of inputs and outputs. methods: helper functions of the class.
-    None where the rule may read anything.
+    None if the rule may read anything.
     """
-    reader = _Reader(frozenset(parts), frozenset(attrs) | _HARMLESS, methods)
+    reader = _Reader(frozenset(parts), frozenset(attrs) | _CALL_ATTRIBUTES, methods)
     try:
-        reader.look_into(rule)
-    except _Everything:
+        reader.analyze(rule)
+    except _Unanalyzable:
         return None
     return reader.values, reader.shapes - reader.values
 
 
 class _Reader:
-    def __init__(self, parts: frozenset[str], known: frozenset[str], methods: Mapping[str, Any]) -> None:
-        self.parts, self.known, self.methods = parts, known, methods
+    def __init__(self, parts: frozenset[str], other_names: frozenset[str], methods: Mapping[str, Any]) -> None:
+        self.parts, self.other_names, self.methods = parts, other_names, methods
         self.values: set[str] = set()
         self.shapes: set[str] = set()
         self._seen: set[types.CodeType] = set()
 
-    def look_into(self, function: Any) -> None:
-        """Note what a function reads of its first argument."""
+    def analyze(self, function: Any) -> None:
+        """Collect the names that a function reads from its first argument."""
         if not isinstance(function, types.FunctionType) or not function.__code__.co_argcount:
-            raise _Everything
+            raise _Unanalyzable
         code = function.__code__
         if code not in self._seen:
             self._seen.add(code)
@@ -64,20 +64,20 @@ class _Reader:
         shared = code.co_cellvars + code.co_freevars
         for i, (step, name, arg) in enumerate(steps):
             if name.startswith(("STORE_", "DELETE_")) and arg == call:
-                raise _Everything
-            if name in ("LOAD_GLOBAL", "LOAD_NAME") and arg in _SEEING_ALL:
-                raise _Everything
+                raise _Unanalyzable
+            if name in ("LOAD_GLOBAL", "LOAD_NAME") and arg in _REFLECTION:
+                raise _Unanalyzable
             if not name.startswith(_VARIABLES) or arg != call:
                 continue
             if name == "LOAD_CLOSURE" or (name.startswith("LOAD_FAST") and call in shared):
-                continue  # it goes into a function inside this one, which is looked into below
+                continue  # captured by an inner function, which is analysed below
             following = steps[i + 1]
             if following[1] in ("LOAD_ATTR", "LOAD_METHOD"):
                 self._attribute(following[2], steps[i + 2])
             elif step is not None and _is_first_argument(steps, i, code):
-                self.look_into(_callee(steps, i, function))
+                self.analyze(_callee(steps, i, function))
             else:
-                raise _Everything
+                raise _Unanalyzable
         for inner in code.co_consts:
             if isinstance(inner, types.CodeType) and call in inner.co_freevars:
                 self._walk(inner, call, function)
@@ -87,22 +87,22 @@ class _Reader:
             alone = following[1] in ("LOAD_ATTR", "LOAD_METHOD") and following[2] in BY_SHAPE
             (self.shapes if alone else self.values).add(name)
         elif name in self.methods:
-            found = self.methods[name]
-            if isinstance(found, property):
-                found = found.fget
-            if isinstance(found, types.FunctionType):
-                self.look_into(found)
-            elif hasattr(type(found), "__get__") and not isinstance(found, staticmethod):
-                raise _Everything
-        elif name not in self.known:
-            raise _Everything
+            method = self.methods[name]
+            if isinstance(method, property):
+                method = method.fget
+            if isinstance(method, types.FunctionType):
+                self.analyze(method)
+            elif hasattr(type(method), "__get__") and not isinstance(method, staticmethod):
+                raise _Unanalyzable
+        elif name not in self.other_names:
+            raise _Unanalyzable
 
 
 def _steps(code: types.CodeType) -> Iterator[tuple[Any, str, Any]]:
-    """Instructions as (instruction, name, argument); those that load or store two variables at once as two."""
+    """Yield instructions as (instruction, name, argument); those that load or store two variables as two."""
     for step in dis.get_instructions(code):
         name, arg = step.opname, step.argval
-        if name in ("CACHE", "EXTENDED_ARG", "NOP", "NOT_TAKEN"):  # nothing between the others
+        if name in ("CACHE", "EXTENDED_ARG", "NOP", "NOT_TAKEN"):  # no effect
             continue
         if isinstance(arg, tuple) and "_FAST" in name:
             first, second = (
@@ -121,11 +121,11 @@ def _steps(code: types.CodeType) -> Iterator[tuple[Any, str, Any]]:
 
 
 def _is_first_argument(steps: Sequence[tuple[Any, str, Any]], i: int, code: types.CodeType) -> bool:
-    """Whether the value loaded at step i is the first positional argument of a call, without branches on the way."""
+    """Return whether the value loaded at step i is the first positional argument of a call, without branches."""
     depth = 1  # values on the stack, from this one on
     names: Any = ()  # arguments of the next call that are given by name
-    for at in range(i + 1, len(steps)):
-        step, name, _ = steps[at]
+    for index in range(i + 1, len(steps)):
+        step, name, _ = steps[index]
         if step is None:  # the end
             return False
         if step.opcode in _JUMPS or name in ("YIELD_VALUE", "SEND", "RETURN_GENERATOR"):
@@ -135,16 +135,16 @@ def _is_first_argument(steps: Sequence[tuple[Any, str, Any]], i: int, code: type
         else:
             if name in ("PRECALL", "CALL_KW") or (name == "CALL" and sys.version_info >= (3, 12)):
                 if name == "CALL_KW":  # the names lie on top
-                    names = steps[at - 1][2]
+                    names = steps[index - 1][2]
                     if not isinstance(names, tuple):
                         return False
-                reach = depth - (name == "CALL_KW")
-                if step.arg >= reach:
-                    result: bool = step.arg == reach and len(names) < step.arg
+                position = depth - (name == "CALL_KW")
+                if step.arg >= position:
+                    result: bool = step.arg == position and len(names) < step.arg
                     return result
             if name == "CALL":
                 names = ()
-            if name.startswith((*_VARIABLES, "STORE_FAST")):  # those of two variables are two steps
+            if name.startswith((*_VARIABLES, "STORE_FAST")):  # pairs were split into two steps
                 depth += -1 if name.startswith("STORE") else 1
             else:
                 depth += dis.stack_effect(step.opcode, step.arg, jump=False)
@@ -154,14 +154,14 @@ def _is_first_argument(steps: Sequence[tuple[Any, str, Any]], i: int, code: type
 
 
 def _callee(steps: Sequence[tuple[Any, str, Any]], i: int, function: types.FunctionType) -> Any:
-    """The function that is loaded just before step i to be called. Raises _Everything if it is not known."""
-    at = i - 1
+    """Return the function loaded just before step i for a call. Raises _Unanalyzable if it is unknown."""
+    index = i - 1
     ready = False  # whether what is loaded is going to be called
-    if at >= 0 and steps[at][1] == "PUSH_NULL":
-        ready, at = True, at - 1
+    if index >= 0 and steps[index][1] == "PUSH_NULL":
+        ready, index = True, index - 1
     path: list[str] = []
-    while at >= 0:
-        step, name, arg = steps[at]
+    while index >= 0:
+        step, name, arg = steps[index]
         if step is None:
             break
         flagged = step.arg is not None and bool(step.arg & 1)
@@ -170,25 +170,25 @@ def _callee(steps: Sequence[tuple[Any, str, Any]], i: int, function: types.Funct
         ):
             ready = True
             path.append(arg)
-            at -= 1
+            index -= 1
             continue
-        before = steps[at - 1][1] if at else ""
+        before = steps[index - 1][1] if index else ""
         ready = ready or before == "PUSH_NULL" or (name == "LOAD_GLOBAL" and flagged)
         if not ready:
             break
         if name == "LOAD_GLOBAL":
-            found = function.__globals__.get(arg, None)
+            value = function.__globals__.get(arg, None)
         elif name == "LOAD_DEREF" and arg in function.__code__.co_freevars:
             cell = (function.__closure__ or ())[function.__code__.co_freevars.index(arg)]
             try:
-                found = cell.cell_contents
+                value = cell.cell_contents
             except ValueError:
                 break
         else:
             break
         for part in reversed(path):
-            if not isinstance(found, types.ModuleType):
-                raise _Everything
-            found = getattr(found, part, None)
-        return found
-    raise _Everything
+            if not isinstance(value, types.ModuleType):
+                raise _Unanalyzable
+            value = getattr(value, part, None)
+        return value
+    raise _Unanalyzable

@@ -1,20 +1,19 @@
-"""How a definition declares its gradient, and what that gradient needs of a call.
+"""Declarations of gradients, and the values of a call that a gradient needs.
 
-Lives here: `DefaultGradient` and `SingleGradient`, for gradients that are operators of their own; `maker_of`, the word
-for every way of declaring; `GradientNeeds`.
-Not here: running gradients (autodiff.py), looking into rules (gradient_dependencies.py).
+Lives here: `DefaultGradient` and `SingleGradient`, for gradients that are operators of their own; `maker_of`, the maker
+of every kind of declaration; `GradientNeeds`.
+Not here: execution of gradients (autodiff.py), analysis of rules (gradient_dependencies.py).
 
 In the body of an `@operator` class
 
     def gradient(op, dy): ...             "custom": written in operators
-    gradient = None                       "empty": differentiation ends here, quietly
-    (nothing)                             "none": asking for it is an error that advises ow.stop_gradient
+    gradient = None                       "empty": differentiation ends here, silently
+    (nothing)                             "none": differentiation is an error that advises ow.stop_gradient
     gradient = DefaultGradient()          the operator <Name>Grad, of all inputs, outputs and gradients of outputs
-    gradient = SingleGradient("MyGrad")   that operator, of those inputs that it declares
+    gradient = SingleGradient("MyGrad")   that operator, of the inputs that it declares
 
-An operator that is a gradient has inputs named as the inputs and outputs of the one that it is the gradient of, and
-`<output>_grad`; its outputs are `<input>_grad`. What gradients need is kept alive from forward to backward, so one
-that needs less holds less.
+The inputs of a gradient operator have the names of the forward operator's inputs and outputs, and `<output>_grad`; its
+outputs are `<input>_grad`. Values that a gradient needs stay alive from forward to backward: fewer needs, less memory.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ VALUE, SHAPE, NOTHING = "value", "shape", "nothing"
 
 @dataclass(frozen=True)
 class GradientNeeds:
-    """What a gradient needs of each input and output of the call: "value", "shape" or "nothing".
+    """The needs of a gradient by input and output of the call: "value", "shape" or "nothing".
 
-    kept_inputs, kept_outputs: whether each is needed by value, in the order of the definition; None where all are.
+    kept_inputs, kept_outputs: whether each is needed by value, in the order of the definition; None if all are.
     """
 
     inputs: Mapping[str, str]
@@ -46,8 +45,8 @@ class GradientNeeds:
 
     def __post_init__(self) -> None:
         for name in ("inputs", "outputs"):
-            kept = tuple(need == VALUE for need in getattr(self, name).values())
-            object.__setattr__(self, f"kept_{name}", None if all(kept) else kept)
+            mask = tuple(need == VALUE for need in getattr(self, name).values())
+            object.__setattr__(self, f"kept_{name}", None if all(mask) else mask)
 
     if TYPE_CHECKING:  # no fields: they follow from the others
 
@@ -57,27 +56,27 @@ class GradientNeeds:
         def kept_outputs(self) -> tuple[bool, ...] | None: ...
 
     def __str__(self) -> str:
-        found = {**self.inputs, **self.outputs}
-        return ", ".join(f"{name}: {need}" for name, need in found.items())
+        needs = {**self.inputs, **self.outputs}
+        return ", ".join(f"{name}: {need}" for name, need in needs.items())
 
 
 class GradientMaker:
-    """How an operator's gradient is made. Prints as a word: none, empty, custom, default, single."""
+    """A declaration of a gradient. Prints as a word: none, empty, custom, default, single."""
 
     word = "custom"
 
     def __init__(self, operator: Any = None) -> None:
-        self._given = operator
+        self._operator = operator
 
     def rule(self, forward: Operator) -> Any:
-        """The gradient as a rule, a function of the call and the gradients of its outputs; None without an own one."""
+        """Return the gradient as a rule, a function of the call and the gradients of its outputs; None without one."""
         return
 
     def __str__(self) -> str:
         return self.word
 
     def __repr__(self) -> str:
-        name = self._given if isinstance(self._given, str) else getattr(self._given, "name", None)
+        name = self._operator if isinstance(self._operator, str) else getattr(self._operator, "name", None)
         return f"{type(self).__name__}({'' if name is None else repr(name)})"
 
     def __eq__(self, other: object) -> bool:
@@ -88,17 +87,17 @@ class GradientMaker:
 
 
 class _ByOperator(GradientMaker):
-    """What both kinds of gradients by operator share. operator: one, or its name; found at the first use."""
+    """A gradient by operator. operator: the gradient operator, or its name, resolved at the first use."""
 
     def operator(self, forward: Operator) -> Operator:
-        """The gradient operator of `forward`, checked to fit.
+        """Return the gradient operator of `forward`, checked for compatibility.
 
         raises NotFoundError where there is none, SignatureError naming both and the slot that does not fit
         """
-        name = self._given if self._given is not None else f"{forward.name}Grad"
+        name = self._operator if self._operator is not None else f"{forward.name}Grad"
         if isinstance(name, str):
             try:
-                found = registry.get(name)
+                gradient_operator = registry.get(name)
             except KeyError:
                 raise NotFoundError(
                     op=forward.name,
@@ -107,13 +106,13 @@ class _ByOperator(GradientMaker):
                     do=f'define {name}, or give another: {type(self).__name__}("...")',
                 ) from None
         else:
-            found = registry.operator_of(name)
-        self._check(forward, found)
-        result: Operator = found
+            gradient_operator = registry.operator_of(name)
+        self._check(forward, gradient_operator)
+        result: Operator = gradient_operator
         return result
 
     def expected(self, forward: Operator) -> dict[str, Any]:
-        """What a gradient operator may take: the inputs, outputs and gradients of outputs, by name."""
+        """Return the possible inputs of a gradient operator by name: inputs, outputs and gradients of outputs."""
         slots: dict[str, Any] = {i.name: i for i in forward.inputs} | {o.name: o for o in forward.outputs}
         slots.update((output.name + SUFFIX, output) for output in forward.outputs)
         return slots
@@ -175,17 +174,17 @@ class _ByOperator(GradientMaker):
         return ()
 
     def rule(self, forward: Operator) -> Any:
-        """A function that calls the gradient operator."""
-        found: list[Operator] = []
+        """Return a function that calls the gradient operator."""
+        resolved: list[Operator] = []
 
         def gradient(call: Any, *dys: Any) -> Any:
-            if not found:
-                found.append(self.operator(forward))
-            backward = found[0]
+            if not resolved:
+                resolved.append(self.operator(forward))
+            backward = resolved[0]
             arriving = {name + SUFFIX: dy for name, dy in zip(forward.output_names, dys)}
-            given = [arriving[n] if n in arriving else getattr(call, n) for n in backward.input_names]
+            inputs = [arriving[n] if n in arriving else getattr(call, n) for n in backward.input_names]
             attrs = {n: getattr(call, n) for n in backward.attr_defs if n in forward.attr_defs}
-            flat = dispatch.call(backward, given, backward.bind(attrs))
+            flat = dispatch.call(backward, inputs, backward.bind(attrs))
             shown = [o.name for o in backward.outputs if not o.intermediate]
             results = dict(zip(shown, flat if len(shown) > 1 else [flat]))
             grads = tuple(results.get(name + SUFFIX) for name in forward.input_names)
@@ -194,20 +193,20 @@ class _ByOperator(GradientMaker):
         return gradient
 
     def reads(self, forward: Operator) -> tuple[set[str], set[str]]:
-        """The inputs and outputs that the gradient operator takes, by value and by shape."""
+        """Return the inputs and outputs that the gradient operator takes, by value and by shape."""
         backward = self.operator(forward)
-        taken = {n for n in backward.input_names if n in forward.input_names or n in forward.output_names}
-        by_shape = taken & set(backward.shape_only)
-        return taken - by_shape, by_shape
+        read = {n for n in backward.input_names if n in forward.input_names or n in forward.output_names}
+        by_shape = read & set(backward.shape_only)
+        return read - by_shape, by_shape
 
 
 class DefaultGradient(_ByOperator):
     """The gradient is an operator that takes every input, every output and the gradient of every output.
 
-    operator: it, or its name; by default the operator's name with `Grad`. Its inputs are named as those they are:
-    `x`, `y`, and `y_grad` for the gradient that arrives at `y`; its outputs `x_grad`. Inputs without such an output
-    get no gradient. Attributes that both have are handed on. Everything is kept from forward to backward, except what
-    the gradient operator declares `shape_only` or the operator itself `no_need_buffer`.
+    operator: the gradient operator, or its name; by default the operator's name with `Grad`. Its inputs have the
+    forward names: `x`, `y`, and `y_grad` for the gradient that arrives at `y`; its outputs are `x_grad`. Inputs without
+    such an output get no gradient. Attributes that both declare are passed on. All values are stored from forward to
+    backward, except inputs that the gradient operator declares `shape_only` or the operator itself `no_need_buffer`.
     raises NotFoundError or SignatureError, at the first use, where there is none or a slot does not fit
     """
 
@@ -225,10 +224,10 @@ class DefaultGradient(_ByOperator):
 
 
 class SingleGradient(_ByOperator):
-    """The gradient is one operator, which takes those of the inputs, outputs and their gradients that it declares.
+    """The gradient is one operator, which takes any of the inputs, outputs and their gradients.
 
-    operator: it, or its name; by default the operator's name with `Grad`. Names as for DefaultGradient. Only what it
-    takes by value is kept from forward to backward.
+    operator: the gradient operator, or its name; by default the operator's name with `Grad`. Names as for
+    DefaultGradient. Only its inputs are stored from forward to backward, unless it reads only their shapes.
     raises NotFoundError or SignatureError, at the first use, where there is none or a slot does not fit
     """
 
@@ -248,26 +247,26 @@ NONE, EMPTY, CUSTOM = _Plain("none"), _Plain("empty"), _Plain("custom")
 
 
 def maker_of(declared: bool, gradient: Any) -> GradientMaker:
-    """The maker that a class body declares. declared: whether it says `gradient = ...` at all."""
+    """Return the maker that a class body declares. declared: whether it has `gradient = ...` at all."""
     if isinstance(gradient, GradientMaker):
         return gradient
     return NONE if not declared else EMPTY if gradient is None else CUSTOM
 
 
 def needs_of(op: Operator, helpers: Mapping[str, Any]) -> GradientNeeds:
-    """What the gradient of an operator needs of a call. helpers: functions of the class, that a rule may call."""
+    """Return the needs of an operator's gradient. helpers: functions of the class that a rule may call."""
     maker = op.gradient_maker
-    found: tuple[set[str], set[str]] | None
+    dependencies: tuple[set[str], set[str]] | None
     if maker in (NONE, EMPTY):
-        found = set(), set()
+        dependencies = set(), set()
     elif isinstance(maker, _ByOperator):
-        found = maker.reads(op)
+        dependencies = maker.reads(op)
     else:
         parts = (*op.input_names, *op.output_names)
-        found = reads(op.gradient_rule, parts, op.attr_defs, helpers)
-        if found is None:
-            found = set(parts), set()
-    values, shapes = found
+        dependencies = reads(op.gradient_rule, parts, op.attr_defs, helpers)
+        if dependencies is None:
+            dependencies = set(parts), set()
+    values, shapes = dependencies
     shapes = shapes | (values & set(op.no_need_buffer))
     values = values - set(op.no_need_buffer)
 

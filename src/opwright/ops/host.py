@@ -83,7 +83,7 @@ class Print(OperatorDefinition[None]):
 
 
 def write_out(text: bytes, stream: str, end: str) -> None:
-    """Write one line where `stream` says, at once."""
+    """Write one line to the stream, flushed."""
     if stream.startswith("file://"):
         with open(stream.removeprefix("file://"), "ab") as file:
             file.write(text + end.encode())
@@ -96,7 +96,7 @@ def write_out(text: bytes, stream: str, end: str) -> None:
 
 
 def _stream_name(stream: Any) -> str:
-    """What the operator calls a stream. Raises ValueError listing those there are."""
+    """Return the operator's name of a stream. Raises ValueError listing the supported ones."""
     if stream is sys.stderr or stream is sys.__stderr__:
         return "stderr"
     if stream is sys.stdout or stream is sys.__stdout__:
@@ -113,7 +113,7 @@ def _stream_name(stream: Any) -> str:
 
 
 class _Slot:
-    """Where a tensor stands in a structure; as wide as a quoted `{}`, by which long structures are broken up."""
+    """Placeholder of a tensor in a structure; as wide as a quoted `{}`, so that line breaks agree."""
 
     mark = "\ue000\ue001\ue002\ue003"  # no repr() has these: they are for private use, which repr escapes
 
@@ -153,8 +153,8 @@ def print(*inputs: Any, **kwargs: Any) -> None:
         tensors.append(dispatch.to_tensor(value))
         return _Slot()
 
-    for i, given in enumerate(inputs):
-        shown = [given] if isinstance(given, str) else pprint.pformat(nest.map_structure(leaf, given)).split(_Slot.mark)
+    for i, value in enumerate(inputs):
+        shown = [value] if isinstance(value, str) else pprint.pformat(nest.map_structure(leaf, value)).split(_Slot.mark)
         pieces[-1] += (sep if i else "") + shown[0]
         pieces += shown[1:]
     if tensors:
@@ -171,7 +171,7 @@ _HANDLE = TensorSpec((), resource)
 
 
 def translated(error: Exception, op: str) -> errors.OpError:
-    """The error of the operator `op` for an exception of the function that it called."""
+    """Return the error of the operator `op` for an exception of the function that it called."""
     if isinstance(error, errors.OpError):
         kind: Any = type(error)
         result: errors.OpError = kind(op=op, what=f"{type(error).__name__}: {error}")
@@ -215,8 +215,8 @@ class EagerPyFunc(OperatorDefinition[list[Tensor]]):
     def gradient(op, doutput: Any, drun: Any) -> tuple[None, list[Any | None]]:
         inputs = [x for x in op.input if x.dtype.is_floating or x.dtype.is_complex]
         flowing = [dy for dy in doutput if dy is not None]
-        found: Any = EagerPyFuncGrad(op.run, inputs, flowing) if inputs and flowing else ()
-        grads = iter(found)
+        input_gradients: Any = EagerPyFuncGrad(op.run, inputs, flowing) if inputs and flowing else ()
+        grads = iter(input_gradients)
         return None, [next(grads, None) if x.dtype.is_floating or x.dtype.is_complex else None for x in op.input]
 
 

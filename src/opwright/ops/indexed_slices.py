@@ -73,7 +73,7 @@ class IndexedSlicesSpec(TypeSpec):
 
 
 class IndexedSlices(CompositeTensor):
-    """Sparse rows: `values[i]` belongs at row `indices[i]` of a dense tensor of shape `dense_shape`.
+    """Sparse rows: `values[i]` is added at row `indices[i]` of a dense tensor of shape `dense_shape`.
 
     .. math:: dense_r = \\sum_{i: indices_i = r} values_i
 
@@ -90,12 +90,17 @@ class IndexedSlices(CompositeTensor):
 
     def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
         self.values, self.indices, self.dense_shape = values, indices, dense_shape
-        rows, at = getattr(values, "_array", None), getattr(indices, "_array", None)
-        if type(rows) is np.ndarray and type(at) is np.ndarray and rows.ndim and rows.shape[: at.ndim] != at.shape:
+        value_array, indices_array = getattr(values, "_array", None), getattr(indices, "_array", None)
+        if (
+            type(value_array) is np.ndarray
+            and type(indices_array) is np.ndarray
+            and value_array.ndim
+            and value_array.shape[: indices_array.ndim] != indices_array.shape
+        ):
             raise InvalidArgumentError(
                 op="IndexedSlices",
                 what="indices and values differ in number",
-                found={"indices": at.shape, "values": rows.shape},
+                found={"indices": indices_array.shape, "values": value_array.shape},
                 wanted="indices [n] and values [n, ...]",
             )
 
@@ -141,7 +146,7 @@ class IndexedSlices(CompositeTensor):
         )
 
     def merged(self) -> IndexedSlices:
-        """The same with each index once, rows added up in the order they come, indices ascending.
+        """Return the rows with each index once, duplicates summed in order, indices ascending.
 
         raises InvalidArgumentError where indices and values differ in number; where dense_shape is known, for an index
         that is no row of it and for values that are not as wide as its rows
@@ -150,7 +155,7 @@ class IndexedSlices(CompositeTensor):
         return IndexedSlices(rows, where, self.dense_shape)
 
     def lookup(self, ids: Any) -> Tensor:
-        """The rows that bear these indices, each the sum of its values: [*ids.shape, ...].
+        """Return the rows with these indices, each the sum of its values: [*ids.shape, ...].
 
         raises InvalidArgumentError for an index that is not there, even if the dense tensor has such a row
         """
@@ -159,7 +164,7 @@ class IndexedSlices(CompositeTensor):
         return array.RowsAt(merged.values, merged.indices, ids)
 
     def to_dense(self) -> Tensor:
-        """The dense tensor: zeros where no row is given.
+        """Return the dense tensor, with zeros in all other rows.
 
         raises ValueError if the dense shape is not known
         """
@@ -200,16 +205,16 @@ class IndexedSlices(CompositeTensor):
         return -self + other
 
     def added_to(self, dense: Any) -> Tensor:
-        """A tensor with these rows added to its own; no dense tensor of them is made.
+        """Return a tensor with these rows added, without creating a dense tensor of them.
 
         raises InvalidArgumentError for rows that the tensor has not, or of another width
         """
         dense = dispatch.to_tensor(dense, self.dtype)
-        known = self.shape
-        if not known.is_compatible_with(dense.shape):
-            found = {"rows of": known, "tensor": dense.shape}
+        shape = self.shape
+        if not shape.is_compatible_with(dense.shape):
+            shapes = {"rows of": shape, "tensor": dense.shape}
             raise InvalidArgumentError(
-                op="IndexedSlices", what="rows of one shape, a tensor of another", found=found, wanted="equal shapes"
+                op="IndexedSlices", what="rows of one shape, a tensor of another", found=shapes, wanted="equal shapes"
             )
         return array.tensor_scatter_nd_add(dense, array.expand_dims(self.indices, -1), self.values)
 
@@ -228,7 +233,7 @@ class IndexedSlices(CompositeTensor):
 
 
 def concatenated(parts: Sequence[IndexedSlices]) -> IndexedSlices:
-    """The rows of all, one after the other, none merged: what stands for the sum.
+    """Return the rows of all parts, concatenated and not merged: a representation of their sum.
 
     raises InvalidArgumentError where their heights or widths are known to differ, or their dtypes do
     """
@@ -258,7 +263,7 @@ def concatenated(parts: Sequence[IndexedSlices]) -> IndexedSlices:
 
 
 def summed(parts: Sequence[Any]) -> Any:
-    """The sum of tensors and sparse rows: merged sparse rows where all are such, else a tensor.
+    """Return the sum of tensors and sparse rows: merged sparse rows if all are such, else a tensor.
 
     raises InvalidArgumentError where shapes or dtypes differ
     """

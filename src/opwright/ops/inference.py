@@ -1,4 +1,4 @@
-"""What shape rules share: shapes given as tensors, axes, numbers of steps, and the error for values out of range.
+"""Shape inference helpers: shapes given as tensors, axes, numbers of steps, and the error for values out of range.
 
 Lives here: helpers of `infer` rules.  Not here: any operator's rule.
 """
@@ -16,7 +16,7 @@ from ..core.shapes import UNKNOWN, TensorShape
 
 
 def shape_from(operand: Any) -> TensorShape:
-    """The shape that a 1-D integer tensor spells, as far as it is known; a size of -1 is unknown.
+    """Return the shape that a 1-D integer tensor specifies, as far as it is known; a size of -1 is unknown.
 
     raises InvalidArgumentError for sizes below -1
     """
@@ -40,7 +40,7 @@ def shape_from(operand: Any) -> TensorShape:
 
 
 def elements_of(operand: Any) -> list[int | None] | None:
-    """The elements of a 1-D integer tensor, None where one is unknown; None where even their number is unknown."""
+    """Return the elements of a 1-D integer tensor, None for unknown ones; None if their number is unknown."""
     constant = operand.constant
     if constant is not None:
         result: list[int | None] | None = constant.reshape(-1).tolist()
@@ -53,24 +53,24 @@ def elements_of(operand: Any) -> list[int | None] | None:
 
 
 def axis_in(axis: int, rank: int, what: str = "axis") -> int:
-    """`axis` counted from the front. Raises InvalidArgumentError where it is not in [-rank, rank)."""
+    """Return `axis` counted from the front. Raises InvalidArgumentError unless it is in [-rank, rank)."""
     if not -rank <= axis < rank:
         raise InvalidArgumentError(what=f"{what} {axis} is out of range", wanted=f"in [{-rank}, {rank})")
     return axis + rank if axis < 0 else axis
 
 
 def axes_in(axes: Any, rank: int) -> tuple[int, ...]:
-    """Several axes counted from the front, each once; None means all. Raises InvalidArgumentError."""
+    """Return axes counted from the front, each once; None means all. Raises InvalidArgumentError."""
     if axes is None:
         return tuple(range(rank))
-    found = tuple(axis_in(a, rank) for a in axes)
-    if len(set(found)) != len(found):
+    normalized = tuple(axis_in(a, rank) for a in axes)
+    if len(set(normalized)) != len(normalized):
         raise InvalidArgumentError(what="an axis is given twice", found=list(axes), wanted="each axis once")
-    return found
+    return normalized
 
 
 def static_axes(axis: Any, what: str = "axis") -> tuple[int, ...] | None:
-    """Return the axes a caller gave: None, an int, a sequence, or a tensor or array whose value is known.
+    """Return constant axes: from None, an int, a sequence, or a tensor or array whose value is known.
 
     raises TypeError for a tensor whose value is known only when the graph runs
     """
@@ -80,14 +80,14 @@ def static_axes(axis: Any, what: str = "axis") -> tuple[int, ...] | None:
     if hasattr(value, "reshape"):
         value = value.reshape(-1).tolist()
     several = isinstance(value, Iterable)
-    known = [known_value(a) for a in value] if several else [value]
-    if any(a is None for a in known):
+    values = [known_value(a) for a in value] if several else [value]
+    if any(a is None for a in values):
         raise TypeError(f"{what} must be known while tracing; found {axis!r}. Pass Python integers")
-    return tuple(map(int, known)) if several else (known[0].__index__(),)
+    return tuple(map(int, values)) if several else (values[0].__index__(),)
 
 
 def known_value(value: Any) -> Any:
-    """The value of a tensor as far as it is known without running, None where it is not; other things as they are.
+    """Return the value of a tensor if it is known without running, else None; other objects as they are.
 
     Known are constants, and in a trace small tensors that follow from constants, shapes and ranks.
     """
@@ -96,7 +96,7 @@ def known_value(value: Any) -> Any:
 
 
 def is_static(axis: Any) -> bool:
-    """Whether `static_axes` and `static_int` take what a caller gave: whether no part is a tensor of unknown value."""
+    """Return whether `static_axes` and `static_int` accept an argument: no part is a tensor of unknown value."""
     if axis is None or isinstance(axis, int):
         return True
     value = known_value(axis)
@@ -106,7 +106,7 @@ def is_static(axis: Any) -> bool:
 
 
 def static_int(value: Any, what: str) -> int:
-    """One integer a caller gave as an int or a tensor whose value is known. Raises TypeError otherwise."""
+    """Return one integer from an int or a tensor whose value is known. Raises TypeError otherwise."""
     axes = static_axes(value, what)
     if axes is None or len(axes) != 1:
         raise TypeError(f"{what} is one integer; found {value!r}")
@@ -114,7 +114,7 @@ def static_int(value: Any, what: str) -> int:
 
 
 def number_of_steps(start: Any, limit: Any, delta: Any) -> int | None:
-    """ceil((limit - start) / delta) of NumPy scalars whose delta leads to limit; None where that is not finite.
+    """Return ceil((limit - start) / delta) of NumPy scalars, delta of the right sign; None if not finite.
 
     Of floats the quotient is rounded to their dtype first, as in TensorFlow: in float32 range(0.1, 1.1, 0.1) has 10
     numbers, though the quotient of these three numbers is 10.00000007.

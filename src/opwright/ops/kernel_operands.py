@@ -1,7 +1,7 @@
-"""Tensors of a call as the choice of a kernel sees them, and what must become of them before a kernel gets them.
+"""Operands of kernel selection: the tensors of a call by spec, place and layout, and their transforms before a kernel.
 
-Lives here: `KernelOperand`, `InputTransform`, which transforms an operand needs.
-Not here: the key that a call asks for and what serves it (kernel_selection.py), carrying transforms out (scopes/).
+Lives here: `KernelOperand`, `InputTransform`, the transforms that an operand needs.
+Not here: the key of a call and the kernels for it (kernel_selection.py), execution of transforms (scopes/).
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from .rule_errors import call_rule, contract_violation
 
 @dataclass(frozen=True, slots=True)
 class KernelOperand:
-    """One tensor of a call as the choice of a kernel sees it: never its elements.
+    """One tensor of a call, without its elements, for kernel selection.
 
-    op: the operator's name. slot: the input it fills. name: of the variable. spec: None while it is not initialised.
-    place, layout: where and how it is held. by_shape: nothing but its shape may be used. absent: the name stands for
-    no variable at all.
+    op: the operator's name. slot: its input. name: of the variable. spec: None while it is not initialized. place,
+    layout: of its memory. by_shape: only its shape may be used. absent: there is no variable of this name.
     """
 
     op: str
@@ -40,12 +39,12 @@ class KernelOperand:
 
     @property
     def is_initialized(self) -> bool:
-        """Whether it holds anything."""
+        """Whether it has a value."""
         return self.spec is not None
 
     @property
     def dtype(self) -> DType:
-        """Its dtype. Raises InvalidArgumentError naming operator, input and variable where it holds nothing."""
+        """Return its dtype. Raises InvalidArgumentError naming operator, input and variable without a value."""
         if self.by_shape:
             raise DefinitionError(
                 op=self.op,
@@ -56,12 +55,12 @@ class KernelOperand:
 
     @property
     def shape(self) -> TensorShape:
-        """Its shape."""
+        """Return its shape."""
         return self.checked().shape
 
     @property
     def constant(self) -> Any:
-        """There is none: a kernel is chosen by kinds of tensors, never by elements. Raises DefinitionError."""
+        """Raise DefinitionError: a kernel is selected by types of tensors, never by elements."""
         raise DefinitionError(
             op=self.op,
             what=f"the choice of a kernel may not look into input {self.slot!r}",
@@ -70,7 +69,7 @@ class KernelOperand:
         )
 
     def checked(self) -> TensorSpec:
-        """Its spec. Raises InvalidArgumentError where it holds nothing."""
+        """Return its spec. Raises InvalidArgumentError without a value."""
         if self.spec is None:
             raise InvalidArgumentError(
                 op=self.op,
@@ -91,24 +90,24 @@ def members(value: Any) -> tuple[KernelOperand, ...]:
 
 
 def on_devices(dtype: DType) -> bool:
-    """Whether devices have arrays of this dtype: not of text and handles."""
+    """Return whether device arrays support this dtype: all but text and handles."""
     return not dtype.is_handle and dtype is not dtypes.string
 
 
 def operands_of(op: Any, values: Iterable[Any]) -> list[Any]:
-    """An KernelOperand, None or a tuple of them for each input, from tensors, arrays, specs or variables."""
-    found: list[Any] = []
+    """Return a KernelOperand, None or a tuple of them per input, from tensors, arrays, specs or variables."""
+    operands: list[Any] = []
     for declared, value in zip(op.inputs, values):
         if value is None or not declared.repeated or not isinstance(value, (list, tuple)):
             one = None if value is None else operand_of(op, declared, value)
-            found.append(one if one is None or not declared.repeated else (one,))
+            operands.append(one if one is None or not declared.repeated else (one,))
         else:
-            found.append(tuple(operand_of(op, declared, v) for v in value))
-    return found
+            operands.append(tuple(operand_of(op, declared, v) for v in value))
+    return operands
 
 
 def operand_of(op: Any, declared: Any, value: Any) -> KernelOperand:
-    """One value as the choice sees it. What it is asked for: `operand_spec`, `place` and `layout` where it has them."""
+    """Return one value as an operand, from its attributes `operand_spec`, `place` and `layout` if it has them."""
     if isinstance(value, KernelOperand):
         return value
     name = getattr(value, "name", None) if hasattr(value, "is_initialized") else None
@@ -132,11 +131,11 @@ def operand_of(op: Any, declared: Any, value: Any) -> KernelOperand:
                 wanted="a tensor, array, spec or variable of a scope",
                 found=f"{type(value).__name__}: {error}",
             ) from None
-    place = getattr(value, "place", None)
-    place = place if isinstance(place, Place) else CPUPlace()
+    location = getattr(value, "place", None)
+    location = location if isinstance(location, Place) else CPUPlace()
     by_shape = declared.name in op.shape_only
     layout = getattr(value, "layout", "any")
-    return KernelOperand(op.name, declared.name, name or declared.name, spec, place, layout, by_shape)
+    return KernelOperand(op.name, declared.name, name or declared.name, spec, location, layout, by_shape)
 
 
 # ---- transforms ---------------------------------------------------------------------------------------------------
@@ -144,7 +143,7 @@ def operand_of(op: Any, declared: Any, value: Any) -> KernelOperand:
 
 @dataclass(frozen=True, slots=True)
 class InputTransform:
-    """One change of one input, made on a copy before the kernel runs. what: "layout", "dtype" or "place"."""
+    """One transform of one input, applied to a copy before the kernel runs. what: "layout", "dtype" or "place"."""
 
     slot: str
     name: str
@@ -161,42 +160,41 @@ class InputTransform:
 def transforms_of(
     op: Any, call: Any, operand: KernelOperand, expected: KernelKey, target: Place
 ) -> list[InputTransform]:
-    """What a kernel of this key at `target` needs of one operand: layout, then dtype, then place.
+    """Return the transforms that a kernel of this key at `target` needs: layout, then dtype, then place.
 
-    Only the shape of inputs in `shape_only` is read, wherever they are: nothing is done to those. The dtype changes
-    only where the definition's `input_kernel_key` says so.
-    raises InvalidArgumentError for a layout to be changed of what has not four dimensions
+    Inputs in `shape_only` need none. The dtype changes only if the definition's `input_kernel_key` requests it.
+    raises InvalidArgumentError for a change of layout unless the operand has four dimensions
     """
     if operand.by_shape or not operand.is_initialized:
         return []
-    held = KernelKey(operand.place, operand.dtype, operand.layout)
+    current = KernelKey(operand.place, operand.dtype, operand.layout)
     if op.input_key_rule is not None:
-        wanted = call_rule(op, "input_kernel_key", op.input_key_rule, call, operand, expected)
-        if not isinstance(wanted, KernelKey):
+        target_key = call_rule(op, "input_kernel_key", op.input_key_rule, call, operand, expected)
+        if not isinstance(target_key, KernelKey):
             raise contract_violation(
                 op,
                 "input_kernel_key",
                 f"gave no key for input {operand.slot!r}",
-                found=type(wanted).__name__,
+                found=type(target_key).__name__,
                 wanted="a KernelKey",
             )
     else:
-        wanted = KernelKey(target, held.dtype, expected.layout)
-    found = []
-    if "any" not in (held.layout, wanted.layout) and held.layout != wanted.layout:
+        target_key = KernelKey(target, current.dtype, expected.layout)
+    transforms = []
+    if "any" not in (current.layout, target_key.layout) and current.layout != target_key.layout:
         if operand.shape.rank != 4:
             raise InvalidArgumentError(
                 op=op.name,
                 what=f"input {operand.slot!r} cannot change its layout",
-                found=f"{operand}, {held.layout}",
+                found=f"{operand}, {current.layout}",
                 wanted="four dimensions",
             )
-        found.append(InputTransform(operand.slot, operand.name, "layout", held.layout, wanted.layout))
-    if wanted.dtype is not None and wanted.dtype is not held.dtype:
-        found.append(InputTransform(operand.slot, operand.name, "dtype", held.dtype, wanted.dtype))
+        transforms.append(InputTransform(operand.slot, operand.name, "layout", current.layout, target_key.layout))
+    if target_key.dtype is not None and target_key.dtype is not current.dtype:
+        transforms.append(InputTransform(operand.slot, operand.name, "dtype", current.dtype, target_key.dtype))
     if operand.place != target and not operand.dtype.is_handle:
-        found.append(InputTransform(operand.slot, operand.name, "place", operand.place, target))
-    return found
+        transforms.append(InputTransform(operand.slot, operand.name, "place", operand.place, target))
+    return transforms
 
 
 # ---- dtypes of operands ---------------------------------------------------------------------------------------------
@@ -213,7 +211,7 @@ def missing(op: Any, declared: Any) -> SignatureError:
 
 
 def check_dtypes_agree(op: Any, leader: KernelOperand, one: KernelOperand) -> None:
-    """Raises InvalidArgumentError for operands of two dtypes, which must have one."""
+    """Raise InvalidArgumentError for operands of two dtypes that must agree."""
     if leader.dtype is one.dtype:
         return
     slots = leader.slot if leader.slot == one.slot else f"{leader.slot}, {one.slot}"
@@ -228,9 +226,9 @@ def check_dtypes_agree(op: Any, leader: KernelOperand, one: KernelOperand) -> No
 
 
 def dtype_of(call: Any, *slots: str, skip_empty: bool = False) -> DType:
-    """What `op.dtype_of("x")` gives in a key rule: the dtype of the tensors in the first of these inputs that has any.
+    """Return the dtype of the tensors in the first of these inputs that has any; `op.dtype_of("x")` in a key rule.
 
-    skip_empty: pass over members of a list that are not initialised; the kernel then gets the list without them.
+    skip_empty: skip uninitialized members of a list; the kernel then receives the list without them.
     raises as `expected_kernel_key` does
     """
     op = call.operator
@@ -244,14 +242,14 @@ def dtype_of(call: Any, *slots: str, skip_empty: bool = False) -> DType:
             )
         declared = op.inputs[op.input_names.index(slot)]
         value = getattr(call, slot)
-        found = [one for one in members(value) if one.is_initialized or one.absent or not skip_empty]
+        operands = [one for one in members(value) if one.is_initialized or one.absent or not skip_empty]
         if value is None and not declared.optional:
             raise missing(op, declared)
-        for one in found:
+        for one in operands:
             if not declared.mixed:
-                check_dtypes_agree(op, found[0], one)
-        if found:
-            return found[0].dtype
+                check_dtypes_agree(op, operands[0], one)
+        if operands:
+            return operands[0].dtype
     raise NotFoundError(
         op=op.name,
         what=f"no tensor in {', '.join(slots)}",

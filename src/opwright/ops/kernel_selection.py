@@ -1,32 +1,32 @@
-"""Which kernel computes a call: the key it asks for, what serves where no kernel has that key, and why.
+"""Kernel selection: the key of a call, the kernels for it in order of preference, and the reason.
 
 Lives here: `expected_kernel_key` with its default, the fallback order, `explain`.
-Not here: the table of kernels (kernels.py), tensors as the choice sees them (kernel_operands.py), variables (scopes/).
+Not here: the table of kernels (kernels.py), operands (kernel_operands.py), variables (scopes/).
 
-The key asked for has the place the call runs at, the dtype of its first input, and a layout where the operator knows
-one (its attribute `data_format`; element-wise operators go by their inputs). By default every input is looked at: all
-must be initialised, and those that are `like` one another agree in dtype. Inputs that are optional may be absent, those
-that are `mixed` may differ, of those in `shape_only` nothing but the shape is touched; without inputs the dtype is that
-of an attribute. A definition that wants another key has a method
+The key of a call has the place where the call runs, the dtype of its first input, and a layout if the operator has one
+(its attribute `data_format`; element-wise operators follow their inputs). By default every input is checked: all must
+be initialized, and inputs that are `like` one another must agree in dtype. Optional inputs may be absent, `mixed` ones
+may differ, and only the shape of those in `shape_only` is read; without inputs the dtype is that of an attribute. A
+definition that needs another key has a method
 
     def expected_kernel_key(op, place):                      # attributes and inputs by name
         return ow.KernelKey(place, op.dtype_of("values"))    # dtype_of checks as the default does
 
-and, where an input is to be converted rather than refused,
+and, to convert an input rather than reject it,
 
-    def input_kernel_key(op, held, expected):                # held.slot, held.dtype, held.layout, held.place
-        return KernelKey(expected.place, expected.dtype)     # float32 where the key says float64: cast, visibly
+    def input_kernel_key(op, operand, expected):             # operand has slot, dtype, layout, place
+        return KernelKey(expected.place, expected.dtype)     # float32 where the key says float64: an explicit cast
 
-What serves a key, in this order:
+Candidates for a key, in this order:
 
     1. kernels registered for the place: library by library, the exact key, then any layout, any dtype, any of both
-    2. the reference, at that place: `compute` is written with NumPy's functions, which arrays of devices speak; where
-       one does not go through there, that is remembered with the operator
-    3. with the switch `kernel_fallback`, the same on the CPU: inputs are copied, a warning says so once
-    4. nothing: NotFoundError with what is registered
+    2. the reference, at that place: `compute` is written with NumPy's functions, which device arrays implement; if one
+       fails there, the operator remembers it
+    3. with the flag `kernel_fallback`, the same on the CPU: inputs are copied, with one warning
+    4. otherwise NotFoundError, with the registered keys
 
-Operators with effects, and those on text, handles and constants alone, are the host's: they run on the CPU wherever
-they are asked to, which is no fallback. No dtype is ever exchanged for another.
+Operators with effects, and operators on text, handles and constants only, belong to the host: they run on the CPU
+wherever they are called, which is no fallback. A dtype is never replaced by another.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def expected_kernel_key(op: Any, call: Any, operands: Sequence[Any], place: Plac
 
 
 def default_key(op: Any, call: Any, operands: Sequence[Any], place: Place) -> KernelKey:
-    """The key of an operator that has no `expected_kernel_key` of its own. Raises as `expected_kernel_key` does."""
+    """Return the key of an operator without its own `expected_kernel_key`. Raises as `expected_kernel_key` does."""
     leaders: dict[str, KernelOperand] = {}
     first: DType | None = None
     for declared, value in zip(op.inputs, operands):
@@ -95,11 +95,11 @@ def default_key(op: Any, call: Any, operands: Sequence[Any], place: Place) -> Ke
             if not one.is_initialized and declared.optional:
                 continue
             dtype = one.dtype
-            first = first if first is not None and on_devices(dtype) else dtype  # text anywhere: the host's
+            first = first if first is not None and on_devices(dtype) else dtype  # text anywhere: computed on the host
             if not declared.mixed:
                 check_dtypes_agree(op, leaders.setdefault(declared.like or declared.name, one), one)
-    found = first or _dtype_of_attributes(op, call)
-    if found is None:
+    dtype_of_key = first or _dtype_of_attributes(op, call)
+    if dtype_of_key is None:
         raise NotFoundError(
             op=op.name,
             what="no input and no attribute says which dtype the kernel is to have",
@@ -107,7 +107,7 @@ def default_key(op: Any, call: Any, operands: Sequence[Any], place: Place) -> Ke
             wanted=f"one of {', '.join(op.input_names) or 'the attributes of type DType'}",
             do="give the operator an expected_kernel_key",
         )
-    return KernelKey(place, found, _layout(op, call, operands))
+    return KernelKey(place, dtype_of_key, _layout(op, call, operands))
 
 
 def _dtype_of_attributes(op: Any, call: Any) -> DType | None:
@@ -123,8 +123,8 @@ def _dtype_of_attributes(op: Any, call: Any) -> DType | None:
 
 def _layout(op: Any, call: Any, operands: Sequence[Any]) -> str:
     if "data_format" in op.attr_defs:
-        found = call.data_format
-        return found if found in LAYOUTS else "any"
+        layout = call.data_format
+        return layout if layout in LAYOUTS else "any"
     if op.elementwise:
         for value in operands:
             for one in members(value):
@@ -138,9 +138,9 @@ def _layout(op: Any, call: Any, operands: Sequence[Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One way to compute a call. kernel: fn(call, *arrays), None for the reference. key: what it is registered with.
+    """One candidate for a call. kernel: fn(call, *arrays), None for the reference. key: its registered key.
 
-    place: where it runs. branch: "kernel", "reference", "host" or "fallback". reason: in words.
+    place: where it runs. branch: "kernel", "reference", "host" or "fallback". reason: as text.
     """
 
     key: KernelKey
@@ -150,8 +150,8 @@ class Candidate:
     reason: str
 
 
-def is_hosts(op: Any, key: KernelKey) -> bool:
-    """Whether an operator runs on the CPU wherever it is asked to: its state, effects or text are the host's."""
+def runs_on_host(op: Any, key: KernelKey) -> bool:
+    """Return whether an operator always runs on the CPU: its state, effects or text belong to the host."""
     fixed = (key.dtype, *(o.dtype for o in op.outputs))
     if op.effect is not None or op.effect_rule is not None or not all(d is None or on_devices(d) for d in fixed):
         return True
@@ -159,9 +159,9 @@ def is_hosts(op: Any, key: KernelKey) -> bool:
 
 
 def candidates(op: Any, call: Any, key: KernelKey, place: Place) -> list[Candidate]:
-    """The ways to compute a call that asks for `key` at `place`, in the order in which they are tried.
+    """Return the candidates for a call with this key at this place, in order of preference.
 
-    raises NotFoundError listing what is registered where there is none
+    raises NotFoundError with the registered keys if there is none
     """
     if key.place != place.kind:
         if key.place != "cpu":
@@ -177,27 +177,27 @@ def candidates(op: Any, call: Any, key: KernelKey, place: Place) -> list[Candida
         return forced
     if place.kind == "gpu":
         cuda_kernels.enter_for_gpus()
-    found = [Candidate(k, fn, place, "kernel", _why(key, k)) for k, fn in serving(op, key)]
+    options = [Candidate(k, fn, place, "kernel", _why(key, k)) for k, fn in serving(op, key)]
     if place.kind == "cpu":
-        found += _reference(op, call, key, place, "reference", "the reference serves every key on the CPU")
-    elif not found and is_hosts(op, key):
-        found = _on_cpu(op, call, key, "host", "its state, effects, text or shapes are the host's")
+        options += _reference(op, call, key, place, "reference", "the reference serves every key on the CPU")
+    elif not options and runs_on_host(op, key):
+        options = _on_cpu(op, call, key, "host", "its state, effects, text or shapes are the host's")
     else:
         refusal = op.refused.get(_at(key, place)) or _irreproducible(op, place)
         if refusal is None:
             words = "a NumPy function" if isinstance(op.compute_rule, np.ufunc) else "written with NumPy's functions"
             why = f"the reference is {words}, which arrays of the device speak"
-            found += _reference(op, call, key, place, "reference", why)
+            options += _reference(op, call, key, place, "reference", why)
         if flags.kernel_fallback:
             because = f"; the reference does not run there: {refusal}" if refusal else ""
-            found += _on_cpu(op, call, key, "fallback", f"nothing computes it on {place.kind}, the CPU does{because}")
-    if not found:
+            options += _on_cpu(op, call, key, "fallback", f"nothing computes it on {place.kind}, the CPU does{because}")
+    if not options:
         raise not_found(op, key)
-    return found
+    return options
 
 
 def _irreproducible(op: Any, place: Place) -> str | None:
-    """Return why the reference must not run there where results are to be reproducible; None where it may."""
+    """Return why the reference is not reproducible at this place; None if it is, or need not be."""
     if place.kind == "cpu" or not must_reproduce():
         return None
     if op.name not in cuda_kernels.ATOMIC:
@@ -210,7 +210,7 @@ def _at(key: KernelKey, place: Place) -> KernelKey:
 
 
 def refuse(op: Any, key: KernelKey, place: Place, error: Exception) -> None:
-    """Remember that the reference does not run at this kind of place, for this key."""
+    """Record that the reference does not run at this kind of place, for this key."""
     op.refused[_at(key, place)] = f"{type(error).__name__}: {error}".partition("\n")[0]
 
 
@@ -221,28 +221,35 @@ def _reference(op: Any, call: Any, key: KernelKey, place: Place, branch: str, re
 def _on_cpu(op: Any, call: Any, key: KernelKey, branch: str, reason: str) -> list[Candidate]:
     cpu = CPUPlace()
     local = KernelKey(cpu, key.dtype, key.layout, key.library if key.library not in ("cublas", "cudnn") else "any")
-    found = [Candidate(k, fn, cpu, branch, f"{reason}; there {_why(local, k)}") for k, fn in serving(op, local)]
-    return found + _reference(op, call, local, cpu, branch, reason)
+    options = [Candidate(k, fn, cpu, branch, f"{reason}; there {_why(local, k)}") for k, fn in serving(op, local)]
+    return options + _reference(op, call, local, cpu, branch, reason)
 
 
-def _why(asked: KernelKey, found: KernelKey) -> str:
-    relaxed = [f"any {part}" for part in ("dtype", "layout") if getattr(asked, part) != getattr(found, part)]
-    text = f"a kernel of {found.library} is registered for " + (" and ".join(relaxed) or "just this key")
-    return text if asked.library in ("any", found.library) else f"{text}; there is none of {asked.library}"
+def _why(asked: KernelKey, registered: KernelKey) -> str:
+    relaxed = [f"any {part}" for part in ("dtype", "layout") if getattr(asked, part) != getattr(registered, part)]
+    text = f"a kernel of {registered.library} is registered for " + (" and ".join(relaxed) or "just this key")
+    return text if asked.library in ("any", registered.library) else f"{text}; there is none of {asked.library}"
 
 
 def not_found(op: Any, key: KernelKey) -> NotFoundError:
-    """The error where nothing computes a key."""
+    """Return the error for a key without candidates."""
     registered = ", ".join(map(str, op.kernels)) or "no kernels"
-    here = [why for at, why in op.refused.items() if at.place == key.place]
-    refusals = [f"the reference does not run on {key.place}: {why}" for why in here]
-    wanted, do = "a kernel for the key, or a `compute`", "ow.ops.register_kernel, or define compute(op, ...)"
+    reasons = [why for refused_key, why in op.refused.items() if refused_key.place == key.place]
+    refusals = [f"the reference does not run on {key.place}: {why}" for why in reasons]
+    requirement, do = "a kernel for the key, or a `compute`", "ow.ops.register_kernel, or define compute(op, ...)"
     if key.place != "cpu":
-        wanted = "a kernel for the key, or a `compute` that runs there"
+        requirement = "a kernel for the key, or a `compute` that runs there"
         if not flags.kernel_fallback:
-            wanted, do = f"{wanted}, or the switch kernel_fallback", f"with ow.flags(kernel_fallback=True); {do}"
+            requirement, do = (
+                f"{requirement}, or the switch kernel_fallback",
+                f"with ow.flags(kernel_fallback=True); {do}",
+            )
     return NotFoundError(
-        op=op.name, what=f"there is no kernel for {key}", found="; ".join([registered, *refusals]), wanted=wanted, do=do
+        op=op.name,
+        what=f"there is no kernel for {key}",
+        found="; ".join([registered, *refusals]),
+        wanted=requirement,
+        do=do,
     )
 
 
@@ -251,12 +258,12 @@ def not_found(op: Any, key: KernelKey) -> NotFoundError:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Which kernel computes a call and why. requested: the key asked for. chosen: that of the kernel, or None.
+    """The kernel selected for a call, and the reason. requested: the key of the call. chosen: of the kernel, or None.
 
-    branch: "kernel", "reference", "host", "fallback", "control" or "none". reason: in words. place: where it runs.
-    transforms: what becomes of inputs before. otherwise: what is tried next where the kernel declines.
-    algorithm: which the reference takes, and why, where it has several (strategies.py). measured: a autotuner.Measured,
-    what the tuner remembers of such shapes.
+    branch: "kernel", "reference", "host", "fallback", "control" or "none". reason: as text. place: where it runs.
+    transforms: of inputs, applied before. otherwise: candidates tried next if the kernel declines. algorithm: the
+    reference's choice among several, and why (strategies.py). measured: a tuning_cache.Measured, the autotuner's times
+    for such shapes.
     """
 
     op: str
@@ -283,12 +290,13 @@ class Explanation:
 
 
 def explain(op: Any, inputs: Any = (), place: Any = None, **attrs: Any) -> Explanation:
-    """Which kernel would compute a call at `place`, why, and what would be done to its inputs. Nothing is run.
+    """Return the kernel that would compute a call at `place`, with the reason and the transforms of its inputs. Nothing
+    runs.
 
     op: an operator or its name. inputs: in order or by name: tensors, arrays, specs, variables of a scope, None for an
     absent one, a list for a repeated one. place: a place or its name, by default the CPU. attrs: the attributes.
-    raises as the choice itself would: InvalidArgumentError for inputs without a value or of dtypes that do not go
-    together, NotFoundError where nothing has a dtype; where no kernel is found that is what the explanation says
+    raises as the selection itself: InvalidArgumentError for inputs without a value or of dtypes that do not agree,
+    NotFoundError if nothing has a dtype. A missing kernel is part of the explanation.
     """
     from ..core.places import place_of
     from . import registry
@@ -298,26 +306,26 @@ def explain(op: Any, inputs: Any = (), place: Any = None, **attrs: Any) -> Expla
     call = op.bind(attrs)
     if op.control:
         return Explanation(op.name, None, None, "control", "control flow runs the graphs among its attributes", target)
-    given = _by_slot(op, inputs)
-    return explained(op, call, operands_of(op, given), target, given)
+    values = _by_slot(op, inputs)
+    return explained(op, call, operands_of(op, values), target, values)
 
 
 def explained(
     op: Any, call: Any, operands: Sequence[Any], place: Place, values: Sequence[Any] | None = None
 ) -> Explanation:
-    """The explanation of a call whose operands are known."""
+    """Return the explanation of a call whose operands are known."""
     key = expected_kernel_key(op, call, operands, place)
     measured = autotuner.explained(op, call, key, operands) if op.kernels else None
     try:
-        first, *rest = fastest_first(candidates(op, call, key, place), measured)
+        first, *others = fastest_first(candidates(op, call, key, place), measured)
     except NotFoundError as error:
         return Explanation(op.name, key, None, "none", error.message, place)
     flat = [one for value in operands for one in members(value)]
     changes = [t for one in flat for t in transforms_of(op, call, one, key, first.place)]
     algorithm = None
     if first.kernel is None and first.place.kind == "cpu":
-        found = strategies.explained(call, operands, values)
-        algorithm = None if found is None else f"{found[0]}: {found[1]}"
+        strategy = strategies.explained(call, operands, values)
+        algorithm = None if strategy is None else f"{strategy[0]}: {strategy[1]}"
     return Explanation(
         op.name,
         key,
@@ -326,21 +334,21 @@ def explained(
         first.reason,
         first.place,
         tuple(changes),
-        tuple(rest),
+        tuple(others),
         algorithm,
         measured,
     )
 
 
-def fastest_first(found: list[Candidate], measured: Measured | None) -> list[Candidate]:
-    """Candidates with the one in front that the tuner found fastest, while it is on."""
+def fastest_first(ways: list[Candidate], measured: Measured | None) -> list[Candidate]:
+    """Return the candidates with the one first that the active autotuner measured as fastest."""
     if measured is None or not autotuner.active:
-        return found
-    for i, one in enumerate(found):
+        return ways
+    for i, one in enumerate(ways):
         if autotuner.label(one.key, one.kernel) == measured.chosen and one.branch in ("kernel", "reference"):
             why = f"the fastest on such shapes ({measured}); {one.reason}"
-            return [dataclasses.replace(one, reason=why), *found[:i], *found[i + 1 :]]
-    return found
+            return [dataclasses.replace(one, reason=why), *ways[:i], *ways[i + 1 :]]
+    return ways
 
 
 def _by_slot(op: Any, inputs: Any) -> list[Any]:
@@ -354,10 +362,10 @@ def _by_slot(op: Any, inputs: Any) -> list[Any]:
                     wanted=f"one of {', '.join(op.input_names)}",
                 )
         return [inputs.get(name) for name in op.input_names]
-    given = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
-    if len(given) > len(op.inputs):
-        raise SignatureError(op=op.name, what="too many inputs", found=len(given), wanted=f"at most {len(op.inputs)}")
-    return given + [None] * (len(op.inputs) - len(given))
+    values = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+    if len(values) > len(op.inputs):
+        raise SignatureError(op=op.name, what="too many inputs", found=len(values), wanted=f"at most {len(op.inputs)}")
+    return values + [None] * (len(op.inputs) - len(values))
 
 
 def _key_of_arrays(op: Any, call: Any, arrays: Iterable[Any]) -> KernelKey:

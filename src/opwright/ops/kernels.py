@@ -1,8 +1,8 @@
-"""Kernels: the ways to compute an operator, and how they are entered and found.
+"""Kernels: implementations of operators, their registration and order of preference.
 
 Lives here: `KernelKey`, `register_kernel`, the order in which kernels are tried.
-Not here: the kernels; which key a call asks for, and what serves where none does (kernel_selection.py).
-The reference computation of a definition (`compute`) serves every key and is what others are tested against.
+Not here: the kernels; the key of a call, and the fallbacks without a kernel (kernel_selection.py).
+The reference computation of a definition (`compute`) supports every key; all kernels are tested against it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .definition import Operator
 
 Kernel = Callable[..., Any]
-"""fn(op, *arrays) -> array or tuple of arrays, as `compute`; NotImplemented hands the call to the next kernel."""
+"""fn(op, *arrays) -> array or tuple of arrays, as `compute`; NotImplemented passes the call to the next kernel."""
 
 _libraries: tuple[str, ...] = ("cudnn", "cublas", "onednn", "foreign", "compiled", "reference")
 CUDA_LIBRARIES = ("cudnn", "cublas")
@@ -34,20 +34,20 @@ LAYOUTS = ("any", "NHWC", "NCHW")
 
 
 def libraries() -> tuple[str, ...]:
-    """Return the names of the libraries that kernels are made with, in the order in which they are tried."""
+    """Return the names of kernel libraries in order of preference."""
     return _libraries
 
 
 def register_library(name: str, *, before: str = "foreign") -> str:
-    """Enter a name of one's own for the library that kernels are made with; return it, for `library=`.
+    """Register the name of a kernel library and return it, for `library=`.
 
-    before: the library in front of which its kernels are tried. A name that stands there already stays.
+    before: the library whose kernels follow its own. A name registered at this position stays.
 
     >>> ow.ops.register_library("xnnpack", before="compiled")
     'xnnpack'
 
-    raises ValueError for what is no identifier and for an unknown `before`, AlreadyExistsError for a name that stands
-    elsewhere in the order
+    raises ValueError for a name that is no identifier and for an unknown `before`, AlreadyExistsError for a name
+    registered elsewhere in the order
     """
     global _libraries
     if not isinstance(name, str) or not name.isidentifier() or name in ("any", *_ALIASES):
@@ -75,10 +75,10 @@ _registering = forks.lock()
 
 @dataclass(frozen=True, slots=True)
 class KernelKey:
-    """What a kernel is chosen by. Equal keys are equal whatever the number of the device.
+    """The key of kernel selection; the number of a device is not part of it.
 
-    place: the kind of place, "cpu" or "gpu"; a place stands for its kind. dtype: of the first input, None for any.
-    layout: "any", "NHWC" or "NCHW". library: one of `libraries()`; in what is asked for "any" leaves it open.
+    place: the kind of place, "cpu" or "gpu"; a place is converted to its kind. dtype: of the first input, None for any.
+    layout: "any", "NHWC" or "NCHW". library: one of `libraries()`; "any" in a request leaves it open.
     raises ValueError for another layout or library
 
     >>> KernelKey(CUDAPlace(0), "float32") == KernelKey(CUDAPlace(1), "float32")
@@ -116,7 +116,7 @@ class KernelKey:
 
 
 def _kind_of(name: str) -> str:
-    """The kind of places that a name means: "gpu" of "cuda:1"; a word that is no device name is a kind by itself."""
+    """Return the kind of places of a name: "gpu" for "cuda:1"; an identifier that is no device is itself a kind."""
     try:
         return place_of(name).kind
     except InvalidArgumentError:
@@ -134,17 +134,17 @@ def register_kernel(
     reproducible: bool = True,
     tolerance: float | None = None,
 ) -> Callable[[Kernel], Kernel]:
-    """A decorator that enters a kernel for `op`. Defaults: on the CPU, for any dtype and layout.
+    """Return a decorator that registers a kernel for `op`. Defaults: on the CPU, for any dtype and layout.
 
     >>> @ow.ops.register_kernel(LeakyClip, dtype=ow.float32)
     ... def fast_leaky_clip(op, x): ...
 
-    library: what it is made with: "foreign" (C, or whatever is not ours), "compiled", "reference" (NumPy's functions),
-    "onednn", where the place is a GPU "cublas" or "cudnn", or a name of your own (`register_library`).
-    pure: False for a kernel that does more than compute, which is then never called to time it. reproducible: False for
-    one whose bits may differ from run to run, where sums are atomic: no place runs it under the flags deterministic and
-    cuda_deterministic. tolerance: how far from the reference it may be, in units of the dtype's eps at the largest
-    result; the tuner takes none that is farther (by default 64).
+    library: its implementation: "foreign" (C, or any other code), "compiled", "reference" (NumPy's functions),
+    "onednn", on GPUs "cublas" or "cudnn", or a name of your own (`register_library`).
+    pure: False for a kernel with side effects, which is never timed. reproducible: False for a kernel whose bits may
+    differ between runs, such as atomic sums: it is excluded under the flags deterministic and cuda_deterministic.
+    tolerance: its greatest error relative to the reference, in units of the dtype's eps at the largest result; the
+    autotuner excludes kernels beyond it (by default 64).
     raises AlreadyExistsError if the key has a kernel, ValueError for an unknown layout, library or kind of places,
     SignatureError for what is no operator or no function
     """
@@ -171,7 +171,7 @@ def register_kernel(
             )
 
     def enter(kernel: Kernel) -> Kernel:
-        given = kernel
+        registered = kernel
         if hasattr(kernel, "of_operator"):  # on arrays, in the kernel language
             kernel = kernel.of_operator(op)
         if not callable(kernel):
@@ -196,101 +196,101 @@ def register_kernel(
         if tolerance is not None:
             op.tolerances[key] = float(tolerance)
         op.cpu_kernels = op.cpu_kernels or key.place == "cpu"
-        op.found_kernels.clear()
-        return given
+        op.kernel_cache.clear()
+        return registered
 
     return enter
 
 
 def serving(op: Operator, key: KernelKey) -> tuple[tuple[KernelKey, Kernel], ...]:
-    """The registered kernels that serve `key`, best first, each under the key it is registered with.
+    """Return the registered kernels for `key`, best first, each with its registered key.
 
-    Library by library, one that the key names before the others; within one first those for just this dtype and layout,
-    then for any layout, for any dtype, for any of both. Found once for each full key, and kept with the operator.
+    The order is by library, the library of the key first; within one the exact dtype and layout, then any layout, any
+    dtype, any of both. Cached by full key with the operator.
     """
-    known = op.found_kernels.get(key)
-    if known is None:
-        found: dict[KernelKey, Kernel] = {}
+    cached = op.kernel_cache.get(key)
+    if cached is None:
+        matches: dict[KernelKey, Kernel] = {}
         for library in dict.fromkeys(_libraries if key.library == "any" else (key.library, *_libraries)):
             for dtype in (key.dtype, None):
                 for layout in (key.layout, "any"):
                     one = KernelKey(key.place, dtype, layout, library)
                     if one in op.kernels and not (one in op.irreproducible and must_reproduce()):
-                        found[one] = op.kernels[one]
-        known = op.found_kernels[key] = tuple(found.items())
-    return known
+                        matches[one] = op.kernels[one]
+        cached = op.kernel_cache[key] = tuple(matches.items())
+    return cached
 
 
 def must_reproduce() -> bool:
-    """Whether kernels whose bits may differ from run to run are left out, at every place.
+    """Return whether kernels whose bits may differ between runs are excluded, at every place.
 
     deterministic asks for it among other things; cuda_deterministic, Paddle's name, asks for this alone.
     """
     return bool(flags.deterministic or flags.cuda_deterministic)
 
 
-def _forget_found() -> None:
-    """Drop which kernels serve which key, for operators with kernels that the two flags leave out."""
+def _clear_kernel_caches() -> None:
+    """Clear the kernel caches of operators with kernels that the two flags exclude."""
     for op in _with_irreproducible:
-        op.found_kernels.clear()
+        op.kernel_cache.clear()
 
 
 _with_irreproducible: weakref.WeakSet[Operator] = weakref.WeakSet()
-flags.on_change("deterministic", _forget_found)
-flags.on_change("cuda_deterministic", _forget_found)
+flags.on_change("deterministic", _clear_kernel_caches)
+flags.on_change("cuda_deterministic", _clear_kernel_caches)
 
 
 def choose(op: Operator, dtype: DType | None, place: str = "cpu", layout: str = "any") -> list[Kernel]:
-    """The kernels that serve, best first, without the reference."""
+    """Return the kernels for a dtype, best first, without the reference."""
     return list(dict.fromkeys(kernel for _, kernel in serving(op, KernelKey(place, dtype, layout))))
 
 
 def of_call(op: Operator, kernel: Kernel, call: Any) -> Callable[..., Any]:
-    """A kernel as a function of the arrays; a user's gets them read-only, and gives results of its own."""
+    """Return a kernel as a function of the arrays; a user's kernel is guarded."""
     bound = functools.partial(kernel, call)
     ours = kernel is op.kernel_rule or getattr(kernel, "__module__", "").startswith("opwright.")
     return bound if ours else guarded(op, bound)
 
 
 def key_of(op: Operator, call: Any, dtype: DType | None) -> KernelKey:
-    """The key that a call on the CPU asks for, of an operator without a rule of its own for that."""
+    """Return the key of a call on the CPU, for an operator without a key rule."""
     layout = call.data_format if "data_format" in op.attr_defs else "any"
     return KernelKey("cpu", dtype, layout if layout in LAYOUTS else "any")
 
 
 def computed_by(op: Operator, call: Any, dtype: Any = None) -> str:
-    """Return the name of what computes an eager call of this first dtype: `compute`, or a registered kernel.
+    """Return the name of the computation of an eager call of this first dtype: `compute`, or a registered kernel.
 
     The `kernel` of the definition is not blamed where there is a `compute`, which serves the dtypes that it does not.
     """
     own = "compute" if op.compute_rule is not None or op.kernel_rule is None else "kernel"
     if not op.cpu_kernels:
         return own
-    found = serving(op, key_of(op, call, dtype))
-    return own if not found or found[0][1] is op.kernel_rule else kernel_name(op, *found[0])
+    matches = serving(op, key_of(op, call, dtype))
+    return own if not matches or matches[0][1] is op.kernel_rule else kernel_name(op, *matches[0])
 
 
 def bind(op: Operator, call: Any, dtype: DType | None) -> Callable[..., Any]:
-    """One function of the arrays: the chosen kernels in order, the reference last."""
+    """Return one function of the arrays that tries the selected kernels in order, the reference last."""
     if op.key_rule is not None:
         return functools.partial(_by_rule, op, call)
-    at = (dtype, call.data_format) if "data_format" in op.attr_defs else dtype
-    known: Any = op.found_kernels.get(at)
-    if known is None:
-        known = op.found_kernels[at] = tuple(kernel for _, kernel in serving(op, key_of(op, call, dtype)))
-    if not known:
+    cache_key = (dtype, call.data_format) if "data_format" in op.attr_defs else dtype
+    cached: Any = op.kernel_cache.get(cache_key)
+    if cached is None:
+        cached = op.kernel_cache[cache_key] = tuple(kernel for _, kernel in serving(op, key_of(op, call, dtype)))
+    if not cached:
         return op.reference(call)
-    before = call.chosen.get(at)
-    if before is not None and before[0] is known:  # which is another tuple once kernels were registered or left out
+    before = call.chosen.get(cache_key)
+    if before is not None and before[0] is cached:  # replaced when kernels are registered or excluded
         function: Callable[..., Any] = before[1]
         return function
-    function = _in_order(op, call, known)
-    call.chosen[at] = known, function
+    function = _in_order(op, call, cached)
+    call.chosen[cache_key] = cached, function
     return function
 
 
-def _in_order(op: Operator, call: Any, known: Iterable[Kernel]) -> Callable[..., Any]:
-    chosen = [of_call(op, kernel, call) for kernel in known]
+def _in_order(op: Operator, call: Any, kernels: Iterable[Kernel]) -> Callable[..., Any]:
+    chosen = [of_call(op, kernel, call) for kernel in kernels]
     if len(chosen) == 1:
         (first,) = chosen
 
@@ -320,11 +320,11 @@ def install_key_rules(key_by_rule: Callable[[Operator, Any, Iterable[Any]], Kern
 
 
 def _by_rule(op: Operator, call: Any, *arrays: Any) -> Any:
-    """Compute by the kernel that the definition's `expected_kernel_key` asks for, of these very arrays."""
+    """Compute with the kernel for the key that `expected_kernel_key` returns for these arrays."""
     if _key_by_rule is None:
         load("opwright.ops.kernel_selection")
     assert _key_by_rule is not None
     key = _key_by_rule(op, call, arrays)
-    if key.place != "cpu":  # eagerly and in plans everything is the CPU's
+    if key.place != "cpu":  # eager calls and plans run on the CPU
         key = KernelKey("cpu", key.dtype, key.layout, key.library)
     return _in_order(op, call, [kernel for _, kernel in serving(op, key)])(*arrays)

@@ -32,24 +32,24 @@ SIZE = dtypes.int32
 
 
 def sizes_of(tensor: Any, leading: int = 0) -> Tensor | None:
-    """The `shape` to give for elements like `tensor` (less its leading dimensions): None where the spec says all."""
+    """Return the `shape` input for elements like `tensor` (without leading dimensions); None if the spec has all."""
     if tensor.shape.rank is not None and tensor.shape[leading:].is_fully_defined():
         return None
     return array.shape_op(tensor)[leading:]
 
 
-def shape_said(op: Any, shape: Any) -> TensorShape:
-    """At run time: what the attribute and the input `shape` say of the elements."""
+def element_shape_of(op: Any, shape: Any) -> TensorShape:
+    """Return the shape of elements from the attribute and the input `shape`, at run time."""
     return op.element_shape if shape is None else merged(op.element_shape, sizes(shape))
 
 
 def sizes(shape: Any) -> TensorShape:
-    """The shape that a vector spells at run time, -1 where a size is unknown."""
+    """Return the shape that a vector specifies at run time, with -1 for an unknown size."""
     return TensorShape([None if n < 0 else n for n in np.asarray(shape).reshape(-1).tolist()])
 
 
 def element_spec(op: Any) -> TensorSpec:
-    """What inference knows of an element, by the attributes and the input `shape`."""
+    """Return the inferred spec of an element, from the attributes and the input `shape`."""
     shape = op.element_shape
     if op.shape is not None:
         shape = merged(shape, shape_from(op.shape))
@@ -204,7 +204,9 @@ class ListPush(OperatorDefinition):
 
 
 def of_item(ditem: Any, item: Any) -> Any:
-    """The gradient found for an item, as its rule gives it: None for what has none, full length for a list."""
+    """Return the gradient of an item in the form that its rule returns: None if not differentiable, full length for a
+    list.
+    """
     if item.dtype is variant:
         return ListAdd(ListZerosLike(item), ditem)  # what was unset has no length
     return ditem if is_trainable(item.dtype) else None
@@ -234,7 +236,7 @@ class ListPop(OperatorDefinition[tuple[Tensor, Tensor]]):
 
     def compute(op, list: Any, shape: Any) -> Any:
         list.check_dtype(op.element_dtype)
-        return list.pop(shape_said(op, shape))
+        return list.pop(element_shape_of(op, shape))
 
     def gradient(op, doutput: Any, ditem: Any) -> tuple[Tensor, None]:
         return (ListPush(doutput, ditem) if ditem is not None else ListResize(doutput, ListLength(op.list))), None
@@ -264,7 +266,7 @@ class ListGet(OperatorDefinition):
 
     def compute(op, list: Any, index: Any, shape: Any) -> Any:
         list.check_dtype(op.element_dtype)
-        return list.get(int(index), shape_said(op, shape))
+        return list.get(int(index), element_shape_of(op, shape))
 
     def gradient(op, ditem: Any) -> tuple[Tensor, None, None]:
         return ListSet(ListZerosLike(op.list), op.index, ditem), None, None

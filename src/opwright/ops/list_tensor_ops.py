@@ -26,8 +26,8 @@ from .list_ops import (
     ListResize,
     ListUnset,
     ListZerosLike,
+    element_shape_of,
     element_spec,
-    shape_said,
     sizes,
     sizes_of,
 )
@@ -36,20 +36,20 @@ from .tensor import Tensor
 from .tensor_list import TensorList, added, fail, merged, shape_text
 
 
-def _rest(tensor: Any) -> TensorShape:
-    """The shape of a tensor's rows. Raises InvalidArgumentError for a scalar."""
+def _row_shape(tensor: Any) -> TensorShape:
+    """Return the shape of a tensor's rows. Raises InvalidArgumentError for a scalar."""
     shape = tensor.spec.shape
     if shape.rank == 0:
         raise fail(f"Tensor must be at least a vector, but saw shape: {shape_text(shape)}")
     return UNKNOWN if shape.rank is None else shape[1:]
 
 
-def _rows(count: int | None, rest: TensorShape, dtype: DType) -> TensorSpec:
-    return TensorSpec(UNKNOWN if rest.dims is None else [count, *rest.dims], dtype)
+def _rows(count: int | None, row_shape: TensorShape, dtype: DType) -> TensorSpec:
+    return TensorSpec(UNKNOWN if row_shape.dims is None else [count, *row_shape.dims], dtype)
 
 
 def row(array: np.ndarray, i: int) -> np.ndarray:
-    """One row as an array, of shape () too."""
+    """Return one row as an array, of shape () too."""
     return array[i, ...]
 
 
@@ -83,7 +83,7 @@ class ListStack(OperatorDefinition):
         list.check_dtype(op.element_dtype)
         if op.num not in (-1, list.length):
             raise fail(f"Operation expected a list with {op.num} elements but got a list with {list.length} elements.")
-        return list.stack(shape_said(op, shape))
+        return list.stack(element_shape_of(op, shape))
 
     def gradient(op, dtensor: Any) -> tuple[Tensor, None]:
         return ListFromTensor(dtensor), None
@@ -105,11 +105,11 @@ class ListFromTensor(OperatorDefinition):
     lod = "vanishes"
 
     def infer(op) -> TensorSpec:
-        rest = _rest(op.tensor)
-        if not op.element_shape.is_compatible_with(rest):
+        row_shape = _row_shape(op.tensor)
+        if not op.element_shape.is_compatible_with(row_shape):
             raise fail(
                 f"Specified a list with shape {shape_text(op.element_shape)} from a tensor with shape "
-                f"{shape_text(rest)}"
+                f"{shape_text(row_shape)}"
             )
         return LIST
 
@@ -122,7 +122,7 @@ class ListFromTensor(OperatorDefinition):
         x = op.tensor
         n = _count(x.shape)
         return ListStack(
-            doutput, sizes_of(x, 1), element_dtype=x.dtype, element_shape=_rest(x), num=-1 if n is None else n
+            doutput, sizes_of(x, 1), element_dtype=x.dtype, element_shape=_row_shape(x), num=-1 if n is None else n
         )
 
 
@@ -149,21 +149,21 @@ class ListGather(OperatorDefinition):
 
     def compute(op, list: Any, indices: Any, shape: Any) -> Any:
         list.check_dtype(op.element_dtype)
-        return list.stack(shape_said(op, shape), indices.tolist())
+        return list.stack(element_shape_of(op, shape), indices.tolist())
 
     def gradient(op, dtensor: Any) -> tuple[Tensor, None, None]:
         return ListScatterAdd(ListZerosLike(op.list), op.indices, dtensor), None, None
 
 
 def _check_rows(tensor: Any, indices: Any) -> None:
-    rows, wanted = _count(tensor.spec.shape), _count(indices.spec.shape)
-    _rest(tensor)
-    if rows is not None and wanted is not None and rows != wanted:
-        raise fail(f"Invalid number of rows in input tensor. Expected: {wanted} Actual: {rows}")
+    rows, expected = _count(tensor.spec.shape), _count(indices.spec.shape)
+    _row_shape(tensor)
+    if rows is not None and expected is not None and rows != expected:
+        raise fail(f"Invalid number of rows in input tensor. Expected: {expected} Actual: {rows}")
 
 
-def _places(list: Any, indices: np.ndarray, tensor: np.ndarray, grow: bool = False) -> Any:
-    """The indices as numbers, checked. Raises InvalidArgumentError."""
+def _checked_indices(list: Any, indices: np.ndarray, tensor: np.ndarray, grow: bool = False) -> Any:
+    """Yield the indices as checked numbers. Raises InvalidArgumentError."""
     if len(indices) != len(tensor):
         raise fail(f"Invalid number of rows in input tensor. Expected: {len(indices)} Actual: {len(tensor)}")
     for i in indices.tolist():
@@ -197,7 +197,7 @@ class ListScatter(OperatorDefinition):
         return LIST
 
     def compute(op, list: Any, indices: Any, tensor: Any) -> Any:
-        for k, i in enumerate(_places(list, indices, tensor, op.grow)):
+        for k, i in enumerate(_checked_indices(list, indices, tensor, op.grow)):
             list = list.set(i, row(tensor, k), op.grow)
         return list
 
@@ -208,12 +208,12 @@ class ListScatter(OperatorDefinition):
             dlist = ListResize(dlist, ListLength(op.list))
         if not is_trainable(x.dtype):
             return dlist, None, None
-        rows = ListGather(doutput, op.indices, sizes_of(x, 1), element_dtype=x.dtype, element_shape=_rest(x))
+        rows = ListGather(doutput, op.indices, sizes_of(x, 1), element_dtype=x.dtype, element_shape=_row_shape(x))
         return dlist, None, _last_of_each(rows, op.indices, ListLength(doutput))
 
 
 def _last_of_each(rows: Any, indices: Any, length: Any) -> Tensor:
-    """The rows; zeros for those whose index comes again later: they were overwritten."""
+    """Return the rows, with zeros for those overwritten by a later row of the same index."""
     numbers = array.range(array.shape(indices)[0])
     lasts = ListScatter(ListReserve(length, element_dtype=SIZE), indices, numbers)
     stays = ListGather(lasts, indices, element_dtype=SIZE, element_shape=()) == numbers
@@ -243,7 +243,7 @@ class ListScatterAdd(OperatorDefinition):
         return LIST
 
     def compute(op, list: Any, indices: Any, tensor: Any) -> Any:
-        for k, i in enumerate(_places(list, indices, tensor)):
+        for k, i in enumerate(_checked_indices(list, indices, tensor)):
             before = list._get(i)
             list = list.set(i, row(tensor, k) if before is None else added(before, row(tensor, k)))
         return list
@@ -252,7 +252,9 @@ class ListScatterAdd(OperatorDefinition):
         x = op.tensor
         dtensor = None
         if is_trainable(x.dtype):
-            dtensor = ListGather(doutput, op.indices, sizes_of(x, 1), element_dtype=x.dtype, element_shape=_rest(x))
+            dtensor = ListGather(
+                doutput, op.indices, sizes_of(x, 1), element_dtype=x.dtype, element_shape=_row_shape(x)
+            )
         return doutput, None, dtensor
 
 
@@ -279,39 +281,39 @@ class ListConcat(OperatorDefinition[tuple[Tensor, Tensor]]):
     def infer(op) -> tuple[TensorSpec, TensorSpec]:
         if op.element_shape.rank == 0:
             raise fail("Concat saw a scalar shape at index 0 but requires at least vectors.")
-        rest = op.element_shape[1:] if op.element_shape.rank else UNKNOWN
+        row_shape = op.element_shape[1:] if op.element_shape.rank else UNKNOWN
         if op.shape is not None:
-            rest = merged(rest, shape_from(op.shape))
-        return _rows(None, rest, op.element_dtype), TensorSpec([None], dtypes.int64)
+            row_shape = merged(row_shape, shape_from(op.shape))
+        return _rows(None, row_shape, op.element_dtype), TensorSpec([None], dtypes.int64)
 
     def compute(op, list: Any, leading: Any, shape: Any) -> tuple[np.ndarray, np.ndarray]:
         list.check_dtype(op.element_dtype)
-        known = merged(op.element_shape, list.element_shape)
+        element_shape = merged(op.element_shape, list.element_shape)
         if shape is not None:
-            known = merged(known, TensorShape([None, *sizes(shape).as_list()]))
+            element_shape = merged(element_shape, TensorShape([None, *sizes(shape).as_list()]))
         elements = list.elements()
-        first, rest = (known[0], known[1:]) if known.rank else (None, UNKNOWN)
+        first, row_shape = (element_shape[0], element_shape[1:]) if element_shape.rank else (None, UNKNOWN)
         for i, x in enumerate(elements):
             if x is not None:
                 if x.ndim == 0:
                     raise fail(f"Concat saw a scalar shape at index {i} but requires at least vectors.")
-                rest = merged(rest, TensorShape(x.shape[1:]))
-        if not rest.is_fully_defined():
+                row_shape = merged(row_shape, TensorShape(x.shape[1:]))
+        if not row_shape.is_fully_defined():
             raise fail(
                 "All except the first dimension must be fully defined when concating an empty tensor list. "
-                f"element_shape: {shape_text(known)}"
+                f"element_shape: {shape_text(element_shape)}"
             )
         if first is None and leading is None and any(x is None for x in elements):
-            found = {len(x) for x in elements if x is not None}
-            if len(found) != 1:
+            lengths = {len(x) for x in elements if x is not None}
+            if len(lengths) != 1:
                 where = next(i for i, x in enumerate(elements) if x is None)
                 raise fail(f"List contains uninitialized tensor at index {where}, and it is not known how long it is")
-            (first,) = found
+            (first,) = lengths
         for i, x in enumerate(elements):
             if x is None:
                 length = first if leading is None else int(leading[i])
-                elements[i] = list.unset(TensorShape([length, *rest]), "concat")
-        start: Any = np.empty((0, *rest.as_list()), list.dtype.np)
+                elements[i] = list.unset(TensorShape([length, *row_shape]), "concat")
+        start: Any = np.empty((0, *row_shape.as_list()), list.dtype.np)
         return np.concatenate([start, *elements]), np.array([len(x) for x in elements], np.int64)
 
     def gradient(op, dtensor: Any, dlengths: Any) -> tuple[Tensor, None, None]:
@@ -335,20 +337,20 @@ class ListSplit(OperatorDefinition):
     lod = "vanishes"
 
     def infer(op) -> TensorSpec:
-        _rest(op.tensor)
+        _row_shape(op.tensor)
         return LIST
 
     def compute(op, tensor: Any, lengths: Any) -> TensorList:
-        at, elements = 0, {}
+        offset, elements = 0, {}
         for i, n in enumerate(lengths.tolist()):
             if n < 0:
                 raise fail(f"Invalid value in lengths: {n}")
-            if at + n > len(tensor):
-                raise fail(f"Attempting to slice [{at}, {at + n}] from tensor with length {len(tensor)}")
-            elements[i] = tensor[at : at + n]
-            at += n
-        if at != len(tensor):
-            raise fail(f"Unused values in tensor. Length of tensor: {len(tensor)} Values used: {at}")
+            if offset + n > len(tensor):
+                raise fail(f"Attempting to slice [{offset}, {offset + n}] from tensor with length {len(tensor)}")
+            elements[i] = tensor[offset : offset + n]
+            offset += n
+        if offset != len(tensor):
+            raise fail(f"Unused values in tensor. Length of tensor: {len(tensor)} Values used: {offset}")
         shape = TensorShape([None, *tensor.shape[1:]])
         return TensorList(len(lengths), dtypes.of_numpy(tensor.dtype), shape, elements)
 

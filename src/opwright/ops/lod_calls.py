@@ -1,19 +1,19 @@
-"""What a LoD becomes when operators are called with LoDTensors.
+"""Calls of operators with LoDTensors, and the LoDs of their results.
 
-Lives here: taking the arguments apart and putting the results together, as the operator's definition says.
-Not here: the type (lod_tensor.py), who runs the call (dispatch.py, scopes/).
+Lives here: the decomposition of arguments and the reassembly of results, as the operator's definition specifies.
+Not here: the type (lod_tensor.py), execution of the call (dispatch.py, scopes/).
 
     lod = "unchanged"   results have the LoD of the first input that has one: they have as many rows
     lod = "vanishes"    results are ordinary tensors
-    lod = "above"       results have one row a sequence of the last level, and the levels above it
-    lod = "as ids"      results have the LoD of this input if it has one, whatever others have
-    lod = "changed"     results that an Output(lod_of=) speaks of have the LoD it gives, the others none
+    lod = "above"       results have one row per sequence of the last level, and the levels above it
+    lod = "as ids"      results have the LoD of this input if it has one, regardless of the others
+    lod = "changed"     outputs named by an Output(lod_of=) have the LoD that it computes, the others none
     def lod(op)         one of these words, from the attributes and the shapes of the inputs (lod_rules.py), or
-                        "joined": the sequences of one input after those of another, where all have as many levels
+                        "joined": the sequences of one input after those of another, if all have as many levels
 
-Offsets are tensors like others. An Input(lod_of="x") is filled with the last level of x's LoD, or with all levels if it
-is repeated; an Output(lod_of="y") is the last level of y's new LoD, or if it is repeated all levels, none where y has
-no LoD. So kernels, gradients, graphs and files know nothing of LoDs.
+Offsets are ordinary tensors. An Input(lod_of="x") receives the last level of x's LoD, or all levels if it is repeated;
+an Output(lod_of="y") is the last level of y's new LoD, or if repeated all levels, none if y has no LoD. Kernels,
+gradients, graphs and files are therefore independent of LoDs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .rule_errors import call_rule
 
 
 def call(op: Any, inputs: Sequence[Any], bound: Any, name: str | None) -> Any:
-    """Run or record a call some of whose inputs are LoDTensors."""
+    """Run or record a call with LoDTensors among its inputs."""
     carriers = carriers_of(op, inputs)
     plain = take_apart(op, inputs, carriers, name)
     word = lod_word(op, bound, plain)
@@ -40,34 +40,34 @@ def call(op: Any, inputs: Sequence[Any], bound: Any, name: str | None) -> Any:
     shown = [o for o in op.outputs if not o.intermediate]
     if not shown:
         return result
-    made = put_together(op, word, carriers, [result] if len(shown) == 1 else result, shown, name)
-    return made[0] if len(made) == 1 else tuple(made)
+    outputs = put_together(op, word, carriers, [result] if len(shown) == 1 else result, shown, name)
+    return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
 def carriers_of(op: Any, inputs: Sequence[Any]) -> dict[str, LoDTensor]:
-    """The LoDTensors among the inputs, by name of the input, in order; of a repeated one the first that has levels.
+    """Return the LoDTensors among the inputs, by input; of a repeated one the first that has levels.
 
     raises InvalidArgumentError for a number of levels that the input does not take
     """
-    found: dict[str, LoDTensor] = {}
+    carriers: dict[str, LoDTensor] = {}
     for declared, value in zip(op.inputs, inputs):
         members = value if isinstance(value, (tuple, list)) else (value,)
         for one in members:
             if isinstance(one, LoDTensor):
                 if declared.lod is not None and one.lod_level not in declared.lod:
-                    _refuse(op, declared, one.lod_level)
+                    _raise_lod_level(op, declared, one.lod_level)
                 if one.levels:
-                    found.setdefault(declared.name, one)
-    return found
+                    carriers.setdefault(declared.name, one)
+    return carriers
 
 
-def _refuse(op: Any, declared: Any, level: int) -> None:
-    wanted = " or ".join(map(str, declared.lod))
+def _raise_lod_level(op: Any, declared: Any, level: int) -> None:
+    expected = " or ".join(map(str, declared.lod))
     raise InvalidArgumentError(
         op=op.name,
         what=f"input {declared.name!r} has {level} LoD levels" if level else f"input {declared.name!r} has no LoD",
         found=f"{level} levels",
-        wanted=f"{wanted} level{'s' if wanted != '1' else ''}",
+        wanted=f"{expected} level{'s' if expected != '1' else ''}",
         do="take the rows of some sequences, x.sequences, or set another LoD with ow.sequence.lod_reset"
         if level
         else "make it with ow.create_lod_tensor or ow.sequence.unpad, or set its LoD with ow.sequence.lod_reset",
@@ -75,16 +75,16 @@ def _refuse(op: Any, declared: Any, level: int) -> None:
 
 
 def take_apart(op: Any, inputs: Sequence[Any], carriers: dict[str, LoDTensor], name: str | None = None) -> list[Any]:
-    """The inputs as ordinary tensors, the offsets that `lod_of` asks for among them."""
+    """Return the inputs as ordinary tensors, with the offsets that `lod_of` requests."""
     by_name: dict[str, Any] = {}
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     plain: list[Any] = []
     for declared, value in zip(op.inputs, inputs):
         if value is None and declared.lod_of is not None:
-            if not given:
+            if not values:
                 by_name = {other.name: other for other in op.inputs}
-                given = dict(zip(by_name, inputs))
-            source = given[declared.lod_of]
+                values = dict(zip(by_name, inputs))
+            source = values[declared.lod_of]
             of_each = isinstance(source, (tuple, list))  # of a repeated input: the last level of each member
             carrier = carriers.get(declared.lod_of)
             if of_each and any(not isinstance(s, LoDTensor) or not s.levels for s in source):
@@ -99,7 +99,7 @@ def take_apart(op: Any, inputs: Sequence[Any], carriers: dict[str, LoDTensor], n
                             what=f"input {leader.name!r} has no LoD",
                             do="make it with ow.create_lod_tensor",
                         )
-                    _refuse(op, leader, 0)
+                    _raise_lod_level(op, leader, 0)
                 plain.append(None)
             elif of_each:
                 plain.append(tuple(one.levels[-1] for one in source))
@@ -113,7 +113,7 @@ def take_apart(op: Any, inputs: Sequence[Any], carriers: dict[str, LoDTensor], n
 
 
 def lod_word(op: Any, bound: Any, plain: Sequence[Any]) -> str:
-    """What becomes of the LoD in this call, in one of the words above."""
+    """Return the effect of this call on the LoD, as one of the words above."""
     if op.lod_rule is None:
         return str(op.lod)
     word: str = call_rule(op, "lod", op.lod_rule, bound.with_inputs(plain))
@@ -128,7 +128,7 @@ def put_together(
     outputs: Sequence[Any],
     name: str | None = None,
 ) -> list[Any]:
-    """The results with their LoDs; offsets that became the LoD of another result are left out.
+    """Return the results with their LoDs; offsets that became the LoD of another result are left out.
 
     outputs: the declarations the results are of
     raises InvalidArgumentError where results under an unchanged LoD have not its rows
@@ -154,22 +154,22 @@ def put_together(
     return [_shared(op, o, carrier, r, name) for o, r in zip(outputs, results)]
 
 
-def _checked(op: Any, output: Any, made: LoDTensor, name: str | None) -> LoDTensor:
-    """Return a result whose offsets, where they are known by now, are a LoD over its rows.
+def _checked(op: Any, output: Any, tensor: LoDTensor, name: str | None) -> LoDTensor:
+    """Return a result whose offsets, if known, are a LoD over its rows.
 
     Offsets that are known when a graph runs are checked then, with what computed them (compute_wrappers.py).
     raises DefinitionError naming operator and output where they are none
     """
-    if op.trusted or any(level.constant is None for level in made.levels):
-        return made
-    why = lod.wrong(made._offsets(), made._rows())
+    if op.trusted or any(level.constant is None for level in tensor.levels):
+        return tensor
+    why = lod.wrong(tensor._offsets(), tensor._rows())
     if why is not None:
-        raise offsets_violation(op, "compute", output.name, why, made.lod(), name)
-    return made
+        raise offsets_violation(op, "compute", output.name, why, tensor.lod(), name)
+    return tensor
 
 
 def joined(op: Any, inputs: Sequence[Any], name: str | None = None) -> LoDTensor:
-    """The LoD of sequences after sequences, as a LoDTensor without rows.
+    """Return the LoD of concatenated sequences, as a LoDTensor without rows.
 
     raises InvalidArgumentError where inputs differ in their number of levels
     """
@@ -204,15 +204,15 @@ def _shared(op: Any, output: Any, carrier: LoDTensor, result: Any, name: str | N
         if new and new[0] == old[0] and (len(new) == len(old) or not op.elementwise):
             return LoDTensor.of(result, carrier.levels)
     rows = result.shape[0] if result.shape.rank else None
-    wanted = carrier.shape[0] if carrier.is_initialized and carrier.shape.rank else None
+    expected = carrier.shape[0] if carrier.is_initialized and carrier.shape.rank else None
     other_axis = op.elementwise and carrier.is_initialized and carrier.shape.rank != result.shape.rank
-    if result.shape.rank == 0 or other_axis or (rows is not None and wanted is not None and rows != wanted):
+    if result.shape.rank == 0 or other_axis or (rows is not None and expected is not None and rows != expected):
         raise InvalidArgumentError(
             op=op.name,
             node=name,
             what=f"output {output.name!r} has not the rows that the LoD of its input speaks of",
             found=f"shape {result.shape}",
-            wanted=f"{wanted} rows",
+            wanted=f"{expected} rows",
             do='say in the operator lod = "vanishes", or take the rows alone: x.values',
         )
     return LoDTensor.of(result, carrier.levels)

@@ -1,7 +1,8 @@
-"""LoDTensor: packed rows of sequences, with the offsets that tell them apart.
+"""LoDTensor: packed rows of sequences, with the offsets that separate them.
 
-Lives here: the type, its spec, `create_lod_tensor`.  Not here: arithmetic on offsets (core/lod.py), what an operator
-called with one does (lod_calls.py), operators on sequences (sequence/).
+Lives here: the type, its spec, `create_lod_tensor`.
+Not here: arithmetic on offsets (core/lod.py), calls of operators with one (lod_calls.py), operators on sequences
+(sequence/).
 """
 
 from __future__ import annotations
@@ -82,17 +83,17 @@ class LoDTensor(Overriding, CompositeTensor):
         self.levels: tuple[Any, ...] = ()
         self.layout = "any"
         if values is not None:
-            wanted = None if dtype is None else dtypes.as_dtype(dtype)
-            self._values = rows_of(dispatch.to_tensor(values, wanted))
+            dtype_ = None if dtype is None else dtypes.as_dtype(dtype)
+            self._values = rows_of(dispatch.to_tensor(values, dtype_))
         if not isinstance(lod, (tuple, list)) or lod:
             self.set_lod(lod)
 
     @classmethod
     def of(cls, values: Any, levels: Sequence[Any]) -> LoDTensor:
-        """Of tensors that belong together already; nothing is checked."""
-        made = cls.__new__(cls)
-        made._values, made.levels, made.layout = values, tuple(levels), "any"
-        return made
+        """Return a LoDTensor of matching tensors, unchecked."""
+        tensor = cls.__new__(cls)
+        tensor._values, tensor.levels, tensor.layout = values, tuple(levels), "any"
+        return tensor
 
     # ---- what it holds ---------------------------------------------------------------------------------------------
 
@@ -114,25 +115,25 @@ class LoDTensor(Overriding, CompositeTensor):
         return len(self.levels)
 
     def _offsets(self) -> lod.Levels:
-        found = [level.constant for level in self.levels]
-        if any(level is None for level in found):
+        offsets = [level.constant for level in self.levels]
+        if any(level is None for level in offsets):
             raise FailedPreconditionError(
                 op="LoDTensor",
                 what="the offsets are known when the function runs, not while it is traced",
                 do="use the tensors in `levels`",
             )
-        return tuple(found)
+        return tuple(offsets)
 
     def lod(self) -> list[list[int]]:
-        """The offsets of each level, as lists."""
+        """Return the offsets of each level, as lists."""
         return [level.tolist() for level in self._offsets()]
 
     def recursive_sequence_lengths(self) -> list[list[int]]:
-        """The lengths of the sequences of each level."""
+        """Return the lengths of the sequences of each level."""
         return lod.to_lengths(self._offsets())
 
     def has_valid_recursive_sequence_lengths(self) -> bool:
-        """Whether the offsets are a LoD over the rows there are."""
+        """Return whether the offsets are a LoD over the rows."""
         return lod.wrong(self._offsets(), self._rows()) is None
 
     def _rows(self) -> int | None:
@@ -146,7 +147,7 @@ class LoDTensor(Overriding, CompositeTensor):
     # ---- setting: for tensors that a scope holds --------------------------------------------------------------------
 
     def set(self, values: Any, place: Place | None = None) -> None:
-        """Give it other rows; a LoD that does not fit them is dropped, since it was that of the rows before.
+        """Replace the rows; a LoD that does not fit them is dropped.
 
         place: where they shall live; a tensor made from Python lives on the CPU, kernels elsewhere get copies.
         """
@@ -155,12 +156,12 @@ class LoDTensor(Overriding, CompositeTensor):
             self.levels = ()
 
     def set_lod(self, offsets: Any) -> None:
-        """Give it another LoD, by offsets. Raises InvalidArgumentError where they are none over its rows.
+        """Replace the LoD, by offsets. Raises InvalidArgumentError if they are no LoD over the rows.
 
         Offsets that are known only when a function runs are given by `ow.sequence.lod_reset`.
         """
-        given = offsets if isinstance(offsets, (tuple, list)) else ()
-        if any(isinstance(level, TensorLike) and level.constant is None for level in given):
+        levels_ = offsets if isinstance(offsets, (tuple, list)) else ()
+        if any(isinstance(level, TensorLike) and level.constant is None for level in levels_):
             raise FailedPreconditionError(
                 op="LoDTensor",
                 what="these offsets are known when the function runs, not while it is traced",
@@ -178,11 +179,11 @@ class LoDTensor(Overriding, CompositeTensor):
         self.levels = tuple(dispatch.to_tensor(level, dtypes.int64) for level in levels)
 
     def set_recursive_sequence_lengths(self, lengths: Any) -> None:
-        """Give it another LoD, by lengths. Raises InvalidArgumentError where they do not add up to its rows."""
+        """Replace the LoD, by lengths. Raises InvalidArgumentError if they do not sum to the number of rows."""
         self.set_lod(lod.from_lengths(lengths))
 
     def with_values(self, values: Any) -> LoDTensor:
-        """Other rows under the same LoD. Raises InvalidArgumentError where there are more or fewer, as far as known."""
+        """Return other rows under the same LoD. Raises InvalidArgumentError if their number is known to differ."""
         values = rows_of(dispatch.to_tensor(values))
         if self.levels and not values.shape[:1].is_compatible_with(self.shape[:1]):
             raise InvalidArgumentError(
@@ -196,7 +197,7 @@ class LoDTensor(Overriding, CompositeTensor):
     # ---- sequences ---------------------------------------------------------------------------------------------------
 
     def sequences(self, begin: int, end: int | None = None, level: int = 0) -> LoDTensor:
-        """The sequences [begin, end) of a level, with the levels below it. end: begin + 1 if left out.
+        """Return the sequences [begin, end) of a level, with the levels below it. end: begin + 1 by default.
 
         raises InvalidArgumentError for an empty range or one that is not there
         """
@@ -204,7 +205,7 @@ class LoDTensor(Overriding, CompositeTensor):
         return LoDTensor(self.values[first:last], levels)
 
     def to_nested(self) -> Any:
-        """Nested Python lists, one nesting for each level; the innermost ones hold rows.
+        """Return nested Python lists, one nesting per level; the innermost lists contain rows.
 
         >>> ow.LoDTensor([1, 2, 3], [[0, 2, 3]]).to_nested()
         [[1, 2], [3]]
@@ -216,7 +217,7 @@ class LoDTensor(Overriding, CompositeTensor):
 
     @staticmethod
     def from_nested(nested: Any, lod_level: int = 1, dtype: Any = None, row_shape: Any = ()) -> LoDTensor:
-        """From nested lists, the outer `lod_level` of which may be ragged.
+        """Return a LoDTensor from nested lists, the outer `lod_level` of which may be ragged.
 
         row_shape: the shape of a row, needed where there is none to show it.
         raises InvalidArgumentError where the nesting is too shallow
@@ -238,8 +239,8 @@ class LoDTensor(Overriding, CompositeTensor):
             lengths.append([len(u) for u in units])
             units = [row for u in units for row in u]
         if not units:
-            wanted = dtypes.float32 if dtype is None else dtypes.as_dtype(dtype)
-            return LoDTensor(np.zeros((0, *row_shape), wanted.np), lod.from_lengths(lengths), wanted)
+            dtype_ = dtypes.float32 if dtype is None else dtypes.as_dtype(dtype)
+            return LoDTensor(np.zeros((0, *row_shape), dtype_.np), lod.from_lengths(lengths), dtype_)
         return LoDTensor(units, lod.from_lengths(lengths), dtype)
 
     # ---- as a tensor ------------------------------------------------------------------------------------------------
@@ -272,27 +273,27 @@ class LoDTensor(Overriding, CompositeTensor):
         return LoDTensorSpec(self.shape, self.dtype, self.lod_level)
 
     def __tf_tracing_type__(self, context: Any) -> LoDTensorSpec:
-        """One trace serves batches of any number of rows and sequences."""
+        """Return a type for which one trace serves batches of any number of rows and sequences."""
         shape = self.shape
         return LoDTensorSpec([None, *shape[1:]] if self.levels and shape.rank else shape, self.dtype, self.lod_level)
 
     def _with_components(self, components: Any) -> LoDTensor | None:
-        """Of other rows and levels; a gradient, which has no levels, gets those of what it is the gradient of."""
+        """Return other rows and levels; a gradient without levels gets those of its forward tensor."""
         values, levels = components
         if values is None:
             return None
         return LoDTensor.of(values, [own if new is None else new for own, new in zip(self.levels, levels)])
 
     def numpy(self) -> Any:
-        """The packed rows as a NumPy array."""
+        """Return the packed rows as a NumPy array."""
         return self.values.numpy()
 
     def tolist(self) -> Any:
-        """The packed rows as lists; `to_nested` gives them by sequence."""
+        """Return the packed rows as lists; see `to_nested` for lists by sequence."""
         return self.values.tolist()
 
     def set_shape(self, shape: Any) -> None:
-        """What a tensor's `set_shape` does, for the packed rows."""
+        """Set the static shape of the packed rows."""
         self.values.set_shape(shape)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -315,7 +316,7 @@ class LoDTensor(Overriding, CompositeTensor):
         return int(self.values)
 
     def record(self, op: Any, inputs: Any, bound: Any, name: str | None) -> Any:
-        """What the call of an operator gives."""
+        """Run or record the call of an operator."""
         return dispatch.call_with_lods(op, inputs, bound, name)
 
     def __repr__(self) -> str:
@@ -329,12 +330,12 @@ class LoDTensor(Overriding, CompositeTensor):
 
 
 def rows_of(x: Any) -> Any:
-    """The packed rows of a LoDTensor; anything else as it is."""
+    """Return the packed rows of a LoDTensor; anything else as it is."""
     return x.values if isinstance(x, LoDTensor) else x
 
 
 def create_lod_tensor(data: Any, recursive_seq_lens: Any, place: Place | None = None) -> LoDTensor:
-    """A LoDTensor of rows and the lengths of its sequences.
+    """Return a LoDTensor of rows and the lengths of its sequences.
 
     data: an array or tensor [rows, ...]; another LoDTensor, of which the rows are taken; or a list of sequences of
     integers, each one row of one int64, whose lengths must be those given.
@@ -347,13 +348,13 @@ def create_lod_tensor(data: Any, recursive_seq_lens: Any, place: Place | None = 
     data = rows_of(data)
     if isinstance(data, list):
         data = _rows_of_lists(data, recursive_seq_lens)
-    made = LoDTensor(data)
-    made.set_recursive_sequence_lengths(recursive_seq_lens)
-    return made
+    tensor = LoDTensor(data)
+    tensor.set_recursive_sequence_lengths(recursive_seq_lens)
+    return tensor
 
 
 def _rows_of_lists(sequences: list[Any], lengths: Any) -> np.ndarray:
-    """[rows, 1]: integers, all in one column."""
+    """Return the integers of all sequences in one column, [rows, 1]."""
     if any(isinstance(s, (str, bytes)) or not isinstance(s, (Sequence, np.ndarray)) for s in sequences):
         raise InvalidArgumentError(
             op="create_lod_tensor",
@@ -362,10 +363,13 @@ def _rows_of_lists(sequences: list[Any], lengths: Any) -> np.ndarray:
             wanted="as [[1, 2, 3], [4, 5]]",
             do="for rows as they are give an array or a tensor",
         )
-    found = [[len(sequence) for sequence in sequences]]
-    if [level.tolist() for level in lod.as_levels(lengths)] != found:
+    expected = [[len(sequence) for sequence in sequences]]
+    if [level.tolist() for level in lod.as_levels(lengths)] != expected:
         raise InvalidArgumentError(
-            op="create_lod_tensor", what="the lengths are not those of the sequences given", found=lengths, wanted=found
+            op="create_lod_tensor",
+            what="the lengths are not those of the sequences given",
+            found=lengths,
+            wanted=expected,
         )
     rows = np.array([number for sequence in sequences for number in sequence])
     if rows.size and (rows.ndim != 1 or rows.dtype.kind not in "iu"):

@@ -1,14 +1,14 @@
-"""The update rules of optimizers, element by element: a variable and its state after one step.
+"""Update rules of optimizers: a variable and its state after one step, element by element.
 
 Lives here: the formulas, once each, on NumPy arrays and in place.
-Not here: hyperparameters and when a step is made (optimizers/), the operators that make it (optimizer_steps.py).
+Not here: hyperparameters and schedules (optimizers/), the operators that apply a step (optimizer_steps.py).
 
-A rule is a function of (g, w, state, c) that changes w and state: g is the gradient, w the variable, state what else is
-kept for it, c scalars, all of one dtype. g, w and state have one shape, so a rule may be used on any rows of them. g
-may be a single zero: where that makes a step less work, `idle` does it, to the last bit as the rule would.
+A rule is a function of (g, w, state, c) that updates w and state: g is the gradient, w the variable, state its slots, c
+scalars, all of one dtype. g, w and state have one shape, so a rule applies to any rows of them. g may be a single zero:
+if that saves work, `idle` computes the step, bit-identical to the rule.
 
-What a line makes new it goes on working in (`t *= c`): a block of a table and its terms shall stay in the cache. No
-Python number takes part: beside it NumPy makes float32 of bfloat16.
+New arrays are updated in place (`t *= c`), so that a block of a variable and its temporaries stay in the cache. No
+Python number takes part: next to one, NumPy widens bfloat16 to float32.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RULES: dict[str, Rule] = {}
 
 
 def _rule(state: str, scalars: str, still: bool = False, idle: Any = None) -> Callable[[Any], Any]:
-    """Enter a function in the table under its name."""
+    """Register a function in the table under its name."""
 
     def enter(update: Any) -> Any:
         RULES[update.__name__] = Rule(update, tuple(state.split()), tuple(scalars.split()), still, idle)
@@ -47,10 +47,10 @@ def _rule(state: str, scalars: str, still: bool = False, idle: Any = None) -> Ca
     return enter
 
 
-def _approach(mean: Any, target: Any, rest: Any) -> None:
-    """mean + (target - mean) rest. target: a new array, or the gradient."""
+def _approach(mean: Any, target: Any, weight: Any) -> None:
+    """Compute mean + (target - mean) weight. target: a new array, or the gradient."""
     t = target - mean
-    t *= rest
+    t *= weight
     mean += t
 
 
@@ -64,7 +64,7 @@ def _decay(means: Sequence[Any], keep: Any) -> None:
 
 @_rule("", "decay rate")
 def decay(g: Any, w: Any, state: Any, c: Any) -> None:
-    """w - w decay rate: weight decay apart from the gradient."""
+    """Decoupled weight decay: w - w decay rate."""
     t = w * c[0]
     t *= c[1]
     w -= t
@@ -72,14 +72,14 @@ def decay(g: Any, w: Any, state: Any, c: Any) -> None:
 
 @_rule("", "momentum rest")
 def average(g: Any, w: Any, state: Any, c: Any) -> None:
-    """momentum w + rest g: w is a running mean of what g is."""
+    """Update a running mean: momentum w + rest g."""
     w *= c[0]
     w += c[1] * g
 
 
 @_rule("", "rate", still=True)
 def descent(g: Any, w: Any, state: Any, c: Any) -> None:
-    """w - rate g"""
+    """Gradient descent: w - rate g."""
     w -= g * c[0]
 
 
@@ -91,7 +91,7 @@ def _momentum_idle(w: Any, state: Any, c: Any) -> None:
 
 @_rule("u", "rate momentum", idle=_momentum_idle)
 def momentum(g: Any, w: Any, state: Any, c: Any) -> None:
-    """u = mu u - rate g; w + u"""
+    """Momentum: u = mu u - rate g; w + u."""
     (u,) = state
     u *= c[1]
     u -= g * c[0]
@@ -106,7 +106,7 @@ def _nesterov_idle(w: Any, state: Any, c: Any) -> None:
 
 @_rule("u", "rate momentum", idle=_nesterov_idle)
 def nesterov(g: Any, w: Any, state: Any, c: Any) -> None:
-    """u = mu u - rate g; w + mu u - rate g"""
+    """Nesterov momentum: u = mu u - rate g; w + mu u - rate g."""
     (u,) = state
     step = g * c[0]
     u *= c[1]
@@ -120,7 +120,7 @@ def nesterov(g: Any, w: Any, state: Any, c: Any) -> None:
 
 
 def _moments(g: Any, m: Any, v: Any, rest_1: Any, rest_2: Any) -> None:
-    """m + (g - m) rest_1; v + (g^2 - v) rest_2"""
+    """Update both moments: m + (g - m) rest_1; v + (g^2 - v) rest_2."""
     _approach(m, g, rest_1)
     t = g * g
     t -= v
@@ -134,7 +134,7 @@ def _moments_idle(m: Any, v: Any, rest_1: Any, rest_2: Any) -> None:
 
 
 def _adam_step(w: Any, m: Any, v: Any, c: Any) -> None:
-    """w - rate m / (sqrt(v) + epsilon)"""
+    """Apply Adam's step: w - rate m / (sqrt(v) + epsilon)."""
     below = np.sqrt(v)
     below += c[3]
     step = m * c[0]
@@ -150,7 +150,7 @@ def _adam_idle(w: Any, state: Any, c: Any) -> None:
 
 @_rule("m v", "rate rest_1 rest_2 epsilon", idle=_adam_idle)
 def adam(g: Any, w: Any, state: Any, c: Any) -> None:
-    """m + (g - m) rest_1; v + (g^2 - v) rest_2; w - rate m / (sqrt(v) + epsilon), rest_i = 1 - beta_i"""
+    """Adam: m + (g - m) rest_1; v + (g^2 - v) rest_2; w - rate m / (sqrt(v) + epsilon), rest_i = 1 - beta_i."""
     m, v = state
     _moments(g, m, v, c[1], c[2])
     _adam_step(w, m, v, c)
@@ -165,7 +165,7 @@ def _amsgrad_idle(w: Any, state: Any, c: Any) -> None:
 
 @_rule("m v largest", "rate rest_1 rest_2 epsilon", idle=_amsgrad_idle)
 def amsgrad(g: Any, w: Any, state: Any, c: Any) -> None:
-    """adam, divided by the root of the largest v so far"""
+    """Adam divided by the root of the largest v so far."""
     m, v, largest = state
     _moments(g, m, v, c[1], c[2])
     np.maximum(largest, v, out=largest)
@@ -189,7 +189,7 @@ def _adamax_idle(w: Any, state: Any, c: Any) -> None:
 
 @_rule("m u", "rate correction rest_1 beta_2 epsilon", idle=_adamax_idle)
 def adamax(g: Any, w: Any, state: Any, c: Any) -> None:
-    """m + (g - m) rest_1; u = max(beta_2 u, |g|); w - rate m / (correction (u + epsilon))"""
+    """Adamax: m + (g - m) rest_1; u = max(beta_2 u, |g|); w - rate m / (correction (u + epsilon))."""
     m, u = state
     _approach(m, g, c[2])
     u *= c[3]
@@ -216,7 +216,7 @@ def _nadam_idle(w: Any, state: Any, c: Any) -> None:
 
 @_rule("m v", "rate later rest_later weight rest to_m to_v correction epsilon", idle=_nadam_idle)
 def nadam(g: Any, w: Any, state: Any, c: Any) -> None:
-    """adam's m and v; w - rate (later m / rest_later + weight g / rest) / (sqrt(v / correction) + epsilon)"""
+    """Nadam, on Adam's moments: w - rate (later m / rest_later + weight g / rest) / (sqrt(v / correction) + epsilon)."""
     m, v = state
     _moments(g, m, v, c[5], c[6])
     mean = c[1] * m
@@ -229,7 +229,7 @@ def nadam(g: Any, w: Any, state: Any, c: Any) -> None:
 
 @_rule("m", "rate beta_1 rest_1 beta_2 rest_2")
 def lion(g: Any, w: Any, state: Any, c: Any) -> None:
-    """w - rate sign(beta_1 m + rest_1 g); m = beta_2 m + rest_2 g"""
+    """Lion: w - rate sign(beta_1 m + rest_1 g); m = beta_2 m + rest_2 g."""
     (m,) = state
     t = m * c[1]
     t += g * c[2]
@@ -245,21 +245,21 @@ def lion(g: Any, w: Any, state: Any, c: Any) -> None:
 
 @_rule("a", "rate epsilon", still=True)
 def adagrad(g: Any, w: Any, state: Any, c: Any) -> None:
-    """a + g^2; w - rate g / sqrt(a + epsilon)"""
+    """Adagrad: a + g^2; w - rate g / sqrt(a + epsilon)."""
     (a,) = state
     a += g * g
     _rooted_step(w, c[0] * g, a, c[1])
 
 
 def _rooted_step(w: Any, step: Any, squares: Any, epsilon: Any) -> None:
-    """w - step / sqrt(squares + epsilon). step: a new array."""
+    """Compute w - step / sqrt(squares + epsilon). step: a new array."""
     step /= np.sqrt(squares + epsilon)
     w -= step
 
 
 @_rule("n z", "rate power l1 l2 shrinkage")
 def ftrl(g: Any, w: Any, state: Any, c: Any) -> None:
-    """n' = n + g^2; z + g + shrinkage w - (n'^power - n^power) w / rate; w from z, see optimizers.Ftrl"""
+    """FTRL: n' = n + g^2; z + g + shrinkage w - (n'^power - n^power) w / rate; w from z, see optimizers.Ftrl."""
     rate, power, l1, l2, shrinkage = c
     n, z = state
     before = np.power(n, power)
@@ -276,13 +276,13 @@ def _rmsprop_idle(w: Any, state: Any, c: Any) -> None:
 
 
 def _mean(x: Any, target: Any, c: Any) -> None:
-    """x = rho x + rest target. target: a new array, or the gradient."""
+    """Update x = rho x + rest target. target: a new array, or the gradient."""
     x *= c[1]
     x += c[2] * target
 
 
 def _variance(state: Any) -> Any:
-    """v - mean^2"""
+    """Return v - mean^2."""
     v, mean = state[:2]
     t = mean * mean
     return v - t
@@ -290,14 +290,14 @@ def _variance(state: Any) -> Any:
 
 @_rule("v", "rate rho rest epsilon", idle=_rmsprop_idle)
 def rmsprop(g: Any, w: Any, state: Any, c: Any) -> None:
-    """v = rho v + rest g^2; w - rate g / sqrt(v + epsilon), rest = 1 - rho"""
+    """RMSProp: v = rho v + rest g^2; w - rate g / sqrt(v + epsilon), rest = 1 - rho."""
     _mean(state[0], g * g, c)
     _rooted_step(w, c[0] * g, state[0], c[3])
 
 
 @_rule("v mean", "rate rho rest epsilon", idle=_rmsprop_idle)
 def rmsprop_centered(g: Any, w: Any, state: Any, c: Any) -> None:
-    """rmsprop with v - mean^2 under the root, mean = rho mean + rest g"""
+    """RMSProp with v - mean^2 under the root, mean = rho mean + rest g."""
     _mean(state[0], g * g, c)
     _mean(state[1], g, c)
     _rooted_step(w, c[0] * g, _variance(state), c[3])
@@ -305,7 +305,7 @@ def rmsprop_centered(g: Any, w: Any, state: Any, c: Any) -> None:
 
 @_rule("v u", "rate rho rest epsilon momentum")
 def rmsprop_momentum(g: Any, w: Any, state: Any, c: Any) -> None:
-    """rmsprop's step added to momentum u"""
+    """RMSProp with its step added to momentum u."""
     v, u = state
     _mean(v, g * g, c)
     u *= c[4]
@@ -315,7 +315,7 @@ def rmsprop_momentum(g: Any, w: Any, state: Any, c: Any) -> None:
 
 @_rule("v mean u", "rate rho rest epsilon momentum")
 def rmsprop_centered_momentum(g: Any, w: Any, state: Any, c: Any) -> None:
-    """rmsprop_centered's step added to momentum u"""
+    """Centered RMSProp with its step added to momentum u."""
     v, mean, u = state
     _mean(v, g * g, c)
     _mean(mean, g, c)
@@ -326,7 +326,7 @@ def rmsprop_centered_momentum(g: Any, w: Any, state: Any, c: Any) -> None:
 
 @_rule("a d", "rate rho rest epsilon", idle=_rmsprop_idle)
 def adadelta(g: Any, w: Any, state: Any, c: Any) -> None:
-    """a = rho a + rest g^2; s = g sqrt(d + epsilon) / sqrt(a + epsilon); d = rho d + rest s^2; w - rate s"""
+    """Adadelta: a = rho a + rest g^2; s = g sqrt(d + epsilon) / sqrt(a + epsilon); d = rho d + rest s^2; w - rate s."""
     a, d = state
     _mean(a, g * g, c)
     step = np.sqrt(d + c[3])

@@ -55,17 +55,17 @@ class UpdateVariable(OperatorDefinition[None]):
 
     def compute(op, variable: Any, state: Any, values: Any, scalars: Any) -> tuple[()]:
         rule, holders = RULES[op.rule], (variable, *state)
-        whole = [x.read_array() for x in holders]
-        _check_arrays(whole, values)
-        if values.shape != whole[0].shape:
-            values = _spread(values, whole[0].shape)
-        if whole[0].nbytes < IN_PLACE:
-            whole = [x.copy() for x in whole]
-            rule.update(values, whole[0], whole[1:], scalars)
-            for holder, x in zip(holders, whole):
+        arrays = [x.read_array() for x in holders]
+        _check_arrays(arrays, values)
+        if values.shape != arrays[0].shape:
+            values = _spread(values, arrays[0].shape)
+        if arrays[0].nbytes < IN_PLACE:
+            arrays = [x.copy() for x in arrays]
+            rule.update(values, arrays[0], arrays[1:], scalars)
+            for holder, x in zip(holders, arrays):
                 holder.write_array(x)
             return ()
-        del whole
+        del arrays
         with contextlib.ExitStack() as stack:
             _by_blocks(rule, [stack.enter_context(writing(x)) for x in holders], values, scalars)
         return ()
@@ -106,21 +106,23 @@ class UpdateRows(OperatorDefinition[None]):
     def compute(op, variable: Any, state: Any, values: Any, indices: Any, scalars: Any) -> tuple[()]:
         rule = RULES[op.rule]
         with contextlib.ExitStack() as stack:
-            whole = [stack.enter_context(writing(x)) for x in (variable, *state)]
-            check_rows(op.rule, whole[0], indices, values)
-            _check_arrays(whole, values)
+            arrays = [stack.enter_context(writing(x)) for x in (variable, *state)]
+            check_rows(op.rule, arrays[0], indices, values)
+            _check_arrays(arrays, values)
             rows, values = merge(indices, values)
-            size = rows_in_block(whole[0])
-            given = None
+            size = rows_in_block(arrays[0])
+            gathered = None
             if not (op.lazy or rule.still):
-                given = [a.take(rows, 0) for a in whole]
-                _idle(rule, whole, scalars)
+                gathered = [a.take(rows, 0) for a in arrays]
+                _idle(rule, arrays, scalars)
             for i in range(0, len(rows), size):
-                at = rows[i : i + size]
-                part = [a.take(at, 0) for a in whole] if given is None else [x[i : i + size] for x in given]
+                block_rows = rows[i : i + size]
+                part = (
+                    [a.take(block_rows, 0) for a in arrays] if gathered is None else [x[i : i + size] for x in gathered]
+                )
                 rule.update(values[i : i + size], part[0], part[1:], scalars)
-                for array, x in zip(whole, part):
-                    array[at] = x
+                for array, x in zip(arrays, part):
+                    array[block_rows] = x
         return ()
 
 
@@ -131,24 +133,22 @@ update_variable: Any = UpdateVariable
 
 
 def _check_counts(op: Any) -> None:
-    """Raises InvalidArgumentError for more or fewer state or scalars than the rule takes."""
+    """Raise InvalidArgumentError for another number of states or scalars than the rule takes."""
     rule = RULES[op.rule]
-    for name, given, wanted in (("state", op.state, rule.state), ("scalars", op.scalars, rule.scalars)):
-        if len(given) != len(wanted):
+    for name, values, names in (("state", op.state, rule.state), ("scalars", op.scalars, rule.scalars)):
+        if len(values) != len(names):
             raise InvalidArgumentError(
-                what=f"rule {op.rule!r} takes {len(wanted)} {name}",
-                found=len(given),
-                wanted=", ".join(wanted) or "none",
+                what=f"rule {op.rule!r} takes {len(names)} {name}", found=len(values), wanted=", ".join(names) or "none"
             )
 
 
-def _check_arrays(whole: list[np.ndarray], gradient: np.ndarray) -> None:
-    """Raises InvalidArgumentError for a state of another shape than the variable's, or one dtype that differs."""
-    for array in whole:
-        if array.dtype != gradient.dtype or array.shape != whole[0].shape:
+def _check_arrays(arrays: list[np.ndarray], gradient: np.ndarray) -> None:
+    """Raise InvalidArgumentError for a state of another shape or dtype than the variable's."""
+    for array in arrays:
+        if array.dtype != gradient.dtype or array.shape != arrays[0].shape:
             raise InvalidArgumentError(
                 what="variable, state and gradient differ in dtype or shape",
-                found=[(a.dtype.name, a.shape) for a in (*whole, gradient)],
+                found=[(a.dtype.name, a.shape) for a in (*arrays, gradient)],
             )
 
 
@@ -161,27 +161,27 @@ def _spread(gradient: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         ) from None
 
 
-def _blocks(whole: list[np.ndarray]) -> Iterator[list[np.ndarray]]:
-    """Pieces of arrays of one shape, to be worked on one after the other while they are in the cache."""
-    if all(a.flags.c_contiguous for a in whole):  # then rows may be of any size
-        whole = [a.reshape(-1) for a in whole]
-        size = _BLOCK // whole[0].itemsize
+def _blocks(arrays: list[np.ndarray]) -> Iterator[list[np.ndarray]]:
+    """Yield blocks of arrays of one shape that fit in the cache together."""
+    if all(a.flags.c_contiguous for a in arrays):  # then rows may be of any size
+        arrays = [a.reshape(-1) for a in arrays]
+        size = _BLOCK // arrays[0].itemsize
     else:
-        size = rows_in_block(whole[0])
-    for i in range(0, len(whole[0]), size):
-        yield [a[i : i + size] for a in whole]
+        size = rows_in_block(arrays[0])
+    for i in range(0, len(arrays[0]), size):
+        yield [a[i : i + size] for a in arrays]
 
 
-def _by_blocks(rule: Any, whole: list[np.ndarray], gradient: np.ndarray, scalars: Any) -> None:
-    """The rule on all elements."""
-    for g, w, *state in _blocks([gradient, *whole]):
+def _by_blocks(rule: Any, arrays: list[np.ndarray], gradient: np.ndarray, scalars: Any) -> None:
+    """Apply the rule to all elements, block by block."""
+    for g, w, *state in _blocks([gradient, *arrays]):
         rule.update(g, w, state, scalars)
 
 
-def _idle(rule: Any, whole: list[np.ndarray], scalars: Any) -> None:
-    """The rule with a gradient of zero on all elements."""
-    zero = np.zeros((), whole[0].dtype)
-    for w, *state in _blocks(whole):
+def _idle(rule: Any, arrays: list[np.ndarray], scalars: Any) -> None:
+    """Apply the rule with a gradient of zero to all elements."""
+    zero = np.zeros((), arrays[0].dtype)
+    for w, *state in _blocks(arrays):
         if rule.idle is not None:
             rule.idle(w, state, scalars)
         else:

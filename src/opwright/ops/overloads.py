@@ -1,6 +1,6 @@
-"""Python's operators on tensors: which operator each means.
+"""Python's operators on tensors: the operator of each.
 
-Lives here: the table, and how it is put on `TensorLike`.  Not here: the operators.
+Lives here: the table, and its installation on `TensorLike`.  Not here: the operators.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _forward(function: Callable[[Any, Any], Any], reflected: str) -> Callable[[A
                 and not hasattr(other, "dtype")
                 and not isinstance(other, (bool, int, float, complex, str, bytes, list, tuple))
             ):
-                return NotImplemented  # the other object may know better
+                return NotImplemented  # the other object may implement it
             raise
 
     return method
@@ -103,7 +103,7 @@ def _equality(function: Callable[[Any, Any], Any], when_incomparable: bool) -> C
         try:
             return function(self, other)
         except SignatureError:
-            raise  # another dtype: an answer of False would hide the mistake
+            raise  # another dtype: False would hide the mistake
         except InvalidArgumentError:
             return dispatch.to_tensor(when_incomparable)  # shapes that do not broadcast
 
@@ -114,7 +114,7 @@ NAMED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")  # a node mad
 
 
 def install_named(cls: type[TensorLike]) -> None:
-    """Arithmetic of a class of tensors that become nodes: these are named by Python's operator, as in TensorFlow."""
+    """Name the nodes of Python's arithmetic after its operators, as TensorFlow does, for a class of tensors."""
     for name in NAMED:
         function = functools.partial(BINARY[name], name=name)
         setattr(cls, f"__{name}__", _forward(function, f"__r{name}__"))

@@ -1,18 +1,19 @@
-"""Operators that installed packages add, by the entry points `opwright.operators`.
+"""Operators of installed packages, found by the entry points `opwright.operators`.
 
-Lives here: which packages name which operators, loading one, what is wrong with one.
-Not here: who asks (ops/registry.py, lite/resolver.py, the command line), a package's text (tools/operator_package.py).
+Lives here: the packages that name an operator, loading, problems of packages.
+Not here: callers (ops/registry.py, lite/resolver.py, the command line), the template of a package
+(tools/operator_package.py).
 
-A package says, in its pyproject.toml,
+A package declares, in its pyproject.toml,
 
     [project.entry-points."opwright.operators"]
     LeakyClip = "leaky_clip:LeakyClip"
 
-The name on the left is the one that programs and files give the operator; on the right is an `@ow.operator`, a
-`lite.Registration`, a mapping that has one under that name, or a module that does. Nothing is read before somebody asks
-for an operator that is not here by other means, and then only packages that name it are imported. A package that cannot
-be imported is warned of and otherwise left alone. Two packages that name one operator, and mean different ones, serve
-neither: nobody but the user can tell which is meant.
+The left side is the name by which programs and files refer to the operator; the right side is an `@ow.operator`, a
+`lite.Registration`, a mapping that contains one under that name, or a module that does. Metadata is read only when an
+operator is requested that is not defined otherwise, and only packages that name it are imported. A package that cannot
+be imported is skipped with a warning. Two packages that name one operator, and define different ones, are both skipped:
+only the user can choose.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ GROUP = "opwright.operators"
 
 
 class PackageWarning(RuntimeWarning):
-    """An installed package names operators that cannot be had."""
+    """Warning for an installed package whose operators cannot be loaded."""
 
 
 class Entry(NamedTuple):
-    """One operator of one package. value: where it is, `module:name`; point: what loads it."""
+    """One operator of one package. value: its location, `module:name`; point: the entry point that loads it."""
 
     name: str
     package: str
@@ -41,7 +42,7 @@ class Entry(NamedTuple):
 
 
 class LoadedEntry(NamedTuple):
-    """What became of an entry: the operator or registration, or in words why there is none."""
+    """The result of loading an entry: the operator or registration, or the reason why there is none."""
 
     entry: Entry
     operator: Any
@@ -61,7 +62,7 @@ _scan_cache = _EntryScan(None, {}, {})
 
 
 def entries() -> dict[str, list[Entry]]:
-    """Every entry by the operator's name, sorted; imports no package."""
+    """Return every entry by the operator's name, sorted; imports no package."""
     return _current().entries
 
 
@@ -70,10 +71,10 @@ def _current() -> _EntryScan:
     now = tuple((folder, _changed(folder)) for folder in sys.path)
     scanned = _scan_cache
     if now != scanned.seen:
-        found: dict[str, list[Entry]] = {}
+        by_name: dict[str, list[Entry]] = {}
         for entry in _scan():
-            found.setdefault(entry.name, []).append(entry)
-        scanned = _scan_cache = _EntryScan(now, dict(sorted(found.items())), {})
+            by_name.setdefault(entry.name, []).append(entry)
+        scanned = _scan_cache = _EntryScan(now, dict(sorted(by_name.items())), {})
     return scanned
 
 
@@ -85,15 +86,15 @@ def _changed(folder: str) -> int:
 
 
 def _scan() -> Iterator[Entry]:
-    """As `importlib.metadata.entry_points`, which one package with damaged metadata makes useless for all."""
-    from importlib import metadata  # 10 ms that only those pay who have an operator to look for
+    """Yield entries as `importlib.metadata.entry_points`, which fails for all packages if one has damaged metadata."""
+    from importlib import metadata  # 10 ms, paid only by a search
 
     packages: set[str] = set()
     for distribution in metadata.distributions():
         package = "a package without a name"
         try:
             package = distribution.metadata["Name"] or package
-            if package.lower() in packages:  # the first on the path is the one that is imported
+            if package.lower() in packages:  # the first on the path is imported
                 continue
             packages.add(package.lower())
             points = list(distribution.entry_points.select(group=GROUP))
@@ -105,48 +106,48 @@ def _scan() -> Iterator[Entry]:
 
 
 def load(name: str) -> list[LoadedEntry]:
-    """What the packages give that name this operator, broken ones too, loaded once."""
+    """Return the loaded entries of this name, failures included; cached."""
     current = _current()
-    found = current.loaded.get(name)
-    if found is None:
-        found = current.loaded.setdefault(name, [_load(entry) for entry in current.entries.get(name, ())])
-    return found
+    loaded = current.loaded.get(name)
+    if loaded is None:
+        loaded = current.loaded.setdefault(name, [_load(entry) for entry in current.entries.get(name, ())])
+    return loaded
 
 
 def _load(entry: Entry) -> LoadedEntry:
     try:
-        found = entry.point.load()
-        if isinstance(found, types.ModuleType):
-            found = getattr(found, entry.name)
-        elif isinstance(found, Mapping):
-            found = found[entry.name]
-    except (Exception, SystemExit) as error:  # another's program: whatever it does
+        value = entry.point.load()
+        if isinstance(value, types.ModuleType):
+            value = getattr(value, entry.name)
+        elif isinstance(value, Mapping):
+            value = value[entry.name]
+    except (Exception, SystemExit) as error:  # foreign code may raise anything
         return LoadedEntry(entry, None, f"{entry.value} cannot be loaded: {_words(error)}")
-    if not (hasattr(found, "attr_defs") or callable(getattr(found, "invoke", None))):
-        return LoadedEntry(entry, None, f"{entry.value} is a {type(found).__name__}, and no operator or registration")
-    return LoadedEntry(entry, found, "")
+    if not (hasattr(value, "attr_defs") or callable(getattr(value, "invoke", None))):
+        return LoadedEntry(entry, None, f"{entry.value} is a {type(value).__name__}, and no operator or registration")
+    return LoadedEntry(entry, value, "")
 
 
 def find(name: str) -> Any:
-    """The operator or registration that an installed package adds under this name, or None.
+    """Return the operator or registration that an installed package defines under this name, or None.
 
     None, with a PackageWarning, also where the package cannot be loaded, or two packages give different ones.
     """
-    found = load(name)
-    if not found:
+    loaded = load(name)
+    if not loaded:
         return None
     trouble = troubles(name)
     if trouble:
         _warn(trouble)
-    good = _different(found)
+    good = _different(loaded)
     return good[0].operator if len(good) == 1 else None
 
 
 def troubles(name: str) -> str:
-    """What is wrong with what installed packages add under this name; empty where nothing is."""
-    found = load(name)
-    words = [f"package {f.entry.package}: {f.trouble}; mend or remove it" for f in found if f.trouble]
-    good = _different(found)
+    """Return the problems of the packages that define this name; empty without any."""
+    loaded = load(name)
+    words = [f"package {f.entry.package}: {f.trouble}; mend or remove it" for f in loaded if f.trouble]
+    good = _different(loaded)
     if len(good) > 1:
         places = " and ".join(f"{f.entry.package} ({f.entry.value})" for f in good)
         words.append(
@@ -156,9 +157,9 @@ def troubles(name: str) -> str:
     return "; ".join(words)
 
 
-def _different(found: list[LoadedEntry]) -> list[LoadedEntry]:
-    """Those that could be loaded, each operator once."""
-    good = [f for f in found if not f.trouble]
+def _different(loaded: list[LoadedEntry]) -> list[LoadedEntry]:
+    """Return the entries that loaded, each operator once."""
+    good = [f for f in loaded if not f.trouble]
     return [f for i, f in enumerate(good) if all(f.operator is not g.operator for g in good[:i])]
 
 
@@ -166,7 +167,7 @@ _warned: set[str] = set()
 
 
 def _warn(text: str) -> None:
-    """Once a process: an interpreter asks for each version of each operator."""
+    """Warn once per process: an interpreter asks for each version of each operator."""
     if text not in _warned:
         _warned.add(text)
         warnings.warn(text, PackageWarning, stacklevel=2)

@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def documented_by(*operators: Operator) -> Callable[[F], F]:
     """Return a decorator that appends the documentation of operators to a function's docstring.
 
-    The formula, shapes, dtypes and errors of an operator stand in the docstring of its class; the function's own states
+    The formula, shapes, dtypes and errors of an operator are in the docstring of its class; the function's own states
     its purpose and its further arguments. The attribute `documents` of the function lists the operators.
     """
 

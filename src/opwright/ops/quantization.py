@@ -1,15 +1,15 @@
-"""Training for quantisation: float32 moved to the numbers that few bits can tell apart.
+"""Fake quantization for quantization-aware training: float32 rounded to the numbers of a quantized type.
 
 Lives here: FakeQuantWithMinMaxArgs, FakeQuantWithMinMaxVars, FakeQuantWithMinMaxVarsPerChannel.
-Not here: quantisation of finished models (lite/convert/quantize).
+Not here: quantization of trained models (lite/convert/quantize).
 
-With q the least and Q the greatest integer (0, or 1 with narrow_range, and 2^num_bits - 1)
+With q the smallest and Q the largest integer (0, or 1 with narrow_range, and 2^num_bits - 1)
 
     scale = (max - min) / (Q - q)      zero = round(q - min / scale), clipped to [q, Q]
     y = round((clip(x, low, high) - low) / scale) scale + low,   low = (q - zero) scale,   high = (Q - zero) scale
 
-so that 0 is one of the numbers. Gradients pass straight through where low <= x <= high; below they are those of min,
-above those of max.
+so that 0 is represented exactly. Gradients pass straight through where low <= x <= high; below they flow to min, above
+to max.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SIZES = (float32, float64)
 
 
 class Bits(NamedTuple):
-    """Which integers: of num_bits bits, without the least one where the range is narrow."""
+    """The integers of a quantized type: num_bits bits, without the smallest one if the range is narrow."""
 
     num_bits: int
     narrow: bool
@@ -49,25 +49,25 @@ class Bits(NamedTuple):
 
 def _rounded(x: np.ndarray, low: Any, high: Any, bits: Bits) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
-        scale, least, most = nudged(low, high, *bits.ends)
-        y = np.floor((np.clip(x, least, most) - least) * (1.0 / scale) + 0.5) * scale + least
+        scale, low_end, high_end = nudged(low, high, *bits.ends)
+        y = np.floor((np.clip(x, low_end, high_end) - low_end) * (1.0 / scale) + 0.5) * scale + low_end
     return np.where((low == 0) & (high == 0), 0.0, y).astype(x.dtype)
 
 
 def _parts(x: Any, low: Any, high: Any, bits: Bits, dy: Any) -> tuple[Any, Any, Any]:
-    """The gradient that goes to x, to min and to max, each at the elements that have it."""
-    _, least, most = nudged(low, high, *bits.ends, math.clip_by_value, math.floor)
+    """Return the gradients of x, min and max, each zero outside of its elements."""
+    _, low_end, high_end = nudged(low, high, *bits.ends, math.clip_by_value, math.floor)
     none = array.zeros_like(dy)
     empty = math.logical_and(math.equal(low, 0.0), math.equal(high, 0.0))
-    below = math.logical_and(x < least, math.logical_not(empty))
-    above = math.logical_and(x > most, math.logical_not(empty))
+    below = math.logical_and(x < low_end, math.logical_not(empty))
+    above = math.logical_and(x > high_end, math.logical_not(empty))
     inside = math.logical_not(math.logical_or(below, above))
     return array.where(inside, dy, none), array.where(below, dy, none), array.where(above, dy, none)
 
 
 @operator
 class FakeQuantWithMinMaxArgs(OperatorDefinition):
-    """The numbers of `num_bits` bits between `min` and `max` that are nearest to those of `inputs`.
+    """Quantize and dequantize `inputs` with `num_bits` bits between `min` and `max`.
 
     .. math:: outputs = round((clip(inputs, low, high) - low) / s) s + low
 
@@ -94,8 +94,8 @@ class FakeQuantWithMinMaxArgs(OperatorDefinition):
     def gradient(op, dy: Any) -> Tensor:
         kind = op.inputs.dtype.np.type
         bits = Bits(op.num_bits, op.narrow_range)
-        _, least, most = nudged(kind(op.min), kind(op.max), *bits.ends)
-        inside = math.logical_and(op.inputs >= least, op.inputs <= most)
+        _, low_end, high_end = nudged(kind(op.min), kind(op.max), *bits.ends)
+        inside = math.logical_and(op.inputs >= low_end, op.inputs <= high_end)
         return array.where(inside, dy, array.zeros_like(dy))
 
 
@@ -105,7 +105,7 @@ fake_quant_with_min_max_args = FakeQuantWithMinMaxArgs.as_function("fake_quant_w
 
 @operator
 class FakeQuantWithMinMaxVars(OperatorDefinition):
-    """As FakeQuantWithMinMaxArgs, between bounds that are tensors and may be learned. Both 0: everything becomes 0.
+    """Quantize and dequantize `inputs` between learnable bounds; if both are 0, the result is 0.
 
     .. math:: outputs = round((clip(inputs, low, high) - low) / s) s + low
 
@@ -136,7 +136,7 @@ fake_quant_with_min_max_vars = FakeQuantWithMinMaxVars.as_function("fake_quant_w
 
 @operator
 class FakeQuantWithMinMaxVarsPerChannel(OperatorDefinition):
-    """As FakeQuantWithMinMaxVars, with bounds for each slice of the last dimension.
+    """Quantize and dequantize `inputs` between learnable bounds per slice of the last dimension.
 
     .. math:: outputs_{..c} = round((clip(inputs_{..c}, low_c, high_c) - low_c) / s_c) s_c + low_c
 

@@ -1,9 +1,9 @@
 """The table of operators by name.
 
-Lives here: adding, finding and listing.  Not here: the definitions.
-The catalogue's own names are fixed: defining a second operator of such a name (a user's `Atan`) is allowed and gives
-a working operator, but `get` keeps finding the catalogue's. Among users' own definitions the latest counts, so that a
-notebook cell may be run again. What nobody defined here an installed package may add (plugins.py).
+Lives here: registration, lookup and listing.  Not here: the definitions.
+The catalogue's names are fixed: defining a second operator of such a name (a user's `Atan`) is allowed and returns a
+working operator, but `get` still returns the catalogue's. Among users' own definitions the latest wins, so that a
+notebook cell may be run again. Names that neither defines are looked up in installed packages (plugins.py).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ FAMILIES = (
 
 @functools.cache
 def load_all() -> None:
-    """Import every family: whoever wants the whole catalogue must not depend on what was used before."""
+    """Import every family: the complete catalogue must not depend on earlier imports."""
     for family in FAMILIES:
         _load_family(family)
 
@@ -57,7 +57,7 @@ def _load_family(family: str) -> None:
 
 
 def add(op: Operator) -> None:
-    """Enter a definition. Raises AlreadyExistsError for a second catalogue operator of one name."""
+    """Register a definition. Raises AlreadyExistsError for a second catalogue operator of one name."""
     note_origin(op)
     if not op.catalogue:
         _users.pop(op.name, None)  # a new definition is the last one
@@ -74,24 +74,24 @@ def add(op: Operator) -> None:
 
 
 def name_function(name: str, op: Operator) -> None:
-    """Let `get` find an operator by its public function's name too."""
+    """Register the name of a public function, by which `get` also finds its operator."""
     if _live(_functions.get(name)) is None:
         _functions[name] = op
 
 
 def _live(op: Operator | None) -> Operator | None:
-    """The operator, unless the import of its module failed: then another definition takes its place."""
+    """Return the operator unless the import of its module failed; then another definition replaces it."""
     return None if op is not None and op.catalogue and is_abandoned(op) else op
 
 
 class UnknownOperatorError(NotFoundError, KeyError):
-    """No operator has that name."""
+    """Raised for the name of no operator."""
 
-    __str__ = Exception.__str__  # KeyError's shows its text as Python would write it
+    __str__ = Exception.__str__  # KeyError's is the repr of its text
 
 
 def get(name: str) -> Any:
-    """The operator of that name, such as "Atan", or of that public function, such as "atan".
+    """Return the operator of that name, such as "Atan", or of that public function, such as "atan".
 
     The catalogue's come first, then those defined in this process, then those of installed packages.
     raises UnknownOperatorError, a KeyError, with names that look alike; SignatureError for a name that is no text
@@ -100,18 +100,18 @@ def get(name: str) -> Any:
         raise SignatureError(
             op="ops.get", what="operators are found by name", found=type(name).__name__, wanted="a text"
         )
-    found = _catalogue.get(name) or _users.get(name) or _functions.get(name)
-    if found is not None and found.catalogue:
-        load(found.__module__)
-        found = _catalogue.get(name) or _functions.get(name)
-    if found is None:
+    op = _catalogue.get(name) or _users.get(name) or _functions.get(name)
+    if op is not None and op.catalogue:
+        load(op.__module__)
+        op = _catalogue.get(name) or _functions.get(name)
+    if op is None:
         for family in FAMILIES:  # most programs load the first ones
             _load_family(family)
-            if found := _catalogue.get(name) or _functions.get(name):
+            if op := _catalogue.get(name) or _functions.get(name):
                 break
         else:
-            found = _operator_from_package(name)
-    if found is None:
+            op = _operator_from_package(name)
+    if op is None:
         import difflib
 
         near = difflib.get_close_matches(name, [*_catalogue, *_users, *_functions], 3)
@@ -119,30 +119,30 @@ def get(name: str) -> Any:
         if trouble := plugins.troubles(name):
             hint = f"; {trouble}"
         raise UnknownOperatorError(f"no operator is named {name!r}{hint}")
-    return found
+    return op
 
 
 def from_package(name: str) -> Any:
-    """What an installed package adds under this name: an operator, or a `lite.Registration`; None where none does.
+    """Return the operator or `lite.Registration` that an installed package defines under this name, or None.
 
     Importing the package defines its operators; one that was defined here before stays the one that `get` finds.
     """
     before = _users.get(name)
-    found = plugins.find(name)
+    package_op = plugins.find(name)
     if before is not None:
         _users[name] = before
-    elif found is None:
-        _users.pop(name, None)  # of two packages none is meant more than the other
-    return found
+    elif package_op is None:
+        _users.pop(name, None)  # two packages are ambiguous
+    return package_op
 
 
 def _operator_from_package(name: str) -> Any:
-    found = from_package(name)
-    return found if hasattr(found, "attr_defs") else None  # a Registration is for the interpreter alone
+    package_op = from_package(name)
+    return package_op if hasattr(package_op, "attr_defs") else None  # a Registration is for the interpreter alone
 
 
 def operator_of(op: Any) -> Any:
-    """An operator as it is given: itself, or its name. Raises as `get`, and SignatureError for anything else."""
+    """Return an operator, given itself or its name. Raises as `get`, and SignatureError for anything else."""
     if isinstance(op, str):
         return get(op)
     if not (hasattr(op, "attr_defs") and hasattr(op, "bind")):
@@ -156,7 +156,7 @@ def operator_of(op: Any) -> Any:
 
 
 def list_names() -> list[str]:
-    """Every operator's name, sorted: the catalogue's and users' own."""
+    """Return the names of all operators, sorted: the catalogue's and users' own."""
     load_all()
     return sorted({*_catalogue, *_users})
 
@@ -167,6 +167,6 @@ def users() -> dict[str, Operator]:
 
 
 def catalogue() -> dict[str, Operator]:
-    """The catalogue's operators by name, in the order of their definition."""
+    """Return the catalogue's operators by name, in the order of their definition."""
     load_all()
     return dict(_catalogue)

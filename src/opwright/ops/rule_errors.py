@@ -1,12 +1,12 @@
-"""Errors of an operator's rules: exceptions that a rule raised, and contracts that its result broke.
+"""Errors of an operator's rules: exceptions raised by a rule, and contracts violated by its result.
 
-Lives here: `rule_failure`, `contract_violation`, `call_rule`, the comparison of results with what `infer` promised, and
-the name of the kernel that an error blames.
-Not here: who runs rules (definition.py, autodiff.py, eager/, scopes/, lite/).
+Lives here: `rule_failure`, `contract_violation`, `call_rule`, the comparison of results with inferred types, and the
+name of a kernel in errors.
+Not here: execution of rules (definition.py, autodiff.py, eager/, scopes/, lite/).
 
-Whoever runs a rule (`infer`, `compute`, a kernel, `gradient`, ...) passes an exception through `rule_failure`, so that
-the error names the operator and the rule in every way of running. A broken contract is a mistake in the definition:
-DefinitionError for a user-defined operator, InternalError for one of this package.
+Every caller of a rule (`infer`, `compute`, a kernel, `gradient`, ...) passes its exceptions through `rule_failure`, so
+that the error names the operator and the rule in every way of execution. A violated contract is a mistake in the
+definition: DefinitionError for a user-defined operator, InternalError for one of this package.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def rule_failure(
     op: Operator, rule: str, error: Exception, *, node: str | None = None, at: str | None = None, found: Any = None
 ) -> OpError:
-    """Return the error to raise for an exception that a rule of an operator raised; chain it with `failure_cause`.
+    """Return the error to raise for an exception raised by a rule of an operator; chain it with `failure_cause`.
 
     An OpError without an operator gets this one; one that names another operator, which the rule called, gets a line
     that names the rule. Any other exception becomes the OpError of its status, which is also an instance of the
@@ -52,8 +52,8 @@ def rule_failure(
     if cls is not OutOfRangeError and base is not Exception:  # a StopIteration would end a caller's generator
         with contextlib.suppress(TypeError):  # incompatible layouts
             cls = also(cls, base)
-    said = f"{rule} raised {type(error).__name__}"
-    what = f"{said}: {error}" if str(error) else said
+    raised = f"{rule} raised {type(error).__name__}"
+    what = f"{raised}: {error}" if str(error) else raised
     try:
         return cls(op=op.name, node=node, at=at, what=what, found=found)
     except TypeError:  # a builtin class with a constructor of its own, as UnicodeDecodeError
@@ -75,7 +75,7 @@ def contract_violation(
     wanted: Any = None,
     do: str | None = None,
 ) -> OpError:
-    """Return the error for a rule whose result breaks the contract of the definition. what: goes after the rule."""
+    """Return the error for a rule whose result violates the contract of the definition. what: after the rule's name."""
     cls = InternalError if op.trusted else DefinitionError
     return cls(op=op.name, node=node, what=f"{rule} {what}", found=found, wanted=wanted, do=do)
 
@@ -92,7 +92,7 @@ def call_rule(op: Operator, rule: str, function: Callable[..., Any], *args: Any,
 
 
 def mismatch(results: Sequence[Any], promised: Sequence[Any]) -> dict[str, Any] | None:
-    """Return how flat results differ from what `infer` promised, as parts of an error; None where they agree.
+    """Return the difference of flat results from the inferred types, as parts of an error; None if they agree.
 
     promised: for each result its TensorSpec, or its DType alone where the shape is not checked.
     """
@@ -117,7 +117,7 @@ def mismatch(results: Sequence[Any], promised: Sequence[Any]) -> dict[str, Any] 
 
 
 def kernel_name(op: Operator, key: Any, kernel: Any) -> str:
-    """Return the name of a kernel in errors: its key, and what takes over where it may decline a call."""
+    """Return the name of a kernel in errors: its key, and its fallback if it may decline a call."""
     if kernel is op.kernel_rule:
         return "kernel"
     code = getattr(kernel, "__code__", None)

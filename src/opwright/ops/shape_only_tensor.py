@@ -24,28 +24,28 @@ from .tensor import Tensor
 
 
 class WithheldError(InvalidArgumentError):
-    """The elements of a tensor were read of which only the shape is there."""
+    """Raised for reading the elements of a shape-only tensor. identity: the tensor."""
 
     identity: Any = None
 
 
-def withheld_error(identity: Any, op: str | None = None, input: str | None = None) -> WithheldError:
-    """The error for reading an identity; op, input: the operator and the input of it that reads."""
+def withheld_error(tensor: Any, op: str | None = None, input: str | None = None) -> WithheldError:
+    """Return the error for reading a shape-only tensor. op, input: the operator and its input that read it."""
     error = WithheldError(
         op=op,
         what=("its elements" if input is None else f"input {input!r}")
         + " would be read of a tensor that is kept by its shape alone",
-        found=f"a shape-only tensor, {identity.spec.short()}",
+        found=f"a shape-only tensor, {tensor.spec.short()}",
         wanted="its shape, size, rank or dtype, or what follows from them: zeros_like, ones_like",
     )
-    error.identity = identity
+    error.identity = tensor
     return error
 
 
 class ShapeOnlyTensor(Tensor):
-    """A tensor's dtype and shape without its elements. Operators take it where they read a shape alone.
+    """The dtype and shape of a tensor, without elements; an operand where operators read only the shape.
 
-    source: inside a trace, the tensor that it is the identity of. Handles have no buffer: theirs is the handle itself.
+    source: inside a trace, the tensor that it represents; of a handle, which has no buffer, the handle itself.
     raises WithheldError (an InvalidArgumentError) where elements are asked for
     """
 
@@ -93,16 +93,16 @@ class ShapeOnlyTensor(Tensor):
 
 
 class ShapeOnlyArray:
-    """An identity as a kernel sees it: an array's shape and dtype, no elements."""
+    """A shape-only tensor as a kernel receives it: an array's shape and dtype, no elements."""
 
-    __slots__ = ("_identity", "dtype", "shape")
+    __slots__ = ("_tensor", "dtype", "shape")
     nbytes = 0
     __array_ufunc__ = None
 
-    def __init__(self, identity: ShapeOnlyTensor) -> None:
-        self._identity = identity
-        self.dtype = identity.dtype.np
-        self.shape: tuple[int, ...] = tuple(identity.shape)  # type: ignore[arg-type]  # whole: eager
+    def __init__(self, tensor: ShapeOnlyTensor) -> None:
+        self._tensor = tensor
+        self.dtype = tensor.dtype.np
+        self.shape: tuple[int, ...] = tuple(tensor.shape)  # type: ignore[arg-type]  # whole: eager
 
     @property
     def ndim(self) -> int:
@@ -111,7 +111,7 @@ class ShapeOnlyArray:
 
     @property
     def size(self) -> int:
-        """Number of elements that it would have."""
+        """Return the number of elements of the represented tensor."""
         return int(np.prod(self.shape, dtype=np.int64))
 
     def __len__(self) -> int:
@@ -120,19 +120,19 @@ class ShapeOnlyArray:
         return self.shape[0]
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        raise withheld_error(self._identity)
+        raise withheld_error(self._tensor)
 
     __iter__ = __getitem__ = __bool__ = __float__ = __int__ = __array__
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # protocols: NumPy asks for several
             raise AttributeError(name)
-        raise withheld_error(self._identity)
+        raise withheld_error(self._tensor)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         answer = _BY_SHAPE.get(function)
         if answer is None or not args or args[0] is not self:
-            raise withheld_error(self._identity)
+            raise withheld_error(self._tensor)
         return answer(self, *args[1:], **kwargs)
 
     def __repr__(self) -> str:
@@ -140,14 +140,14 @@ class ShapeOnlyArray:
 
 
 def _like(make: Callable[..., Any]) -> Callable[..., Any]:
-    def made(x: ShapeOnlyArray, *args: Any, dtype: Any = None, shape: Any = None, **kwargs: Any) -> Any:
+    def create(x: ShapeOnlyArray, *args: Any, dtype: Any = None, shape: Any = None, **kwargs: Any) -> Any:
         kwargs.pop("subok", None)
         return make(x.shape if shape is None else shape, *args, dtype=x.dtype if dtype is None else dtype, **kwargs)
 
-    return made
+    return create
 
 
-# What NumPy can say of a hollow array.
+# NumPy functions that read only a shape.
 _BY_SHAPE: dict[Any, Callable[..., Any]] = {
     np.shape: lambda x: x.shape,
     np.ndim: lambda x: len(x.shape),
@@ -162,31 +162,31 @@ _LINKING = forks.lock()  # two threads that meet a tensor at once must agree on 
 
 
 def shape_only_of(x: Any) -> ShapeOnlyTensor:
-    """A new identity of an eager tensor."""
+    """Return a new shape-only tensor of an eager tensor."""
     dtype, array = x._dtype, x._array
     return ShapeOnlyTensor(dtype, array.shape, array if dtype.is_handle else None)
 
 
 def tensor_identity(x: Any) -> Any:
-    """The identity of a tensor or variable, by whose `id` tapes know it: itself, or an eager tensor's identity."""
-    known = x._identity
-    if known is not None:
-        return known
+    """Return the identity of a tensor or variable, whose `id` is its key in tapes: itself, or a shape-only tensor."""
+    identity = x._identity
+    if identity is not None:
+        return identity
     with _LINKING:
-        known = x._identity
-        if known is None:
-            known = x._identity = shape_only_of(x)
-    return known
+        identity = x._identity
+        if identity is None:
+            identity = x._identity = shape_only_of(x)
+    return identity
 
 
 def identity_key(x: Any) -> int:
-    """The key of a tensor in tapes and gradients. 0 for one that no tape has met."""
-    known = x._identity
-    return 0 if known is None else id(known)
+    """Return the key of a tensor in tapes and gradients; 0 for one that no tape has recorded."""
+    identity = x._identity
+    return 0 if identity is None else id(identity)
 
 
 def shape_only_in_trace(x: Any) -> Any:
-    """The identity of a symbolic tensor, which reads as nothing but its shape; variables and handles stay as they are.
+    """Return a symbolic tensor as a shape-only tensor; variables and handles stay as they are.
 
     For rules run in a trace: what an input declared `no_need_buffer` has there.
     """

@@ -1,7 +1,7 @@
-"""Inputs and outputs of operators, as a definition declares them, and the base class of definitions.
+"""Declarations of inputs and outputs of operators, and the base class of definitions.
 
-Lives here: `Input`, `Output`, `OperatorDefinition`.  Not here: attributes (attributes.py), what a declaration implies
-(definition.py).
+Lives here: `Input`, `Output`, `OperatorDefinition`.
+Not here: attributes (attributes.py), consequences of a declaration (definition.py).
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ T = TypeVar("T")
 class Input(Generic[T]):
     """An input tensor of an operator.
 
-    dtypes: the dtypes taken, as a tuple such as `ow.floating`, or one dtype. like: another input whose dtype this one
-    must have; Python numbers given for either take the dtype of the tensor given for the other. optional: may be left
-    out (None). repeated: any number of tensors, as a list, of one dtype, or with mixed=True each of its own. rank: the
-    number of dimensions, or a tuple of allowed ones.
-    lod: how many LoD levels it takes, a number or a tuple; None takes any. lod_of: another input, whose offsets this
-    one gets where that is given as a LoDTensor: those of the last level, or if repeated of every level (of a repeated
-    input: the last level of each). kinds: which it takes of the kinds of variables (ops/var_types.py); None goes by the
-    dtypes. since: the operator version that introduced it; what is older does without it, so it is optional, and a call
-    by position gives it after all that is older.
+    dtypes: the supported dtypes, as a tuple such as `ow.floating`, or one dtype. like: another input with the same
+    dtype; Python numbers for either take the dtype of the other's tensor. optional: may be None. repeated: any number
+    of tensors, as a list, of one dtype, or with mixed=True of any. rank: the number of dimensions, or a tuple of
+    allowed ones.
+    lod: the number of LoD levels, or a tuple of them; None for any. lod_of: another input, whose offsets this one
+    receives if that is a LoDTensor: of the last level, or if repeated of every level (of a repeated input: the last
+    level of each). kinds: the supported kinds of variables (ops/var_types.py); None: determined by the dtypes. since:
+    the operator version that introduced it; older calls lack it, so it is optional, and by position it follows all
+    older parts.
     """
 
     __slots__ = (
@@ -114,7 +114,7 @@ class Input(Generic[T]):
         self.lod_of = lod_of
         self.kinds = None if kinds is None else tuple(kinds)
 
-    if TYPE_CHECKING:  # in a rule `op.x` is not this declaration but what the call has there
+    if TYPE_CHECKING:  # in a rule `op.x` is the value of the call, not this declaration
 
         @overload
         def __get__(self, instance: None, owner: type) -> Self: ...
@@ -127,8 +127,8 @@ class Output(Generic[T]):
     """An output tensor of an operator.
 
     dtype: a fixed dtype. like: instead, an input whose dtype (and, where there is no `infer`, shape) this output has.
-    repeated: several tensors, as a list. intermediate: kept for the gradient, not given to the caller.
-    rows: whether it has the rows of the inputs, and so their LoD where that is unchanged: statistics have not.
+    repeated: several tensors, as a list. intermediate: stored for the gradient, not returned to the caller.
+    rows: whether it has the rows of the inputs, and so their unchanged LoD: statistics have not.
     lod_of: another output, whose offsets this one is: of the last level of its LoD, or of every level if repeated.
     kind: its kind of variable (ops/var_types.py), or "as x", "of dtype": as that input, by that attribute's dtype; None
     goes by dtype, `like` and the operator's `lod`. since: the operator version that introduced it; what is older

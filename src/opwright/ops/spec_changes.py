@@ -1,12 +1,7 @@
-"""What changed between two specifications of the catalogue, and whether it may.
+"""Compatibility of two versions of operators: the differences of their specifications, and which are allowed.
 
-Lives here: `Change`, `compatibility` and the rules, as tables.  Not here: what a specification says (specification.py),
-which of two conditions is stricter (spec_values.py).
-
-A change is allowed if programs and files made for the old definition mean the same under the new one: parts may be
-added where nobody has to give or take them (an optional input, an intermediate output, an attribute with a default);
-nothing goes, changes its type, its default, its place or what it takes. An addition should say with `since=` from which
-version on it is there; one that does not is allowed, and told so.
+Lives here: `Change`, `compatibility` and the rules, as tables.
+Not here: the content of a specification (specification.py), comparison of conditions (spec_values.py).
 """
 
 from __future__ import annotations
@@ -91,7 +86,7 @@ def _version(key: str, old: Any, new: Any, a: Spec, b: Spec) -> Iterator[Found]:
 
 
 def _gradient(key: str, old: Any, new: Any, a: Spec, b: Spec) -> Iterator[Found]:
-    """none: asking for it is an error; empty: it ends here; rule: it flows on. Only what was an error may change."""
+    """Compare gradients. Only `none`, an error before, may change."""
     what = {
         ("rule", "none"): "the gradient is gone",
         ("rule", "empty"): "the gradient is gone: differentiation ends here now",
@@ -109,9 +104,9 @@ def _default(key: str, old: Any, new: Any, a: Spec, b: Spec) -> Iterator[Found]:
 
 def _condition(key: str, old: Any, new: Any, a: Spec, b: Spec) -> Iterator[Found]:
     before, now = a["check"] or "none", b["check"] or "none"
-    looser = implies(old, new, whole="int" in a["type"])
+    looser = implies(old, new, integral="int" in a["type"])
     if looser:
-        if not implies(new, old, whole="int" in a["type"]):
+        if not implies(new, old, integral="int" in a["type"]):
             yield key, old, new, f"check loosened: was {before}, is {now}", True
     elif looser is None:
         yield key, old, new, f"check was {before}, is {now}: which is stricter cannot be told", False
@@ -120,7 +115,7 @@ def _condition(key: str, old: Any, new: Any, a: Spec, b: Spec) -> Iterator[Found
 
 
 def _ignored(key: str, old: Any, new: Any, a: Spec, b: Spec) -> Iterator[Found]:
-    """Said by another field's rule."""
+    """Yield nothing: another field's rule covers it."""
     yield from ()
 
 
@@ -193,12 +188,12 @@ def _compared(part: str, a: Spec, b: Spec) -> Iterator[Found]:
 
 
 def _added(part: str, old: Spec, new: Spec) -> Iterator[Found]:
-    """A part that is new in version `since` of its operator."""
+    """Yield the change for a part that is new in version `since` of its operator."""
     how = {"input": "optional", "output": "intermediate"}.get(part)
     fine = new[how] if how else not new["required"]
     if not fine:
-        wanted = f"not {how}" if how else "has no default"
-        yield "added", None, new["name"], f"is new and {wanted}", False
+        problem = f"not {how}" if how else "has no default"
+        yield "added", None, new["name"], f"is new and {problem}", False
         return
     more = f"default {_shown(new['default'])}" if part == "attribute" else how
     if old["version"] < new["since"]:
@@ -216,7 +211,7 @@ def _added(part: str, old: Spec, new: Spec) -> Iterator[Found]:
 
 
 def _gone(part: str, gone: Spec, fresh: list[Spec]) -> Found:
-    """A rename is a part that goes and one that comes; say so where they are alike in all else."""
+    """Return the change for a removed part, with a hint if an equal part was added: probably a rename."""
     alike = [
         p["name"]
         for p in fresh
@@ -227,21 +222,21 @@ def _gone(part: str, gone: Spec, fresh: list[Spec]) -> Found:
 
 
 def _parts(key: str, old: Spec, new: Spec) -> Iterator[tuple[str, Found]]:
-    """What changed among the inputs, outputs or attributes of one operator: the part's name, and what."""
+    """Yield the changes among the inputs, outputs or attributes of one operator, with the part's name."""
     part = PARTS[key]
     a, b = ({p["name"]: p for p in op[key]} for op in (old, new))
-    if part == "attribute":  # calls have them by age, files by name
+    if part == "attribute":  # calls order them by version, files have names
         a, b = ({p["name"]: p for p in sorted(side.values(), key=lambda p: p["since"])} for side in (a, b))
     fresh = [p for name, p in b.items() if name not in a]
     for name, before in a.items():
         if name in b:
-            for found in _compared(part, before, b[name]):
-                yield name, found
+            for change in _compared(part, before, b[name]):
+                yield name, change
         else:
             yield name, _gone(part, before, fresh)
     for one in fresh:
-        for found in _added(part, old, one):
-            yield one["name"], found
+        for change in _added(part, old, one):
+            yield one["name"], change
     kept_before, kept_now = [n for n in a if n in b], [n for n in b if n in a]
     if kept_before != kept_now:
         yield (
@@ -279,12 +274,12 @@ def _operator(name: str, old: Spec, new: Spec) -> Iterator[Change]:
 
 
 def compatibility(old: Mapping[str, Spec] | Spec, new: Mapping[str, Spec] | Spec) -> list[Change]:
-    """What changed from one specification to another, and whether it may.
+    """Return the changes from one specification to another, each with whether it is allowed.
 
-    old, new: what `spec()` gave, then or now, or a file that `opwright op spec` wrote, read as JSON
-    gives each change, by operator, then the operator itself, its inputs, outputs and attributes; an empty list for
-    equal ones. Whether all are allowed: `all(c.allowed for c in changes)`.
-    raises InvalidArgumentError for what is no specification, UnimplementedError for one of a newer format
+    old, new: results of `spec()`, or files of `opwright op spec` read as JSON. Changes are sorted by operator, then the
+    operator itself, its inputs, outputs and attributes; the list is empty for equal specifications. All are allowed if
+    `all(c.allowed for c in changes)`.
+    raises InvalidArgumentError for an invalid specification, UnimplementedError for one of a newer format
     """
     a, b = operators_of(old, "the old specification"), operators_of(new, "the new specification")
     changes: list[Change] = []

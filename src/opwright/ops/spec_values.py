@@ -31,7 +31,7 @@ from . import registry
 
 
 def plain(value: Any) -> Any:
-    """`value` in the types JSON has; equal values give equal results in every process."""
+    """Return an attribute's value as plain data."""
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, int):
@@ -73,33 +73,33 @@ def _array(value: np.ndarray) -> dict[str, Any]:
 
 
 def _imported(name: str) -> Any:
-    """What a dotted name of a loaded module means; None for nothing."""
-    module, _, rest = name.rpartition(".")
+    """Return the object with this dotted name in a loaded module; None without one."""
+    module, _, path = name.rpartition(".")
     while module and module not in sys.modules:
         module, _, part = module.rpartition(".")
-        rest = f"{part}.{rest}"
-    found: Any = sys.modules.get(module)
-    for part in rest.split("."):
-        found = getattr(found, part, None)
-    return found
+        path = f"{part}.{path}"
+    value: Any = sys.modules.get(module)
+    for part in path.split("."):
+        value = getattr(value, part, None)
+    return value
 
 
-def value_of(found: Any) -> Any:
-    """The value that `plain` made this of; lists come back as tuples.
+def value_of(data: Any) -> Any:
+    """Return the value that `plain` converted to this data; lists become tuples.
 
     raises InvalidArgumentError for what `plain` does not make, and for opaque objects, which no text brings back
     """
-    if found is None or isinstance(found, (bool, int, float, str)):
-        return found
-    if isinstance(found, (list, tuple)):
-        return tuple(map(value_of, found))
-    kind, content = next(iter(found.items())) if isinstance(found, dict) and len(found) == 1 else ("", None)
+    if data is None or isinstance(data, (bool, int, float, str)):
+        return data
+    if isinstance(data, (list, tuple)):
+        return tuple(map(value_of, data))
+    kind, content = next(iter(data.items())) if isinstance(data, dict) and len(data) == 1 else ("", None)
     try:
         return _READ[kind](content)
     except (LookupError, ValueError, TypeError, AttributeError, OverflowError) as error:
         raise InvalidArgumentError(
             what=f"no value of an attribute as a specification has it{f': {error}' if kind in _READ else ''}",
-            found=json.dumps(found)[:200],
+            found=json.dumps(data)[:200],
             wanted=f"a number, text, list or one of {', '.join(_READ)}",
         ) from None
 
@@ -117,10 +117,10 @@ def _read_array(content: Any) -> np.ndarray:
 
 
 def _read_python(content: str) -> Any:
-    found = _imported(content)
-    if found is None:
+    value = _imported(content)
+    if value is None:
         raise ValueError(f"{content} is not there; import the module that defines it")
-    return found
+    return value
 
 
 _READ: dict[str, Callable[[Any], Any]] = {
@@ -137,7 +137,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
 
 
 def canonical(value: Any) -> str:
-    """Plain data as one text: equal exactly where the data is, 1 and 1.0 and True apart, -0.0 and 0.0 too."""
+    """Return plain data as text: equal exactly if the data is, with 1, 1.0 and True distinct, 0.0 and -0.0 too."""
     return json.dumps(value, sort_keys=True)
 
 
@@ -147,7 +147,7 @@ BOUNDS = ("at_least", "greater_than", "at_most", "less_than", "between")
 
 
 class Interval(NamedTuple):
-    """low (or low <) ... high, with open ends where said; NaN is in none of them."""
+    """An interval from low to high, each end closed or open; NaN is in none."""
 
     low: float = -math.inf
     low_open: bool = False
@@ -155,21 +155,21 @@ class Interval(NamedTuple):
     high_open: bool = False
 
 
-def implies(old: Form, new: Form, whole: bool = False) -> bool | None:
-    """Whether every value that passes `old` passes `new`; None where the two cannot be compared.
+def implies(old: Form, new: Form, integral: bool = False) -> bool | None:
+    """Return whether every value that passes `old` passes `new`; None if they cannot be compared.
 
-    whole: the values are integers, so that "greater than 0" is "at least 1"
+    integral: the values are integers, so that "greater than 0" is "at least 1"
     """
-    given = _parts(old)
-    words = any(part[0] == "words" for part in given)  # these say more than is known here
-    results = [_follows(given, wanted, whole) for wanted in _parts(new)]
+    old_parts = _parts(old)
+    words = any(part[0] == "words" for part in old_parts)  # their meaning is unknown
+    results = [_follows(old_parts, part, integral) for part in _parts(new)]
     if False in results and not words:
         return False
     return None if None in results or False in results else True
 
 
 def _parts(form: Form) -> list[list[Any]]:
-    """The conditions that hold together."""
+    """Return the conditions of a conjunction."""
     if form is None:
         return []
     if form[0] == "all":
@@ -177,36 +177,38 @@ def _parts(form: Form) -> list[list[Any]]:
     return [form]
 
 
-def _follows(given: list[list[Any]], wanted: list[Any], whole: bool) -> bool | None:
-    kind = wanted[0]
-    if any(canonical(wanted) == canonical(part) for part in given):
+def _follows(premises: list[list[Any]], conclusion: list[Any], integral: bool) -> bool | None:
+    kind = conclusion[0]
+    if any(canonical(conclusion) == canonical(part) for part in premises):
         return True
-    choices = [part[1:] for part in given if part[0] == "one_of"]
+    choices = [part[1:] for part in premises if part[0] == "one_of"]
     if choices and kind != "words":  # finitely many values: try each
         few = min(choices, key=len)
-        tried = [_holds(choice, wanted) for choice in few]
+        tried = [_holds(choice, conclusion) for choice in few]
         return None if None in tried else all(tried)
     if kind in BOUNDS:
-        inner, outer = _interval(given, whole), _interval([wanted], whole)
+        inner, outer = _interval(premises, integral), _interval([conclusion], integral)
         if inner is None or outer is None:
             return None
         return _inside(inner, outer)
     if kind == "finite":
-        inner = _interval(given, whole)
+        inner = _interval(premises, integral)
         return None if inner is None else math.isfinite(inner.low) and math.isfinite(inner.high)
     if kind == "length":
         return False  # an equal length was found above
     if kind == "each":
-        return implies(["all", *(part[1] for part in given if part[0] == "each" and len(part) == 2)], wanted[1], whole)
+        return implies(
+            ["all", *(part[1] for part in premises if part[0] == "each" and len(part) == 2)], conclusion[1], integral
+        )
     if kind == "one_of":
-        few = _values(_interval(given, whole), whole)
-        return bool(few) and all(_holds(value, wanted) for value in few)
-    return None if given else False  # words, or a kind that is not known here
+        few = _values(_interval(premises, integral), integral)
+        return bool(few) and all(_holds(value, conclusion) for value in few)
+    return None if premises else False  # words, or an unknown kind
 
 
-def _interval(parts: list[list[Any]], whole: bool) -> Interval | None:
-    """What the bounds among the conditions leave together; None for bounds that are no numbers."""
-    found = Interval()
+def _interval(parts: list[list[Any]], integral: bool) -> Interval | None:
+    """Return the intersection of the bounds among the conditions; None for bounds that are no numbers."""
+    interval = Interval()
     for kind, *bounds in parts:
         if kind not in BOUNDS:
             continue
@@ -216,28 +218,33 @@ def _interval(parts: list[list[Any]], whole: bool) -> Interval | None:
         low: Any = numbers[0] if kind in ("at_least", "greater_than", "between") else None
         high: Any = numbers[-1] if kind in ("at_most", "less_than", "between") else None
         low_open, high_open = kind == "greater_than", kind == "less_than"
-        if whole and low is not None and math.isfinite(low):
+        if integral and low is not None and math.isfinite(low):
             low, low_open = (math.floor(low) + 1 if low_open else math.ceil(low)), False
-        if whole and high is not None and math.isfinite(high):
+        if integral and high is not None and math.isfinite(high):
             high, high_open = (math.ceil(high) - 1 if high_open else math.floor(high)), False
-        if low is not None and (low, low_open) > (found.low, found.low_open):
-            found = found._replace(low=low, low_open=low_open)
-        if high is not None and (high, not high_open) < (found.high, not found.high_open):
-            found = found._replace(high=high, high_open=high_open)
-    return found
+        if low is not None and (low, low_open) > (interval.low, interval.low_open):
+            interval = interval._replace(low=low, low_open=low_open)
+        if high is not None and (high, not high_open) < (interval.high, not interval.high_open):
+            interval = interval._replace(high=high, high_open=high_open)
+    return interval
 
 
-def _values(found: Interval | None, whole: bool) -> list[float]:
-    """The numbers of an interval where they are few; else none."""
-    if found is None or found.low_open or found.high_open or not -math.inf < found.low <= found.high < math.inf:
+def _values(interval: Interval | None, integral: bool) -> list[float]:
+    """Return the numbers of an interval if they are few; else none."""
+    if (
+        interval is None
+        or interval.low_open
+        or interval.high_open
+        or not -math.inf < interval.low <= interval.high < math.inf
+    ):
         return []
-    if whole and found.high - found.low < MANY:
-        return list(range(int(found.low), int(found.high) + 1))
-    return [found.low] if found.low == found.high else []
+    if integral and interval.high - interval.low < MANY:
+        return list(range(int(interval.low), int(interval.high) + 1))
+    return [interval.low] if interval.low == interval.high else []
 
 
 def _inside(inner: Interval, outer: Interval) -> bool:
-    """Whether every number of one interval is in the other. Of no bounds at all, NaN is a value too."""
+    """Return whether one interval contains another. Without any bounds, NaN is a value too."""
     if inner == Interval():
         return False
     low = inner.low > outer.low or (inner.low == outer.low and inner.low_open >= outer.low_open)
@@ -257,16 +264,16 @@ def _number(value: Any) -> float | None:
 
 
 def _holds(value: Any, form: list[Any]) -> bool | None:
-    """Whether one value, as data, passes a condition; None where that cannot be said."""
-    kind, *given = form
+    """Return whether one value, as data, passes a condition; None if that is undecidable."""
+    kind, *arguments = form
     if kind == "one_of":
         number = _number(value)
         return any(
             canonical(value) == canonical(choice) or (number is not None and number == _number(choice))
-            for choice in given
+            for choice in arguments
         )
     if kind == "length":
-        return isinstance(value, list) and [len(value)] == given
+        return isinstance(value, list) and [len(value)] == arguments
     if kind in BOUNDS or kind == "finite":
         number = _number(value)
         if number is None:

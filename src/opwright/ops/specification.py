@@ -105,7 +105,7 @@ ATTR = (
     SpecField("default", "value", None, lambda a: None if a.default is REQUIRED else plain(a.default)),
     SpecField("since", "count", 1, lambda a: a.since),
     SpecField("check", "text or none", None, lambda a: None if a.check is None else a.check.wanted),
-    SpecField("condition", "condition", None, lambda a: None if a.check is None else plain(a.check.known_form)),
+    SpecField("condition", "condition", None, lambda a: None if a.check is None else plain(a.check.canonical_form)),
 )
 PARTS: tuple[
     tuple[str, tuple[SpecField, ...], Callable[[Operator], Iterable[Input[Any] | Output[Any] | Attr[Any]]]], ...
@@ -120,18 +120,18 @@ PARTS: tuple[
 
 
 def spec(operators: Iterable[Operator | str] | None = None, *, users: bool = False) -> dict[str, Spec]:
-    """What programs and files rely on, as dictionaries, lists, strings and numbers: what JSON holds, with nothing lost.
+    """Return the declarations that programs and files rely on, as JSON data, without loss.
 
     operators: only these, operators or names; by default the whole catalogue. users: also what users defined.
     The same in every process, operators sorted by name. `json.loads(json.dumps(spec())) == spec()`.
     raises KeyError for names that there are not
     """
     if operators is None:
-        found = {**(registry.users() if users else {}), **registry.catalogue()}
+        by_name = {**(registry.users() if users else {}), **registry.catalogue()}
     else:
         chosen = [registry.operator_of(op) for op in operators]
-        found = {op.name: op for op in chosen}
-    return {name: _describe(op) for name, op in sorted(found.items())}
+        by_name = {op.name: op for op in chosen}
+    return {name: _describe(op) for name, op in sorted(by_name.items())}
 
 
 def _describe(op: Operator) -> Spec:
@@ -142,7 +142,7 @@ def _describe(op: Operator) -> Spec:
 
 
 def document(operators: Mapping[str, Spec]) -> Spec:
-    """A specification as a file has it: with the number of the format and this package's version."""
+    """Return a specification as a file has it: with the number of the format and this package's version."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -182,30 +182,30 @@ KINDS: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def operators_of(found: Any, where: str = "the specification") -> dict[str, Spec]:
-    """The operators of a document, or of a mapping as `spec` gives it: checked, and older ones with every field.
+def operators_of(document_: Any, where: str = "the specification") -> dict[str, Spec]:
+    """Return the operators of a document, or of a mapping as `spec` returns it: checked, with every field filled in.
 
     raises InvalidArgumentError naming the place in it, UnimplementedError for a newer format
     """
-    if isinstance(found, Mapping) and type(found.get("format")) is int:
-        if found["format"] > FORMAT:
-            made_by = found.get("opwright")
+    if isinstance(document_, Mapping) and type(document_.get("format")) is int:
+        if document_["format"] > FORMAT:
+            made_by = document_.get("opwright")
             raise UnimplementedError(
                 what=f"{where} has a newer format",
-                found=f"format {found['format']}, made by opwright {made_by if _is_text(made_by) else '(unknown)'}",
+                found=f"format {document_['format']}, made by opwright {made_by if _is_text(made_by) else '(unknown)'}",
                 wanted=f"format {FORMAT} at most",
                 do="read it with a newer opwright",
             )
-        found = found.get("operators")
-    if not isinstance(found, Mapping):
-        raise _wrong(where, found, "operators by name")
-    return {name: _read(value, f"{where}: {name}") for name, value in found.items()}
+        document_ = document_.get("operators")
+    if not isinstance(document_, Mapping):
+        raise _wrong(where, document_, "operators by name")
+    return {name: _read(value, f"{where}: {name}") for name, value in document_.items()}
 
 
-def _read(found: Any, where: str) -> Spec:
-    read = _fields(found, OPERATOR, where)
+def _read(data: Any, where: str) -> Spec:
+    read = _fields(data, OPERATOR, where)
     for key, fields, _ in PARTS:
-        parts = found.get(key, NEEDED)
+        parts = data.get(key, NEEDED)
         if type(parts) is not list:
             raise _wrong(f"{where}.{key}", parts, "a list")
         read[key] = [_fields(part, fields, f"{where}.{key}[{i}]") for i, part in enumerate(parts)]
@@ -230,18 +230,20 @@ def _floats(value: Any) -> Any:
     return float(value) if type(value) is int and abs(value) < 2**53 else value
 
 
-def _fields(found: Any, fields: Iterable[SpecField], where: str) -> Spec:
-    if type(found) is not dict:
-        raise _wrong(where, found, "an object")
-    read = dict(found)  # fields that are not known here stay: whether they changed can still be said
+def _fields(data: Any, fields: Iterable[SpecField], where: str) -> Spec:
+    if type(data) is not dict:
+        raise _wrong(where, data, "an object")
+    read = dict(data)  # fields that are not known here stay: whether they changed can still be said
     for field in fields:
-        value = found.get(field.key, field.default)
+        value = data.get(field.key, field.default)
         if value is NEEDED or not KINDS[field.kind](value):
             raise _wrong(f"{where}.{field.key}", value, field.kind)
         read[field.key] = value
     return read
 
 
-def _wrong(where: str, found: Any, wanted: str) -> InvalidArgumentError:
-    shown = "nothing" if found is NEEDED else reprlib.repr(found)[:100]
-    return InvalidArgumentError(what=f"{where[:200]} is not what a specification has there", found=shown, wanted=wanted)
+def _wrong(where: str, value: Any, expected: str) -> InvalidArgumentError:
+    shown = "nothing" if value is NEEDED else reprlib.repr(value)[:100]
+    return InvalidArgumentError(
+        what=f"{where[:200]} is not what a specification has there", found=shown, wanted=expected
+    )

@@ -71,15 +71,15 @@ class AssignVariable(OperatorDefinition[None]):
         return ()
 
 
-def unequal_shapes(variable: str, shape: Any, found: Any) -> InvalidArgumentError:
-    """The error of adding to a variable what has another shape."""
+def unequal_shapes(variable: str, shape: Any, value_shape: Any) -> InvalidArgumentError:
+    """Return the error for a value of another shape than the variable's."""
     return InvalidArgumentError(
         what=f"Cannot update variable '{variable}' with shape {TensorShape(shape)} using a Tensor with shape "
-        f"{TensorShape(found)}, shapes must be equal."
+        f"{TensorShape(value_shape)}, shapes must be equal."
     )
 
 
-# Below so many bytes a new array is cheaper than finding out who else holds the old one.
+# Below this size in bytes a new array is cheaper than determining whether the old one is shared.
 IN_PLACE = 1 << 15
 
 
@@ -91,16 +91,18 @@ def _copied(variable: Any) -> Iterator[np.ndarray]:
 
 
 def writing(variable: Any) -> Any:
-    """A `with` that gives the value as an array to write to: its own buffer where nobody else holds it, else a copy.
+    """Return a context manager with the value as a writable array: its own buffer if unshared, else a copy.
 
-    Check before you write: what was written stays when an error follows.
+    Check before writing: an error does not undo writes.
     """
     own = getattr(variable, "writing", None)
     return _copied(variable) if own is None else own()
 
 
 def _combine(ufunc: np.ufunc, variable: Any, value: np.ndarray) -> None:
-    """variable = ufunc(variable, value). Raises InvalidArgumentError for another shape: nothing is broadcast."""
+    """Assign ufunc(variable, value) to a variable. Raises InvalidArgumentError for another shape: there is no
+    broadcasting.
+    """
     array = variable.read_array()
     if array.shape != value.shape:
         raise unequal_shapes(variable.name, array.shape, value.shape)
@@ -155,21 +157,21 @@ class AssignSubVariable(OperatorDefinition[None]):
 
 
 def check_rows(op: str, array: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> None:
-    """Raises InvalidArgumentError for rows that are not there, or updates that do not fill them."""
+    """Raise InvalidArgumentError for row indices out of range, or updates that do not fit the rows."""
     rows = array.shape[0] if array.ndim else 0
     outside = indices[(indices < 0) | (indices >= rows)]
     if outside.size:
         what = f"index {outside.flat[0]} is out of range"
         raise InvalidArgumentError(op=op, what=what, wanted=f"0 <= index < {rows}")
-    wanted = (*indices.shape, *array.shape[1:])
-    if updates.ndim and updates.shape != wanted:
-        found = {"indices": indices.shape, "updates": updates.shape}
+    expected = (*indices.shape, *array.shape[1:])
+    if updates.ndim and updates.shape != expected:
+        shapes = {"indices": indices.shape, "updates": updates.shape}
         what = "updates do not fill the rows that indices name"
-        raise InvalidArgumentError(op=op, what=what, found=found, wanted=f"updates of shape {wanted}, or a scalar")
+        raise InvalidArgumentError(op=op, what=what, found=shapes, wanted=f"updates of shape {expected}, or a scalar")
 
 
 def _scatter(name: str, verb: str, update: np.ufunc | None) -> Operator:
-    """The operator that combines rows with updates by `update`, one after the other; by None it sets them."""
+    """Return the operator that combines rows with updates by `update`, in order; None assigns them."""
 
     class Scatter:
         handle = Input(resource)

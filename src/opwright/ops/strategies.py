@@ -19,7 +19,7 @@ import numpy as np
 from . import autotuner
 
 TABLE: dict[str, Strategies] = {}
-"""The strategies of each operator that has any, once its module is imported."""
+"""The strategies by operator, registered when its module is imported."""
 
 
 def _always(*args: Any) -> bool:
@@ -29,9 +29,9 @@ def _always(*args: Any) -> bool:
 class Strategy(NamedTuple):
     """One algorithm. run, pays, fits: functions of (call, *arrays).
 
-    pays: the heuristic, of shapes, attributes and counts. fits: whether it is right there at all; asked after `pays`,
-    and alone where strategies are timed. why: `pays` in words. row: its row in benchmarks/results/strategies.json.
-    tolerance: how far results may be from the plain one's, in units of eps at the largest of them; 0: the same bits.
+    pays: the heuristic, of shapes, attributes and counts. fits: whether the algorithm applies at all; called after
+    `pays`, and alone if strategies are timed. why: `pays` as text. row: its row in benchmarks/results/strategies.json.
+    tolerance: the greatest difference from the plain result, in eps of its largest element; 0: the same bits.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Strategies:
         *others: Strategy,
         prepare: Callable[..., Sequence[Any]] | None = None,
     ) -> None:
-        """prepare: fn(call, *inputs) -> what the algorithms are called with, where it is not the inputs."""
+        """Register the algorithms. prepare: fn(call, *inputs) -> their arguments, if these are not the inputs."""
         self.operator, self.plain, self.others, self.prepare = operator, plain, others, prepare
         TABLE[operator] = self
 
@@ -68,11 +68,11 @@ class Strategies:
         return self.plain(call, *arrays)
 
     def chosen(self, call: Any, *arrays: Any) -> Strategy | None:
-        """The row that the heuristic takes for these arrays, None for the plain algorithm."""
+        """Return the row that the heuristic selects for these arrays, None for the plain algorithm."""
         return next((s for s in self.others if s.pays(call, *arrays) and s.fits(call, *arrays)), None)
 
     def fitting(self, call: Any, *arrays: Any) -> list[Strategy]:
-        """The rows that are right for these arrays, whether they pay or not."""
+        """Return the rows that apply to these arrays, fast or not."""
         return [s for s in self.others if s.fits(call, *arrays)]
 
     def _tuned(self, call: Any, arrays: tuple[Any, ...]) -> Any:
@@ -85,8 +85,8 @@ class Strategies:
         if len(ways) == 1:
             return self.plain(call, *arrays)
         key = autotuner.key_of(f"{self.operator}#algorithms", call, None, autotuner.shape_class(arrays))
-        found = autotuner.choose(key, ways, (call, *arrays), default)
-        run = next((way.run for way in ways if way.name == found), self.plain)
+        chosen_name = autotuner.choose(key, ways, (call, *arrays), default)
+        run = next((way.run for way in ways if way.name == chosen_name), self.plain)
         return run(call, *arrays)
 
 
@@ -96,18 +96,18 @@ def _on_host(x: Any) -> bool:
 
 
 def explained(call: Any, operands: Sequence[Any], values: Sequence[Any] | None = None) -> tuple[str, str] | None:
-    """Which algorithm the reference of a call takes, and why; None for operators that have but one.
+    """Return the algorithm that the reference of a call selects, and why; None for operators with only one.
 
-    operands: an Operand, None or a tuple for each input; values: what they stand for, where it is at hand. Where sizes
-    or counts are not known yet, that is said.
+    operands: a KernelOperand, None or a tuple per input; values: their values, if known. Unknown sizes or counts are
+    reported as such.
     """
-    found = TABLE.get(call.operator.name)
-    if found is None:
+    strategies = TABLE.get(call.operator.name)
+    if strategies is None:
         return None
     arrays: list[Any] = []
-    for value, known in zip(operands, values or [None] * len(operands)):
-        if (at_hand := _scalar(known)) is not None:
-            arrays.append(at_hand)
+    for value, operand_value in zip(operands, values or [None] * len(operands)):
+        if (scalar := _scalar(operand_value)) is not None:
+            arrays.append(scalar)
             continue
         if getattr(value, "spec", None) is not None and value.spec.shape.rank == 0 and value.spec.dtype.is_integer:
             return "open", f"it follows from {value.slot}, which is known when it runs"
@@ -116,25 +116,25 @@ def explained(call: Any, operands: Sequence[Any], values: Sequence[Any] | None =
             return "open", "it follows from sizes that are known when it runs"
         arrays.append(one)
     try:
-        arrays = arrays if found.prepare is None else list(found.prepare(call, *arrays))
-        key = autotuner.key_of(f"{found.operator}#algorithms", call, None, autotuner.shape_class(arrays))
+        arrays = arrays if strategies.prepare is None else list(strategies.prepare(call, *arrays))
+        key = autotuner.key_of(f"{strategies.operator}#algorithms", call, None, autotuner.shape_class(arrays))
         remembered = autotuner.remembered(key) if autotuner.active else None
         if remembered is not None:
             return remembered.chosen, f"measured: {remembered}"
-        chosen = found.chosen(call, *arrays)
+        chosen = strategies.chosen(call, *arrays)
     except Exception as error:  # a condition on a value, of which only the shape is known
         return "open", f"it follows from values that are known when it runs ({type(error).__name__})"
     return ("plain", "nothing else pays") if chosen is None else (chosen.name, f"{chosen.why} (benchmark {chosen.row})")
 
 
 def _scalar(value: Any) -> np.ndarray | None:
-    """The number that a value is: a count that strategies go by."""
-    found = value if isinstance(value, (int, np.ndarray, np.generic)) else getattr(value, "constant", None)
-    return np.asarray(found) if found is not None and np.ndim(found) == 0 else None
+    """Return the number that a value contains: a count that strategies depend on."""
+    number = value if isinstance(value, (int, np.ndarray, np.generic)) else getattr(value, "constant", None)
+    return np.asarray(number) if number is not None and np.ndim(number) == 0 else None
 
 
 def _stand_in(operand: Any) -> np.ndarray | None:
-    """An array of the operand's shape and dtype without memory behind it."""
+    """Return an array of the operand's shape and dtype without memory."""
     spec = getattr(operand, "spec", None)
     if spec is None or spec.shape.dims is None or None in spec.shape.dims:
         return None

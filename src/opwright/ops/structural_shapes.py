@@ -1,10 +1,10 @@
-"""Shapes of structural operators: slices, splits, blocks of space, scattered updates, the same bits as other elements.
+"""Shape rules of structural operators: slices, splits, blocks of space, scattered updates, bitcasts.
 
 Lives here: the rules of both dialects' operators, and their errors.
-Not here: the operators (ops/array, lite/ops), what they do to arrays (array_functions.py), broadcasting
+Not here: the operators (ops/array, lite/ops), their array functions (array_functions.py), broadcasting
 (core/shapes.py), axes (inference.py).
 
-A size or bound is an int, or None where it is unknown; a rule of operands takes what a shape rule sees of them.
+A size or bound is an int, or None if unknown; a rule of operands takes them as a shape rule does.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from ..core.specs import TensorSpec
 Sizes = Sequence[int | None]
 
 
-def slice_dims(dims: Sizes, begin: Sizes, size: Sizes, known: bool = True) -> list[int | None]:
-    """Return the sizes of a slice. known: whether all of `size` is known, so that -1 stands for the rest.
+def slice_dims(dims: Sizes, begin: Sizes, size: Sizes, sizes_known: bool = True) -> list[int | None]:
+    """Return the sizes of a slice. sizes_known: whether all of `size` is sizes_known, so that -1 stands for the rest.
 
     raises InvalidArgumentError naming the first dimension in which the slice is not inside the tensor
     """
-    return [_slice_size(i, d, b, s, known) for i, (d, b, s) in enumerate(zip(dims, begin, size))]
+    return [_slice_size(i, d, b, s, sizes_known) for i, (d, b, s) in enumerate(zip(dims, begin, size))]
 
 
-def _slice_size(i: int, d: int | None, begin: int | None, size: int | None, known: bool) -> int | None:
+def _slice_size(i: int, d: int | None, begin: int | None, size: int | None, size_known: bool) -> int | None:
     if size is not None and (size < -1 or (d is not None and size > d)):
         raise _out_of_range(f"size[{i}]", size, d)
     if begin is not None and (begin < 0 or (d is not None and begin > d)):
         raise _out_of_range(f"begin[{i}]", begin, d)
     if size is None or size == -1:
-        return d - begin if known and size == -1 and d is not None and begin is not None else None
+        return d - begin if size_known and size == -1 and d is not None and begin is not None else None
     if begin is not None and d is not None and begin + size > d:
         raise _out_of_range(f"size[{i}]", size, d - begin)
     return size
 
 
-def _out_of_range(what: str, found: int, most: int | None) -> InvalidArgumentError:
-    room = f"in [0, {most}]" if most is not None else "of at least 0"
-    return InvalidArgumentError(what=f"Expected {what} {room}, but got {found}", found=found, wanted=room)
+def _out_of_range(what: str, value: int, limit: int | None) -> InvalidArgumentError:
+    room = f"in [0, {limit}]" if limit is not None else "of at least 0"
+    return InvalidArgumentError(what=f"Expected {what} {room}, but got {value}", found=value, wanted=room)
 
 
 class SliceMasks:
-    """The five masks of a strided slice, and the Python key that they spell together with begin, end and strides."""
+    """The five masks of a strided slice, which determine a Python index together with begin, end and strides."""
 
     __slots__ = ("begin", "ellipsis", "end", "new_axis", "shrink_axis")
 
@@ -74,31 +74,31 @@ class SliceMasks:
             raise InvalidArgumentError(
                 what="Multiple ellipses in slice spec not allowed", found=bin(self.ellipsis), wanted="one at most"
             )
-        taken = sum(not (self.ellipsis | self.new_axis) >> i & 1 for i in range(n))
-        if taken > len(dims):
+        indexed = sum(not (self.ellipsis | self.new_axis) >> i & 1 for i in range(n))
+        if indexed > len(dims):
             raise InvalidArgumentError(
                 what=f"Index out of range using input dim {len(dims)}; input has only {len(dims)} dims",
-                found=f"{taken} indices",
+                found=f"{indexed} indices",
                 wanted=f"at most {len(dims)} indices besides None and ...",
             )
         items: list[Any] = []
-        at = 0
+        axis = 0
         for i in range(n):
             bit = 1 << i
             if self.ellipsis & bit:
-                rest = len(dims) - taken
-                items.extend((None, None, 1, d) for d in dims[at : at + rest])
-                at += rest
+                omitted = len(dims) - indexed
+                items.extend((None, None, 1, d) for d in dims[axis : axis + omitted])
+                axis += omitted
             elif self.new_axis & bit:
                 items.append(None)
             else:
-                items.append(self._item(i, bit, begin[i], end[i], strides[i], dims[at], at))
-                at += 1
-        items.extend((None, None, 1, d) for d in dims[at:])
+                items.append(self._item(i, bit, begin[i], end[i], strides[i], dims[axis], axis))
+                axis += 1
+        items.extend((None, None, 1, d) for d in dims[axis:])
         return items
 
     def _item(
-        self, i: int, bit: int, begin: int | None, end: int | None, stride: int | None, d: int | None, at: int
+        self, i: int, bit: int, begin: int | None, end: int | None, stride: int | None, d: int | None, axis: int
     ) -> Any:
         if stride == 0:
             raise InvalidArgumentError(what=f"strides[{i}] must be non-zero", found=0, wanted="any other number")
@@ -109,20 +109,22 @@ class SliceMasks:
                 )
             if begin is not None and d is not None and not -d <= begin < d:
                 raise InvalidArgumentError(
-                    what=f"slice index {begin} of dimension {at} out of bounds", found=begin, wanted=f"in [{-d}, {d})"
+                    what=f"slice index {begin} of dimension {axis} out of bounds", found=begin, wanted=f"in [{-d}, {d})"
                 )
             return -1 if begin is None else begin
-        known = (begin is not None or self.begin & bit) and (end is not None or self.end & bit) and stride is not None
-        return (None if self.begin & bit else begin, None if self.end & bit else end, stride, d if known else None)
+        is_static = (
+            (begin is not None or self.begin & bit) and (end is not None or self.end & bit) and stride is not None
+        )
+        return (None if self.begin & bit else begin, None if self.end & bit else end, stride, d if is_static else None)
 
 
 def key_of_plan(items: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the NumPy index that a plan of `SliceMasks` spells."""
+    """Return the NumPy index of a plan of `SliceMasks`."""
     return (*(slice(*item[:3]) if isinstance(item, tuple) else item for item in items), ...)
 
 
 def dims_of_plan(items: Sequence[Any]) -> list[int | None]:
-    """Return the sizes that a plan of `SliceMasks` reads, None where one is unknown."""
+    """Return the sizes of a slice by a plan of `SliceMasks`, None for unknown ones."""
     return [_length(item) for item in items if not isinstance(item, int)]
 
 
@@ -134,13 +136,13 @@ def _length(item: Any) -> int | None:
 
 
 def part_sizes(sizes: Sequence[int], n: int, axis: int) -> list[int]:
-    """Return the sizes of a split with a -1 worked out.
+    """Return the sizes of a split, with a -1 resolved.
 
-    raises InvalidArgumentError where they do not make up n, the size of the axis
+    raises InvalidArgumentError unless they sum to n, the size of the axis
     """
-    rest = [i for i, s in enumerate(sizes) if s == -1]
+    inferred = [i for i, s in enumerate(sizes) if s == -1]
     total = sum(s for s in sizes if s > 0)
-    if len(rest) > 1 or any(s < -1 for s in sizes) or (total > n if rest else total != n):
+    if len(inferred) > 1 or any(s < -1 for s in sizes) or (total > n if inferred else total != n):
         raise InvalidArgumentError(
             what=f"size_splits do not make up dimension {axis} of size {n}",
             found=list(sizes),
@@ -150,7 +152,7 @@ def part_sizes(sizes: Sequence[int], n: int, axis: int) -> list[int]:
 
 
 def known_bounds(bounds: np.ndarray) -> list[int]:
-    """Return bounds as numbers. Raises TypeError where one is unknown: tracing follows shapes through slices."""
+    """Return bounds as numbers. Raises TypeError if one is unknown: tracing follows shapes through slices."""
     return bounds.tolist() if bounds.dtype != object else [int(b) for b in bounds]
 
 
@@ -273,27 +275,27 @@ def check_updates(indices: TensorShape, updates: TensorShape, shape: TensorShape
             found={"indices": indices, "shape": shape},
             wanted="no more than the shape has",
         )
-    wanted = indices[:-1].concatenate(shape[indices[-1] :])
-    if not wanted.is_compatible_with(updates):
+    expected = indices[:-1].concatenate(shape[indices[-1] :])
+    if not expected.is_compatible_with(updates):
         raise InvalidArgumentError(
             what="updates do not have the shape that indices and shape ask for",
             found={"indices": indices, "updates": updates, "shape": shape},
-            wanted=f"updates of shape {wanted}",
+            wanted=f"updates of shape {expected}",
         )
 
 
 def bitcast_spec(x: TensorSpec, dtype: DType) -> TensorSpec:
     """Return the spec of the bits of x as elements of another dtype: a wider one takes the last dimension, a narrower
     one adds one. Raises InvalidArgumentError where the last dimension is not as long as the wider one asks for."""
-    size, wanted = x.dtype.size, dtype.size
-    if size == wanted or x.shape.rank is None:
+    size, target_size = x.dtype.size, dtype.size
+    if size == target_size or x.shape.rank is None:
         return x.with_dtype(dtype)
-    if size > wanted:
-        return TensorSpec([*x.shape, size // wanted], dtype)
-    if x.shape.rank == 0 or x.shape[-1] not in (None, wanted // size):
+    if size > target_size:
+        return TensorSpec([*x.shape, size // target_size], dtype)
+    if x.shape.rank == 0 or x.shape[-1] not in (None, target_size // size):
         raise InvalidArgumentError(
             what=f"Cannot bitcast from {x.dtype.name} to {dtype.name}",
             found=x.short(),
-            wanted=f"a last dimension of {wanted // size}",
+            wanted=f"a last dimension of {target_size // size}",
         )
     return TensorSpec(x.shape[:-1], dtype)

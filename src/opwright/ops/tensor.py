@@ -1,9 +1,9 @@
-"""Tensor: what operators take and give, seen by everyone alike.
+"""Tensor: the operands and results of operators, under every interpreter.
 
-Lives here: `TensorLike` (whatever speaks in Python's operators), `Tensor` (the base of eager and traced tensors), and
-the questions `is_tensor` and `get_static_value`.
-Not here: storage (eager/), recording (tracing/), what the operators compute (the families).
-Python's operators are filled in by overloads.py from the families, so that this module needs none of them.
+Lives here: `TensorLike` (all objects with Python's operators), `Tensor` (the base of eager and symbolic tensors),
+`is_tensor` and `get_static_value`.
+Not here: storage (eager/), recording (tracing/), the operators (the families).
+overloads.py installs Python's operators from the families, so that this module does not import them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class TensorLike:
-    """Whatever may stand where a tensor is wanted and speaks Python's operators: tensors, variables."""
+    """Base class of operands with Python's operators: tensors and variables."""
 
     __slots__ = ()
     __array_priority__ = 100  # NumPy arrays leave `array + tensor` to the tensor; `np.sin(tensor)` is theirs
@@ -132,14 +132,14 @@ class Tensor(TensorLike):
         return self.shape.rank
 
     def get_shape(self) -> TensorShape:
-        """Same as `shape`."""
+        """Return `shape`."""
         return self.shape
 
     # A tensor is compared element by element (overloads.py), so it cannot be a dictionary key; `ref()` can.
     __hash__ = None  # type: ignore[assignment]
 
     def ref(self) -> TensorReference:
-        """A hashable stand-in that compares by identity."""
+        """Return a hashable reference that compares by identity."""
         return TensorReference(self)
 
 
@@ -150,9 +150,9 @@ TensorValue: TypeAlias = "TensorLike | IndexedSlices | npt.ArrayLike"
 
 
 class Overriding(Tensor):
-    """A tensor that says itself what an operator called with it does: one of a model being laid out, a LoDTensor.
+    """A tensor that overrides calls of operators on it: of a Keras model under construction, or a LoDTensor.
 
-    Such a call is neither run nor recorded; `record` gives its result.
+    Such a call is neither run nor recorded; `record` returns its result.
     """
 
     __slots__ = ()
@@ -161,12 +161,12 @@ class Overriding(Tensor):
         return self
 
     def record(self, op: Any, inputs: Any, bound: Any, name: str | None) -> Any:
-        """What the call of an operator gives. inputs: one entry for each declared input, made tensors."""
+        """Return the result of the call of an operator. inputs: one entry per declared input, as tensors."""
         raise TypeError(f"{op.name} cannot be called on {self!r}")
 
 
 def overriding(inputs: Any) -> Overriding | None:
-    """The first tensor among the inputs of a call that says itself what becomes of it, or None."""
+    """Return the first tensor among the inputs of a call that overrides it, or None."""
     for x in inputs:
         for y in x if type(x) is tuple else (x,):
             if isinstance(y, Overriding):
@@ -183,11 +183,11 @@ class TensorReference:
         self._target = target
 
     def __lt__(self, other: Any) -> bool:
-        """An order without a meaning, so that keys of a dict can be sorted."""
+        """Return an arbitrary order, so that keys of a dict can be sorted."""
         return id(self._target) < id(other._target) if isinstance(other, TensorReference) else NotImplemented
 
     def deref(self) -> Any:
-        """The tensor itself."""
+        """Return the tensor."""
         return self._target
 
     def __eq__(self, other: object) -> bool:
@@ -201,7 +201,7 @@ class TensorReference:
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether x is a tensor already: computed or traced, a variable, or sparse rows of one. Arrays and numbers are not.
+    """Return whether x is a tensor: eager or symbolic, a variable, or sparse rows. Arrays and numbers are not.
 
     >>> ow.is_tensor(ow.constant(1.0)), ow.is_tensor(1.0)
     (True, False)
@@ -210,10 +210,10 @@ def is_tensor(x: Any) -> bool:
 
 
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
-    """The value of a tensor as an array where it is known without running the program, else None.
+    """Return the value of a tensor as an array if it is known without running the program, else None.
 
-    None for variables and for what is computed inside `function`; other things come back as they are.
-    partial: TensorFlow's; what is known in part only gives None here too, as it may there.
+    None for variables and for values computed inside `function`; other objects are returned as they are.
+    partial: accepted for TensorFlow's signature; a partially known value is None.
 
     >>> ow.get_static_value(ow.constant([1, 2]))
     array([1, 2], dtype=int32)

@@ -1,13 +1,12 @@
-"""TensorList: a list of arrays that never changes, and of which a changed one costs no copy.
+"""TensorList: a persistent list of arrays, whose versions share memory.
 
-Lives here: the persistent list, its errors.  Not here: the operators on it (list_ops.py), `TensorArray` (tracing/).
+Lives here: the persistent list, its errors.  Not here: operators on it (list_ops.py), `TensorArray` (tracing/).
 
-These are persistent arrays as H. Baker describes them: the newest version owns the elements, in a dict; every older
-one holds the single difference to the next newer. A program that goes on with the newest version, as loops do, pays
-O(1) for each change; an older version still means what it meant, and is made the owner again when it is asked (its
-differences turn round), or gets a copy of its own where that happened more often than a copy costs. A line of versions
-is cut off, by a copy too, when it is much longer than the list: whoever holds the first one does not hold all that was
-ever written since.
+These are persistent arrays after H. Baker: the newest version owns the elements, in a dict; every older one holds its
+single difference to the next newer. A program that continues with the newest version, as loops do, pays O(1) per
+change; an older version remains valid: when read it becomes the owner again (the differences are reversed), or receives
+a copy of its own if rerooting has cost more than a copy. A chain of versions much longer than the list is cut by a copy
+as well: the holder of the first version does not retain all later elements.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from ..core.dtypes import DType
 from ..core.errors import InvalidArgumentError
 from ..core.shapes import UNKNOWN, TensorShape
 
-NEAR = 8  # an older version as close as this becomes the owner at once, wherever the next question goes
+NEAR = 8  # an older version within this distance becomes the owner at once, wherever the next read goes
 
 
 def fail(what: str) -> InvalidArgumentError:
@@ -30,13 +29,13 @@ def fail(what: str) -> InvalidArgumentError:
 
 
 def shape_text(shape: Any) -> str:
-    """A shape as TensorFlow's kernels write it: [2,?], <unknown>."""
+    """Return a shape as TensorFlow's kernels print it: [2,?], <unknown>."""
     dims = TensorShape(shape).dims
     return "<unknown>" if dims is None else f"[{','.join('?' if d is None else str(d) for d in dims)}]"
 
 
 def merged(a: TensorShape, b: TensorShape) -> TensorShape:
-    """What both shapes say. Raises InvalidArgumentError where they contradict each other."""
+    """Return the most specific shape compatible with both. Raises InvalidArgumentError for contradictory shapes."""
     try:
         return a.merge_with(b)
     except ValueError:
@@ -46,10 +45,10 @@ def merged(a: TensorShape, b: TensorShape) -> TensorShape:
 
 
 class TensorList:
-    """A list of arrays of one dtype, some of which may be unset. Immutable: every change gives another list.
+    """An immutable list of arrays of one dtype, some of which may be unset; updates return a new list.
 
-    length: how many elements, set or not. dtype: theirs. element_shape: what is known of their shape, and demanded.
-    Safe to use in several threads at once.
+    length: the number of elements, set or not. dtype, element_shape: of the elements; new ones are checked against
+    them. Thread-safe.
     """
 
     __slots__ = (
@@ -78,25 +77,25 @@ class TensorList:
         lock: Any = None,
     ) -> None:
         self.length, self.dtype, self.element_shape = length, dtype, element_shape
-        self.elastic = False  # whether it stands for a sum of nothing, of whatever length is added to it
+        self.elastic = False  # whether it is an empty sum, which takes the length of its addend
         self._store: dict[int, Any] | None = {} if elements is None else elements
-        self._age = 0  # how many versions this store has seen
-        self._newer: TensorList | None = None  # from here on: an older version's difference to the next newer
+        self._age = 0  # number of versions of this store
+        self._newer: TensorList | None = None  # from here on: the difference of an older version to the next newer
         self._at, self._old = -1, None
-        self._effort = 0  # what finding this version's elements has cost so far
-        self._lock = forks.lock() if lock is None else lock  # one for all versions that share a store
+        self._effort = 0  # accumulated cost of reads of this version
+        self._lock = forks.lock() if lock is None else lock  # shared by all versions of a store
 
     @classmethod
     def nothing(cls, dtype: DType = dtypes.variant) -> TensorList:
-        """The neutral element of `add`, of any length."""
-        made = cls(0, dtype)
-        made.elastic = True
-        return made
+        """Return the neutral element of `add`, of any length."""
+        empty = cls(0, dtype)
+        empty.elastic = True
+        return empty
 
     # ---- versions -------------------------------------------------------------------------------------------------
 
     def _own(self) -> dict[int, Any]:
-        """Make this version the owner; gives its elements. The lock is held."""
+        """Make this version the owner and return its elements. The caller holds the lock."""
         store = self._store
         if store is not None:
             return store
@@ -121,8 +120,8 @@ class TensorList:
         self._newer, self._old, self._store, self._effort = None, None, store, 0
         return store
 
-    def _next(self, at: int, value: Any, length: int) -> TensorList:
-        """The version that differs in one element (and in length); this one becomes the older. None: unset."""
+    def _next(self, index: int, value: Any, length: int) -> TensorList:
+        """Return the version that differs in one element (and in length); this one becomes the older. None: unset."""
         with self._lock:
             store = self._own()
             if self._age > 2 * len(store) + 2 * NEAR:
@@ -131,13 +130,13 @@ class TensorList:
             else:
                 new = TensorList(length, self.dtype, self.element_shape, store, self._lock)
                 new._age = self._age + 1
-                self._newer, self._at, self._old = new, at, store.get(at)
+                self._newer, self._at, self._old = new, index, store.get(index)
                 self._store = None
-            _put(store, at, value)
+            _put(store, index, value)
         return new
 
     def _get(self, index: int) -> Any:
-        """The element, None where unset."""
+        """Return the element, None if unset."""
         with self._lock:
             store = self._store
             if store is not None:
@@ -156,70 +155,72 @@ class TensorList:
             return value
 
     def items(self) -> list[tuple[int, Any]]:
-        """The elements that are set, with their places, in no order."""
+        """Return the elements that are set with their indices, unordered."""
         with self._lock:
             return list(self._own().items())
 
     def elements(self) -> list[Any]:
-        """All elements in order, None where unset."""
+        """Return all elements in order, None for unset ones."""
         with self._lock:
             return list(map(self._own().get, range(self.length)))
 
     def count(self) -> int:
-        """How many elements are set."""
+        """Return the number of elements that are set."""
         with self._lock:
             return len(self._own())
 
     # ---- reading --------------------------------------------------------------------------------------------------
 
     def check_dtype(self, dtype: DType) -> None:
-        """Raises InvalidArgumentError where elements of another dtype are asked for or given."""
+        """Raise InvalidArgumentError for elements of another dtype."""
         if dtype is not self.dtype:
             raise fail(f"Invalid data types; op elements {dtype.name} but list elements {self.dtype.name}")
 
     def get(self, index: int, shape: TensorShape = UNKNOWN) -> Any:
-        """The element at `index`; zeros where it is unset and its shape is known, from `shape` or other elements."""
+        """Return the element at `index`; zeros if it is unset and its shape is known, from `shape` or the others."""
         if not 0 <= index < self.length:
             raise fail(f"Trying to access element {index} in a list with {self.length} elements.")
-        found = self._get(index)
-        return self.unset(shape, "get") if found is None else found
+        item = self._get(index)
+        return self.unset(shape, "get") if item is None else item
 
     def unset(self, shape: TensorShape, use: str) -> TensorList | np.ndarray:
-        """What stands for an element that is unset: zeros. Raises InvalidArgumentError where its shape is unknown."""
+        """Return zeros for an element that is unset. Raises InvalidArgumentError if its shape is unknown."""
         if self.dtype is dtypes.variant:
             return TensorList.nothing(dtypes.variant)
         return _zeros(self.full_shape(shape, use), self.dtype)
 
     def full_shape(self, shape: TensorShape, use: str) -> tuple[int, ...]:
-        """The shape of elements that are unset: by `shape`, the list's own, else that of the ones that are set.
+        """Return the shape of unset elements: from `shape`, the list's own, else from elements that are set.
 
         raises InvalidArgumentError where these do not tell
         """
-        wanted = merged(shape, self.element_shape)
-        if not wanted.is_fully_defined():
+        merged_shape = merged(shape, self.element_shape)
+        if not merged_shape.is_fully_defined():
             items = self.items()
             for _, item in items:
-                wanted = merged(wanted, TensorShape(item.shape))
+                merged_shape = merged(merged_shape, TensorShape(item.shape))
             if not items:
-                raise fail(_UNKNOWN_SHAPE[use if self.length else f"{use} of none"].format(shape_text(wanted)))
-        return tuple(wanted.as_list())  # type: ignore[arg-type]
+                raise fail(_UNKNOWN_SHAPE[use if self.length else f"{use} of none"].format(shape_text(merged_shape)))
+        return tuple(merged_shape.as_list())  # type: ignore[arg-type]
 
     def stack(self, shape: TensorShape = UNKNOWN, indices: Iterable[int] | None = None) -> np.ndarray:
-        """The elements (at `indices`, if given) as one array, along a new first dimension; unset ones are zeros."""
+        """Return the elements (at `indices`, if any) along a new first dimension; zeros for unset ones."""
         use = "stack" if indices is None else "gather"
         if self.dtype.is_handle:
             raise fail(f"Cannot {use} a list whose elements are handles of dtype {self.dtype.name}")
         elements = self.elements()
         if indices is not None:
             elements = [elements[i] for i in self._checked(indices)]
-        wanted: Any = merged(shape, self.element_shape)
-        for found in {x.shape: None for x in elements if x is not None}:
-            wanted = merged(wanted, TensorShape(found))
-        whole = tuple(wanted.as_list()) if wanted.is_fully_defined() else self.full_shape(wanted, use)
+        merged_shape: Any = merged(shape, self.element_shape)
+        for shape_ in {x.shape: None for x in elements if x is not None}:
+            merged_shape = merged(merged_shape, TensorShape(shape_))
+        full_shape = (
+            tuple(merged_shape.as_list()) if merged_shape.is_fully_defined() else self.full_shape(merged_shape, use)
+        )
         if any(x is None for x in elements):
-            result = _zeros((len(elements), *whole), self.dtype)
+            result = _zeros((len(elements), *full_shape), self.dtype)
         else:
-            result = np.empty((len(elements), *whole), self.dtype.np)
+            result = np.empty((len(elements), *full_shape), self.dtype.np)
         for i, x in enumerate(elements):
             if x is not None:
                 result[i, ...] = x
@@ -234,7 +235,7 @@ class TensorList:
     # ---- changing -------------------------------------------------------------------------------------------------
 
     def set(self, index: int, item: Any, grow: bool = False) -> TensorList:
-        """The list with another element at `index`. grow: longer, where the index is behind its end."""
+        """Return the list with another element at `index`. grow: extend the list if the index is beyond its end."""
         length = self.length
         if not 0 <= index < length:
             if index < 0 or not grow:
@@ -243,7 +244,7 @@ class TensorList:
         return self._next(index, self._fit(item, "set"), length)
 
     def unset_at(self, indices: Iterable[int]) -> TensorList:
-        """The list without its elements at `indices`."""
+        """Return the list with the elements at `indices` unset."""
         new = self
         for index in indices:
             if not 0 <= index < self.length:
@@ -252,11 +253,11 @@ class TensorList:
         return new
 
     def push(self, item: Any) -> TensorList:
-        """The list with one element more, at the end."""
+        """Return the list with one element appended."""
         return self._next(self.length, self._fit(item, "push"), self.length + 1)
 
     def pop(self, shape: TensorShape = UNKNOWN) -> tuple[TensorList, Any]:
-        """The list without its last element, and that."""
+        """Return the list without its last element, and that element."""
         if self.length == 0:
             if self.elastic:
                 return self, self.unset(shape, "get")
@@ -266,24 +267,24 @@ class TensorList:
         return self._next(last, None, last), item
 
     def resize(self, length: int) -> TensorList:
-        """The list with so many elements: the first ones, or more that are unset."""
+        """Return the list truncated to `length`, or extended by unset elements."""
         if length < 0:
             raise fail(f"TensorListSlice expects size to be non-negative. Got: {length}")
         if length == self.length:
             return self
         if length > self.length:
             return self._next(-1, None, length)
-        kept = {i: x for i, x in self.items() if i < length}
-        return TensorList(length, self.dtype, self.element_shape, kept)
+        elements = {i: x for i, x in self.items() if i < length}
+        return TensorList(length, self.dtype, self.element_shape, elements)
 
     def zeros_like(self) -> TensorList:
-        """A list of the same length with nothing set."""
-        made = TensorList(self.length, self.dtype, self.element_shape)
-        made.elastic = self.elastic
-        return made
+        """Return a list of the same length with all elements unset."""
+        zeros = TensorList(self.length, self.dtype, self.element_shape)
+        zeros.elastic = self.elastic
+        return zeros
 
     def add(self, other: TensorList) -> TensorList:
-        """Element by element sums; unset ones count as zeros. Costs the number of elements set in the smaller one."""
+        """Return element-wise sums; unset elements count as zeros. Costs the smaller number of set elements."""
         if self.elastic or other.elastic:
             return other if self.elastic else self
         if self.length != other.length:
@@ -304,16 +305,16 @@ class TensorList:
         return new
 
     def _fit(self, item: Any, verb: str) -> Any:
-        """`item` as an element. Raises InvalidArgumentError for another dtype or a shape the list does not take."""
+        """Return `item` as an element. Raises InvalidArgumentError for an incompatible dtype or shape."""
         if self.dtype.is_handle:
             return item
         if type(item) is not np.ndarray:
             item = element(item, self.dtype)
         elif item.dtype != self.dtype.np:
             self.check_dtype(dtypes.of_numpy(item.dtype))
-        wanted = self.element_shape
-        if wanted.dims is not None and wanted.dims != item.shape and not wanted.is_compatible_with(item.shape):
-            raise fail(_MISFIT[verb].format(shape_text(item.shape), shape_text(wanted)))
+        expected = self.element_shape
+        if expected.dims is not None and expected.dims != item.shape and not expected.is_compatible_with(item.shape):
+            raise fail(_MISFIT[verb].format(shape_text(item.shape), shape_text(expected)))
         return item
 
     def __len__(self) -> int:
@@ -347,11 +348,11 @@ _UNKNOWN_SHAPE = {
 }
 
 
-def _put(store: dict[int, Any], at: int, value: Any) -> None:
+def _put(store: dict[int, Any], index: int, value: Any) -> None:
     if value is not None:
-        store[at] = value
+        store[index] = value
     else:
-        store.pop(at, None)
+        store.pop(index, None)
 
 
 def _zeros(shape: Sequence[int], dtype: DType) -> np.ndarray:
@@ -359,7 +360,7 @@ def _zeros(shape: Sequence[int], dtype: DType) -> np.ndarray:
 
 
 def element(item: Any, dtype: DType) -> np.ndarray:
-    """A kernel's scalar as an array of shape ()."""
+    """Return a kernel's scalar as an array of shape ()."""
     if dtype is dtypes.string:
         array = np.empty((), object)
         array[()] = item
@@ -368,5 +369,5 @@ def element(item: Any, dtype: DType) -> np.ndarray:
 
 
 def added(a: Any, b: Any) -> TensorList | np.ndarray:
-    """The sum of two elements: arrays, or lists themselves."""
+    """Return the sum of two elements: arrays, or lists."""
     return a.add(b) if isinstance(a, TensorList) else element(a + b, dtypes.of_numpy(a.dtype))

@@ -1,19 +1,19 @@
-"""Kinds of variables, and which kinds an operator takes and gives.
+"""Types of variables, and the types that an operator takes and returns (Paddle's var-type inference).
 
     dense    a tensor
-    lod      a tensor whose rows are sequences packed together (LoDTensor)
+    lod      a tensor whose rows are packed sequences (LoDTensor)
     rows     rows of a larger tensor by their index (IndexedSlices)
-    list     a list of tensors: what dtype variant stands for
-    object   what a handle stands for: state, an iterator, a function; dtype resource
+    list     a list of tensors, of dtype variant
+    object   the object of a handle: state, an iterator, a function; dtype resource
 
-Lives here: the words, what follows from a definition without being said, `infer`, `check`, kinds of a whole graph.
-Not here: the declarations (slots.py), dtypes and shapes (each operator's `infer`), how LoDs pass (lod_calls.py).
+Lives here: the words, their derivation from a definition, `infer`, `check`, types of a whole graph.
+Not here: the declarations (slots.py), dtypes and shapes (each operator's `infer`), propagation of LoDs (lod_calls.py).
 
-An Input takes dense and lod, lists only where its dtypes have variant, objects where they have resource, rows only
-where it says so: Input(kinds=...), and then the operator has a rule `on_rows`. An Output is a list or an object by its
-dtype, or by that of the input it is `like`; else lod if the operator's `lod` keeps or makes one, else dense. Where its
-dtype follows from an attribute or it can be rows it says so: Output[Any](kind="as x"), Output(kind="of dtype"), or the
-operator has a rule infer_kinds(op), which sees kinds in place of inputs and gives one for each output.
+An Input takes dense and lod, lists only if its dtypes include variant, objects if they include resource, rows only if
+declared: Input(kinds=...), which requires a rule `on_rows`. An Output is a list or an object by its dtype, or by that
+of the input it is `like`; else lod if the operator's `lod` preserves or creates one, else dense. If its dtype depends
+on an attribute or it can be rows, the definition declares it: Output[Any](kind="as x"), Output(kind="of dtype"), or a
+rule infer_kinds(op), which receives types in place of inputs and returns one per output.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _WORDS = {
 
 
 def of_dtype(dtype: DType) -> str:
-    """The kind of a value of this dtype that has no LoD."""
+    """Return the type of a value of this dtype without a LoD."""
     return _OF_HANDLES.get(dtype.name, "dense")
 
 
 def of_value(value: Any) -> str:
-    """The kind of a tensor, LoDTensor, IndexedSlices, variable (its handle) or anything with a dtype."""
+    """Return the type of a tensor, LoDTensor, IndexedSlices, variable (its handle) or anything with a dtype."""
     from .indexed_slices import IndexedSlices
     from .lod_tensor import LoDTensor
 
@@ -60,21 +60,21 @@ def of_value(value: Any) -> str:
 
 
 def accepted(declared: Input[Any]) -> tuple[str, ...]:
-    """The kinds that an input takes, as it says or by its dtypes."""
+    """Return the types that an input takes, by declaration or by its dtypes."""
     if declared.kinds is not None:
         return declared.kinds
-    found = {of_dtype(d) for d in declared.dtypes}
-    if "dense" in found and (declared.lod is None or any(declared.lod)):
-        found.add("lod")  # one without is not refused here: its offsets may come as an input of their own
-    return tuple(k for k in KINDS if k in found)
+    types = {of_dtype(d) for d in declared.dtypes}
+    if "dense" in types and (declared.lod is None or any(declared.lod)):
+        types.add("lod")  # one without is not refused here: its offsets may come as an input of their own
+    return tuple(k for k in KINDS if k in types)
 
 
-def check(op: Operator, found: Sequence[Any], node: str | None = None) -> None:
-    """Raises InvalidArgumentError naming operator and input for a kind that the input does not take.
+def check(op: Operator, var_types: Sequence[Any], node: str | None = None) -> None:
+    """Raise InvalidArgumentError naming operator and input for a type that the input does not take.
 
-    found: for each input its kind, a list of kinds where repeated, None where absent.
+    var_types: for each input its kind, a list of kinds where repeated, None where absent.
     """
-    for declared, kind in zip(op.inputs, found, strict=True):
+    for declared, kind in zip(op.inputs, var_types, strict=True):
         takes = accepted(declared)
         for one in kind if isinstance(kind, (tuple, list)) else (kind,):
             if one is None or one in takes:
@@ -99,25 +99,25 @@ def check(op: Operator, found: Sequence[Any], node: str | None = None) -> None:
 
 def infer(
     op: Operator,
-    found: Sequence[Any],
+    var_types: Sequence[Any],
     attrs: Mapping[str, Any] | None = None,
     specs: Sequence[Any] | None = None,
     node: str | None = None,
 ) -> list[Any]:
-    """The kind of each output; a list of kinds for a repeated one whose members differ. Inputs are checked first.
+    """Return the type of each output; a list for a repeated one whose members differ. Inputs are checked first.
 
-    found: see `check`. attrs: the call's attributes. specs: the specs of the inputs, where they are known: what becomes
-    of a LoD may depend on ranks; without them it is taken to vanish where it could.
+    var_types: see `check`. attrs: the call's attributes. specs: of the inputs, if known: the LoD of results may depend
+    on ranks; without them it vanishes if it might.
     raises InvalidArgumentError as `check` does
     """
-    check(op, found, node)
-    kinds = [tuple(k) if isinstance(k, list) else k for k in found]
+    check(op, var_types, node)
+    kinds = [tuple(k) if isinstance(k, list) else k for k in var_types]
     if op.kinds_rule is not None:
-        given = call_rule(op, "infer_kinds", op.kinds_rule, op.bind(attrs or {}).with_inputs(kinds), node=node)
-        given = [given] if len(op.outputs) == 1 else list(given)
-        if len(given) != len(op.outputs):
-            raise contract_violation(op, "infer_kinds", f"gave {len(given)} kinds for {len(op.outputs)} outputs")
-        return given
+        results = call_rule(op, "infer_kinds", op.kinds_rule, op.bind(attrs or {}).with_inputs(kinds), node=node)
+        results = [results] if len(op.outputs) == 1 else list(results)
+        if len(results) != len(op.outputs):
+            raise contract_violation(op, "infer_kinds", f"gave {len(results)} kinds for {len(op.outputs)} outputs")
+        return results
     by_name = dict(zip(op.input_names, kinds))
     word = _lod_word(op, kinds, attrs, specs)
     return [_of_output(op, o, by_name, word, attrs or {}) for o in op.outputs]
@@ -130,9 +130,9 @@ def _of_output(
     if said is not None and said.startswith("as "):
         return by_name[said[3:]]
     if said is not None and said.startswith("of "):
-        wanted = getattr(op.bind(attrs), said[3:])
-        several = isinstance(wanted, (tuple, list))
-        kinds = [of_dtype(d) for d in (wanted if several else [wanted])]
+        dtypes_ = getattr(op.bind(attrs), said[3:])
+        several = isinstance(dtypes_, (tuple, list))
+        kinds = [of_dtype(d) for d in (dtypes_ if several else [dtypes_])]
         kinds = [_with_lod(output, by_name, word) if k == "dense" else k for k in kinds]
         return kinds if output.repeated and several else kinds[0]
     if said is not None:
@@ -147,7 +147,7 @@ def _of_output(
 
 
 def _with_lod(output: Output[Any], by_name: Mapping[str, Any], word: str, spoken_of: bool = False) -> str:
-    """Whether an output that is a tensor has a LoD."""
+    """Return whether an output that is a tensor is `lod` or `dense`."""
     if word == "changed":
         return "lod" if spoken_of else "dense"
     if word == "vanishes" or not output.rows:
@@ -169,12 +169,12 @@ def _lod_word(op: Operator, kinds: Sequence[Any], attrs: Mapping[str, Any] | Non
     return word
 
 
-def of_graph(graph: Graph, given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The kind of every value of a graph, by name. given: those of inputs that are not plain tensors.
+def of_graph(graph: Graph, input_types: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the type of every value of a graph, by name. input_types: of inputs that are not plain tensors.
 
     raises InvalidArgumentError naming operator, node and input where a node does not take what it reads
     """
-    kinds: dict[Any, str] = {v: (given or {}).get(v.name, of_dtype(v.dtype)) for v in graph.inputs}
+    kinds: dict[Any, str] = {v: (input_types or {}).get(v.name, of_dtype(v.dtype)) for v in graph.inputs}
     for node in graph.nodes:
         read = [
             None if o is None else tuple([kinds[v] for v in o]) if isinstance(o, tuple) else kinds[o]
@@ -189,12 +189,12 @@ def of_graph(graph: Graph, given: Mapping[str, str] | None = None) -> dict[str, 
     return {value.name: kind for value, kind in kinds.items()}
 
 
-def of_branches(graphs: Sequence[Graph], taken: Sequence[Any]) -> list[str]:
-    """The kinds of what branches give for values of these kinds. Raises InvalidArgumentError where they differ."""
+def of_branches(graphs: Sequence[Graph], input_types: Sequence[Any]) -> list[str]:
+    """Return the types of the results of branches for these types. Raises InvalidArgumentError if they differ."""
     columns = []
     for graph in graphs:
-        found = of_graph(graph, {v.name: k for v, k in zip(graph.inputs, taken)})
-        columns.append([found[v.name] for v in graph.outputs])
+        by_name = of_graph(graph, {v.name: k for v, k in zip(graph.inputs, input_types)})
+        columns.append([by_name[v.name] for v in graph.outputs])
     merged = []
     for i, kinds in enumerate(zip(*columns)):
         different = set(kinds) - {"dense", "lod"}
@@ -205,7 +205,7 @@ def of_branches(graphs: Sequence[Graph], taken: Sequence[Any]) -> list[str]:
 
 
 def of_loop(body: Graph, variables: Sequence[Any], captured: Sequence[Any]) -> list[str]:
-    """The kinds of a loop's variables: as they enter and as each turn leaves them.
+    """Return the types of a loop's variables that hold on entry and after each iteration.
 
     raises InvalidArgumentError where a turn makes another kind of one
     """
@@ -225,13 +225,13 @@ def of_loop(body: Graph, variables: Sequence[Any], captured: Sequence[Any]) -> l
 
 
 def call_on_rows(op: Operator, attrs: Mapping[str, Any], inputs: Sequence[Any], node: str | None = None) -> Any:
-    """Run or record a call some of whose inputs are sparse rows, by the operator's rule for them.
+    """Run or record a call with sparse rows among its inputs, by the operator's rule for them.
 
     raises InvalidArgumentError naming operator and input where the input does not take rows
     """
-    found = [
+    types = [
         None if x is None else [of_value(y) for y in x] if isinstance(x, (tuple, list)) else of_value(x) for x in inputs
     ]
-    check(op, found, node)
+    check(op, types, node)
     assert op.rows_rule is not None  # definition_checks.py: an input that takes rows comes with it
     return call_rule(op, "on_rows", op.rows_rule, op.bind(attrs), *inputs, node=node)

@@ -1,20 +1,20 @@
-"""Versions of operators: the least that a call needs, and nodes of older ones brought up to date.
+"""Versions of operators: the lowest that a call needs, and upgrades of nodes of older versions.
 
-Lives here: `least_version`; the outputs that are added to a node read from a file, and the error for what cannot be.
-Not here: the inputs and attributes that are added, where text is read (graph/parser.py), files (saved/), the changes
-that a new version may bring (spec_changes.py), the versions of builtin `.tflite` operators (lite/format/versions.py).
+Lives here: `least_version`; the outputs added to a node read from a file, and the error for an invalid node.
+Not here: added inputs and attributes, where text is read (graph/parser.py), files (saved/), allowed changes between
+versions (spec_changes.py), the versions of builtin `.tflite` operators (lite/format/versions.py).
 
-The version follows from the declarations and is written nowhere else. A part with `since=2` needs version 2 where it
-says something: an attribute other than its default, an input that is given, an output that is read. What depends on
-types or shapes a definition says by a method of its own, `version_needed(op)`. A version that neither a part nor that
-method accounts for changed something that is not written down, so every call needs it.
+The version follows from the declarations and is written nowhere else. A part with `since=2` requires version 2 if it is
+used: an attribute other than its default, an input that is present, an output that is read. If it depends on types or
+shapes, the definition has a method `version_needed(op)`. A version that neither a part nor that method explains changed
+something undeclared, so every call needs it.
 
 >>> def version_needed(op):
 ...     return 2 if op.x.dtype == ow.int8 else 1
 
-An older node lacks what later versions added, and these may only be optional: attributes get their default (the older
-version's behaviour), optional inputs are absent, intermediate outputs are made and not read. Everything stands last, so
-that what the file has keeps its place.
+An older node lacks the additions of later versions, which can only be optional: attributes get their default (the older
+version's behaviour), optional inputs are absent, intermediate outputs are computed and not read. Additions come last,
+so that the parts in the file keep their positions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .rule_errors import call_rule, contract_violation
 
 
 def least_version(op: Any, attrs: Mapping[str, Any], operands: Sequence[Any], read: Sequence[bool] = ()) -> int:
-    """The least version of `op` that has everything a call uses.
+    """Return the lowest version of `op` that has everything a call uses.
 
     operands: one for each declared input, None or () where it is left out. read: for each declared output whether
     anybody reads it; without it nobody reads those that are intermediate.
@@ -60,7 +60,7 @@ def least_version(op: Any, attrs: Mapping[str, Any], operands: Sequence[Any], re
 
 
 def _unaccounted(op: Any) -> int:
-    """The greatest version that no declaration explains; 1 where all are."""
+    """Return the greatest version that no declaration explains; 1 if all are explained."""
     explained = {part.since for part in (*op.inputs, *op.outputs, *op.attr_defs.values())}
     version = 1 if op.version_rule is not None else op.version
     while version > 1 and version in explained:
@@ -74,33 +74,33 @@ def with_outputs(graph: Graph, node: Node, attrs: Mapping[str, Any], specs: Sequ
 
     specs: what inference gives, one entry for each declared output, a list for a repeated one
     """
-    given = 0
+    present = 0
     for i, (declared, spec) in enumerate(zip(node.op.outputs, specs)):
-        if given == len(node.outputs) and all(o.since > 1 for o in node.op.outputs[i:]):
+        if present == len(node.outputs) and all(o.since > 1 for o in node.op.outputs[i:]):
             break
-        given += len(spec) if declared.repeated else 1
+        present += len(spec) if declared.repeated else 1
     else:
-        return node.replaced(attrs=attrs) if given == len(node.outputs) else None
-    if given != len(node.outputs):
+        return node.replaced(attrs=attrs) if present == len(node.outputs) else None
+    if present != len(node.outputs):
         return None
-    taken = {v.name for v in graph.values()} | {n.name for n in graph.nodes}
+    names_ = {v.name for v in graph.values()} | {n.name for n in graph.nodes}
     added = [s for entry in specs[i:] for s in (entry if isinstance(entry, list) else (entry,))]
     names = [v.name for v in node.outputs]
-    for index in range(given, given + len(added)):
+    for index in range(present, present + len(added)):
         name = f"{node.name}.{index}"
-        while name in taken:
+        while name in names_:
             name += "_"
-        taken.add(name)
+        names_.add(name)
         names.append(name)
     return Node(node.op, node.inputs, attrs, [*(v.spec for v in node.outputs), *added], node.name, node.at, names)
 
 
-def node_error(node: Node, error: Exception, written: int | None) -> str:
-    """Why a node cannot be, in words that name both versions where they may be the reason."""
+def node_error(node: Node, error: Exception, file_version: int | None) -> str:
+    """Return why a node is invalid, naming both versions if they may be the reason."""
     text = str(error)[:500]
-    if isinstance(error, SignatureError) and written is not None:
+    if isinstance(error, SignatureError) and file_version is not None:
         text += (
-            f"\n  the file was written with version {written} of {node.op.name}, here is version "
+            f"\n  the file was written with version {file_version} of {node.op.name}, here is version "
             f"{node.op.version}; load it with the definition that it was saved with, or a newer one"
         )
     return text

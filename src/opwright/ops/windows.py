@@ -1,7 +1,7 @@
-"""Sliding windows: where a kernel lies on an image, and what sizes follow; shared by convolutions and pools.
+"""Sliding windows: positions of a kernel on an image, and output sizes; shared by convolutions and pools.
 
-Lives here: data formats, strides, dilations and paddings as callers write them, output sizes, `Window`.
-Not here: what is done inside a window (conv_arrays.py, pooling.py).
+Lives here: data formats, strides, dilations and paddings as arguments, output sizes, `Window`.
+Not here: computations inside of a window (conv_arrays.py, pooling.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PADDINGS = ("SAME", "VALID", "EXPLICIT")
 
 
 class Window(NamedTuple):
-    """How a kernel slides along one dimension. size: of the image; before, after: padding; out: number of positions."""
+    """A sliding window along one dimension. size: of the image; before, after: padding; out: number of positions."""
 
     size: int
     kernel: int
@@ -31,7 +31,7 @@ class Window(NamedTuple):
     out: int
 
     def tap(self, i: int) -> slice:
-        """What element `i` of the kernel sees of the padded dimension, at every position."""
+        """Return the slice of the padded dimension that kernel element `i` reads at all positions."""
         return (
             slice(i * self.dilation, i * self.dilation + (self.out - 1) * self.stride + 1, self.stride)
             if self.out
@@ -45,12 +45,12 @@ class Window(NamedTuple):
 
 
 def channel_axis(data_format: str) -> int:
-    """Where the channels are."""
+    """Return the axis of channels."""
     return data_format.index("C")
 
 
 def spatial_axes(data_format: str) -> tuple[int, ...]:
-    """Where the image is."""
+    """Return the axes of space."""
     return tuple(i for i, letter in enumerate(data_format) if letter not in "NC")
 
 
@@ -108,23 +108,25 @@ def window(
 
 
 def pairs(explicit: Sequence[int], rank: int) -> list[tuple[int, int]]:
-    """Flat explicit paddings as (before, after) by dimension; zeros where there are none."""
+    """Return flat explicit paddings as (before, after) by dimension; zeros without any."""
     return list(zip(explicit[::2], explicit[1::2])) if explicit else [(0, 0)] * rank
 
 
 def spatial_windows(op: Any, sizes: Sequence[int], kernel: Sequence[int]) -> list[Window]:
-    """The windows over the spatial dimensions. sizes: of the image, in the order of op.data_format's spatial
+    """Return the windows over the spatial dimensions. sizes: of the image, in the order of op.data_format's spatial
     letters.
     """
     pads = pairs(op.explicit_paddings, len(op.strides))
     return [
-        window(size, k, op.strides[at], op.dilations[at], op.padding, pads[at])
-        for at, size, k in zip(spatial_axes(op.data_format), sizes, kernel)
+        window(size, k, op.strides[axis], op.dilations[axis], op.padding, pads[axis])
+        for axis, size, k in zip(spatial_axes(op.data_format), sizes, kernel)
     ]
 
 
 def pad(x: np.ndarray, windows: Sequence[Window], value: Any = 0, first: int = 1) -> np.ndarray:
-    """`x` with the padding of each window around dimensions `first`, `first` + 1, ... (np.pad costs 30 us, this 3)."""
+    """Return `x` with the padding of each window around dimensions `first`, `first` + 1, ... (np.pad costs 30 us, this
+    3).
+    """
     if not any(w.before or w.after for w in windows):
         return x
     shape, inside = list(x.shape), [slice(None)] * x.ndim
@@ -137,12 +139,12 @@ def pad(x: np.ndarray, windows: Sequence[Window], value: Any = 0, first: int = 1
 
 
 def unpadded(windows: Sequence[Window]) -> tuple[slice, ...]:
-    """The slices that take the image out of the padded image."""
+    """Return the slices that extract the image from the padded image."""
     return tuple(slice(w.before, w.before + w.size) for w in windows)
 
 
 def taps(windows: Sequence[Window]) -> Iterable[tuple[tuple[int, ...], tuple[slice, ...]]]:
-    """Each element of the kernel in row-major order, with the slices it sees of the padded image."""
+    """Yield each element of the kernel in row-major order, with the slices that it reads of the padded image."""
     for index in np.ndindex(*(w.kernel for w in windows)):
         yield index, tuple(w.tap(i) for w, i in zip(windows, index))
 
@@ -156,7 +158,7 @@ def wide(dtype: Any) -> Any:
 
 
 def wide_dtype(dtype: DType) -> DType:
-    """As `wide`, of a DType."""
+    """Return the DType to accumulate in; see `wide`."""
     from ..core.dtypes import float32
 
     return float32 if dtype in (float16, bfloat16) else dtype
@@ -166,22 +168,23 @@ def wide_dtype(dtype: DType) -> DType:
 
 
 def sequence(value: Any, n: int, data_format: str, what: str) -> tuple[int, ...]:
-    """Sizes, strides or dilations for every dimension, from one number, one a spatial dimension, or all of them.
+    """Return sizes, strides or dilations for every dimension, from one number, one per spatial dimension, or all of
+    them.
 
     raises ValueError for any other length
     """
-    given = (1,) if value is None else tuple(np.asarray(getattr(value, "constant", value)).reshape(-1).tolist())
-    if len(given) == 1:
-        given *= n
-    if len(given) == n:
-        return (1, 1, *given) if channel_axis(data_format) == 1 else (1, *given, 1)
-    if len(given) != n + 2:
-        raise ValueError(f"{what} should be of length 1, {n} or {n + 2} but was {len(given)}: {value!r}")
-    return given
+    values = (1,) if value is None else tuple(np.asarray(getattr(value, "constant", value)).reshape(-1).tolist())
+    if len(values) == 1:
+        values *= n
+    if len(values) == n:
+        return (1, 1, *values) if channel_axis(data_format) == 1 else (1, *values, 1)
+    if len(values) != n + 2:
+        raise ValueError(f"{what} should be of length 1, {n} or {n + 2} but was {len(values)}: {value!r}")
+    return values
 
 
 def padding_of(padding: Any) -> tuple[str, tuple[int, ...]]:
-    """The attributes `padding` and `explicit_paddings` for "SAME", "VALID", or a list of (before, after) by
+    """Return the attributes `padding` and `explicit_paddings` for "SAME", "VALID", or a list of (before, after) by
     dimension.
     """
     if isinstance(padding, str):
@@ -199,19 +202,19 @@ def padding_of(padding: Any) -> tuple[str, tuple[int, ...]]:
 
 
 def check_positive(op: Any, name: str, rank: int) -> tuple[int, ...]:
-    """An attribute that has a positive number for each dimension. Raises InvalidArgumentError."""
-    found: tuple[int, ...] = getattr(op, name)
-    if len(found) != rank:
+    """Return an attribute that has a positive number per dimension. Raises InvalidArgumentError."""
+    values: tuple[int, ...] = getattr(op, name)
+    if len(values) != rank:
         raise InvalidArgumentError(
-            what=f"{name} has {len(found)} entries", found=list(found), wanted=f"{rank}, one a dimension"
+            what=f"{name} has {len(values)} entries", found=list(values), wanted=f"{rank}, one a dimension"
         )
-    if min(found) < 1:
-        raise InvalidArgumentError(what=f"{name} must be positive", found=list(found), wanted="integers of at least 1")
-    return found
+    if min(values) < 1:
+        raise InvalidArgumentError(what=f"{name} must be positive", found=list(values), wanted="integers of at least 1")
+    return values
 
 
 def check_explicit(op: Any, rank: int) -> tuple[int, ...]:
-    """Explicit paddings, two for each dimension where there are any. Raises InvalidArgumentError."""
+    """Return explicit paddings, two per dimension if any. Raises InvalidArgumentError."""
     explicit: tuple[int, ...] = getattr(op, "explicit_paddings", ())
     if op.padding != "EXPLICIT" and explicit:
         raise InvalidArgumentError(
@@ -230,11 +233,11 @@ def check_sliding(op: Any, n: int) -> None:
     """Check the attributes that say how windows slide over n spatial dimensions. Raises InvalidArgumentError."""
     rank, channel = n + 2, channel_axis(op.data_format)
     for name in ("strides", "dilations"):
-        found = check_positive(op, name, rank)
-        if found[0] != 1 or found[channel] != 1:
+        values = check_positive(op, name, rank)
+        if values[0] != 1 or values[channel] != 1:
             raise InvalidArgumentError(
                 what=f"{name} in the batch and depth dimensions are not supported",
-                found=list(found),
+                found=list(values),
                 wanted=f"1 at N and C of {op.data_format}",
             )
     explicit = check_explicit(op, rank)

@@ -93,7 +93,7 @@ def integer_power(m: Any, x: Any, y: Any) -> Any:
 
 
 def power_or_least(m: Any, x: Any, y: Any) -> Any:
-    """Return x^y of int32, the least int32 where it is beyond them; y is not negative."""
+    """Return x^y of int32, the least int32 if it is beyond them; y is not negative."""
     most = 1 << 31
     base, rest = m.convert(x, int64), y
     total = m.full_like(base, 1)
@@ -167,19 +167,19 @@ def bounded(m: Any, x: Any, low: Any, high: Any) -> Any:
 
 
 def ieee_maximum(m: Any, x: Any, y: Any) -> Any:
-    """Return the larger of two, NaN where one is. source: IEEE 754-2019, maximum, but for the sign of zeros"""
+    """Return the larger of two, NaN if one is. source: IEEE 754-2019, maximum, but for the sign of zeros"""
     found = m.maximum(x, y)  # y where one is NaN
     return m.select(is_nan(m, x), x, found) if m.type_of(x).is_floating else found
 
 
 def ieee_minimum(m: Any, x: Any, y: Any) -> Any:
-    """Return the smaller of two, NaN where one is. source: IEEE 754-2019, minimum, but for the sign of zeros"""
+    """Return the smaller of two, NaN if one is. source: IEEE 754-2019, minimum, but for the sign of zeros"""
     found = m.minimum(x, y)
     return m.select(is_nan(m, x), x, found) if m.type_of(x).is_floating else found
 
 
 def clip(m: Any, x: Any, low: Any, high: Any) -> Any:
-    """Return max(min(x, high), low), NaN where one is. Of bounds in the wrong order it is `low`."""
+    """Return max(min(x, high), low), NaN if one is. Of bounds in the wrong order it is `low`."""
     return ieee_maximum(m, ieee_minimum(m, x, high), low)
 
 
@@ -204,7 +204,7 @@ def relu6(m: Any, x: Any) -> Any:
 
 
 def leaky_relu(m: Any, x: Any, alpha: Any) -> Any:
-    """Return x where it is positive, else alpha x; alpha: a number, or elements."""
+    """Return x if it is positive, else alpha x; alpha: a number, or elements."""
     return m.select(x > 0, x, x * alpha)
 
 

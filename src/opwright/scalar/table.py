@@ -88,7 +88,7 @@ class ScalarFunction(NamedTuple):
         return bool(self.fast or self.exact) or any(FUNCTIONS[name].only_float32 for name in self.calls)
 
     def takes(self, dtype: DType) -> bool:
-        """Whether operands may have this dtype; which floats its vector code has is another question."""
+        """Return whether operands may have this dtype; which floats its vector code has is another question."""
         return ("f" if dtype.is_floating else "b" if dtype.is_bool else "i" if dtype.is_integer else "?") in self.dtypes
 
     def numerics(self, accuracy: str) -> Callable[..., Any] | None:

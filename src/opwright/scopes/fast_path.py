@@ -91,7 +91,7 @@ def run_cached(instance: OpInstance, call: Any, scope: Scope, plain: Plain) -> E
     op = instance.type
     arrays, signature = plain
     cached = call.remembered.get(signature)
-    if cached is None or op.found_kernels.get(cached.explanation.requested) is not cached.serving:
+    if cached is None or op.kernel_cache.get(cached.explanation.requested) is not cached.serving:
         return None
     with context_of(_CPU):
         result = dispatch.quietly(cached.kernel, *arrays)
@@ -143,5 +143,5 @@ def cache_run(op: Any, call: Any, kernel: Any, tensors: Sequence[Any], plain: Pl
     results = tuple((s.dtype.np, tuple(s.shape.as_list()) if s.shape.is_fully_defined() else None, s) for s in specs)
     if len(call.remembered) >= _MAX_CACHED:
         call.remembered.clear()
-    serving = op.found_kernels.get(explanation.requested)
+    serving = op.kernel_cache.get(explanation.requested)
     call.remembered[plain[1]] = CachedRun(kernel, results, serving, explanation)

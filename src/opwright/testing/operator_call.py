@@ -67,7 +67,7 @@ def generate_call(op: Any) -> CheckedCall:
 def _attribute_values(attr: Any) -> Iterator[Any]:
     """Yield values to try for a required attribute."""
     item = attr.type[0] if isinstance(attr.type, list) else attr.type
-    constraint = attr.check.known_form if attr.check else ()
+    constraint = attr.check.canonical_form if attr.check else ()
     if constraint and constraint[0] == "one_of":
         yield from constraint[1:]
         return

@@ -334,7 +334,7 @@ def _listed_values(op: Operator, attr: Attr, values: Any) -> tuple[Any, ...]:
 
 def _check_is_c(op: Operator, attr: Attr) -> None:
     """Raise UnimplementedError for a check that is a Python function."""
-    forms = [attr.check.known_form] if attr.check is not None else []
+    forms = [attr.check.canonical_form] if attr.check is not None else []
     while forms:
         name, *rest = forms.pop()
         if name == "all":

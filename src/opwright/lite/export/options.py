@@ -179,7 +179,7 @@ def _failed(words: str) -> list[str]:
 def _number(export: OperatorExport, option: AttributeOption) -> list[str]:
     """Return statements that read a number of any value within its check."""
     lines = []
-    tests = condition(option.attr.check.known_form, "number") if option.attr.check is not None else []
+    tests = condition(option.attr.check.canonical_form, "number") if option.attr.check is not None else []
     range_text = option.attr.check.wanted if option.attr.check is not None else ""
     checks = [(t, f"attribute '{option.name}' is out of its range: {range_text}") for t in tests]
     if option.name in export.narrow:

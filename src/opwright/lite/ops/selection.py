@@ -121,7 +121,7 @@ def _count(op: Any) -> int | None:
 
 def select(boxes: Any, scores: Any, most: int, threshold: Any, least: Any, sigma: Any) -> tuple[list[int], list[Any]]:
     """Return the boxes chosen, in falling order of their score, and that score."""
-    return suppressed(BoxAreas(boxes).with_one, scores, most, lambda shares: shares >= threshold, least, sigma)
+    return suppressed(BoxAreas(boxes).iou, scores, most, lambda shares: shares >= threshold, least, sigma)
 
 
 def _number(operand: Any) -> Any:

@@ -14,7 +14,7 @@ from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from .. import dispatch, like_device, lod_rules, math
-from ..array_functions import mirrored, mirrored_places, padded
+from ..array_functions import mirror_indices, mirrored, padded
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..public_functions import documented_by
@@ -152,7 +152,7 @@ class MirrorPadGrad(OperatorDefinition):
         for axis, (before, after) in enumerate(paddings.tolist()):
             n = folded.shape[axis] - before - after
             sums = like_device.zeros(input, (n, *folded.shape[:axis], *folded.shape[axis + 1 :]), input.dtype)
-            indices = like_device.array(input, mirrored_places(n, before, after, op.mode))
+            indices = like_device.array(input, mirror_indices(n, before, after, op.mode))
             np.add.at(sums, indices, np.moveaxis(folded, axis, 0))
             folded = np.moveaxis(sums, 0, axis)
         return folded

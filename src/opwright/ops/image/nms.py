@@ -107,7 +107,7 @@ class NonMaxSuppression(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
         max_boxes, wide = int(max_output_size), array_functions.wide(boxes)
         kind = wide.dtype.type
         chosen, kept_scores = array_functions.suppressed(
-            array_functions.BoxAreas(wide).with_one,
+            array_functions.BoxAreas(wide).iou,
             array_functions.wide(scores),
             max_boxes,
             None if soft_nms_sigma > 0 else lambda shares: shares > kind(iou_threshold),
@@ -298,7 +298,7 @@ class CombinedNonMaxSuppression(OperatorDefinition[tuple[Tensor, Tensor, Tensor,
             for c in range(classes):
                 class_boxes = np.ascontiguousarray(boxes[b, :, c if boxes.shape[2] > 1 else 0])
                 chosen, kept_scores = array_functions.suppressed(
-                    array_functions.BoxAreas(class_boxes).with_one,
+                    array_functions.BoxAreas(class_boxes).iou,
                     scores[b, :, c],
                     per_class,
                     lambda shares: shares > kind(iou_threshold),

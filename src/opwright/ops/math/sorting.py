@@ -352,12 +352,12 @@ def in_top_k(targets: Any, predictions: Any, k: Any, name: str | None = None) ->
 
 
 def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
-    """Whether no element is smaller than the one before it, in the order of memory; a scalar of bool."""
+    """Return whether no element is smaller than the one before it, in the order of memory; a scalar of bool."""
     return _each_step(greater_equal, x, name)
 
 
 def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
-    """Whether each element is larger than the one before it, in the order of memory; a scalar of bool."""
+    """Return whether each element is larger than the one before it, in the order of memory; a scalar of bool."""
     return _each_step(greater, x, name)
 
 
