@@ -54,7 +54,7 @@ def narrowed(op: Operator, reference: Callable[..., Any]) -> Callable[..., Any]:
     def several(*arrays: Any) -> Any:
         results = reference(*arrays)
         if not isinstance(results, (tuple, list)) or len(results) != len(likes):
-            return results  # whoever runs it says so
+            return results  # the caller reports it
         return tuple(r if i is None else _as_float_of(arrays[i], r) for i, r in zip(likes, results))
 
     return single if len(likes) == 1 else several

@@ -216,7 +216,7 @@ def _nadam_idle(w: Any, state: Any, c: Any) -> None:
 
 @_rule("m v", "rate later rest_later weight rest to_m to_v correction epsilon", idle=_nadam_idle)
 def nadam(g: Any, w: Any, state: Any, c: Any) -> None:
-    """Nadam, on Adam's moments: w - rate (later m / rest_later + weight g / rest) / (sqrt(v / correction) + epsilon)."""
+    """Nadam, on Adam's moments: w - rate (later m / rest_later + weight g / rest) / (sqrt(v / correction) + epsilon)"""
     m, v = state
     _moments(g, m, v, c[5], c[6])
     mean = c[1] * m

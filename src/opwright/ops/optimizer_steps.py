@@ -32,7 +32,7 @@ class UpdateVariable(OperatorDefinition[None]):
 
     .. math:: variable, state \\leftarrow rule(values, variable, state)
 
-    A large variable is written in place where nobody else holds the value, a block at a time: by whole tensors every
+    A large variable is written in place, block by block, unless its value is shared: by whole tensors every
     term of the rule would be new memory of its size.
 
     variable, state: variables of one shape and dtype; values: the gradient, of that dtype, its shape or one
@@ -79,7 +79,7 @@ class UpdateRows(OperatorDefinition[None]):
 
     What the rule does with the dense gradient, without one: rows that are given meet the rule, all others meet it with
     g = 0, a block of rows at a time, or are left alone where that changes nothing. Equal rows are added up first: the
-    square of a sum is not the sum of squares. All is written in place where nobody else holds the values.
+    square of a sum is not the sum of squares. Values are written in place unless they are shared.
 
     variable, state: variables of one shape and dtype; values: [n, ...]; indices: [n], any order, equal ones allowed;
     n may be 0. scalars: the rule's, in its order. rule: a name of ops/optimizer_rules.py. lazy: rows that are not given

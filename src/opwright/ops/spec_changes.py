@@ -52,7 +52,7 @@ def _turned(old: Any, new: Any) -> str:
 
 # ---- one field of one part ------------------------------------------------------------------------------------------
 # Each rule gets the field, both values and the two parts (or operators) and yields what it finds. A field that is in no
-# table here (made by a newer version, which knows more) may not change: nobody can say what it means.
+# table here (made by a newer version, which knows more) may not change: its meaning is unknown.
 
 Rule = Callable[[str, Any, Any, Spec, Spec], Iterator[Found]]
 

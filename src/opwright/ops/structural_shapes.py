@@ -24,7 +24,7 @@ Sizes = Sequence[int | None]
 
 
 def slice_dims(dims: Sizes, begin: Sizes, size: Sizes, sizes_known: bool = True) -> list[int | None]:
-    """Return the sizes of a slice. sizes_known: whether all of `size` is sizes_known, so that -1 stands for the rest.
+    """Return the sizes of a slice. sizes_known: whether all of `size` is known, so that -1 means the rest.
 
     raises InvalidArgumentError naming the first dimension in which the slice is not inside the tensor
     """
@@ -79,7 +79,7 @@ class SliceMasks:
             raise InvalidArgumentError(
                 what=f"Index out of range using input dim {len(dims)}; input has only {len(dims)} dims",
                 found=f"{indexed} indices",
-                wanted=f"at most {len(dims)} indices besides None and ...",
+                wanted=f"at most {len(dims)} indices other than None and ...",
             )
         items: list[Any] = []
         axis = 0

@@ -32,7 +32,7 @@ def least_version(op: Any, attrs: Mapping[str, Any], operands: Sequence[Any], re
     """Return the lowest version of `op` that has everything a call uses.
 
     operands: one for each declared input, None or () where it is left out. read: for each declared output whether
-    anybody reads it; without it nobody reads those that are intermediate.
+    it is read; by default intermediate ones are not.
     raises DefinitionError where the definition's version_needed gives what is no version of it
     """
     needed = _unaccounted(op)

@@ -1,9 +1,9 @@
-"""The error function and its complement on NumPy arrays of float64, and what such approximations are built of.
+"""The error function and its complement on NumPy arrays of float64, and building blocks of such approximations.
 
 Lives here: `erf`, `erfc`; `polynomial`, `piecewise`.  Not here: other dtypes (arrays.py), vector code (numerics/).
 
-Rational approximations are minimax fits from the paper cited; their coefficients run from the highest power down. They
-serve every array that speaks NumPy's protocols.
+Rational approximations are minimax fits from the cited paper; coefficients run from the highest power down. They apply
+to every array that implements NumPy's protocols.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Array = np.ndarray
 
 
 def polynomial(x: Array, coefficients: Sequence[float]) -> Array:
-    """The polynomial by Horner's rule, highest power first."""
+    """Evaluate a polynomial by Horner's rule, highest power first."""
     total = np.full_like(x, coefficients[0])
     for c in coefficients[1:]:
         total = total * x + c
@@ -25,7 +25,7 @@ def polynomial(x: Array, coefficients: Sequence[float]) -> Array:
 
 
 def piecewise(x: Array, pieces: Sequence[tuple[Array, Callable[[Array], Array]]]) -> Array:
-    """Each element by the first piece whose condition it meets; NaN where it meets none."""
+    """Evaluate each element by the first piece whose condition it meets; NaN if it meets none."""
     out = np.full_like(x, np.nan)
     left = np.full_like(x, True, dtype=np.bool_)
     for condition, function in pieces:
@@ -87,21 +87,21 @@ _TAIL_BOTTOM = (
 
 
 def _erf_small(x: Array) -> Array:
-    """erf for |x| <= 0.46875."""
+    """Compute erf for |x| <= 0.46875."""
     square = x * x
     result: Array = x * polynomial(square, _ERF_TOP) / polynomial(square, _ERF_BOTTOM)
     return result
 
 
 def _exp_minus_square(x: Array) -> Array:
-    """exp(-x^2) without the rounding of x^2: x is split into a part with few bits and the rest."""
+    """Compute exp(-x^2) without the rounding of x^2: x is split into a part with few bits and the rest."""
     high = np.trunc(x * 16) / 16
     result: Array = np.exp(-high * high) * np.exp(-(x - high) * (x + high))
     return result
 
 
 def _erfc_large(x: Array) -> Array:
-    """erfc for x > 0.46875."""
+    """Compute erfc for x > 0.46875."""
     inverse = 1 / (x * x)
     tail = inverse * polynomial(inverse, _TAIL_TOP) / polynomial(inverse, _TAIL_BOTTOM)
     tail = (1 / math.sqrt(math.pi) - tail) / x
@@ -113,7 +113,7 @@ def _erfc_large(x: Array) -> Array:
 
 
 def erf(x: Array) -> Array:
-    """2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x."""
+    """Compute 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x."""
     size = np.abs(x)
     return piecewise(
         x,
@@ -125,7 +125,7 @@ def erf(x: Array) -> Array:
 
 
 def erfc(x: Array) -> Array:
-    """1 - erf(x), to full relative accuracy."""
+    """Compute 1 - erf(x), to full relative accuracy."""
     return piecewise(
         x,
         [

@@ -30,39 +30,39 @@ _GAP = 7
 
 
 class FixedPoint:
-    """Arithmetic on numbers of `width` bits, held as integers of a dtype twice as wide at least, over a namespace."""
+    """Fixed-point arithmetic on `width` bits, stored in integers at least twice as wide, over an array namespace."""
 
     def __init__(self, namespace: Any, width: int) -> None:
         self.namespace, self.width = namespace, width
         self.least, self.greatest = -(1 << (width - 1)), (1 << (width - 1)) - 1
-        self.one = self.greatest  # without integer bits the greatest number stands for 1
+        self.one = self.greatest  # without integer bits the greatest number represents 1
         self.one_third, self.exp_minus_eighth = self._constant(_ONE_THIRD), self._constant(_EXP_MINUS_EIGHTH)
         self.exp_factors = tuple(map(self._constant, _EXP_FACTORS))
         self.line = self._constant(_48_17), self._constant(_MINUS_32_17)
 
     def _constant(self, value: int) -> int:
-        """A constant of 32 bits in as many as there are here, halves away from zero."""
+        """Return a 32-bit constant rounded to `width` bits, halves away from zero."""
         n = 32 - self.width
         return value if n == 0 else (value + (1 << (n - 1)) - (value < 0)) >> n
 
     # ---- rounding -----------------------------------------------------------------------------------------------
 
     def saturated(self, x: Any) -> Any:
-        """Within the width."""
+        """Saturate to the width."""
         return self.namespace.clamp(x, self.least, self.greatest)
 
     def wrapped(self, x: Any) -> Any:
-        """As arithmetic of this width would have it."""
+        """Wrap to the width."""
         spare = 8 * self.namespace.type_of(x).size - self.width
         return (x << spare) >> spare
 
     def high_product(self, a: Any, b: Any) -> Any:
-        """SRDHM: a b / 2^(width - 1) to the nearest, halves up; the one overflow gives the greatest number."""
+        """Compute SRDHM: a b / 2^(width - 1), rounded half up; the one overflow saturates."""
         product = a * b + (1 << (self.width - 2))
         return self.namespace.minimum(product >> (self.width - 1), self.greatest)
 
     def shifted_right(self, x: Any, n: Any) -> Any:
-        """RDBP: x / 2^n to the nearest, halves away from zero. n: a Python number, or int64."""
+        """Compute RDBP: x / 2^n, rounded half away from zero. n: a Python number, or int64."""
         m = self.namespace
         sign = x >> (8 * m.type_of(x).size - 1)
         if isinstance(n, int):
@@ -72,7 +72,7 @@ class FixedPoint:
     # ---- functions ----------------------------------------------------------------------------------------------
 
     def exp_on_negatives(self, a: Any, integer_bits: int) -> Any:
-        """e^a for a <= 0 of so many integer bits: a polynomial on [-1/4, 0), then a factor for each higher bit."""
+        """Compute e^a for a <= 0: a polynomial on [-1/4, 0), then a factor per higher bit."""
         m, fraction = self.namespace, self.width - 1 - integer_bits
         quarter = 1 << (fraction - 2)
         last = (a & (quarter - 1)) - quarter  # within [-1/4, 0)
@@ -82,16 +82,16 @@ class FixedPoint:
         cubic = self.high_product(self.shifted_right(x4, 2) + x3, self.one_third)  # x^3 / 3 + x^4 / 12
         polynomial = x + self.shifted_right(cubic + x2, 1)
         y = self.saturated(self.high_product(polynomial, self.exp_minus_eighth) + self.exp_minus_eighth)
-        rest = last - a
+        remainder = last - a
         for exponent, factor in enumerate(self.exp_factors, -2):
             if integer_bits > exponent:
-                y = m.select((rest & (1 << (fraction + exponent))) != 0, self.high_product(y, factor), y)
+                y = m.select((remainder & (1 << (fraction + exponent))) != 0, self.high_product(y, factor), y)
         if integer_bits > 5:
             y = m.select(a < -(1 << (fraction + 5)), 0, y)
         return m.select(a == 0, self.one, y)
 
     def reciprocal_of_half(self, a: Any) -> Any:
-        """2 / (1 + a) for 0 <= a <= 1, with two integer bits: Newton's method."""
+        """Compute 2 / (1 + a) for 0 <= a <= 1, with two integer bits, by Newton's method."""
         half = (a + (self.one + 1)) >> 1
         start, slope = self.line
         x = self.high_product(half, slope) + start
@@ -101,24 +101,24 @@ class FixedPoint:
         return x
 
     def reciprocal_of_sum(self, a: Any) -> Any:
-        """1 / (1 + a) for 0 <= a <= 1."""
+        """Compute 1 / (1 + a) for 0 <= a <= 1."""
         return self.saturated(self.reciprocal_of_half(a) << 1)
 
     def logistic(self, x: Any, integer_bits: int) -> Any:
-        """1 / (1 + e^-x) of numbers with so many integer bits."""
+        """Compute 1 / (1 + e^-x)."""
         m = self.namespace
         y = self.reciprocal_of_sum(self.exp_on_negatives(-m.abs(x), integer_bits))
         return m.select(x == 0, 1 << (self.width - 2), m.select(x > 0, y, self.one - y))
 
     def tanh(self, x: Any, integer_bits: int) -> Any:
-        """The hyperbolic tangent of numbers with so many integer bits: 2 / (1 + e^-2|x|) - 1."""
+        """Compute the hyperbolic tangent: 2 / (1 + e^-2|x|) - 1."""
         m = self.namespace
         twice = self.reciprocal_of_half(self.exp_on_negatives(-m.abs(x), integer_bits + 1))
         y = self.saturated((twice - (1 << (self.width - 3))) << 2)
         return m.select(x == 0, 0, m.select(x > 0, y, -y))
 
     def interpolated(self, table: Any, v: Any) -> Any:
-        """The value at each v, an int16, between two of a table's ENTRIES; both are held as the same dtype.
+        """Interpolate at each int16 v between two of a table's ENTRIES; both have the same dtype.
 
         The difference of two entries wraps where a table leaps, as it does in the official kernels.
         """
@@ -131,7 +131,7 @@ class FixedPoint:
 def interpolation_table(
     f: Callable[[Any], Any], first: float, last: float, out_first: float, out_last: float, dtype: Any
 ) -> np.ndarray:
-    """Return ENTRIES numbers of 16 bits for f over [first, last], for outputs that stand for [out_first, out_last].
+    """Return ENTRIES numbers of 16 bits for f over [first, last], quantized to the output range [out_first, out_last].
 
     Each entry is moved by half of the error of linear interpolation in the middle of its interval.
     """
@@ -140,11 +140,11 @@ def interpolation_table(
     half = step / dtype(2)
     factor = dtype(65536) / (dtype(out_last) - dtype(out_first))
     points = a + np.arange(ENTRIES - 1, dtype=dtype) * step
-    here = array_round_away(f(points) * factor)
-    there = f(a + np.arange(1, ENTRIES, dtype=dtype) * step) * factor
+    left = array_round_away(f(points) * factor)
+    right = f(a + np.arange(1, ENTRIES, dtype=dtype) * step) * factor
     middle = array_round_away(f(points + half) * factor)
-    bias = array_round_away((array_round_away((there + here) / dtype(2)) - middle) / dtype(2))
-    entries = np.append(here - bias, array_round_away(f(np.atleast_1d(b)) * factor))
+    bias = array_round_away((array_round_away((right + left) / dtype(2)) - middle) / dtype(2))
+    entries = np.append(left - bias, array_round_away(f(np.atleast_1d(b)) * factor))
     array: np.ndarray = np.clip(entries, -32768, 32767).astype(np.int64)
     return array
 
@@ -165,7 +165,7 @@ class FixedPointInt32(FixedPoint):
     # ---- by multipliers -----------------------------------------------------------------------------------------
 
     def rescale(self, x: Any, factor: Any, e: Any) -> Any:
-        """MBQM: x m 2^(e - 31): shifted left, which wraps, the product rounded, shifted right and rounded again.
+        """Compute MBQM: x m 2^(e - 31), by a left shift, which wraps, a rounded product and a rounding right shift.
 
         factor: m; e: a Python number, or int64
         """
@@ -179,14 +179,14 @@ class FixedPointInt32(FixedPoint):
         return self.shifted_right((x * factor + (1 << 30)) >> 31, right)
 
     def rescale_halves_up(self, x: Any, factor: Any, e: Any) -> Any:
-        """`rescale` as the official run time's matrix library has it: saturated, halves of the last shift up."""
+        """Compute `rescale` as the official run time's matrix library: saturating, the last shift rounds half up."""
         m = self.namespace
         right = m.maximum(-e, 0)
         product = self.high_product(x << m.clamp(e, 0, MOST_LEFT), factor)
         return (product + ((m.value(1) << right) >> 1)) >> right
 
     def rescale_wide(self, x: Any, short: Any, e: Any) -> Any:
-        """MBQM_64: sums of 64 bits by a short multiplier, short 2^(e - 15), rounded once, halves up."""
+        """Compute MBQM_64: 64-bit sums times a short multiplier, short 2^(e - 15), rounded once, halves up."""
         m = self.namespace
         shift = m.minimum(15 - e, MOST_LEFT)
         half = m.value(1) << m.maximum(shift - 1, 0)
@@ -195,26 +195,26 @@ class FixedPointInt32(FixedPoint):
     # ---- functions ----------------------------------------------------------------------------------------------
 
     def floor_log2(self, x: Any) -> Any:
-        """The greatest power of two in x > 0, which float64 has for its exponent: it holds x."""
+        """Return floor(log2(x)) for x > 0: the exponent of x in float64, which represents it exactly."""
         m = self.namespace
         return (m.bitcast(m.convert(x, m.f64), m.i64) >> 52) - 1023
 
     def leading_zeros(self, x: Any) -> Any:
-        """Bits before the first 1 of 32, x > 0."""
+        """Count the leading zeros of 32 bits, x > 0."""
         return 31 - self.floor_log2(x)
 
     def reciprocal(self, x: Any) -> tuple[Any, Any]:
-        """(R, k) for a number x > 0 with 12 integer bits: 1 / x is R, without integer bits, times 2^-k."""
+        """Compute (R, k) for a number x > 0 with 12 integer bits: 1 / x is R, without integer bits, times 2^-k."""
         zeros = self.leading_zeros(x)
         return self.reciprocal_of_sum((x << zeros) - (1 << 31)), 12 - zeros
 
     def reciprocal_of_integer(self, x: Any) -> tuple[Any, Any]:
-        """(R, k) for an integer x > 0: 1 / x is R, without integer bits, times 2^-k."""
+        """Compute (R, k) for an integer x > 0: 1 / x is R, without integer bits, times 2^-k."""
         r, k = self.reciprocal(x)
         return r, k + 19
 
     def inverse_root(self, x: Any) -> tuple[Any, Any]:
-        """(m, e) with m 2^(e - 31) = 1 / sqrt(x) for an integer x, below 1 taken for 1: Newton's method."""
+        """Compute (m, e) with m 2^(e - 31) = 1 / sqrt(x) for an integer x, at least 1, by Newton's method."""
         m = self.namespace
         x = m.maximum(x, 1)
         small, shift = x <= 1, m.full(m.i64, 0, 11)

@@ -43,11 +43,11 @@ def quotient(m: Any, x: Any, y: Any) -> Any:
     """
     none = y == 0
     if m.type_of(x).is_unsigned:
-        found = m.truncated_quotient(x, m.select(none, 1, y))
+        truncated = m.truncated_quotient(x, m.select(none, 1, y))
     else:
         minus = y == -1
-        found = m.select(minus, -x, m.truncated_quotient(x, m.select(none | minus, 1, y)))
-    return m.select(none, 0, found)
+        truncated = m.select(minus, -x, m.truncated_quotient(x, m.select(none | minus, 1, y)))
+    return m.select(none, 0, truncated)
 
 
 def remainder(m: Any, x: Any, y: Any) -> Any:
@@ -55,24 +55,24 @@ def remainder(m: Any, x: Any, y: Any) -> Any:
     return m.select(y == 0, 0, x - quotient(m, x, y) * y)
 
 
-def unlike_signs(m: Any, rest: Any, y: Any) -> Any:
-    """Return whether something is left of a division that has not the divisor's sign."""
-    return (rest != 0) & ((rest < 0) != (y < 0))
+def unlike_signs(m: Any, remainder: Any, y: Any) -> Any:
+    """Return whether a nonzero remainder has the opposite sign of the divisor."""
+    return (remainder != 0) & ((remainder < 0) != (y < 0))
 
 
 def floor_quotient(m: Any, x: Any, y: Any) -> Any:
     """Return x / y rounded down, 0 where y is 0."""
-    found = quotient(m, x, y)
+    truncated = quotient(m, x, y)
     if m.type_of(x).is_unsigned:
-        return found
-    rest = m.select(y == 0, 0, x - found * y)
-    return m.select(unlike_signs(m, rest, y), found - 1, found)
+        return truncated
+    remainder_ = m.select(y == 0, 0, x - truncated * y)
+    return m.select(unlike_signs(m, remainder_, y), truncated - 1, truncated)
 
 
 def floor_remainder(m: Any, x: Any, y: Any) -> Any:
     """Return x - y (x / y) with the quotient rounded down: it has the sign of y. 0 where y is 0."""
-    rest = remainder(m, x, y)
-    return rest if m.type_of(x).is_unsigned else m.select(unlike_signs(m, rest, y), rest + y, rest)
+    truncated = remainder(m, x, y)
+    return truncated if m.type_of(x).is_unsigned else m.select(unlike_signs(m, truncated, y), truncated + y, truncated)
 
 
 # ---- powers and shifts of integers ----------------------------------------------------------------------------------
@@ -81,10 +81,10 @@ def floor_remainder(m: Any, x: Any, y: Any) -> Any:
 def integer_power(m: Any, x: Any, y: Any) -> Any:
     """Return x^y by squaring; of y < 0 it is 1 / x^-y rounded toward zero, and 0 of x = 0."""
     dtype = m.type_of(x)
-    total, base, rest = m.full_like(x, 1), x, m.maximum(y, 0)
+    total, base, exponent = m.full_like(x, 1), x, m.maximum(y, 0)
     for _ in range(dtype.size * 8 - 1):
-        total = m.select((rest & 1) != 0, total * base, total)
-        base, rest = base * base, rest >> 1
+        total = m.select((exponent & 1) != 0, total * base, total)
+        base, exponent = base * base, exponent >> 1
     if dtype.is_unsigned:
         return total
     unit = m.select((y & 1) != 0, m.full_like(x, -1), 1)
@@ -94,22 +94,22 @@ def integer_power(m: Any, x: Any, y: Any) -> Any:
 
 def power_or_least(m: Any, x: Any, y: Any) -> Any:
     """Return x^y of int32, the least int32 if it is beyond them; y is not negative."""
-    most = 1 << 31
-    base, rest = m.convert(x, int64), y
+    limit = 1 << 31
+    base, exponent = m.convert(x, int64), y
     total = m.full_like(base, 1)
     for _ in range(31):
-        total = m.select((rest & 1) != 0, m.clamp(total * base, -most, most), total)
-        base, rest = m.clamp(base * base, -most, most), rest >> 1
-    return m.convert(m.select((total >= most) | (total <= -most), -most, total), m.type_of(x))
+        total = m.select((exponent & 1) != 0, m.clamp(total * base, -limit, limit), total)
+        base, exponent = m.clamp(base * base, -limit, limit), exponent >> 1
+    return m.convert(m.select((total >= limit) | (total <= -limit), -limit, total), m.type_of(x))
 
 
 def _distance(m: Any, x: Any, by: Any) -> Any:
-    """The distance of a shift, brought into [0, bits - 1]. source: TensorFlow, left_shift and right_shift"""
+    """Return the distance of a shift clamped to [0, bits - 1]. source: TensorFlow, left_shift and right_shift"""
     return m.clamp(by, 0, m.type_of(x).size * 8 - 1)
 
 
 def shift_left(m: Any, x: Any, by: Any) -> Any:
-    """Return x 2^by without the bits beyond the dtype, `by` held within [0, bits - 1]."""
+    """Return x 2^by without the bits beyond the dtype, `by` clamped to [0, bits - 1]."""
     return x << _distance(m, x, by)
 
 
@@ -123,7 +123,7 @@ def shift_left_or_zero(m: Any, x: Any, by: Any) -> Any:
 
 
 def shift_right(m: Any, x: Any, by: Any) -> Any:
-    """Return x 2^-by rounded down, `by` held within [0, bits - 1]."""
+    """Return x 2^-by rounded down, `by` clamped to [0, bits - 1]."""
     return x >> _distance(m, x, by)
 
 
@@ -145,14 +145,14 @@ def sign(m: Any, x: Any) -> Any:
 
 
 def round_even(m: Any, x: Any) -> Any:
-    """Return the nearest whole number, of two the even one; integers as they are."""
+    """Round to the nearest integer, ties to even; integers stay."""
     return m.round_even(x) if m.type_of(x).is_floating else x
 
 
 def round_away(m: Any, x: Any) -> Any:
-    """Return the nearest whole number, of two the one away from zero."""
-    whole = m.trunc(x)
-    return whole + m.select(m.abs(x - whole) >= 0.5, sign(m, x), 0.0)
+    """Round to the nearest integer, ties away from zero."""
+    truncated = m.trunc(x)
+    return truncated + m.select(m.abs(x - truncated) >= 0.5, sign(m, x), 0.0)
 
 
 def squared_difference(m: Any, x: Any, y: Any) -> Any:
@@ -168,14 +168,14 @@ def bounded(m: Any, x: Any, low: Any, high: Any) -> Any:
 
 def ieee_maximum(m: Any, x: Any, y: Any) -> Any:
     """Return the larger of two, NaN if one is. source: IEEE 754-2019, maximum, but for the sign of zeros"""
-    found = m.maximum(x, y)  # y where one is NaN
-    return m.select(is_nan(m, x), x, found) if m.type_of(x).is_floating else found
+    larger = m.maximum(x, y)  # y where one is NaN
+    return m.select(is_nan(m, x), x, larger) if m.type_of(x).is_floating else larger
 
 
 def ieee_minimum(m: Any, x: Any, y: Any) -> Any:
     """Return the smaller of two, NaN if one is. source: IEEE 754-2019, minimum, but for the sign of zeros"""
-    found = m.minimum(x, y)
-    return m.select(is_nan(m, x), x, found) if m.type_of(x).is_floating else found
+    smaller = m.minimum(x, y)
+    return m.select(is_nan(m, x), x, smaller) if m.type_of(x).is_floating else smaller
 
 
 def clip(m: Any, x: Any, low: Any, high: Any) -> Any:

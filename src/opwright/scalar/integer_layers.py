@@ -22,25 +22,25 @@ from .quantization import multiplier
 
 
 class SoftmaxOfInt16:
-    """The arithmetic of a row, of int64 that hold int16."""
+    """Softmax arithmetic of one row of int16, computed in int64."""
 
     def __init__(self, namespace: Any) -> None:
         self.namespace = namespace
         self.int16, self.int32 = FixedPoint(namespace, 16), FixedPointInt32(namespace)
 
     def exponential(self, table: Any, difference: Any, factor: Any, e: Any) -> Any:
-        """e^(difference) without integer bits. factor, e: the multiplier to the table's steps."""
+        """Compute e^difference without integer bits. factor, e: the multiplier to the table's steps."""
         steps = self.int32.rescale(difference, factor, e)
         return self.int16.interpolated(table, self.int16.saturated(steps + self.int16.greatest))
 
     def reciprocal(self, table: Any, total: Any) -> tuple[Any, Any]:
-        """(R, k): 1 / total is R 2^-k. total: of a row's exponentials, below 2^31."""
+        """Compute (R, k) with 1 / total = R 2^-k. total: the sum of a row's exponentials, below 2^31."""
         k = self.int32.floor_log2(total)
         fraction = ((total << (30 - k)) + (1 << 13)) >> 14  # of [1, 2), 16 bits behind the point
         return self.int16.interpolated(table, self.int16.saturated(fraction - (1 << 15) - (1 << 16))), k
 
     def share(self, exponential: Any, reciprocal: Any, k: Any) -> Any:
-        """An element of the result: an exponential over the sum of them."""
+        """Compute an element of the result: an exponential over their sum."""
         half = (self.namespace.value(1) << k) >> 1
         return self.namespace.clamp((exponential * reciprocal + half) >> k, 0, self.int16.greatest)
 
@@ -54,65 +54,67 @@ def tables_of(scale: Any, beta: float) -> tuple[tuple[int, int], np.ndarray, np.
 
 
 GATE = 3
-"""Integer bits of what goes into gates."""
+"""Integer bits of the inputs of gates."""
 BYTE_ZERO = 128
-"""The zero point of the uint8 that a BASIC LSTM gives."""
+"""The zero point of the uint8 output of a BASIC LSTM."""
 
 
 class IntegerCells(FixedPoint):
-    """Cells of the scale 2^power."""
+    """LSTM cells of scale 2^power."""
 
     def __init__(self, namespace: Any, power: int) -> None:
         super().__init__(namespace, 16)
         self.power = power
 
     def after(self, forget: Any, before: Any, let_in: Any, new: Any) -> Any:
-        """The new state: what is kept of the one before, plus what the input gate lets in."""
+        """Compute the new state: forget gate times the old state plus input gate times the candidate."""
         fresh = self.shifted_right(let_in * new, 30 + self.power)
         if self.power < -15:  # else it fits
             fresh = self.wrapped(fresh)
         return self.saturated(self.shifted_right(forget * before, 15) + fresh)
 
     def squashed(self, state: Any, let_in: Any, coupled: bool) -> Any:
-        """tanh of the state. coupled: whether the layer has no input gate.
+        """Compute tanh of the state. coupled: whether the layer has no input gate.
 
-        The official kernel has none for cells finer than 2^-15, whose values all lie near 0: it takes what its scratch
-        holds, and that is the input gate where there is one.
+        The official kernel computes no tanh for cells finer than 2^-15, whose values are all near 0: it reads its
+        scratch buffer, which holds the input gate if there is one.
         """
         if self.power >= -15:
             return self.tanh(state, 15 + self.power)
         return self.tanh(self.shifted_right(state, -15 - self.power), 0) if coupled else let_in
 
     def basic(self, sums: Sequence[Any], before: Any) -> tuple[Any, Any]:
-        """A step of kernel_type BASIC, of the sums of i, g, f, o: the new state, and uint8 of the scale 1/128."""
+        """Compute a step of kernel_type BASIC from the sums of i, g, f, o: the new state, and uint8 of scale 1/128."""
         let_in, new, forget, let_out = sums
         bits = 15 + self.power
         fresh = self.high_product(self.logistic(let_in, GATE), self.tanh(new, GATE))
-        kept = self.high_product(self.logistic(forget, GATE), before)
-        state = self.saturated(self.shifted_right(fresh, bits) + kept)
+        retained = self.high_product(self.logistic(forget, GATE), before)
+        state = self.saturated(self.shifted_right(fresh, bits) + retained)
         out = self.shifted_right(self.high_product(self.logistic(let_out, GATE), self.tanh(state, bits)), 8)
         return state, self.namespace.clamp(out, -BYTE_ZERO, BYTE_ZERO - 1) + BYTE_ZERO
 
 
 class GateNormalization(FixedPointInt32):
-    """A gate's sums at mean 0 and variance 1 with 10 bits, times coefficients, plus a bias."""
+    """Layer normalization of a gate's sums: mean 0 and variance 1 with 10 bits, times coefficients, plus a bias."""
 
     def moments(self, total: Any, squares: Any, n: Any) -> tuple[Any, Any]:
-        """Mean, times 1024, and variance of n numbers, of their sum and that of their squares, int64."""
+        """Compute the mean, times 1024, and the variance of n numbers from their sum and sum of squares, int64."""
         m = self.namespace
         mean = m.truncated_quotient(total * 1024, n)
         share = m.truncated_quotient(m.value(1 << 20), n)
         variance = m.truncated_quotient(squares * share - mean * mean, 1 << 20)
         return mean, self.wrapped(variance)
 
-    def deviation(self, variance: Any, least: Any) -> tuple[Any, Any]:
-        """The multiplier that divides by the standard deviation. least: what variances below 1 count as."""
-        return self.inverse_root(self.namespace.select(variance < 1, least, variance))
+    def deviation(self, variance: Any, minimum: Any) -> tuple[Any, Any]:
+        """Return the multiplier that divides by the standard deviation. minimum: replaces variances below 1."""
+        return self.inverse_root(self.namespace.select(variance < 1, minimum, variance))
 
     def normalized(
         self, x: Any, mean: Any, by: tuple[Any, Any], coefficient: Any, bias: Any, scale: tuple[Any, Any]
     ) -> Any:
-        """A gate's sum as int16. by: of `deviation`; scale: the multiplier of the coefficients' scale times 2^12."""
+        """Compute a gate's sum as int16. by: of `deviation`; scale: the multiplier of the coefficients' scale times
+        2^12.
+        """
         m = self.namespace
         wide = self.rescale(x * 1024 - mean, *by) * coefficient + bias
         rounded = m.truncated_quotient(m.select(wide > 0, wide + 512, wide - 512), 1024)

@@ -39,27 +39,27 @@ f16, bf16, f32, f64 = dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.fl
 
 
 def full(dtype: DType, count: int, x: Any) -> Any:
-    """So many elements of a number; count 0: the number."""
+    """Return `count` elements of a number; count 0: the number."""
     return np.full(count, x, dtype.np) if count else dtype.as_numpy_dtype(x)
 
 
 def zeros(dtype: DType, count: int = 0) -> Any:
-    """So many elements of 0."""
+    """Return `count` elements of 0."""
     return full(dtype, count, 0)
 
 
 def full_like(x: Any, number: Any, dtype: DType | None = None) -> Any:
-    """A number of x's dtype, or of another, which stands for as many elements as x has."""
+    """Return a number of x's dtype, or of another, which broadcasts to x."""
     return (dtype or type_of(x)).as_numpy_dtype(number)
 
 
 def type_of(x: Any) -> DType:
-    """The dtype of a value."""
+    """Return the dtype of a value."""
     return dtypes.as_dtype(x.dtype)
 
 
 def value(x: Any, dtype: DType = i64) -> Any:
-    """A Python number as a value of this dtype; a value as it is."""
+    """Return a Python number as a value of this dtype; a value as it is."""
     return dtype.as_numpy_dtype(x) if isinstance(x, int | float) else x
 
 
@@ -67,22 +67,22 @@ def value(x: Any, dtype: DType = i64) -> Any:
 
 
 def select(mask: Any, a: Any, c: Any) -> Any:
-    """a where the mask holds, else c."""
+    """Return a where the mask holds, else c."""
     return np.where(mask, a, c)
 
 
 def minimum(a: Any, c: Any) -> Any:
-    """The smaller; of floats c where one is NaN."""
+    """Return the smaller; of floats c if one is NaN."""
     return np.where(a < c, a, c) if _of_floats(a, c) else np.minimum(a, c)
 
 
 def maximum(a: Any, c: Any) -> Any:
-    """The larger; of floats c where one is NaN."""
+    """Return the larger; of floats c if one is NaN."""
     return np.where(a > c, a, c) if _of_floats(a, c) else np.maximum(a, c)
 
 
 def clamp(x: Any, low: Any, high: Any) -> Any:
-    """x within [low, high], low <= high; of floats low where x is NaN."""
+    """Clamp x to [low, high], low <= high; of floats low if x is NaN."""
     return minimum(maximum(x, low), high) if _of_floats(x, low, high) else np.clip(x, low, high)
 
 
@@ -95,42 +95,42 @@ def _of_floats(*values: Any) -> bool:
 
 
 def fma(a: Any, c: Any, d: Any) -> Any:
-    """a * c + d; rounded twice here, once in the kernel language where the processor can."""
+    """Compute a * c + d; rounded twice here, once in the kernel language if the processor can."""
     return a * c + d
 
 
 def abs(x: Any) -> Any:
-    """|x|; of the least integer itself."""
+    """Compute |x|; the smallest integer stays."""
     return np.abs(x)
 
 
 def truncated_quotient(a: Any, c: Any) -> Any:
-    """a / c of integers, rounded toward zero; c is not 0, nor -1 below the least integer."""
+    """Compute a / c of integers, rounded toward zero; c is not 0, nor -1 for the smallest integer."""
     return (a - np.fmod(a, c)) // c
 
 
 def sqrt(x: Any) -> Any:
-    """The square root, rounded right."""
+    """Compute the square root, correctly rounded."""
     return np.sqrt(x)
 
 
 def round_even(x: Any) -> Any:
-    """The nearest whole number, of two the even one, as a float."""
+    """Round to the nearest integer, ties to even, as a float."""
     return np.rint(x)
 
 
 def floor(x: Any) -> Any:
-    """The greatest whole number that is not greater."""
+    """Round down to an integer."""
     return np.floor(x)
 
 
 def ceil(x: Any) -> Any:
-    """The least whole number that is not less."""
+    """Round up to an integer."""
     return np.ceil(x)
 
 
 def trunc(x: Any) -> Any:
-    """Toward zero, as a float."""
+    """Round toward zero to an integer, as a float."""
     return np.trunc(x)
 
 
@@ -138,22 +138,22 @@ def trunc(x: Any) -> Any:
 
 
 def convert(x: Any, dtype: DType) -> Any:
-    """Integers extended by their sign or cut off, floats rounded; floats, within its range, to integers toward zero."""
+    """Extend or truncate integers, round floats; convert floats in range to integers, toward zero."""
     return x.astype(dtype.np, copy=False)
 
 
 def to_int(x: Any) -> Any:
-    """float32 to int32, the nearest, of two the even one. x is within int32's range."""
+    """Round float32 within int32's range to int32, ties to even."""
     return np.rint(x).astype(np.int32)
 
 
 def bitcast(x: Any, dtype: DType) -> Any:
-    """The same bits as another dtype of the same size."""
+    """Reinterpret the bits as another dtype of the same size."""
     return x.view(dtype.np)
 
 
 def gather(table: Any, indices: Any) -> Any:
-    """The elements at these indices, which are within the table."""
+    """Return the elements at these indices, which are within the table."""
     return table[indices]
 
 

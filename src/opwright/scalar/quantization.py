@@ -30,42 +30,47 @@ import numpy as np
 from ..core.errors import InvalidArgumentError
 
 SYMMETRIC = -127, 127
-"""The integers that stand for a range around 0; 0 stands for itself."""
+"""The quantized range of symmetric quantization, with zero point 0."""
 ASYMMETRIC = -128, 127
 
 
 def symmetric_steps(m: Any, low: Any, high: Any) -> tuple[Any, Any]:
-    """Scale and its inverse of float32 between low <= 0 and high >= 0, over a namespace. Of zeros alone: 1 and 0."""
-    reach, most = m.maximum(high, -low), float(SYMMETRIC[1])
+    """Return scale and inverse scale of float32 between low <= 0 and high >= 0. For all zeros: 1 and 0."""
+    bound, largest = m.maximum(high, -low), float(SYMMETRIC[1])
     some = low != high
-    return m.select(some, reach / most, 1.0), m.select(some, most / m.select(some, reach, 1.0), 0.0)
+    return m.select(some, bound / largest, 1.0), m.select(some, largest / m.select(some, bound, 1.0), 0.0)
 
 
 def asymmetric_steps(m: Any, low: Any, high: Any) -> tuple[Any, Any, Any]:
-    """Scale, its inverse and zero point of float32, computed in float64, over a namespace. Of zeros alone: 1, 1, 0."""
-    least, most = map(float, ASYMMETRIC)
+    """Return scale, inverse scale and zero point of float32, computed in float64. For all zeros: 1, 1, 0."""
+    smallest, largest = map(float, ASYMMETRIC)
     below, above = m.convert(low, m.f64), m.convert(high, m.f64)
-    step = m.select(below != above, (above - below) / (most - least), 1.0)
+    step = m.select(below != above, (above - below) / (largest - smallest), 1.0)
     below, above = below / step, above / step
-    exact = m.clamp(m.select(-least - below < most + above, least - below, most - above), least, most)
+    exact = m.clamp(m.select(-smallest - below < largest + above, smallest - below, largest - above), smallest, largest)
     scale = m.convert(step, m.f32)
     return scale, 1.0 / scale, m.convert(m.select(below != above, finite_round_away(m, exact), 0.0), m.f32)
 
 
 def nudged(
-    low: Any, high: Any, least: Any, most: Any, clip: Callable[..., Any] = np.clip, floor: Callable[..., Any] = np.floor
+    low: Any,
+    high: Any,
+    smallest: Any,
+    largest: Any,
+    clip: Callable[..., Any] = np.clip,
+    floor: Callable[..., Any] = np.floor,
 ) -> tuple[Any, Any, Any]:
-    """The scale of a range that integers between least and most stand for, and its ends moved so that 0 is one's.
+    """Return the scale of a range for integers in [smallest, largest], and its ends nudged so that 0 is exact.
 
     low < high: arrays, or with other functions tensors
     """
-    scale = (high - low) / (most - least)
-    zero = floor(clip(least - low / scale, least, most) + 0.5)
-    return scale, (least - zero) * scale, (most - zero) * scale
+    scale = (high - low) / (largest - smallest)
+    zero = floor(clip(smallest - low / scale, smallest, largest) + 0.5)
+    return scale, (smallest - zero) * scale, (largest - zero) * scale
 
 
 def multiplier(real: float) -> tuple[int, int]:
-    """The (m, e) nearest to a factor of at least 0; (0, 0) below 2^-32.
+    """Return the (m, e) nearest to a factor of at least 0; (0, 0) below 2^-32.
 
     raises InvalidArgumentError for a factor that is negative or not finite
     """
@@ -79,14 +84,14 @@ def multiplier(real: float) -> tuple[int, int]:
 
 
 def multipliers(reals: Any) -> tuple[np.ndarray, np.ndarray]:
-    """`multiplier` of each element of a vector, as two vectors (scalars where the vector has one element)."""
+    """Return `multiplier` of each element of a vector, as two vectors (scalars if it has one element)."""
     m, e = zip(*(multiplier(float(r)) for r in np.atleast_1d(reals)))
     shape = (len(m),) if len(m) > 1 else ()
     return np.array(m, np.int64).reshape(shape), np.array(e, np.int64).reshape(shape)
 
 
 def short_multiplier(m: Any) -> Any:
-    """The 31 bits of an m rounded to 15, so that its product with an int32 has 47: m 2^-31 is about this 2^-15."""
+    """Return the 31 bits of m rounded to 15, so that its product with an int32 has 47: m 2^-31 is about short 2^-15."""
     return np.minimum((m + (1 << 15)) >> 16, (1 << 15) - 1)
 
 
@@ -94,11 +99,11 @@ _BELOW_HALF = {np.dtype(t): np.nextafter(t(0.5), t(0)) for t in (np.float32, np.
 
 
 def array_round_away(x: Any) -> Any:
-    """`round_away` of arrays of float32 or float64."""
+    """Compute `round_away` of arrays of float32 or float64."""
     return np.trunc(x + np.copysign(_BELOW_HALF[x.dtype], x))
 
 
 def finite_round_away(m: Any, x: Any) -> Any:
-    """Return `round_away` of a finite float, with fewer instructions."""
-    whole = m.trunc(x)
-    return whole + m.trunc((x - whole) * 2.0)
+    """Compute `round_away` of a finite float, with fewer instructions."""
+    truncated = m.trunc(x)
+    return truncated + m.trunc((x - truncated) * 2.0)

@@ -1,9 +1,8 @@
-"""The table of functions of one element: what each is in NumPy, in vector code and in C, and how far off it is.
+"""The table of scalar functions: NumPy implementation, vector code, C function, cost and error bounds of each.
 
-Lives here: `ScalarFunction`, the rows, `FUNCTIONS` (by name), `of_operator` and `of_builtin` (by what operators call
-them).
-Not here: formulas (formulas.py, formulas.py), vector code of analysis (numerics/), NumPy's side (arrays.py), who
-reads the rows: operators' computations, loop expressions, kernels on scalars, C, constant folding, rules of lowerings.
+Lives here: `ScalarFunction`, the rows, `FUNCTIONS` (by name), `of_operator` and `of_builtin` (by operator).
+Not here: formulas (formulas.py), vector code (numerics/), NumPy implementations (arrays.py), readers of the rows:
+operators' computations, loop expressions, kernels on scalars, C, constant folding, lowering rules.
 
 The names are those of operations in loop expressions and of functions in the kernel language.
 """
@@ -92,7 +91,7 @@ class ScalarFunction(NamedTuple):
         return ("f" if dtype.is_floating else "b" if dtype.is_bool else "i" if dtype.is_integer else "?") in self.dtypes
 
     def numerics(self, accuracy: str) -> Callable[..., Any] | None:
-        """Its code of floats in numerics/, `(m, *operands)`; None where that is the formula.
+        """Return its code of floats in numerics/, `(m, *operands)`; None if that is the formula.
 
         accuracy: "exact", "fast" or "relaxed"
         """
@@ -100,7 +99,7 @@ class ScalarFunction(NamedTuple):
         return _numerics(path) if path and path != FORMULA else None
 
     def code(self, m: Any, *operands: Any) -> Any:
-        """The formula over a namespace."""
+        """Evaluate the formula over a namespace."""
         return _needed(self)(m, *operands)
 
     def __repr__(self) -> str:
@@ -111,8 +110,8 @@ class ArrayNamespace:
     """The array namespace on NumPy arrays, and functions of the table by their names."""
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(numpy_namespace, name, None)
-        return found if found is not None else FUNCTIONS[name].of_arrays
+        function = getattr(numpy_namespace, name, None)
+        return function if function is not None else FUNCTIONS[name].of_arrays
 
 
 ARRAYS = ArrayNamespace()
@@ -121,8 +120,8 @@ ARRAYS = ArrayNamespace()
 @functools.cache
 def _numerics(path: str) -> Callable[..., Any]:
     module, name = path.split(".")
-    found: Callable[..., Any] = getattr(importlib.import_module(f".numerics.{module}", __package__), name)
-    return found
+    function: Callable[..., Any] = getattr(importlib.import_module(f".numerics.{module}", __package__), name)
+    return function
 
 
 def _needed(row: ScalarFunction) -> Callable[..., Any]:
@@ -562,7 +561,9 @@ OF_BUILTIN: dict[str, ScalarFunction] = {row.builtin: row for row in ROWS if row
 
 
 def chosen(row: ScalarFunction, attribute: Callable[[str], Any]) -> ScalarFunction:
-    """The row, or the one that an attribute of an operator chooses in its place. attribute: gives it by its name."""
+    """Return the row, or its variant if an attribute of the operator selects it. attribute: returns an attribute by
+    name.
+    """
     if row.variant is not None and attribute(row.variant[0]):
         return FUNCTIONS[row.variant[1]]
     return row

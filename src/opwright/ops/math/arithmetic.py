@@ -1,9 +1,9 @@
-"""Arithmetic of two tensors, element by element with broadcasting, and of one: sums, products, quotients, powers.
+"""Element-wise arithmetic with broadcasting: sums, products, quotients, powers.
 
 Lives here: Add ... Pow, Maximum, Minimum, SquaredDifference, Neg, AddN.
-Not here: quotients where 0 wins over NaN (no_nan.py), abs and sign (complex_numbers.py), analysis (elementary.py).
+Not here: quotients in which 0 overrides NaN (no_nan.py), abs and sign (complex_numbers.py), analysis (elementary.py).
 
-Gradients may ignore broadcasting: for element-wise operators each is summed down to its input's shape (autodiff.py).
+Gradients ignore broadcasting: for element-wise operators each is summed to its input's shape (autodiff.py).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @operator
 class Add(OperatorDefinition):
-    """Sum. Strings are joined.
+    """Sum. Strings are concatenated.
 
     .. math:: z = x + y
     """
@@ -96,7 +96,7 @@ multiply: signatures.Mul = Mul.as_function("multiply")
 
 
 def _conj(x: Any) -> Any:
-    """The complex conjugate; real tensors as they are."""
+    """Return the complex conjugate; real tensors unchanged."""
     if not x.dtype.is_complex:
         return x
     return math.conj(x)
@@ -134,7 +134,7 @@ truediv = divide
 
 
 def floating_pair(x: Any, y: Any) -> tuple[Any, Any]:
-    """Two arguments of a division as tensors of one dtype, integers made floating.
+    """Return the arguments of a division as tensors of one dtype, integers converted to floats.
 
     raises SignatureError where the dtypes differ
     """
@@ -146,7 +146,7 @@ def floating_pair(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _pair(x: Any, y: Any) -> tuple[Any, Any]:
-    """Two arguments as tensors of one dtype: a Python number, list or array takes the other's.
+    """Return two arguments as tensors of one dtype: a Python number, list or array takes the other's.
 
     raises SignatureError where the dtypes differ and both are given
     """
@@ -259,7 +259,7 @@ pow: signatures.Pow = Pow.as_function("pow")
 
 @operator
 class Maximum(OperatorDefinition):
-    """The larger of two; a NaN in either gives NaN. Where they are equal the gradient goes to x.
+    """Maximum of two; NaN if either is. At equal elements the gradient flows to x.
 
     .. math:: z = \\max(x, y)
     """
@@ -281,7 +281,7 @@ maximum: signatures.Maximum = Maximum.as_function("maximum")
 
 @operator
 class Minimum(OperatorDefinition):
-    """The smaller of two; a NaN in either gives NaN. Where they are equal the gradient goes to x.
+    """Minimum of two; NaN if either is. At equal elements the gradient flows to x.
 
     .. math:: z = \\min(x, y)
     """
@@ -357,7 +357,7 @@ class AddN(OperatorDefinition):
 
     .. math:: sum = \\sum_k inputs_k
 
-    The sum of sparse rows is sparse rows, each row once; beside a tensor they are added to its rows.
+    The sum of sparse rows is sparse, each row once; with a tensor among the inputs they are added to its rows.
     raises InvalidArgumentError for no inputs, for shapes that differ
     """
 
@@ -367,18 +367,18 @@ class AddN(OperatorDefinition):
     views = {"sum": "inputs"}
 
     def infer_kinds(op) -> str:
-        found = set(op.inputs)
-        if "list" in found:
-            if len(found) > 1:
+        kinds = set(op.inputs)
+        if "list" in kinds:
+            if len(kinds) > 1:
                 raise InvalidArgumentError(
                     what="lists of tensors are added to lists of tensors alone",
                     found=list(op.inputs),
                     wanted="all list, or none",
                 )
             return "list"
-        if found == {"rows"}:
+        if kinds == {"rows"}:
             return "rows"
-        return "lod" if "lod" in found else "dense"
+        return "lod" if "lod" in kinds else "dense"
 
     def on_rows(op, inputs: Any) -> Any:
         from ..indexed_slices import summed
@@ -433,7 +433,7 @@ accumulate_n = add_n
 
 
 def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> IndexedSlices | Tensor:
-    """A scalar times a tensor, or times the values of sparse rows. Raises ValueError where `scalar` has dimensions."""
+    """Multiply a tensor, or the values of sparse rows, by a scalar. Raises ValueError if `scalar` has dimensions."""
     from ..indexed_slices import IndexedSlices
 
     scalar = dispatch.to_tensor(scalar, x.dtype if hasattr(x, "dtype") and not hasattr(scalar, "spec") else None)

@@ -30,22 +30,22 @@ _LARGE = 25.0  # from here on asymptotic expansions reach 1e-16: their smallest 
 def _piecewise(
     x: np.ndarray, below: float, small: Callable[[np.ndarray], np.ndarray], large: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """`small` where x < below, else `large`; NaN stays."""
+    """Evaluate `small` where x < below, else `large`; NaN stays."""
     flat = x.reshape(-1)
     result = like_device.full(x, flat.shape, np.nan, np.float64)
     with np.errstate(all="ignore"):
-        for here, function in ((flat < below, small), (flat >= below, large)):
-            if here.any():
-                result[here] = function(flat[here])
+        for selected, function in ((flat < below, small), (flat >= below, large)):
+            if selected.any():
+                result[selected] = function(flat[selected])
     return result.reshape(x.shape)
 
 
 def _hankel(order: int, x: np.ndarray, terms: int = 26) -> list[np.ndarray]:
-    """a_k(order) / x^k of the expansions for large arguments."""
-    found = [np.ones_like(x)]
+    """Return the terms a_k(order) / x^k of Hankel's expansions for large arguments."""
+    terms_ = [np.ones_like(x)]
     for k in range(1, terms):
-        found.append(found[-1] * (4 * order * order - (2 * k - 1) ** 2) / (8 * k * x))
-    return found
+        terms_.append(terms_[-1] * (4 * order * order - (2 * k - 1) ** 2) / (8 * k * x))
+    return terms_
 
 
 # ---- I and K --------------------------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ def _i_series(order: int, x: np.ndarray) -> np.ndarray:
 
 
 def i_scaled_array(order: int, x: np.ndarray) -> np.ndarray:
-    """exp(-|x|) I_order(x)."""
+    """Compute exp(-|x|) I_order(x)."""
     a = np.abs(x)
 
     def large(v: np.ndarray) -> np.ndarray:
@@ -69,19 +69,19 @@ def i_scaled_array(order: int, x: np.ndarray) -> np.ndarray:
         total = sum(t * (-1) ** k for k, t in reversed(list(enumerate(terms))))
         return np.where(np.isinf(v), 0.0, total / np.sqrt(2 * np.pi * v))
 
-    found = _piecewise(a, _LARGE, lambda v: np.exp(-v) * _i_series(order, v), large)
-    return np.where(x < 0, -found, found) if order else found
+    result = _piecewise(a, _LARGE, lambda v: np.exp(-v) * _i_series(order, v), large)
+    return np.where(x < 0, -result, result) if order else result
 
 
 def i_plain_array(order: int, x: np.ndarray) -> np.ndarray:
-    """I_order(x)."""
+    """Compute I_order(x)."""
     a = np.abs(x)
     with np.errstate(all="ignore"):
         half = np.exp(a / 2)  # in two steps, as exp(|x|) overflows before the product does
         large = np.where(np.isinf(a), a, i_scaled_array(order, a) * half * half)
-    found = _piecewise(a, _LARGE, lambda v: _i_series(order, v), lambda v: v)
-    found = np.where(a >= _LARGE, large, found)
-    return np.where(x < 0, -found, found) if order else found
+    result = _piecewise(a, _LARGE, lambda v: _i_series(order, v), lambda v: v)
+    result = np.where(a >= _LARGE, large, result)
+    return np.where(x < 0, -result, result) if order else result
 
 
 def _k_series(order: int, x: np.ndarray) -> np.ndarray:
@@ -102,7 +102,7 @@ def _k_series(order: int, x: np.ndarray) -> np.ndarray:
 
 
 def k_scaled_array(order: int, x: np.ndarray) -> np.ndarray:
-    """exp(x) K_order(x); infinite at 0, NaN below."""
+    """Compute exp(x) K_order(x); infinite at 0, NaN below."""
 
     def integral(v: np.ndarray) -> np.ndarray:
         t = like_device.arange(x, 72) / 16.0  # the trapezoidal rule converges geometrically here
@@ -114,14 +114,14 @@ def k_scaled_array(order: int, x: np.ndarray) -> np.ndarray:
         return np.where(np.isinf(v), 0.0, sum(reversed(_hankel(order, v))) * np.sqrt(np.pi / (2 * v)))
 
     def small(v: np.ndarray) -> np.ndarray:
-        found = np.exp(v) * _k_series(order, v)
-        return np.where(v > 0, found, np.where(v == 0, np.inf, np.nan))
+        value = np.exp(v) * _k_series(order, v)
+        return np.where(v > 0, value, np.where(v == 0, np.inf, np.nan))
 
     return _piecewise(x, 2.0, small, lambda v: _piecewise(v, _LARGE, integral, large))
 
 
 def k_plain_array(order: int, x: np.ndarray) -> np.ndarray:
-    """K_order(x)."""
+    """Compute K_order(x)."""
     with np.errstate(all="ignore"):
         return np.where(np.isinf(x) & (x > 0), 0.0, k_scaled_array(order, x) * np.exp(-x))
 
@@ -130,23 +130,23 @@ def k_plain_array(order: int, x: np.ndarray) -> np.ndarray:
 
 
 def _miller(x: np.ndarray) -> list[np.ndarray]:
-    """J_0 to J_89 for 0 < x < 25, by backward recurrence made absolute by J_0 + 2 J_2 + 2 J_4 + ... = 1."""
-    found = [np.zeros_like(x)] * 90
-    after, here = np.zeros_like(x), np.full_like(x, 1e-280)
+    """Compute J_0 to J_89 for 0 < x < 25 by Miller's backward recurrence, with J_0 + 2 J_2 + 2 J_4 + ... = 1."""
+    values = [np.zeros_like(x)] * 90
+    after, current = np.zeros_like(x), np.full_like(x, 1e-280)
     for n in range(89, -1, -1):
-        found[n] = here
-        after, here = here, 2 * n / x * here - after
-        big = np.abs(here) > 1e200
+        values[n] = current
+        after, current = current, 2 * n / x * current - after
+        big = np.abs(current) > 1e200
         if big.any():  # small arguments grow fast: scale all that was found
             scale = np.where(big, 1e-250, 1.0)
-            here, after = here * scale, after * scale
-            found[n:] = [f * scale for f in found[n:]]
-    total = found[0] + 2 * sum(found[2::2])
-    return [f / total for f in found]
+            current, after = current * scale, after * scale
+            values[n:] = [f * scale for f in values[n:]]
+    total = values[0] + 2 * sum(values[2::2])
+    return [f / total for f in values]
 
 
 def _j_large(order: int, x: np.ndarray, shift: float) -> np.ndarray:
-    """The expansion of J (shift 0) and Y (shift pi/2) for large x."""
+    """Compute Hankel's expansion of J (shift 0) and Y (shift pi/2) for large x."""
     terms = _hankel(order, x)
     p = sum(t * (-1) ** (k // 2) for k, t in reversed(list(enumerate(terms))) if k % 2 == 0)
     q = sum(t * (-1) ** (k // 2) for k, t in reversed(list(enumerate(terms))) if k % 2)
@@ -154,25 +154,25 @@ def _j_large(order: int, x: np.ndarray, shift: float) -> np.ndarray:
     phase = (order / 2 + 0.25) * np.pi + shift
     cos = np.cos(x) * np.cos(phase) + np.sin(x) * np.sin(phase)
     sin = np.sin(x) * np.cos(phase) - np.cos(x) * np.sin(phase)
-    found = np.sqrt(2 / (np.pi * x)) * (p * cos - q * sin)
-    return np.where(np.isinf(x), 0.0, found)
+    value = np.sqrt(2 / (np.pi * x)) * (p * cos - q * sin)
+    return np.where(np.isinf(x), 0.0, value)
 
 
 def j_array(order: int, x: np.ndarray) -> np.ndarray:
-    """J_order(x)."""
+    """Compute J_order(x)."""
 
     def small(v: np.ndarray) -> np.ndarray:
         tiny = v < 1e-3
-        found = _miller(np.where(tiny, 1.0, v))[order]
+        value = _miller(np.where(tiny, 1.0, v))[order]
         series = 1 - v * v / 4 if order == 0 else v / 2 * (1 - v * v / 8)
-        return np.where(tiny, series, found)
+        return np.where(tiny, series, value)
 
-    found = _piecewise(np.abs(x), _LARGE, small, lambda v: _j_large(order, v, 0.0))
-    return np.where(x < 0, -found, found) if order else found
+    value = _piecewise(np.abs(x), _LARGE, small, lambda v: _j_large(order, v, 0.0))
+    return np.where(x < 0, -value, value) if order else value
 
 
 def y_array(order: int, x: np.ndarray) -> np.ndarray:
-    """Y_order(x); minus infinity at 0, NaN below."""
+    """Compute Y_order(x); minus infinity at 0, NaN below."""
 
     def small(v: np.ndarray) -> np.ndarray:
         tiny = v < 1e-3
@@ -181,14 +181,14 @@ def y_array(order: int, x: np.ndarray) -> np.ndarray:
         log = np.log(safe / 2) + _EULER
         if order == 0:
             series = sum((-1) ** k * js[2 * k] / k for k in range(1, 44))
-            found = 2 / np.pi * log * js[0] - 4 / np.pi * series
+            value = 2 / np.pi * log * js[0] - 4 / np.pi * series
             near = 2 / np.pi * (log * (1 - safe * safe / 4) + safe * safe / 4)
         else:
             series = sum((-1) ** k * (2 * k + 1) / (k * (k + 1)) * js[2 * k + 1] for k in range(1, 44))
-            found = -2 / (np.pi * safe) * js[0] + 2 / np.pi * (log - 1) * js[1] - 2 / np.pi * series
+            value = -2 / (np.pi * safe) * js[0] + 2 / np.pi * (log - 1) * js[1] - 2 / np.pi * series
             near = -2 / (np.pi * safe) + safe / np.pi * (log - 0.5)
-        found = np.where(tiny, near, found)
-        return np.where(v > 0, found, np.where(v == 0, -np.inf, np.nan))
+        value = np.where(tiny, near, value)
+        return np.where(v > 0, value, np.where(v == 0, -np.inf, np.nan))
 
     return _piecewise(x, _LARGE, small, lambda v: _j_large(order, v, np.pi / 2))
 
@@ -214,7 +214,7 @@ def _bessel(
 
 
 def _over(y: Any, x: Any, at_zero: float) -> Tensor:
-    """y / x, with its limit at 0."""
+    """Compute y / x, with its limit at 0."""
     safe = array.where(x == 0, array.ones_like(x), x)
     return array.where(x == 0, array.ones_like(x) * at_zero, y / safe)
 

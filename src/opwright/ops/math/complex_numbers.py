@@ -1,4 +1,4 @@
-"""Complex numbers and their parts; size and sign of any number.
+"""Complex numbers and their parts; absolute value and sign of any number.
 
 Lives here: Complex, Real, Imag, Conj, Angle, Abs, ComplexAbs, Sign.
 Not here: functions of complex numbers (elementary.py).
@@ -32,7 +32,7 @@ _COMPLEX_OF = {dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.complex1
 
 
 def _real_spec(op: Any) -> TensorSpec:
-    """The spec of the real numbers that belong to `op.input`."""
+    """Return the spec of the real numbers that correspond to `op.input`."""
     spec = op.input.spec
     result: TensorSpec = spec.with_dtype(spec.dtype.real_dtype)
     return result
@@ -88,7 +88,7 @@ class Real(OperatorDefinition):
 
 
 def _numbers(value: Any) -> Tensor:
-    """A tensor of numbers. Raises TypeError for other dtypes."""
+    """Return a tensor of numbers. Raises TypeError for other dtypes."""
     tensor = dispatch.to_tensor(value)
     if not (tensor.dtype.is_complex or tensor.dtype.is_floating or tensor.dtype.is_integer):
         raise TypeError(f"input must be a numeric tensor, but got tensor with dtype {tensor.dtype!r}")

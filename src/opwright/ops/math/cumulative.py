@@ -25,7 +25,7 @@ from ..tensor import Tensor
 
 
 def _scan_spec(op: Any) -> TensorSpec:
-    """The spec of a scan: that of `x`, whose rank must have the axis."""
+    """Return the spec of a scan: that of `x`, whose rank must have the axis."""
     spec = op.x.spec
     rank = spec.shape.rank
     if rank is not None and not -rank <= op.axis < rank:
@@ -115,7 +115,7 @@ def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = Fals
 
 @operator
 class ShiftByOne(OperatorDefinition):
-    """Every element one place on along an axis, a zero in the first.
+    """Shift elements by one along an axis, with a zero first.
 
     .. math:: y_i = x_{i-1}, \\quad y_0 = 0
 
@@ -144,7 +144,7 @@ class ShiftByOne(OperatorDefinition):
 
 @operator
 class LinearRecurrence(OperatorDefinition):
-    """A running sum that is multiplied at every step.
+    """Running sum with a decay factor at every step.
 
     .. math:: y_i = x_i + factor_i \\, y_{i-1}, \\quad y_{-1} = 0
 
@@ -208,9 +208,9 @@ class CumulativeLogsumexp(OperatorDefinition):
         dx = array.zeros_like(dy)
         for sign in (1.0, -1.0):
             part = sign * dy
-            there = (part > 0) & (op.y > -np.inf)
-            logs = math.log(array.where(there, part, ones))
-            weight = array.where(there, logs - array.where(there, op.y, ones), nothing)
+            mask = (part > 0) & (op.y > -np.inf)
+            logs = math.log(array.where(mask, part, ones))
+            weight = array.where(mask, logs - array.where(mask, op.y, ones), nothing)
             back = CumulativeLogsumexp(weight, axis=op.axis, exclusive=op.exclusive, reverse=not op.reverse)
             some = (back > -np.inf) & (op.x > -np.inf)
             zero = array.zeros_like(dy)

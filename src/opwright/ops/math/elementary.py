@@ -205,7 +205,7 @@ def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
 
 
 def polyval(coeffs: Any, x: Any, name: str | None = None) -> Any:
-    """The polynomial at x, by Horner's rule; coeffs: a list, the highest power first; of an empty one 0.
+    """Evaluate a polynomial at x by Horner's rule; coeffs: a list, the highest power first; empty for 0.
 
     .. math:: p(x) = coeffs_0 x^{n-1} + ... + coeffs_{n-1}
     """

@@ -32,13 +32,13 @@ _TINY, _EPS = 1e-300, 1e-16
 
 
 def _steps(size: np.ndarray) -> int:
-    """How many terms are enough: near the transition, x = a, they fall off like a normal law of width sqrt(a)."""
+    """Return the number of terms: near x = a they decrease like a normal density of width sqrt(a)."""
     largest = float(np.max(size, initial=1.0))
     return 200 + int(12 * np.sqrt(min(largest, 1e8)))
 
 
 def _power(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """x^a e^-x / Gamma(a); for large a by Stirling's series, where the large terms have cancelled beforehand."""
+    """Compute x^a e^-x / Gamma(a); for large a by Stirling's series, with the large terms cancelled."""
     large = np.maximum(a, 12.5)
     u = (x - large) / large
     exponent = large * (np.where(np.abs(u) < 0.5, np.log1p(u), np.log(x / large)) - u) - stirling_series(large)
@@ -49,7 +49,7 @@ def _power(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _series(a: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """P(a, x) for x < a + 1, and its derivative by a."""
+    """Compute P(a, x) for x < a + 1, and its derivative by a."""
     term = 1 / a
     term_slope = -term * term  # by a
     total, slope = term, term_slope
@@ -65,7 +65,7 @@ def _series(a: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _fraction(a: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Q(a, x) = 1 - P for x >= a + 1, and its derivative by a: each step carries its derivative along."""
+    """Compute Q(a, x) = 1 - P for x >= a + 1, and its derivative by a: each step carries its derivative along."""
     b = x + 1 - a
     c, c_slope = np.full_like(b, 1 / _TINY), np.zeros_like(b)
     d = 1 / b
@@ -88,7 +88,7 @@ def _fraction(a: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _igamma(a: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """P(a, x), Q(a, x) and dP/da."""
+    """Compute P(a, x), Q(a, x) and dP/da."""
     a, x = np.broadcast_arrays(a, x)
     inside = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
     lower, upper, slope = (like_device.full(a, a.shape, np.nan, np.float64) for _ in range(3))
@@ -108,22 +108,22 @@ def _igamma(a: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nd
 
 
 def igamma_array(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """P(a, x): the integral of t^(a-1) e^-t from 0 to x, over Gamma(a); NaN unless a > 0, x >= 0, or x = 0."""
+    """Compute P(a, x): the integral of t^(a-1) e^-t from 0 to x, over Gamma(a); NaN unless a > 0, x >= 0, or x = 0."""
     return np.where(x == 0, 0.0, _igamma(a, x)[0])
 
 
 def igammac_array(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Q(a, x) = 1 - P(a, x), to full relative accuracy where it is small."""
+    """Compute Q(a, x) = 1 - P(a, x), to full relative accuracy where it is small."""
     return _igamma(a, x)[1]
 
 
 def igamma_grad_a_array(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The derivative of P(a, x) by a."""
+    """Compute the derivative of P(a, x) by a."""
     return _igamma(a, x)[2]
 
 
 def _beta_fraction(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """I_x(a, b) for x < (a + 1) / (a + b + 2)."""
+    """Compute I_x(a, b) for x < (a + 1) / (a + b + 2)."""
     c = np.ones_like(x)
     d = 1 - (a + b) * x / (a + 1)
     d = 1 / np.where(np.abs(d) < _TINY, _TINY, d)
@@ -145,7 +145,7 @@ def _beta_fraction(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def betainc_array(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """I_x(a, b): the integral of t^(a-1) (1-t)^(b-1) from 0 to x, over that to 1; NaN unless a, b > 0, 0 <= x <= 1."""
+    """Compute I_x(a, b), the integral of t^(a-1) (1-t)^(b-1) to x over that to 1; NaN unless a, b > 0, 0 <= x <= 1."""
     a, b, x = np.broadcast_arrays(a, b, x)
     out = like_device.full(x, x.shape, np.nan, np.float64)
     valid = (a > 0) & (b > 0) & np.isfinite(a) & np.isfinite(b)
@@ -166,7 +166,7 @@ _WIDE = (dtypes.float32, dtypes.float64)
 
 
 def _density(a: Any, x: Any) -> Tensor:
-    """The gamma law's density, x^(a-1) e^-x / Gamma(a)."""
+    """Compute the gamma law's density, x^(a-1) e^-x / Gamma(a)."""
     return exp(xlogy(a - 1, x) - x - lgamma(a))
 
 

@@ -25,17 +25,19 @@ _ZERO_HIGH, _ZERO_LOW = 0.37250741078136662, 1.3140183414386027e-17
 
 
 def dawson(x: np.ndarray) -> np.ndarray:
-    """Dawson's integral: sampled where it is not small (Rybicki, Computers in Physics 3, 1989), else by series."""
+    """Compute Dawson's integral: by sampling (Rybicki, Computers in Physics 3, 1989) unless it is small, else by
+    series.
+    """
     size = np.abs(x)
     small, large = size < 0.2, size > 12
     middle = np.where(small | large | np.isnan(x), 1.0, size)
     step = 0.2
     nearest = 2 * np.rint(middle / (2 * step))
-    rest = middle - nearest * step
+    remainder = middle - nearest * step
     total = np.zeros_like(middle)
     for n in range(-35, 36, 2):
-        total += np.exp(-((rest - n * step) ** 2)) / (n + nearest)
-    found = total / math.sqrt(math.pi)
+        total += np.exp(-((remainder - n * step) ** 2)) / (n + nearest)
+    value = total / math.sqrt(math.pi)
     near, term = np.where(small, size, 0.0), np.where(small, size, 0.0)
     square = near * near
     for k in range(1, 12):
@@ -47,12 +49,12 @@ def dawson(x: np.ndarray) -> np.ndarray:
         for k in range(1, 12):
             term = term * inverse * inverse * (k - 0.5)
             far = far + term
-    result: np.ndarray = np.copysign(np.where(np.isnan(x), x, np.where(small, near, np.where(large, far, found))), x)
+    result: np.ndarray = np.copysign(np.where(np.isnan(x), x, np.where(small, near, np.where(large, far, value))), x)
     return result
 
 
 def exponential(x: np.ndarray) -> np.ndarray:
-    """The exponential integral Ei of x >= 0; NaN below."""
+    """Compute the exponential integral Ei of x >= 0; NaN below."""
     with np.errstate(all="ignore"):
         around, far = np.abs(x - 0.4) < 0.25, x > 40
         middle = np.where(~far & (x > 0), x, 1.0)
@@ -60,13 +62,13 @@ def exponential(x: np.ndarray) -> np.ndarray:
         for k in range(1, 180):
             term = term * middle / k
             total = total + term / k
-        found = _EULER + np.log(middle) + total
+        value = _EULER + np.log(middle) + total
         # ln(x / z) + the sum of (x^k - z^k) / (k k!), of which x - z is a factor
         z = _ZERO_HIGH
-        at = np.where(around, x, 0.5)
-        away, ratio, power, total = (at - z) - _ZERO_LOW, np.ones_like(at), z, np.ones_like(at)
+        argument = np.where(around, x, 0.5)
+        away, ratio, power, total = (argument - z) - _ZERO_LOW, np.ones_like(argument), z, np.ones_like(argument)
         for k in range(2, 25):
-            ratio = ratio * at + power
+            ratio = ratio * argument + power
             power *= z
             total = total + ratio / (k * math.factorial(k))
         near = np.log1p(away / z) + away * total
@@ -76,12 +78,12 @@ def exponential(x: np.ndarray) -> np.ndarray:
             term = term * inverse * k
             behind = behind + term
         large = np.exp(np.where(far, x / 2, 0)) * behind * inverse * np.exp(np.where(far, x / 2, 0))
-        found = np.where(around, near, np.where(far, np.where(np.isinf(x), np.inf, large), found))
-        return np.where(x > 0, found, np.where(x == 0, -np.inf, np.nan))
+        value = np.where(around, near, np.where(far, np.where(np.isinf(x), np.inf, large), value))
+        return np.where(x > 0, value, np.where(x == 0, -np.inf, np.nan))
 
 
 def fresnel(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Fresnel's integrals C and S: by series, and far from 0 by the continued fraction of the error function.
+    """Compute Fresnel's integrals C and S: by series, and far from 0 by the continued fraction of the error function.
 
     Source of the fraction: Abramowitz and Stegun 7.1.14 and 7.3.22, evaluated as Lentz does.
     """
@@ -119,7 +121,7 @@ def fresnel(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def dilogarithm(x: np.ndarray) -> np.ndarray:
-    """Spence's function of x >= 0, Li_2(1 - x); NaN below.
+    """Compute Spence's function of x >= 0, Li_2(1 - x); NaN below.
 
     With u = ln x it is -u - u^2 / 4 - the sum of B_2k u^(2k+1) / (2k+1)!, used for x in [1/2, 2]; elsewhere by
     reflection at 1/2 and by inversion.
@@ -129,14 +131,14 @@ def dilogarithm(x: np.ndarray) -> np.ndarray:
         y = np.where(over, 1 / x, x)
         under = y < 0.5
         u = np.log(np.where(under, 1 - y, y))
-        found, power = -u - u * u / 4, u
+        value, power = -u - u * u / 4, u
         for k, b in enumerate(special_arrays.BERNOULLI, 1):
             power = power * u * u
-            found = found - power * (b / math.factorial(2 * k + 1))
+            value = value - power * (b / math.factorial(2 * k + 1))
         cross = np.where(y > 0, np.log(np.where(y > 0, y, 1.0)) * np.log1p(-y), 0.0)
-        found = np.where(under, math.pi**2 / 6 - cross - found, found)
-        found = np.where(over, -0.5 * np.log(x) ** 2 - found, found)
-        return np.where(x < 0, np.nan, found)
+        value = np.where(under, math.pi**2 / 6 - cross - value, value)
+        value = np.where(over, -0.5 * np.log(x) ** 2 - value, value)
+        return np.where(x < 0, np.nan, value)
 
 
 # ---- the operators --------------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
-"""Reductions: many elements along some axes become one.
+"""Reductions over axes.
 
 Lives here: Sum, Mean, Prod, Max, Min, All, Any, EuclideanNorm and the functions over them.
-Not here: variance and what else is made of these (statistics.py), where the extremes are (sorting.py), running sums
-(cumulative.py), sums by segment (segment.py), counts (statistics.py).
+Not here: variance and other compositions (statistics.py), positions of extremes (sorting.py), cumulative sums
+(cumulative.py), sums by segment (segment.py).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def _reduced(op: Any) -> TensorSpec:
-    """The spec of a reduction of `op.input_tensor` over op.axis."""
+    """Return the spec of a reduction of `op.input_tensor` over op.axis."""
     spec = op.input_tensor.spec
     dims = spec.shape.dims
     if dims is None:
@@ -41,12 +41,12 @@ def _reduced(op: Any) -> TensorSpec:
 
 
 def _wide(dtype: np.dtype) -> np.dtype:
-    """What sums of `dtype` are kept in: float32 for float16 and bfloat16."""
+    """Return the dtype in which sums accumulate: float32 for float16 and bfloat16."""
     return dtypes.float32.np if dtype in (dtypes.float16.np, dtypes.bfloat16.np) else dtype
 
 
 def _expanded(op: Any, y: Any) -> Any:
-    """`y`, a reduction's result, with its dimensions of size 1 back in their places."""
+    """Return the result of a reduction with its reduced dimensions restored with size 1."""
     if op.keepdims or op.axis == ():
         return y
     rank = op.input_tensor.shape.rank
@@ -64,7 +64,7 @@ def _expanded(op: Any, y: Any) -> Any:
 
 
 def _spread(op: Any, dy: Any) -> Tensor:
-    """`dy` repeated over the elements that were reduced."""
+    """Broadcast `dy` over the elements that were reduced."""
     return array.broadcast_to(_expanded(op, dy), array.shape_op(op.input_tensor))
 
 
@@ -74,7 +74,7 @@ class Sum(OperatorDefinition):
 
     .. math:: output = \\sum_{i \\in axis} input_i
 
-    input_tensor: numbers; axis: the axes that go, None for all; keepdims: whether they stay with size 1.
+    input_tensor: numbers; axis: the reduced axes, None for all; keepdims: whether they stay with size 1.
     raises InvalidArgumentError for an axis that is out of range or given twice
     """
 
@@ -96,11 +96,11 @@ class Sum(OperatorDefinition):
 
 @operator
 class Mean(OperatorDefinition):
-    """Mean over axes: of no elements NaN, or 0 for integers; means of integers are cut toward zero.
+    """Mean over axes: of no elements NaN, or 0 for integers; means of integers are truncated.
 
     .. math:: output = \\frac{1}{n} \\sum_{i \\in axis} input_i
 
-    input_tensor: numbers; axis: the axes that go, None for all; keepdims: whether they stay with size 1.
+    input_tensor: numbers; axis: the reduced axes, None for all; keepdims: whether they stay with size 1.
     raises InvalidArgumentError for an axis that is out of range or given twice
     """
 
@@ -126,9 +126,9 @@ class Mean(OperatorDefinition):
         x = op.input_tensor
         dims = x.shape.dims
         counted = None if dims is None else [dims[a] for a in axes_in(op.axis, len(dims))]
-        known = [] if counted is None else [d for d in counted if d is not None]
-        if counted is not None and len(known) == len(counted):
-            return _spread(op, doutput) / float(max(1, int(np.prod(known))))
+        sizes = [] if counted is None else [d for d in counted if d is not None]
+        if counted is not None and len(sizes) == len(counted):
+            return _spread(op, doutput) / float(max(1, int(np.prod(sizes))))
         many, few = array.size(x), array.size(doutput)
         count = array.cast(many // array.where(few > 0, few, array.ones_like(few)), x.dtype)
         return _spread(op, doutput / count)
@@ -140,7 +140,7 @@ class Prod(OperatorDefinition):
 
     .. math:: output = \\prod_{i \\in axis} input_i
 
-    input_tensor: numbers; axis: the axes that go, None for all; keepdims: whether they stay with size 1.
+    input_tensor: numbers; axis: the reduced axes, None for all; keepdims: whether they stay with size 1.
     raises InvalidArgumentError for an axis that is out of range or given twice
     """
 
@@ -159,9 +159,9 @@ class Prod(OperatorDefinition):
         # The product of all others, without dividing, so that zeros are no exception: along one axis the products of
         # those before and those after; axis by axis, the others of one's line times the products of the other lines.
         x = op.input_tensor
-        whole = op.axis is None
+        over_all = op.axis is None
         axes = (0,) if op.axis is None else op.axis
-        part = array.reshape(x, [-1]) if whole else x
+        part = array.reshape(x, [-1]) if over_all else x
         others = None
         for axis in axes:
             before, after = cumprod(part, axis, exclusive=True), cumprod(part, axis, exclusive=True, reverse=True)
@@ -170,7 +170,7 @@ class Prod(OperatorDefinition):
                 part = Prod(part, axis=(axis,), keepdims=True)
         if others is None:
             return doutput
-        if whole:
+        if over_all:
             others = array.reshape(others, array.shape_op(x))
         return _spread(op, doutput) * _conj(others)
 
@@ -182,32 +182,32 @@ def _conj(x: Any) -> Any:
 
 
 def _lowest(dtype: np.dtype) -> Any:
-    """What the maximum of nothing is: minus infinity, or the smallest integer."""
+    """Return the maximum of no elements: minus infinity, or the smallest integer."""
     limits = dtypes.of_numpy(dtype)
     return dtype.type(-np.inf) if limits.is_floating else limits.min
 
 
 def _highest(dtype: np.dtype) -> Any:
-    """What the minimum of nothing is: infinity, or the largest integer."""
+    """Return the minimum of no elements: infinity, or the largest integer."""
     limits = dtypes.of_numpy(dtype)
     return dtype.type(np.inf) if limits.is_floating else limits.max
 
 
 def _extreme_gradient(op: Any, doutput: Any) -> Any:
-    """The gradient goes to the extremes, in equal parts where there are several."""
+    """Return the gradient of an extreme, shared equally among equal elements."""
     x = op.input_tensor
-    kept = op.operator(x, axis=op.axis, keepdims=True) if op.axis != () else x
-    chosen = array.cast(x == kept, x.dtype)
+    extremes = op.operator(x, axis=op.axis, keepdims=True) if op.axis != () else x
+    chosen = array.cast(x == extremes, x.dtype)
     return chosen / Sum(chosen, axis=op.axis, keepdims=True) * _expanded(op, doutput)
 
 
 @operator
 class Max(OperatorDefinition):
-    """Largest over axes: NaN if any is, of no elements minus infinity or the smallest integer.
+    """Maximum over axes: NaN if any is, of no elements minus infinity or the smallest integer.
 
     .. math:: output = \\max_{i \\in axis} input_i
 
-    input_tensor: real numbers; axis: the axes that go, None for all; keepdims: whether they stay with size 1.
+    input_tensor: real numbers; axis: the reduced axes, None for all; keepdims: whether they stay with size 1.
     Equally large elements share the gradient equally.
     raises InvalidArgumentError for an axis that is out of range or given twice
     """
@@ -229,11 +229,11 @@ class Max(OperatorDefinition):
 
 @operator
 class Min(OperatorDefinition):
-    """Smallest over axes: NaN if any is, of no elements infinity or the largest integer.
+    """Minimum over axes: NaN if any is, of no elements infinity or the largest integer.
 
     .. math:: output = \\min_{i \\in axis} input_i
 
-    input_tensor: real numbers; axis: the axes that go, None for all; keepdims: whether they stay with size 1.
+    input_tensor: real numbers; axis: the reduced axes, None for all; keepdims: whether they stay with size 1.
     Equally small elements share the gradient equally.
     raises InvalidArgumentError for an axis that is out of range or given twice
     """
@@ -259,7 +259,7 @@ class All(OperatorDefinition):
 
     .. math:: output = \\bigwedge_{i \\in axis} input_i
 
-    input_tensor: bool; axis: the axes that go, None for all; keepdims: whether they stay with size 1.
+    input_tensor: bool; axis: the reduced axes, None for all; keepdims: whether they stay with size 1.
     """
 
     input_tensor = Input(dtypes.bool)
@@ -280,7 +280,7 @@ class AnyTrue(OperatorDefinition):
 
     .. math:: output = \\bigvee_{i \\in axis} input_i
 
-    input_tensor: bool; axis: the axes that go, None for all; keepdims: whether they stay with size 1.
+    input_tensor: bool; axis: the reduced axes, None for all; keepdims: whether they stay with size 1.
     """
 
     input_tensor = Input(dtypes.bool)
@@ -297,11 +297,11 @@ class AnyTrue(OperatorDefinition):
 
 @operator
 class EuclideanNorm(OperatorDefinition):
-    """Square root of the sum of squares over axes; of integers cut to one.
+    """Square root of the sum of squares over axes; truncated for integers.
 
     .. math:: output = \\sqrt{\\sum_{i \\in axis} |input_i|^2}
 
-    input_tensor: numbers; axis: the axes that go, None for all; keepdims: whether they stay with size 1.
+    input_tensor: numbers; axis: the reduced axes, None for all; keepdims: whether they stay with size 1.
     """
 
     input_tensor = Input(numeric)

@@ -180,7 +180,7 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | 
 
 
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
-    """`t` scaled down so that its norm over `axes` (None: all) is at most `clip_norm`. Sparse rows stay sparse.
+    """Scale `t` so that its norm over `axes` (None: all) is at most `clip_norm`. Sparse rows stay sparse.
 
     .. math:: output = t \\cdot \\min(1, clip\\_norm / \\lVert t \\rVert_2)
     """
@@ -210,7 +210,7 @@ def _tensors(t_list: Any) -> list[Any]:
 
 
 def global_norm(t_list: Any, name: str | None = None) -> Tensor | None:
-    """The Euclidean norm of all tensors together; None entries are left out, and of none at all the result is None.
+    """Return the Euclidean norm of all tensors together, None entries left out; None without any tensor.
 
     .. math:: \\sqrt{\\sum_k \\lVert t_k \\rVert_2^2}
     """
@@ -223,7 +223,7 @@ def global_norm(t_list: Any, name: str | None = None) -> Tensor | None:
 def clip_by_global_norm(
     t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None
 ) -> tuple[list[Any], Any]:
-    """All tensors scaled down together so that their global norm is at most `clip_norm`, and the norm they had.
+    """Scale all tensors so that their global norm is at most `clip_norm`; return them and the norm before.
 
     .. math:: t_k \\cdot clip\\_norm / \\max(global\\_norm, clip\\_norm)
 
@@ -242,7 +242,7 @@ def clip_by_global_norm(
 
 
 def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Tensor:
-    """`t` scaled down so that its Euclidean norm divided by its number of elements is at most `clip_norm`.
+    """Scale `t` so that its Euclidean norm divided by its number of elements is at most `clip_norm`.
 
     .. math:: output = t \\cdot \\min(1, clip\\_norm \\cdot n / \\lVert t \\rVert_2)
     """

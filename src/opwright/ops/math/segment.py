@@ -82,8 +82,8 @@ def _of_sorted(op: Any, data: np.ndarray, ids: np.ndarray, n: int) -> np.ndarray
 def _inside(data: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if not ids.size or int(ids.min()) >= 0:
         return data, ids
-    kept = ids >= 0
-    return data[kept], ids[kept]
+    mask = ids >= 0
+    return data[mask], ids[mask]
 
 
 def _counted(op: Any, data: np.ndarray, ids: np.ndarray, n: int) -> np.ndarray:
@@ -103,7 +103,7 @@ def _one_by_one(op: Any, data: np.ndarray, ids: np.ndarray, n: int) -> np.ndarra
 
 
 def _product(op: Any, data: np.ndarray, ids: np.ndarray, n: int) -> np.ndarray:
-    """A matrix of zeros and ones times the rows. A NaN or an infinity would get into every segment: then by sorting."""
+    """Multiply the rows by a matrix of zeros and ones; fall back to sorting if NaN or infinity would spread."""
     rows, places = _inside(data, ids)
     chosen = np.zeros((n, len(places)), data.dtype)
     chosen[places, np.arange(len(places))] = 1
@@ -173,13 +173,13 @@ def _sorted_spec(op: Any) -> TensorSpec:
         )
     if data.shape.rank is None:
         return TensorSpec(UNKNOWN, data.dtype)
-    known = ids.constant
-    n = None if known is None else int(known[-1]) + 1 if known.size else 0
+    count = ids.constant
+    n = None if count is None else int(count[-1]) + 1 if count.size else 0
     return TensorSpec([None if n is None or n < 0 else n, *data.shape[1:]], data.dtype)
 
 
 def _count_segments(data: np.ndarray, ids: np.ndarray) -> int:
-    """The last id plus one. Raises InvalidArgumentError where ids do not rise or are negative."""
+    """Return the last id plus one. Raises InvalidArgumentError for ids that decrease or are negative."""
     if ids.shape != data.shape[:1]:
         raise InvalidArgumentError(
             what="segment_ids should be the same size as dimension 0 of input",
@@ -202,7 +202,7 @@ def _per_row(op: Any, value: Any) -> Tensor:
 
 
 def _extreme_gradient(op: Any, doutput: Any) -> tuple[Any, None]:
-    """The gradient goes to the extremes of each segment, in equal parts where there are several."""
+    """Return the gradient of the extremes of each segment, shared equally among equal elements."""
     chosen = array.cast(op.data == _per_row(op, op.output), op.data.dtype)
     shares = _per_row(op, SegmentSum(chosen, op.segment_ids))
     return chosen / shares * _per_row(op, doutput), None
@@ -318,7 +318,7 @@ class SegmentMin(OperatorDefinition):
 
 
 def product_gradient(op: Any, doutput: Any, products: Any, sums: Any, spread: Any) -> Any:
-    """The product of each row's others: 0 where another is zero, else the product of the non-zero ones without itself.
+    """Return the gradient of a product: per row the product of the others in its segment, without dividing by zero.
 
     products, sums: reduce rows by segment; spread: gives each row its segment's value.
     """

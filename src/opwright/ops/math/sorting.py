@@ -107,8 +107,10 @@ class ArgMin(OperatorDefinition):
 def argmax(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
     """Return the index of the maximum along an axis. axis: by default 0."""
     if not is_static(axis):
-        found = run_time_axes.reduce_along(lambda x: ArgMax(x, axis=0, output_type=as_dtype(output_type)), input, axis)
-        return array.identity(found, name=name)
+        indices = run_time_axes.reduce_along(
+            lambda x: ArgMax(x, axis=0, output_type=as_dtype(output_type)), input, axis
+        )
+        return array.identity(indices, name=name)
     axis = 0 if axis is None else static_int(axis, "axis")
     return ArgMax(input, axis=axis, output_type=as_dtype(output_type), name=name)
 
@@ -117,14 +119,16 @@ def argmax(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: 
 def argmin(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
     """Return the index of the minimum along an axis. axis: by default 0."""
     if not is_static(axis):
-        found = run_time_axes.reduce_along(lambda x: ArgMin(x, axis=0, output_type=as_dtype(output_type)), input, axis)
-        return array.identity(found, name=name)
+        indices = run_time_axes.reduce_along(
+            lambda x: ArgMin(x, axis=0, output_type=as_dtype(output_type)), input, axis
+        )
+        return array.identity(indices, name=name)
     axis = 0 if axis is None else static_int(axis, "axis")
     return ArgMin(input, axis=axis, output_type=as_dtype(output_type), name=name)
 
 
 def _ungather(dvalues: Any, indices: Any, like: Any) -> Tensor:
-    """The gradient of picking `indices` from the last dimension of `like`: each part is added where it came from."""
+    """Return the gradient of gathering `indices` from the last dimension of `like`: scatter-add the parts."""
     shape = array.shape_op(like)
     n = shape[-1]
     rows = array.size(like) // array.where(n > 0, n, array.ones_like(n))
@@ -251,7 +255,7 @@ class TopK(OperatorDefinition[tuple[Tensor, Tensor]]):
 
 
 def _keys(x: np.ndarray) -> np.ndarray:
-    """What to compare by: NaN counts as infinity."""
+    """Return sort keys: NaN counts as infinity."""
     return np.where(np.isnan(x), x.dtype.type(np.inf), x) if is_of_floats(x) else x
 
 
@@ -265,16 +269,16 @@ def _top_one(op: Any, x: np.ndarray, k: int) -> np.ndarray:
 
 
 def _top_part(op: Any, x: np.ndarray, k: int) -> np.ndarray:
-    """The k-th largest by selection; what is above it and the first of its equals, in the order of places, sorted."""
+    """Select the k largest: find the k-th by partition, take those above it and its first equals, and sort them."""
     keys = _keys(x)
     n = keys.shape[-1]
-    least = np.partition(keys, n - k, -1)[..., n - k, None]
-    above, level = keys > least, keys == least
+    threshold = np.partition(keys, n - k, -1)[..., n - k, None]
+    above, level = keys > threshold, keys == threshold
     room = k - above.sum(-1, keepdims=True)
     if not np.array_equal(level.sum(-1, keepdims=True), room):  # more of them than there is room for: the first ones
         level &= np.cumsum(level, -1) <= room
-    at = np.nonzero(above | level)[-1].reshape(*keys.shape[:-1], k)
-    return np.take_along_axis(at, sort_order(np.take_along_axis(keys, at, -1), descending=True), -1)
+    positions = np.nonzero(above | level)[-1].reshape(*keys.shape[:-1], k)
+    return np.take_along_axis(positions, sort_order(np.take_along_axis(keys, positions, -1), descending=True), -1)
 
 
 def _selects(op: Any, x: np.ndarray, k: int) -> bool:
@@ -337,12 +341,12 @@ class InTopK(OperatorDefinition):
 
     def compute(op, targets: Any, predictions: Any, k: Any) -> Any:
         classes = predictions.shape[1]
-        there = (targets >= 0) & (targets < classes)
+        in_range = (targets >= 0) & (targets < classes)
         if classes == 0:
-            return there
-        of_target = np.take_along_axis(predictions, np.where(there, targets, 0)[:, None], 1)
+            return in_range
+        of_target = np.take_along_axis(predictions, np.where(in_range, targets, 0)[:, None], 1)
         higher = (predictions > of_target).sum(1)
-        return there & np.isfinite(predictions).all(1) & (higher < k)
+        return in_range & np.isfinite(predictions).all(1) & (higher < k)
 
 
 @documented_by(InTopK)

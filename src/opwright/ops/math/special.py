@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def erf_array(x: np.ndarray) -> np.ndarray:
-    """The error function of an array of any floating dtype."""
+    """Compute the error function of an array of any floating dtype."""
     return in_float64(FUNCTIONS["erf"].numpy, x)
 
 
@@ -132,7 +132,7 @@ def lbeta(x: Any, name: str | None = None) -> Tensor:
 
 
 def __getattr__(name: str) -> Any:
-    """The Bessel functions and integrals, which programs look for here."""
+    """Return Bessel functions and integrals, under TensorFlow's names of this module."""
     if name.startswith("bessel_"):
         from . import bessel
 

@@ -84,7 +84,7 @@ _FAR_BOTTOM = (
 
 
 def _quantile(from_half: Array, tail: Array) -> Array:
-    """The normal quantile of p, given p - 1/2 and min(p, 1 - p); NaN where the tail is negative."""
+    """Compute the normal quantile of p, given p - 1/2 and min(p, 1 - p); NaN where the tail is negative."""
     near = 0.180625 - np.square(np.clip(from_half, -0.425, 0.425))
     centre = from_half * polynomial(near, _CENTRE_TOP) / polynomial(near, _CENTRE_BOTTOM)
     r = np.sqrt(-np.log(np.maximum(tail, 5e-324)))
@@ -99,12 +99,12 @@ def _quantile(from_half: Array, tail: Array) -> Array:
 
 
 def ndtri(p: Array) -> Array:
-    """The x below which a standard normal number lies with probability p."""
+    """Compute the x below which a standard normal number lies with probability p."""
     return _quantile(p - 0.5, np.minimum(p, 1.0 - p))
 
 
 def erfinv(x: Array) -> Array:
-    """The y with erf(y) = x."""
+    """Compute the y with erf(y) = x."""
     return _quantile(x * 0.5, (1.0 - np.abs(x)) * 0.5) * math.sqrt(0.5)
 
 
@@ -196,58 +196,58 @@ _PSI_SERIES = tuple(b / (2 * k) for k, b in enumerate(BERNOULLI[:8], 1))[::-1]
 
 
 def _near_one(x: Array) -> Array:
-    """log Gamma(1 + x) for x in [-0.5, 0.5]."""
+    """Compute log Gamma(1 + x) for x in [-0.5, 0.5]."""
     result: Array = x * (_LG1 + x * (polynomial(x, _LG1_TOP) / polynomial(x, _LG1_BOTTOM)))
     return result
 
 
 def _near_two(x: Array) -> Array:
-    """log Gamma(2 + x) for x in [-0.5, 2]."""
+    """Compute log Gamma(2 + x) for x in [-0.5, 2]."""
     result: Array = x * (_LG2 + x * (polynomial(x, _LG2_TOP) / polynomial(x, _LG2_BOTTOM)))
     return result
 
 
 def _near_four(x: Array) -> Array:
-    """log Gamma(4 + x) for x in [0, 8]."""
+    """Compute log Gamma(4 + x) for x in [0, 8]."""
     result: Array = _LG4 + x * (polynomial(x, _LG4_TOP) / polynomial(x, _LG4_BOTTOM))
     return result
 
 
 def stirling_series(x: Array) -> Array:
-    """What log Gamma(x) is above (x - 1/2) log x - x + log(2 pi) / 2, for x > 12 (Abramowitz and Stegun 6.1.41)."""
+    """Compute log Gamma(x) less (x - 1/2) log x - x + log(2 pi) / 2, for x > 12 (Abramowitz and Stegun 6.1.41)."""
     inverse = 1 / x
     result: Array = inverse * polynomial(inverse * inverse, _STIRLING)
     return result
 
 
 def _stirling(x: Array) -> Array:
-    """log Gamma(x) for x > 12."""
+    """Compute log Gamma(x) for x > 12."""
     logarithm = np.log(x)
     result: Array = x * (logarithm - 1) - 0.5 * logarithm + 0.5 * math.log(2 * math.pi) + stirling_series(x)
     return result
 
 
 def _sin_pi(x: Array) -> Array:
-    """sin(pi x), exactly 0 at whole numbers."""
-    rest = x - 2 * np.rint(x * 0.5)  # in [-1, 1]
-    folded = np.where(np.abs(rest) > 0.5, np.copysign(1.0, rest) - rest, rest)
+    """Compute sin(pi x), exactly 0 at integers."""
+    fraction = x - 2 * np.rint(x * 0.5)  # in [-1, 1]
+    folded = np.where(np.abs(fraction) > 0.5, np.copysign(1.0, fraction) - fraction, fraction)
     result: Array = np.sin(math.pi * folded)
     return result
 
 
 def _cos_pi(x: Array) -> Array:
-    """cos(pi x), exactly 0 half way between whole numbers."""
+    """Compute cos(pi x), exactly 0 half way between integers."""
     return _sin_pi(np.abs(x - 2 * np.rint(x * 0.5)) + 0.5)
 
 
 def _reflected(x: Array) -> Array:
-    """log |Gamma(x)| for x <= 0: Gamma(x) Gamma(1 - x) = pi / sin(pi x)."""
+    """Compute log |Gamma(x)| for x <= 0: Gamma(x) Gamma(1 - x) = pi / sin(pi x)."""
     sine = np.abs(_sin_pi(x))
     return np.where(sine == 0, np.inf, math.log(math.pi) - np.log(sine) - lgamma(1.0 - x))
 
 
 def lgamma(x: Array) -> Array:
-    """log |Gamma(x)|; infinite at 0, -1, -2 ..."""
+    """Compute log |Gamma(x)|; infinite at 0, -1, -2 ..."""
     return piecewise(
         x,
         [
@@ -291,7 +291,7 @@ _PSI_ROOT = (187 / 128, 6.9464496836234126266e-4, -1.8257096315963483e-20)  # th
 
 
 def _psi_middle(x: Array) -> Array:
-    """psi(x) for x in [0.5, 3]; exact to the last digits at its root."""
+    """Compute psi(x) for x in [0.5, 3]; exact to the last digits at its root."""
     result: Array = (
         (((x - _PSI_ROOT[0]) - _PSI_ROOT[1]) - _PSI_ROOT[2]) * polynomial(x, _PSI_TOP) / polynomial(x, _PSI_BOTTOM)
     )
@@ -299,14 +299,14 @@ def _psi_middle(x: Array) -> Array:
 
 
 def _psi_far(x: Array) -> Array:
-    """psi(x) for x >= 10 (Abramowitz and Stegun 6.3.18)."""
+    """Compute psi(x) for x >= 10 (Abramowitz and Stegun 6.3.18)."""
     inverse = 1 / (x * x)
     result: Array = np.log(x) - 0.5 / x - inverse * polynomial(inverse, _PSI_SERIES)
     return result
 
 
 def _psi_between(x: Array) -> Array:
-    """psi(x) for x in (3, 10): up to 10 by psi(x) = psi(x + 1) - 1 / x."""
+    """Compute psi(x) for x in (3, 10): up to 10 by psi(x) = psi(x + 1) - 1 / x."""
     total = np.zeros_like(x)
     for _ in range(7):
         low = x < 10
@@ -317,13 +317,13 @@ def _psi_between(x: Array) -> Array:
 
 
 def _psi_reflected(x: Array) -> Array:
-    """psi(x) for x <= 0 by psi(1 - x) - psi(x) = pi cot(pi x); NaN at whole numbers."""
+    """Compute psi(x) for x <= 0 by psi(1 - x) - psi(x) = pi cot(pi x); NaN at whole numbers."""
     sine = _sin_pi(x)
     return np.where(sine == 0, np.nan, digamma(1.0 - x) - math.pi * _cos_pi(x) / sine)
 
 
 def digamma(x: Array) -> Array:
-    """The derivative of log Gamma(x); NaN at 0, -1, -2 ..."""
+    """Compute the derivative of log Gamma(x); NaN at 0, -1, -2 ..."""
     return piecewise(
         x,
         [
@@ -341,7 +341,7 @@ def digamma(x: Array) -> Array:
 
 
 def _zeta(x: Array, q: Array) -> Array:
-    """The sum over k >= 0 of (k + q)^-x for x > 1, q > 0: twelve terms, the integral of the rest, and corrections."""
+    """Compute the sum over k >= 0 of (k + q)^-x for x > 1, q > 0, by the Euler-Maclaurin formula after twelve terms."""
     total = sum((q + k) ** -x for k in range(12))
     a = q + 12
     power = a**-x
@@ -355,7 +355,7 @@ def _zeta(x: Array, q: Array) -> Array:
 
 
 def zeta(x: Array, q: Array) -> Array:
-    """The sum over k >= 0 of (k + q)^-x; infinite at x = 1, for even x at q = 0, -1 ...; NaN where it is not real."""
+    """Compute the sum over k >= 0 of (k + q)^-x; infinite at x = 1, for even x at q = 0, -1 ...; NaN if not real."""
     x, q = np.broadcast_arrays(x, q)
     below = q - np.floor(q)  # for q < 0 the terms of either sign are two sums of positive ones
     mirrored = np.where(below == 0, 1.0, below)
@@ -375,7 +375,7 @@ _FACTORIALS = np.array([float(math.factorial(n)) for n in range(171)] + [np.inf]
 
 
 def polygamma(n: Array, x: Array) -> Array:
-    """The n-th derivative of digamma; NaN unless n is one of 0, 1, 2 ..."""
+    """Compute the n-th derivative of digamma; NaN unless n is one of 0, 1, 2 ..."""
     n, x = np.broadcast_arrays(n, x)
     order = np.where((n >= 1) & (n == np.floor(n)), n, 1.0)
     factorial = _FACTORIALS[np.minimum(order, 171).astype(np.int64)]

@@ -156,12 +156,12 @@ class HistogramFixedWidth(OperatorDefinition):
             raise InvalidArgumentError(what="Histogram values must not contain NaN", wanted="numbers")
         if values.dtype.kind == "i":  # differences of integers may be too large for their dtype
             values, low, high = values.astype(np.float64), np.float64(low), np.float64(high)
-        place = (np.clip(values.reshape(-1), low, high) - low).astype(np.float64) / (np.float64(high - low) / n)
-        return np.bincount(np.minimum(place.astype(np.int64), n - 1), minlength=n).astype(op.dtype.np)
+        bins = (np.clip(values.reshape(-1), low, high) - low).astype(np.float64) / (np.float64(high - low) / n)
+        return np.bincount(np.minimum(bins.astype(np.int64), n - 1), minlength=n).astype(op.dtype.np)
 
 
 def _bins(nbins: Any) -> int:
-    """A number of bins. Raises InvalidArgumentError where it is below 1."""
+    """Return a number of bins. Raises InvalidArgumentError below 1."""
     if nbins < 1:
         raise InvalidArgumentError(what=f"nbins should be a positive number, but got {int(nbins)}")
     return int(nbins)

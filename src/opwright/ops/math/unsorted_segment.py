@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 def _spec(op: Any) -> TensorSpec:
-    data, ids, known = op.data.spec, op.segment_ids.spec, op.num_segments.constant
-    if known is not None and known < 0:
-        raise InvalidArgumentError(what=f"Input num_segments == {int(known)} must not be negative")
+    data, ids, count = op.data.spec, op.segment_ids.spec, op.num_segments.constant
+    if count is not None and count < 0:
+        raise InvalidArgumentError(what=f"Input num_segments == {int(count)} must not be negative")
     if data.shape.rank is None or ids.shape.rank is None:
         return TensorSpec(UNKNOWN, data.dtype)
     depth = ids.shape.rank
@@ -37,7 +37,7 @@ def _spec(op: Any) -> TensorSpec:
         raise InvalidArgumentError(
             what="data.shape does not start with segment_ids.shape", found=f"{data.short()}, {ids.short()}"
         )
-    return TensorSpec([None if known is None else int(known), *data.shape[depth:]], data.dtype)
+    return TensorSpec([None if count is None else int(count), *data.shape[depth:]], data.dtype)
 
 
 def _compute(op: Any, ufunc: np.ufunc, data: np.ndarray, ids: np.ndarray, num_segments: Any, empty: Any) -> np.ndarray:
@@ -48,8 +48,8 @@ def _compute(op: Any, ufunc: np.ufunc, data: np.ndarray, ids: np.ndarray, num_se
         )
     flat = ids.reshape(-1)
     if np.any(flat >= n):
-        at = int(np.argmax(flat >= n))
-        raise InvalidArgumentError(what=f"segment_ids[{at}] = {flat[at]} is out of range [0, {n})")
+        index = int(np.argmax(flat >= n))
+        raise InvalidArgumentError(what=f"segment_ids[{index}] = {flat[index]} is out of range [0, {n})")
     rows = data.reshape(flat.size, *data.shape[depth:])
     return UNSORTED_SEGMENT_SUM(op, rows, flat, n) if ufunc is np.add else reduce_rows(ufunc, rows, flat, n, empty)
 
@@ -57,9 +57,9 @@ def _compute(op: Any, ufunc: np.ufunc, data: np.ndarray, ids: np.ndarray, num_se
 def _per_row(op: Any, value: Any) -> Tensor:
     """For each row of data, `value` of its segment; 0 for rows that are in none."""
     ids = op.segment_ids
-    there = ids >= array.zeros_like(ids)
-    found = array.gather(value, array.where(there, ids, array.zeros_like(ids)))
-    return array.where(as_column(there, found), found, array.zeros_like(found))
+    mask = ids >= array.zeros_like(ids)
+    values = array.gather(value, array.where(mask, ids, array.zeros_like(ids)))
+    return array.where(as_column(mask, values), values, array.zeros_like(values))
 
 
 def _sums(op: Any, rows: Any) -> Tensor:
@@ -67,7 +67,7 @@ def _sums(op: Any, rows: Any) -> Tensor:
 
 
 def _extreme_gradient(op: Any, doutput: Any) -> tuple[Any, None, None]:
-    """The gradient goes to the extremes of each segment, in equal parts where there are several."""
+    """Return the gradient of the extremes of each segment, shared equally among equal elements."""
     chosen = array.cast(op.data == _per_row(op, op.output), op.data.dtype)
     shares = _per_row(op, _sums(op, chosen))
     shares = array.where(shares > 0, shares, array.ones_like(shares))
@@ -198,7 +198,7 @@ unsorted_segment_prod: signatures.UnsortedSegmentProd = UnsortedSegmentProd.as_f
 
 
 def _sums_and_counts(data: Any, segment_ids: Any, num_segments: Any) -> tuple[Any, Any]:
-    """The sums of rows, and beside them how many rows each has, at least 1."""
+    """Return the sums of rows by segment, and the number of rows of each, at least 1."""
     data, ids = dispatch.to_tensor(data), dispatch.to_tensor(segment_ids)
     if not (data.dtype.is_floating or data.dtype.is_complex):
         data = array.cast(data, dtypes.float32 if data.dtype.size <= 2 else dtypes.float64)

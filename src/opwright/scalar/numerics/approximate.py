@@ -33,24 +33,24 @@ _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
 
 
 def _power_of_two(m: Any, n: Any) -> Any:
-    """2^n of an int32 in [-126, 127], by its bits."""
+    """Compute 2^n of an int32 in [-126, 127], by its bits."""
     return m.bitcast((n + 127) << 23, float32)
 
 
 def exp(m: Any, x: Any) -> Any:
-    """2^n e^r with r = x - n ln 2. 2^n goes in as two factors: it overflows, and is denormal, only at the last."""
+    """Compute 2^n e^r with r = x - n ln 2, with 2^n as two factors: only the last can overflow or be denormal."""
     x = m.select(x > 89.0, m.full_like(x, 89.0), x)
     x = m.select(x < -104.0, m.full_like(x, -104.0), x)
     n = m.round_even(x * 1.44269504088896341)
     r = m.fma(n, -_LN2_LOW, m.fma(n, -_LN2_HIGH, x))
     p = m.fma(polynomial(m, r, _EXP), r * r, r) + 1.0
-    whole = m.convert(m.select(is_nan(m, n), m.full_like(n, 0.0), n), int32)  # of a NaN it is undefined
-    half = whole >> 1
-    return p * _power_of_two(m, half) * _power_of_two(m, whole - half)
+    rounded = m.convert(m.select(is_nan(m, n), m.full_like(n, 0.0), n), int32)  # of a NaN it is undefined
+    half = rounded >> 1
+    return p * _power_of_two(m, half) * _power_of_two(m, rounded - half)
 
 
 def log(m: Any, x: Any) -> Any:
-    """e ln 2 + log(1 + f), with x = 2^e (1 + f) and 1 + f between the roots of 1/2 and 2."""
+    """Compute e ln 2 + log(1 + f), with x = 2^e (1 + f) and 1 + f between the roots of 1/2 and 2."""
     tiny = x < 2.0**-126
     bits = m.bitcast(m.select(tiny, x * 2.0**23, x), int32)
     e = (bits - 0x3F3504F3) >> 23
@@ -65,7 +65,7 @@ def log(m: Any, x: Any) -> Any:
 
 
 def tanh(m: Any, x: Any) -> Any:
-    """A polynomial near 0, else 1 - 2 / (e^2a + 1), a = |x|; the sign is x's."""
+    """Compute a polynomial near 0, else 1 - 2 / (e^2a + 1), a = |x|, with the sign of x."""
     a = m.abs(x)
     z = a * a
     near = m.fma(polynomial(m, z, _TANH) * z, a, a)
@@ -74,6 +74,6 @@ def tanh(m: Any, x: Any) -> Any:
 
 
 def sigmoid(m: Any, x: Any) -> Any:
-    """1 / (1 + e) or e / (1 + e) with e = exp(-|x|), which cannot overflow."""
+    """Compute 1 / (1 + e) or e / (1 + e) with e = exp(-|x|), which cannot overflow."""
     e = exp(m, -m.abs(x))
     return m.select(x < 0.0, e, 1.0) / (e + 1.0)

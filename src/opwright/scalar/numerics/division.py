@@ -1,4 +1,4 @@
-"""Division of floats with a whole quotient: truncated and floored, and what is left.
+"""Division of floats with integral quotients: truncated and floored quotients, and their remainders.
 
 Lives here: `remainder`, `floor_remainder`, `floor_quotient`, `truncated_quotient`, of float32 and float64.
 Not here: division of integers (../formulas.py).
@@ -18,7 +18,7 @@ _STEPS = tuple(range(270, -1, -27))  # a quotient of float32 is below 2^277: eac
 
 
 def remainder(m: Any, x: Any, y: Any) -> Any:
-    """x - y trunc(x / y), with the sign of x."""
+    """Compute x - y trunc(x / y), with the sign of x."""
     if m.type_of(x) is float64:
         return m.float_remainder(x, y)
     a, b = m.convert(x, float64), m.convert(y, float64)
@@ -32,29 +32,29 @@ def remainder(m: Any, x: Any, y: Any) -> Any:
 
 
 def _step(m: Any, quotient: Any, a: Any, b: Any) -> Any:
-    """a - quotient b, exact; where the quotient was rounded up to a whole number, |b| more toward a's sign."""
+    """Compute a - quotient b exactly; if the quotient was rounded up to an integer, add |b| toward a's sign."""
     left = m.fma(-quotient, b, a)
     return m.select((left != 0.0) & ((left < 0.0) != (a < 0.0)), left + m.copysign(m.abs(b), a), left)
 
 
 def _long_division(m: Any, a: Any, b: Any, large: Any) -> Any:
-    """The remainder of large lanes; of others anything."""
-    rest = m.select(large, a, 0.0)
+    """Compute the remainder of large lanes; other lanes are undefined."""
+    dividend = m.select(large, a, 0.0)
     for bits in _STEPS:
         divisor = m.select(large, b * 2.0**bits, 1.0)
-        rest = _step(m, m.trunc(rest / divisor), rest, divisor)
-    return rest
+        dividend = _step(m, m.trunc(dividend / divisor), dividend, divisor)
+    return dividend
 
 
 def floor_remainder(m: Any, x: Any, y: Any) -> Any:
-    """x - y floor(x / y), with the sign of y; a zero of floats has it too."""
+    """Compute x - y floor(x / y), with the sign of y; a zero of floats has it too."""
     left = remainder(m, x, y)
-    found = m.select(unlike_signs(m, left, y), left + y, left)
-    return m.select(left == 0.0, m.copysign(left, y), found)
+    adjusted = m.select(unlike_signs(m, left, y), left + y, left)
+    return m.select(left == 0.0, m.copysign(left, y), adjusted)
 
 
 def floor_quotient(m: Any, x: Any, y: Any) -> Any:
-    """floor(x / y), computed from the exact remainder, so that x is nearly y z + mod.
+    """Compute floor(x / y) from the exact remainder, so that x is nearly y z + mod.
 
     source: Python and NumPy, floor_divide
     """
@@ -74,7 +74,7 @@ def truncated_quotient(m: Any, x: Any, y: Any) -> Any:
 
 
 def _whole(m: Any, quotient: Any, x: Any, y: Any) -> Any:
-    """The whole number that a quotient is but for rounding; a zero has the sign of x / y."""
-    whole = m.floor(quotient)
-    whole = m.select(quotient - whole > 0.5, whole + 1.0, whole)
-    return m.select(quotient == 0.0, m.copysign(m.full_like(x, 0.0), x / y), whole)
+    """Round a quotient to the integer that it is but for rounding errors; a zero has the sign of x / y."""
+    rounded = m.floor(quotient)
+    rounded = m.select(quotient - rounded > 0.5, rounded + 1.0, rounded)
+    return m.select(quotient == 0.0, m.copysign(m.full_like(x, 0.0), x / y), rounded)

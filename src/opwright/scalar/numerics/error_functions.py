@@ -1,6 +1,6 @@
 """erf, erfc and gelu of float32, computed in float64.
 
-Lives here: these, and erfc of float64 for the needs of float32.  Not here: coefficients (polynomials.py).
+Lives here: these functions, and erfc of float64 with float32's accuracy.  Not here: coefficients (polynomials.py).
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ _CENTRE, _END = 2.0, 10.6  # beyond it erfc of float32 is 0
 
 
 def _near(m: Any, x: Any) -> Any:
-    """erf of |x| <= 1."""
+    """Compute erf of |x| <= 1."""
     return polynomial(m, x * x, polynomials.ERF) * x
 
 
 def _tail(m: Any, a: Any) -> Any:
-    """erfc of a >= 1: exp(-a^2) q(t) / (1 + 2 a)."""
+    """Compute erfc of a >= 1: exp(-a^2) q(t) / (1 + 2 a)."""
     a = m.select(a < _END, a, _END)
     t = (a - _CENTRE) / (a + _CENTRE)
     return wide_exp(m, -(a * a)) * polynomial(m, t, polynomials.ERFC) / m.fma(a, 2.0, 1.0)
 
 
 def wide_erfc(m: Any, x: Any) -> Any:
-    """erfc of float64 for the needs of float32; of NaN anything."""
+    """Compute erfc in float64 with float32's accuracy; undefined for NaN."""
     a = m.abs(x)
     tail = _tail(m, a)
     return m.select(a < 1.0, 1.0 - _near(m, x), m.select(x < 0.0, 2.0 - tail, tail))
@@ -46,7 +46,7 @@ def erfc(m: Any, x: Any) -> Any:
 
 
 def gelu(m: Any, x: Any) -> Any:
-    """x erfc(-x / sqrt 2) / 2, which is exact far below 0, too."""
+    """Compute x erfc(-x / sqrt 2) / 2, which is exact far below 0, too."""
     wide = m.convert(x, float64)
     y = wide * 0.5 * wide_erfc(m, wide * -math.sqrt(0.5))
     y = m.select(wide > -20.0, y, wide * 0.0)  # of -inf NaN, as the formula has it

@@ -21,18 +21,18 @@ _MANTISSA, _BIAS = 52, 1023
 
 
 def _power_of_two(m: Any, n: Any) -> Any:
-    """2^n as float64, of whole numbers in float64, |n| <= 1000."""
+    """Compute 2^n as float64, of integers in float64, |n| <= 1000."""
     return m.bitcast((m.convert(m.convert(n, int32), int64) + _BIAS) << _MANTISSA, float64)
 
 
 def _clamped(m: Any, x: Any, limit: float) -> Any:
-    """Within -limit and limit; NaN is limit."""
+    """Clamp to [-limit, limit]; NaN becomes limit."""
     x = m.select(x < limit, x, limit)
     return m.select(x > -limit, x, -limit)
 
 
 def wide_exp(m: Any, x: Any) -> Any:
-    """exp of float64 for the needs of float32: 2^n exp(r), r = x - n ln 2, |x| held below 400."""
+    """Compute exp in float64 with float32's accuracy: 2^n exp(r), r = x - n ln 2, |x| clamped to 400."""
     x = _clamped(m, x, 400.0)
     n = m.round_even(x * LOG2E)
     r = m.fma(n, -LN2, x)
@@ -40,7 +40,7 @@ def wide_exp(m: Any, x: Any) -> Any:
 
 
 def wide_expm1(m: Any, x: Any) -> Any:
-    """exp(x) - 1 without cancellation: 2^n (exp(r) - 1) + (2^n - 1)."""
+    """Compute exp(x) - 1 without cancellation: 2^n (exp(r) - 1) + (2^n - 1)."""
     x = _clamped(m, x, 400.0)
     n = m.round_even(x * LOG2E)
     r = m.fma(n, -LN2, x)
@@ -49,37 +49,37 @@ def wide_expm1(m: Any, x: Any) -> Any:
 
 
 def _decompose(m: Any, x: Any) -> tuple[Any, Any]:
-    """e and f of positive normal float64, x = 2^e f with f between the roots of 1/2 and 2."""
+    """Split positive normal float64 into e and f, x = 2^e f with f between the roots of 1/2 and 2."""
     bits = m.bitcast(x, int64)
     e = (bits - ROOT_HALF_BITS) >> _MANTISSA
     return m.convert(m.convert(e, int32), float64), m.bitcast(bits - (e << _MANTISSA), float64)
 
 
 def _log_of(m: Any, e: Any, above: Any, below: Any) -> Any:
-    """e ln 2 + log(f), of f - 1 and f + 1: 2 atanh((f - 1) / (f + 1)) by its series."""
+    """Compute e ln 2 + log(f) from f - 1 and f + 1: 2 atanh((f - 1) / (f + 1)) by its series."""
     s = above / below
     z = s * s
     return m.fma(e, LN2, m.fma(polynomial(m, z, polynomials.LOG) * z, s, s + s))
 
 
 def wide_log(m: Any, x: Any) -> Any:
-    """log of positive normal float64; what it is of others the callers see to."""
+    """Compute log of positive normal float64; callers handle all other values."""
     e, f = _decompose(m, x)
     return _log_of(m, e, f - 1.0, f + 1.0)
 
 
 def wide_log1p(m: Any, x: Any) -> Any:
-    """log(1 + x) of x > -1, and what IEEE 754 has for -1, below, inf and NaN."""
+    """Compute log(1 + x) of x > -1, and IEEE 754's values for -1, below, inf and NaN."""
     near = m.abs(x) < 0.25
     e, f = _decompose(m, x + 1.0)
-    found = _log_of(m, m.select(near, 0.0, e), m.select(near, x, f - 1.0), m.select(near, x + 2.0, f + 1.0))
-    return _ends(m, x, -1.0, found)
+    logarithm = _log_of(m, m.select(near, 0.0, e), m.select(near, x, f - 1.0), m.select(near, x + 2.0, f + 1.0))
+    return _ends(m, x, -1.0, logarithm)
 
 
-def _ends(m: Any, x: Any, pole: float, found: Any) -> Any:
-    """A logarithm with its pole: -inf there, NaN below it and of NaN, inf of inf."""
-    found = m.select(x > pole, found, m.select(x == pole, m.full_like(found, -float("inf")), float("nan")))
-    return m.select(x == float("inf"), x, found)
+def _ends(m: Any, x: Any, pole: float, logarithm: Any) -> Any:
+    """Add the pole of a logarithm: -inf there, NaN below it and of NaN, inf of inf."""
+    logarithm = m.select(x > pole, logarithm, m.select(x == pole, m.full_like(logarithm, -float("inf")), float("nan")))
+    return m.select(x == float("inf"), x, logarithm)
 
 
 def exp(m: Any, x: Any) -> Any:
@@ -87,7 +87,7 @@ def exp(m: Any, x: Any) -> Any:
 
 
 def expm1(m: Any, x: Any) -> Any:
-    """exp(x) - 1; -0.0 stays."""
+    """Compute exp(x) - 1; -0.0 stays."""
     y = m.copysign(m.convert(wide_expm1(m, m.convert(x, float64)), float32), x)
     return m.select(is_nan(m, x), x, y)
 
@@ -98,73 +98,73 @@ def log(m: Any, x: Any) -> Any:
 
 
 def log1p(m: Any, x: Any) -> Any:
-    """log(1 + x); -0.0 stays."""
+    """Compute log(1 + x); -0.0 stays."""
     return m.select(x == 0.0, x, m.convert(wide_log1p(m, m.convert(x, float64)), float32))
 
 
 def sigmoid(m: Any, x: Any) -> Any:
-    """1 / (1 + exp(-x))."""
+    """Compute 1 / (1 + exp(-x))."""
     return m.select(is_nan(m, x), x, m.convert(1.0 / (wide_exp(m, -m.convert(x, float64)) + 1.0), float32))
 
 
 def softplus(m: Any, x: Any) -> Any:
-    """log(1 + exp(x)) = max(x, 0) + log1p(exp(-|x|))."""
+    """Compute log(1 + exp(x)) = max(x, 0) + log1p(exp(-|x|))."""
     wide = m.convert(x, float64)
     y = wide_log1p(m, wide_exp(m, -m.abs(wide))) + m.select(wide > 0.0, wide, 0.0)
     return m.select(is_nan(m, x), x, m.convert(y, float32))
 
 
 def pow(m: Any, x: Any, y: Any) -> Any:
-    """x^y = 2^(y log2 |x|), with the sign and the ends that C's pow has."""
+    """Compute x^y = 2^(y log2 |x|), with the sign and special values of C's pow."""
     base, power = m.convert(x, float64), m.convert(y, float64)
     size = m.abs(base)
     t = _clamped(m, power * (wide_log(m, size) * LOG2E), 400.0)
     n = m.round_even(t)
     r = t - n
-    found = m.fma(polynomial(m, r, polynomials.EXP2), r, 1.0) * _power_of_two(m, n)
+    power_ = m.fma(polynomial(m, r, polynomials.EXP2), r, 1.0) * _power_of_two(m, n)
     infinity = float("inf")
-    found = m.select(size == 0.0, m.select(power > 0.0, m.full_like(found, 0.0), infinity), found)
-    found = m.select(size == infinity, m.select(power > 0.0, m.full_like(found, infinity), 0.0), found)
-    whole = m.trunc(power) == power
-    odd = whole & (m.trunc(power * 0.5) * 2.0 != power)
-    found = m.select(odd, m.copysign(found, base), found)
-    found = m.select((base < 0.0) & ~whole & (size != infinity), m.full_like(found, float("nan")), found)
-    found = m.select(is_nan(m, base) | is_nan(m, power), m.full_like(found, float("nan")), found)
+    power_ = m.select(size == 0.0, m.select(power > 0.0, m.full_like(power_, 0.0), infinity), power_)
+    power_ = m.select(size == infinity, m.select(power > 0.0, m.full_like(power_, infinity), 0.0), power_)
+    is_integral = m.trunc(power) == power
+    odd = is_integral & (m.trunc(power * 0.5) * 2.0 != power)
+    power_ = m.select(odd, m.copysign(power_, base), power_)
+    power_ = m.select((base < 0.0) & ~is_integral & (size != infinity), m.full_like(power_, float("nan")), power_)
+    power_ = m.select(is_nan(m, base) | is_nan(m, power), m.full_like(power_, float("nan")), power_)
     one = (base == 1.0) | (power == 0.0) | ((size == 1.0) & (m.abs(power) == infinity))
-    return m.convert(m.select(one, m.full_like(found, 1.0), found), float32)
+    return m.convert(m.select(one, m.full_like(power_, 1.0), power_), float32)
 
 
 def rsqrt(m: Any, x: Any) -> Any:
-    """1 / sqrt(x)."""
+    """Compute 1 / sqrt(x)."""
     return m.convert(1.0 / m.sqrt(m.convert(x, float64)), float32)
 
 
 def _odd(m: Any, x: Any, size: Any) -> Any:
-    """An odd function of x, of what it is of |x|; 0.0 and -0.0 stay."""
+    """Extend a function of |x| to an odd function of x; 0.0 and -0.0 stay."""
     return m.select(is_nan(m, x), x, m.copysign(m.convert(size, float32), x))
 
 
 def sinh(m: Any, x: Any) -> Any:
-    """(t + t / (t + 1)) / 2, t = exp(|x|) - 1."""
+    """Compute (t + t / (t + 1)) / 2, t = exp(|x|) - 1."""
     t = wide_expm1(m, m.abs(m.convert(x, float64)))
     return _odd(m, x, (t + t / (t + 1.0)) * 0.5)
 
 
 def cosh(m: Any, x: Any) -> Any:
-    """(t + 1 / t) / 2, t = exp(|x|)."""
+    """Compute (t + 1 / t) / 2, t = exp(|x|)."""
     t = wide_exp(m, m.abs(m.convert(x, float64)))
     return m.select(is_nan(m, x), x, m.convert((t + 1.0 / t) * 0.5, float32))
 
 
 def tanh(m: Any, x: Any) -> Any:
-    """t / (t + 2), t = exp(2 |x|) - 1; beyond 20 it is 1."""
+    """Compute t / (t + 2), t = exp(2 |x|) - 1; beyond 20 it is 1."""
     a = m.abs(m.convert(x, float64))
     t = wide_expm1(m, m.select(a < 20.0, a, 20.0) * 2.0)
     return _odd(m, x, t / (t + 2.0))
 
 
 def asinh(m: Any, x: Any) -> Any:
-    """log1p(a + a^2 / (1 + sqrt(a^2 + 1))), a = |x|."""
+    """Compute log1p(a + a^2 / (1 + sqrt(a^2 + 1))), a = |x|."""
     a = m.abs(m.convert(x, float64))
     square = a * a
     y = wide_log1p(m, a + square / (m.sqrt(square + 1.0) + 1.0))
@@ -172,13 +172,13 @@ def asinh(m: Any, x: Any) -> Any:
 
 
 def acosh(m: Any, x: Any) -> Any:
-    """log1p(t + sqrt(2 t + t^2)), t = x - 1; NaN below 1."""
+    """Compute log1p(t + sqrt(2 t + t^2)), t = x - 1; NaN below 1."""
     t = m.convert(x, float64) - 1.0
     y = wide_log1p(m, t + m.sqrt(m.fma(t, t, t + t)))
     return m.select(x < 1.0, m.full_like(x, float("nan")), m.convert(y, float32))
 
 
 def atanh(m: Any, x: Any) -> Any:
-    """log1p(2 a / (1 - a)) / 2, a = |x|; NaN beyond 1."""
+    """Compute log1p(2 a / (1 - a)) / 2, a = |x|; NaN beyond 1."""
     a = m.abs(m.convert(x, float64))
     return _odd(m, x, wide_log1p(m, (a + a) / (1.0 - a)) * 0.5)

@@ -1,12 +1,12 @@
-"""Activations in float32 alone: for the ends of products and convolutions, where float64 would cost as much as those.
+"""Activations in float32 only, for epilogues of products and convolutions, where float64 would double the cost.
 
 Lives here: exp; sigmoid, silu, tanh, elu, erf, gelu: within 1e-6 |y| + 2e-36 of the exact value y for |x| <= 6, else
-6e-6 |y| + 2e-36 (gelu 8e-6 where a processor has no fused multiply-add); gelu_tanh, ten times as far (what its
-exponent is off by is that many times as much).
-Not here: functions that are right to the last place or nearly (the other modules), those of `fast_math`, which are
-right over all of float32's range (approximate.py).
+6e-6 |y| + 2e-36 (gelu 8e-6 without a fused multiply-add); gelu_tanh, with ten times the error (that of its exponent,
+amplified).
+Not here: functions within about one unit in the last place (the other modules), functions of `fast_math`, which are
+accurate over all of float32's range (approximate.py).
 
-NaN stays NaN. No operation may be regrouped.
+NaN stays NaN. No operation may be reassociated.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _FAR = 14.0  # where gelu is no normal number
 
 
 def _within(m: Any, x: Any, low: float, high: float) -> Any:
-    """low <= x <= high; NaN stays. One instruction each."""
+    """Clamp to low <= x <= high; NaN stays. One instruction each."""
     x = m.minimum(m.full_like(x, high), x)
     return m.maximum(m.full_like(x, low), x)
 
 
 def _split(m: Any, x: Any) -> tuple[Any, Any]:
-    """2^n and r, with x / ln 2 = n + r. float32's log2(e) is 1.4e-8 off."""
+    """Compute 2^n and r, with x / ln 2 = n + r. float32's log2(e) is 1.4e-8 off."""
     z = m.fma(x, _LOG2E, _MAGIC)
     return m.bitcast(m.bitcast(z, int32) << 23, float32), m.fma(x, _LOG2E, _MAGIC - z)
 
 
 def _exp(m: Any, x: Any, more: Any = None) -> Any:
-    """exp(x + more) of x within _LEAST and _MOST and a very small `more`: 2^n 2^r.
+    """Compute exp(x + more) of x within _LEAST and _MOST and a very small `more`: 2^n 2^r.
 
     The factor 2^n is made of bits. Adding n to the bits of 2^r would save the product, and make numbers of some NaN.
     """
@@ -50,13 +50,13 @@ def _exp(m: Any, x: Any, more: Any = None) -> Any:
 
 
 def _expm1(m: Any, x: Any) -> Any:
-    """exp(x) - 1 of x within _LEAST and _MOST: 2^n (2^r - 1) + (2^n - 1)."""
+    """Compute exp(x) - 1 of x within _LEAST and _MOST: 2^n (2^r - 1) + (2^n - 1)."""
     scale, r = _split(m, x)
     return m.fma(polynomial(m, r, polynomials.SINGLE_EXP2) * r, scale, scale - 1.0)
 
 
 def _exp_of_any(m: Any, x: Any) -> Any:
-    """exp(x); below -87.3 possibly that of -87.3, above 88.3 possibly inf.
+    """Compute exp(x); below -87.3 possibly that of -87.3, above 88.3 possibly inf.
 
     With AVX-512 2^t is 2^(t - floor(t)) scaled by 2^floor(t), two instructions that need no bounds. t is rounded, so
     that 6e-8 |x| are lost.
@@ -68,7 +68,7 @@ def _exp_of_any(m: Any, x: Any) -> Any:
 
 
 def exp(m: Any, x: Any) -> Any:
-    """exp(x) over all of its range, within 2 units in the last place."""
+    """Compute exp(x) over all of its range, within 2 units in the last place."""
     if not m.has_exponents(x):
         return approximate.exp(m, x)
     x = _within(m, x, -105.0, 89.5)
@@ -78,12 +78,12 @@ def exp(m: Any, x: Any) -> Any:
 
 
 def sigmoid(m: Any, x: Any) -> Any:
-    """1 / (1 + exp(-x))."""
+    """Compute 1 / (1 + exp(-x))."""
     return 1.0 / (_exp_of_any(m, -x) + 1.0)
 
 
 def silu(m: Any, x: Any) -> Any:
-    """x / (1 + exp(-x)); NaN of -inf.
+    """Compute x / (1 + exp(-x)); NaN of -inf.
 
     Without AVX-512's instructions t = -x / ln 2 is rounded before it is split: other ports than those of the
     polynomial add. Where it is 128 the factor 2^n is inf.
@@ -98,24 +98,24 @@ def silu(m: Any, x: Any) -> Any:
 
 
 def tanh(m: Any, x: Any) -> Any:
-    """t / (t + 2), t = exp(2 |x|) - 1; beyond 10 it is 1."""
+    """Compute t / (t + 2), t = exp(2 |x|) - 1; beyond 10 it is 1."""
     t = _expm1(m, _within(m, m.abs(x), 0.0, 10.0) * 2.0)
     return m.copysign(t / (t + 2.0), x)
 
 
 def elu(m: Any, x: Any, alpha: Any = 1.0) -> Any:
-    """x, below 0 alpha (exp(x) - 1)."""
+    """Compute x, below 0 alpha (exp(x) - 1)."""
     return m.select(x < 0.0, _expm1(m, _within(m, x, _LEAST, 0.0)) * alpha, x)
 
 
 def _erfc(m: Any, a: Any, square: Any, more: Any) -> Any:
-    """erfc of a, 0 <= a < 10, with square + more = -a^2."""
+    """Compute erfc of a, 0 <= a < 10, with square + more = -a^2."""
     t = 1.0 / m.fma(a, 0.4, 1.0)
     return _exp(m, _within(m, square, _LEAST, 0.0), more) * (polynomial(m, t, polynomials.SINGLE_ERFC) * t)
 
 
 def erf(m: Any, x: Any) -> Any:
-    """A polynomial near 0, else 1 - erfc(|x|)."""
+    """Compute a polynomial near 0, else 1 - erfc(|x|)."""
     a = _within(m, m.abs(x), 0.0, 4.0)
     z = a * a
     far = 1.0 - _erfc(m, a, -z, m.full_like(a, 0.0))
@@ -123,12 +123,12 @@ def erf(m: Any, x: Any) -> Any:
 
 
 def _beyond(m: Any, x: Any, y: Any) -> Any:
-    """y, and -0.0 where x is below -_FAR; NaN of -inf."""
+    """Return y, or -0.0 where x is below -_FAR; NaN of -inf."""
     return m.select(m.full_like(x, -_FAR) > x, x * 0.0, y)
 
 
 def gelu(m: Any, x: Any) -> Any:
-    """x erfc(-x / sqrt 2) / 2 = max(x, 0) - |x| erfc(|x| / sqrt 2) / 2, whose parts never cancel; NaN of -inf."""
+    """Compute x erfc(-x / sqrt 2) / 2 = max(x, 0) - |x| erfc(|x| / sqrt 2) / 2, without cancellation; NaN of -inf."""
     a = _within(m, m.abs(x), 0.0, _FAR)
     half = a * -0.5
     square = half * a
@@ -137,7 +137,7 @@ def gelu(m: Any, x: Any) -> Any:
 
 
 def gelu_tanh(m: Any, x: Any) -> Any:
-    """x sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)); D. Hendrycks and K. Gimpel, Gaussian error linear units, 2016."""
-    held = _within(m, x, -_FAR, _FAR)
-    inner = m.fma(held * held, -GELU_CUBIC, -1.0) * held * (2.0 * GELU_SLOPE)
+    """Compute x sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)). source: Hendrycks and Gimpel, 2016."""
+    clamped = _within(m, x, -_FAR, _FAR)
+    inner = m.fma(clamped * clamped, -GELU_CUBIC, -1.0) * clamped * (2.0 * GELU_SLOPE)
     return _beyond(m, x, x / (_exp_of_any(m, inner) + 1.0))

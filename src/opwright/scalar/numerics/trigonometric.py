@@ -23,15 +23,15 @@ _WORD = (1 << 32) - 1
 
 
 def _turns(m: Any, x: Any) -> Any:
-    """x 2 / pi modulo 4 of finite x >= 2^28, an int64 with 62 bits behind the point."""
+    """Compute x 2 / pi modulo 4 of finite x >= 2^28, an int64 with 62 fraction bits."""
     bits = m.convert(m.bitcast(x, int32), int64)
     exponent = (bits >> 23) & 255
     mantissa = (bits & ((1 << 23) - 1)) | (1 << 23)
     # x = mantissa 2^(exponent - 150): bits of 2 / pi before this one only give multiples of 4
     first = exponent - 152
     word, shift = first >> 5, first & 31
-    held = [m.table_element("two_over_pi", polynomials.TWO_OVER_PI, word + i) for i in range(4)]
-    parts = [((held[i] << 32 | held[i + 1]) >> (32 - shift)) & _WORD for i in range(3)]
+    words = [m.table_element("two_over_pi", polynomials.TWO_OVER_PI, word + i) for i in range(4)]
+    parts = [((words[i] << 32 | words[i + 1]) >> (32 - shift)) & _WORD for i in range(3)]
     low = mantissa * parts[2]
     middle = mantissa * parts[1] + (low >> 32)
     high = mantissa * parts[0] + (middle >> 32)
@@ -39,27 +39,27 @@ def _turns(m: Any, x: Any) -> Any:
 
 
 def _large_turns(m: Any, a: Any, large: Any) -> Any:
-    """The turns of lanes that are large, where there are any; of others anything."""
+    """Compute the turns of large lanes, if any; other lanes are undefined."""
 
-    def found() -> Any:
+    def reduce_large() -> Any:
         safe = m.select(large & (a < float("inf")), a, _LARGE)
         return m.each_lane("turns.f32", _turns, safe, int64)
 
-    return m.where_any(large, found, m.full_like(a, 0, int64))
+    return m.where_any(large, reduce_large, m.full_like(a, 0, int64))
 
 
 def _reduced(m: Any, x: Any) -> tuple[Any, Any]:
-    """r of float64, |r| <= pi / 4, and n of int32 modulo 4, with |x| = n pi / 2 + r; NaN of inf and NaN."""
+    """Compute r of float64, |r| <= pi / 4, and n of int32 modulo 4, with |x| = n pi / 2 + r; NaN of inf and NaN."""
     a = m.abs(x)
     small = a < _LARGE
     wide = m.convert(m.select(small, a, 0.0), float64)
     n = m.round_even(wide * (1 / HALF_PI))
     r = m.fma(n, -_REST, m.fma(n, -_FIRST, wide))
     turns = _large_turns(m, a, ~small)
-    whole = (turns + (1 << 61)) >> 62
-    rest = m.convert(turns - (whole << 62), float64) * (HALF_PI * 2.0**-62)
-    r = m.select(small, r, rest)
-    n = m.select(small, m.convert(n, int32), m.convert(whole, int32))
+    quarter_turns = (turns + (1 << 61)) >> 62
+    remainder = m.convert(turns - (quarter_turns << 62), float64) * (HALF_PI * 2.0**-62)
+    r = m.select(small, r, remainder)
+    n = m.select(small, m.convert(n, int32), m.convert(quarter_turns, int32))
     return m.select(a < float("inf"), r, m.full_like(r, float("nan"))), n
 
 
@@ -100,7 +100,7 @@ def tan(m: Any, x: Any) -> Any:
 
 
 def _arctangent(m: Any, t: Any) -> Any:
-    """atan of float64, |t| <= 1."""
+    """Compute atan of float64, |t| <= 1."""
     z = t * t
     return m.fma(polynomial(m, z, polynomials.ATAN) * z, t, t)
 
@@ -113,7 +113,7 @@ def atan(m: Any, x: Any) -> Any:
 
 
 def atan2(m: Any, y: Any, x: Any) -> Any:
-    """The angle of the point (x, y), in (-pi, pi]; of zeros and infinities what C's atan2 gives."""
+    """Compute the angle of the point (x, y), in (-pi, pi]; of zeros and infinities as C's atan2."""
     wide_x, wide_y = m.convert(x, float64), m.convert(y, float64)
     ax, ay = m.abs(wide_x), m.abs(wide_y)
     steep = ay > ax
@@ -123,18 +123,18 @@ def atan2(m: Any, y: Any, x: Any) -> Any:
     p = _arctangent(m, t)
     p = m.select(steep, HALF_PI - p, p)
     p = m.select(m.bitcast(wide_x, int64) < 0, math.pi - p, p)
-    found = m.copysign(m.convert(p, float32), y)
-    return m.select(is_nan(m, x) | is_nan(m, y), m.full_like(found, float("nan")), found)
+    angle = m.copysign(m.convert(p, float32), y)
+    return m.select(is_nan(m, x) | is_nan(m, y), m.full_like(angle, float("nan")), angle)
 
 
 def _arcsine(m: Any, t: Any) -> Any:
-    """asin of float64, |t| <= 1/2."""
+    """Compute asin of float64, |t| <= 1/2."""
     z = t * t
     return m.fma(polynomial(m, z, polynomials.ASIN) * z, t, t)
 
 
 def _steep(m: Any, a: Any) -> Any:
-    """2 asin(sqrt((1 - a) / 2)) = acos(a), a above 1/2; NaN above 1."""
+    """Compute 2 asin(sqrt((1 - a) / 2)) = acos(a), a above 1/2; NaN above 1."""
     return _arcsine(m, m.sqrt(m.fma(a, -0.5, 0.5))) * 2.0
 
 
