@@ -1,6 +1,6 @@
 """The table of scalar functions: NumPy implementation, vector code, C function, cost and error bounds of each.
 
-Lives here: `ScalarFunction`, the rows, `FUNCTIONS` (by name), `of_operator` and `of_builtin` (by operator).
+Lives here: `ScalarFunction`, the rows, `FUNCTIONS` (by name), `OF_OPERATOR` and `OF_BUILTIN` (by operator).
 Not here: formulas (formulas.py), vector code (numerics/), NumPy implementations (arrays.py), readers of the rows:
 operators' computations, loop expressions, kernels on scalars, C, constant folding, lowering rules.
 
