@@ -22,15 +22,15 @@ from .operator_fusion import NO, with_number
 from .rewriter import LiteRewriter, RuleResult, definition, fused_activation, rule_table, scalar
 
 
-def _relu(node: Node, low: LiteRewriter) -> RuleResult:
+def _relu(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Match max(x, 0)."""
     x = with_number(node, 0.0)
     if x is None or x.dtype is not float32 or x.constant is not None or x.spec.shape != node.outputs[0].spec.shape:
         return NO
-    return low.emit("RELU", x, like=node.outputs[0].spec)
+    return rewriter.emit("RELU", x, like=node.outputs[0].spec)
 
 
-def _leaky_relu(node: Node, low: LiteRewriter) -> RuleResult:
+def _leaky_relu(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Match max(x, alpha x), alpha between 0 and 1."""
     for x, y in (tuple(node.operands), tuple(node.operands)[::-1]):
         product = definition(y, "MUL")
@@ -39,11 +39,11 @@ def _leaky_relu(node: Node, low: LiteRewriter) -> RuleResult:
         for slope, other in (tuple(product.operands), tuple(product.operands)[::-1]):
             alpha = scalar(slope)
             if other is x and alpha is not None and 0 < float(alpha) < 1:
-                return low.emit("LEAKY_RELU", x, alpha=float(alpha), like=node.outputs[0].spec)
+                return rewriter.emit("LEAKY_RELU", x, alpha=float(alpha), like=node.outputs[0].spec)
     return NO
 
 
-def _prelu(node: Node, low: LiteRewriter) -> RuleResult:
+def _prelu(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Match relu(x) - alpha relu(-x), and relu(x) + beta relu(-x) for a constant beta = -alpha."""
     operands = tuple(node.operands)
     if fused_activation(node) != "NONE" or node.outputs[0].dtype is not float32:
@@ -61,12 +61,12 @@ def _prelu(node: Node, low: LiteRewriter) -> RuleResult:
             if node.op.name == "ADD":
                 if slope.constant is None:
                     continue
-                slope = low.constant(-slope.constant, float32)
-            return low.emit("PRELU", x, slope, like=node.outputs[0].spec)
+                slope = rewriter.constant(-slope.constant, float32)
+            return rewriter.emit("PRELU", x, slope, like=node.outputs[0].spec)
     return NO
 
 
-def _softmax(node: Node, low: LiteRewriter) -> RuleResult:
+def _softmax(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Match exp(x - max x)
     sum exp(x - max x) along the last axis."""
     above, total = node.operands
@@ -80,7 +80,7 @@ def _softmax(node: Node, low: LiteRewriter) -> RuleResult:
     largest = definition(most, "REDUCE_MAX")
     if largest is None or not _along_last(largest, x) or x.dtype is not float32:
         return NO
-    return low.emit("SOFTMAX", x, beta=1.0, like=node.outputs[0].spec)
+    return rewriter.emit("SOFTMAX", x, beta=1.0, like=node.outputs[0].spec)
 
 
 def _along_last(node: Node, x: Value) -> bool:

@@ -48,7 +48,7 @@ FOLDED = (
 KINDS = "fiub"
 
 
-def _fold(node: Node, low: LiteRewriter) -> RuleResult:
+def _fold(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Fold a node of constants, unless the result is much larger."""
     operands = tuple(node.operands)
     constants = [v.constant for v in operands]
@@ -61,7 +61,7 @@ def _fold(node: Node, low: LiteRewriter) -> RuleResult:
         (array,) = node.op.evaluate(node.inputs, node.attrs)
     except InvalidArgumentError:  # such as a division by 0, which is the model's to fail at
         return NO
-    return low.constant(np.ascontiguousarray(array).reshape(array.shape), node.outputs[0].dtype)
+    return rewriter.constant(np.ascontiguousarray(array).reshape(array.shape), node.outputs[0].dtype)
 
 
 def _same_shape(x: Value, node: Node) -> bool:
@@ -79,7 +79,7 @@ def _neutral(number: float, commutes: bool) -> Any:
     """Match x + 0, x - 0, x * 1, x
     1."""
 
-    def lower(node: Node, low: LiteRewriter) -> RuleResult:
+    def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
         operands = tuple(node.operands)
         for x, c in (operands, operands[::-1]) if commutes else (operands,):
             if fused_activation(node) == "NONE" and is_number(c, number) and _same_shape(x, node):
@@ -89,12 +89,12 @@ def _neutral(number: float, commutes: bool) -> Any:
     return lower
 
 
-def _no_padding(node: Node, low: LiteRewriter) -> RuleResult:
+def _no_padding(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, paddings, *_ = node.operands
     return x if paddings.constant is not None and not paddings.constant.any() else NO
 
 
-def _whole_slice(node: Node, low: LiteRewriter) -> RuleResult:
+def _whole_slice(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, begin, size = node.operands
     dims = x.spec.shape.dims
     if dims is None or begin.constant is None or size.constant is None or begin.constant.any():
@@ -102,32 +102,32 @@ def _whole_slice(node: Node, low: LiteRewriter) -> RuleResult:
     return x if all(s in (-1, d) for s, d in zip(size.constant.tolist(), dims)) else NO
 
 
-def _one_tile(node: Node, low: LiteRewriter) -> RuleResult:
+def _one_tile(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, multiples = node.operands
     return x if multiples.constant is not None and (multiples.constant == 1).all() else NO
 
 
-def _as_broad(node: Node, low: LiteRewriter) -> RuleResult:
+def _as_broad(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x = next(node.operands)
     shape = x.spec.shape
     return x if shape.is_fully_defined() and shape == node.outputs[0].spec.shape else NO
 
 
-def _same_type(node: Node, low: LiteRewriter) -> RuleResult:
+def _same_type(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     return x if x.dtype is node.outputs[0].dtype else NO
 
 
-def _one_part(node: Node, low: LiteRewriter) -> RuleResult:
+def _one_part(node: Node, rewriter: LiteRewriter) -> RuleResult:
     operands = tuple(node.operands)
     return operands[0] if len(operands) == 1 and fused_activation(node) == "NONE" else NO
 
 
-def _chain(node: Node, low: LiteRewriter) -> RuleResult:
+def _chain(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Reassociate (x + a) + b to x + (a + b), and products likewise."""
     operands = tuple(node.operands)
     for x, b in (operands, operands[::-1]):
-        inner = low.producer(x, node.op.name)
+        inner = rewriter.producer(x, node.op.name)
         if inner is None or b.constant is None or fused_activation(inner) != "NONE" or x.dtype is not float32:
             continue
         first, second = inner.operands
@@ -136,7 +136,7 @@ def _chain(node: Node, low: LiteRewriter) -> RuleResult:
                 continue
             joined = a.constant + b.constant if node.op.name == "ADD" else a.constant * b.constant
             if joined.size == max(a.constant.size, b.constant.size) and np.isfinite(joined).all():
-                return low.recreate(node, y, low.constant(joined, float32))
+                return rewriter.recreate(node, y, rewriter.constant(joined, float32))
     return NO
 
 

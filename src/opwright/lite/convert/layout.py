@@ -56,7 +56,7 @@ def _inverse(order: Sequence[int]) -> list[int]:
     return np.argsort(order).tolist()
 
 
-def _transpose(node: Node, low: LiteRewriter) -> RuleResult:
+def _transpose(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Compose two transposes into one or none."""
     x, _ = node.operands
     order = order_of(node)
@@ -71,31 +71,31 @@ def _transpose(node: Node, low: LiteRewriter) -> RuleResult:
     source = next(x.node.operands)
     if joined == [*range(len(order))]:
         return source
-    return low.emit("TRANSPOSE", source, low.int32(joined), like=node.outputs[0].spec)
+    return rewriter.emit("TRANSPOSE", source, rewriter.int32(joined), like=node.outputs[0].spec)
 
 
-def _reshape(node: Node, low: LiteRewriter) -> RuleResult:
+def _reshape(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Drop a reshape before another one, or to the shape that its operand has."""
     x, shape = node.operands
     found, result = x.spec.shape, node.outputs[0].spec.shape
     if found.is_fully_defined() and found == result:
         return x
     if x.node is not None and x.node.op.name in ("RESHAPE", "EXPAND_DIMS", "SQUEEZE") and shape.constant is not None:
-        return low.emit("RESHAPE", next(x.node.operands), shape, like=node.outputs[0].spec)
+        return rewriter.emit("RESHAPE", next(x.node.operands), shape, like=node.outputs[0].spec)
     return NO
 
 
-def _put_in(node: Node, low: LiteRewriter) -> RuleResult:
+def _put_in(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Merge EXPAND_DIMS or SQUEEZE with a neighbouring reshape."""
-    inner = low.producer(next(node.operands), "RESHAPE")
+    inner = rewriter.producer(next(node.operands), "RESHAPE")
     result = node.outputs[0].spec.shape.dims
     if inner is None or result is None or result.count(None) > 1:
         return NO
-    shape = low.int32([-1 if d is None else d for d in result])
-    return low.emit("RESHAPE", next(inner.operands), shape, like=node.outputs[0].spec)
+    shape = rewriter.int32([-1 if d is None else d for d in result])
+    return rewriter.emit("RESHAPE", next(inner.operands), shape, like=node.outputs[0].spec)
 
 
-def _move_ones(node: Node, low: LiteRewriter) -> RuleResult:
+def _move_ones(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Replace a transpose that moves dimensions of size 1 alone by a reshape."""
     x, _ = node.operands
     order, dims = order_of(node), x.spec.shape.dims
@@ -104,24 +104,26 @@ def _move_ones(node: Node, low: LiteRewriter) -> RuleResult:
     left = [i for i in order if dims[i] != 1]
     if left != sorted(left):
         return NO
-    shape = low.int32([-1 if dims[i] is None else dims[i] for i in order])
-    return low.emit("RESHAPE", x, shape, like=node.outputs[0].spec)
+    shape = rewriter.int32([-1 if dims[i] is None else dims[i] for i in order])
+    return rewriter.emit("RESHAPE", x, shape, like=node.outputs[0].spec)
 
 
-def _sink_unary(node: Node, low: LiteRewriter) -> RuleResult:
+def _sink_unary(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    inner = low.producer(x, "TRANSPOSE")
+    inner = rewriter.producer(x, "TRANSPOSE")
     order = order_of(inner)
     if inner is None or order is None:
         return NO
     source, perm = inner.operands
-    return low.emit("TRANSPOSE", low.recreate(node, source, like=source.spec), perm, like=node.outputs[0].spec)
+    return rewriter.emit(
+        "TRANSPOSE", rewriter.recreate(node, source, like=source.spec), perm, like=node.outputs[0].spec
+    )
 
 
-def _sink_binary(node: Node, low: LiteRewriter) -> RuleResult:
+def _sink_binary(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Sink a transpose of both operands, or of one with a constant, which is transposed inversely."""
     operands = list(node.operands)
-    transposes = [low.producer(v, "TRANSPOSE") for v in operands]
+    transposes = [rewriter.producer(v, "TRANSPOSE") for v in operands]
     orders = [order_of(n) for n in transposes]
     perm = next((p for p in orders if p is not None), None)
     rank = node.outputs[0].spec.shape.rank
@@ -137,11 +139,11 @@ def _sink_binary(node: Node, low: LiteRewriter) -> RuleResult:
             moved = np.ascontiguousarray(np.transpose(full, _inverse(perm)))
             while moved.ndim > constant.ndim and moved.ndim > 0 and moved.shape[0] == 1:
                 moved = moved[0]
-            sources.append(low.constant(moved, value.dtype))
+            sources.append(rewriter.constant(moved, value.dtype))
         else:
             return NO
-    y = low.recreate(node, *sources, like=node.outputs[0].spec.with_shape(_moved(node.outputs[0], perm)))
-    return low.emit("TRANSPOSE", y, low.int32(perm), like=node.outputs[0].spec)
+    y = rewriter.recreate(node, *sources, like=node.outputs[0].spec.with_shape(_moved(node.outputs[0], perm)))
+    return rewriter.emit("TRANSPOSE", y, rewriter.int32(perm), like=node.outputs[0].spec)
 
 
 def _moved(value: Value, perm: Sequence[int]) -> list[int | None] | None:
@@ -150,10 +152,10 @@ def _moved(value: Value, perm: Sequence[int]) -> list[int | None] | None:
     return None if dims is None else [dims[i] for i in _inverse(perm)]
 
 
-def _reduce_transposed(node: Node, low: LiteRewriter) -> RuleResult:
+def _reduce_transposed(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Reduce before the transpose, if the remaining dimensions are then in order."""
     x, axes = node.operands
-    inner = low.producer(x, "TRANSPOSE")
+    inner = rewriter.producer(x, "TRANSPOSE")
     order = order_of(inner)
     if inner is None or order is None or axes.constant is None or node.attrs["keep_dims"]:
         return NO
@@ -161,7 +163,7 @@ def _reduce_transposed(node: Node, low: LiteRewriter) -> RuleResult:
     left = [order[i] for i in range(len(order)) if i not in gone]
     if left != sorted(left):
         return NO
-    return low.recreate(node, next(inner.operands), low.int32(sorted(order[i] for i in gone)))
+    return rewriter.recreate(node, next(inner.operands), rewriter.int32(sorted(order[i] for i in gone)))
 
 
 LAYOUT = rule_table(

@@ -25,7 +25,7 @@ from .operator_fusion import LINEAR, NO, bias_of, channels_of
 from .rewriter import LiteRewriter, RuleResult, fused_activation, rule_table
 
 
-def _constant_weights(node: Node, low: LiteRewriter) -> RuleResult:
+def _constant_weights(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Replace BATCH_MATMUL by a constant matrix by FULLY_CONNECTED."""
     x, y = node.operands
     weights, rank = y.constant, x.spec.shape.rank
@@ -35,16 +35,16 @@ def _constant_weights(node: Node, low: LiteRewriter) -> RuleResult:
         return NO
     matrix = weights.reshape(weights.shape[-2:])
     rows = matrix if node.attrs["adj_y"] else np.ascontiguousarray(matrix.T)
-    return low.emit(
-        "FULLY_CONNECTED", x, low.constant(rows, float32), None, keep_num_dims=rank > 2, like=node.outputs[0].spec
+    return rewriter.emit(
+        "FULLY_CONNECTED", x, rewriter.constant(rows, float32), None, keep_num_dims=rank > 2, like=node.outputs[0].spec
     )
 
 
-def _transposed_operand(node: Node, low: LiteRewriter) -> RuleResult:
+def _transposed_operand(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Replace a transpose of the last two dimensions by a flag."""
     operands = list(node.operands)
     for i, (value, flag) in enumerate(zip(operands, ("adj_x", "adj_y"))):
-        inner = low.producer(value, "TRANSPOSE")
+        inner = rewriter.producer(value, "TRANSPOSE")
         order = order_of(inner)
         if inner is None or order is None or len(order) < 2:
             continue
@@ -52,14 +52,14 @@ def _transposed_operand(node: Node, low: LiteRewriter) -> RuleResult:
         if order == [*range(n - 2), n - 1, n - 2]:
             operands[i] = next(inner.operands)
             flipped: dict[str, Any] = {flag: not node.attrs[flag]}
-            return low.recreate(node, *operands, **flipped)
+            return rewriter.recreate(node, *operands, **flipped)
     return NO
 
 
-def _around(node: Node, low: LiteRewriter) -> RuleResult:
+def _around(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Drop one or both of the reshapes around a FULLY_CONNECTED of rows."""
     y, _ = node.operands
-    product = low.producer(y, "FULLY_CONNECTED")
+    product = rewriter.producer(y, "FULLY_CONNECTED")
     if product is None:
         return NO
     flat, rows = product.inputs[:2]
@@ -72,22 +72,22 @@ def _around(node: Node, low: LiteRewriter) -> RuleResult:
         return NO
     like = node.outputs[0].spec
     if len(dims) >= 2 and dims[-1] == k and (dims[:-1], result[-1]) == (result[:-1], n) and dims.count(None) < 2:
-        return low.recreate(product, x, *product.inputs[1:], keep_num_dims=len(dims) > 2, like=like)
+        return rewriter.recreate(product, x, *product.inputs[1:], keep_num_dims=len(dims) > 2, like=like)
     if result[-1] == n and len(result) > 2 and result.count(None) < 2:
         inner = [*result[:-1], k]
-        rows_apart = low.emit(
-            "RESHAPE", x, low.int32([-1 if d is None else d for d in inner]), like=x.spec.with_shape(inner)
+        rows_apart = rewriter.emit(
+            "RESHAPE", x, rewriter.int32([-1 if d is None else d for d in inner]), like=x.spec.with_shape(inner)
         )
-        return low.recreate(product, rows_apart, *product.inputs[1:], keep_num_dims=True, like=like)
+        return rewriter.recreate(product, rows_apart, *product.inputs[1:], keep_num_dims=True, like=like)
     if len(dims) > 2 and dims[-1] == k and not product.attrs["keep_num_dims"]:
-        whole = low.recreate(
+        whole = rewriter.recreate(
             product, x, *product.inputs[1:], keep_num_dims=True, like=x.spec.with_shape([*dims[:-1], n])
         )
-        return low.recreate(node, whole, *node.inputs[1:])
+        return rewriter.recreate(node, whole, *node.inputs[1:])
     return NO
 
 
-def _rows_first(node: Node, low: LiteRewriter) -> RuleResult:
+def _rows_first(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Drop a reshape that merges rows before a product of rows."""
     x = node.inputs[0]
     assert isinstance(x, Value)
@@ -98,28 +98,28 @@ def _rows_first(node: Node, low: LiteRewriter) -> RuleResult:
     dims, k = source.spec.shape.dims, (x.spec.shape.dims or (None, None))[1]
     if k is None or dims is None or len(dims) != 2 or dims[1] != k:
         return NO
-    return low.recreate(node, source, *node.inputs[1:])
+    return rewriter.recreate(node, source, *node.inputs[1:])
 
 
-def _through_reshape(node: Node, low: LiteRewriter) -> RuleResult:
+def _through_reshape(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Move a constant for each output channel before a RESHAPE that splits the channels, or leaves them."""
     operands = tuple(node.operands)
     commutes = node.op.name in ("ADD", "MUL")
     if node.outputs[0].dtype is not float32:
         return NO
     for x, c in (operands, operands[::-1]) if commutes else (operands,):
-        shaping, constant = low.producer(x, "RESHAPE", "SQUEEZE", "EXPAND_DIMS"), c.constant
+        shaping, constant = rewriter.producer(x, "RESHAPE", "SQUEEZE", "EXPAND_DIMS"), c.constant
         if shaping is None or constant is None or x.spec.shape != node.outputs[0].spec.shape:
             continue
         source = next(shaping.operands)
-        linear = low.producer(source, *LINEAR)
+        linear = rewriter.producer(source, *LINEAR)
         if linear is None or fused_activation(linear) != "NONE" or bias_of(linear) is None:
             continue
         vector = _per_channel(x, constant, channels_of(linear))
         if vector is None or (source.spec.shape.dims or (None,))[-1] != len(vector):
             continue
-        joined = low.recreate(node, source, low.constant(vector, float32), like=source.spec)
-        return low.recreate(shaping, joined, *shaping.inputs[1:], like=node.outputs[0].spec)
+        joined = rewriter.recreate(node, source, rewriter.constant(vector, float32), like=source.spec)
+        return rewriter.recreate(shaping, joined, *shaping.inputs[1:], like=node.outputs[0].spec)
     return NO
 
 
@@ -141,17 +141,17 @@ def _per_channel(x: Value, constant: np.ndarray, n: int) -> np.ndarray | None:
     return np.ascontiguousarray(np.broadcast_to(inner, tail).reshape(-1))
 
 
-def _activation_through_reshape(node: Node, low: LiteRewriter) -> RuleResult:
+def _activation_through_reshape(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Move an activation before a RESHAPE of an operator that can fuse it."""
     (x,) = node.operands
-    shaping = low.producer(x, "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+    shaping = rewriter.producer(x, "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
     if shaping is None or x.dtype is not float32:
         return NO
     source = next(shaping.operands)
-    if low.producer(source, *LINEAR) is None:
+    if rewriter.producer(source, *LINEAR) is None:
         return NO
-    y = low.recreate(node, source, like=source.spec)
-    return low.recreate(shaping, y, *shaping.inputs[1:], like=node.outputs[0].spec)
+    y = rewriter.recreate(node, source, like=source.spec)
+    return rewriter.recreate(shaping, y, *shaping.inputs[1:], like=node.outputs[0].spec)
 
 
 PRODUCTS = rule_table(
@@ -174,12 +174,12 @@ PRODUCTS = rule_table(
 INPUT_AXIS = {"CONV_2D": 3, "FULLY_CONNECTED": 1, "DEPTHWISE_CONV_2D": 3, "CONV_3D": 3}
 
 
-def _before(node: Node, low: LiteRewriter, *op_names: str) -> tuple[Node, Value, np.ndarray, np.ndarray] | None:
+def _before(node: Node, rewriter: LiteRewriter, *op_names: str) -> tuple[Node, Value, np.ndarray, np.ndarray] | None:
     """Return the arithmetic before a linear operator, its operand, its constant by input channel, and the filter."""
     x, weights = node.inputs[:2]
     assert isinstance(x, Value)
     assert isinstance(weights, Value)
-    arithmetic, filter = low.producer(x, *op_names), weights.constant
+    arithmetic, filter = rewriter.producer(x, *op_names), weights.constant
     if arithmetic is None or filter is None or x.dtype is not float32 or fused_activation(arithmetic) != "NONE":
         return None
     if node.op.name == "FULLY_CONNECTED" and not node.attrs["keep_num_dims"] and x.spec.shape.rank != 2:
@@ -200,24 +200,24 @@ def _before(node: Node, low: LiteRewriter, *op_names: str) -> tuple[Node, Value,
     return None
 
 
-def _scale_before(node: Node, low: LiteRewriter) -> RuleResult:
-    match = _before(node, low, "MUL", "DIV")
+def _scale_before(node: Node, rewriter: LiteRewriter) -> RuleResult:
+    match = _before(node, rewriter, "MUL", "DIV")
     if match is None:
         return NO
     arithmetic, y, vector, filter = match
     weights = node.inputs[1]
-    if isinstance(weights, Value) and low.uses.get(weights, 0) > 1:
+    if isinstance(weights, Value) and rewriter.uses.get(weights, 0) > 1:
         return NO  # shared weights would be in the file twice
     factor = vector if arithmetic.op.name == "MUL" else np.float32(1) / vector
     if not np.isfinite(factor).all():
         return NO
     axis = INPUT_AXIS[node.op.name]
     along = factor.reshape([-1 if i == axis else 1 for i in range(filter.ndim)])
-    return low.recreate(node, y, low.constant(filter * along, float32), *node.inputs[2:])
+    return rewriter.recreate(node, y, rewriter.constant(filter * along, float32), *node.inputs[2:])
 
 
-def _offset_before(node: Node, low: LiteRewriter) -> RuleResult:
-    match = _before(node, low, "ADD", "SUB")
+def _offset_before(node: Node, rewriter: LiteRewriter) -> RuleResult:
+    match = _before(node, rewriter, "ADD", "SUB")
     bias = bias_of(node)
     if match is None or bias is None or (node.attrs.get("padding", "VALID") != "VALID" and not _is_point(node)):
         return NO
@@ -230,8 +230,8 @@ def _offset_before(node: Node, low: LiteRewriter) -> RuleResult:
     inputs = list(node.inputs)
     inputs[0] = y
     inputs += [None] * (bias_at + 1 - len(inputs))
-    inputs[bias_at] = low.constant((bias + added).reshape(channels_of(node)), float32)
-    return low.recreate(node, *inputs)
+    inputs[bias_at] = rewriter.constant((bias + added).reshape(channels_of(node)), float32)
+    return rewriter.recreate(node, *inputs)
 
 
 def _is_point(node: Node) -> bool:
@@ -240,12 +240,12 @@ def _is_point(node: Node) -> bool:
     return isinstance(filter, Value) and (filter.spec.shape.dims or (None,) * 3)[1:3] == (1, 1)
 
 
-def _padding(node: Node, low: LiteRewriter) -> RuleResult:
+def _padding(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Drop a PAD of zeros equal to that of SAME."""
     x, weights = node.inputs[:2]
     assert isinstance(x, Value)
     assert isinstance(weights, Value)
-    pad = low.producer(x, "PAD")
+    pad = rewriter.producer(x, "PAD")
     if pad is None or node.attrs["padding"] != "VALID":
         return NO
     image, paddings = pad.operands
@@ -262,7 +262,7 @@ def _padding(node: Node, low: LiteRewriter) -> RuleResult:
         valid = window(int(size or 0), int(k or 0), stride, dilation, "EXPLICIT", (before, after))
         if same.out != valid.out or same.before != before:
             return NO
-    return low.recreate(node, image, *node.inputs[1:], padding="SAME")
+    return rewriter.recreate(node, image, *node.inputs[1:], padding="SAME")
 
 
 SCALING = rule_table(

@@ -64,12 +64,12 @@ def channels_of(producer: Node) -> int:
     return int(filter.spec.shape[axis] or 0)
 
 
-def _linear_and_vector(node: Node, low: LiteRewriter, commutes: bool) -> tuple[Node, np.ndarray, Value] | None:
+def _linear_and_vector(node: Node, rewriter: LiteRewriter, commutes: bool) -> tuple[Node, np.ndarray, Value] | None:
     """Return the linear operator before a node, the constant that the node combines it with, by channel, and its
     result."""
     operands = tuple(node.operands)
     for x, c in (operands, operands[::-1]) if commutes else (operands,):
-        producer, constant = low.producer(x, *LINEAR), c.constant
+        producer, constant = rewriter.producer(x, *LINEAR), c.constant
         if producer is None or constant is None or x.dtype is not float32:
             continue
         n, rank = channels_of(producer), x.spec.shape.rank
@@ -91,16 +91,16 @@ def bias_of(producer: Node) -> np.ndarray | None:
     return bias.constant
 
 
-def _with(node: Node, low: LiteRewriter, producer: Node, operands: dict[int, Value | None]) -> Value:
+def _with(node: Node, rewriter: LiteRewriter, producer: Node, operands: dict[int, Value | None]) -> Value:
     """Recreate the producer with some operands replaced, in place of the node after it."""
     inputs = [operands.get(i, operand) for i, operand in enumerate(producer.inputs)]
-    return low.recreate(
+    return rewriter.recreate(
         producer, *inputs, fused_activation_function=node.attrs["fused_activation_function"], like=node.outputs[0].spec
     )
 
 
-def _bias(node: Node, low: LiteRewriter) -> RuleResult:
-    match = _linear_and_vector(node, low, commutes=node.op.name == "ADD")
+def _bias(node: Node, rewriter: LiteRewriter) -> RuleResult:
+    match = _linear_and_vector(node, rewriter, commutes=node.op.name == "ADD")
     if match is None:
         return NO
     producer, vector, _ = match
@@ -109,52 +109,52 @@ def _bias(node: Node, low: LiteRewriter) -> RuleResult:
         return NO
     total = bias - vector if node.op.name == "SUB" else bias + vector
     if producer.op.name == "FULLY_CONNECTED" and not total.any():  # convolutions cannot do without one
-        return _with(node, low, producer, {2: None})
-    return _with(node, low, producer, {LINEAR[producer.op.name][1]: low.constant(total, float32)})
+        return _with(node, rewriter, producer, {2: None})
+    return _with(node, rewriter, producer, {LINEAR[producer.op.name][1]: rewriter.constant(total, float32)})
 
 
-def _scale(node: Node, low: LiteRewriter) -> RuleResult:
-    match = _linear_and_vector(node, low, commutes=node.op.name == "MUL")
+def _scale(node: Node, rewriter: LiteRewriter) -> RuleResult:
+    match = _linear_and_vector(node, rewriter, commutes=node.op.name == "MUL")
     if match is None:
         return NO
     producer, vector, _ = match
     at, bias_at, axis = LINEAR[producer.op.name]
     filter, bias = producer.inputs[at], bias_of(producer)
-    if not isinstance(filter, Value) or filter.constant is None or bias is None or low.uses.get(filter, 0) > 1:
+    if not isinstance(filter, Value) or filter.constant is None or bias is None or rewriter.uses.get(filter, 0) > 1:
         return NO  # shared weights would be in the file twice
     factor = vector if node.op.name == "MUL" else np.float32(1) / vector
     if not np.isfinite(factor).all():
         return NO
     along = factor.reshape([-1 if i == axis else 1 for i in range(filter.constant.ndim)])
-    operands: dict[int, Value | None] = {at: low.constant(filter.constant * along, float32)}
+    operands: dict[int, Value | None] = {at: rewriter.constant(filter.constant * along, float32)}
     if bias.any() or producer.inputs[bias_at] is not None:
-        operands[bias_at] = low.constant(bias * factor, float32)
-    return _with(node, low, producer, operands)
+        operands[bias_at] = rewriter.constant(bias * factor, float32)
+    return _with(node, rewriter, producer, operands)
 
 
-def _activation(node: Node, low: LiteRewriter) -> RuleResult:
+def _activation(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    producer = low.producer(x, *ACTIVATED)
+    producer = rewriter.producer(x, *ACTIVATED)
     if producer is None or fused_activation(producer) != "NONE" or x.dtype is not float32:
         return NO
-    return low.recreate(producer, fused_activation_function=node.op.name, like=node.outputs[0].spec)
+    return rewriter.recreate(producer, fused_activation_function=node.op.name, like=node.outputs[0].spec)
 
 
-def _clamp(node: Node, low: LiteRewriter) -> RuleResult:
+def _clamp(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Match min(max(x, low), high) and max(min(x, high), low)."""
     for x, c in (tuple(node.operands), tuple(node.operands)[::-1]):
-        inner = low.producer(x, "MAXIMUM" if node.op.name == "MINIMUM" else "MINIMUM", "RELU")
+        inner = rewriter.producer(x, "MAXIMUM" if node.op.name == "MINIMUM" else "MINIMUM", "RELU")
         if inner is None or x.dtype is not float32:
             continue
         if inner.op.name == "RELU":
             if node.op.name == "MINIMUM" and is_number(c, CLAMPS["RELU6"][1]):
-                return low.emit("RELU6", *inner.inputs, like=node.outputs[0].spec)
+                return rewriter.emit("RELU6", *inner.inputs, like=node.outputs[0].spec)
             continue
         least, most = CLAMPS["RELU_N1_TO_1"]
         outer_bound, inner_bound = (most, least) if node.op.name == "MINIMUM" else (least, most)
         inside = with_number(inner, inner_bound)
         if is_number(c, outer_bound) and inside is not None:
-            return low.emit("RELU_N1_TO_1", inside, like=node.outputs[0].spec)
+            return rewriter.emit("RELU_N1_TO_1", inside, like=node.outputs[0].spec)
     return NO
 
 
@@ -185,7 +185,7 @@ def _sixth(value: Value) -> Value | None:
     return y if is_number(six, 6.0) else None
 
 
-def _hard_swish(node: Node, low: LiteRewriter) -> RuleResult:
+def _hard_swish(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Match x * (relu6(x + 3)
     6), (x * relu6(x + 3))
     6 and their variants."""
@@ -203,14 +203,14 @@ def _hard_swish(node: Node, low: LiteRewriter) -> RuleResult:
     for x, gate in (tuple(product.operands), tuple(product.operands)[::-1]):
         inside = gate if outer is not None else _sixth(gate)
         if inside is not None and _shifted_relu6(inside) is x:
-            return low.emit("HARD_SWISH", x, like=node.outputs[0].spec)
+            return rewriter.emit("HARD_SWISH", x, like=node.outputs[0].spec)
     return NO
 
 
 L2_FLOOR = 1e-12  # the kernel takes max(norm, 1e-6): this floor of the squares is the same
 
 
-def _l2_norm(node: Node, low: LiteRewriter) -> RuleResult:
+def _l2_norm(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Match x * rsqrt(max(sum(x * x), 1e-12)) along the last axis, or x
     sqrt(...)."""
     root_op = "RSQRT" if node.op.name == "MUL" else "SQRT"
@@ -231,7 +231,7 @@ def _l2_norm(node: Node, low: LiteRewriter) -> RuleResult:
         if axes.constant is None or rank is None or axes.constant.reshape(-1).tolist() not in ([rank - 1], [-1]):
             continue
         if _is_square_of(squares, x):
-            return low.emit("L2_NORMALIZATION", x, like=node.outputs[0].spec)
+            return rewriter.emit("L2_NORMALIZATION", x, like=node.outputs[0].spec)
     return NO
 
 

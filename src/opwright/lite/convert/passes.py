@@ -87,32 +87,32 @@ def legalize(graph: Graph, allowed: AllowedOperators, unsupported: list[Unsuppor
 def _legalized(
     graph: Graph, inside: Callable[[Graph], Graph], allowed: AllowedOperators, unsupported: list[UnsupportedNode]
 ) -> Graph:
-    low = LiteRewriter(graph, inside)
+    rewriter = LiteRewriter(graph, inside)
     for old in graph.nodes:
-        node = low.remap(old)
+        node = rewriter.remap(old)
         if node.op.name == "Const":
-            low.keep_constant(old)
+            rewriter.keep_constant(old)
             continue
         if isinstance(node.op, (LiteOperator, ExternalOp)):  # created by an earlier stage
-            low.keep(node, old)
+            rewriter.keep(node, old)
             continue
-        low.begin(node)
+        rewriter.begin(node)
         reasons = []
         for rule in RULES.get(node.op.name, ()) if _has_rules(node, allowed) else ():
-            declined = low.apply(rule, node, old, errors_decline=True)
+            declined = rewriter.apply(rule, node, old, errors_decline=True)
             if declined is None:
                 break
             reasons.append(f"{rule.name}: {declined.reason}")
         else:
             handles = {v.dtype for v in (*node.operands, *node.outputs)} & {resource, variant}
             custom = not any(node.subgraphs) and not handles
-            flex = _flex(node, low, reasons) if allowed.flex and custom else None
-            low.keep(flex or node, old)
+            flex = _flex(node, rewriter, reasons) if allowed.flex and custom else None
+            rewriter.keep(flex or node, old)
             if variant in handles or flex is not None:
                 continue  # lists/ has reported lists that stay
             if not ((allowed.custom and custom) or node.op in allowed.operators):
                 unsupported.append(UnsupportedNode(node, tuple(reasons), custom=custom))
-    return low.finish()
+    return rewriter.finish()
 
 
 def _has_rules(node: Node, allowed: AllowedOperators) -> bool:
@@ -122,7 +122,7 @@ def _has_rules(node: Node, allowed: AllowedOperators) -> bool:
     return allowed.builtin or any(node.subgraphs) or any(v.dtype is resource for v in (*node.operands, *node.outputs))
 
 
-def _flex(node: Node, low: LiteRewriter, reasons: list[str]) -> Node | None:
+def _flex(node: Node, rewriter: LiteRewriter, reasons: list[str]) -> Node | None:
     """Return a node as a Flex operator; None if it has no such form, with the reason appended."""
     if not getattr(node.op, "catalogue", True):
         return None
@@ -131,7 +131,7 @@ def _flex(node: Node, low: LiteRewriter, reasons: list[str]) -> Node | None:
     except InvalidArgumentError as error:
         reasons.append(f"flex: {' '.join(error.message.split())}")
         return None
-    inputs = [low.constant(x) if isinstance(x, np.ndarray) else x for x in flex_node.inputs]
+    inputs = [rewriter.constant(x) if isinstance(x, np.ndarray) else x for x in flex_node.inputs]
     attrs = external_attrs(flex_node.options, node.effect)
     return Node(ExternalOp(flex_node.code), inputs, attrs, [v.spec for v in node.outputs], node.name, node.at)
 
@@ -167,20 +167,20 @@ def _to_fixpoint(graph: Graph, rules: RulesOf, inside: Callable[[Graph], Graph],
 
 
 def _rewritten_once(graph: Graph, rules: RulesOf, inside: Callable[[Graph], Graph], errors_decline: bool) -> Graph:
-    low = LiteRewriter(graph, inside)
+    rewriter = LiteRewriter(graph, inside)
     changed = False
     for old in graph.nodes:
-        node = low.remap(old)
+        node = rewriter.remap(old)
         if node.op.name == "Const":
-            low.keep_constant(old)
+            rewriter.keep_constant(old)
             continue
-        low.begin(node)
+        rewriter.begin(node)
         if has_subgraphs(node) and (inner := map_subgraphs(node, inside)) is not node:
             node, changed = inner, True
         for rule in rules(node) if isinstance(node.op, LiteOperator) else ():
-            if low.apply(rule, node, old, errors_decline) is None:
+            if rewriter.apply(rule, node, old, errors_decline) is None:
                 changed = True
                 break
         else:
-            low.keep(node, old)
-    return low.finish() if changed else graph
+            rewriter.keep(node, old)
+    return rewriter.finish() if changed else graph

@@ -32,43 +32,43 @@ def copy_outputs(graph: Graph) -> Graph:
 def _walk(graph: Graph, inside: Callable[[Graph], Graph]) -> Graph:
     if not any(map(has_subgraphs, graph.nodes)):
         return graph
-    low = LiteRewriter(graph, inside)
+    rewriter = LiteRewriter(graph, inside)
     for old in graph.nodes:
-        node = low.remap(old)
+        node = rewriter.remap(old)
         if node.op.name == "Const":
-            low.keep_constant(old)
+            rewriter.keep_constant(old)
             continue
-        low.begin(node)
+        rewriter.begin(node)
         change = _CHANGES.get(node.op.name)
         if change is None:
-            low.keep(node, old)
+            rewriter.keep(node, old)
             continue
-        inputs, attrs = change(node, low)
-        low.replace(old, low.emit_many(node.op.name, *inputs, likes=[v.spec for v in old.outputs], **attrs))
-    return low.finish()
+        inputs, attrs = change(node, rewriter)
+        rewriter.replace(old, rewriter.emit_many(node.op.name, *inputs, likes=[v.spec for v in old.outputs], **attrs))
+    return rewriter.finish()
 
 
 Changed = tuple[Sequence[Any], dict[str, Any]]  # inputs and attributes of the node
 
 
-def _branches(node: Node, low: LiteRewriter) -> Changed:
+def _branches(node: Node, rewriter: LiteRewriter) -> Changed:
     """Change IF and STABLEHLO_CASE, whose first input chooses the branch."""
     chooser, operands = node.inputs
     assert isinstance(operands, tuple)
-    graphs = [_with_copies(low.graph_of(g), low, _again) for g in node.subgraphs]
-    graphs, operands = _texts_from_outside(low, graphs, operands)
+    graphs = [_with_copies(rewriter.graph_of(g), rewriter, _again) for g in node.subgraphs]
+    graphs, operands = _texts_from_outside(rewriter, graphs, operands)
     if "branches" in node.attrs:
         return (chooser, operands), {"branches": tuple(graphs)}
     return (chooser, operands), dict(zip(("then_branch", "else_branch"), graphs))
 
 
-def _call(node: Node, low: LiteRewriter) -> Changed:
-    return node.inputs, {"body": low.graph_of(node.attrs["body"])}
+def _call(node: Node, rewriter: LiteRewriter) -> Changed:
+    return node.inputs, {"body": rewriter.graph_of(node.attrs["body"])}
 
 
-def _while(node: Node, low: LiteRewriter) -> Changed:
-    cond, body = map(low.graph_of, (node.attrs["cond"], node.attrs["body"]))
-    return node.inputs, {"cond": cond, "body": _with_copies(body, low, _from_another)}
+def _while(node: Node, rewriter: LiteRewriter) -> Changed:
+    cond, body = map(rewriter.graph_of, (node.attrs["cond"], node.attrs["body"]))
+    return node.inputs, {"cond": cond, "body": _with_copies(body, rewriter, _from_another)}
 
 
 _CHANGES: dict[str, Callable[[Node, LiteRewriter], Changed]] = {
@@ -95,42 +95,42 @@ def _from_another(graph: Graph, place: int) -> bool:
     return other != place and graph.outputs[other] is not value
 
 
-def _with_copies(graph: Graph, low: LiteRewriter, needs_copy: Callable[[Graph, int], bool]) -> Graph:
+def _with_copies(graph: Graph, rewriter: LiteRewriter, needs_copy: Callable[[Graph, int], bool]) -> Graph:
     """Return a graph with a copy for each output that needs one."""
     places = [i for i in range(len(graph.outputs)) if needs_copy(graph, i)]
     if not places:
         return graph
     inner = LiteRewriter(graph)
-    inner.prefix, inner.at = low.prefix, low.at
+    inner.prefix, inner.at = rewriter.prefix, rewriter.at
     outputs = list(graph.outputs)
     for i in places:
         outputs[i] = _copy(inner, outputs[i])
     return Graph(graph.name, graph.inputs, [*inner.constants.values(), *graph.nodes, *inner.nodes], outputs)
 
 
-def _copy(low: LiteRewriter, value: Value) -> Value:
+def _copy(rewriter: LiteRewriter, value: Value) -> Value:
     """Emit the same elements in another buffer, by an operator that no run time elides."""
     rank = value.shape.rank
     if value.dtype is not string:
         try:
-            return low.emit("SELECT_V2", low.constant(np.True_), value, value, like=value.spec)
+            return rewriter.emit("SELECT_V2", rewriter.constant(np.True_), value, value, like=value.spec)
         except InvalidArgumentError:  # not of this type
             pass
     if rank == 0:
-        return low.emit("RESHAPE", value, low.constant(np.zeros(0, np.int32)), like=value.spec)
-    begin, size = low.constant([0] * (rank or 1), int32), low.constant([-1] * (rank or 1), int32)
-    return low.emit("SLICE", value, begin, size, like=value.spec)
+        return rewriter.emit("RESHAPE", value, rewriter.constant(np.zeros(0, np.int32)), like=value.spec)
+    begin, size = rewriter.constant([0] * (rank or 1), int32), rewriter.constant([-1] * (rank or 1), int32)
+    return rewriter.emit("SLICE", value, begin, size, like=value.spec)
 
 
 def _texts_from_outside(
-    low: LiteRewriter, graphs: list[Graph], operands: tuple[Value, ...]
+    rewriter: LiteRewriter, graphs: list[Graph], operands: tuple[Value, ...]
 ) -> tuple[list[Graph], tuple[Value, ...]]:
     """Pass constant strings that a graph returns as inputs of all the graphs."""
     for place, graph in enumerate(graphs):
         for value in dict.fromkeys(graph.outputs):
             if value.constant is None or value.dtype is not string:
                 continue
-            operands = (*operands, low.constant(value.constant, string))
+            operands = (*operands, rewriter.constant(value.constant, string))
             for i, other in enumerate(graphs):
                 fresh = Value(unique_name(value.name, {v.name for v in other.values()}), value.spec)
                 outputs = [fresh if v is value and i == place else v for v in other.outputs]

@@ -37,132 +37,136 @@ ATAN = (
 )
 
 
-def polynomial(low: LiteRewriter, coefficients: Sequence[float], x: Value) -> Value:
+def polynomial(rewriter: LiteRewriter, coefficients: Sequence[float], x: Value) -> Value:
     """Emit c0 + c1 x + c2 x^2 + ..., by Horner's rule."""
     *others, last = coefficients
     total: Any = None
     for c in reversed(others):
-        scaled = low.emit("MUL", x, number(low, last, x) if total is None else total)
-        total = low.emit("ADD", scaled, number(low, c, x))
+        scaled = rewriter.emit("MUL", x, number(rewriter, last, x) if total is None else total)
+        total = rewriter.emit("ADD", scaled, number(rewriter, c, x))
     return total
 
 
-def erf(low: LiteRewriter, x: Value) -> Value:
+def erf(rewriter: LiteRewriter, x: Value) -> Value:
     """Emit the error function of float32, to 1.5e-7."""
-    size = low.emit("ABS", x)
-    one = number(low, 1, x)
-    t = low.emit("DIV", one, low.emit("ADD", low.emit("MUL", size, number(low, ERF_P, x)), one))
-    tail = low.emit("MUL", polynomial(low, ERF, t), low.emit("EXP", low.emit("NEG", low.emit("MUL", x, x))))
-    return low.emit("MUL", sign(low, x), low.emit("SUB", one, tail))
+    size = rewriter.emit("ABS", x)
+    one = number(rewriter, 1, x)
+    t = rewriter.emit("DIV", one, rewriter.emit("ADD", rewriter.emit("MUL", size, number(rewriter, ERF_P, x)), one))
+    tail = rewriter.emit(
+        "MUL", polynomial(rewriter, ERF, t), rewriter.emit("EXP", rewriter.emit("NEG", rewriter.emit("MUL", x, x)))
+    )
+    return rewriter.emit("MUL", sign(rewriter, x), rewriter.emit("SUB", one, tail))
 
 
-def sign(low: LiteRewriter, x: Value) -> Value:
+def sign(rewriter: LiteRewriter, x: Value) -> Value:
     """Emit 1, 0 or -1 by two comparisons; NaN stays NaN."""
-    zero = number(low, 0, x)
-    positive, negative = (low.cast(low.emit(op, x, zero), x.dtype) for op in ("GREATER", "LESS"))
-    both = low.emit("SUB", positive, negative)
+    zero = number(rewriter, 0, x)
+    positive, negative = (rewriter.cast(rewriter.emit(op, x, zero), x.dtype) for op in ("GREATER", "LESS"))
+    both = rewriter.emit("SUB", positive, negative)
     if not x.dtype.is_floating:
         return both
-    return low.emit("SELECT", low.emit("EQUAL", x, x), both, x)
+    return rewriter.emit("SELECT", rewriter.emit("EQUAL", x, x), both, x)
 
 
-def _sign(node: Node, low: LiteRewriter) -> RuleResult:
+def _sign(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    return sign(low, x)
+    return sign(rewriter, x)
 
 
-def _gelu(node: Node, low: LiteRewriter) -> RuleResult:
+def _gelu(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     if x.dtype is not float32:
         return NoMatch(f"GELU of {x.dtype.name}")
     if node.attrs["approximate"]:  # Hendrycks and Gimpel 2016
-        cube = low.emit("MUL", low.emit("MUL", x, x), x)
-        inner = low.emit("ADD", x, low.emit("MUL", cube, number(low, GELU_CUBIC, x)))
+        cube = rewriter.emit("MUL", rewriter.emit("MUL", x, x), x)
+        inner = rewriter.emit("ADD", x, rewriter.emit("MUL", cube, number(rewriter, GELU_CUBIC, x)))
         # 1 + tanh(t) would cancel for negative t; it is twice the logistic function of 2 t
-        return low.emit("MUL", x, low.emit("LOGISTIC", low.emit("MUL", inner, number(low, 2 * GELU_SLOPE, x))))
-    gate = erf(low, low.emit("MUL", x, number(low, math.sqrt(0.5), x)))
-    half = low.emit("MUL", x, number(low, 0.5, x))
-    return low.emit("MUL", half, low.emit("ADD", gate, number(low, 1, x)))
+        return rewriter.emit(
+            "MUL", x, rewriter.emit("LOGISTIC", rewriter.emit("MUL", inner, number(rewriter, 2 * GELU_SLOPE, x)))
+        )
+    gate = erf(rewriter, rewriter.emit("MUL", x, number(rewriter, math.sqrt(0.5), x)))
+    half = rewriter.emit("MUL", x, number(rewriter, 0.5, x))
+    return rewriter.emit("MUL", half, rewriter.emit("ADD", gate, number(rewriter, 1, x)))
 
 
-def _atan2(node: Node, low: LiteRewriter) -> RuleResult:
+def _atan2(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Compute the angle within the first octant, then by symmetry. The sign of zero is lost."""
     y, x = node.operands
     if x.dtype is not float32 or sizes(x) != sizes(y):
         return NoMatch("ATAN2 of one shape, in float32")
     largest, least = float(np.finfo(np.float32).max), float(np.finfo(np.float32).tiny)
-    across, up = (low.emit("MINIMUM", low.emit("ABS", v), number(low, largest, v)) for v in (x, y))
-    longer = low.emit("MAXIMUM", low.emit("MAXIMUM", across, up), number(low, least, x))
-    t = low.emit("DIV", low.emit("MINIMUM", across, up), longer)
-    angle = low.emit("MUL", t, polynomial(low, ATAN, low.emit("MUL", t, t)))
+    across, up = (rewriter.emit("MINIMUM", rewriter.emit("ABS", v), number(rewriter, largest, v)) for v in (x, y))
+    longer = rewriter.emit("MAXIMUM", rewriter.emit("MAXIMUM", across, up), number(rewriter, least, x))
+    t = rewriter.emit("DIV", rewriter.emit("MINIMUM", across, up), longer)
+    angle = rewriter.emit("MUL", t, polynomial(rewriter, ATAN, rewriter.emit("MUL", t, t)))
 
     def turned(where: Value, by: float, angle: Value) -> Value:
-        return low.emit("SELECT", where, low.emit("SUB", number(low, by, angle), angle), angle)
+        return rewriter.emit("SELECT", where, rewriter.emit("SUB", number(rewriter, by, angle), angle), angle)
 
-    angle = turned(low.emit("GREATER", up, across), math.pi / 2, angle)
-    angle = turned(low.emit("LESS", x, number(low, 0, x)), math.pi, angle)
-    return turned(low.emit("LESS", y, number(low, 0, y)), 0.0, angle)
+    angle = turned(rewriter.emit("GREATER", up, across), math.pi / 2, angle)
+    angle = turned(rewriter.emit("LESS", x, number(rewriter, 0, x)), math.pi, angle)
+    return turned(rewriter.emit("LESS", y, number(rewriter, 0, y)), 0.0, angle)
 
 
-def _relu_0_to_1(node: Node, low: LiteRewriter) -> RuleResult:
+def _relu_0_to_1(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    return low.emit("MINIMUM", low.emit("RELU", x), number(low, 1, x))
+    return rewriter.emit("MINIMUM", rewriter.emit("RELU", x), number(rewriter, 1, x))
 
 
-def _hard_swish(node: Node, low: LiteRewriter) -> RuleResult:
+def _hard_swish(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    gate = low.emit("RELU6", low.emit("ADD", x, number(low, 3, x)))
-    return low.emit("MUL", low.emit("MUL", x, gate), number(low, 1 / 6, x))
+    gate = rewriter.emit("RELU6", rewriter.emit("ADD", x, number(rewriter, 3, x)))
+    return rewriter.emit("MUL", rewriter.emit("MUL", x, gate), number(rewriter, 1 / 6, x))
 
 
-def _below(low: LiteRewriter, x: Value) -> Value:
+def _below(rewriter: LiteRewriter, x: Value) -> Value:
     """Emit min(x, 0), in operators older than MINIMUM."""
-    return low.emit("NEG", low.emit("RELU", low.emit("NEG", x)))
+    return rewriter.emit("NEG", rewriter.emit("RELU", rewriter.emit("NEG", x)))
 
 
-def _elu(node: Node, low: LiteRewriter) -> RuleResult:
+def _elu(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    below = low.emit("SUB", low.emit("EXP", _below(low, x)), number(low, 1, x))
-    return low.emit("ADD", low.emit("RELU", x), below)
+    below = rewriter.emit("SUB", rewriter.emit("EXP", _below(rewriter, x)), number(rewriter, 1, x))
+    return rewriter.emit("ADD", rewriter.emit("RELU", x), below)
 
 
-def _leaky_relu(node: Node, low: LiteRewriter) -> RuleResult:
+def _leaky_relu(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    below = low.emit("MUL", _below(low, x), number(low, node.attrs["alpha"], x))
-    return low.emit("ADD", low.emit("RELU", x), below)
+    below = rewriter.emit("MUL", _below(rewriter, x), number(rewriter, node.attrs["alpha"], x))
+    return rewriter.emit("ADD", rewriter.emit("RELU", x), below)
 
 
-def _abs(node: Node, low: LiteRewriter) -> RuleResult:
+def _abs(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     if x.dtype is not int32:
         return NoMatch(f"ABS of {x.dtype.name}")
-    return low.emit("MAXIMUM", x, low.emit("NEG", x))
+    return rewriter.emit("MAXIMUM", x, rewriter.emit("NEG", x))
 
 
-def _square(node: Node, low: LiteRewriter) -> RuleResult:
+def _square(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    return low.emit("MUL", x, x)
+    return rewriter.emit("MUL", x, x)
 
 
-def _squared_difference(node: Node, low: LiteRewriter) -> RuleResult:
-    difference = low.emit("SUB", *node.operands)
-    return low.emit("MUL", difference, difference)
+def _squared_difference(node: Node, rewriter: LiteRewriter) -> RuleResult:
+    difference = rewriter.emit("SUB", *node.operands)
+    return rewriter.emit("MUL", difference, difference)
 
 
-def _reduce_all(node: Node, low: LiteRewriter) -> RuleResult:
+def _reduce_all(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, axes = node.operands
-    some_not = low.emit("REDUCE_ANY", low.emit("LOGICAL_NOT", x), axes, keep_dims=node.attrs["keep_dims"])
-    return low.emit("LOGICAL_NOT", some_not)
+    some_not = rewriter.emit("REDUCE_ANY", rewriter.emit("LOGICAL_NOT", x), axes, keep_dims=node.attrs["keep_dims"])
+    return rewriter.emit("LOGICAL_NOT", some_not)
 
 
-def _bucketize(node: Node, low: LiteRewriter) -> RuleResult:
+def _bucketize(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,), boundaries = node.operands, node.attrs["boundaries"]
     if not boundaries or not x.dtype.is_floating:
         return NoMatch("BUCKETIZE of floats, with boundaries")
-    flat = low.emit("RESHAPE", x, low.int32([-1, 1]))
-    over = low.emit("GREATER_EQUAL", flat, low.constant(boundaries, x.dtype))
-    count = low.emit("SUM", low.cast(over, int32), low.int32([1]), keep_dims=False)
-    return low.emit("RESHAPE", count, low.int32(sizes(x)), like=node.outputs[0].spec)
+    flat = rewriter.emit("RESHAPE", x, rewriter.int32([-1, 1]))
+    over = rewriter.emit("GREATER_EQUAL", flat, rewriter.constant(boundaries, x.dtype))
+    count = rewriter.emit("SUM", rewriter.cast(over, int32), rewriter.int32([1]), keep_dims=False)
+    return rewriter.emit("RESHAPE", count, rewriter.int32(sizes(x)), like=node.outputs[0].spec)
 
 
 ARITHMETIC = rule_table(

@@ -21,35 +21,35 @@ from ..rules.emission import constant_of, number, reshaped, sizes
 from .ranks import spread
 
 
-def _broadcast_to(node: Node, low: LiteRewriter) -> RuleResult:
+def _broadcast_to(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x, _), out = node.operands, sizes(node.outputs[0], "the shape of the result")
     dims = [1] * (len(out) - len(sizes(x))) + sizes(x)
-    return low.emit(
+    return rewriter.emit(
         "TILE",
-        reshaped(low, x, dims),
-        low.int32([n // max(d, 1) for n, d in zip(out, dims)]),
+        reshaped(rewriter, x, dims),
+        rewriter.int32([n // max(d, 1) for n, d in zip(out, dims)]),
         like=node.outputs[0].spec,
     )
 
 
-def _broadcast_args(node: Node, low: LiteRewriter) -> RuleResult:
+def _broadcast_args(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Select, of two sizes, the one that is not 1."""
     shapes, (rank,) = list(node.operands), sizes(node.outputs[0], "the shape of the result")
     for i, shape in enumerate(shapes):
         missing = rank - sizes(shape)[0]
         if missing:
-            ones = low.constant(np.ones(missing), shape.dtype)
-            shapes[i] = low.emit("CONCATENATION", (ones, shape), axis=0)
+            ones = rewriter.constant(np.ones(missing), shape.dtype)
+            shapes[i] = rewriter.emit("CONCATENATION", (ones, shape), axis=0)
     x, y = shapes
-    return low.emit("SELECT", low.emit("EQUAL", x, number(low, 1, x)), y, x, like=node.outputs[0].spec)
+    return rewriter.emit("SELECT", rewriter.emit("EQUAL", x, number(rewriter, 1, x)), y, x, like=node.outputs[0].spec)
 
 
-def _select_v2(node: Node, low: LiteRewriter) -> RuleResult:
+def _select_v2(node: Node, rewriter: LiteRewriter) -> RuleResult:
     out = sizes(node.outputs[0], "the shape of the result")
-    return low.emit("SELECT", *(spread(low, v, out) for v in node.operands), like=node.outputs[0].spec)
+    return rewriter.emit("SELECT", *(spread(rewriter, v, out) for v in node.operands), like=node.outputs[0].spec)
 
 
-def _gather_batches(node: Node, low: LiteRewriter) -> RuleResult:
+def _gather_batches(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Concatenate the batches, and offset each index to its batch."""
     (x, indices), b = list(node.operands)[:2], node.attrs["batch_dims"]
     dims, picked = sizes(x), sizes(indices)
@@ -57,43 +57,43 @@ def _gather_batches(node: Node, low: LiteRewriter) -> RuleResult:
         return NoMatch("GATHER with batches, along the axis after them")
     batches, n = math.prod(dims[:b]), dims[b]
     each = math.prod(picked[b:])
-    first = low.constant(np.arange(batches).reshape(-1, 1) * n, int32)
-    flat = low.emit("ADD", reshaped(low, low.int32(indices), [batches, each]), first)
-    rows = reshaped(low, x, [batches * n, *dims[b + 1 :]])
-    y = low.emit("GATHER", rows, reshaped(low, flat, [batches * each]), axis=0)
-    return reshaped(low, y, sizes(node.outputs[0], "the shape of the result"))
+    first = rewriter.constant(np.arange(batches).reshape(-1, 1) * n, int32)
+    flat = rewriter.emit("ADD", reshaped(rewriter, rewriter.int32(indices), [batches, each]), first)
+    rows = reshaped(rewriter, x, [batches * n, *dims[b + 1 :]])
+    y = rewriter.emit("GATHER", rows, reshaped(rewriter, flat, [batches * each]), axis=0)
+    return reshaped(rewriter, y, sizes(node.outputs[0], "the shape of the result"))
 
 
-def _where(node: Node, low: LiteRewriter) -> RuleResult:
+def _where(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     if x.dtype is bool:
         return NoMatch("WHERE of bools is the oldest form")
-    return low.emit("WHERE", low.emit("NOT_EQUAL", x, number(low, 0, x)), like=node.outputs[0].spec)
+    return rewriter.emit("WHERE", rewriter.emit("NOT_EQUAL", x, number(rewriter, 0, x)), like=node.outputs[0].spec)
 
 
-def _dynamic_update_slice(node: Node, low: LiteRewriter) -> RuleResult:
+def _dynamic_update_slice(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Pad the update to the operand's shape and select it where it lies. Axes that it covers whole are merged."""
     x, update, start = node.operands
     dims, size = sizes(x), sizes(update)
-    begin = low.int32(start)
+    begin = rewriter.int32(start)
     covered = len(dims)
     while covered > 1 and dims[covered - 1] == size[covered - 1]:
         covered -= 1
     if covered < len(dims):
         tail = math.prod(dims[covered:])
-        x, update = reshaped(low, x, [*dims[:covered], tail]), reshaped(low, update, [*size[:covered], tail])
-        begin = low.emit("SLICE", begin, low.int32([0]), low.int32([covered]))
-        begin = low.emit("CONCATENATION", (begin, low.int32([0])), axis=0)
+        x, update = reshaped(rewriter, x, [*dims[:covered], tail]), reshaped(rewriter, update, [*size[:covered], tail])
+        begin = rewriter.emit("SLICE", begin, rewriter.int32([0]), rewriter.int32([covered]))
+        begin = rewriter.emit("CONCATENATION", (begin, rewriter.int32([0])), axis=0)
         dims, size = [*dims[:covered], tail], [*size[:covered], tail]
     if not dims or x.dtype is bool:
         return NoMatch("DYNAMIC_UPDATE_SLICE of numbers, of one dimension or more")
-    room = low.int32([n - s for n, s in zip(dims, size)])
-    begin = low.emit("MINIMUM", low.emit("MAXIMUM", begin, low.constant(0, int32)), room)
-    edges = low.emit("PACK", (begin, low.emit("SUB", room, begin)), values_count=2, axis=1)
-    padded = low.emit("PAD", update, edges, like=x.spec)
-    inside = low.emit("PAD", low.constant(np.ones(size), int32), edges, like=x.spec.with_dtype(int32))
-    chosen = low.emit("SELECT", low.emit("NOT_EQUAL", inside, low.constant(0, int32)), padded, x)
-    return reshaped(low, chosen, sizes(node.outputs[0], "the shape of the result"))
+    room = rewriter.int32([n - s for n, s in zip(dims, size)])
+    begin = rewriter.emit("MINIMUM", rewriter.emit("MAXIMUM", begin, rewriter.constant(0, int32)), room)
+    edges = rewriter.emit("PACK", (begin, rewriter.emit("SUB", room, begin)), values_count=2, axis=1)
+    padded = rewriter.emit("PAD", update, edges, like=x.spec)
+    inside = rewriter.emit("PAD", rewriter.constant(np.ones(size), int32), edges, like=x.spec.with_dtype(int32))
+    chosen = rewriter.emit("SELECT", rewriter.emit("NOT_EQUAL", inside, rewriter.constant(0, int32)), padded, x)
+    return reshaped(rewriter, chosen, sizes(node.outputs[0], "the shape of the result"))
 
 
 INDEXING = rule_table(
@@ -115,18 +115,18 @@ def _target(node: Node) -> tuple[Value, list[tuple[int, int]]]:
     return x, list(zip(sizes_in, out))
 
 
-def _nearest(node: Node, low: LiteRewriter) -> RuleResult:
+def _nearest(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, axes = _target(node)
     for axis, (n, out) in enumerate(axes, 1):
         if n == 0:
             return NoMatch("the size of the image is not known")
-        x = low.emit(
-            "GATHER", x, low.int32(sampling(node.op.bind(dict(node.attrs)), n, out).nearest().tolist()), axis=axis
+        x = rewriter.emit(
+            "GATHER", x, rewriter.int32(sampling(node.op.bind(dict(node.attrs)), n, out).nearest().tolist()), axis=axis
         )
     return x
 
 
-def _bilinear(node: Node, low: LiteRewriter) -> RuleResult:
+def _bilinear(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, axes = _target(node)
     if x.dtype is not float32:
         return NoMatch(f"RESIZE_BILINEAR of {x.dtype.name}")
@@ -135,37 +135,41 @@ def _bilinear(node: Node, low: LiteRewriter) -> RuleResult:
             return NoMatch("the size of the image is not known")
         low_place, high_place, fraction = sampling(node.op.bind(dict(node.attrs)), n, out).between()
         weight = np.asarray(fraction, np.float32).reshape([out if a == axis else 1 for a in range(4)])
-        first, second = (low.emit("GATHER", x, low.int32(p.tolist()), axis=axis) for p in (low_place, high_place))
-        x = low.emit(
+        first, second = (
+            rewriter.emit("GATHER", x, rewriter.int32(p.tolist()), axis=axis) for p in (low_place, high_place)
+        )
+        x = rewriter.emit(
             "ADD",
-            low.emit("MUL", first, low.constant(1 - weight, float32)),
-            low.emit("MUL", second, low.constant(weight, float32)),
+            rewriter.emit("MUL", first, rewriter.constant(1 - weight, float32)),
+            rewriter.emit("MUL", second, rewriter.constant(weight, float32)),
         )
     return x
 
 
-def _depth_to_space(node: Node, low: LiteRewriter) -> RuleResult:
+def _depth_to_space(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Permute [n, h, w, (i, j, c)] to [n, (h, i), (w, j), c]: only h, w and i change places."""
     (x,), block = node.operands, node.attrs["block_size"]
     dims = x.spec.shape.dims
     if dims is None or None in dims[1:]:
         return NoMatch("the size of the image is not known")
     h, w, c = (int(d) for d in dims[1:] if d is not None)
-    y = low.emit("RESHAPE", x, low.int32([-1, w, block, c // block]))
-    y = low.emit("TRANSPOSE", y, low.int32([0, 2, 1, 3]))
-    return low.emit("RESHAPE", y, low.int32([-1, h * block, w * block, c // block**2]), like=node.outputs[0].spec)
+    y = rewriter.emit("RESHAPE", x, rewriter.int32([-1, w, block, c // block]))
+    y = rewriter.emit("TRANSPOSE", y, rewriter.int32([0, 2, 1, 3]))
+    return rewriter.emit(
+        "RESHAPE", y, rewriter.int32([-1, h * block, w * block, c // block**2]), like=node.outputs[0].spec
+    )
 
 
-def _batches(node: Node, low: LiteRewriter) -> RuleResult:
+def _batches(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Treat [n, l, c] as an image of width 1."""
     x, block, borders = node.operands
     if x.spec.shape.rank != 3:
         return NoMatch("blocks of one dimension, or two")
     blocks = constant_of(block, "the block").reshape(-1).tolist()
     edges = constant_of(borders, "the borders").reshape(-1, 2).tolist()
-    image = low.emit("EXPAND_DIMS", x, low.int32([2]))
-    y = low.emit(node.op.name, image, low.int32([*blocks, 1]), low.int32([*edges, [0, 0]]))
-    return low.emit("SQUEEZE", y, squeeze_dims=[2], like=node.outputs[0].spec)
+    image = rewriter.emit("EXPAND_DIMS", x, rewriter.int32([2]))
+    y = rewriter.emit(node.op.name, image, rewriter.int32([*blocks, 1]), rewriter.int32([*edges, [0, 0]]))
+    return rewriter.emit("SQUEEZE", y, squeeze_dims=[2], like=node.outputs[0].spec)
 
 
 IMAGES = rule_table(

@@ -22,7 +22,7 @@ def around(dims: Sequence[int], axis: int) -> list[int]:
     return [math.prod(dims[:axis]), dims[axis], math.prod(dims[axis + 1 :])]
 
 
-def _transpose(node: Node, low: LiteRewriter) -> RuleResult:
+def _transpose(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Merge axes that stay adjacent; then move each group to its position, past the groups before it."""
     x, order = node.operands
     perm, dims = constant_of(order, "the order").tolist(), sizes(x)
@@ -45,13 +45,13 @@ def _transpose(node: Node, low: LiteRewriter) -> RuleResult:
         def size(groups: list[list[int]]) -> int:
             return math.prod(dims[a] for group in groups for a in group)
 
-        x = reshaped(low, x, [size(now[:place]), size(now[place:at]), size([run]), size(now[at + 1 :])])
-        x = low.emit("TRANSPOSE", x, low.int32([0, 2, 1, 3]))
+        x = reshaped(rewriter, x, [size(now[:place]), size(now[place:at]), size([run]), size(now[at + 1 :])])
+        x = rewriter.emit("TRANSPOSE", x, rewriter.int32([0, 2, 1, 3]))
         now.insert(place, now.pop(at))
-    return reshaped(low, x, sizes(node.outputs[0], "the shape of the result"))
+    return reshaped(rewriter, x, sizes(node.outputs[0], "the shape of the result"))
 
 
-def _slice(node: Node, low: LiteRewriter) -> RuleResult:
+def _slice(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, begin, size = node.operands
     dims, starts = sizes(x), constant_of(begin, "the begin").tolist()
     counts = constant_of(size, "the size").tolist()
@@ -61,17 +61,17 @@ def _slice(node: Node, low: LiteRewriter) -> RuleResult:
         count = dims[axis] - start if count == -1 else count
         if (start, count) != (0, dims[axis]):
             before, _, after = around(dims, axis)
-            x = low.emit(
+            x = rewriter.emit(
                 "SLICE",
-                reshaped(low, x, around(dims, axis)),
-                low.int32([0, start, 0]),
-                low.int32([before, count, after]),
+                reshaped(rewriter, x, around(dims, axis)),
+                rewriter.int32([0, start, 0]),
+                rewriter.int32([before, count, after]),
             )
             dims[axis] = count
-    return reshaped(low, x, dims)
+    return reshaped(rewriter, x, dims)
 
 
-def _strided_slice(node: Node, low: LiteRewriter) -> RuleResult:
+def _strided_slice(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, *bounds = node.operands
     dims, attrs = sizes(x), node.attrs
     if len(dims) <= 4:
@@ -88,54 +88,57 @@ def _strided_slice(node: Node, low: LiteRewriter) -> RuleResult:
         if count == n and stride == 1:
             continue
         before, _, after = around(dims, axis)
-        x = low.emit(
+        x = rewriter.emit(
             "STRIDED_SLICE",
-            reshaped(low, x, [before, n, after]),
-            low.int32([0, begin, 0]),
-            low.int32([before, end, after]),
-            low.int32([1, stride, 1]),
+            reshaped(rewriter, x, [before, n, after]),
+            rewriter.int32([0, begin, 0]),
+            rewriter.int32([before, end, after]),
+            rewriter.int32([1, stride, 1]),
             begin_mask=2 * open_begin,
             end_mask=2 * open_end,
         )
         dims[axis] = count
-    return reshaped(low, x, sizes(node.outputs[0], "the shape of the result"))
+    return reshaped(rewriter, x, sizes(node.outputs[0], "the shape of the result"))
 
 
-def _pad(node: Node, low: LiteRewriter) -> RuleResult:
+def _pad(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, paddings, *value = node.operands
     dims, pads = sizes(x), constant_of(paddings, "the paddings").tolist()
     if len(dims) <= 4:
         return NoMatch("there are few dimensions already")
     for axis, (first, last) in enumerate(pads):
         if first or last:
-            x = low.emit(
-                node.op.name, reshaped(low, x, around(dims, axis)), low.int32([[0, 0], [first, last], [0, 0]]), *value
+            x = rewriter.emit(
+                node.op.name,
+                reshaped(rewriter, x, around(dims, axis)),
+                rewriter.int32([[0, 0], [first, last], [0, 0]]),
+                *value,
             )
             dims[axis] += first + last
-    return reshaped(low, x, dims)
+    return reshaped(rewriter, x, dims)
 
 
-def _select(node: Node, low: LiteRewriter) -> RuleResult:
+def _select(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Flatten operands of one shape."""
     out = sizes(node.outputs[0], "the shape of the result")
     if len(out) <= 4 or any(sizes(v) != out for v in node.operands):
         return NoMatch("SELECT of more than four dimensions, of one shape")
-    condition, x, y = (reshaped(low, v, [math.prod(out)]) for v in node.operands)
-    return reshaped(low, low.emit("SELECT", condition, x, y), out)
+    condition, x, y = (reshaped(rewriter, v, [math.prod(out)]) for v in node.operands)
+    return reshaped(rewriter, rewriter.emit("SELECT", condition, x, y), out)
 
 
-def _binary(node: Node, low: LiteRewriter) -> RuleResult:
+def _binary(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Broadcast both operands before the operator."""
     out = sizes(node.outputs[0], "the shape of the result")
     if len(out) <= 4 or all(sizes(v) == out for v in node.operands):
         return NoMatch("the operands have one shape already, or few dimensions")
-    x, y = (spread(low, v, out) for v in node.operands)
-    return low.recreate(node, x, y)
+    x, y = (spread(rewriter, v, out) for v in node.operands)
+    return rewriter.recreate(node, x, y)
 
 
-def spread(low: LiteRewriter, x: Value, shape: list[int]) -> Value:
+def spread(rewriter: LiteRewriter, x: Value, shape: list[int]) -> Value:
     """Return `x` broadcast to a shape."""
-    return x if sizes(x) == shape else low.emit("BROADCAST_TO", x, low.int32(shape))
+    return x if sizes(x) == shape else rewriter.emit("BROADCAST_TO", x, rewriter.int32(shape))
 
 
 RANKS = rule_table(

@@ -80,7 +80,9 @@ NUMERIC = (
 INDICES: dict[str, tuple[int, ...]] = {"GATHER": (1,), "GATHER_ND": (1,), "DYNAMIC_UPDATE_SLICE": (2,), "TOPK_V2": (1,)}
 
 
-def _widened(node: Node, low: LiteRewriter, places: tuple[int, ...] | None, wider: dict[DType, DType]) -> RuleResult:
+def _widened(
+    node: Node, rewriter: LiteRewriter, places: tuple[int, ...] | None, wider: dict[DType, DType]
+) -> RuleResult:
     """Cast operands to a wider type, and results of the old type back."""
     old: DType | None = None
 
@@ -91,7 +93,7 @@ def _widened(node: Node, low: LiteRewriter, places: tuple[int, ...] | None, wide
         old = value.dtype
         constant = value.constant
         wide = wider[old]
-        return low.cast(value, wide) if constant is None else low.constant(constant.astype(wide.np), wide)
+        return rewriter.cast(value, wide) if constant is None else rewriter.constant(constant.astype(wide.np), wide)
 
     inputs: list[Any] = []
     for i, operand in enumerate(node.inputs):
@@ -101,16 +103,16 @@ def _widened(node: Node, low: LiteRewriter, places: tuple[int, ...] | None, wide
             inputs.append(tuple(map(cast, operand)) if isinstance(operand, tuple) else cast(operand))
     if old is None:
         return NoMatch("the types of the operands are older than the operator's version")
-    results = low.emit_many(node.op.name, *inputs, **node.attrs)
-    return tuple(low.cast(r, v.dtype) if r.dtype is not v.dtype else r for r, v in zip(results, node.outputs))
+    results = rewriter.emit_many(node.op.name, *inputs, **node.attrs)
+    return tuple(rewriter.cast(r, v.dtype) if r.dtype is not v.dtype else r for r, v in zip(results, node.outputs))
 
 
 def _data(places: tuple[int, ...] | None) -> Any:
-    return lambda node, low: _widened(node, low, places, WIDER_TYPE)
+    return lambda node, rewriter: _widened(node, rewriter, places, WIDER_TYPE)
 
 
 def _indices(places: tuple[int, ...]) -> Any:
-    return lambda node, low: _widened(node, low, places, {int16: int32, int64: int32})
+    return lambda node, rewriter: _widened(node, rewriter, places, {int16: int32, int64: int32})
 
 
 WIDENING = rule_table(

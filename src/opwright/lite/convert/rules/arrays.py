@@ -18,17 +18,17 @@ from .convolution import FROM_LAST, TO_LAST, transposed
 from .direct import front
 
 
-def _reshape(node: Node, low: LiteRewriter) -> RuleResult:
+def _reshape(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, shape = node.operands
     result = node.outputs[0].spec.shape
     if result.is_fully_defined():
-        sizes = low.int32([d or 0 for d in result.dims or ()])
+        sizes = rewriter.int32([d or 0 for d in result.dims or ()])
     else:
-        sizes = low.int32(shape)
-    return low.emit("RESHAPE", x, sizes, like=node.outputs[0].spec)
+        sizes = rewriter.int32(shape)
+    return rewriter.emit("RESHAPE", x, sizes, like=node.outputs[0].spec)
 
 
-def _squeeze(node: Node, low: LiteRewriter) -> RuleResult:
+def _squeeze(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,), axes = node.operands, node.attrs["axis"]
     dims = x.spec.shape.dims
     if dims is not None:
@@ -36,55 +36,57 @@ def _squeeze(node: Node, low: LiteRewriter) -> RuleResult:
         axes = [front(a, len(dims)) for a in axes] or ones
         if not axes and None not in dims:
             return x
-    return low.emit("SQUEEZE", x, squeeze_dims=axes, like=node.outputs[0].spec)
+    return rewriter.emit("SQUEEZE", x, squeeze_dims=axes, like=node.outputs[0].spec)
 
 
-def _broadcast_to(node: Node, low: LiteRewriter) -> RuleResult:
+def _broadcast_to(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, shape = node.operands
     if x.spec.shape.is_fully_defined() and x.spec.shape == node.outputs[0].spec.shape:
         return x
-    return low.emit("BROADCAST_TO", x, low.int32(shape), like=node.outputs[0].spec)
+    return rewriter.emit("BROADCAST_TO", x, rewriter.int32(shape), like=node.outputs[0].spec)
 
 
-def _shape(node: Node, low: LiteRewriter) -> RuleResult:
+def _shape(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,), dtype = node.operands, node.attrs["out_type"]
     if dtype not in (int32, int64):
-        return low.cast(low.emit("SHAPE", x, out_type="INT32"), dtype)
-    return low.emit("SHAPE", x, out_type=dtype.name.upper(), like=node.outputs[0].spec)
+        return rewriter.cast(rewriter.emit("SHAPE", x, out_type="INT32"), dtype)
+    return rewriter.emit("SHAPE", x, out_type=dtype.name.upper(), like=node.outputs[0].spec)
 
 
-def _one_hot(node: Node, low: LiteRewriter) -> RuleResult:
+def _one_hot(node: Node, rewriter: LiteRewriter) -> RuleResult:
     indices, depth, on, off = node.operands
     if indices.dtype in (uint8, int8):
-        indices = low.int32(indices)
-    return low.emit("ONE_HOT", indices, low.int32(depth), on, off, axis=node.attrs["axis"], like=node.outputs[0].spec)
+        indices = rewriter.int32(indices)
+    return rewriter.emit(
+        "ONE_HOT", indices, rewriter.int32(depth), on, off, axis=node.attrs["axis"], like=node.outputs[0].spec
+    )
 
 
-def _concat(node: Node, low: LiteRewriter) -> RuleResult:
+def _concat(node: Node, rewriter: LiteRewriter) -> RuleResult:
     values = tuple(node.operands)
     if len(values) == 1:
         return values[0]
     axis = front(node.attrs["axis"], node.outputs[0].spec.shape.rank)
-    return low.emit("CONCATENATION", values, axis=axis, like=node.outputs[0].spec)
+    return rewriter.emit("CONCATENATION", values, axis=axis, like=node.outputs[0].spec)
 
 
-def _pack(node: Node, low: LiteRewriter) -> RuleResult:
+def _pack(node: Node, rewriter: LiteRewriter) -> RuleResult:
     values = tuple(node.operands)
     axis = front(node.attrs["axis"], node.outputs[0].spec.shape.rank)
-    return low.emit("PACK", values, values_count=len(values), axis=axis, like=node.outputs[0].spec)
+    return rewriter.emit("PACK", values, values_count=len(values), axis=axis, like=node.outputs[0].spec)
 
 
-def _pack_by_concat(node: Node, low: LiteRewriter) -> RuleResult:
+def _pack_by_concat(node: Node, rewriter: LiteRewriter) -> RuleResult:
     axis = front(node.attrs["axis"], node.outputs[0].spec.shape.rank)
-    values = tuple(low.emit("EXPAND_DIMS", v, low.int32([axis])) for v in node.operands)
-    return low.emit("CONCATENATION", values, axis=axis, like=node.outputs[0].spec)
+    values = tuple(rewriter.emit("EXPAND_DIMS", v, rewriter.int32([axis])) for v in node.operands)
+    return rewriter.emit("CONCATENATION", values, axis=axis, like=node.outputs[0].spec)
 
 
-def _unpack(node: Node, low: LiteRewriter) -> RuleResult:
+def _unpack(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     if not node.outputs:
         return ()
-    return low.emit_many(
+    return rewriter.emit_many(
         "UNPACK",
         x,
         num=len(node.outputs),
@@ -93,19 +95,19 @@ def _unpack(node: Node, low: LiteRewriter) -> RuleResult:
     )
 
 
-def _unpack_by_slices(node: Node, low: LiteRewriter) -> RuleResult:
+def _unpack_by_slices(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     rank = x.spec.shape.rank
     if rank is None or rank > 5:
         return NoMatch("STRIDED_SLICE takes ranks up to 5")
     axis = front(node.attrs["axis"], rank)
-    ones, others = low.int32([1] * rank), sum(1 << i for i in range(rank) if i != axis)
+    ones, others = rewriter.int32([1] * rank), sum(1 << i for i in range(rank) if i != axis)
     return tuple(
-        low.emit(
+        rewriter.emit(
             "STRIDED_SLICE",
             x,
-            low.int32([i if a == axis else 0 for a in range(rank)]),
-            low.int32([i + 1 if a == axis else 0 for a in range(rank)]),
+            rewriter.int32([i if a == axis else 0 for a in range(rank)]),
+            rewriter.int32([i + 1 if a == axis else 0 for a in range(rank)]),
             ones,
             begin_mask=others,
             end_mask=others,
@@ -116,32 +118,32 @@ def _unpack_by_slices(node: Node, low: LiteRewriter) -> RuleResult:
     )
 
 
-def _axis(node: Node, low: LiteRewriter, x: Value) -> Value:
-    return low.constant(front(node.attrs["axis"], x.spec.shape.rank), int32)
+def _axis(node: Node, rewriter: LiteRewriter, x: Value) -> Value:
+    return rewriter.constant(front(node.attrs["axis"], x.spec.shape.rank), int32)
 
 
-def _split(node: Node, low: LiteRewriter) -> RuleResult:
+def _split(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     if len(node.outputs) == 1:
         return x
-    return low.emit_many(
-        "SPLIT", _axis(node, low, x), x, num_splits=len(node.outputs), likes=[v.spec for v in node.outputs]
+    return rewriter.emit_many(
+        "SPLIT", _axis(node, rewriter, x), x, num_splits=len(node.outputs), likes=[v.spec for v in node.outputs]
     )
 
 
-def _split_v(node: Node, low: LiteRewriter) -> RuleResult:
+def _split_v(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, sizes = node.operands
-    return low.emit_many(
+    return rewriter.emit_many(
         "SPLIT_V",
         x,
-        low.int32(sizes),
-        _axis(node, low, x),
+        rewriter.int32(sizes),
+        _axis(node, rewriter, x),
         num_splits=len(node.outputs),
         likes=[v.spec for v in node.outputs],
     )
 
 
-def _transpose(node: Node, low: LiteRewriter) -> RuleResult:
+def _transpose(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     order, rank = node.attrs["perm"], x.spec.shape.rank
     if order is None:
@@ -150,56 +152,56 @@ def _transpose(node: Node, low: LiteRewriter) -> RuleResult:
         order = range(rank)[::-1]
     if rank is not None and rank > 6:
         return NoMatch("TRANSPOSE takes ranks up to 6")
-    return transposed(low, x, [front(a, rank) for a in order])
+    return transposed(rewriter, x, [front(a, rank) for a in order])
 
 
-def _permute(node: Node, low: LiteRewriter) -> RuleResult:
+def _permute(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, perm = node.operands
     if x.spec.shape.rank is not None and x.spec.shape.rank > 6:
         return NoMatch("TRANSPOSE takes ranks up to 6")
     if perm.constant is not None:
-        return transposed(low, x, perm.constant.tolist())
-    return low.emit("TRANSPOSE", x, low.int32(perm), like=node.outputs[0].spec)
+        return transposed(rewriter, x, perm.constant.tolist())
+    return rewriter.emit("TRANSPOSE", x, rewriter.int32(perm), like=node.outputs[0].spec)
 
 
-def _pad(node: Node, low: LiteRewriter) -> RuleResult:
+def _pad(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, paddings, *values = node.operands
     rank = x.spec.shape.rank
     if rank is None or rank > 5:
         return NoMatch("PAD takes ranks up to 5")
     value = values[0] if values else None
     if value is None or (value.constant is not None and not value.constant.any()):
-        return low.emit("PAD", x, low.int32(paddings), like=node.outputs[0].spec)
-    return low.emit("PADV2", x, low.int32(paddings), value, like=node.outputs[0].spec)
+        return rewriter.emit("PAD", x, rewriter.int32(paddings), like=node.outputs[0].spec)
+    return rewriter.emit("PADV2", x, rewriter.int32(paddings), value, like=node.outputs[0].spec)
 
 
-def _reverse(node: Node, low: LiteRewriter) -> RuleResult:
+def _reverse(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, axes = next(node.operands), node.attrs["axis"]
     for axis in sorted(front(a, x.spec.shape.rank) for a in axes):  # the kernel takes neighbouring axes at once only
-        x = low.emit("REVERSE_V2", x, low.int32([axis]), like=node.outputs[0].spec)
+        x = rewriter.emit("REVERSE_V2", x, rewriter.int32([axis]), like=node.outputs[0].spec)
     return x
 
 
 def _blocks(lite: str) -> Any:
     """Lower to SPACE_TO_DEPTH and DEPTH_TO_SPACE, of channels-last images alone."""
 
-    def lower(node: Node, low: LiteRewriter) -> RuleResult:
+    def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
         (x,), layout = node.operands, node.attrs["data_format"]
         if layout not in ("NHWC", "NCHW"):
             return NoMatch(f"{lite} works on NHWC images, found {layout}")
         if layout == "NHWC":
-            return low.emit(lite, x, block_size=node.attrs["block_size"], like=node.outputs[0].spec)
-        y = low.emit(lite, transposed(low, x, TO_LAST), block_size=node.attrs["block_size"])
-        return transposed(low, y, FROM_LAST)
+            return rewriter.emit(lite, x, block_size=node.attrs["block_size"], like=node.outputs[0].spec)
+        y = rewriter.emit(lite, transposed(rewriter, x, TO_LAST), block_size=node.attrs["block_size"])
+        return transposed(rewriter, y, FROM_LAST)
 
     return lower
 
 
-def _add_n(node: Node, low: LiteRewriter) -> RuleResult:
+def _add_n(node: Node, rewriter: LiteRewriter) -> RuleResult:
     values = tuple(node.operands)
     if len(values) <= 2:
-        return values[0] if len(values) == 1 else low.emit("ADD", *values, like=node.outputs[0].spec)
-    return low.emit("ADD_N", values, like=node.outputs[0].spec)
+        return values[0] if len(values) == 1 else rewriter.emit("ADD", *values, like=node.outputs[0].spec)
+    return rewriter.emit("ADD_N", values, like=node.outputs[0].spec)
 
 
 ARRAYS = rule_table(

@@ -18,101 +18,107 @@ from .emission import number
 from .reductions import axes_tensor
 
 
-def _reciprocal(node: Node, low: LiteRewriter) -> RuleResult:
+def _reciprocal(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    return low.emit("DIV", number(low, 1, x), x)
+    return rewriter.emit("DIV", number(rewriter, 1, x), x)
 
 
-def _tan(node: Node, low: LiteRewriter) -> RuleResult:
+def _tan(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    return low.emit("DIV", low.emit("SIN", x), low.emit("COS", x))
+    return rewriter.emit("DIV", rewriter.emit("SIN", x), rewriter.emit("COS", x))
 
 
-def _expm1(node: Node, low: LiteRewriter) -> RuleResult:
+def _expm1(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    half = low.emit("TANH", low.emit("MUL", x, number(low, 0.5, x)))
-    return low.emit("MUL", half, low.emit("ADD", low.emit("EXP", x), number(low, 1, x)))
+    half = rewriter.emit("TANH", rewriter.emit("MUL", x, number(rewriter, 0.5, x)))
+    return rewriter.emit("MUL", half, rewriter.emit("ADD", rewriter.emit("EXP", x), number(rewriter, 1, x)))
 
 
-def log1p(low: LiteRewriter, x: Value) -> Value:
+def log1p(rewriter: LiteRewriter, x: Value) -> Value:
     """Emit log(1 + x), corrected to first order for the rounding of 1 + x."""
-    u = low.emit("ADD", x, number(low, 1, x))
-    rounded = low.emit("SUB", u, number(low, 1, x))
-    log_u = low.emit("LOG", u)
-    lost = low.emit("DIV", low.emit("SUB", rounded, x), u)
-    return low.emit("SELECT_V2", low.emit("EQUAL", rounded, x), log_u, low.emit("SUB", log_u, lost))
+    u = rewriter.emit("ADD", x, number(rewriter, 1, x))
+    rounded = rewriter.emit("SUB", u, number(rewriter, 1, x))
+    log_u = rewriter.emit("LOG", u)
+    lost = rewriter.emit("DIV", rewriter.emit("SUB", rounded, x), u)
+    return rewriter.emit("SELECT_V2", rewriter.emit("EQUAL", rounded, x), log_u, rewriter.emit("SUB", log_u, lost))
 
 
-def _log1p(node: Node, low: LiteRewriter) -> RuleResult:
+def _log1p(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    return log1p(low, x)
+    return log1p(rewriter, x)
 
 
-def _softplus(node: Node, low: LiteRewriter) -> RuleResult:
+def _softplus(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    return low.emit("ADD", low.emit("RELU", x), log1p(low, low.emit("EXP", low.emit("NEG", low.emit("ABS", x)))))
+    return rewriter.emit(
+        "ADD",
+        rewriter.emit("RELU", x),
+        log1p(rewriter, rewriter.emit("EXP", rewriter.emit("NEG", rewriter.emit("ABS", x)))),
+    )
 
 
-def _softsign(node: Node, low: LiteRewriter) -> RuleResult:
+def _softsign(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    return low.emit("DIV", x, low.emit("ADD", low.emit("ABS", x), number(low, 1, x)))
+    return rewriter.emit("DIV", x, rewriter.emit("ADD", rewriter.emit("ABS", x), number(rewriter, 1, x)))
 
 
-def _cosh(low: LiteRewriter, x: Value) -> Value:
-    both = low.emit("ADD", low.emit("EXP", x), low.emit("EXP", low.emit("NEG", x)))
-    return low.emit("MUL", both, number(low, 0.5, x))
+def _cosh(rewriter: LiteRewriter, x: Value) -> Value:
+    both = rewriter.emit("ADD", rewriter.emit("EXP", x), rewriter.emit("EXP", rewriter.emit("NEG", x)))
+    return rewriter.emit("MUL", both, number(rewriter, 0.5, x))
 
 
-def _sinh(node: Node, low: LiteRewriter) -> RuleResult:
+def _sinh(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    return low.emit("MUL", low.emit("TANH", x), _cosh(low, x))
+    return rewriter.emit("MUL", rewriter.emit("TANH", x), _cosh(rewriter, x))
 
 
-def _atanh(node: Node, low: LiteRewriter) -> RuleResult:
+def _atanh(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    both = low.emit("SUB", log1p(low, x), log1p(low, low.emit("NEG", x)))
-    return low.emit("MUL", both, number(low, 0.5, x))
+    both = rewriter.emit("SUB", log1p(rewriter, x), log1p(rewriter, rewriter.emit("NEG", x)))
+    return rewriter.emit("MUL", both, number(rewriter, 0.5, x))
 
 
-def _asinh(node: Node, low: LiteRewriter) -> RuleResult:
+def _asinh(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    size, one = low.emit("ABS", x), number(low, 1, x)
-    small = low.emit("MINIMUM", size, number(low, LARGE, x))  # its square would overflow
-    square = low.emit("MUL", small, small)
-    root = low.emit("SQRT", low.emit("ADD", square, one))
-    near = log1p(low, low.emit("ADD", small, low.emit("DIV", square, low.emit("ADD", root, one))))
-    far = low.emit("ADD", low.emit("LOG", size), number(low, math.log(2), x))
-    least = low.emit("SELECT_V2", low.emit("LESS", size, number(low, LARGE, x)), near, far)
-    return low.emit("MUL", low.emit("SIGN", x), least)
+    size, one = rewriter.emit("ABS", x), number(rewriter, 1, x)
+    small = rewriter.emit("MINIMUM", size, number(rewriter, LARGE, x))  # its square would overflow
+    square = rewriter.emit("MUL", small, small)
+    root = rewriter.emit("SQRT", rewriter.emit("ADD", square, one))
+    near = log1p(rewriter, rewriter.emit("ADD", small, rewriter.emit("DIV", square, rewriter.emit("ADD", root, one))))
+    far = rewriter.emit("ADD", rewriter.emit("LOG", size), number(rewriter, math.log(2), x))
+    least = rewriter.emit("SELECT_V2", rewriter.emit("LESS", size, number(rewriter, LARGE, x)), near, far)
+    return rewriter.emit("MUL", rewriter.emit("SIGN", x), least)
 
 
-def _acosh(node: Node, low: LiteRewriter) -> RuleResult:
+def _acosh(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    t = low.emit("SUB", low.emit("MINIMUM", x, number(low, LARGE, x)), number(low, 1, x))
+    t = rewriter.emit("SUB", rewriter.emit("MINIMUM", x, number(rewriter, LARGE, x)), number(rewriter, 1, x))
     # The root of each factor: below -1 their product is positive, and the function has no value.
-    root = low.emit("MUL", low.emit("SQRT", t), low.emit("SQRT", low.emit("ADD", t, number(low, 2, x))))
-    near = log1p(low, low.emit("ADD", t, root))
-    far = low.emit("ADD", low.emit("LOG", x), number(low, math.log(2), x))
-    return low.emit("SELECT_V2", low.emit("LESS", x, number(low, LARGE, x)), near, far)
+    root = rewriter.emit(
+        "MUL", rewriter.emit("SQRT", t), rewriter.emit("SQRT", rewriter.emit("ADD", t, number(rewriter, 2, x)))
+    )
+    near = log1p(rewriter, rewriter.emit("ADD", t, root))
+    far = rewriter.emit("ADD", rewriter.emit("LOG", x), number(rewriter, math.log(2), x))
+    return rewriter.emit("SELECT_V2", rewriter.emit("LESS", x, number(rewriter, LARGE, x)), near, far)
 
 
 LARGE = 1e8  # from here on 1 + x^2 is x^2 in float32
 
 
-def _selu(node: Node, low: LiteRewriter) -> RuleResult:
+def _selu(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    below = low.emit("ELU", low.emit("MINIMUM", x, number(low, 0, x)))
-    above = low.emit("MUL", low.emit("RELU", x), number(low, SELU_SCALE, x))
-    return low.emit("ADD", above, low.emit("MUL", below, number(low, SELU_SCALE * SELU_ALPHA, x)))
+    below = rewriter.emit("ELU", rewriter.emit("MINIMUM", x, number(rewriter, 0, x)))
+    above = rewriter.emit("MUL", rewriter.emit("RELU", x), number(rewriter, SELU_SCALE, x))
+    return rewriter.emit("ADD", above, rewriter.emit("MUL", below, number(rewriter, SELU_SCALE * SELU_ALPHA, x)))
 
 
 def _or_zero(lite: str) -> Any:
     """Emit x op y, but 0 where y is 0 (DivNoNan, MulNoNan)."""
 
-    def lower(node: Node, low: LiteRewriter) -> RuleResult:
+    def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
         x, y = node.operands
-        zero = number(low, 0, y)
-        return low.emit("SELECT_V2", low.emit("EQUAL", y, zero), zero, low.emit(lite, x, y))
+        zero = number(rewriter, 0, y)
+        return rewriter.emit("SELECT_V2", rewriter.emit("EQUAL", y, zero), zero, rewriter.emit(lite, x, y))
 
     return lower
 
@@ -120,34 +126,38 @@ def _or_zero(lite: str) -> Any:
 def _x_times(lite: str) -> Any:
     """Emit x * f(y), but 0 where x is 0 (Xlogy, Xdivy)."""
 
-    def lower(node: Node, low: LiteRewriter) -> RuleResult:
+    def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
         x, y = node.operands
-        zero = number(low, 0, x)
-        value = low.emit("DIV", x, y) if lite == "DIV" else low.emit("MUL", x, low.emit(lite, y))
-        return low.emit("SELECT_V2", low.emit("EQUAL", x, zero), zero, value)
+        zero = number(rewriter, 0, x)
+        value = rewriter.emit("DIV", x, y) if lite == "DIV" else rewriter.emit("MUL", x, rewriter.emit(lite, y))
+        return rewriter.emit("SELECT_V2", rewriter.emit("EQUAL", x, zero), zero, value)
 
     return lower
 
 
-def _xlog1py(node: Node, low: LiteRewriter) -> RuleResult:
+def _xlog1py(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, y = node.operands
-    zero = number(low, 0, x)
-    return low.emit("SELECT_V2", low.emit("EQUAL", x, zero), zero, low.emit("MUL", x, log1p(low, y)))
+    zero = number(rewriter, 0, x)
+    return rewriter.emit(
+        "SELECT_V2", rewriter.emit("EQUAL", x, zero), zero, rewriter.emit("MUL", x, log1p(rewriter, y))
+    )
 
 
-def _truncate_mod(node: Node, low: LiteRewriter) -> RuleResult:
+def _truncate_mod(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, y = node.operands
     if not x.dtype.is_integer:
         return NoMatch("only the DIV of integers cuts fractions off")
-    return low.emit("SUB", x, low.emit("MUL", low.emit("DIV", x, y), y))
+    return rewriter.emit("SUB", x, rewriter.emit("MUL", rewriter.emit("DIV", x, y), y))
 
 
-def _approximate_equal(node: Node, low: LiteRewriter) -> RuleResult:
+def _approximate_equal(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, y = node.operands
-    return low.emit("LESS", low.emit("ABS", low.emit("SUB", x, y)), number(low, node.attrs["tolerance"], x))
+    return rewriter.emit(
+        "LESS", rewriter.emit("ABS", rewriter.emit("SUB", x, y)), number(rewriter, node.attrs["tolerance"], x)
+    )
 
 
-def _roll(node: Node, low: LiteRewriter) -> RuleResult:
+def _roll(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, shift = node.operands
     dims = x.spec.shape.dims
     if dims is None or shift.constant is None:
@@ -158,83 +168,89 @@ def _roll(node: Node, low: LiteRewriter) -> RuleResult:
             return NoMatch(f"the size of axis {axis} is not known")
         last = by % size if size else 0
         if last:
-            parts = low.emit_many(
-                "SPLIT_V", x, low.int32([size - last, last]), low.constant(axis % len(dims), int32), num_splits=2
+            parts = rewriter.emit_many(
+                "SPLIT_V",
+                x,
+                rewriter.int32([size - last, last]),
+                rewriter.constant(axis % len(dims), int32),
+                num_splits=2,
             )
-            x = low.emit("CONCATENATION", parts[::-1], axis=axis % len(dims), like=x.spec)
+            x = rewriter.emit("CONCATENATION", parts[::-1], axis=axis % len(dims), like=x.spec)
     return x
 
 
-def _is_nan(node: Node, low: LiteRewriter) -> RuleResult:
+def _is_nan(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    return low.emit("NOT_EQUAL", x, x)
+    return rewriter.emit("NOT_EQUAL", x, x)
 
 
 def _against_infinity(lite: str) -> Any:
-    def lower(node: Node, low: LiteRewriter) -> RuleResult:
+    def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
         (x,) = node.operands
-        return low.emit(lite, low.emit("ABS", x), number(low, math.inf, x))
+        return rewriter.emit(lite, rewriter.emit("ABS", x), number(rewriter, math.inf, x))
 
     return lower
 
 
-def _clip(node: Node, low: LiteRewriter) -> RuleResult:
+def _clip(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, least, greatest = node.operands
-    return low.emit("MAXIMUM", low.emit("MINIMUM", x, greatest), least)
+    return rewriter.emit("MAXIMUM", rewriter.emit("MINIMUM", x, greatest), least)
 
 
-def _l2_loss(node: Node, low: LiteRewriter) -> RuleResult:
+def _l2_loss(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    total = low.emit("SUM", low.emit("SQUARE", x), axes_tensor(low, x, None))
-    return low.emit("MUL", total, number(low, 0.5, x))
+    total = rewriter.emit("SUM", rewriter.emit("SQUARE", x), axes_tensor(rewriter, x, None))
+    return rewriter.emit("MUL", total, number(rewriter, 0.5, x))
 
 
-def _norm(node: Node, low: LiteRewriter) -> RuleResult:
+def _norm(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    axes = axes_tensor(low, x, node.attrs["axis"])
-    return low.emit("SQRT", low.emit("SUM", low.emit("SQUARE", x), axes, keep_dims=node.attrs["keepdims"]))
+    axes = axes_tensor(rewriter, x, node.attrs["axis"])
+    return rewriter.emit(
+        "SQRT", rewriter.emit("SUM", rewriter.emit("SQUARE", x), axes, keep_dims=node.attrs["keepdims"])
+    )
 
 
-def _size(node: Node, low: LiteRewriter) -> RuleResult:
+def _size(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,), dtype = node.operands, node.attrs["out_type"]
-    count = low.emit("REDUCE_PROD", low.emit("SHAPE", x, out_type="INT32"), low.int32([0]))
-    return count if dtype is int32 else low.cast(count, dtype)
+    count = rewriter.emit("REDUCE_PROD", rewriter.emit("SHAPE", x, out_type="INT32"), rewriter.int32([0]))
+    return count if dtype is int32 else rewriter.cast(count, dtype)
 
 
-def _square(node: Node, low: LiteRewriter) -> RuleResult:
+def _square(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    return low.emit("MUL", x, x) if x.dtype.is_integer else NoMatch("SQUARE takes floats, and MUL integers")
+    return rewriter.emit("MUL", x, x) if x.dtype.is_integer else NoMatch("SQUARE takes floats, and MUL integers")
 
 
-def _sum_to_like(node: Node, low: LiteRewriter) -> RuleResult:
+def _sum_to_like(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, like = node.operands
     dims, target = x.spec.shape.dims, like.spec.shape.dims
     if dims is None or target is None:
         return NoMatch("SumToLike needs a known rank")
     if None in target:
-        return _sum_where_sizes_differ(node, low)
+        return _sum_where_sizes_differ(node, rewriter)
     new = len(dims) - len(target)
     axes = [*range(new), *(i + new for i, d in enumerate(target) if d == 1 and dims[i + new] != 1)]
     if axes:
-        x = low.emit("SUM", x, low.int32(axes), keep_dims=True)
-    return low.emit("RESHAPE", x, low.int32([d or 0 for d in target]), like=node.outputs[0].spec)
+        x = rewriter.emit("SUM", x, rewriter.int32(axes), keep_dims=True)
+    return rewriter.emit("RESHAPE", x, rewriter.int32([d or 0 for d in target]), like=node.outputs[0].spec)
 
 
-def _sum_where_sizes_differ(node: Node, low: LiteRewriter) -> RuleResult:
+def _sum_where_sizes_differ(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Sum over the dimensions whose sizes differ at run time."""
     x, like = node.operands
-    sizes = low.emit("SHAPE", like, out_type="INT32")
+    sizes = rewriter.emit("SHAPE", like, out_type="INT32")
     new = len(x.spec.shape) - len(like.spec.shape)
-    aligned = low.emit("CONCATENATION", (low.int32([1] * new), sizes), axis=0) if new else sizes
-    differs = low.emit("WHERE", low.emit("NOT_EQUAL", low.emit("SHAPE", x, out_type="INT32"), aligned))
-    axes = low.emit("RESHAPE", low.cast(differs, int32), low.int32([-1]))
-    return low.emit("RESHAPE", low.emit("SUM", x, axes, keep_dims=True), sizes, like=node.outputs[0].spec)
+    aligned = rewriter.emit("CONCATENATION", (rewriter.int32([1] * new), sizes), axis=0) if new else sizes
+    differs = rewriter.emit("WHERE", rewriter.emit("NOT_EQUAL", rewriter.emit("SHAPE", x, out_type="INT32"), aligned))
+    axes = rewriter.emit("RESHAPE", rewriter.cast(differs, int32), rewriter.int32([-1]))
+    return rewriter.emit("RESHAPE", rewriter.emit("SUM", x, axes, keep_dims=True), sizes, like=node.outputs[0].spec)
 
 
-def _rank(node: Node, low: LiteRewriter) -> RuleResult:
+def _rank(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     rank = x.spec.shape.rank
-    return low.emit("RANK", x) if rank is None else low.constant(rank, int32)
+    return rewriter.emit("RANK", x) if rank is None else rewriter.constant(rank, int32)
 
 
 COMPOSITES = rule_table(
@@ -245,7 +261,7 @@ COMPOSITES = rule_table(
     RewriteRule("log1p", "Log1p", _log1p, "Kahan's correction: log u - ((u - 1) - x) / u, u = 1 + x, keeps small x"),
     RewriteRule("softplus", "Softplus", _softplus, "max(x, 0) + log(1 + e^-|x|) never overflows"),
     RewriteRule("softsign", "Softsign", _softsign, "its definition"),
-    RewriteRule("cosh", "Cosh", lambda node, low: _cosh(low, next(node.operands)), "its definition"),
+    RewriteRule("cosh", "Cosh", lambda node, rewriter: _cosh(rewriter, next(node.operands)), "its definition"),
     RewriteRule("sinh", "Sinh", _sinh, "tanh x cosh x is e^x/2 - e^-x/2 without its cancellation near 0"),
     RewriteRule(
         "asinh", "Asinh", _asinh, "log1p(|x| + x^2 / (1 + sqrt(1 + x^2))) with the sign of x; log(2 |x|) for large x"

@@ -17,10 +17,10 @@ from ....graph.passes.rewrite_rules import RewriteRule
 from ..rewriter import LiteRewriter, RuleResult, rule_table
 
 
-def _if(node: Node, low: LiteRewriter) -> RuleResult:
+def _if(node: Node, rewriter: LiteRewriter) -> RuleResult:
     condition, operands = node.inputs
-    then_branch, else_branch = map(low.graph_of, (node.attrs["then_branch"], node.attrs["else_branch"]))
-    return low.emit_many(
+    then_branch, else_branch = map(rewriter.graph_of, (node.attrs["then_branch"], node.attrs["else_branch"]))
+    return rewriter.emit_many(
         "IF",
         condition,
         operands,
@@ -30,41 +30,43 @@ def _if(node: Node, low: LiteRewriter) -> RuleResult:
     )
 
 
-def _case(node: Node, low: LiteRewriter) -> RuleResult:
+def _case(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Emit a tree of IFs over the index, which is clamped to the branches first."""
     index, operands = node.inputs
     assert isinstance(index, Value)
     assert isinstance(operands, tuple)
-    branches = [low.graph_of(g) for g in node.attrs["branches"]]
+    branches = [rewriter.graph_of(g) for g in node.attrs["branches"]]
     if len(branches) == 1:
         branches *= 2
     last = len(branches) - 1
-    clamped = low.emit(
+    clamped = rewriter.emit(
         "LOGICAL_AND",
-        low.emit("GREATER_EQUAL", index, low.constant(0, int32)),
-        low.emit("LESS", index, low.constant(last, int32)),
+        rewriter.emit("GREATER_EQUAL", index, rewriter.constant(0, int32)),
+        rewriter.emit("LESS", index, rewriter.constant(last, int32)),
     )
-    index = low.emit("SELECT", clamped, index, low.constant(last, int32))
-    return _tree(low, index, operands, branches, 0, [v.spec for v in node.outputs])
+    index = rewriter.emit("SELECT", clamped, index, rewriter.constant(last, int32))
+    return _tree(rewriter, index, operands, branches, 0, [v.spec for v in node.outputs])
 
 
-def _tree(low: Any, index: Value, operands: Any, branches: Any, first: int, likes: Any) -> Any:
+def _tree(rewriter: Any, index: Value, operands: Any, branches: Any, first: int, likes: Any) -> Any:
     half = (len(branches) + 1) // 2
-    condition = low.emit("LESS", index, low.constant(first + half, int32))
+    condition = rewriter.emit("LESS", index, rewriter.constant(first + half, int32))
     parts = (branches[:half], branches[half:])
     firsts = (first, first + half)
-    graphs = [part[0] if len(part) == 1 else _inner(low, index, operands, part, at) for part, at in zip(parts, firsts)]
+    graphs = [
+        part[0] if len(part) == 1 else _inner(rewriter, index, operands, part, at) for part, at in zip(parts, firsts)
+    ]
     with_index = [len(part) > 1 for part in parts]
     if any(with_index):
         graphs = [g if inner else _taking(index, g) for g, inner in zip(graphs, with_index)]
         operands = (index, *operands)
-    return low.emit_many("IF", condition, operands, then_branch=graphs[0], else_branch=graphs[1], likes=likes)
+    return rewriter.emit_many("IF", condition, operands, then_branch=graphs[0], else_branch=graphs[1], likes=likes)
 
 
-def _inner(low: LiteRewriter, index: Value, operands: Any, branches: Any, first: int) -> Graph:
+def _inner(rewriter: LiteRewriter, index: Value, operands: Any, branches: Any, first: int) -> Graph:
     """Return a graph that chooses among branches by its first input."""
     inner = LiteRewriter(Graph(f"{branches[0].name}_or_later", [], [], []))
-    inner.prefix, inner.at = low.prefix, low.at
+    inner.prefix, inner.at = rewriter.prefix, rewriter.at
     inputs = [Value(inner.unique(v.name), v.spec) for v in (index, *operands)]
     outputs = _tree(inner, inputs[0], tuple(inputs[1:]), branches, first, ())
     return Graph(inner.source.name, inputs, [*inner.constants.values(), *inner.nodes], outputs)
@@ -79,19 +81,19 @@ def _taking(extra: Value, graph: Graph) -> Graph:
     return Graph(graph.name, (Value(name, extra.spec), *graph.inputs), graph.nodes, graph.outputs)
 
 
-def _while(node: Node, low: LiteRewriter) -> RuleResult:
+def _while(node: Node, rewriter: LiteRewriter) -> RuleResult:
     variables, captured = node.inputs
     assert isinstance(variables, tuple)
     assert isinstance(captured, tuple)
-    cond, body = low.graph_of(node.attrs["cond"]), low.graph_of(node.attrs["body"])
+    cond, body = rewriter.graph_of(node.attrs["cond"]), rewriter.graph_of(node.attrs["body"])
     body = Graph(body.name, body.inputs, body.nodes, (*body.outputs, *body.inputs[len(variables) :]))
-    outputs = low.emit_many(
+    outputs = rewriter.emit_many(
         "WHILE", (*variables, *captured), cond=cond, body=body, likes=[v.spec for v in (*node.outputs, *captured)]
     )
     return outputs[: len(variables)]
 
 
-def _undefined(node: Node, low: LiteRewriter) -> RuleResult:
+def _undefined(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Emit zeros: only their type counts, no node reads them."""
     shape, dtype = node.attrs["shape"], node.attrs["dtype"]
     zero: Any = np.zeros((), dtype.np)
@@ -99,8 +101,8 @@ def _undefined(node: Node, low: LiteRewriter) -> RuleResult:
         zero = np.array(b"", object)
     sizes = [d or 0 for d in shape.dims or ()]
     if np.prod(sizes) <= 256:
-        return low.constant(np.full(sizes, zero, dtype.np), dtype)
-    return low.emit("FILL", low.int32(sizes), low.constant(zero, dtype), like=node.outputs[0].spec)
+        return rewriter.constant(np.full(sizes, zero, dtype.np), dtype)
+    return rewriter.emit("FILL", rewriter.int32(sizes), rewriter.constant(zero, dtype), like=node.outputs[0].spec)
 
 
 CONTROL = rule_table(
@@ -109,6 +111,6 @@ CONTROL = rule_table(
     RewriteRule("while", "While", _while, "what the loop reads from outside is a variable that stays"),
     RewriteRule("undefined", "Undefined", _undefined, "never read"),
     RewriteRule(
-        "drop_assert", "Assert", lambda node, low: (), "no result depends on it; files have no place for checks"
+        "drop_assert", "Assert", lambda node, rewriter: (), "no result depends on it; files have no place for checks"
     ),
 )

@@ -23,20 +23,20 @@ from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 TO_LAST, FROM_LAST = (0, 2, 3, 1), (0, 3, 1, 2)  # NCHW <-> NHWC
 
 
-def transposed(low: LiteRewriter, x: Value, order: Sequence[int]) -> Value:
+def transposed(rewriter: LiteRewriter, x: Value, order: Sequence[int]) -> Value:
     """Return `x` transposed; a constant is transposed during conversion."""
     if x.constant is not None:
-        return low.constant(np.ascontiguousarray(np.transpose(x.constant, order)), x.dtype)
+        return rewriter.constant(np.ascontiguousarray(np.transpose(x.constant, order)), x.dtype)
     shape = None if x.spec.shape.dims is None else [x.spec.shape.dims[i] for i in order]
-    return low.emit("TRANSPOSE", x, low.int32(order), like=x.spec.with_shape(shape))
+    return rewriter.emit("TRANSPOSE", x, rewriter.int32(order), like=x.spec.with_shape(shape))
 
 
 class ImageLayout:
     """One sliding-window operator seen channels-last: its input brought there, and its attributes in that order."""
 
-    def __init__(self, node: Node, low: LiteRewriter, x: Value) -> None:
+    def __init__(self, node: Node, rewriter: LiteRewriter, x: Value) -> None:
         attrs = node.attrs
-        self.low, self.x = low, x
+        self.rewriter, self.x = rewriter, x
         self.order = FROM_LAST if attrs["data_format"] == "NCHW" else None
         self.stride_h, self.stride_w = self._spatial(attrs["strides"])
         self.dilation_h, self.dilation_w = self._spatial(attrs.get("dilations", (1, 1, 1, 1)))
@@ -45,7 +45,7 @@ class ImageLayout:
         self.pads = pads[list(TO_LAST)] if self.order else pads  # before and after of n, h, w, c
         spec = node.outputs[0].spec
         if self.order:
-            self.x = transposed(low, x, TO_LAST)
+            self.x = transposed(rewriter, x, TO_LAST)
             spec = spec.with_shape(None if spec.shape.dims is None else [spec.shape.dims[i] for i in TO_LAST])
         self.out: TensorSpec = spec
 
@@ -57,33 +57,33 @@ class ImageLayout:
         if self.padding != "EXPLICIT":
             return str(self.padding)
         if self.pads.any():
-            pads = self.low.int32(self.pads.tolist())
+            pads = self.rewriter.int32(self.pads.tolist())
             if value == 0.0:
-                self.x = self.low.emit("PAD", self.x, pads)
+                self.x = self.rewriter.emit("PAD", self.x, pads)
             else:
-                self.x = self.low.emit("PADV2", self.x, pads, self.low.constant(value, self.x.dtype))
+                self.x = self.rewriter.emit("PADV2", self.x, pads, self.rewriter.constant(value, self.x.dtype))
         return "VALID"
 
     def back(self, y: Value) -> Value:
         """Return the result in the layout of the node."""
-        return transposed(self.low, y, self.order) if self.order else y
+        return transposed(self.rewriter, y, self.order) if self.order else y
 
 
-def _conv2d(node: Node, low: LiteRewriter) -> RuleResult:
+def _conv2d(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, filters = node.operands
     dims = filters.spec.shape.dims
     if x.dtype is not float32:
         return NoMatch(f"CONV_2D takes float32, found {x.dtype.name}")
-    image = ImageLayout(node, low, x)
+    image = ImageLayout(node, rewriter, x)
     channels = None if image.x.spec.shape.dims is None else image.x.spec.shape.dims[3]
     if dims is None or None in dims[2:] or channels is None:
         return NoMatch("the numbers of channels are not known")
     padding = image.pad()
-    bias = low.constant(np.zeros(dims[3] or 0), float32)
-    y = low.emit(
+    bias = rewriter.constant(np.zeros(dims[3] or 0), float32)
+    y = rewriter.emit(
         "CONV_2D",
         image.x,
-        transposed(low, filters, (3, 0, 1, 2)),
+        transposed(rewriter, filters, (3, 0, 1, 2)),
         bias,
         like=image.out,
         padding=padding,
@@ -95,27 +95,27 @@ def _conv2d(node: Node, low: LiteRewriter) -> RuleResult:
     return image.back(y)
 
 
-def _depthwise(node: Node, low: LiteRewriter) -> RuleResult:
+def _depthwise(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, filter = node.operands
     if x.dtype is not float32:
         return NoMatch(f"DEPTHWISE_CONV_2D takes float32, found {x.dtype.name}")
     if not filter.spec.shape.is_fully_defined():
         return NoMatch("the shape of the filter is not known")
     h, w, channels, multiplier = (int(d) for d in filter.spec.shape.dims or () if d is not None)
-    image = ImageLayout(node, low, x)
+    image = ImageLayout(node, rewriter, x)
     if image.x.spec.shape.dims is None or image.x.spec.shape.dims[3] is None:
         return NoMatch("the number of channels is not known")
     padding = image.pad()
     shape = (1, h, w, channels * multiplier)  # input channel by input channel, as DEPTHWISE_CONV_2D counts them too
     if filter.constant is not None:
-        flat = low.constant(filter.constant.reshape(shape), float32)
+        flat = rewriter.constant(filter.constant.reshape(shape), float32)
     else:
-        flat = low.emit("RESHAPE", filter, low.int32(shape), like=filter.spec.with_shape(shape))
-    y = low.emit(
+        flat = rewriter.emit("RESHAPE", filter, rewriter.int32(shape), like=filter.spec.with_shape(shape))
+    y = rewriter.emit(
         "DEPTHWISE_CONV_2D",
         image.x,
         flat,
-        low.constant(np.zeros(channels * multiplier), float32),
+        rewriter.constant(np.zeros(channels * multiplier), float32),
         like=image.out,
         padding=padding,
         depth_multiplier=multiplier,
@@ -127,11 +127,11 @@ def _depthwise(node: Node, low: LiteRewriter) -> RuleResult:
     return image.back(y)
 
 
-def _conv2d_transpose(node: Node, low: LiteRewriter) -> RuleResult:
+def _conv2d_transpose(node: Node, rewriter: LiteRewriter) -> RuleResult:
     sizes, filters, x = node.operands
     if x.dtype is not float32:
         return NoMatch(f"TRANSPOSE_CONV takes float32, found {x.dtype.name}")
-    image = ImageLayout(node, low, x)
+    image = ImageLayout(node, rewriter, x)
     if (image.dilation_h, image.dilation_w) != (1, 1):
         return NoMatch("TRANSPOSE_CONV has no dilation")
     kernel, depth = filters.spec.shape.dims, None if image.x.spec.shape.dims is None else image.x.spec.shape.dims[3]
@@ -145,10 +145,10 @@ def _conv2d_transpose(node: Node, low: LiteRewriter) -> RuleResult:
         (top, bottom), (left, right) = image.pads[1:3].tolist()
         padding, begin, more = "VALID", [0, top, left, 0], [0, top + bottom, left + right, 0]
     whole = [None if d is None else d + m for d, m in zip(out, more)]
-    y = low.emit(
+    y = rewriter.emit(
         "TRANSPOSE_CONV",
-        _image_sizes(low, image, sizes, whole, more),
-        transposed(low, filters, (2, 0, 1, 3)),
+        _image_sizes(rewriter, image, sizes, whole, more),
+        transposed(rewriter, filters, (2, 0, 1, 3)),
         image.x,
         None,
         like=image.out.with_shape(whole),
@@ -157,45 +157,45 @@ def _conv2d_transpose(node: Node, low: LiteRewriter) -> RuleResult:
         stride_w=image.stride_w,
     )
     if any(more):
-        target = [-1, *out[1:3], -1] if None not in out[1:] else _image_sizes(low, image, sizes, out, (0,) * 4)
-        y = low.emit("SLICE", y, low.int32(begin), low.int32(target), like=image.out)
+        target = [-1, *out[1:3], -1] if None not in out[1:] else _image_sizes(rewriter, image, sizes, out, (0,) * 4)
+        y = rewriter.emit("SLICE", y, rewriter.int32(begin), rewriter.int32(target), like=image.out)
     return image.back(y)
 
 
 def _image_sizes(
-    low: LiteRewriter, image: ImageLayout, sizes: Value, dims: Sequence[int | None], more: Sequence[int]
+    rewriter: LiteRewriter, image: ImageLayout, sizes: Value, dims: Sequence[int | None], more: Sequence[int]
 ) -> Value:
     """Return the sizes `dims` of a channels-last image; unknown ones are `more` than the operator's operand."""
     if None not in dims:
-        return low.int32(dims)
+        return rewriter.int32(dims)
     if None not in dims[1:]:
-        batch = low.emit(
+        batch = rewriter.emit(
             "STRIDED_SLICE",
-            low.emit("SHAPE", image.x, out_type="INT32"),
-            low.int32([0]),
-            low.int32([1]),
-            low.int32([1]),
+            rewriter.emit("SHAPE", image.x, out_type="INT32"),
+            rewriter.int32([0]),
+            rewriter.int32([1]),
+            rewriter.int32([1]),
         )
-        return low.emit("CONCATENATION", (batch, low.int32(dims[1:])), axis=0)
-    last = low.cast(sizes, int32)
+        return rewriter.emit("CONCATENATION", (batch, rewriter.int32(dims[1:])), axis=0)
+    last = rewriter.cast(sizes, int32)
     if image.order:
-        last = low.emit("GATHER", last, low.int32(TO_LAST), axis=0)
-    return low.emit("ADD", last, low.int32(more)) if any(more) else last
+        last = rewriter.emit("GATHER", last, rewriter.int32(TO_LAST), axis=0)
+    return rewriter.emit("ADD", last, rewriter.int32(more)) if any(more) else last
 
 
 def _pool(op_name: str, outside: float) -> Any:
-    def lower(node: Node, low: LiteRewriter) -> RuleResult:
+    def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
         (x,) = node.operands
         if x.dtype is not float32:
             return NoMatch(f"{op_name} takes float32, found {x.dtype.name}")
-        image = ImageLayout(node, low, x)
+        image = ImageLayout(node, rewriter, x)
         ksize, strides = node.attrs["ksize"], node.attrs["strides"]
         batch, channel = 0, 1 if image.order else 3
         if any(v[i] != 1 for v in (ksize, strides) for i in (batch, channel)):
             return NoMatch(f"{op_name} does not pool over batch or channels")
         padding = image.pad(outside)
         height, width = image._spatial(ksize)
-        y = low.emit(
+        y = rewriter.emit(
             op_name,
             image.x,
             like=image.out,

@@ -51,7 +51,7 @@ BROADCAST_RANK = {
 }
 
 
-def broadcastable(node: Node, low: LiteRewriter, op_name: str) -> tuple[Any, ...]:
+def broadcastable(node: Node, rewriter: LiteRewriter, op_name: str) -> tuple[Any, ...]:
     """Return the operands, broadcast first if their rank is beyond the lite operator's broadcasting."""
     limit = BROADCAST_RANK.get(op_name)
     if limit is None:
@@ -62,17 +62,17 @@ def broadcastable(node: Node, low: LiteRewriter, op_name: str) -> tuple[Any, ...
     if limit and (shape.rank is None or all(v.spec.shape.dims == shape.dims for v in operands)):
         return node.inputs  # such a rank is rare, or unknown sizes are most likely equal: kernels of today take both
     if shape.is_fully_defined():
-        sizes = low.int32([d for d in shape.dims or () if d is not None])
-        return tuple(v if v.spec.shape == shape else spread(low, v, sizes, shape) for v in operands)
-    sizes, *others = (low.emit("SHAPE", v, out_type="INT32") for v in operands)
+        sizes = rewriter.int32([d for d in shape.dims or () if d is not None])
+        return tuple(v if v.spec.shape == shape else spread(rewriter, v, sizes, shape) for v in operands)
+    sizes, *others = (rewriter.emit("SHAPE", v, out_type="INT32") for v in operands)
     for other in others:
-        sizes = low.emit("BROADCAST_ARGS", sizes, other)
-    return tuple(spread(low, v, sizes, shape) for v in operands)
+        sizes = rewriter.emit("BROADCAST_ARGS", sizes, other)
+    return tuple(spread(rewriter, v, sizes, shape) for v in operands)
 
 
-def spread(low: LiteRewriter, value: Value, sizes: Value, shape: TensorShape) -> Value:
+def spread(rewriter: LiteRewriter, value: Value, sizes: Value, shape: TensorShape) -> Value:
     """Return `value` broadcast to a shape, given as a tensor and as far as it is known."""
-    return low.emit("BROADCAST_TO", value, sizes, like=value.spec.with_shape(shape))
+    return rewriter.emit("BROADCAST_TO", value, sizes, like=value.spec.with_shape(shape))
 
 
 # ---- where operands and options come from ----------------------------------------------------------------------------
@@ -81,14 +81,14 @@ Source = Callable[[Node, LiteRewriter, Iterator[Value]], Operand]
 """One operand of the new node: of the old node, the graph being built and the operands that are left."""
 
 
-def as_it_is(node: Node, low: LiteRewriter, operands: Iterator[Value]) -> Value:
+def as_it_is(node: Node, rewriter: LiteRewriter, operands: Iterator[Value]) -> Value:
     """Take the next operand."""
     return next(operands)
 
 
-def as_int32(node: Node, low: LiteRewriter, operands: Iterator[Value]) -> Value:
+def as_int32(node: Node, rewriter: LiteRewriter, operands: Iterator[Value]) -> Value:
     """Take the next operand, of integers, as int32."""
-    return low.int32(next(operands))
+    return rewriter.int32(next(operands))
 
 
 def front(axis: int, rank: int | None) -> int:
@@ -101,14 +101,14 @@ def axis_of(node: Node, name: str) -> int:
     return front(node.attrs[name], rank_of(next(node.operands)))
 
 
-def axis_operand(node: Node, low: LiteRewriter, operands: Iterator[Value]) -> Value:
+def axis_operand(node: Node, rewriter: LiteRewriter, operands: Iterator[Value]) -> Value:
     """Return the attribute `axis` as a scalar int32, counted from the front if the rank is known."""
-    return low.constant(front(node.attrs["axis"], next(node.operands).spec.shape.rank), int32)
+    return rewriter.constant(front(node.attrs["axis"], next(node.operands).spec.shape.rank), int32)
 
 
-def new_axis_operand(node: Node, low: LiteRewriter, operands: Iterator[Value]) -> Value:
+def new_axis_operand(node: Node, rewriter: LiteRewriter, operands: Iterator[Value]) -> Value:
     """Return the attribute `axis`, an axis of the result, as int32 [1]."""
-    return low.int32([node.attrs["axis"]])
+    return rewriter.int32([node.attrs["axis"]])
 
 
 Condition = Callable[[Node], None]
@@ -149,15 +149,17 @@ def direct(
     options: by name, the attribute that has the value, or a function of the node.
     """
 
-    def lower(node: Node, low: LiteRewriter) -> RuleResult:
+    def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
         if when is not None:
             when(node)
         left = iter(node.operands)
-        operands = [source(node, low, left) for source in sources] if sources else broadcastable(node, low, lite)
+        operands = (
+            [source(node, rewriter, left) for source in sources] if sources else broadcastable(node, rewriter, lite)
+        )
         values = {name: node.attrs[name] for name in dialect.get(lite).option_names if name in node.attrs}
         for name, value in options.items():
             values[name] = node.attrs[value] if isinstance(value, str) else value(node)
-        return low.emit_many(lite, *operands, likes=[v.spec for v in node.outputs], **values)
+        return rewriter.emit_many(lite, *operands, likes=[v.spec for v in node.outputs], **values)
 
     return RewriteRule(lite.lower(), op, lower)
 
@@ -167,24 +169,24 @@ def type_option(attribute: str) -> Callable[[Node], str]:
     return lambda node: types.name_of(node.attrs[attribute])
 
 
-def _cast(node: Node, low: LiteRewriter) -> RuleResult:
+def _cast(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,), dtype = node.operands, node.attrs["dtype"]
     if x.dtype is dtype:
         return x
     if x.dtype.is_complex != dtype.is_complex:
         return NoMatch(f"CAST from {x.dtype.name} to {dtype.name} means another thing in the lite dialect")
-    return low.cast(x, dtype)
+    return rewriter.cast(x, dtype)
 
 
-def _truncate_div(node: Node, low: LiteRewriter) -> RuleResult:
+def _truncate_div(node: Node, rewriter: LiteRewriter) -> RuleResult:
     if not node.outputs[0].dtype.is_integer:
         return NoMatch("only the DIV of integers cuts fractions off")
-    return low.emit("DIV", *broadcastable(node, low, "DIV"), like=node.outputs[0].spec)
+    return rewriter.emit("DIV", *broadcastable(node, rewriter, "DIV"), like=node.outputs[0].spec)
 
 
-def _round(node: Node, low: LiteRewriter) -> RuleResult:
+def _round(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    return x if x.dtype.is_integer else low.emit("ROUND", x)
+    return x if x.dtype.is_integer else rewriter.emit("ROUND", x)
 
 
 BIT_TYPES = (int8, int16, int32, uint8, uint16, uint32)

@@ -54,64 +54,75 @@ def only(value: Value, *dtypes: DType) -> None:
         raise UnmatchedNode(f"taken are {', '.join(d.name for d in dtypes)}, found {value.dtype.name}")
 
 
-def number(low: LiteRewriter, value: Any, like: Value) -> Value:
+def number(rewriter: LiteRewriter, value: Any, like: Value) -> Value:
     """Return a scalar constant of the dtype of another value."""
-    return low.constant(value, like.dtype)
+    return rewriter.constant(value, like.dtype)
 
 
-def reshaped(low: LiteRewriter, x: Value, dims: Sequence[int | None]) -> Value:
+def reshaped(rewriter: LiteRewriter, x: Value, dims: Sequence[int | None]) -> Value:
     """Return `x` with these sizes, of which one may be unknown. Raises UnmatchedNode for more."""
     if x.spec.shape.dims == tuple(dims) and None not in dims:
         return x
     if list(dims).count(None) > 1:
         raise UnmatchedNode("more than one size is not known")
-    return low.emit("RESHAPE", x, low.int32([-1 if d is None else d for d in dims]), like=x.spec.with_shape(dims))
-
-
-def size_along(low: LiteRewriter, x: Value, axis: int) -> Value:
-    """Return one size of a value as a scalar int32, a constant if it is known."""
-    dims = x.spec.shape.dims
-    if dims is not None and dims[axis] is not None:
-        return low.constant(dims[axis], int32)
-    shape = low.emit("SHAPE", x, out_type="INT32")
-    return low.emit(
-        "STRIDED_SLICE", shape, low.int32([axis]), low.int32([axis + 1]), low.int32([1]), shrink_axis_mask=1
+    return rewriter.emit(
+        "RESHAPE", x, rewriter.int32([-1 if d is None else d for d in dims]), like=x.spec.with_shape(dims)
     )
 
 
-def sliced(low: LiteRewriter, x: Value, begin: Sequence[int], size: Sequence[int]) -> Value:
+def size_along(rewriter: LiteRewriter, x: Value, axis: int) -> Value:
+    """Return one size of a value as a scalar int32, a constant if it is known."""
+    dims = x.spec.shape.dims
+    if dims is not None and dims[axis] is not None:
+        return rewriter.constant(dims[axis], int32)
+    shape = rewriter.emit("SHAPE", x, out_type="INT32")
+    return rewriter.emit(
+        "STRIDED_SLICE",
+        shape,
+        rewriter.int32([axis]),
+        rewriter.int32([axis + 1]),
+        rewriter.int32([1]),
+        shrink_axis_mask=1,
+    )
+
+
+def sliced(rewriter: LiteRewriter, x: Value, begin: Sequence[int], size: Sequence[int]) -> Value:
     """Return a slice of `x`; a size of -1 takes the rest."""
     if all(b == 0 for b in begin) and all(s in (-1, d) for s, d in zip(size, x.spec.shape.dims or ())):
         return x
     dims = x.spec.shape.dims or (None,) * len(begin)
     result = [s if s >= 0 else None if d is None else d - b for b, s, d in zip(begin, size, dims)]
-    return low.emit("SLICE", x, low.int32(begin), low.int32(size), like=x.spec.with_shape(result))
+    return rewriter.emit("SLICE", x, rewriter.int32(begin), rewriter.int32(size), like=x.spec.with_shape(result))
 
 
-def padded(low: LiteRewriter, x: Value, pads: Sequence[tuple[int, int]], value: float | None = None) -> Value:
+def padded(rewriter: LiteRewriter, x: Value, pads: Sequence[tuple[int, int]], value: float | None = None) -> Value:
     """Return `x` padded with zeros, or another number."""
     if not any(a or b for a, b in pads):
         return x
     if len(pads) > 5:
         raise UnmatchedNode("PAD takes ranks up to 5")
-    table = low.int32([list(p) for p in pads])
-    return low.emit("PAD", x, table) if value is None else low.emit("PADV2", x, table, number(low, value, x))
+    table = rewriter.int32([list(p) for p in pads])
+    return (
+        rewriter.emit("PAD", x, table)
+        if value is None
+        else rewriter.emit("PADV2", x, table, number(rewriter, value, x))
+    )
 
 
 def picked(
-    low: LiteRewriter, x: Value, inner: Sequence[int], places: np.ndarray, outside: Value | float = 0.0
+    rewriter: LiteRewriter, x: Value, inner: Sequence[int], places: np.ndarray, outside: Value | float = 0.0
 ) -> Value:
     """Gather elements of the last dimensions of `x`, of sizes `inner`, by flat index; -1 stands for `outside`.
 
     The places are those of the result's last dimensions.
     """
     lead = list((x.spec.shape.dims or ())[: rank_of(x) - len(inner)])
-    flat = reshaped(low, x, [*lead, int(np.prod(inner, dtype=np.int64))])
-    y = low.emit("GATHER", flat, low.int32(np.maximum(places, 0).tolist()), axis=len(lead))
+    flat = reshaped(rewriter, x, [*lead, int(np.prod(inner, dtype=np.int64))])
+    y = rewriter.emit("GATHER", flat, rewriter.int32(np.maximum(places, 0).tolist()), axis=len(lead))
     if (places >= 0).all():
         return y
-    fill = outside if isinstance(outside, Value) else number(low, outside, x)
-    return low.emit("SELECT_V2", low.constant(places >= 0), y, fill)
+    fill = outside if isinstance(outside, Value) else number(rewriter, outside, x)
+    return rewriter.emit("SELECT_V2", rewriter.constant(places >= 0), y, fill)
 
 
 def numbered(shape: Sequence[int]) -> np.ndarray:
@@ -132,7 +143,7 @@ def matrix_of(function: Callable[[np.ndarray], np.ndarray], size: int) -> np.nda
     return function(unit).reshape(-1, size).astype(np.float32)
 
 
-def along(low: LiteRewriter, x: Value, matrix: np.ndarray, axis: int) -> Value:
+def along(rewriter: LiteRewriter, x: Value, matrix: np.ndarray, axis: int) -> Value:
     """Apply a constant matrix [out, in] to one dimension of `x`."""
     dims = list(x.spec.shape.dims or ())
     if np.array_equal(matrix, np.eye(*matrix.shape)):
@@ -140,12 +151,12 @@ def along(low: LiteRewriter, x: Value, matrix: np.ndarray, axis: int) -> Value:
     out, rank = len(matrix), len(dims)
     before = dims[:axis]
     rest = _product(dims[axis + 1 :])
-    weights = low.constant(matrix, float32)
+    weights = rewriter.constant(matrix, float32)
     if axis == rank - 1:
-        return low.emit("FULLY_CONNECTED", x, weights, None, keep_num_dims=rank > 2)
-    flat = reshaped(low, x, [_product(before), dims[axis], rest])
-    y = low.emit("BATCH_MATMUL", weights, flat, like=x.spec.with_shape([_product(before), out, rest]))
-    return reshaped(low, y, [*before, out, *dims[axis + 1 :]])
+        return rewriter.emit("FULLY_CONNECTED", x, weights, None, keep_num_dims=rank > 2)
+    flat = reshaped(rewriter, x, [_product(before), dims[axis], rest])
+    y = rewriter.emit("BATCH_MATMUL", weights, flat, like=x.spec.with_shape([_product(before), out, rest]))
+    return reshaped(rewriter, y, [*before, out, *dims[axis + 1 :]])
 
 
 def _product(dims: Sequence[int | None]) -> int | None:

@@ -29,37 +29,39 @@ def _flags(node: Node) -> dict[str, bool]:
     return {name: node.attrs[name] for name in FLAGS}
 
 
-def _resize_bilinear(node: Node, low: LiteRewriter) -> RuleResult:
+def _resize_bilinear(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, size = node.operands
     if x.dtype is not float32:
-        x = low.cast(x, float32)
-    return low.emit("RESIZE_BILINEAR", x, low.int32(size), **_flags(node), like=node.outputs[0].spec)
+        x = rewriter.cast(x, float32)
+    return rewriter.emit("RESIZE_BILINEAR", x, rewriter.int32(size), **_flags(node), like=node.outputs[0].spec)
 
 
-def _nearest_by_gathers(node: Node, low: LiteRewriter) -> RuleResult:
+def _nearest_by_gathers(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, size = node.operands
     target = constant_of(size, "the size").tolist()
     for axis, (old, new) in enumerate(zip(sizes_inside(x)[:2], target), 1):
         column = np.arange(old, dtype=np.int32).reshape(1, -1, 1, 1)
         places = run(node, column, np.array([new, 1], np.int32)).reshape(-1)
-        x = low.emit("GATHER", x, low.int32(places.tolist()), axis=axis)
+        x = rewriter.emit("GATHER", x, rewriter.int32(places.tolist()), axis=axis)
     return x
 
 
-def _by_matrices(node: Node, low: LiteRewriter, x: Value, columns: Callable[..., np.ndarray], olds: Any) -> RuleResult:
+def _by_matrices(
+    node: Node, rewriter: LiteRewriter, x: Value, columns: Callable[..., np.ndarray], olds: Any
+) -> RuleResult:
     """Multiply an image by the operator's matrices. columns: its result on [1, n, 1, c] in direction 0 or 1."""
     if x.dtype is not float32:
-        x = low.cast(x, float32)
+        x = rewriter.cast(x, float32)
     for axis, old in enumerate(olds):
         matrix = matrix_of(functools.partial(columns, axis=axis), old)
         if matrix.size > MOST_ELEMENTS:
             sizes(x, f"a matrix of {matrix.size} elements")
-        x = along(low, x, matrix, axis + 1)
+        x = along(rewriter, x, matrix, axis + 1)
     dtype = node.outputs[0].dtype
-    return x if dtype is float32 else low.cast(x, dtype)
+    return x if dtype is float32 else rewriter.cast(x, dtype)
 
 
-def _resize_linear(node: Node, low: LiteRewriter) -> RuleResult:
+def _resize_linear(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Lower ResizeBicubic, ResizeArea."""
     x, size = node.operands
     new = constant_of(size, "the size").tolist()
@@ -68,7 +70,7 @@ def _resize_linear(node: Node, low: LiteRewriter) -> RuleResult:
     def columns(unit: np.ndarray, axis: int) -> np.ndarray:
         return run(node, unit, np.array([new[axis], 1], np.int32))
 
-    return _by_matrices(node, low, x, columns, (h, w))
+    return _by_matrices(node, rewriter, x, columns, (h, w))
 
 
 def sizes_inside(x: Value) -> list[int]:
@@ -77,7 +79,7 @@ def sizes_inside(x: Value) -> list[int]:
     return sizes(x) if dims is None or None in dims[1:] else [int(d) for d in dims[1:] if d is not None]
 
 
-def _scale_and_translate(node: Node, low: LiteRewriter) -> RuleResult:
+def _scale_and_translate(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, *others = node.operands
     size, scale, translation = (constant_of(v, "size, scale or translation") for v in others)
     h, w, _ = sizes_inside(x)
@@ -86,10 +88,10 @@ def _scale_and_translate(node: Node, low: LiteRewriter) -> RuleResult:
         one = np.array([scale[axis], 1], np.float32), np.array([translation[axis], 0], np.float32)
         return run(node, unit, np.array([size[axis], 1], np.int32), *one)
 
-    return _by_matrices(node, low, x, columns, (h, w))
+    return _by_matrices(node, rewriter, x, columns, (h, w))
 
 
-def _resize_grad(node: Node, low: LiteRewriter) -> RuleResult:
+def _resize_grad(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Lower ResizeBilinearGrad and ResizeBicubicGrad, for the sizes of the original image."""
     grads, original = node.operands
     new, old = sizes_inside(original), sizes_inside(grads)
@@ -97,10 +99,10 @@ def _resize_grad(node: Node, low: LiteRewriter) -> RuleResult:
     def columns(unit: np.ndarray, axis: int) -> np.ndarray:
         return run(node, unit, np.zeros((1, new[axis], 1, unit.shape[3]), np.float32))
 
-    return _by_matrices(node, low, grads, columns, old[:2])
+    return _by_matrices(node, rewriter, grads, columns, old[:2])
 
 
-def _nearest_grad(node: Node, low: LiteRewriter) -> RuleResult:
+def _nearest_grad(node: Node, rewriter: LiteRewriter) -> RuleResult:
     grads, size = node.operands
     only(grads, float32)
     new, old = constant_of(size, "the size").tolist(), sizes_inside(grads)
@@ -108,20 +110,20 @@ def _nearest_grad(node: Node, low: LiteRewriter) -> RuleResult:
     def columns(unit: np.ndarray, axis: int) -> np.ndarray:
         return run(node, unit, np.array([new[axis], 1], np.int32))
 
-    return _by_matrices(node, low, grads, columns, old[:2])
+    return _by_matrices(node, rewriter, grads, columns, old[:2])
 
 
-def _patches(node: Node, low: LiteRewriter) -> RuleResult:
+def _patches(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     h, w, c = sizes_inside(x)
     places = run(node, numbered((1, h, w, c)))[0] - 1
-    return picked(low, x, (h, w, c), places)
+    return picked(rewriter, x, (h, w, c), places)
 
 
 ALL = 1.0  # what two boxes share that are one and the same
 
 
-def _suppression(node: Node, low: LiteRewriter) -> RuleResult:
+def _suppression(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Emit NON_MAX_SUPPRESSION_V5 at another threshold.
 
     The catalogue, like TensorFlow, drops a box whose overlap with a better one exceeds iou_threshold, and with soft
@@ -133,15 +135,17 @@ def _suppression(node: Node, low: LiteRewriter) -> RuleResult:
     soft = float(constant_of(sigma, "soft_nms_sigma")) > 0
     above: Value
     if soft:
-        above = low.constant(ALL, float32)
+        above = rewriter.constant(ALL, float32)
     else:
-        above = low.constant(np.nextafter(np.float32(constant_of(iou, "iou_threshold")), np.float32(np.inf)), float32)
-    chosen, kept, count = low.emit_many("NON_MAX_SUPPRESSION_V5", boxes, scores, most, above, least, sigma)
+        above = rewriter.constant(
+            np.nextafter(np.float32(constant_of(iou, "iou_threshold")), np.float32(np.inf)), float32
+        )
+    chosen, kept, count = rewriter.emit_many("NON_MAX_SUPPRESSION_V5", boxes, scores, most, above, least, sigma)
     if not node.attrs["pad_to_max_output_size"]:
-        size = low.emit("RESHAPE", count, low.int32([1]))
-        first = low.int32([0])
-        chosen = low.emit("SLICE", chosen, first, size, like=node.outputs[0].spec)
-        kept = low.emit("SLICE", kept, first, size, like=node.outputs[1].spec)
+        size = rewriter.emit("RESHAPE", count, rewriter.int32([1]))
+        first = rewriter.int32([0])
+        chosen = rewriter.emit("SLICE", chosen, first, size, like=node.outputs[0].spec)
+        kept = rewriter.emit("SLICE", kept, first, size, like=node.outputs[1].spec)
     assert count.dtype is int32
     return chosen, kept, count
 
@@ -167,91 +171,99 @@ IMAGES = rule_table(
 )
 
 
-def _channels(low: LiteRewriter, x: Value) -> tuple[Value, ...]:
+def _channels(rewriter: LiteRewriter, x: Value) -> tuple[Value, ...]:
     """Split three channels, keeping the last dimension."""
-    return low.emit_many("SPLIT", low.constant(-1 + rank_of(x), low.int32([0]).dtype), x, num_splits=3)
+    return rewriter.emit_many("SPLIT", rewriter.constant(-1 + rank_of(x), rewriter.int32([0]).dtype), x, num_splits=3)
 
 
-def _joined(low: LiteRewriter, parts: tuple[Value, ...]) -> Value:
-    return low.emit("CONCATENATION", parts, axis=rank_of(parts[0]) - 1)
+def _joined(rewriter: LiteRewriter, parts: tuple[Value, ...]) -> Value:
+    return rewriter.emit("CONCATENATION", parts, axis=rank_of(parts[0]) - 1)
 
 
-def _clipped(low: LiteRewriter, x: Value) -> Value:
+def _clipped(rewriter: LiteRewriter, x: Value) -> Value:
     """Clamp to [0, 1]."""
-    return low.emit("MINIMUM", low.emit("MAXIMUM", x, number(low, 0, x)), number(low, 1, x))
+    return rewriter.emit("MINIMUM", rewriter.emit("MAXIMUM", x, number(rewriter, 0, x)), number(rewriter, 1, x))
 
 
-def _to_hsv(low: LiteRewriter, x: Value) -> tuple[Value, Value, Value]:
+def _to_hsv(rewriter: LiteRewriter, x: Value) -> tuple[Value, Value, Value]:
     only(x, float32)
-    r, g, b = _channels(low, x)
-    value = low.emit("MAXIMUM", low.emit("MAXIMUM", r, g), b)
-    least = low.emit("MINIMUM", low.emit("MINIMUM", r, g), b)
-    d = low.emit("SUB", value, least)
-    zero = number(low, 0, x)
+    r, g, b = _channels(rewriter, x)
+    value = rewriter.emit("MAXIMUM", rewriter.emit("MAXIMUM", r, g), b)
+    least = rewriter.emit("MINIMUM", rewriter.emit("MINIMUM", r, g), b)
+    d = rewriter.emit("SUB", value, least)
+    zero = number(rewriter, 0, x)
 
     def or_zero(condition: Value, quotient: Value) -> Value:
-        return low.emit("SELECT_V2", condition, quotient, zero)
+        return rewriter.emit("SELECT_V2", condition, quotient, zero)
 
-    saturation = or_zero(low.emit("GREATER", value, zero), low.emit("DIV", d, value))
+    saturation = or_zero(rewriter.emit("GREATER", value, zero), rewriter.emit("DIV", d, value))
 
     def sixth(p: Value, q: Value, turn: float) -> Value:
-        quotient = low.emit("DIV", low.emit("SUB", p, q), d)
-        return low.emit("ADD", quotient, number(low, turn, x)) if turn else quotient
+        quotient = rewriter.emit("DIV", rewriter.emit("SUB", p, q), d)
+        return rewriter.emit("ADD", quotient, number(rewriter, turn, x)) if turn else quotient
 
-    by_green = low.emit("SELECT_V2", low.emit("EQUAL", g, value), sixth(b, r, 2), sixth(r, g, 4))
-    sixths = low.emit("SELECT_V2", low.emit("EQUAL", r, value), sixth(g, b, 0), by_green)
-    hue = low.emit("MUL", or_zero(low.emit("GREATER", d, zero), sixths), number(low, 1 / 6, x))
-    negative = low.emit("LESS", hue, zero)
-    return low.emit("SELECT_V2", negative, low.emit("ADD", hue, number(low, 1, x)), hue), saturation, value
+    by_green = rewriter.emit("SELECT_V2", rewriter.emit("EQUAL", g, value), sixth(b, r, 2), sixth(r, g, 4))
+    sixths = rewriter.emit("SELECT_V2", rewriter.emit("EQUAL", r, value), sixth(g, b, 0), by_green)
+    hue = rewriter.emit("MUL", or_zero(rewriter.emit("GREATER", d, zero), sixths), number(rewriter, 1 / 6, x))
+    negative = rewriter.emit("LESS", hue, zero)
+    return (
+        rewriter.emit("SELECT_V2", negative, rewriter.emit("ADD", hue, number(rewriter, 1, x)), hue),
+        saturation,
+        value,
+    )
 
 
-def _to_rgb(low: LiteRewriter, hue: Value, saturation: Value, value: Value) -> Value:
-    six = low.emit("MUL", hue, number(low, 6, hue))
+def _to_rgb(rewriter: LiteRewriter, hue: Value, saturation: Value, value: Value) -> Value:
+    six = rewriter.emit("MUL", hue, number(rewriter, 6, hue))
 
     def tent(at: float, sign: str) -> Value:
         """Emit |6 H - 3| - 1 or 2 - |6 H - at|, within [0, 1]."""
-        away = low.emit("ABS", low.emit("SUB", six, number(low, at, hue)))
+        away = rewriter.emit("ABS", rewriter.emit("SUB", six, number(rewriter, at, hue)))
         return _clipped(
-            low,
-            low.emit("SUB", away, number(low, 1, hue)) if sign == "+" else low.emit("SUB", number(low, 2, hue), away),
+            rewriter,
+            rewriter.emit("SUB", away, number(rewriter, 1, hue))
+            if sign == "+"
+            else rewriter.emit("SUB", number(rewriter, 2, hue), away),
         )
 
     parts = []
     for f in (tent(3, "+"), tent(2, "-"), tent(4, "-")):
-        mixed = low.emit("ADD", low.emit("SUB", number(low, 1, hue), saturation), low.emit("MUL", saturation, f))
-        parts.append(low.emit("MUL", value, mixed))
-    return _joined(low, tuple(parts))
+        mixed = rewriter.emit(
+            "ADD", rewriter.emit("SUB", number(rewriter, 1, hue), saturation), rewriter.emit("MUL", saturation, f)
+        )
+        parts.append(rewriter.emit("MUL", value, mixed))
+    return _joined(rewriter, tuple(parts))
 
 
-def _rgb_to_hsv(node: Node, low: LiteRewriter) -> RuleResult:
-    return _joined(low, _to_hsv(low, next(node.operands)))
+def _rgb_to_hsv(node: Node, rewriter: LiteRewriter) -> RuleResult:
+    return _joined(rewriter, _to_hsv(rewriter, next(node.operands)))
 
 
-def _hsv_to_rgb(node: Node, low: LiteRewriter) -> RuleResult:
+def _hsv_to_rgb(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     only(x, float32)
-    return _to_rgb(low, *_channels(low, x))
+    return _to_rgb(rewriter, *_channels(rewriter, x))
 
 
-def _adjust_hue(node: Node, low: LiteRewriter) -> RuleResult:
+def _adjust_hue(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, delta = node.operands
-    hue, saturation, value = _to_hsv(low, x)
-    turned = low.emit("FLOOR_MOD", low.emit("ADD", hue, delta), number(low, 1, x))
-    return _to_rgb(low, turned, saturation, value)
+    hue, saturation, value = _to_hsv(rewriter, x)
+    turned = rewriter.emit("FLOOR_MOD", rewriter.emit("ADD", hue, delta), number(rewriter, 1, x))
+    return _to_rgb(rewriter, turned, saturation, value)
 
 
-def _adjust_saturation(node: Node, low: LiteRewriter) -> RuleResult:
+def _adjust_saturation(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, scale = node.operands
-    hue, saturation, value = _to_hsv(low, x)
-    return _to_rgb(low, hue, _clipped(low, low.emit("MUL", saturation, scale)), value)
+    hue, saturation, value = _to_hsv(rewriter, x)
+    return _to_rgb(rewriter, hue, _clipped(rewriter, rewriter.emit("MUL", saturation, scale)), value)
 
 
-def _adjust_contrast(node: Node, low: LiteRewriter) -> RuleResult:
+def _adjust_contrast(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, factor = node.operands
     only(x, float32)
     rank = rank_of(x)
-    mean = low.emit("MEAN", x, low.int32([rank - 3, rank - 2]), keep_dims=True)
-    return low.emit("ADD", low.emit("MUL", low.emit("SUB", x, mean), factor), mean)
+    mean = rewriter.emit("MEAN", x, rewriter.int32([rank - 3, rank - 2]), keep_dims=True)
+    return rewriter.emit("ADD", rewriter.emit("MUL", rewriter.emit("SUB", x, mean), factor), mean)
 
 
 COLOURS = rule_table(

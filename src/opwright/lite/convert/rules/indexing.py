@@ -69,32 +69,32 @@ class _Dense:
         self.shrink_axis_mask |= bit if shrink else 0
 
 
-def _strided_slice(node: Node, low: LiteRewriter) -> RuleResult:
+def _strided_slice(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, *bounds = node.operands
     masks, rank = {name: node.attrs[name] for name in MASKS}, x.spec.shape.rank
     if rank is None or rank > SLICE_RANK:
         return NoMatch(f"STRIDED_SLICE takes ranks up to {SLICE_RANK}")
     if any(b.constant is None for b in bounds):
-        begin, end, strides = map(low.int32, bounds)
-        return low.emit("STRIDED_SLICE", x, begin, end, strides, **masks, like=node.outputs[0].spec)
+        begin, end, strides = map(rewriter.int32, bounds)
+        return rewriter.emit("STRIDED_SLICE", x, begin, end, strides, **masks, like=node.outputs[0].spec)
     dense = _Dense(rank, [_clipped(b.constant) for b in bounds], masks)
-    y = low.emit(
+    y = rewriter.emit(
         "STRIDED_SLICE",
         x,
-        low.int32(dense.begin),
-        low.int32(dense.end),
-        low.int32(dense.strides),
+        rewriter.int32(dense.begin),
+        rewriter.int32(dense.end),
+        rewriter.int32(dense.strides),
         begin_mask=dense.begin_mask,
         end_mask=dense.end_mask,
         shrink_axis_mask=dense.shrink_axis_mask,
         like=None if dense.new_axes else node.outputs[0].spec,
     )
     for axis in dense.new_axes:
-        y = low.emit("EXPAND_DIMS", y, low.int32([axis]))
+        y = rewriter.emit("EXPAND_DIMS", y, rewriter.int32([axis]))
     return y
 
 
-def _gather(node: Node, low: LiteRewriter) -> RuleResult:
+def _gather(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, indices = list(node.operands)[:2]
     axis, batch = node.attrs["axis"], node.attrs["batch_dims"]
     rank, depth = x.spec.shape.rank, indices.spec.shape.rank
@@ -102,7 +102,7 @@ def _gather(node: Node, low: LiteRewriter) -> RuleResult:
         return NoMatch("batch_dims counts from the end, and the rank is not known")
     if x.dtype is string and rank != 1:
         return NoMatch("the official GATHER takes strings of rank 1 only")
-    return low.emit(
+    return rewriter.emit(
         "GATHER", x, indices, axis=front(axis, rank), batch_dims=front(batch, depth), like=node.outputs[0].spec
     )
 
@@ -112,30 +112,30 @@ INDEXING = rule_table(
 )
 
 
-def _places(low: LiteRewriter, indices: Value, outer: list[int]) -> Value:
+def _places(rewriter: LiteRewriter, indices: Value, outer: list[int]) -> Value:
     """Return index vectors [..., depth] as flat indices within sizes `outer`, int32 [n]."""
     depth = len(outer)
     strides = [math.prod(outer[i + 1 :]) for i in range(depth)]
-    rows = low.emit("RESHAPE", low.int32(indices), low.int32([-1, depth]))
+    rows = rewriter.emit("RESHAPE", rewriter.int32(indices), rewriter.int32([-1, depth]))
     if depth == 1:
-        return low.emit("RESHAPE", rows, low.int32([-1]))
-    return low.emit("SUM", low.emit("MUL", rows, low.int32(strides)), low.int32([1]))
+        return rewriter.emit("RESHAPE", rows, rewriter.int32([-1]))
+    return rewriter.emit("SUM", rewriter.emit("MUL", rows, rewriter.int32(strides)), rewriter.int32([1]))
 
 
-def _last_of(low: LiteRewriter, places: Value, count: Value) -> Value:
+def _last_of(rewriter: LiteRewriter, places: Value, count: Value) -> Value:
     """Return for each position the number of the last update of it, negative if there is none."""
-    n = size_along(low, places, 0)
-    numbers = low.emit("RANGE", low.constant(0, int32), n, low.constant(1, int32))
-    return low.emit("UNSORTED_SEGMENT_MAX", numbers, places, count)
+    n = size_along(rewriter, places, 0)
+    numbers = rewriter.emit("RANGE", rewriter.constant(0, int32), n, rewriter.constant(1, int32))
+    return rewriter.emit("UNSORTED_SEGMENT_MAX", numbers, places, count)
 
 
-def _rows(low: LiteRewriter, updates: Value, last: Value, otherwise: Value, rest: list[int]) -> Value:
+def _rows(rewriter: LiteRewriter, updates: Value, last: Value, otherwise: Value, rest: list[int]) -> Value:
     """Return the row of `updates` [n, *rest] that each position takes, or that of `otherwise`."""
-    rows = low.emit("GATHER", updates, low.emit("MAXIMUM", last, low.constant(0, int32)), axis=0)
-    taken = low.emit("GREATER_EQUAL", last, low.constant(0, int32))
+    rows = rewriter.emit("GATHER", updates, rewriter.emit("MAXIMUM", last, rewriter.constant(0, int32)), axis=0)
+    taken = rewriter.emit("GREATER_EQUAL", last, rewriter.constant(0, int32))
     if rest:
-        taken = low.emit("RESHAPE", taken, low.int32([-1, *[1] * len(rest)]))
-    return low.emit("SELECT_V2", taken, rows, otherwise)
+        taken = rewriter.emit("RESHAPE", taken, rewriter.int32([-1, *[1] * len(rest)]))
+    return rewriter.emit("SELECT_V2", taken, rows, otherwise)
 
 
 def _parts(node: Node) -> tuple[Value, Value, Value, list[int], list[int]]:
@@ -147,49 +147,49 @@ def _parts(node: Node) -> tuple[Value, Value, Value, list[int], list[int]]:
     return tensor, indices, updates, dims[: depth or 0], dims[depth or 0 :]
 
 
-def _scatter_update(node: Node, low: LiteRewriter) -> RuleResult:
+def _scatter_update(node: Node, rewriter: LiteRewriter) -> RuleResult:
     tensor, indices, updates, outer, rest = _parts(node)
     if not outer:
         return NoMatch("the index vectors are empty")
-    places = _places(low, indices, outer)
+    places = _places(rewriter, indices, outer)
     count = math.prod(outer)
-    last = _last_of(low, places, low.constant(count, int32))
-    flat = reshaped(low, tensor, [count, *rest])
-    y = _rows(low, low.emit("RESHAPE", updates, low.int32([-1, *rest])), last, flat, rest)
-    return reshaped(low, y, outer + rest)
+    last = _last_of(rewriter, places, rewriter.constant(count, int32))
+    flat = reshaped(rewriter, tensor, [count, *rest])
+    y = _rows(rewriter, rewriter.emit("RESHAPE", updates, rewriter.int32([-1, *rest])), last, flat, rest)
+    return reshaped(rewriter, y, outer + rest)
 
 
 def _scatter_sum(lite: str) -> Any:
-    def lower(node: Node, low: LiteRewriter) -> RuleResult:
+    def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
         tensor, indices, updates = node.operands
         only(tensor, float32, int32, int64)
         dims = tensor.spec.shape.dims
         if dims is None or None in dims:
-            shape = low.emit("SHAPE", tensor, out_type="INT32")
+            shape = rewriter.emit("SHAPE", tensor, out_type="INT32")
         else:
-            shape = low.int32(dims)
-        scattered = low.emit("SCATTER_ND", low.int32(indices), updates, shape, like=tensor.spec)
-        return low.emit(lite, tensor, scattered, like=node.outputs[0].spec)
+            shape = rewriter.int32(dims)
+        scattered = rewriter.emit("SCATTER_ND", rewriter.int32(indices), updates, shape, like=tensor.spec)
+        return rewriter.emit(lite, tensor, scattered, like=node.outputs[0].spec)
 
     return lower
 
 
 def _scatter_extreme(lite: str) -> Any:
-    def lower(node: Node, low: LiteRewriter) -> RuleResult:
+    def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
         tensor, indices, updates, outer, rest = _parts(node)
         only(tensor, float32, int32)
         if not outer:
             return NoMatch("the index vectors are empty")
         count = math.prod(outer)
-        rows = low.emit("RESHAPE", updates, low.int32([-1, *rest]))
+        rows = rewriter.emit("RESHAPE", updates, rewriter.int32([-1, *rest]))
         segment = "UNSORTED_SEGMENT_MAX" if lite == "MAXIMUM" else "UNSORTED_SEGMENT_MIN"
-        best = low.emit(segment, rows, _places(low, indices, outer), low.constant(count, int32))
-        return low.emit(lite, tensor, reshaped(low, best, outer + rest), like=node.outputs[0].spec)
+        best = rewriter.emit(segment, rows, _places(rewriter, indices, outer), rewriter.constant(count, int32))
+        return rewriter.emit(lite, tensor, reshaped(rewriter, best, outer + rest), like=node.outputs[0].spec)
 
     return lower
 
 
-def _stitch(node: Node, low: LiteRewriter) -> RuleResult:
+def _stitch(node: Node, rewriter: LiteRewriter) -> RuleResult:
     indices, data = node.inputs
     assert isinstance(indices, tuple)
     assert isinstance(data, tuple)
@@ -199,90 +199,90 @@ def _stitch(node: Node, low: LiteRewriter) -> RuleResult:
     if None in rest:
         return NoMatch("the sizes of the slices are not known")
     inner = [int(d) for d in rest if d is not None]
-    ids = _joined(low, [low.emit("RESHAPE", v, low.int32([-1])) for v in indices])
-    rows = _joined(low, [low.emit("RESHAPE", v, low.int32([-1, *inner])) for v in data])
+    ids = _joined(rewriter, [rewriter.emit("RESHAPE", v, rewriter.int32([-1])) for v in indices])
+    rows = _joined(rewriter, [rewriter.emit("RESHAPE", v, rewriter.int32([-1, *inner])) for v in data])
     if all(v.constant is not None for v in indices):
         flat = np.concatenate([v.constant.reshape(-1) for v in indices if v.constant is not None])
         count = int(flat.max(initial=-1)) + 1
         last = np.full(count, -1, np.int64)
         last[flat] = np.arange(len(flat))
         if (last >= 0).all():
-            return low.emit("GATHER", rows, low.int32(last.tolist()), axis=0, like=node.outputs[0].spec)
-    greatest = low.emit("REDUCE_MAX", ids, low.int32([0]))
-    last_of = _last_of(low, ids, low.emit("ADD", greatest, low.constant(1, int32)))
-    return _rows(low, rows, last_of, number(low, 0, data[0]), inner)
+            return rewriter.emit("GATHER", rows, rewriter.int32(last.tolist()), axis=0, like=node.outputs[0].spec)
+    greatest = rewriter.emit("REDUCE_MAX", ids, rewriter.int32([0]))
+    last_of = _last_of(rewriter, ids, rewriter.emit("ADD", greatest, rewriter.constant(1, int32)))
+    return _rows(rewriter, rows, last_of, number(rewriter, 0, data[0]), inner)
 
 
-def _joined(low: LiteRewriter, parts: list[Value]) -> Value:
-    return parts[0] if len(parts) == 1 else low.emit("CONCATENATION", tuple(parts), axis=0)
+def _joined(rewriter: LiteRewriter, parts: list[Value]) -> Value:
+    return parts[0] if len(parts) == 1 else rewriter.emit("CONCATENATION", tuple(parts), axis=0)
 
 
-def _partition(node: Node, low: LiteRewriter) -> RuleResult:
+def _partition(node: Node, rewriter: LiteRewriter) -> RuleResult:
     data, partitions = node.operands
     rank, dims = rank_of(partitions), data.spec.shape.dims
     if rank > 1:
         rest = (dims or ())[rank:]
         if None in rest:
             return NoMatch("the sizes of the slices are not known")
-        data = low.emit("RESHAPE", data, low.int32([-1, *(int(d) for d in rest if d is not None)]))
-        partitions = low.emit("RESHAPE", partitions, low.int32([-1]))
+        data = rewriter.emit("RESHAPE", data, rewriter.int32([-1, *(int(d) for d in rest if d is not None)]))
+        partitions = rewriter.emit("RESHAPE", partitions, rewriter.int32([-1]))
     elif rank == 0:
         return NoMatch("a single partition number")
     outputs = []
     for i, output in enumerate(node.outputs):
-        here = low.emit("WHERE", low.emit("EQUAL", partitions, low.constant(i, int32)))
-        outputs.append(low.emit("GATHER_ND", data, here, like=output.spec))
+        here = rewriter.emit("WHERE", rewriter.emit("EQUAL", partitions, rewriter.constant(i, int32)))
+        outputs.append(rewriter.emit("GATHER_ND", data, here, like=output.spec))
     return tuple(outputs)
 
 
-def _gather_grad(node: Node, low: LiteRewriter) -> RuleResult:
+def _gather_grad(node: Node, rewriter: LiteRewriter) -> RuleResult:
     dy, indices, shape = node.operands
     if node.attrs["axis"] != 0 or node.attrs["batch_dims"]:
         return NoMatch("SCATTER_ND takes the first dimension")
     only(dy, float32, int32, int64)
-    ids = low.emit("EXPAND_DIMS", low.int32(indices), low.int32([rank_of(indices)]))
-    return low.emit("SCATTER_ND", ids, dy, low.int32(shape), like=node.outputs[0].spec)
+    ids = rewriter.emit("EXPAND_DIMS", rewriter.int32(indices), rewriter.int32([rank_of(indices)]))
+    return rewriter.emit("SCATTER_ND", ids, dy, rewriter.int32(shape), like=node.outputs[0].spec)
 
 
-def _unique(node: Node, low: LiteRewriter) -> RuleResult:
+def _unique(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     only(x, float32, int8, int16, int32, int64, uint8)
     kind = node.attrs["out_idx"].name.upper()
-    y, idx = low.emit_many("UNIQUE", x, idx_out_type=kind, likes=[v.spec for v in node.outputs[:2]])
+    y, idx = rewriter.emit_many("UNIQUE", x, idx_out_type=kind, likes=[v.spec for v in node.outputs[:2]])
     if len(node.outputs) == 2:
         return y, idx
-    places = low.int32(idx)
-    ones = low.emit("FILL", low.emit("SHAPE", places, out_type="INT32"), low.constant(1, int32))
-    count = low.emit("UNSORTED_SEGMENT_SUM", ones, places, size_along(low, y, 0))
-    return y, idx, count if node.outputs[2].dtype is int32 else low.cast(count, node.outputs[2].dtype)
+    places = rewriter.int32(idx)
+    ones = rewriter.emit("FILL", rewriter.emit("SHAPE", places, out_type="INT32"), rewriter.constant(1, int32))
+    count = rewriter.emit("UNSORTED_SEGMENT_SUM", ones, places, size_along(rewriter, y, 0))
+    return y, idx, count if node.outputs[2].dtype is int32 else rewriter.cast(count, node.outputs[2].dtype)
 
 
-def _invert_permutation(node: Node, low: LiteRewriter) -> RuleResult:
+def _invert_permutation(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    ids = low.emit("EXPAND_DIMS", low.int32(x), low.int32([1]))
-    n = size_along(low, x, 0)
-    numbers = low.emit("RANGE", low.constant(0, int32), n, low.constant(1, int32))
-    y = low.emit(
+    ids = rewriter.emit("EXPAND_DIMS", rewriter.int32(x), rewriter.int32([1]))
+    n = size_along(rewriter, x, 0)
+    numbers = rewriter.emit("RANGE", rewriter.constant(0, int32), n, rewriter.constant(1, int32))
+    y = rewriter.emit(
         "SCATTER_ND",
         ids,
         numbers,
-        low.emit("RESHAPE", n, low.int32([1])) if n.constant is None else low.int32([int(n.constant)]),
+        rewriter.emit("RESHAPE", n, rewriter.int32([1])) if n.constant is None else rewriter.int32([int(n.constant)]),
     )
-    return y if x.dtype is int32 else low.cast(y, x.dtype)
+    return y if x.dtype is int32 else rewriter.cast(y, x.dtype)
 
 
-def _embedding_rows(node: Node, low: LiteRewriter) -> RuleResult:
+def _embedding_rows(node: Node, rewriter: LiteRewriter) -> RuleResult:
     rows, ids = node.operands
     padding = node.attrs["padding_idx"]
     dims = rows.spec.shape.dims
     if dims is None or None in dims:
         sizes(rows)
-    is_padding = low.emit("EQUAL", ids, number(low, padding, ids))
-    inside = low.emit("SELECT_V2", is_padding, number(low, 0, ids), ids)
-    gathered = low.emit("GATHER", rows, inside, axis=0)
+    is_padding = rewriter.emit("EQUAL", ids, number(rewriter, padding, ids))
+    inside = rewriter.emit("SELECT_V2", is_padding, number(rewriter, 0, ids), ids)
+    gathered = rewriter.emit("GATHER", rows, inside, axis=0)
     for _ in range(rank_of(rows) - 1):
-        is_padding = low.emit("EXPAND_DIMS", is_padding, low.int32([-1]))
-    return low.emit("SELECT_V2", is_padding, number(low, 0, rows), gathered, like=node.outputs[0].spec)
+        is_padding = rewriter.emit("EXPAND_DIMS", is_padding, rewriter.int32([-1]))
+    return rewriter.emit("SELECT_V2", is_padding, number(rewriter, 0, rows), gathered, like=node.outputs[0].spec)
 
 
 SCATTERING = rule_table(

@@ -21,58 +21,60 @@ from .emission import constant_of, number, only
 NARROW = (int8, int16, uint8)  # what CAST takes to int32 and back
 
 
-def _invert(node: Node, low: LiteRewriter) -> RuleResult:
+def _invert(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     if x.dtype is int64:
-        return low.emit("SUB", number(low, -1, x), x)
+        return rewriter.emit("SUB", number(rewriter, -1, x), x)
     only(x, *BIT_TYPES)
     ones = np.array(-1).astype(x.dtype.np)
-    return low.emit("BITWISE_XOR", x, low.constant(ones, x.dtype))
+    return rewriter.emit("BITWISE_XOR", x, rewriter.constant(ones, x.dtype))
 
 
-def _and(low: LiteRewriter, x: Value, y: Value) -> Value:
+def _and(rewriter: LiteRewriter, x: Value, y: Value) -> Value:
     """Emit x & y of int32: x + y - (x ^ y) is twice that; in halves, so that it does not overflow."""
-    half, unit = low.constant(16, int32), low.constant(1 << 16, int32)
-    one = low.constant(1, int32)
+    half, unit = rewriter.constant(16, int32), rewriter.constant(1 << 16, int32)
+    one = rewriter.constant(1, int32)
 
     def halves(v: Value) -> tuple[Value, Value]:
-        high = low.emit("RIGHT_SHIFT", v, half)
-        return high, low.emit("SUB", v, low.emit("MUL", high, unit))
+        high = rewriter.emit("RIGHT_SHIFT", v, half)
+        return high, rewriter.emit("SUB", v, rewriter.emit("MUL", high, unit))
 
     def both(a: Value, b: Value) -> Value:
-        twice = low.emit("SUB", low.emit("ADD", a, b), low.emit("BITWISE_XOR", a, b))
-        return low.emit("RIGHT_SHIFT", twice, one)
+        twice = rewriter.emit("SUB", rewriter.emit("ADD", a, b), rewriter.emit("BITWISE_XOR", a, b))
+        return rewriter.emit("RIGHT_SHIFT", twice, one)
 
     (xh, xl), (yh, yl) = halves(x), halves(y)
-    return low.emit("ADD", low.emit("MUL", both(xh, yh), unit), both(xl, yl))
+    return rewriter.emit("ADD", rewriter.emit("MUL", both(xh, yh), unit), both(xl, yl))
 
 
 def _and_or(op: str) -> Any:
-    def lower(node: Node, low: LiteRewriter) -> RuleResult:
+    def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
         x, y = node.operands
         only(x, int32, *NARROW)
-        a, b = (v if v.dtype is int32 else low.cast(v, int32) for v in (x, y))
-        common = _and(low, a, b)
-        z = common if op == "BitwiseAnd" else low.emit("ADD", low.emit("BITWISE_XOR", a, b), common)
-        return z if x.dtype is int32 else low.cast(z, x.dtype)
+        a, b = (v if v.dtype is int32 else rewriter.cast(v, int32) for v in (x, y))
+        common = _and(rewriter, a, b)
+        z = common if op == "BitwiseAnd" else rewriter.emit("ADD", rewriter.emit("BITWISE_XOR", a, b), common)
+        return z if x.dtype is int32 else rewriter.cast(z, x.dtype)
 
     return lower
 
 
-def _left_shift(node: Node, low: LiteRewriter) -> RuleResult:
+def _left_shift(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Emit a product with 2^y, from a table, for shifts within the number of bits."""
     x, y = node.operands
     only(x, int32, int64)
     bits = 32 if x.dtype is int32 else 64
     powers = (np.uint64(1) << np.arange(bits, dtype=np.uint64)).astype(f"uint{bits}").view(x.dtype.np)
     if y.constant is not None:
-        factor = low.constant(powers[np.clip(y.constant, 0, bits - 1)], x.dtype)
+        factor = rewriter.constant(powers[np.clip(y.constant, 0, bits - 1)], x.dtype)
     else:
         if x.dtype is int64:
             return NoMatch("shifts of int64 must be constants")
-        at = low.emit("MINIMUM", low.emit("MAXIMUM", y, number(low, 0, y)), number(low, bits - 1, y))
-        factor = low.emit("GATHER", low.constant(powers, x.dtype), at)
-    return low.emit("MUL", x, factor, like=node.outputs[0].spec)
+        at = rewriter.emit(
+            "MINIMUM", rewriter.emit("MAXIMUM", y, number(rewriter, 0, y)), number(rewriter, bits - 1, y)
+        )
+        factor = rewriter.emit("GATHER", rewriter.constant(powers, x.dtype), at)
+    return rewriter.emit("MUL", x, factor, like=node.outputs[0].spec)
 
 
 BITS = rule_table(
@@ -94,14 +96,14 @@ def _bounds(node: Node) -> tuple[Value, np.ndarray, np.ndarray]:
     return x, low, high
 
 
-def _whole(node: Node, low: LiteRewriter) -> RuleResult:
+def _whole(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, least, most = _bounds(node)
     if least.ndim or not (least <= 0 <= most and least < most) or node.attrs["narrow_range"]:
         return NoMatch("FAKE_QUANT takes one pair of bounds, with 0 between them, and no narrow range")
-    return low.emit("FAKE_QUANT", x, min=float(least), max=float(most), num_bits=node.attrs["num_bits"])
+    return rewriter.emit("FAKE_QUANT", x, min=float(least), max=float(most), num_bits=node.attrs["num_bits"])
 
 
-def _steps(node: Node, low: LiteRewriter) -> RuleResult:
+def _steps(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Emit a clamp, then rounding by FLOOR, as the kernel computes."""
     x, least, most = _bounds(node)
     first, last = np.float32(node.attrs["narrow_range"]), np.float32(2 ** node.attrs["num_bits"] - 1)
@@ -110,12 +112,14 @@ def _steps(node: Node, low: LiteRewriter) -> RuleResult:
         return NoMatch("bounds that are equal or apart by more than a number")
     zero = np.floor(np.clip(first - least / scale, first, last) + np.float32(0.5))
     start, end, scale = (
-        low.constant(v.astype(np.float32), float32) for v in ((first - zero) * scale, (last - zero) * scale, scale)
+        rewriter.constant(v.astype(np.float32), float32) for v in ((first - zero) * scale, (last - zero) * scale, scale)
     )
-    clipped = low.emit("MINIMUM", low.emit("MAXIMUM", x, start), end)
-    half = low.constant(np.float32(0.5), float32)
-    steps = low.emit("FLOOR", low.emit("ADD", low.emit("DIV", low.emit("SUB", clipped, start), scale), half))
-    return low.emit("ADD", low.emit("MUL", steps, scale), start, like=node.outputs[0].spec)
+    clipped = rewriter.emit("MINIMUM", rewriter.emit("MAXIMUM", x, start), end)
+    half = rewriter.constant(np.float32(0.5), float32)
+    steps = rewriter.emit(
+        "FLOOR", rewriter.emit("ADD", rewriter.emit("DIV", rewriter.emit("SUB", clipped, start), scale), half)
+    )
+    return rewriter.emit("ADD", rewriter.emit("MUL", steps, scale), start, like=node.outputs[0].spec)
 
 
 QUANTIZING = rule_table(

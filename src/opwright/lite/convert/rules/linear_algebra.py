@@ -25,12 +25,12 @@ def _is_zero(value: Value) -> bool:
     return value.constant is not None and not value.constant.any()
 
 
-def _diag(node: Node, low: LiteRewriter) -> RuleResult:
+def _diag(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, padding = node.operands
     attrs = node.attrs
     if tuple(attrs["k"]) != (0, 0) or not _is_zero(padding) or (attrs["num_rows"], attrs["num_cols"]) != (-1, -1):
         return NoMatch("MATRIX_DIAG makes square matrices of the main diagonal, with zeros beside")
-    return low.emit("MATRIX_DIAG", x, like=node.outputs[0].spec)
+    return rewriter.emit("MATRIX_DIAG", x, like=node.outputs[0].spec)
 
 
 def _inner(value: Value, n: int) -> list[int]:
@@ -41,76 +41,76 @@ def _inner(value: Value, n: int) -> list[int]:
     return [int(d) for d in (dims or ())[len(dims or ()) - n :] if d is not None]
 
 
-def _diag_by_gather(node: Node, low: LiteRewriter) -> RuleResult:
+def _diag_by_gather(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Gather diagonals: the source of each element is the same for all matrices."""
     x, padding = node.operands
     inner = _inner(x, 1 if node.attrs["k"][0] == node.attrs["k"][1] else 2)
     places = run(node, numbered(inner), np.int32(0)) - 1
-    return picked(low, x, inner, places, padding)
+    return picked(rewriter, x, inner, places, padding)
 
 
-def _diag_part(node: Node, low: LiteRewriter) -> RuleResult:
+def _diag_part(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, padding = node.operands
     inner = _inner(x, 2)
     places = run(node, numbered(inner), np.int32(0)) - 1
-    return picked(low, x, inner, places, padding)
+    return picked(rewriter, x, inner, places, padding)
 
 
-def _set_by_gather(node: Node, low: LiteRewriter) -> RuleResult:
+def _set_by_gather(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, diagonal = node.operands
     inner = _inner(x, 2)
     sizes_of_diagonals = _inner(diagonal, 1 if node.attrs["k"][0] == node.attrs["k"][1] else 2)
     places = run(node, np.zeros(inner, np.int32), numbered(sizes_of_diagonals)) - 1
-    return picked(low, diagonal, sizes_of_diagonals, places, x)
+    return picked(rewriter, diagonal, sizes_of_diagonals, places, x)
 
 
-def _band(node: Node, low: LiteRewriter) -> RuleResult:
+def _band(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, *bounds = node.operands
     for bound in bounds:
         constant_of(bound, "the width of the band")
     inside = run(node, np.ones(_inner(x, 2), np.int32), *(b.constant for b in bounds)) > 0
-    return low.emit("SELECT_V2", low.constant(inside), x, number(low, 0, x), like=node.outputs[0].spec)
+    return rewriter.emit("SELECT_V2", rewriter.constant(inside), x, number(rewriter, 0, x), like=node.outputs[0].spec)
 
 
-def _cross(node: Node, low: LiteRewriter) -> RuleResult:
+def _cross(node: Node, rewriter: LiteRewriter) -> RuleResult:
     a, b = node.operands
     last = rank_of(a) - 1
 
     def turned(v: Value, order: tuple[int, ...]) -> Value:
-        return low.emit("GATHER", v, low.int32(order), axis=last)
+        return rewriter.emit("GATHER", v, rewriter.int32(order), axis=last)
 
     first, second = (1, 2, 0), (2, 0, 1)
-    return low.emit(
+    return rewriter.emit(
         "SUB",
-        low.emit("MUL", turned(a, first), turned(b, second)),
-        low.emit("MUL", turned(a, second), turned(b, first)),
+        rewriter.emit("MUL", turned(a, first), turned(b, second)),
+        rewriter.emit("MUL", turned(a, second), turned(b, first)),
         like=node.outputs[0].spec,
     )
 
 
-def _bucketize(node: Node, low: LiteRewriter) -> RuleResult:
+def _bucketize(node: Node, rewriter: LiteRewriter) -> RuleResult:
     rows, values = node.operands
     bounds = constant_of(rows, "the sorted row")
     if len(bounds) != 1 or rows.dtype is not float32 or not (np.diff(bounds[0]) >= 0).all():
         return NoMatch("BUCKETIZE takes one sorted row of float32")
-    y = low.emit("BUCKETIZE", values, boundaries=tuple(map(float, bounds[0])))
+    y = rewriter.emit("BUCKETIZE", values, boundaries=tuple(map(float, bounds[0])))
     dtype = node.attrs["out_type"]
-    return y if dtype is int32 else low.cast(y, dtype)
+    return y if dtype is int32 else rewriter.cast(y, dtype)
 
 
 def _bound(lite: str) -> Any:
     """Count the elements of its row that each value exceeds: LESS, or reaches: LESS_EQUAL."""
 
-    def lower(node: Node, low: LiteRewriter) -> RuleResult:
+    def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
         rows, values = node.operands
         if rows.dtype not in (float32, int32, int64):
             return NoMatch(f"{lite} takes float32, int32 and int64")
-        row = low.emit("EXPAND_DIMS", rows, low.int32([1]))
-        column = low.emit("EXPAND_DIMS", values, low.int32([2]))
-        below = low.cast(low.emit(lite, row, column), int32)
-        y = low.emit("SUM", below, low.int32([2]))
+        row = rewriter.emit("EXPAND_DIMS", rows, rewriter.int32([1]))
+        column = rewriter.emit("EXPAND_DIMS", values, rewriter.int32([2]))
+        below = rewriter.cast(rewriter.emit(lite, row, column), int32)
+        y = rewriter.emit("SUM", below, rewriter.int32([2]))
         dtype = node.attrs["out_type"]
-        return y if dtype is int32 else low.cast(y, dtype)
+        return y if dtype is int32 else rewriter.cast(y, dtype)
 
     return lower
 
@@ -133,30 +133,30 @@ MATRICES = rule_table(
 MOST = 1024  # points of a transform by its matrix
 
 
-def _pair(low: LiteRewriter, real: Value, imag: Value) -> Value:
+def _pair(rewriter: LiteRewriter, real: Value, imag: Value) -> Value:
     """Return a complex number of two parts, which are adjacent in memory."""
-    both = low.emit("PACK", (real, imag), values_count=2, axis=rank_of(real))
-    return low.emit("BITCAST", both, output_type="COMPLEX64")
+    both = rewriter.emit("PACK", (real, imag), values_count=2, axis=rank_of(real))
+    return rewriter.emit("BITCAST", both, output_type="COMPLEX64")
 
 
-def _complex(node: Node, low: LiteRewriter) -> RuleResult:
+def _complex(node: Node, rewriter: LiteRewriter) -> RuleResult:
     real, imag = node.operands
     only(real, float32)
     if real.spec.shape.dims != imag.spec.shape.dims:
         return NoMatch("the parts are broadcast")
-    return _pair(low, real, imag)
+    return _pair(rewriter, real, imag)
 
 
-def _conj(node: Node, low: LiteRewriter) -> RuleResult:
+def _conj(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     only(x, complex64)
-    return _pair(low, low.emit("REAL", x), low.emit("NEG", low.emit("IMAG", x)))
+    return _pair(rewriter, rewriter.emit("REAL", x), rewriter.emit("NEG", rewriter.emit("IMAG", x)))
 
 
-def _angle(node: Node, low: LiteRewriter) -> RuleResult:
+def _angle(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     only(x, complex64)
-    return low.emit("ATAN2", low.emit("IMAG", x), low.emit("REAL", x), like=node.outputs[0].spec)
+    return rewriter.emit("ATAN2", rewriter.emit("IMAG", x), rewriter.emit("REAL", x), like=node.outputs[0].spec)
 
 
 def _lengths(node: Node, n: int) -> list[int]:
@@ -168,43 +168,43 @@ def _powers_of_2(lengths: list[int]) -> bool:
     return all(n > 0 and not n & (n - 1) for n in lengths)
 
 
-def _rfft2d(node: Node, low: LiteRewriter) -> RuleResult:
+def _rfft2d(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x, _), lengths = node.operands, _lengths(node, 2)
     only(x, float32)
     if not _powers_of_2(lengths):
         return NoMatch(f"RFFT2D takes lengths that are powers of 2, found {lengths}")
-    return low.emit("RFFT2D", x, low.int32(lengths), like=node.outputs[0].spec)
+    return rewriter.emit("RFFT2D", x, rewriter.int32(lengths), like=node.outputs[0].spec)
 
 
-def _rfft(node: Node, low: LiteRewriter) -> RuleResult:
+def _rfft(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x, _), lengths = node.operands, _lengths(node, 1)
     only(x, float32)
     if not _powers_of_2(lengths):
         return NoMatch(f"RFFT2D takes lengths that are powers of 2, found {lengths}")
-    axis = low.int32([rank_of(x) - 1])
-    row = low.emit("EXPAND_DIMS", x, axis)
-    y = low.emit("RFFT2D", row, low.int32([1, *lengths]))
-    return low.emit("SQUEEZE", y, squeeze_dims=[rank_of(x) - 1], like=node.outputs[0].spec)
+    axis = rewriter.int32([rank_of(x) - 1])
+    row = rewriter.emit("EXPAND_DIMS", x, axis)
+    y = rewriter.emit("RFFT2D", row, rewriter.int32([1, *lengths]))
+    return rewriter.emit("SQUEEZE", y, squeeze_dims=[rank_of(x) - 1], like=node.outputs[0].spec)
 
 
-def _fitted(low: LiteRewriter, x: Value, n: int) -> Value:
+def _fitted(rewriter: LiteRewriter, x: Value, n: int) -> Value:
     """Return the last dimension truncated or zero-padded to n."""
     dims = x.spec.shape.dims or ()
     size, lead = dims[-1], len(dims) - 1
     if size is None:
         raise UnmatchedNode("the size of the last dimension is not known")
     if size > n:
-        return sliced(low, x, [0] * len(dims), [-1] * lead + [n])
-    return padded(low, x, [(0, 0)] * lead + [(0, n - size)])
+        return sliced(rewriter, x, [0] * len(dims), [-1] * lead + [n])
+    return padded(rewriter, x, [(0, 0)] * lead + [(0, n - size)])
 
 
-def _product(low: LiteRewriter, x: Value, matrix: np.ndarray) -> Value:
+def _product(rewriter: LiteRewriter, x: Value, matrix: np.ndarray) -> Value:
     """Multiply x [..., n] by a constant [n, m]."""
-    weights = low.constant(np.ascontiguousarray(matrix.T.astype(np.float32)), float32)
+    weights = rewriter.constant(np.ascontiguousarray(matrix.T.astype(np.float32)), float32)
     if rank_of(x) < 2:
-        row = low.emit("EXPAND_DIMS", x, low.int32([0]))
-        return low.emit("SQUEEZE", low.emit("FULLY_CONNECTED", row, weights, None), squeeze_dims=[0])
-    return low.emit("FULLY_CONNECTED", x, weights, None, keep_num_dims=True)
+        row = rewriter.emit("EXPAND_DIMS", x, rewriter.int32([0]))
+        return rewriter.emit("SQUEEZE", rewriter.emit("FULLY_CONNECTED", row, weights, None), squeeze_dims=[0])
+    return rewriter.emit("FULLY_CONNECTED", x, weights, None, keep_num_dims=True)
 
 
 def _roots(n: int, m: int, sign: int) -> tuple[np.ndarray, np.ndarray]:
@@ -220,17 +220,17 @@ def _checked(n: int) -> int:
     return n
 
 
-def _rfft_matrix(node: Node, low: LiteRewriter) -> RuleResult:
+def _rfft_matrix(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x = next(node.operands)
     only(x, float32)
     n = _checked(_lengths(node, 1)[0])
     cos, sin = _roots(n, n // 2 + 1, -1)
-    x = _fitted(low, x, n)
-    return _pair(low, _product(low, x, cos), _product(low, x, sin))
+    x = _fitted(rewriter, x, n)
+    return _pair(rewriter, _product(rewriter, x, cos), _product(rewriter, x, sin))
 
 
 def _fft_matrix(sign: int) -> Any:
-    def lower(node: Node, low: LiteRewriter) -> RuleResult:
+    def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
         (x,) = node.operands
         only(x, complex64)
         n = (x.spec.shape.dims or (None,))[-1]
@@ -239,15 +239,15 @@ def _fft_matrix(sign: int) -> Any:
         n = _checked(n)
         cos, sin = _roots(n, n, sign)
         scale = 1 / n if sign > 0 else 1.0
-        re, im = low.emit("REAL", x), low.emit("IMAG", x)
-        real = low.emit("SUB", _product(low, re, cos * scale), _product(low, im, sin * scale))
-        imag = low.emit("ADD", _product(low, re, sin * scale), _product(low, im, cos * scale))
-        return _pair(low, real, imag)
+        re, im = rewriter.emit("REAL", x), rewriter.emit("IMAG", x)
+        real = rewriter.emit("SUB", _product(rewriter, re, cos * scale), _product(rewriter, im, sin * scale))
+        imag = rewriter.emit("ADD", _product(rewriter, re, sin * scale), _product(rewriter, im, cos * scale))
+        return _pair(rewriter, real, imag)
 
     return lower
 
 
-def _irfft_matrix(node: Node, low: LiteRewriter) -> RuleResult:
+def _irfft_matrix(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x = next(node.operands)
     only(x, complex64)
     n = _checked(_lengths(node, 1)[0])
@@ -257,8 +257,8 @@ def _irfft_matrix(node: Node, low: LiteRewriter) -> RuleResult:
     weight[0] = 1.0
     if n % 2 == 0:
         weight[-1] = 1.0
-    re, im = (_fitted(low, low.emit(lite, x), m) for lite in ("REAL", "IMAG"))
-    return low.emit("SUB", _product(low, re, cos * weight / n), _product(low, im, sin * weight / n))
+    re, im = (_fitted(rewriter, rewriter.emit(lite, x), m) for lite in ("REAL", "IMAG"))
+    return rewriter.emit("SUB", _product(rewriter, re, cos * weight / n), _product(rewriter, im, sin * weight / n))
 
 
 _MATRIX = "a transform is a product with its matrix"

@@ -31,7 +31,7 @@ def _flags(node: Node) -> tuple[bool, bool, bool, bool]:
     return tuple(bool(attrs.get(k, False)) for k in ("transpose_a", "transpose_b", "adjoint_a", "adjoint_b"))  # type: ignore[return-value]
 
 
-def _fully_connected(node: Node, low: LiteRewriter) -> RuleResult:
+def _fully_connected(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, weights = node.operands
     ta, tb, aa, ab = _flags(node)
     if x.dtype is not float32 or node.outputs[0].dtype is not x.dtype:
@@ -42,12 +42,12 @@ def _fully_connected(node: Node, low: LiteRewriter) -> RuleResult:
     if rank is None or rank < 2:
         return NoMatch("the rank of the first operand is not known")
     if ta or aa:
-        x = transposed(low, x, (*range(rank - 2), rank - 1, rank - 2))
-    rows = weights if tb or ab else low.constant(np.ascontiguousarray(weights.constant.T), float32)  # [out, in]
-    return low.emit("FULLY_CONNECTED", x, rows, None, keep_num_dims=rank > 2, like=node.outputs[0].spec)
+        x = transposed(rewriter, x, (*range(rank - 2), rank - 1, rank - 2))
+    rows = weights if tb or ab else rewriter.constant(np.ascontiguousarray(weights.constant.T), float32)  # [out, in]
+    return rewriter.emit("FULLY_CONNECTED", x, rows, None, keep_num_dims=rank > 2, like=node.outputs[0].spec)
 
 
-def _batch_matmul(node: Node, low: LiteRewriter) -> RuleResult:
+def _batch_matmul(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, y = node.operands
     ta, tb, aa, ab = _flags(node)
     if node.outputs[0].dtype is not x.dtype or x.dtype.is_complex:
@@ -55,7 +55,7 @@ def _batch_matmul(node: Node, low: LiteRewriter) -> RuleResult:
     ranks = x.spec.shape.rank, y.spec.shape.rank
     if any(r is None or r > 5 for r in ranks):
         return NoMatch("BATCH_MATMUL takes operands of rank 2 to 5")
-    return low.emit("BATCH_MATMUL", x, y, adj_x=ta or aa, adj_y=tb or ab, like=node.outputs[0].spec)
+    return rewriter.emit("BATCH_MATMUL", x, y, adj_x=ta or aa, adj_y=tb or ab, like=node.outputs[0].spec)
 
 
 class Factor(NamedTuple):
@@ -69,7 +69,7 @@ class Factor(NamedTuple):
         return None if dims is None else dims[self.term.index(label)]
 
 
-def _einsum(node: Node, low: LiteRewriter) -> RuleResult:
+def _einsum(node: Node, rewriter: LiteRewriter) -> RuleResult:
     operands = list(node.operands)
     if any(v.spec.shape.rank is None for v in operands):
         return NoMatch("the rank of an operand is not known")
@@ -83,30 +83,34 @@ def _einsum(node: Node, low: LiteRewriter) -> RuleResult:
         a, b, *rest = factors
         later = set(output).union(*(f.term for f in rest))
         kept = "".join(dict.fromkeys(c for c in a.term + b.term if c in later))
-        factors = [_two(low, a, b, kept, stretched), *rest]
-    done = _two(low, factors[0], factors[1], output, stretched) if len(factors) == 2 else _one(low, factors[0], output)
+        factors = [_two(rewriter, a, b, kept, stretched), *rest]
+    done = (
+        _two(rewriter, factors[0], factors[1], output, stretched)
+        if len(factors) == 2
+        else _one(rewriter, factors[0], output)
+    )
     return done.x
 
 
-def _ordered(low: LiteRewriter, factor: Factor, order: Sequence[str]) -> Factor:
+def _ordered(rewriter: LiteRewriter, factor: Factor, order: Sequence[str]) -> Factor:
     term = "".join(order)
     if term == factor.term:
         return factor
-    return Factor(transposed(low, factor.x, [factor.term.index(c) for c in term]), term)
+    return Factor(transposed(rewriter, factor.x, [factor.term.index(c) for c in term]), term)
 
 
-def _one(low: LiteRewriter, factor: Factor, order: str, others: str = "") -> Factor:
+def _one(rewriter: LiteRewriter, factor: Factor, order: str, others: str = "") -> Factor:
     """Sum a factor over the labels that occur nowhere else; permute it to the wanted order if there are no others."""
     alone = [i for i, c in enumerate(factor.term) if c not in order and c not in others]
-    x = low.emit("SUM", factor.x, low.int32(alone)) if alone else factor.x
+    x = rewriter.emit("SUM", factor.x, rewriter.int32(alone)) if alone else factor.x
     left = Factor(x, "".join(c for c in factor.term if c in order or c in others))
-    return left if others else _ordered(low, left, order)
+    return left if others else _ordered(rewriter, left, order)
 
 
-def _two(low: LiteRewriter, a: Factor, b: Factor, order: str, stretched: set[str]) -> Factor:
+def _two(rewriter: LiteRewriter, a: Factor, b: Factor, order: str, stretched: set[str]) -> Factor:
     """Return the product of two factors, with these labels."""
     whole = a.term, b.term
-    a, b = _one(low, a, order, whole[1] or " "), _one(low, b, order, whole[0] or " ")
+    a, b = _one(rewriter, a, order, whole[1] or " "), _one(rewriter, b, order, whole[0] or " ")
     summed = [c for c in a.term if c in b.term and c not in order]
     if stretched.intersection(summed):
         raise UnmatchedNode("a dimension that is summed over is broadcast")
@@ -115,12 +119,12 @@ def _two(low: LiteRewriter, a: Factor, b: Factor, order: str, stretched: set[str
     batch = [c for c in order if c in a.term and c in b.term]
     rows, columns = ([c for c in order if c in f.term and c not in batch] for f in (a, b))
     if not summed:
-        return _ordered(low, _outer(low, a, b, batch, rows, columns), order)
+        return _ordered(rewriter, _outer(rewriter, a, b, batch, rows, columns), order)
     if b.x.constant is not None and not batch and rows and a.x.dtype is float32:
-        y = _by_weights(low, a, b, rows, summed, columns)
+        y = _by_weights(rewriter, a, b, rows, summed, columns)
     else:
-        y = _by_matrices(low, a, b, batch, rows, summed, columns)
-    return _ordered(low, Factor(y, "".join([*batch, *rows, *columns])), order)
+        y = _by_matrices(rewriter, a, b, batch, rows, summed, columns)
+    return _ordered(rewriter, Factor(y, "".join([*batch, *rows, *columns])), order)
 
 
 def _prefers_swap(a: Factor, b: Factor, order: str) -> bool:
@@ -131,45 +135,53 @@ def _prefers_swap(a: Factor, b: Factor, order: str) -> bool:
     return bool(first) and first[0] in b.term and all(c in b.term or c in a.term for c in first)
 
 
-def _outer(low: LiteRewriter, a: Factor, b: Factor, batch: list[str], rows: list[str], columns: list[str]) -> Factor:
+def _outer(
+    rewriter: LiteRewriter, a: Factor, b: Factor, batch: list[str], rows: list[str], columns: list[str]
+) -> Factor:
     """Multiply without summation: element-wise, with rows and columns in separate dimensions."""
-    left, right = _ordered(low, a, [*batch, *rows]), _ordered(low, b, [*batch, *columns])
-    x = _grouped(low, left, [[c] for c in left.term] + [[] for _ in columns])
-    y = _grouped(low, right, [[c] for c in batch] + [[] for _ in rows] + [[c] for c in columns])
-    return Factor(low.emit("MUL", x, y), "".join([*batch, *rows, *columns]))
+    left, right = _ordered(rewriter, a, [*batch, *rows]), _ordered(rewriter, b, [*batch, *columns])
+    x = _grouped(rewriter, left, [[c] for c in left.term] + [[] for _ in columns])
+    y = _grouped(rewriter, right, [[c] for c in batch] + [[] for _ in rows] + [[c] for c in columns])
+    return Factor(rewriter.emit("MUL", x, y), "".join([*batch, *rows, *columns]))
 
 
 def _by_weights(
-    low: LiteRewriter, a: Factor, b: Factor, rows: list[str], summed: list[str], columns: list[str]
+    rewriter: LiteRewriter, a: Factor, b: Factor, rows: list[str], summed: list[str], columns: list[str]
 ) -> Value:
     """Multiply by a constant matrix, keeping the dimensions of rows."""
-    x = _ordered(low, a, [*rows, *summed])
-    flat = _grouped(low, x, [*([c] for c in rows), summed])
-    matrix = _ordered(low, b, [*columns, *summed]).x.constant
+    x = _ordered(rewriter, a, [*rows, *summed])
+    flat = _grouped(rewriter, x, [*([c] for c in rows), summed])
+    matrix = _ordered(rewriter, b, [*columns, *summed]).x.constant
     assert matrix is not None
     k = math.prod(b.size(c) or 0 for c in summed)
-    weights = low.constant(np.ascontiguousarray(matrix.reshape(-1, k)), float32)
-    y = low.emit("FULLY_CONNECTED", flat, weights, None, keep_num_dims=len(rows) > 1)
+    weights = rewriter.constant(np.ascontiguousarray(matrix.reshape(-1, k)), float32)
+    y = rewriter.emit("FULLY_CONNECTED", flat, weights, None, keep_num_dims=len(rows) > 1)
     columns_ = [(b, c) for c in columns]
-    return _apart(low, y, [(x, c) for c in rows], columns_, merged=(1, len(columns)), lead=len(rows) - 1)
+    return _apart(rewriter, y, [(x, c) for c in rows], columns_, merged=(1, len(columns)), lead=len(rows) - 1)
 
 
 def _by_matrices(
-    low: LiteRewriter, a: Factor, b: Factor, batch: list[str], rows: list[str], summed: list[str], columns: list[str]
+    rewriter: LiteRewriter,
+    a: Factor,
+    b: Factor,
+    batch: list[str],
+    rows: list[str],
+    summed: list[str],
+    columns: list[str],
 ) -> Value:
     """Emit a batch of matrix products, with a flag for a factor that lies transposed."""
     if len(batch) > 3:
         raise UnmatchedNode("BATCH_MATMUL takes ranks up to 5")
     turned_a = list(a.term) == [*batch, *summed, *rows]
     turned_b = list(b.term) != [*batch, *summed, *columns]
-    left = _ordered(low, a, [*batch, *summed, *rows] if turned_a else [*batch, *rows, *summed])
-    right = _ordered(low, b, [*batch, *columns, *summed] if turned_b else [*batch, *summed, *columns])
+    left = _ordered(rewriter, a, [*batch, *summed, *rows] if turned_a else [*batch, *rows, *summed])
+    right = _ordered(rewriter, b, [*batch, *columns, *summed] if turned_b else [*batch, *summed, *columns])
     lead = [[c] for c in batch]
-    x = _grouped(low, left, [*lead, summed, rows] if turned_a else [*lead, rows, summed])
-    y = _grouped(low, right, [*lead, columns, summed] if turned_b else [*lead, summed, columns])
-    product = low.emit("BATCH_MATMUL", x, y, adj_x=turned_a, adj_y=turned_b)
+    x = _grouped(rewriter, left, [*lead, summed, rows] if turned_a else [*lead, rows, summed])
+    y = _grouped(rewriter, right, [*lead, columns, summed] if turned_b else [*lead, summed, columns])
+    product = rewriter.emit("BATCH_MATMUL", x, y, adj_x=turned_a, adj_y=turned_b)
     return _apart(
-        low,
+        rewriter,
         product,
         [(left, c) for c in rows],
         [(right, c) for c in columns],
@@ -178,15 +190,15 @@ def _by_matrices(
     )
 
 
-def _grouped(low: LiteRewriter, factor: Factor, groups: Sequence[Sequence[str]]) -> Value:
+def _grouped(rewriter: LiteRewriter, factor: Factor, groups: Sequence[Sequence[str]]) -> Value:
     """Merge the dimensions of each group; an empty group is a dimension of size 1."""
     if all(len(g) == 1 for g in groups):
         return factor.x
-    return _reshaped(low, factor.x, [[(factor, c) for c in g] for g in groups])
+    return _reshaped(rewriter, factor.x, [[(factor, c) for c in g] for g in groups])
 
 
 def _apart(
-    low: LiteRewriter,
+    rewriter: LiteRewriter,
     y: Value,
     rows: list[tuple[Factor, str]],
     columns: list[tuple[Factor, str]],
@@ -200,33 +212,33 @@ def _apart(
     kept = [[(whole, whole.term[i])] for i in range(lead)]
     taken_rows = [[(whole, whole.term[lead])]] if merged[0] == 1 else [[r] for r in rows]
     taken_columns = [[(whole, whole.term[lead + 1])]] if merged[1] == 1 else [[c] for c in columns]
-    return _reshaped(low, y, [*kept, *taken_rows, *taken_columns])
+    return _reshaped(rewriter, y, [*kept, *taken_rows, *taken_columns])
 
 
-def _reshaped(low: LiteRewriter, x: Value, groups: Sequence[Sequence[tuple[Factor, str]]]) -> Value:
+def _reshaped(rewriter: LiteRewriter, x: Value, groups: Sequence[Sequence[tuple[Factor, str]]]) -> Value:
     """Reshape `x` to one dimension for each group of labels, of the tensors' sizes."""
     dims: list[int | None] = []
     for group in groups:
         sizes = [f.size(c) for f, c in group]
         dims.append(None if None in sizes else math.prod(s for s in sizes if s is not None))
     if dims.count(None) <= 1:
-        shape = low.int32([-1 if d is None else d for d in dims])
+        shape = rewriter.int32([-1 if d is None else d for d in dims])
     else:
         first = dims.index(None)
         parts = [
-            low.constant(-1 if d is None else d, int32) if d is not None or i == first else _size(low, group)
+            rewriter.constant(-1 if d is None else d, int32) if d is not None or i == first else _size(rewriter, group)
             for i, (d, group) in enumerate(zip(dims, groups))
         ]
-        shape = low.emit("PACK", tuple(parts), values_count=len(parts), axis=0)
-    return low.emit("RESHAPE", x, shape, like=x.spec.with_shape(dims))
+        shape = rewriter.emit("PACK", tuple(parts), values_count=len(parts), axis=0)
+    return rewriter.emit("RESHAPE", x, shape, like=x.spec.with_shape(dims))
 
 
-def _size(low: LiteRewriter, group: Sequence[tuple[Factor, str]]) -> Value:
+def _size(rewriter: LiteRewriter, group: Sequence[tuple[Factor, str]]) -> Value:
     """Return the product of the sizes of a group, computed at run time."""
     total: Value | None = None
     for factor, label in group:
-        size = size_along(low, factor.x, factor.term.index(label))
-        total = size if total is None else low.emit("MUL", total, size)
+        size = size_along(rewriter, factor.x, factor.term.index(label))
+        total = size if total is None else rewriter.emit("MUL", total, size)
     assert total is not None
     return total
 

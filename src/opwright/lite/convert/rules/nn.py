@@ -22,47 +22,47 @@ from .indexing import MASKS
 
 
 def _softmax(lite: str, **attrs: Any) -> Any:
-    def lower(node: Node, low: LiteRewriter) -> RuleResult:
+    def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
         (x,), axis = node.operands, node.attrs["axis"]
         rank = x.spec.shape.rank
         if rank is None:
             if axis != -1:
                 return NoMatch(f"{lite} works along the last axis, and the rank is not known")
-            return low.emit(lite, x, **attrs)
+            return rewriter.emit(lite, x, **attrs)
         axis %= rank
         if axis == rank - 1:
-            return low.emit(lite, x, **attrs)
+            return rewriter.emit(lite, x, **attrs)
         order = [*range(rank)]
         order[axis], order[-1] = order[-1], order[axis]  # its own inverse
-        return transposed(low, low.emit(lite, transposed(low, x, order), **attrs), order)
+        return transposed(rewriter, rewriter.emit(lite, transposed(rewriter, x, order), **attrs), order)
 
     return lower
 
 
-def per_channel(low: LiteRewriter, vector: Value, rank: int, axis: int) -> Value:
+def per_channel(rewriter: LiteRewriter, vector: Value, rank: int, axis: int) -> Value:
     """Reshape a vector to broadcast along one axis of a tensor of that rank."""
     if axis == rank - 1:
         return vector
     shape = [1] * (rank - axis)
     shape[0] = -1
     if vector.constant is not None:
-        return low.constant(vector.constant.reshape(shape), vector.dtype)
+        return rewriter.constant(vector.constant.reshape(shape), vector.dtype)
     dims = vector.spec.shape.dims
     shape_of_vector = [None if dims is None else dims[0], *shape[1:]]
-    return low.emit("RESHAPE", vector, low.int32(shape), like=vector.spec.with_shape(shape_of_vector))
+    return rewriter.emit("RESHAPE", vector, rewriter.int32(shape), like=vector.spec.with_shape(shape_of_vector))
 
 
-def _bias_add(node: Node, low: LiteRewriter) -> RuleResult:
+def _bias_add(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, bias = node.operands
     rank = x.spec.shape.rank
     if node.attrs.get("data_format", "NHWC") in ("NCHW", "NCW", "NCDHW", "NC..."):
         if rank is None:
             return NoMatch("channels come second, and the rank is not known")
-        bias = per_channel(low, bias, rank, 1)
-    return low.emit("ADD", x, bias, like=node.outputs[0].spec)
+        bias = per_channel(rewriter, bias, rank, 1)
+    return rewriter.emit("ADD", x, bias, like=node.outputs[0].spec)
 
 
-def _fused_batch_norm(node: Node, low: LiteRewriter) -> RuleResult:
+def _fused_batch_norm(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, scale, offset, mean, variance = node.inputs
     if node.attrs["is_training"]:
         return NoMatch("the statistics of the batch are wanted; inference has is_training=False")
@@ -74,22 +74,24 @@ def _fused_batch_norm(node: Node, low: LiteRewriter) -> RuleResult:
         return NoMatch("wanted float32 images and scale, offset, mean and variance that are constants")
     g, b, m, v = (np.asarray(p, np.float64) for p in parts)
     factor = g / np.sqrt(v + node.attrs["epsilon"])
-    scaled = low.emit("MUL", x, per_channel(low, low.constant(factor, float32), rank, axis), like=x.spec)
-    y = low.emit("ADD", scaled, per_channel(low, low.constant(b - m * factor, float32), rank, axis), like=x.spec)
-    return (y, low.constant(parts[2], float32), low.constant(parts[3], float32))
+    scaled = rewriter.emit("MUL", x, per_channel(rewriter, rewriter.constant(factor, float32), rank, axis), like=x.spec)
+    y = rewriter.emit(
+        "ADD", scaled, per_channel(rewriter, rewriter.constant(b - m * factor, float32), rank, axis), like=x.spec
+    )
+    return (y, rewriter.constant(parts[2], float32), rewriter.constant(parts[3], float32))
 
 
-def _layer_norm(node: Node, low: LiteRewriter) -> RuleResult:
+def _layer_norm(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, scale, offset = node.inputs
     assert isinstance(x, Value)
-    axes = low.int32(node.attrs["axis"])
-    mean = low.emit("MEAN", x, axes, keep_dims=True)
-    variance = low.emit("MEAN", low.emit("SQUARED_DIFFERENCE", x, mean), axes, keep_dims=True)
-    deviation = low.emit("ADD", variance, low.constant(node.attrs["epsilon"], x.dtype))
-    y = low.emit("MUL", low.emit("SUB", x, mean), low.emit("RSQRT", deviation))
+    axes = rewriter.int32(node.attrs["axis"])
+    mean = rewriter.emit("MEAN", x, axes, keep_dims=True)
+    variance = rewriter.emit("MEAN", rewriter.emit("SQUARED_DIFFERENCE", x, mean), axes, keep_dims=True)
+    deviation = rewriter.emit("ADD", variance, rewriter.constant(node.attrs["epsilon"], x.dtype))
+    y = rewriter.emit("MUL", rewriter.emit("SUB", x, mean), rewriter.emit("RSQRT", deviation))
     if scale is not None:
-        y = low.emit("MUL", y, scale)
-    return y if offset is None else low.emit("ADD", y, offset)
+        y = rewriter.emit("MUL", y, scale)
+    return y if offset is None else rewriter.emit("ADD", y, offset)
 
 
 NN = rule_table(
@@ -101,51 +103,51 @@ NN = rule_table(
 )
 
 
-def _log_softmax(low: LiteRewriter, x: Value, axis: int) -> Value:
+def _log_softmax(rewriter: LiteRewriter, x: Value, axis: int) -> Value:
     rank = rank_of(x)
     if axis == rank - 1:
-        return low.emit("LOG_SOFTMAX", x)
+        return rewriter.emit("LOG_SOFTMAX", x)
     order = [*range(rank)]
     order[axis], order[-1] = order[-1], order[axis]  # its own inverse
-    return transposed(low, low.emit("LOG_SOFTMAX", transposed(low, x, order)), order)
+    return transposed(rewriter, rewriter.emit("LOG_SOFTMAX", transposed(rewriter, x, order)), order)
 
 
-def _cross_entropy(node: Node, low: LiteRewriter) -> RuleResult:
+def _cross_entropy(node: Node, rewriter: LiteRewriter) -> RuleResult:
     labels, logits = node.operands
     only(logits, float32)
     axis = front(node.attrs["axis"], rank_of(logits))
-    terms = low.emit("MUL", labels, _log_softmax(low, logits, axis))
-    return low.emit("NEG", low.emit("SUM", terms, low.int32([axis])), like=node.outputs[0].spec)
+    terms = rewriter.emit("MUL", labels, _log_softmax(rewriter, logits, axis))
+    return rewriter.emit("NEG", rewriter.emit("SUM", terms, rewriter.int32([axis])), like=node.outputs[0].spec)
 
 
-def _sparse_cross_entropy(node: Node, low: LiteRewriter) -> RuleResult:
+def _sparse_cross_entropy(node: Node, rewriter: LiteRewriter) -> RuleResult:
     labels, logits = node.operands
     only(logits, float32)
     rank = rank_of(logits)
-    column = low.emit("EXPAND_DIMS", low.int32(labels), low.int32([rank - 1]))
-    flat = _log_softmax(low, logits, rank - 1)
-    chosen = low.emit("GATHER", flat, column, axis=rank - 1, batch_dims=rank - 1)
-    return low.emit("NEG", low.emit("SQUEEZE", chosen, squeeze_dims=[rank - 1]), like=node.outputs[0].spec)
+    column = rewriter.emit("EXPAND_DIMS", rewriter.int32(labels), rewriter.int32([rank - 1]))
+    flat = _log_softmax(rewriter, logits, rank - 1)
+    chosen = rewriter.emit("GATHER", flat, column, axis=rank - 1, batch_dims=rank - 1)
+    return rewriter.emit("NEG", rewriter.emit("SQUEEZE", chosen, squeeze_dims=[rank - 1]), like=node.outputs[0].spec)
 
 
-def _bias_add_grad(node: Node, low: LiteRewriter) -> RuleResult:
+def _bias_add_grad(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (dy,) = node.operands
     rank = rank_of(dy)
     channel = 1 if node.attrs["data_format"].startswith("NC") else rank - 1
-    return low.emit("SUM", dy, low.int32([i for i in range(rank) if i != channel]), like=node.outputs[0].spec)
+    return rewriter.emit("SUM", dy, rewriter.int32([i for i in range(rank) if i != channel]), like=node.outputs[0].spec)
 
 
-def _tile_grad(node: Node, low: LiteRewriter) -> RuleResult:
+def _tile_grad(node: Node, rewriter: LiteRewriter) -> RuleResult:
     dy, multiples, _ = node.operands
     times, dims = constant_of(multiples, "multiples").tolist(), sizes(dy)
     apart = [v for t, d in zip(times, dims) for v in (t, d // t if t else 0)]
     repeated = [2 * i for i, t in enumerate(times) if t != 1]
-    y = reshaped(low, dy, apart)
-    y = low.emit("SUM", y, low.int32(repeated)) if repeated else y
-    return reshaped(low, y, [d // t if t else 0 for t, d in zip(times, dims)])
+    y = reshaped(rewriter, dy, apart)
+    y = rewriter.emit("SUM", y, rewriter.int32(repeated)) if repeated else y
+    return reshaped(rewriter, y, [d // t if t else 0 for t, d in zip(times, dims)])
 
 
-def _mirror_pad_grad(node: Node, low: LiteRewriter) -> RuleResult:
+def _mirror_pad_grad(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Add the reversed borders of each dimension to the elements that they mirror."""
     y, paddings = node.operands
     edge = 1 if node.attrs["mode"].upper() == "REFLECT" else 0
@@ -154,55 +156,55 @@ def _mirror_pad_grad(node: Node, low: LiteRewriter) -> RuleResult:
             continue
         dims = sizes(y)
         inner = dims[axis] - before - after
-        total = _part(low, y, axis, before, inner)
+        total = _part(rewriter, y, axis, before, inner)
         for begin, count, at in ((0, before, edge), (before + inner, after, inner - edge - after)):
             if count:
-                turned = low.emit("REVERSE_V2", _part(low, y, axis, begin, count), low.int32([axis]))
+                turned = rewriter.emit("REVERSE_V2", _part(rewriter, y, axis, begin, count), rewriter.int32([axis]))
                 pads = [(0, 0)] * len(dims)
                 pads[axis] = (at, inner - at - count)
-                total = low.emit("ADD", total, padded(low, turned, pads))
+                total = rewriter.emit("ADD", total, padded(rewriter, turned, pads))
         y = total
     return y
 
 
-def _part(low: LiteRewriter, x: Value, axis: int, begin: int, count: int) -> Value:
+def _part(rewriter: LiteRewriter, x: Value, axis: int, begin: int, count: int) -> Value:
     starts, counts = [0] * rank_of(x), [-1] * rank_of(x)
     starts[axis], counts[axis] = begin, count
-    return sliced(low, x, starts, counts)
+    return sliced(rewriter, x, starts, counts)
 
 
-def _strided_slice_grad(node: Node, low: LiteRewriter) -> RuleResult:
+def _strided_slice_grad(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Insert zeros between the elements of dy, then around it."""
     shape, *bounds, dy = node.operands
     dims = [int(d) for d in constant_of(shape, "the shape")]
     index = _index_of(dims, [constant_of(b, "a bound").tolist() for b in bounds], {m: node.attrs[m] for m in MASKS})
     counts = [len(range(d)[i]) for d, i in zip(dims, index)]
-    y = reshaped(low, dy, counts)
+    y = reshaped(rewriter, dy, counts)
     for axis, (d, taken) in enumerate(zip(dims, index)):
         places = range(d)[taken]
         if not len(places):
             continue
         if places.step < 0:
-            y = low.emit("REVERSE_V2", y, low.int32([axis]))
+            y = rewriter.emit("REVERSE_V2", y, rewriter.int32([axis]))
             places = places[::-1]
         if places.step > 1 and len(places) > 1:
-            y = _spread(low, y, axis, places.step)
+            y = _spread(rewriter, y, axis, places.step)
         pads = [(0, 0)] * len(dims)
         pads[axis] = (places[0], d - 1 - places[-1])
-        y = padded(low, y, pads)
-    return y if 0 not in counts else low.constant(np.zeros(dims), dy.dtype)
+        y = padded(rewriter, y, pads)
+    return y if 0 not in counts else rewriter.constant(np.zeros(dims), dy.dtype)
 
 
-def _spread(low: LiteRewriter, y: Value, axis: int, step: int) -> Value:
+def _spread(rewriter: LiteRewriter, y: Value, axis: int, step: int) -> Value:
     """Space elements `step` apart along an axis, with zeros between."""
     dims = sizes(y)
-    apart = reshaped(low, y, [*dims[: axis + 1], 1, *dims[axis + 1 :]])
+    apart = reshaped(rewriter, y, [*dims[: axis + 1], 1, *dims[axis + 1 :]])
     pads = [(0, 0)] * (len(dims) + 1)
     pads[axis + 1] = (0, step - 1)
-    joined = reshaped(low, padded(low, apart, pads), [*dims[:axis], dims[axis] * step, *dims[axis + 1 :]])
+    joined = reshaped(rewriter, padded(rewriter, apart, pads), [*dims[:axis], dims[axis] * step, *dims[axis + 1 :]])
     counts = [-1] * len(dims)
     counts[axis] = (dims[axis] - 1) * step + 1
-    return sliced(low, joined, [0] * len(dims), counts)
+    return sliced(rewriter, joined, [0] * len(dims), counts)
 
 
 def _index_of(dims: list[int], bounds: list[list[int]], masks: dict[str, int]) -> list[slice]:
@@ -225,7 +227,7 @@ def _index_of(dims: list[int], bounds: list[list[int]], masks: dict[str, int]) -
     return index + [slice(None)] * (len(dims) - len(index))
 
 
-def _strided_slice_update(node: Node, low: LiteRewriter) -> RuleResult:
+def _strided_slice_update(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, *bounds, value = node.operands
     dims = sizes(x)
     index = _index_of(dims, [constant_of(b, "a bound").tolist() for b in bounds], {m: node.attrs[m] for m in MASKS})
@@ -239,10 +241,10 @@ def _strided_slice_update(node: Node, low: LiteRewriter) -> RuleResult:
     value_sizes = sizes(value)
     kept = [c for c, s in zip(counts, shrunk) if not s]
     if value_sizes != kept:
-        value = low.emit("BROADCAST_TO", value, low.int32(kept))
-    part = reshaped(low, value, counts)
-    starts = low.int32([p[0] if len(p) else 0 for p in places])
-    return low.emit("DYNAMIC_UPDATE_SLICE", x, part, starts, like=node.outputs[0].spec)
+        value = rewriter.emit("BROADCAST_TO", value, rewriter.int32(kept))
+    part = reshaped(rewriter, value, counts)
+    starts = rewriter.int32([p[0] if len(p) else 0 for p in places])
+    return rewriter.emit("DYNAMIC_UPDATE_SLICE", x, part, starts, like=node.outputs[0].spec)
 
 
 LOSSES = rule_table(

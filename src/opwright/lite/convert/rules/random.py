@@ -35,51 +35,55 @@ def _seeds(node: Node) -> dict[str, Any]:
 
 
 def _drawn(lite: str) -> Any:
-    def lower(node: Node, low: LiteRewriter) -> RuleResult:
+    def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
         (shape,) = node.operands
         if node.attrs["dtype"] is not float32:
             return NoMatch(f"{lite} gives float32")
-        return low.emit(lite, low.int32(shape), **_seeds(node), like=node.outputs[0].spec)
+        return rewriter.emit(lite, rewriter.int32(shape), **_seeds(node), like=node.outputs[0].spec)
 
     return lower
 
 
-def _uniform_int(node: Node, low: LiteRewriter) -> RuleResult:
+def _uniform_int(node: Node, rewriter: LiteRewriter) -> RuleResult:
     shape, least, limit = node.operands
     only(least, int32, int64)
     width = int(constant_of(limit, "maxval")) - int(constant_of(least, "minval"))
     if not 0 < width <= EXACT >> 8:
         return NoMatch(f"a range of at most {EXACT >> 8} numbers can be drawn evenly, found {width}")
-    u = low.emit("RANDOM_UNIFORM", low.int32(shape), **_seeds(node))
-    steps = low.emit("FLOOR", low.emit("MUL", u, low.constant(float(width), float32)))
-    return low.emit("ADD", low.cast(steps, least.dtype), least, like=node.outputs[0].spec)
+    u = rewriter.emit("RANDOM_UNIFORM", rewriter.int32(shape), **_seeds(node))
+    steps = rewriter.emit("FLOOR", rewriter.emit("MUL", u, rewriter.constant(float(width), float32)))
+    return rewriter.emit("ADD", rewriter.cast(steps, least.dtype), least, like=node.outputs[0].spec)
 
 
-def _multinomial(node: Node, low: LiteRewriter) -> RuleResult:
+def _multinomial(node: Node, rewriter: LiteRewriter) -> RuleResult:
     logits, count = node.operands
     only(logits, float32)
     dtype = node.attrs["output_dtype"]
     if dtype not in (int32, int64):
         return NoMatch("MULTINOMIAL gives int32 or int64")
-    return low.emit(
+    return rewriter.emit(
         "MULTINOMIAL",
         logits,
-        low.int32(count),
+        rewriter.int32(count),
         output_type=dtype.name.upper(),
         **_seeds(node),
         like=node.outputs[0].spec,
     )
 
 
-def _shuffle(node: Node, low: LiteRewriter) -> RuleResult:
+def _shuffle(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     if rank_of(x) == 0:
         return x
-    n: Value = size_along(low, x, 0)
-    shape = low.int32([int(n.constant)]) if n.constant is not None else low.emit("RESHAPE", n, low.int32([1]))
-    keys = low.emit("RANDOM_UNIFORM", shape, **_seeds(node))
-    _, order = low.emit_many("TOPK_V2", keys, n)
-    return low.emit("GATHER", x, order, axis=0, like=node.outputs[0].spec)
+    n: Value = size_along(rewriter, x, 0)
+    shape = (
+        rewriter.int32([int(n.constant)])
+        if n.constant is not None
+        else rewriter.emit("RESHAPE", n, rewriter.int32([1]))
+    )
+    keys = rewriter.emit("RANDOM_UNIFORM", shape, **_seeds(node))
+    _, order = rewriter.emit_many("TOPK_V2", keys, n)
+    return rewriter.emit("GATHER", x, order, axis=0, like=node.outputs[0].spec)
 
 
 RANDOM = rule_table(

@@ -21,54 +21,54 @@ from .direct import front
 from .emission import number, only, rank_of, size_along
 
 
-def axes_tensor(low: LiteRewriter, x: Value, axis: Sequence[int] | None) -> Value:
+def axes_tensor(rewriter: LiteRewriter, x: Value, axis: Sequence[int] | None) -> Value:
     """Return the axes as a constant, counted from the front if the rank is known; all of them for None."""
     rank = x.spec.shape.rank
     if axis is not None:
-        return low.int32([front(a, rank) for a in axis])
+        return rewriter.int32([front(a, rank) for a in axis])
     if rank is not None:
-        return low.int32(range(rank))
-    zero, one = low.constant(0, int32), low.constant(1, int32)
-    return low.emit("RANGE", zero, low.emit("RANK", x), one, like=TensorSpec([None], int32))
+        return rewriter.int32(range(rank))
+    zero, one = rewriter.constant(0, int32), rewriter.constant(1, int32)
+    return rewriter.emit("RANGE", zero, rewriter.emit("RANK", x), one, like=TensorSpec([None], int32))
 
 
 def reduction(op: str, lite: str) -> RewriteRule:
     """Return a rule for a reduction, whose attribute `axis` is an operand of the lite operator."""
 
-    def lower(node: Node, low: LiteRewriter) -> RuleResult:
+    def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
         (x,), axis, keep = node.operands, node.attrs["axis"], node.attrs["keepdims"]
         if axis == () or x.spec.shape.rank == 0:
             return x  # nothing to reduce
-        return low.emit(lite, x, axes_tensor(low, x, axis), keep_dims=keep, like=node.outputs[0].spec)
+        return rewriter.emit(lite, x, axes_tensor(rewriter, x, axis), keep_dims=keep, like=node.outputs[0].spec)
 
     return RewriteRule(lite.lower(), op, lower)
 
 
 def _arg(op: str, lite: str) -> RewriteRule:
-    def lower(node: Node, low: LiteRewriter) -> RuleResult:
+    def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
         (x,), dtype = node.operands, node.attrs["output_type"]
-        axis = low.constant(front(node.attrs["axis"], x.spec.shape.rank), int32)
+        axis = rewriter.constant(front(node.attrs["axis"], x.spec.shape.rank), int32)
         if dtype in (int32, int64):
-            return low.emit(lite, x, axis, output_type=dtype.name.upper(), like=node.outputs[0].spec)
-        return low.cast(low.emit(lite, x, axis, output_type="INT32"), dtype)
+            return rewriter.emit(lite, x, axis, output_type=dtype.name.upper(), like=node.outputs[0].spec)
+        return rewriter.cast(rewriter.emit(lite, x, axis, output_type="INT32"), dtype)
 
     return RewriteRule(lite.lower(), op, lower)
 
 
-def _top_k(node: Node, low: LiteRewriter) -> RuleResult:
+def _top_k(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, k = node.operands
-    values, indices = low.emit_many(
-        "TOPK_V2", x, low.int32(k) if k.dtype in (int16, int64) else k, likes=[node.outputs[0].spec]
+    values, indices = rewriter.emit_many(
+        "TOPK_V2", x, rewriter.int32(k) if k.dtype in (int16, int64) else k, likes=[node.outputs[0].spec]
     )
     dtype = node.outputs[1].dtype
-    return values, indices if dtype is int32 else low.cast(indices, dtype)
+    return values, indices if dtype is int32 else rewriter.cast(indices, dtype)
 
 
 WIDER = {**dict.fromkeys((int8, uint8, int16, uint16), int32), uint32: int64, float16: float32, bfloat16: float32}
 """By dtype, one in which its numbers are sorted alike."""
 
 
-def _sort(node: Node, low: LiteRewriter) -> RuleResult:
+def _sort(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Lower to the top n of n, largest first; ascending, the top n of -x, of ~x = -1 - x for integers (which never
     overflows)."""
     (x,) = node.operands
@@ -77,18 +77,18 @@ def _sort(node: Node, low: LiteRewriter) -> RuleResult:
         return NoMatch("TOPK_V2 needs to know how many there are")
 
     dtype = WIDER.get(x.dtype, x.dtype)  # of others TOPK_V2 or SUB has no kernel
-    x = x if dtype is x.dtype else low.cast(x, dtype)
+    x = x if dtype is x.dtype else rewriter.cast(x, dtype)
 
     def turn(v: Value) -> Value:
         if node.attrs["direction"] == "DESCENDING":
             return v
         if not v.dtype.is_integer:
-            return low.emit("NEG", v)
-        return low.emit("SUB", low.constant(-1, v.dtype), v)
+            return rewriter.emit("NEG", v)
+        return rewriter.emit("SUB", rewriter.constant(-1, v.dtype), v)
 
-    values, indices = low.emit_many("TOPK_V2", turn(x), low.constant(n, int32))
+    values, indices = rewriter.emit_many("TOPK_V2", turn(x), rewriter.constant(n, int32))
     values, wanted = turn(values), node.outputs[0].dtype
-    return values if values.dtype is wanted else low.cast(values, wanted), indices
+    return values if values.dtype is wanted else rewriter.cast(values, wanted), indices
 
 
 REDUCTIONS = rule_table(
@@ -111,19 +111,19 @@ REDUCTIONS = rule_table(
 )
 
 
-def _count_of(low: LiteRewriter, ids: Value) -> Value:
+def _count_of(rewriter: LiteRewriter, ids: Value) -> Value:
     """Return one more than the last id, which is the greatest."""
     if ids.constant is not None:
-        return low.constant(int(ids.constant.max(initial=-1)) + 1, int32)
-    return low.emit("ADD", low.emit("REDUCE_MAX", ids, low.int32([0])), low.constant(1, int32))
+        return rewriter.constant(int(ids.constant.max(initial=-1)) + 1, int32)
+    return rewriter.emit("ADD", rewriter.emit("REDUCE_MAX", ids, rewriter.int32([0])), rewriter.constant(1, int32))
 
 
-def _members(low: LiteRewriter, ids: Value, count: Value, x: Value) -> Value:
+def _members(rewriter: LiteRewriter, ids: Value, count: Value, x: Value) -> Value:
     """Return the number of rows of each segment, float32, shaped to broadcast to x."""
-    ones = low.emit("FILL", low.emit("SHAPE", ids, out_type="INT32"), low.constant(1.0, float32))
-    members = low.emit("UNSORTED_SEGMENT_SUM", ones, ids, count)
+    ones = rewriter.emit("FILL", rewriter.emit("SHAPE", ids, out_type="INT32"), rewriter.constant(1.0, float32))
+    members = rewriter.emit("UNSORTED_SEGMENT_SUM", ones, ids, count)
     rank = rank_of(x)
-    return members if rank == 1 else low.emit("RESHAPE", members, low.int32([-1, *[1] * (rank - 1)]))
+    return members if rank == 1 else rewriter.emit("RESHAPE", members, rewriter.int32([-1, *[1] * (rank - 1)]))
 
 
 def _compact(ids: Value) -> bool:
@@ -135,67 +135,73 @@ def _compact(ids: Value) -> bool:
 def _segment(op: str) -> Any:
     kind = op.removeprefix("Segment")
 
-    def lower(node: Node, low: LiteRewriter) -> RuleResult:
-        x, ids = next(node.operands), low.int32(list(node.operands)[1])
+    def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
+        x, ids = next(node.operands), rewriter.int32(list(node.operands)[1])
         only(x, float32, int32)
         like = node.outputs[0].spec
         if kind == "Sum" and _compact(ids):
-            return low.emit("SEGMENT_SUM", x, ids, like=like)
+            return rewriter.emit("SEGMENT_SUM", x, ids, like=like)
         if kind == "Mean" and x.dtype is not float32:
             return NoMatch("means of integers are cut toward zero")
-        count = _count_of(low, ids)
-        reduced = low.emit(f"UNSORTED_SEGMENT_{'SUM' if kind == 'Mean' else kind.upper()}", x, ids, count, like=like)
+        count = _count_of(rewriter, ids)
+        reduced = rewriter.emit(
+            f"UNSORTED_SEGMENT_{'SUM' if kind == 'Mean' else kind.upper()}", x, ids, count, like=like
+        )
         if kind in ("Sum", "Prod") or (kind in ("Max", "Min") and _compact(ids)):
             return reduced
-        members = _members(low, ids, count, x)
+        members = _members(rewriter, ids, count, x)
         if kind == "Mean":
-            return low.emit("DIV", reduced, low.emit("MAXIMUM", members, low.constant(1.0, float32)), like=like)
-        some = low.emit("GREATER", members, low.constant(0.0, float32))
-        return low.emit("SELECT_V2", some, reduced, number(low, 0, x), like=like)
+            return rewriter.emit(
+                "DIV", reduced, rewriter.emit("MAXIMUM", members, rewriter.constant(1.0, float32)), like=like
+            )
+        some = rewriter.emit("GREATER", members, rewriter.constant(0.0, float32))
+        return rewriter.emit("SELECT_V2", some, reduced, number(rewriter, 0, x), like=like)
 
     return lower
 
 
-def _bincount(node: Node, low: LiteRewriter) -> RuleResult:
+def _bincount(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, size, weights = node.operands
     if rank_of(x) != 1:
         return NoMatch("rows are counted each by itself, which UNSORTED_SEGMENT_SUM does not")
-    x, size = low.int32(x), low.int32(size)
+    x, size = rewriter.int32(x), rewriter.int32(size)
     only(weights, float32, int32)
     count = weights.spec.shape.num_elements()
     if count is None:
         return NoMatch("whether there are weights is not known")
     ones = count == 0 or node.attrs["binary_output"]
     if ones:
-        shape = low.emit("SHAPE", x, out_type="INT32")
-        weights = low.emit("FILL", shape, number(low, 1, weights))
-    inside = low.emit("SELECT_V2", low.emit("LESS", x, size), x, low.constant(-1, int32))
-    y = low.emit("UNSORTED_SEGMENT_SUM", weights, inside, size, like=node.outputs[0].spec)
-    return low.emit("MINIMUM", y, number(low, 1, y)) if node.attrs["binary_output"] else y
+        shape = rewriter.emit("SHAPE", x, out_type="INT32")
+        weights = rewriter.emit("FILL", shape, number(rewriter, 1, weights))
+    inside = rewriter.emit("SELECT_V2", rewriter.emit("LESS", x, size), x, rewriter.constant(-1, int32))
+    y = rewriter.emit("UNSORTED_SEGMENT_SUM", weights, inside, size, like=node.outputs[0].spec)
+    return rewriter.emit("MINIMUM", y, number(rewriter, 1, y)) if node.attrs["binary_output"] else y
 
 
-def _histogram(node: Node, low: LiteRewriter) -> RuleResult:
+def _histogram(node: Node, rewriter: LiteRewriter) -> RuleResult:
     values, bounds, count = node.operands
     only(values, float32)
-    parts = low.emit_many("UNPACK", bounds, num=2, axis=0)
-    width = low.emit("SUB", parts[1], parts[0])
-    scaled = low.emit("DIV", low.emit("SUB", values, parts[0]), width)
-    last = low.emit("SUB", count, low.constant(1, int32))
-    at = low.emit("FLOOR", low.emit("MUL", scaled, low.cast(count, float32)))
-    at = low.emit("MINIMUM", low.emit("MAXIMUM", at, number(low, 0, at)), low.cast(last, float32))
-    flat = low.emit("RESHAPE", low.cast(at, int32), low.int32([-1]))
-    ones = low.emit("FILL", low.emit("SHAPE", flat, out_type="INT32"), low.constant(1, int32))
-    y = low.emit("UNSORTED_SEGMENT_SUM", ones, flat, count, like=node.outputs[0].spec.with_dtype(int32))
+    parts = rewriter.emit_many("UNPACK", bounds, num=2, axis=0)
+    width = rewriter.emit("SUB", parts[1], parts[0])
+    scaled = rewriter.emit("DIV", rewriter.emit("SUB", values, parts[0]), width)
+    last = rewriter.emit("SUB", count, rewriter.constant(1, int32))
+    at = rewriter.emit("FLOOR", rewriter.emit("MUL", scaled, rewriter.cast(count, float32)))
+    at = rewriter.emit("MINIMUM", rewriter.emit("MAXIMUM", at, number(rewriter, 0, at)), rewriter.cast(last, float32))
+    flat = rewriter.emit("RESHAPE", rewriter.cast(at, int32), rewriter.int32([-1]))
+    ones = rewriter.emit("FILL", rewriter.emit("SHAPE", flat, out_type="INT32"), rewriter.constant(1, int32))
+    y = rewriter.emit("UNSORTED_SEGMENT_SUM", ones, flat, count, like=node.outputs[0].spec.with_dtype(int32))
     dtype = node.outputs[0].dtype
-    return y if dtype is int32 else low.cast(y, dtype)
+    return y if dtype is int32 else rewriter.cast(y, dtype)
 
 
-def _confusion(node: Node, low: LiteRewriter) -> RuleResult:
+def _confusion(node: Node, rewriter: LiteRewriter) -> RuleResult:
     labels, predictions, classes, weights = node.operands
-    n = size_along(low, classes, 0) if rank_of(classes) else low.int32(classes)
-    pairs = low.emit("PACK", (low.int32(labels), low.int32(predictions)), values_count=2, axis=1)
-    shape = low.emit("PACK", (n, n), values_count=2) if n.constant is None else low.int32([int(n.constant)] * 2)
-    return low.emit("SCATTER_ND", pairs, weights, shape, like=node.outputs[0].spec)
+    n = size_along(rewriter, classes, 0) if rank_of(classes) else rewriter.int32(classes)
+    pairs = rewriter.emit("PACK", (rewriter.int32(labels), rewriter.int32(predictions)), values_count=2, axis=1)
+    shape = (
+        rewriter.emit("PACK", (n, n), values_count=2) if n.constant is None else rewriter.int32([int(n.constant)] * 2)
+    )
+    return rewriter.emit("SCATTER_ND", pairs, weights, shape, like=node.outputs[0].spec)
 
 
 _GAPS = "as many segments as the last id says; SEGMENT_SUM takes no gaps"

@@ -17,27 +17,27 @@ from .direct import front
 from .emission import constant_of, number, numbered, only, padded, picked, rank_of, reshaped, run, sizes, sliced
 
 
-def _sequence_mask(node: Node, low: LiteRewriter) -> RuleResult:
+def _sequence_mask(node: Node, rewriter: LiteRewriter) -> RuleResult:
     lengths, *maximum = node.operands
     only(lengths, int32, int64)
     limit: Value
     if maximum:
-        limit = low.emit("RESHAPE", low.int32(maximum[0]), low.int32([]))
+        limit = rewriter.emit("RESHAPE", rewriter.int32(maximum[0]), rewriter.int32([]))
     elif node.attrs["maxlen"] > 0:
-        limit = low.constant(node.attrs["maxlen"], int32)
+        limit = rewriter.constant(node.attrs["maxlen"], int32)
     else:
-        limit = low.emit("REDUCE_MAX", low.int32(lengths), low.int32(range(rank_of(lengths))))
+        limit = rewriter.emit("REDUCE_MAX", rewriter.int32(lengths), rewriter.int32(range(rank_of(lengths))))
     if limit.constant is not None:
-        steps = low.constant(np.arange(int(limit.constant)), int32)
+        steps = rewriter.constant(np.arange(int(limit.constant)), int32)
     else:
-        steps = low.emit("RANGE", low.constant(0, int32), limit, low.constant(1, int32))
-    column = low.emit("EXPAND_DIMS", low.int32(lengths), low.int32([rank_of(lengths)]))
-    inside = low.emit("LESS", steps, column)
+        steps = rewriter.emit("RANGE", rewriter.constant(0, int32), limit, rewriter.constant(1, int32))
+    column = rewriter.emit("EXPAND_DIMS", rewriter.int32(lengths), rewriter.int32([rank_of(lengths)]))
+    inside = rewriter.emit("LESS", steps, column)
     dtype = node.attrs["out_dtype"]
-    return inside if dtype is bool_ else low.cast(inside, dtype)
+    return inside if dtype is bool_ else rewriter.cast(inside, dtype)
 
 
-def _frame(node: Node, low: LiteRewriter) -> RuleResult:
+def _frame(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, length, step, *value = node.operands
     axis, dims = front(node.attrs["axis"], rank_of(x)), sizes(x)
     if value:
@@ -46,13 +46,13 @@ def _frame(node: Node, low: LiteRewriter) -> RuleResult:
     nowhere = np.zeros((), np.int32) if value else None
     places = run(node, numbered((dims[axis],)), *numbers, nowhere, axis=0) - 1
     if (places >= 0).all():
-        return low.emit("GATHER", x, low.int32(places.tolist()), axis=axis, like=node.outputs[0].spec)
+        return rewriter.emit("GATHER", x, rewriter.int32(places.tolist()), axis=axis, like=node.outputs[0].spec)
     if axis != rank_of(x) - 1:
         return NoMatch("padded frames are taken of the last dimension")
-    return picked(low, x, (dims[axis],), places, value[0])
+    return picked(rewriter, x, (dims[axis],), places, value[0])
 
 
-def _overlap_and_add(node: Node, low: LiteRewriter) -> RuleResult:
+def _overlap_and_add(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Add overlapping frames by TRANSPOSE_CONV, with a filter that puts element j at j."""
     x, step = node.operands
     only(x, float32)
@@ -68,20 +68,27 @@ def _overlap_and_add(node: Node, low: LiteRewriter) -> RuleResult:
     out = (frames - 1) * hop + length
     if hop > length:
         return NoMatch("frames with gaps between them")
-    image = reshaped(low, x, [n, 1, frames, length])
-    filters = low.constant(np.eye(length, dtype=np.float32).reshape(1, 1, length, length), float32)
-    y = low.emit(
-        "TRANSPOSE_CONV", low.int32([n, 1, out, 1]), filters, image, None, padding="VALID", stride_h=1, stride_w=hop
+    image = reshaped(rewriter, x, [n, 1, frames, length])
+    filters = rewriter.constant(np.eye(length, dtype=np.float32).reshape(1, 1, length, length), float32)
+    y = rewriter.emit(
+        "TRANSPOSE_CONV",
+        rewriter.int32([n, 1, out, 1]),
+        filters,
+        image,
+        None,
+        padding="VALID",
+        stride_h=1,
+        stride_w=hop,
     )
-    return reshaped(low, y, [*lead, out])
+    return reshaped(rewriter, y, [*lead, out])
 
 
-def _shift_by_one(node: Node, low: LiteRewriter) -> RuleResult:
+def _shift_by_one(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    return _moved(low, x, front(node.attrs["axis"], rank_of(x)), 1, node.attrs["reverse"], None)
+    return _moved(rewriter, x, front(node.attrs["axis"], rank_of(x)), 1, node.attrs["reverse"], None)
 
 
-def _moved(low: LiteRewriter, x: Value, axis: int, by: int, reverse: bool, fill: float | None) -> Value:
+def _moved(rewriter: LiteRewriter, x: Value, axis: int, by: int, reverse: bool, fill: float | None) -> Value:
     """Shift elements by `by` along an axis, and fill with a number."""
     dims = x.spec.shape.dims or ()
     size = dims[axis]
@@ -91,10 +98,10 @@ def _moved(low: LiteRewriter, x: Value, axis: int, by: int, reverse: bool, fill:
     begin, count, pads = [0] * rank, [-1] * rank, [(0, 0)] * rank
     begin[axis], count[axis] = (by if reverse else 0), kept
     pads[axis] = (0, by) if reverse else (by, 0)
-    return padded(low, sliced(low, x, begin, count), pads, fill)
+    return padded(rewriter, sliced(rewriter, x, begin, count), pads, fill)
 
 
-def _cumprod(node: Node, low: LiteRewriter) -> RuleResult:
+def _cumprod(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Multiply by the elements 1, 2, 4, 8 ... before (Hillis and Steele 1986)."""
     (x,) = node.operands
     axis, reverse = front(node.attrs["axis"], rank_of(x)), node.attrs["reverse"]
@@ -105,56 +112,60 @@ def _cumprod(node: Node, low: LiteRewriter) -> RuleResult:
         return x
     y, by = x, 1
     if node.attrs["exclusive"]:
-        y = _moved(low, x, axis, 1, reverse, 1)
+        y = _moved(rewriter, x, axis, 1, reverse, 1)
     while by < size:
-        y = low.emit("MUL", y, _moved(low, y, axis, by, reverse, 1), like=x.spec)
+        y = rewriter.emit("MUL", y, _moved(rewriter, y, axis, by, reverse, 1), like=x.spec)
         by *= 2
     return y
 
 
-def _linspace(node: Node, low: LiteRewriter) -> RuleResult:
+def _linspace(node: Node, rewriter: LiteRewriter) -> RuleResult:
     start, stop = node.operands
     only(start, float32)
     n = int(node.attrs["num"])
-    weights = low.constant(np.arange(n) / max(n - 1, 1), float32)
-    rest = low.constant(1 - np.arange(n) / max(n - 1, 1), float32)
-    return low.emit("ADD", low.emit("MUL", start, rest), low.emit("MUL", stop, weights), like=node.outputs[0].spec)
+    weights = rewriter.constant(np.arange(n) / max(n - 1, 1), float32)
+    rest = rewriter.constant(1 - np.arange(n) / max(n - 1, 1), float32)
+    return rewriter.emit(
+        "ADD", rewriter.emit("MUL", start, rest), rewriter.emit("MUL", stop, weights), like=node.outputs[0].spec
+    )
 
 
-def _in_top_k(node: Node, low: LiteRewriter) -> RuleResult:
+def _in_top_k(node: Node, rewriter: LiteRewriter) -> RuleResult:
     targets, predictions, k = node.operands
     only(predictions, float32)
     classes = (predictions.spec.shape.dims or (None, None))[1]
     if classes is None:
         return NoMatch("the number of classes is not known")
-    ids = low.int32(targets)
-    inside = low.emit(
+    ids = rewriter.int32(targets)
+    inside = rewriter.emit(
         "LOGICAL_AND",
-        low.emit("GREATER_EQUAL", ids, low.constant(0, int32)),
-        low.emit("LESS", ids, low.constant(classes, int32)),
+        rewriter.emit("GREATER_EQUAL", ids, rewriter.constant(0, int32)),
+        rewriter.emit("LESS", ids, rewriter.constant(classes, int32)),
     )
-    safe = low.emit("SELECT_V2", inside, ids, low.constant(0, int32))
-    column = low.emit("EXPAND_DIMS", safe, low.int32([1]))
-    target = low.emit("GATHER", predictions, column, axis=1, batch_dims=1)
-    better = low.cast(low.emit("GREATER", predictions, target), int32)
-    count = low.emit("SUM", better, low.int32([1]))
-    finite = low.emit("LESS", low.emit("ABS", predictions), number(low, np.inf, predictions))
-    all_finite = low.emit("REDUCE_ALL", finite, low.int32([1]))
-    among = low.emit("LESS", count, low.int32(k))
-    return low.emit("LOGICAL_AND", low.emit("LOGICAL_AND", among, inside), all_finite, like=node.outputs[0].spec)
+    safe = rewriter.emit("SELECT_V2", inside, ids, rewriter.constant(0, int32))
+    column = rewriter.emit("EXPAND_DIMS", safe, rewriter.int32([1]))
+    target = rewriter.emit("GATHER", predictions, column, axis=1, batch_dims=1)
+    better = rewriter.cast(rewriter.emit("GREATER", predictions, target), int32)
+    count = rewriter.emit("SUM", better, rewriter.int32([1]))
+    finite = rewriter.emit("LESS", rewriter.emit("ABS", predictions), number(rewriter, np.inf, predictions))
+    all_finite = rewriter.emit("REDUCE_ALL", finite, rewriter.int32([1]))
+    among = rewriter.emit("LESS", count, rewriter.int32(k))
+    return rewriter.emit(
+        "LOGICAL_AND", rewriter.emit("LOGICAL_AND", among, inside), all_finite, like=node.outputs[0].spec
+    )
 
 
-def _unravel(node: Node, low: LiteRewriter) -> RuleResult:
+def _unravel(node: Node, rewriter: LiteRewriter) -> RuleResult:
     places, dims = node.operands
     shape = constant_of(dims, "the shape").tolist()
-    x = low.int32(places)
+    x = rewriter.int32(places)
     parts = []
     for i, d in enumerate(shape):
         stride = int(np.prod(shape[i + 1 :], dtype=np.int64))
-        whole = low.emit("FLOOR_DIV", x, low.constant(stride, int32)) if stride > 1 else x
-        parts.append(low.emit("FLOOR_MOD", whole, low.constant(d, int32)))
-    y = low.emit("PACK", tuple(parts), values_count=len(parts), axis=0)
-    return y if places.dtype is int32 else low.cast(y, places.dtype)
+        whole = rewriter.emit("FLOOR_DIV", x, rewriter.constant(stride, int32)) if stride > 1 else x
+        parts.append(rewriter.emit("FLOOR_MOD", whole, rewriter.constant(d, int32)))
+    y = rewriter.emit("PACK", tuple(parts), values_count=len(parts), axis=0)
+    return y if places.dtype is int32 else rewriter.cast(y, places.dtype)
 
 
 SEQUENCES = rule_table(

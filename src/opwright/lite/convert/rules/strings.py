@@ -22,7 +22,7 @@ MOVERS = ("BroadcastTo", "Gather", "Reverse", "Roll", "Split", "SplitV", "Transp
 LARGEST = 1 << 16  # elements of all results: each costs the file four bytes
 
 
-def _by_number(node: Node, low: LiteRewriter) -> RuleResult:
+def _by_number(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, *others = node.operands
     if x.dtype is not string:
         return NoMatch("it is for strings")
@@ -37,21 +37,21 @@ def _by_number(node: Node, low: LiteRewriter) -> RuleResult:
         return NoMatch(error.message)
     if sum(p.size for p in places) > LARGEST:
         return NoMatch(f"it gives more than {LARGEST} strings")
-    flat = x if len(sizes) == 1 else low.emit("RESHAPE", x, low.int32([-1]))
+    flat = x if len(sizes) == 1 else rewriter.emit("RESHAPE", x, rewriter.int32([-1]))
     return tuple(
-        low.emit("GATHER", flat, low.constant(np.ascontiguousarray(p, np.int32), int32), like=v.spec)
+        rewriter.emit("GATHER", flat, rewriter.constant(np.ascontiguousarray(p, np.int32), int32), like=v.spec)
         for p, v in zip(places, node.outputs)
     )
 
 
-def _gather_rows(node: Node, low: LiteRewriter) -> RuleResult:
+def _gather_rows(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, indices = list(node.operands)[:2]
     if x.dtype is not string or node.attrs["axis"] != 0 or node.attrs["batch_dims"]:
         return NoMatch("it is for strings, taken along the first axis")
     if indices.spec.shape.rank is None:
         return NoMatch("the rank of the indices is not known")
-    places = low.emit("EXPAND_DIMS", indices, low.int32([indices.spec.shape.rank]))
-    return low.emit("GATHER_ND", x, places, like=node.outputs[0].spec)
+    places = rewriter.emit("EXPAND_DIMS", indices, rewriter.int32([indices.spec.shape.rank]))
+    return rewriter.emit("GATHER_ND", x, places, like=node.outputs[0].spec)
 
 
 STRINGS = rule_table(

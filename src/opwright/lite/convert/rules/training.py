@@ -37,58 +37,60 @@ def _windows(image: ImageLayout, spatial: Sequence[int], kernel: Sequence[int]) 
     return [window(n, k, s, d, image.padding, p) for n, k, (s, d), p in zip(spatial, kernel, steps, pads)]
 
 
-def _whole(low: LiteRewriter, x: Value, windows: Sequence[Window]) -> Value:
+def _whole(rewriter: LiteRewriter, x: Value, windows: Sequence[Window]) -> Value:
     """Return the image that the windows cover, with padding and without unused borders."""
     used = [(w.out - 1) * w.stride + w.extent for w in windows]
     pads = [(w.before, max(0, n - w.before - w.size)) for w, n in zip(windows, used)]
-    y = padded(low, x, [(0, 0), *pads, (0, 0)])
-    return sliced(low, y, [0] * 4, [-1, *(min(n, a + w.size + b) for n, (a, b), w in zip(used, pads, windows)), -1])
+    y = padded(rewriter, x, [(0, 0), *pads, (0, 0)])
+    return sliced(
+        rewriter, y, [0] * 4, [-1, *(min(n, a + w.size + b) for n, (a, b), w in zip(used, pads, windows)), -1]
+    )
 
 
-def _conv_filter(node: Node, low: LiteRewriter) -> RuleResult:
+def _conv_filter(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, filter_sizes, dy = node.operands
     only(x, float32)
     kh, kw, depth, _ = (int(d) for d in constant_of(filter_sizes, "the shape of the filter"))
-    image = ImageLayout(node, low, x)
-    back = transposed(low, dy, (0, 2, 3, 1)) if image.order else dy
+    image = ImageLayout(node, rewriter, x)
+    back = transposed(rewriter, dy, (0, 2, 3, 1)) if image.order else dy
     *spatial, channels = _inside(image.x, 1, 2, 3)
     if depth != channels:
         return NoMatch("the gradient by a filter of groups")
-    seen = _whole(low, image.x, _windows(image, spatial, (kh, kw)))
-    y = low.emit(
+    seen = _whole(rewriter, image.x, _windows(image, spatial, (kh, kw)))
+    y = rewriter.emit(
         "CONV_2D",
-        transposed(low, seen, (3, 1, 2, 0)),
-        transposed(low, back, (3, 1, 2, 0)),
-        low.constant(np.zeros(_inside(back, 3)), float32),
+        transposed(rewriter, seen, (3, 1, 2, 0)),
+        transposed(rewriter, back, (3, 1, 2, 0)),
+        rewriter.constant(np.zeros(_inside(back, 3)), float32),
         padding="VALID",
         stride_h=image.dilation_h,
         stride_w=image.dilation_w,
         dilation_h_factor=image.stride_h,
         dilation_w_factor=image.stride_w,
     )
-    return transposed(low, y, (1, 2, 0, 3))
+    return transposed(rewriter, y, (1, 2, 0, 3))
 
 
-def _depthwise_filter(node: Node, low: LiteRewriter) -> RuleResult:
+def _depthwise_filter(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, filter_sizes, dy = node.operands
     only(x, float32)
     kh, kw, channels, m = (int(d) for d in constant_of(filter_sizes, "the shape of the filter"))
-    image = ImageLayout(node, low, x)
-    back = transposed(low, dy, (0, 2, 3, 1)) if image.order else dy
+    image = ImageLayout(node, rewriter, x)
+    back = transposed(rewriter, dy, (0, 2, 3, 1)) if image.order else dy
     n = (image.x.spec.shape.dims or (None,))[0]
     oh, ow = _inside(back, 1, 2)
-    seen = _whole(low, image.x, _windows(image, _inside(image.x, 1, 2), (kh, kw)))
+    seen = _whole(rewriter, image.x, _windows(image, _inside(image.x, 1, 2), (kh, kw)))
     h, w = _inside(seen, 1, 2)
     if n is None:
         return NoMatch("the number of images is not known")
-    planes = reshaped(low, transposed(low, seen, (1, 2, 3, 0)), [1, h, w, channels * n])
-    apart = transposed(low, reshaped(low, back, [n, oh * ow, channels, m]), (1, 2, 0, 3))
-    filters = reshaped(low, apart, [1, oh, ow, channels * n * m])
-    y = low.emit(
+    planes = reshaped(rewriter, transposed(rewriter, seen, (1, 2, 3, 0)), [1, h, w, channels * n])
+    apart = transposed(rewriter, reshaped(rewriter, back, [n, oh * ow, channels, m]), (1, 2, 0, 3))
+    filters = reshaped(rewriter, apart, [1, oh, ow, channels * n * m])
+    y = rewriter.emit(
         "DEPTHWISE_CONV_2D",
         planes,
         filters,
-        low.constant(np.zeros(channels * n * m), float32),
+        rewriter.constant(np.zeros(channels * n * m), float32),
         padding="VALID",
         depth_multiplier=m,
         stride_h=image.dilation_h,
@@ -96,20 +98,24 @@ def _depthwise_filter(node: Node, low: LiteRewriter) -> RuleResult:
         dilation_h_factor=image.stride_h,
         dilation_w_factor=image.stride_w,
     )
-    by_image = reshaped(low, y, [kh * kw, channels, n, m])
-    return reshaped(low, low.emit("SUM", by_image, low.int32([2])), [kh, kw, channels, m])
+    by_image = reshaped(rewriter, y, [kh * kw, channels, n, m])
+    return reshaped(rewriter, rewriter.emit("SUM", by_image, rewriter.int32([2])), [kh, kw, channels, m])
 
 
-def spread(low: LiteRewriter, x: Value, filters: Value, spatial: Sequence[int], windows: Sequence[Window]) -> Value:
+def spread(
+    rewriter: LiteRewriter, x: Value, filters: Value, spatial: Sequence[int], windows: Sequence[Window]
+) -> Value:
     """Add windows' values [n, p, q, c] up on an image of that height and width; filters [o, kh, kw, c]."""
     used = [max((w.out - 1) * w.stride + w.extent, w.before + w.size) for w in windows]
-    batch = size_along(low, x, 0)
+    batch = size_along(rewriter, x, 0)
     out = [*used, _inside(filters, 0)[0]]
     if batch.constant is not None:
-        shape = low.int32([int(batch.constant), *out])
+        shape = rewriter.int32([int(batch.constant), *out])
     else:
-        shape = low.emit("CONCATENATION", (low.emit("RESHAPE", batch, low.int32([1])), low.int32(out)), axis=0)
-    y = low.emit(
+        shape = rewriter.emit(
+            "CONCATENATION", (rewriter.emit("RESHAPE", batch, rewriter.int32([1])), rewriter.int32(out)), axis=0
+        )
+    y = rewriter.emit(
         "TRANSPOSE_CONV",
         shape,
         filters,
@@ -120,13 +126,13 @@ def spread(low: LiteRewriter, x: Value, filters: Value, spatial: Sequence[int], 
         stride_w=windows[1].stride,
         like=x.spec.with_shape([(x.spec.shape.dims or (None,))[0], *out]),
     )
-    return sliced(low, y, [0, windows[0].before, windows[1].before, 0], [-1, *spatial, -1])
+    return sliced(rewriter, y, [0, windows[0].before, windows[1].before, 0], [-1, *spatial, -1])
 
 
-def _depthwise_input(node: Node, low: LiteRewriter) -> RuleResult:
+def _depthwise_input(node: Node, rewriter: LiteRewriter) -> RuleResult:
     _, filters, dy = node.operands
     only(dy, float32)
-    image = ImageLayout(node, low, dy)
+    image = ImageLayout(node, rewriter, dy)
     if (image.dilation_h, image.dilation_w) != (1, 1):
         return NoMatch("TRANSPOSE_CONV has no dilation")
     dims = image.out.shape.dims
@@ -137,19 +143,19 @@ def _depthwise_input(node: Node, low: LiteRewriter) -> RuleResult:
     unit, apart = np.eye(channels).reshape(channels, 1, channels, 1), (1, kh * kw, channels, m)
     if filters.constant is not None:
         table_ = filters.constant.reshape(apart) * unit
-        dense = low.constant(table_.reshape(channels, kh, kw, channels * m), float32)
+        dense = rewriter.constant(table_.reshape(channels, kh, kw, channels * m), float32)
     else:
-        product = low.emit("MUL", reshaped(low, filters, apart), low.constant(unit, float32))
-        dense = reshaped(low, product, [channels, kh, kw, channels * m])
-    return image.back(spread(low, image.x, dense, (h, w), _windows(image, (h, w), (kh, kw))))
+        product = rewriter.emit("MUL", reshaped(rewriter, filters, apart), rewriter.constant(unit, float32))
+        dense = reshaped(rewriter, product, [channels, kh, kw, channels * m])
+    return image.back(spread(rewriter, image.x, dense, (h, w), _windows(image, (h, w), (kh, kw))))
 
 
 class ImagePlanes:
     """A pool's operands with each channel an image of its own: [n c, h, w, 1]."""
 
-    def __init__(self, node: Node, low: LiteRewriter, shape: Sequence[int | None]) -> None:
+    def __init__(self, node: Node, rewriter: LiteRewriter, shape: Sequence[int | None]) -> None:
         attrs = node.attrs
-        self.low, self.first = low, attrs["data_format"] == "NCHW"
+        self.rewriter, self.first = rewriter, attrs["data_format"] == "NCHW"
         h, w, c = (shape[2], shape[3], shape[1]) if self.first else (shape[1], shape[2], shape[3])
         if h is None or w is None or c is None:
             raise UnmatchedNode("the shape of the image is not known")
@@ -165,25 +171,25 @@ class ImagePlanes:
 
     def apart(self, x: Value) -> Value:
         """Reshape [n, h, w, c] to [n c, h, w, 1]."""
-        first = x if self.first else transposed(self.low, x, FROM_LAST)
+        first = x if self.first else transposed(self.rewriter, x, FROM_LAST)
         n, c, h, w = first.spec.shape.dims or (None,) * 4
-        return reshaped(self.low, first, [None if n is None or c is None else n * c, h, w, 1])
+        return reshaped(self.rewriter, first, [None if n is None or c is None else n * c, h, w, 1])
 
     def together(self, y: Value) -> Value:
         """Invert `apart`."""
-        whole = reshaped(self.low, y, [self.n, self.channels, *self.spatial])
-        return whole if self.first else transposed(self.low, whole, (0, 2, 3, 1))
+        whole = reshaped(self.rewriter, y, [self.n, self.channels, *self.spatial])
+        return whole if self.first else transposed(self.rewriter, whole, (0, 2, 3, 1))
 
 
-def _average_grad(node: Node, low: LiteRewriter) -> RuleResult:
+def _average_grad(node: Node, rewriter: LiteRewriter) -> RuleResult:
     _, dy = node.operands
     only(dy, float32)
-    planes = ImagePlanes(node, low, node.outputs[0].spec.shape.dims or (None,) * 4)
+    planes = ImagePlanes(node, rewriter, node.outputs[0].spec.shape.dims or (None,) * 4)
     rows, columns = planes.windows
     shares = 1 / np.multiply.outer(_counts(rows), _counts(columns))[..., None]
-    values = low.emit("MUL", planes.apart(dy), low.constant(shares, float32))
-    ones = low.constant(np.ones((1, rows.kernel, columns.kernel, 1)), float32)
-    return planes.together(spread(low, values, ones, planes.spatial, planes.windows))
+    values = rewriter.emit("MUL", planes.apart(dy), rewriter.constant(shares, float32))
+    ones = rewriter.constant(np.ones((1, rows.kernel, columns.kernel, 1)), float32)
+    return planes.together(spread(rewriter, values, ones, planes.spatial, planes.windows))
 
 
 def _counts(w: Window) -> np.ndarray:
@@ -191,29 +197,34 @@ def _counts(w: Window) -> np.ndarray:
     return np.minimum(first + w.kernel, w.size) - np.maximum(first, 0)
 
 
-def _max_grad(node: Node, low: LiteRewriter) -> RuleResult:
+def _max_grad(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Find the first greatest element of each window, and put the gradient there."""
     x, _, dy = node.operands
     only(x, float32)
-    planes = ImagePlanes(node, low, x.spec.shape.dims or (None,) * 4)
+    planes = ImagePlanes(node, rewriter, x.spec.shape.dims or (None,) * 4)
     (h, w), (rows, columns) = planes.spatial, planes.windows
     k = rows.kernel * columns.kernel
     down, across = ((np.arange(v.out)[:, None] * v.stride + np.arange(v.kernel) - v.before) for v in (rows, columns))
     places = down[:, None, :, None] * w + across[None, :, None, :]
     outside = ((down < 0) | (down >= h))[:, None, :, None] | ((across < 0) | (across >= w))[None, :, None, :]
     places = np.where(outside, -1, places).reshape(rows.out, columns.out, k)
-    flat = reshaped(low, planes.apart(x), [None, h * w])
-    seen = picked(low, flat, (h * w,), places, float("-inf"))
-    largest = low.emit("ARG_MAX", seen, low.constant(3, int32), output_type="INT32")
-    chosen = low.emit(
-        "ONE_HOT", largest, low.constant(k, int32), low.constant(1.0, float32), low.constant(0.0, float32), axis=-1
+    flat = reshaped(rewriter, planes.apart(x), [None, h * w])
+    seen = picked(rewriter, flat, (h * w,), places, float("-inf"))
+    largest = rewriter.emit("ARG_MAX", seen, rewriter.constant(3, int32), output_type="INT32")
+    chosen = rewriter.emit(
+        "ONE_HOT",
+        largest,
+        rewriter.constant(k, int32),
+        rewriter.constant(1.0, float32),
+        rewriter.constant(0.0, float32),
+        axis=-1,
     )
-    values = low.emit("MUL", chosen, planes.apart(dy))
-    unit = low.constant(np.eye(k).reshape(1, rows.kernel, columns.kernel, k), float32)
-    return planes.together(spread(low, values, unit, planes.spatial, planes.windows))
+    values = rewriter.emit("MUL", chosen, planes.apart(dy))
+    unit = rewriter.constant(np.eye(k).reshape(1, rows.kernel, columns.kernel, k), float32)
+    return planes.together(spread(rewriter, values, unit, planes.spatial, planes.windows))
 
 
-def _batch_norm(node: Node, low: LiteRewriter) -> RuleResult:
+def _batch_norm(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Normalise by the statistics of the batch, or by given ones that are not constant."""
     x, scale, offset, mean, variance = node.inputs
     assert isinstance(x, Value)
@@ -225,21 +236,23 @@ def _batch_norm(node: Node, low: LiteRewriter) -> RuleResult:
     statistics = [v for v in (mean, variance) if isinstance(v, Value) and v.spec.shape.dims != (0,)]
     if not node.attrs["is_training"]:
         m, v = statistics
-        return _normalised(node, low, x, scale, offset, m, v, rank, axis), m, v
+        return _normalised(node, rewriter, x, scale, offset, m, v, rank, axis), m, v
     axes = [i for i in range(rank) if i != axis]
-    m = low.emit("MEAN", x, low.int32(axes))
-    distances = low.emit("SQUARED_DIFFERENCE", x, per_channel(low, m, rank, axis))
-    v = low.emit("MEAN", distances, low.int32(axes))
-    y = _normalised(node, low, x, scale, offset, m, v, rank, axis)
+    m = rewriter.emit("MEAN", x, rewriter.int32(axes))
+    distances = rewriter.emit("SQUARED_DIFFERENCE", x, per_channel(rewriter, m, rank, axis))
+    v = rewriter.emit("MEAN", distances, rewriter.int32(axes))
+    y = _normalised(node, rewriter, x, scale, offset, m, v, rank, axis)
     count = _inside(x, *axes)
     total = int(np.prod(count, dtype=np.int64))
-    unbiased = low.emit("MUL", v, number(low, total / max(total - 1, 1), v))
+    unbiased = rewriter.emit("MUL", v, number(rewriter, total / max(total - 1, 1), v))
     factor = float(node.attrs["exponential_avg_factor"])
     if factor == 1.0:
         return y, m, unbiased
     mixed = [
-        low.emit(
-            "ADD", low.emit("MUL", old, number(low, 1 - factor, old)), low.emit("MUL", new, number(low, factor, new))
+        rewriter.emit(
+            "ADD",
+            rewriter.emit("MUL", old, number(rewriter, 1 - factor, old)),
+            rewriter.emit("MUL", new, number(rewriter, factor, new)),
         )
         for old, new in zip(statistics, (m, unbiased))
     ]
@@ -248,7 +261,7 @@ def _batch_norm(node: Node, low: LiteRewriter) -> RuleResult:
 
 def _normalised(
     node: Node,
-    low: LiteRewriter,
+    rewriter: LiteRewriter,
     x: Value,
     scale: Value,
     offset: Value,
@@ -257,13 +270,13 @@ def _normalised(
     rank: int,
     axis: int,
 ) -> Value:
-    deviation = low.emit("ADD", variance, number(low, node.attrs["epsilon"], variance))
-    factor = low.emit("MUL", scale, low.emit("RSQRT", deviation))
-    apart = low.emit("SUB", x, per_channel(low, mean, rank, axis))
-    return low.emit(
+    deviation = rewriter.emit("ADD", variance, number(rewriter, node.attrs["epsilon"], variance))
+    factor = rewriter.emit("MUL", scale, rewriter.emit("RSQRT", deviation))
+    apart = rewriter.emit("SUB", x, per_channel(rewriter, mean, rank, axis))
+    return rewriter.emit(
         "ADD",
-        low.emit("MUL", apart, per_channel(low, factor, rank, axis)),
-        per_channel(low, offset, rank, axis),
+        rewriter.emit("MUL", apart, per_channel(rewriter, factor, rank, axis)),
+        per_channel(rewriter, offset, rank, axis),
         like=node.outputs[0].spec,
     )
 

@@ -25,11 +25,11 @@ TO_LAST, FROM_LAST = (0, 2, 3, 4, 1), (0, 4, 1, 2, 3)  # NCDHW <-> NDHWC
 class Volume:
     """One sliding-window operator seen channels-last: its input brought there, and its attributes in that order."""
 
-    def __init__(self, node: Node, low: LiteRewriter, x: Value) -> None:
+    def __init__(self, node: Node, rewriter: LiteRewriter, x: Value) -> None:
         only(x, float32)
         attrs = node.attrs
-        self.low, self.last = low, attrs["data_format"] == "NDHWC"
-        self.x = x if self.last else transposed(low, x, TO_LAST)
+        self.rewriter, self.last = rewriter, attrs["data_format"] == "NDHWC"
+        self.x = x if self.last else transposed(rewriter, x, TO_LAST)
         self.strides, self.dilations = self.inner(attrs["strides"]), self.inner(attrs.get("dilations", (1,) * 5))
         self.padding = attrs["padding"]
         pads = np.array(attrs.get("explicit_paddings") or (0,) * 10).reshape(5, 2)
@@ -45,7 +45,7 @@ class Volume:
         """Emit explicit padding, and return the padding for the operator itself."""
         if self.padding != "EXPLICIT":
             return str(self.padding)
-        self.x = padded(self.low, self.x, self.pads, value)
+        self.x = padded(self.rewriter, self.x, self.pads, value)
         return "VALID"
 
     def steps(self) -> dict[str, Any]:
@@ -60,12 +60,12 @@ class Volume:
         }
 
     def back(self, y: Value) -> Value:
-        return y if self.last else transposed(self.low, y, FROM_LAST)
+        return y if self.last else transposed(self.rewriter, y, FROM_LAST)
 
 
-def _conv3d(node: Node, low: LiteRewriter) -> RuleResult:
+def _conv3d(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, filters = node.operands
-    volume = Volume(node, low, x)
+    volume = Volume(node, rewriter, x)
     channels, filter_channels = (
         (volume.x.spec.shape.dims or (None,) * 5)[4],
         (filters.spec.shape.dims or (None,) * 5)[3],
@@ -73,12 +73,12 @@ def _conv3d(node: Node, low: LiteRewriter) -> RuleResult:
     if channels is None or channels != filter_channels:
         return NoMatch("CONV_3D has no groups")
     padding = volume.pad()
-    return volume.back(low.emit("CONV_3D", volume.x, filters, None, padding=padding, **volume.steps()))
+    return volume.back(rewriter.emit("CONV_3D", volume.x, filters, None, padding=padding, **volume.steps()))
 
 
-def _conv3d_transpose(node: Node, low: LiteRewriter) -> RuleResult:
+def _conv3d_transpose(node: Node, rewriter: LiteRewriter) -> RuleResult:
     _, filters, x = node.operands
-    volume = Volume(node, low, x)
+    volume = Volume(node, rewriter, x)
     kernel, out = filters.spec.shape.dims, volume.out
     depth = (volume.x.spec.shape.dims or (None,) * 5)[4]
     if kernel is None or None in kernel or out is None or None in out[1:]:
@@ -92,21 +92,23 @@ def _conv3d_transpose(node: Node, low: LiteRewriter) -> RuleResult:
         pads = volume.pads[1:4]
         sizes = [s + a + b for s, (a, b) in zip(sizes, pads)] + sizes[3:]
         padding, begin = "VALID", [a for a, _ in pads]
-    batch = size_along(low, volume.x, 0)
+    batch = size_along(rewriter, volume.x, 0)
     if batch.constant is not None:
-        shape = low.int32([int(batch.constant), *sizes])
+        shape = rewriter.int32([int(batch.constant), *sizes])
     else:
-        shape = low.emit("CONCATENATION", (low.emit("RESHAPE", batch, low.int32([1])), low.int32(sizes)), axis=0)
-    y = low.emit("CONV_3D_TRANSPOSE", shape, filters, volume.x, None, padding=padding, **volume.steps())
+        shape = rewriter.emit(
+            "CONCATENATION", (rewriter.emit("RESHAPE", batch, rewriter.int32([1])), rewriter.int32(sizes)), axis=0
+        )
+    y = rewriter.emit("CONV_3D_TRANSPOSE", shape, filters, volume.x, None, padding=padding, **volume.steps())
     if begin != [0, 0, 0] or volume.padding == "EXPLICIT":
-        y = sliced(low, y, [0, *begin, 0], [-1, *(int(d or 0) for d in out[1:4]), -1])
+        y = sliced(rewriter, y, [0, *begin, 0], [-1, *(int(d or 0) for d in out[1:4]), -1])
     return volume.back(y)
 
 
 def _pool(lite: str, outside: float) -> Any:
-    def lower(node: Node, low: LiteRewriter) -> RuleResult:
+    def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
         (x,) = node.operands
-        volume = Volume(node, low, x)
+        volume = Volume(node, rewriter, x)
         kernel = list(node.attrs["ksize"])
         if any(v[i] != 1 for v in (kernel, list(node.attrs["strides"])) for i in (0, 4 if volume.last else 1)):
             return NoMatch(f"{lite} does not pool over batch or channels")
@@ -114,14 +116,14 @@ def _pool(lite: str, outside: float) -> Any:
         sd, sh, sw = volume.strides
         padding = volume.pad(outside)
         n, d, h, w, c = volume.x.spec.shape.dims or (None,) * 5
-        flat = reshaped(low, volume.x, [None if n is None or d is None else n * d, h, w, c])
-        y = low.emit(lite, flat, padding=padding, filter_height=kh, filter_width=kw, stride_h=sh, stride_w=sw)
+        flat = reshaped(rewriter, volume.x, [None if n is None or d is None else n * d, h, w, c])
+        y = rewriter.emit(lite, flat, padding=padding, filter_height=kh, filter_width=kw, stride_h=sh, stride_w=sw)
         _, p, q, _ = y.spec.shape.dims or (None,) * 4
         if p is None or q is None or d is None:
             return NoMatch("depth, height and width are not known")
-        deep = reshaped(low, y, [n, d, p * q, c])
-        y = low.emit(lite, deep, padding=padding, filter_height=kd, filter_width=1, stride_h=sd, stride_w=1)
-        return volume.back(reshaped(low, y, [n, (y.spec.shape.dims or (None,) * 2)[1], p, q, c]))
+        deep = reshaped(rewriter, y, [n, d, p * q, c])
+        y = rewriter.emit(lite, deep, padding=padding, filter_height=kd, filter_width=1, stride_h=sd, stride_w=1)
+        return volume.back(reshaped(rewriter, y, [n, (y.spec.shape.dims or (None,) * 2)[1], p, q, c]))
 
     return lower
 
