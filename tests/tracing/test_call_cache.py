@@ -1,4 +1,4 @@
-"""Calls whose like was seen before go to their trace by the short way, and mean what the long way means."""
+"""Calls with a cached key run their plan directly, with the same results as uncached calls."""
 
 from __future__ import annotations
 
@@ -191,5 +191,5 @@ def test_errors_on_the_short_way_name_the_line():
     x = ow.constant([1.0, 2.0])
     for _ in range(2):
         assert float(f(x, i=ow.constant(1))) == 2.0
-        with pytest.raises(ow.errors.InvalidArgumentError, match="test_short_ways"):
+        with pytest.raises(ow.errors.InvalidArgumentError, match="test_call_cache"):
             f(x, i=ow.constant(5))

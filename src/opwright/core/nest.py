@@ -196,8 +196,8 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expa
     """Raise, naming the path, unless the two structures correspond; leaves are not compared.
 
     check_types: whether the types of the sequences and the keys of the mappings must be equal, too. Subclasses of list
-    are equivalent, and so are mappings, and namedtuples of one name with the same fields. raises ValueError if the
-    structure or the keys differ, TypeError if only the types do.
+    are equivalent, and so are mappings, and namedtuples of one name with the same fields.
+    raises ValueError if the structure or the keys differ, TypeError if only the types do.
 
     >>> assert_same_structure([1, {"a": 2}], ["x", {"a": None}])
     >>> assert_same_structure([1, (2,)], [1, [2]])

@@ -138,8 +138,8 @@ def place_of(name: str | Place) -> Place:
     """Return the place with a device name; a place is returned unchanged.
 
     name: "cpu", "cpu:0", "gpu:1", "cuda:1", "pinned", "sim:0", "/device:GPU:1" or the long form with job, replica and
-    task; any case. raises InvalidArgumentError for any other text, and for a processor or page-locked memory other than
-    number 0.
+    task; any case.
+    raises InvalidArgumentError for any other text, and for a processor or page-locked memory other than number 0.
 
     >>> place_of("gpu:1")
     CUDAPlace(1)

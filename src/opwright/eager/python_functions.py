@@ -224,7 +224,8 @@ def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str |
 
     Exceptions of `func` become errors of the operator: ValueError and TypeError an InvalidArgumentError, StopIteration
     an OutOfRangeError, NotImplementedError an UnimplementedError, MemoryError a ResourceExhaustedError, others an
-    UnknownError. raises ValueError if func is not callable, TypeError if Tout is missing
+    UnknownError.
+    raises ValueError if func is not callable, TypeError if Tout is missing
     """
     if Tout is None:
         raise TypeError(

@@ -304,7 +304,8 @@ class GradientTape:
         """Compute the jacobian of each batch entry: target [b, ...t], source [b, ...s] -> [b, ...t, ...s].
 
         Correct only if entry i of the target depends on entry i of the source alone. If the target does not depend on
-        the source, the jacobian is zero. raises ValueError for ranks below 1 or batch sizes that differ
+        the source, the jacobian is zero.
+        raises ValueError for ranks below 1 or batch sizes that differ
         """
         unconnected = UnconnectedGradients(unconnected_gradients)
         target, source = rows_of(target), rows_of(source)

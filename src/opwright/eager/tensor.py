@@ -154,7 +154,7 @@ class EagerTensor(Tensor):
             raise TypeError("Cannot iterate over a scalar tensor.")
         return (self[i] for i in range(len(self._array)))
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Any) -> Tensor:
         state = dispatch.state
         if not state.tapes and state.trace is None:
             kind = type(key)
@@ -163,7 +163,8 @@ class EagerTensor(Tensor):
                     return EagerTensor(self._array[key], self._dtype)
                 except (IndexError, TypeError, ValueError):
                     pass  # the operator reports the error
-        return array.getitem(self, key)
+        part: Tensor = array.getitem(self, key)
+        return part
 
     def __format__(self, spec: str) -> str:
         return format(self._array[()] if self._array.ndim == 0 else self._array, spec)
@@ -375,8 +376,9 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None 
     """Create a tensor from a Python value, a nesting of them, or an array, which is copied.
 
     dtype: by default the dtype of the value (float -> float32, int -> int32, an array's own). shape: the values are
-    reshaped to it, or a single value is repeated. raises TypeError for values of another kind than `dtype`, ValueError
-    for ragged nesting or a shape that does not match
+    reshaped to it, or a single value is repeated.
+    raises TypeError for values of another kind than `dtype`, ValueError for ragged nesting or a shape that does not
+    match
     """
     requested = None if dtype is None else as_dtype(dtype)
     if isinstance(value, Tensor) and not isinstance(value, EagerTensor):

@@ -41,7 +41,8 @@ class Variable(TensorLike):
     initial_value: anything `constant` accepts, or a function without arguments that returns it. trainable: whether
     tapes watch it automatically. name: for readers; need not be unique. shape: a supertype of the initial value's
     shape, such as TensorShape(None), if later values differ in shape. constraint: a function applied by optimizers
-    after updates. raises TypeError or ValueError as `constant` does
+    after updates.
+    raises TypeError or ValueError as `constant` does
     """
 
     __slots__ = (

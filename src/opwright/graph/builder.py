@@ -259,7 +259,8 @@ class GraphRewriter(GraphBuilder):
         """Append a node with inferred output types.
 
         likes: further information on the output types. name: appended to the prefix; by default the operator's, in
-        lower case. raises SignatureError or InvalidArgumentError if the operator does not support the operands
+        lower case.
+        raises SignatureError or InvalidArgumentError if the operator does not support the operands
         """
         bound, specs = self.infer(op, inputs, attrs)
         for i, like in enumerate(likes):

@@ -29,8 +29,8 @@ def text(graph: Graph, indent: str = "", store: Store | None = None) -> str:
     """Return the graph as text.
 
     store: for text that is to be parsed in another process. It receives arrays that may be stored separately and
-    returns their names, None for the others; source lines name the file without its folder. raises TypeError, with a
-    store, for a node whose attributes have no text
+    returns their names, None for the others; source lines name the file without its folder.
+    raises TypeError, with a store, for a node whose attributes have no text
     """
     inside = indent + "  "
 

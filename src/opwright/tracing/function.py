@@ -111,7 +111,8 @@ class Function(Generic[P, R]):
         """Return a function that prints a stage of the compilation for these arguments, for jit_compile=True.
 
         stage: "report" (the default) lists the native nodes, and why the others are not native; "loops" prints the loop
-        graphs, "plan" the steps with their memory. raises ValueError without jit_compile=True, and for other stages
+        graphs, "plan" the steps with their memory.
+        raises ValueError without jit_compile=True, and for other stages
         """
         if not self.jit_compile:
             raise ValueError(

@@ -171,7 +171,8 @@ def emit_while(
     initials: returns the variables' initial values. It is called after recording, as a gradient loop determines while
     recording which values its forward loop must store. late_variables: a list to which the body may append placeholders
     of its trace; these become variables after those of `specs`, with new values from the body and initial values from
-    `initials`. raises TypeError if a dtype changes, ValueError if a shape does
+    `initials`.
+    raises TypeError if a dtype changes, ValueError if a shape does
     """
     cond_trace, cond_inputs, result = record_body(f"{trace.name}_{name}_cond", cond, specs, trace)
     (test,) = flat_tensors(cond_trace, result) if not isinstance(result, (list, tuple)) else (None,)

@@ -37,8 +37,8 @@ def cond(
     """Return the result of one of two functions, selected by a scalar bool at run time.
 
     true_fn, false_fn: functions without arguments. In a traced function both are recorded, so both must return the same
-    structure and dtypes. Eagerly, or if `pred` is a Python bool, one of them is called. raises TypeError if a function
-    is missing or their results differ in structure or dtype
+    structure and dtypes. Eagerly, or if `pred` is a Python bool, one of them is called.
+    raises TypeError if a function is missing or their results differ in structure or dtype
     """
     for function, role in ((true_fn, "true_fn"), (false_fn, "false_fn")):
         if not callable(function):
@@ -58,8 +58,8 @@ def switch_case(
     """Return the result of one of several functions, selected by index at run time.
 
     branch_index: int32 scalar. branch_fns: callables, or (int, callable) pairs, or a dictionary of these; the keys are
-    0 to n - 1. default: called for every other index; without it, the last function is. raises TypeError or ValueError
-    for keys that are not 0 to n - 1, and if results differ
+    0 to n - 1. default: called for every other index; without it, the last function is.
+    raises TypeError or ValueError for keys that are not 0 to n - 1, and if results differ
     """
     branches = _numbered(branch_fns, default)
     index = dispatch.to_tensor(branch_index)

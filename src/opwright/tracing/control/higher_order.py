@@ -50,8 +50,8 @@ def map_fn(
 
     elems: a tensor or nesting of tensors of one first size n. fn: a function of one element of that nesting; may return
     another nesting. fn_output_signature (dtype, its older name): dtypes or TensorSpecs of the results of `fn`; checked
-    if given, otherwise inferred by calling it. raises ValueError if first sizes differ, TypeError if the dtype of a
-    result differs from fn_output_signature
+    if given, otherwise inferred by calling it.
+    raises ValueError if first sizes differ, TypeError if the dtype of a result differs from fn_output_signature
     """
     del parallel_iterations, back_prop, swap_memory, infer_shape
     signature = dtype if fn_output_signature is None else fn_output_signature
@@ -74,7 +74,7 @@ def vectorized_map(fn: Callable[[Any], R], elems: Any, fallback_to_while_loop: b
 
 
 def scan(
-    fn: Callable[[Any, Any], Any],
+    fn: Callable[[Any, Any], R],
     elems: Any,
     initializer: Any = None,
     parallel_iterations: int = 10,
@@ -83,29 +83,31 @@ def scan(
     infer_shape: bool = True,
     reverse: bool = False,
     name: str | None = None,
-) -> Any:
+) -> R:
     """Stack all partial results of a fold.
 
     .. math:: y_i = fn(y_{i-1}, x_i)
 
     elems: a tensor or nesting of tensors of one first size. initializer: y_{-1}; if omitted, y_0 = x_0. reverse: from
-    the last element to the first; each result has the index of its element. raises ValueError for no elements without
-    an initializer, and if `fn` changes a shape; TypeError if it changes a dtype
+    the last element to the first; each result has the index of its element.
+    raises ValueError for no elements without an initializer, and if `fn` changes a shape; TypeError if it changes a
+    dtype
     """
     del parallel_iterations, back_prop, swap_memory, infer_shape
     with _scope(name or "scan"):
-        return _fold(fn, elems, initializer, reverse, "scan")[1]
+        results: R = _fold(fn, elems, initializer, reverse, "scan")[1]
+    return results
 
 
 def foldl(
-    fn: Callable[[Any, Any], Any],
+    fn: Callable[[Any, Any], R],
     elems: Any,
     initializer: Any = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
     swap_memory: bool = False,
     name: str | None = None,
-) -> Any:
+) -> R:
     """Combine the elements from the first to the last.
 
     .. math:: y = fn(\\ldots fn(fn(initializer, x_0), x_1) \\ldots, x_{n-1})
@@ -114,18 +116,19 @@ def foldl(
     """
     del parallel_iterations, back_prop, swap_memory
     with _scope(name or "foldl"):
-        return _fold(fn, elems, initializer, False, "foldl", keep=False)[0]
+        result: R = _fold(fn, elems, initializer, False, "foldl", keep=False)[0]
+    return result
 
 
 def foldr(
-    fn: Callable[[Any, Any], Any],
+    fn: Callable[[Any, Any], R],
     elems: Any,
     initializer: Any = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
     swap_memory: bool = False,
     name: str | None = None,
-) -> Any:
+) -> R:
     """Combine the elements from the last to the first.
 
     .. math:: y = fn(\\ldots fn(fn(initializer, x_{n-1}), x_{n-2}) \\ldots, x_0)
@@ -134,7 +137,8 @@ def foldr(
     """
     del parallel_iterations, back_prop, swap_memory
     with _scope(name or "foldr"):
-        return _fold(fn, elems, initializer, True, "foldr", keep=False)[0]
+        result: R = _fold(fn, elems, initializer, True, "foldr", keep=False)[0]
+    return result
 
 
 def _scope(name: str) -> name_scope:

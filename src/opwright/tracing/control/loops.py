@@ -7,7 +7,7 @@ Not here: the gradient (loop_gradient.py), loops over the elements of tensors (h
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from ...core import dtypes, nest
 from ...core.shapes import TensorShape, as_shape
@@ -21,39 +21,41 @@ from .body import emit_while, flat_tensors, joined
 from .loop_gradient import LoopRecord as LoopRecord  # registers the gradient of the loops recorded here
 
 state = dispatch.state
+V = TypeVar("V")
 
 
 def while_loop(
     cond: Callable[..., Any],
     body: Callable[..., Any],
-    loop_vars: Any,
+    loop_vars: V,
     shape_invariants: Any = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
     swap_memory: bool = False,
     maximum_iterations: Any = None,
     name: str | None = None,
-) -> Any:
+) -> V:
     """Call `body` repeatedly on the loop variables while `cond` of them is true; return the final variables.
 
     loop_vars: a list or tuple of tensors or nestings of them; `cond` and `body` receive them as arguments, `body`
     returns the same number with the same dtypes and shapes. shape_invariants: a nesting of TensorShapes (or
     TensorSpecs) for variables whose shape changes. maximum_iterations: the limit on the number of iterations. Recorded
     once in a traced function; eagerly it is a Python loop. parallel_iterations, back_prop and swap_memory are accepted
-    and ignored. raises TypeError if `body` returns another structure or dtype, ValueError if a shape changes without an
-    invariant
+    and ignored.
+    raises TypeError if `body` returns another structure or dtype, ValueError if a shape changes without an invariant
     """
     del parallel_iterations, back_prop, swap_memory
     if not callable(cond):
         raise TypeError(f"'cond' must be callable. Received: {cond!r}")
     if not callable(body):
         raise TypeError(f"'body' must be callable. Received: {body!r}")
-    single = not isinstance(loop_vars, (list, tuple))
-    if single:
-        loop_vars = [loop_vars]
+    initial: Any = loop_vars if isinstance(loop_vars, (list, tuple)) else [loop_vars]
+    final: V
     if state.trace is None:
-        return _run_eagerly(cond, body, loop_vars, maximum_iterations)
-    return record_while(cond, body, loop_vars, shape_invariants, maximum_iterations, name or "while")
+        final = _run_eagerly(cond, body, initial, maximum_iterations)
+    else:
+        final = record_while(cond, body, initial, shape_invariants, maximum_iterations, name or "while")
+    return final
 
 
 def _run_eagerly(cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, maximum_iterations: Any) -> Any:
