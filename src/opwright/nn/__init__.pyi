@@ -13,4 +13,4 @@ from .input_layer import Input as Input
 from .layer import Layer as Layer
 from .model import Model as Model
 from .module import Module as Module
-from .sequential import Sequential as Sequential
+from .models import Sequential as Sequential

@@ -39,7 +39,7 @@ def serialize(thing: Any) -> dict[str, Any]:
 
 
 def _module_of(cls: type) -> str:
-    if cls.__module__ in (f"{__package__}.sequential", f"{__package__}.model"):
+    if cls.__module__ in (f"{__package__}.models", f"{__package__}.model"):
         return "keras"
     for family in REGISTRY_MODULES:
         if f".nn.{family}" in cls.__module__:
