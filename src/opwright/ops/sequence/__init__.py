@@ -1,13 +1,13 @@
 """Sequences of different lengths, packed without padding. Public names as in `ow.sequence`."""
 
-from .context import conv
-from .expanding import expand, expand_as
+from .context_windows import conv
+from .expansion import expand, expand_as
 from .gru import dynamic_gru
-from .joining import concat, reverse, slice
+from .lod_changes import lod_append, lod_reset, reshape, scatter
 from .lstm import dynamic_lstm
 from .padding import mask, pad, unpad
 from .pooling import first_step, last_step, pool
-from .reshaping import lod_append, lod_reset, reshape, scatter
+from .rearrangement import concat, reverse, slice
 from .softmax import softmax
 from .tokens import enumerate, erase
 

@@ -1,7 +1,7 @@
 """Gated recurrent units over sequences of different lengths.
 
 Lives here: DynamicGru, its gradient, `dynamic_gru`.
-Not here: the order of its work (batches.py), the layer over padded batches (keras).
+Not here: batching by time step (time_batches.py), the layer over padded batches (nn/layers/).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ..definition import operator
 from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
-from .batches import ACTIVATIONS, SLOPES, TimeBatches
 from .lstm import check_shape
 from .segments import count, wide
+from .time_batches import ACTIVATIONS, SLOPES, TimeBatches
 
 
 def _check(shapes: dict[str, Any], n: int | None) -> int | None:
-    """The width d. shapes: of the inputs that are there. n: the number of sequences, where known."""
+    """Check shapes and return the width d. shapes: of the present inputs. n: the number of sequences, if known."""
     weight, x = TensorShape(shapes["weight"]), TensorShape(shapes["x"])
     d = weight[0] if weight.rank else None
     if d is None and x.rank and x[1] is not None:
@@ -47,7 +47,7 @@ def _check(shapes: dict[str, Any], n: int | None) -> int | None:
 
 
 def _blocks(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The weights of the two gates [d, 2 d] and of the candidate [d, d], which lie in memory one after the other."""
+    """Return the weights of the gates [d, 2 d] and of the candidate [d, d], which are consecutive in memory."""
     d = len(weight)
     flat = weight.reshape(-1)
     return flat[: 2 * d * d].reshape(d, 2 * d), flat[2 * d * d :].reshape(d, d)
@@ -55,17 +55,16 @@ def _blocks(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @operator
 class DynamicGru(OperatorDefinition):
-    """A layer of gated recurrent units over packed sequences; the product of the inputs with their weights is not part
-    of it, x is that already.
+    """Run a gated recurrent unit over packed sequences, given the products of inputs and input weights.
 
     .. math:: (u, r) = g(x_{ur} + h_{t-1} W_{ur} + b_{ur}), \\; c = a(x_c + (r h_{t-1}) W_c + b_c), \\;
               h_t = (1 - u) h_{t-1} + u c, \\text{ or with origin\\_mode } u h_{t-1} + (1 - u) c
 
-    x: [rows, 3 d] with one LoD level, side by side update gate, reset gate, candidate; weight: [d, 3 d], in whose
-    memory lie first W_ur as [d, 2 d], then W_c as [d, d]; bias: [1, 3 d]; h0: [number of sequences, d]; both zeros if
-    left out. hidden: [rows, d] with the LoD of x. is_reverse walks each sequence from its end. A sigmoid holds its
-    argument at 13 and below; its slope there is that of 13. There are first derivatives only.
-    raises InvalidArgumentError for x without LoD or with more levels, and for shapes that do not fit
+    x: [rows, 3 d] with one LoD level: update gate, reset gate, candidate; weight: [d, 3 d], whose memory holds W_ur as
+    [d, 2 d], then W_c as [d, d]; bias: [1, 3 d]; h0: [number of sequences, d]; both by default zeros. hidden: [rows, d]
+    with the LoD of x. is_reverse: process sequences from their ends. Arguments of sigmoids are clipped at 13.
+    Differentiable once.
+    raises InvalidArgumentError for x without LoD or with more levels, and for inconsistent shapes
     """
 
     x = Input(floating, rank=2, lod=1)
@@ -85,15 +84,15 @@ class DynamicGru(OperatorDefinition):
     lod = "as x"
 
     def infer(op) -> tuple[TensorSpec, TensorSpec, TensorSpec, TensorSpec]:
-        there = ("x", "weight", "bias", "h0")
-        d = _check({k: getattr(op, k).spec.shape for k in there if getattr(op, k) is not None}, count(op.offsets))
+        names = ("x", "weight", "bias", "h0")
+        d = _check({k: getattr(op, k).spec.shape for k in names if getattr(op, k) is not None}, count(op.offsets))
         rows, dtype = op.x.spec.shape[0] if op.x.spec.shape.rank else None, op.x.spec.dtype
         narrow = TensorSpec([rows, d], dtype)
         return narrow, TensorSpec([rows, None if d is None else 3 * d], dtype), narrow, narrow
 
     def compute(op, x: Any, weight: Any, bias: Any, h0: Any, offsets: Any) -> tuple[Any, ...]:
-        given = {"x": x, "weight": weight, "bias": bias, "h0": h0}
-        _check({k: v.shape for k, v in given.items() if v is not None}, len(offsets) - 1)
+        inputs = {"x": x, "weight": weight, "bias": bias, "h0": h0}
+        _check({k: v.shape for k, v in inputs.items() if v is not None}, len(offsets) - 1)
         batches = TimeBatches(offsets, op.is_reverse, len(x))
         gates = wide(batches.sort(x))
         if bias is not None:
@@ -102,8 +101,8 @@ class DynamicGru(OperatorDefinition):
         reset = np.zeros_like(hidden)
         h = None if h0 is None else wide(h0)[batches.active]
         _run(op, batches, gates, *_blocks(wide(weight)), h, hidden, reset)
-        back = batches.restore(hidden), gates, reset, hidden
-        return tuple([a.astype(x.dtype, copy=False) for a in back])
+        outputs = batches.restore(hidden), gates, reset, hidden
+        return tuple([a.astype(x.dtype, copy=False) for a in outputs])
 
     def gradient(
         op, dhidden: Any, dbatch_gate: Any, dbatch_reset_hidden_prev: Any, dbatch_hidden: Any
@@ -135,45 +134,45 @@ def _run(
     hidden: np.ndarray,
     reset: np.ndarray,
 ) -> None:
-    """The steps: gates, x + b at first, become the activated gates; hidden and reset, r h, are filled."""
+    """Run all steps. Overwrites gates, x + b, by the activated gates; and hidden and reset, which is r h."""
     d = hidden.shape[1]
     gate, activation = ACTIVATIONS[op.gate_activation], ACTIVATIONS[op.activation]
     product = like_device.empty(gates, (len(batches.active), 2 * d), gates.dtype)
-    other = like_device.empty(gates, (len(batches.active), d), gates.dtype)
-    for begin, end, going_on in batches:
-        z, now, n = gates[begin:end], hidden[begin:end], end - begin
+    candidate_product = like_device.empty(gates, (len(batches.active), d), gates.dtype)
+    for begin, end, continuing in batches:
+        z, h_now, n = gates[begin:end], hidden[begin:end], end - begin
         if h is not None:
             z[:, : 2 * d] += np.matmul(h, w_gates, out=product[:n])
         gate(z[:, : 2 * d])
         u, c = z[:, :d], z[:, 2 * d :]
         if h is not None:
             r = np.multiply(h, z[:, d : 2 * d], out=reset[begin:end])
-            c += np.matmul(r, w_candidate, out=other[:n])
+            c += np.matmul(r, w_candidate, out=candidate_product[:n])
         activation(c)
         first, second = (c, h) if op.origin_mode else (h, c)  # h_t = first + u (second - first)
         if first is None:
-            np.multiply(u, second, out=now)
+            np.multiply(u, second, out=h_now)
         elif second is None:
-            np.subtract(first, np.multiply(u, first, out=now), out=now)
+            np.subtract(first, np.multiply(u, first, out=h_now), out=h_now)
         else:
-            np.subtract(second, first, out=now)
-            now *= u
-            now += first
-        h = hidden[begin : begin + going_on]
+            np.subtract(second, first, out=h_now)
+            h_now *= u
+            h_now += first
+        h = hidden[begin : begin + continuing]
 
 
 @operator
 class DynamicGruGrad(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
-    """The gradient of DynamicGru by its inputs, walked back through the steps.
+    """Compute the gradient of DynamicGru with respect to its inputs, by backpropagation through time.
 
     .. math:: dx_t = (dz_u, dz_r, dz_c), \\; dz_c = dh_t u \\, a'(c), \\; dz_u = dh_t (c - h_{t-1}) g'(u), \\;
               dz_r = (dz_c W_c^T) h_{t-1} g'(r), \\;
               dh_{t-1} = dh_t (1 - u) + (dz_c W_c^T) r + (dz_u, dz_r) W_{ur}^T
 
-    dhidden: [rows, d]; the others as in DynamicGru; with origin_mode u and 1 - u change places. dx: [rows, 3 d];
-    dweight: [d, 3 d], its memory as the weight's; dh0: [number of sequences, d]. It has no gradient of its own: second
-    derivatives are refused with a LookupError, which says how the padded layer (keras) gives them.
-    raises InvalidArgumentError where dhidden has another shape than hidden
+    dhidden: [rows, d]; the others as in DynamicGru; with origin_mode u and 1 - u are exchanged. dx: [rows, 3 d];
+    dweight: [d, 3 d], in the memory layout of the weight; dh0: [number of sequences, d]. Not differentiable: its
+    LookupError recommends the padded Keras layer for second derivatives.
+    raises InvalidArgumentError if dhidden and hidden differ in shape
     """
 
     dhidden = Input(floating, rank=2)
@@ -217,8 +216,8 @@ class DynamicGruGrad(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
         dw_gates = h_before.T @ dz[:, : 2 * d]
         dw_candidate = wide(batch_reset_hidden_prev).T @ dz[:, 2 * d :]
         dweight = np.concatenate([dw_gates.reshape(-1), dw_candidate.reshape(-1)]).reshape(weight.shape)
-        made = batches.restore(dz), dweight, batches.spread(dh_first, len(offsets) - 1)
-        return tuple([a.astype(batch_hidden.dtype, copy=False) for a in made])
+        grads = batches.restore(dz), dweight, batches.spread(dh_first, len(offsets) - 1)
+        return tuple([a.astype(batch_hidden.dtype, copy=False) for a in grads])
 
     def gradient(op, *grads: Any) -> Tensor:
         raise LookupError(
@@ -237,32 +236,32 @@ def _run_back(
     w_gates: np.ndarray,
     w_candidate: np.ndarray,
 ) -> tuple[Any, Any]:
-    """dz by steps, and the gradient of the first states of the sequences that have rows. dh is written to.
+    """Return dz by steps, and the gradient of the initial states of nonempty sequences. Overwrites dh.
 
-    What each gate's gradient is multiplied by follows from kept results, so it is worked out for all steps at once.
+    The factors of the gates' gradients depend only on recorded results and are computed for all steps at once.
     """
     d = h_before.shape[1]
     u, r, c = gates[:, :d], gates[:, d : 2 * d], gates[:, 2 * d :]
     slope = SLOPES[op.gate_activation]
-    taken = 1.0 - u if op.origin_mode else u  # how much of c is in h
-    of_candidate = taken * SLOPES[op.activation](c)
+    c_weight = 1.0 - u if op.origin_mode else u  # weight of c in h
+    of_candidate = c_weight * SLOPES[op.activation](c)
     of_update = (h_before - c if op.origin_mode else c - h_before) * slope(u)
     of_reset = h_before * slope(r)
-    kept = u if op.origin_mode else 1.0 - u
+    h_weight = u if op.origin_mode else 1.0 - u
     dz = np.empty_like(gates)
-    back_gates, back_candidate = w_gates.T.copy(), w_candidate.T.copy()
+    w_gates_t, w_candidate_t = w_gates.T.copy(), w_candidate.T.copy()
     dh_before = like_device.zeros(gates, (len(batches.active), d), gates.dtype)
-    for begin, end, going_on in reversed(list(batches)):
+    for begin, end, continuing in reversed(list(batches)):
         dh_now, now, size = dh[begin:end], dz[begin:end], end - begin
-        dh_now[:going_on] += dh_before[:going_on]
+        dh_now[:continuing] += dh_before[:continuing]
         np.multiply(dh_now, of_candidate[begin:end], out=now[:, 2 * d :])
         np.multiply(dh_now, of_update[begin:end], out=now[:, :d])
-        dreset = now[:, 2 * d :] @ back_candidate
+        dreset = now[:, 2 * d :] @ w_candidate_t
         np.multiply(dreset, of_reset[begin:end], out=now[:, d : 2 * d])
-        np.matmul(now[:, : 2 * d], back_gates, out=dh_before[:size])
+        np.matmul(now[:, : 2 * d], w_gates_t, out=dh_before[:size])
         dreset *= r[begin:end]
         dh_before[:size] += dreset
-        dh_now *= kept[begin:end]
+        dh_now *= h_weight[begin:end]
         dh_before[:size] += dh_now
     return dz, dh_before
 

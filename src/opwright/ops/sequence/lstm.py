@@ -1,7 +1,7 @@
 """Long short-term memory over sequences of different lengths.
 
 Lives here: DynamicLstm, its gradient, `dynamic_lstm`.
-Not here: the order of its work (batches.py), the layer over padded batches (keras).
+Not here: batching by time step (time_batches.py), the layer over padded batches (nn/layers/).
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from ..definition import operator
 from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
-from .batches import ACTIVATIONS, SLOPES, TimeBatches
 from .segments import count, wide
+from .time_batches import ACTIVATIONS, SLOPES, TimeBatches
 
 
-def check_shape(name: str, shape: Any, wanted: Iterable[int | None], why: str) -> None:
-    """Raises InvalidArgumentError where an input has not the shape that follows from others."""
-    if not TensorShape(shape).is_compatible_with(wanted):
-        sizes = ["?" if d is None else d for d in wanted]
+def check_shape(name: str, shape: Any, expected: Iterable[int | None], why: str) -> None:
+    """Raise InvalidArgumentError if an input does not have the shape implied by others. why: names their relation."""
+    if not TensorShape(shape).is_compatible_with(expected):
+        sizes = ["?" if d is None else d for d in expected]
         raise InvalidArgumentError(
             what=f"input {name!r} has another shape than {why}", found=f"shape {shape}", wanted=f"shape {sizes}"
         )
 
 
 def _check(op: Any, shapes: dict[str, Any], n: int | None) -> int | None:
-    """The width d. shapes: of the inputs that are there. n: the number of sequences, where known."""
+    """Check shapes and return the width d. shapes: of the present inputs. n: the number of sequences, if known."""
     if ("h0" in shapes) != ("c0" in shapes):
-        there, missing = ("h0", "c0") if "h0" in shapes else ("c0", "h0")
+        present, missing = ("h0", "c0") if "h0" in shapes else ("c0", "h0")
         raise NotFoundError(
-            op="DynamicLstm", what=f"input {there!r} is given without {missing!r}", wanted="both or neither"
+            op="DynamicLstm", what=f"input {present!r} is given without {missing!r}", wanted="both or neither"
         )
     weight, x = TensorShape(shapes["weight"]), TensorShape(shapes["x"])
     d = weight[0] if weight.rank else None
@@ -72,19 +72,17 @@ def _check(op: Any, shapes: dict[str, Any], n: int | None) -> int | None:
 
 @operator
 class DynamicLstm(OperatorDefinition[tuple[Tensor, Tensor]]):
-    """A layer of long short-term memory over packed sequences; the product of the inputs with their weights is not
-    part of it, x is that already.
+    """Run long short-term memory over packed sequences, given the products of inputs and input weights.
 
     .. math:: z = x_t + h_{t-1} W + b, \\; i = g(z_i + w_{ic} c_{t-1}), \\; f = g(z_f + w_{fc} c_{t-1}), \\;
               c_t = f c_{t-1} + i \\, a(z_c), \\; o = g(z_o + w_{oc} c_t), \\; h_t = o \\, s(c_t)
 
-    x: [rows, 4 d] with one LoD level, side by side the candidate z_c, input gate, forget gate, output gate; weight:
-    [d, 4 d] in the same order; bias: [1, 4 d], with use_peepholes [1, 7 d], (b, w_ic, w_fc, w_oc) side by side; h0, c0:
-    [number of sequences, d], zeros if left out. hidden, cell: [rows, d] with the LoD of x. is_reverse walks each
-    sequence from its end. A sigmoid holds its argument at 13 and below; its slope there is that of 13.
-    Gradients flow from hidden and from cell; first derivatives only.
-    raises InvalidArgumentError for x without LoD or with more levels, and for shapes that do not fit; NotFoundError
-    for one of h0 and c0 without the other
+    x: [rows, 4 d] with one LoD level: candidate z_c, input gate, forget gate, output gate; weight: [d, 4 d] in the same
+    order; bias: [1, 4 d], with use_peepholes [1, 7 d], the concatenation of b, w_ic, w_fc, w_oc; h0, c0: [number of
+    sequences, d], by default zeros. hidden, cell: [rows, d] with the LoD of x. is_reverse: process sequences from their
+    ends. Arguments of sigmoids are clipped at 13. Differentiable once, with respect to both outputs.
+    raises InvalidArgumentError for x without LoD or with more levels, and for inconsistent shapes; NotFoundError for
+    one of h0 and c0 without the other
     """
 
     x = Input(floating, rank=2, lod=1)
@@ -106,27 +104,27 @@ class DynamicLstm(OperatorDefinition[tuple[Tensor, Tensor]]):
     lod = "as x"
 
     def infer(op) -> tuple[TensorSpec, TensorSpec, TensorSpec, TensorSpec]:
-        there = ("x", "weight", "bias", "h0", "c0")
-        d = _check(op, {k: getattr(op, k).spec.shape for k in there if getattr(op, k) is not None}, count(op.offsets))
+        names = ("x", "weight", "bias", "h0", "c0")
+        d = _check(op, {k: getattr(op, k).spec.shape for k in names if getattr(op, k) is not None}, count(op.offsets))
         rows = op.x.spec.shape[0] if op.x.spec.shape.rank else None
         narrow, broad = TensorSpec([rows, d], op.x.spec.dtype), [rows, None if d is None else 4 * d]
         return narrow, narrow, TensorSpec(broad, op.x.spec.dtype), narrow
 
     def compute(op, x: Any, weight: Any, bias: Any, h0: Any, c0: Any, offsets: Any) -> tuple[Any, ...]:
-        given = {"x": x, "weight": weight, "bias": bias, "h0": h0, "c0": c0}
-        _check(op, {k: v.shape for k, v in given.items() if v is not None}, len(offsets) - 1)
+        inputs = {"x": x, "weight": weight, "bias": bias, "h0": h0, "c0": c0}
+        _check(op, {k: v.shape for k, v in inputs.items() if v is not None}, len(offsets) - 1)
         d = len(weight)
         batches = TimeBatches(offsets, op.is_reverse, len(x))
         gates = wide(batches.sort(x))
         weight, bias = wide(weight), wide(bias)
         gates += bias[:, : 4 * d]
         hidden = like_device.empty(gates, (len(x), d), gates.dtype)
-        cell, shown = np.empty_like(hidden), np.empty_like(hidden)
+        cell, activated = np.empty_like(hidden), np.empty_like(hidden)
         h = None if h0 is None else wide(h0)[batches.active]
         c = None if c0 is None else wide(c0)[batches.active]
-        _run(op, batches, gates, weight, bias[0, 4 * d :].reshape(-1, d), h, c, hidden, cell, shown)
-        back = [batches.restore(hidden), batches.restore(cell), gates, shown]
-        return tuple([a.astype(x.dtype, copy=False) for a in back])
+        _run(op, batches, gates, weight, bias[0, 4 * d :].reshape(-1, d), h, c, hidden, cell, activated)
+        outputs = [batches.restore(hidden), batches.restore(cell), gates, activated]
+        return tuple([a.astype(x.dtype, copy=False) for a in outputs])
 
     def gradient(
         op, dhidden: Any, dcell: Any, dbatch_gate: Any, dbatch_cell_pre_act: Any
@@ -162,18 +160,18 @@ def _run(
     c: Any,
     hidden: np.ndarray,
     cell: np.ndarray,
-    shown: np.ndarray,
+    activated: np.ndarray,
 ) -> None:
-    """The steps: gates, x + b at first, become the activated gates; hidden, cell and shown, s(cell), are filled."""
+    """Run all steps. Overwrites gates, x + b, by the activated gates; and hidden, cell, activated, which is s(cell)."""
     d = hidden.shape[1]
-    gate, candidate, show = (
+    gate, candidate, cell_activation = (
         ACTIVATIONS[op.gate_activation],
         ACTIVATIONS[op.candidate_activation],
         ACTIVATIONS[op.cell_activation],
     )
     product = like_device.empty(gates, (len(batches.active), 4 * d), gates.dtype)
     part = product[:, :d]
-    for begin, end, going_on in batches:
+    for begin, end, continuing in batches:
         z, c_now, n = gates[begin:end], cell[begin:end], end - begin
         if h is not None:
             z += np.matmul(h, weight, out=product[:n])
@@ -191,24 +189,24 @@ def _run(
         if op.use_peepholes:
             z[:, 3 * d :] += np.multiply(c_now, peepholes[2], out=part[:n])
             gate(z[:, 3 * d :])
-        s = shown[begin:end]
+        s = activated[begin:end]
         s[...] = c_now
-        show(s)
+        cell_activation(s)
         np.multiply(z[:, 3 * d :], s, out=hidden[begin:end])
-        h, c = hidden[begin : begin + going_on], c_now[:going_on]
+        h, c = hidden[begin : begin + continuing], c_now[:continuing]
 
 
 @operator
 class DynamicLstmGrad(OperatorDefinition[tuple[Tensor, Tensor, Tensor, Tensor, Tensor]]):
-    """The gradient of DynamicLstm by its inputs, walked back through the steps.
+    """Compute the gradient of DynamicLstm with respect to its inputs, by backpropagation through time.
 
     .. math:: dc_t = dh_t \\, o \\, s'(c_t) + dz_o w_{oc} + dcell_t + dc_{t+1} f_{t+1} + dz_{i,t+1} w_{ic}
               + dz_{f,t+1} w_{fc}, \\quad dh_t = dhidden_t + dz_{t+1} W^T
 
     dhidden, dcell: [rows, d]; the others as in DynamicLstm. dx: [rows, 4 d]; dweight, dbias as weight and bias; dh0,
-    dc0: [number of sequences, d]. It has no gradient of its own: second derivatives are refused with a LookupError,
-    which says how the padded layer (keras) gives them.
-    raises InvalidArgumentError where dhidden or dcell has another shape than hidden
+    dc0: [number of sequences, d]. Not differentiable: its LookupError recommends the padded Keras layer for second
+    derivatives.
+    raises InvalidArgumentError if dhidden or dcell differs from hidden in shape
     """
 
     dhidden = Input(floating, rank=2)
@@ -270,14 +268,14 @@ class DynamicLstmGrad(OperatorDefinition[tuple[Tensor, Tensor, Tensor, Tensor, T
             pairs = ((dz[:, d : 2 * d], c_before), (dz[:, 2 * d : 3 * d], c_before), (dz[:, 3 * d :], cells))
             dbias = np.concatenate([dbias, *(np.einsum("td,td->d", a, b) for a, b in pairs)])
         n = len(offsets) - 1
-        made = (
+        grads = (
             batches.restore(dz),
             h_before.T @ dz,
             dbias[None],
             batches.spread(dh_first, n),
             batches.spread(dc_first, n),
         )
-        return tuple([a.astype(dtype, copy=False) for a in made])
+        return tuple([a.astype(dtype, copy=False) for a in grads])
 
     def gradient(op, *grads: Any) -> Tensor:
         raise LookupError(
@@ -291,19 +289,19 @@ def _run_back(
     op: Any,
     batches: TimeBatches,
     gates: np.ndarray,
-    shown: np.ndarray,
+    activated: np.ndarray,
     c_before: np.ndarray,
     dh: np.ndarray,
     dc: np.ndarray,
     weight: np.ndarray,
     peepholes: np.ndarray,
 ) -> tuple[Any, Any, Any]:
-    """dz by steps, and the gradients of the first states of the sequences that have rows. dh, dc are written to.
+    """Return dz by steps, and the gradients of the initial states of nonempty sequences. Overwrites dh and dc.
 
-    What each gate's gradient is multiplied by follows from kept results, so it is worked out for all steps at once.
+    The factors of the gates' gradients depend only on recorded results and are computed for all steps at once.
     """
-    d = shown.shape[1]
-    rows = len(shown)
+    d = activated.shape[1]
+    rows = len(activated)
     by_gate = gates.reshape(rows, 4, d)
     slope = SLOPES[op.gate_activation]
     of_cell = like_device.empty(gates, (rows, 3, d), gates.dtype)  # dz of candidate, input gate, forget gate by dc
@@ -311,29 +309,29 @@ def _run_back(
     np.multiply(slope(by_gate[:, 1]), by_gate[:, 0], out=of_cell[:, 1])
     np.multiply(slope(by_gate[:, 2]), c_before, out=of_cell[:, 2])
     out_gate = by_gate[:, 3]
-    of_hidden = slope(out_gate) * shown  # dz of the output gate by dh
-    through = SLOPES[op.cell_activation](shown) * out_gate  # dc by dh
+    of_hidden = slope(out_gate) * activated  # dz of the output gate by dh
+    through = SLOPES[op.cell_activation](activated) * out_gate  # dc by dh
     dz = like_device.empty(gates, (rows, 4, d), gates.dtype)
     flat = dz.reshape(rows, 4 * d)
-    back = weight.T.copy()
+    weight_t = weight.T.copy()
     n = len(batches.active)
     dh_before, dc_before = like_device.zeros(gates, (n, d), gates.dtype), like_device.zeros(gates, (n, d), gates.dtype)
-    for begin, end, going_on in reversed(list(batches)):
+    for begin, end, continuing in reversed(list(batches)):
         dh_now, dc_now, now = dh[begin:end], dc[begin:end], dz[begin:end]
-        if going_on:
-            dh_now[:going_on] += dh_before[:going_on]
-            dc_now[:going_on] += dc_before[:going_on]
+        if continuing:
+            dh_now[:continuing] += dh_before[:continuing]
+            dc_now[:continuing] += dc_before[:continuing]
         np.multiply(dh_now, of_hidden[begin:end], out=now[:, 3])
         dc_now += dh_now * through[begin:end]
         if op.use_peepholes:
             dc_now += now[:, 3] * peepholes[2]
         np.multiply(dc_now[:, None], of_cell[begin:end], out=now[:, :3])
         size = end - begin
-        earlier = np.multiply(dc_now, by_gate[begin:end, 2], out=dc_before[:size])
+        dc_previous = np.multiply(dc_now, by_gate[begin:end, 2], out=dc_before[:size])
         if op.use_peepholes:
-            earlier += now[:, 1] * peepholes[0]
-            earlier += now[:, 2] * peepholes[1]
-        np.matmul(flat[begin:end], back, out=dh_before[:size])
+            dc_previous += now[:, 1] * peepholes[0]
+            dc_previous += now[:, 2] * peepholes[1]
+        np.matmul(flat[begin:end], weight_t, out=dh_before[:size])
     return flat, dh_before, dc_before
 
 

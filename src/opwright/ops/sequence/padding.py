@@ -1,4 +1,4 @@
-"""Between packed rows and padded tensors.
+"""Conversion between packed and padded sequences; masks.
 
 Lives here: SequencePad, SequenceUnpad, SequenceMask, `pad`, `unpad`, `mask`.
 Not here: padding of axes (ops/array/padding.py), nested lists (ops/lod_tensor.py).
@@ -22,25 +22,25 @@ from ..lod_tensor import LoDTensor
 from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
-from .expanding import TAKEN
+from .expansion import SEQUENCE_DTYPES
 from .segments import check_rank, count, lengths_of, offsets_of, windows
 
 
 @operator
 class SequencePad(OperatorDefinition[tuple[Tensor, Tensor]]):
-    """Each sequence as a row of its own, filled up at its end.
+    """Pad packed sequences to equal length.
 
     .. math:: y_{i,t} = x_{o_i + t} \\text{ for } t < n_i, \\text{ else the pad value}; \\quad length_i = n_i
 
     x: [rows, ...] of rank 2 or more, with one LoD level; pad_value: one number, or a tensor shaped like one row.
-    y: [number of sequences, padded_length, ...], by default as long as the longest; length: int64 [sequences].
+    y: [number of sequences, padded_length, ...], by default of the maximum length; length: int64 [sequences].
     The padding has no gradient.
-    raises InvalidArgumentError for x without LoD or with more levels, a pad value of another shape, and where a
-    sequence is longer than padded_length
+    raises InvalidArgumentError for x without LoD or with more levels, a pad value of another shape, and a sequence
+    longer than padded_length
     """
 
-    x = Input(TAKEN, lod=1)
-    pad_value = Input(TAKEN, like="x")
+    x = Input(SEQUENCE_DTYPES, lod=1)
+    pad_value = Input(SEQUENCE_DTYPES, like="x")
     offsets = Input(dtypes.int64, rank=1, lod_of="x")
     y = Output(like="x")
     length = Output(dtype=dtypes.int64)
@@ -52,7 +52,7 @@ class SequencePad(OperatorDefinition[tuple[Tensor, Tensor]]):
         x, value, n = op.x.spec.shape, op.pad_value.spec.shape, count(op.offsets)
         check_rank(x.rank, 2)
         if x.rank is not None and value.rank is not None and not _fills(value, x[1:]):
-            _refuse_value(value, x)
+            _raise_value_mismatch(value, x)
         length = None if op.padded_length < 0 else op.padded_length
         y = UNKNOWN if x.rank is None else [n, length, *x[1:]]
         return TensorSpec(y, op.x.spec.dtype), TensorSpec([n], dtypes.int64)
@@ -60,7 +60,7 @@ class SequencePad(OperatorDefinition[tuple[Tensor, Tensor]]):
     def compute(op, x: Any, pad_value: Any, offsets: Any) -> tuple[Any, np.ndarray]:
         check_rank(x.ndim, 2)
         if not _fills(TensorShape(pad_value.shape), TensorShape(x.shape[1:])):
-            _refuse_value(pad_value.shape, x.shape)
+            _raise_value_mismatch(pad_value.shape, x.shape)
         lengths = lengths_of(offsets, len(x))
         longest = int(lengths.max())
         width = longest if op.padded_length < 0 else op.padded_length
@@ -84,7 +84,7 @@ def _fills(value: TensorShape, step: TensorShape) -> bool:
     return value.is_compatible_with([]) or value.is_compatible_with([1]) or value.is_compatible_with(step)
 
 
-def _refuse_value(value: Any, x: Any) -> None:
+def _raise_value_mismatch(value: Any, x: Any) -> None:
     raise InvalidArgumentError(
         what="the pad value is neither one number nor shaped like a row of x",
         found=f"shape {value}",
@@ -94,19 +94,19 @@ def _refuse_value(value: Any, x: Any) -> None:
 
 @operator
 class SequenceUnpad(OperatorDefinition[tuple[Tensor, list[Tensor]]]):
-    """The beginnings of rows as packed sequences: what SequencePad did, undone.
+    """Pack the sequences of a padded tensor: the inverse of SequencePad.
 
     .. math:: y_i = (x_{i,0}, ..., x_{i, length_i - 1})
 
-    x: [n, padded, ...] of rank 2 or more; length: int32 or int64 [n]. y: [sum of length, ...] with one LoD level; where
-    x has rank 2 its rows are one number, [sum of length, 1].
-    raises InvalidArgumentError for x of rank below 2, length of another shape, below 0 or above what is there
+    x: [n, padded, ...] of rank 2 or more; length: int32 or int64 [n]. y: [sum of length, ...] with one LoD level; for x
+    of rank 2, [sum of length, 1].
+    raises InvalidArgumentError for x of rank below 2, length of another shape, below 0 or above the padded length
     """
 
-    x = Input(TAKEN)
+    x = Input(SEQUENCE_DTYPES)
     length = Input(index)
     y = Output(like="x")
-    y_offsets = Output(dtype=dtypes.int64, repeated=True, lod_of="y", doc="one level, whatever LoD x has")
+    y_offsets = Output(dtype=dtypes.int64, repeated=True, lod_of="y", doc="one level, regardless of the LoD of x")
     no_need_buffer = ("x",)
     lod = "changed"
 
@@ -142,25 +142,25 @@ class SequenceUnpad(OperatorDefinition[tuple[Tensor, list[Tensor]]]):
 
 @operator
 class SequenceRepad(OperatorDefinition):
-    """Packed rows into a tensor of zeros of a given shape: the gradient of SequenceUnpad.
+    """Scatter packed rows into padded zeros of a given shape: the gradient of SequenceUnpad.
 
     .. math:: x_{i,t} = y_{o_i + t} \\text{ for } t < length_i, \\text{ else } 0
 
     y: [sum of length, ...]; length: [n]; shape: of x. x: [n, padded, ...].
-    raises InvalidArgumentError where y has not as many rows as the lengths add up to
+    raises InvalidArgumentError if the number of rows of y is not the sum of the lengths
     """
 
-    y = Input(TAKEN)
+    y = Input(SEQUENCE_DTYPES)
     length = Input(index)
     shape = Input(index, rank=1)
     x = Output(like="y")
     lod = "vanishes"
 
     def infer(op) -> TensorSpec:
-        known = op.shape.constant
-        rank = op.shape.spec.shape[0]
-        shape = UNKNOWN if known is None and rank is None else [None] * rank if known is None else known.tolist()
-        return TensorSpec(shape, op.y.spec.dtype)
+        constant, rank = op.shape.constant, op.shape.spec.shape[0]
+        if constant is not None:
+            return TensorSpec(constant.tolist(), op.y.spec.dtype)
+        return TensorSpec(UNKNOWN if rank is None else [None] * rank, op.y.spec.dtype)
 
     def compute(op, y: Any, length: Any, shape: Any) -> np.ndarray:
         n, padded, *row = shape.tolist()
@@ -187,12 +187,12 @@ def _check_lengths(length: TensorShape, n: int | None) -> None:
 
 @operator
 class SequenceMask(OperatorDefinition):
-    """Which steps of padded sequences are there: 1 below the length, 0 from it on.
+    """Return a mask of the steps of padded sequences: 1 below the length, 0 from it on.
 
     .. math:: y_{..., j} = [j < x_{...}]
 
-    x: lengths, any shape; maxlen: how many steps, -1 for the largest length; max_len_tensor: the same as a tensor of
-    one number, which goes before. y: out_dtype [*shape of x, maxlen]; lengths above maxlen count as maxlen.
+    x: lengths, any shape; maxlen: the number of steps, -1 for the largest length; max_len_tensor: the same as a tensor
+    of one number, which takes precedence. y: out_dtype [*shape of x, maxlen].
     raises InvalidArgumentError for a maxlen of 0, and for a max_len_tensor below 1
     """
 
@@ -206,16 +206,16 @@ class SequenceMask(OperatorDefinition):
 
     def infer(op) -> TensorSpec:
         shape = op.x.spec.shape
-        known = None if op.max_len_tensor is None else op.max_len_tensor.constant
+        constant = None if op.max_len_tensor is None else op.max_len_tensor.constant
         if op.max_len_tensor is not None:
-            size = None if known is None else _one(known)
+            size = None if constant is None else _as_max_length(constant)
         else:
             size = op.maxlen if op.maxlen > 0 else None
         return TensorSpec(UNKNOWN if shape.rank is None else [*shape, size], op.out_dtype)
 
     def compute(op, x: np.ndarray, max_len_tensor: np.ndarray) -> np.ndarray:
         if max_len_tensor is not None:
-            size = _one(max_len_tensor)
+            size = _as_max_length(max_len_tensor)
         else:
             size = op.maxlen if op.maxlen > 0 else max(int(x.max()), 0) if x.size else 0
         steps = like_device.arange(x, size)
@@ -223,7 +223,7 @@ class SequenceMask(OperatorDefinition):
         return (steps < x[..., None]).astype(op.out_dtype.np)
 
 
-def _one(maxlen: np.ndarray) -> int:
+def _as_max_length(maxlen: np.ndarray) -> int:
     if maxlen.size != 1 or maxlen.min() < 1:
         raise InvalidArgumentError(what="max_len_tensor is not one number of at least 1", found=maxlen.tolist())
     return int(maxlen.reshape(())[()])
@@ -233,8 +233,7 @@ def _one(maxlen: np.ndarray) -> int:
 def pad(
     x: Any, pad_value: Any = 0.0, padded_length: int | None = None, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Pad sequences to equal length; return the pair (y, length). padded_length: None for that of the longest
-    sequence.
+    """Pad sequences to equal length; return the pair (y, length). padded_length: by default the maximum length.
 
     >>> y, length = ow.sequence.pad(ow.LoDTensor([[1.0], [2.0], [3.0]], [[0, 2, 3]]), -1.0)
     >>> y.numpy()[..., 0].tolist(), length.numpy().tolist()

@@ -1,4 +1,4 @@
-"""Each sequence to one row: sums, means, extremes, first and last rows.
+"""Pooling of sequences: sums, means, maxima, first and last rows.
 
 Lives here: SequencePool, its gradient, and the functions `pool`, `first_step`, `last_step`.
 Not here: the reductions of arrays (segments.py), segments by ids (ops/math/segment.py).
@@ -31,15 +31,15 @@ DIVIDING = ("AVERAGE", "SQRT")
 
 @operator
 class SequencePool(OperatorDefinition):
-    """One row for each sequence: the sum of its rows, their mean, the sum by the root of their number, the largest
-    element by element, or the first or the last row; `pad_value` for a sequence without rows.
+    """Reduce each sequence to one row: sum, mean, sum divided by the square root of the length, maximum, first or last
+    row; `pad_value` for an empty sequence.
 
     .. math:: y_i = \\sum_t x_t, \\; \\frac{1}{n_i} \\sum_t x_t, \\; \\frac{1}{\\sqrt{n_i}} \\sum_t x_t,
               \\; \\max_t x_t, \\; x_{o_i}, \\; x_{o_{i+1} - 1} \\text{ over } o_i \\le t < o_{i+1}
 
-    x: [rows, ...] with one or two LoD levels, of which the last is pooled; the one above becomes that of y.
-    y: [number of sequences, ...]. max_index: int32, the row each largest element is from, the earliest of equal ones,
-    -1 for an empty sequence; of other types, and with is_test, it has no rows.
+    x: [rows, ...] with one or two LoD levels, of which the last is pooled; y has the level above.
+    y: [number of sequences, ...]. max_index: int32, the first row of each maximum, -1 for an empty sequence; without
+    rows for other types and with is_test.
     raises InvalidArgumentError for x without LoD or with more levels, and for AVERAGE and SQRT of integers
     """
 
@@ -62,8 +62,8 @@ class SequencePool(OperatorDefinition):
                 do="ow.cast(x, ow.float32)",
             )
         y = rows_like(op.x, count(op.offsets))
-        kept = y.shape if op.pooltype == "MAX" and not op.is_test else y.shape.rank and [0, *y.shape[1:]]
-        return y, TensorSpec(UNKNOWN if kept is None else kept, dtypes.int32)
+        index = y.shape if op.pooltype == "MAX" and not op.is_test else y.shape.rank and [0, *y.shape[1:]]
+        return y, TensorSpec(UNKNOWN if index is None else index, dtypes.int32)
 
     def compute(op, x: Any, offsets: Any) -> tuple[Any, Any]:
         lengths = lengths_of(offsets, len(x))
@@ -75,7 +75,7 @@ class SequencePool(OperatorDefinition):
         elif op.pooltype == "MAX":
             y = reduced(np.maximum, x, offsets, lengths, op.pad_value)
             if not op.is_test:
-                index = _earliest(x, y, offsets, lengths)
+                index = _argmax(x, y, offsets, lengths)
         else:
             y = reduced(np.add, x, offsets, lengths, op.pad_value)
             if op.pooltype in DIVIDING:
@@ -99,34 +99,34 @@ def _divisors(pooltype: str, lengths: np.ndarray, dtype: Any) -> np.ndarray:
     return array
 
 
-def _earliest(x: np.ndarray, y: np.ndarray, offsets: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The first row of each sequence with its largest elements; a NaN, which any maximum with it is, is one."""
+def _argmax(x: np.ndarray, y: np.ndarray, offsets: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Return the first row of each maximum of each sequence. NaN counts as the maximum."""
     if len(x) > 2**31 - 1:
         raise InvalidArgumentError(what="there are too many rows for int32 indices", found=len(x), wanted=2**31 - 1)
-    hit = wide(x) == np.repeat(y, lengths, axis=0)
+    is_maximum = wide(x) == np.repeat(y, lengths, axis=0)
     if x.dtype.kind not in "iu" and np.isnan(y).any():
-        hit |= np.isnan(x)
-    at = np.flatnonzero(hit)[::-1]  # from the last to the first: of several the first is written last, and stays
+        is_maximum |= np.isnan(x)
+    positions = np.flatnonzero(is_maximum)[::-1]  # descending, so that the first of several is written last
     width = max(y[0].size, 1)
-    rows = at // width
+    rows = positions // width
     if not like_device.on_host(y):  # GPUs write in any order
-        none = np.iinfo(np.int32).max
-        index = like_device.full(y, (len(y), width), none, np.int32)
-        np.minimum.at(index, (owners(lengths)[rows], at - rows * width), rows.astype(np.int32))
-        return np.where(index == none, np.int32(-1), index)[:, : y[0].size].reshape(y.shape)
+        unset = np.iinfo(np.int32).max
+        index = like_device.full(y, (len(y), width), unset, np.int32)
+        np.minimum.at(index, (owners(lengths)[rows], positions - rows * width), rows.astype(np.int32))
+        return np.where(index == unset, np.int32(-1), index)[:, : y[0].size].reshape(y.shape)
     index = np.full((len(y), width), -1, np.int32)
-    index[owners(lengths)[rows], at - rows * width] = rows
+    index[owners(lengths)[rows], positions - rows * width] = rows
     return index[:, : y[0].size].reshape(y.shape)
 
 
 @operator
 class SequencePoolGrad(OperatorDefinition):
-    """The gradient of SequencePool by its rows: each row gets what the pooled row took of it.
+    """Compute the gradient of SequencePool with respect to its rows.
 
     .. math:: dx_t = \\sum_i dy_i \\frac{\\partial y_i}{\\partial x_t}
 
     dy: [number of sequences, ...]; max_index: as SequencePool recorded it, for MAX. dx: [rows, ...].
-    raises InvalidArgumentError for MAX without max_index, and where dy has not one row a sequence
+    raises InvalidArgumentError for MAX without max_index, and unless dy has one row per sequence
     """
 
     dy = Input(real)
@@ -143,13 +143,13 @@ class SequencePoolGrad(OperatorDefinition):
             )
         n, dy = count(op.offsets), op.dy.spec.shape
         if dy.rank and None not in (n, dy[0]) and n != dy[0]:
-            _refuse_rows(dy, n)
+            _raise_row_mismatch(dy, n)
         return rows_like(op.dy, None)
 
     def compute(op, dy: Any, offsets: Any, max_index: Any) -> np.ndarray:
         lengths = lengths_of(offsets, of="dx")
         if len(dy) != len(lengths):
-            _refuse_rows(dy.shape, len(lengths))
+            _raise_row_mismatch(dy.shape, len(lengths))
         if op.pooltype == "SUM":
             return np.repeat(dy, lengths, axis=0)
         if op.pooltype in DIVIDING:
@@ -169,18 +169,18 @@ class SequencePoolGrad(OperatorDefinition):
         return SequencePool(ddx, op.offsets, pooltype=op.pooltype), None, None
 
 
-def _refuse_rows(dy: Any, n: int | None) -> None:
+def _raise_row_mismatch(dy: Any, n: int | None) -> None:
     raise InvalidArgumentError(what="dy has not one row for each sequence", found={"dy": dy, "sequences": n})
 
 
 @operator
 class SequencePick(OperatorDefinition):
-    """Elements by the row recorded for each: what SequencePool took as the largest ones, of other rows.
+    """Gather elements by recorded row indices: the second derivative of max pooling.
 
     .. math:: y_{i,f} = x_{index_{i,f}, f}, \\quad 0 \\text{ where } index_{i,f} < 0
 
     x: [rows, ...]; max_index: [number of sequences, ...]. y: [number of sequences, ...].
-    raises InvalidArgumentError where rows of x and of max_index differ in shape
+    raises InvalidArgumentError if rows of x and of max_index differ in shape
     """
 
     x = Input(real)
@@ -216,7 +216,7 @@ def pool(
 ) -> Tensor:
     """Reduce each sequence to one row. pooltype: average, sum, sqrt, max, first or last, case-insensitive.
 
-    is_test: whether no gradients will be asked for; MAX then does not look for the rows.
+    is_test: no gradients are required; MAX then does not record row indices.
 
     >>> ow.sequence.pool(ow.LoDTensor([[1.0], [2.0], [5.0]], [[0, 2, 2, 3]]), "max").numpy().tolist()
     [[2.0], [0.0], [5.0]]

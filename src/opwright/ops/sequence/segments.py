@@ -1,10 +1,10 @@
-"""What the operators on sequences share: checks of what they are given, and where the rows of sequences are.
+"""Segments of packed rows: checks, index arrays and reductions for all sequence operators.
 
-Lives here: arrays made of offsets, once for all sequences; reductions of each sequence; rules of inference.
+Lives here: index arrays derived from offsets; reductions per sequence; inference rules.
 Not here: the operators (the other modules of this package), LoDs of several levels (core/lod.py).
 
-Sequences are stretches of packed rows: sequence i has the rows offsets[i] to offsets[i + 1]. Any may be empty, all
-too. Widths come from the dimensions of a row, never from a division by the number of rows.
+Sequence i consists of rows offsets[i] to offsets[i + 1] of the packed tensor. Any sequence may be empty, and all may
+be. Widths are derived from the dimensions of a row, never by division by the number of rows.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ...core.specs import TensorSpec
 from .. import like_device
 
 HALVES = (dtypes.float16.np, dtypes.bfloat16.np)
-# A sequence of so many numbers is reduced by itself, the others together by `reduceat`, which takes 0.9 ns or more for
-# each number where NumPy's own loop takes 0.2, but 2 us to begin. The size of a sequence alone decides, since the two
-# add in another order: whatever else is in a batch, its sum has the same bits. [2661, 128] in 64: 160 us, not 310.
+# Sequences of at least this many numbers are reduced one by one, the others together by `reduceat`, which takes 0.9 ns
+# per number; NumPy's reduce takes 0.2 ns, but 2 us per call. Only the size of the sequence decides, as the two add in
+# different orders: the bits of a sum do not depend on the batch. [2661, 128] in 64: 160 us instead of 310.
 LONG = 2560
 
 
 def wide(x: np.ndarray) -> np.ndarray:
-    """x, in float32 where it has 16 bits, in which NumPy computes slowly and adds up badly."""
+    """Convert 16-bit floats to float32, as NumPy computes them slowly and accumulates them inaccurately."""
     return x.astype(np.float32) if x.dtype in HALVES else x
 
 
@@ -35,9 +35,9 @@ def wide(x: np.ndarray) -> np.ndarray:
 
 
 def lengths_of(offsets: np.ndarray, rows: int | None = None, of: str = "x") -> np.ndarray:
-    """The length of each sequence.
+    """Return the length of each sequence.
 
-    raises InvalidArgumentError where the offsets do not start at 0, fall, or do not end at the number of rows
+    raises InvalidArgumentError unless the offsets begin with 0, ascend and end with the number of rows
     """
     lengths = offsets[1:] - offsets[:-1]
     if offsets.size < 2 or offsets[0] or (rows is not None and offsets[-1] != rows) or lengths.min() < 0:
@@ -51,18 +51,18 @@ def lengths_of(offsets: np.ndarray, rows: int | None = None, of: str = "x") -> n
     return array
 
 
-def check_rank(found: int | None, least: int, of: str = "x") -> None:
-    """Raises InvalidArgumentError for a rank below `least`; None, not known, passes."""
-    if found is not None and found < least:
+def check_rank(rank: int | None, min_rank: int, of: str = "x") -> None:
+    """Raise InvalidArgumentError for a rank below `min_rank`. rank: None if unknown."""
+    if rank is not None and rank < min_rank:
         raise InvalidArgumentError(
             what=f"input {of!r} has too few dimensions",
-            found=f"rank {found}",
-            wanted=f"rank {least} or more: [rows, ...]",
+            found=f"rank {rank}",
+            wanted=f"rank {min_rank} or more: [rows, ...]",
         )
 
 
 def check_width_one(shape: Any, of: str = "x") -> None:
-    """Raises InvalidArgumentError where rows are not one number each, as [n, 1]."""
+    """Raise InvalidArgumentError for a shape other than [n, 1]."""
     if shape.rank is not None and (shape.rank != 2 or shape[1] not in (1, None)):
         raise InvalidArgumentError(
             what=f"input {of!r} has not one number in each row",
@@ -72,10 +72,10 @@ def check_width_one(shape: Any, of: str = "x") -> None:
         )
 
 
-def check_widths(found: dict[str, Any]) -> None:
-    """Raises InvalidArgumentError where shapes, by name, differ behind their first dimension."""
+def check_widths(shapes: dict[str, Any]) -> None:
+    """Raise InvalidArgumentError if shapes, by name, differ after their first dimension."""
     first = None
-    for name, shape in found.items():
+    for name, shape in shapes.items():
         shape = TensorShape(shape)
         if shape.rank is None:
             continue
@@ -84,7 +84,9 @@ def check_widths(found: dict[str, Any]) -> None:
             first = row
         elif not first.is_compatible_with(row):
             raise InvalidArgumentError(
-                what=f"the rows of {name} have another shape than those before", found=found, wanted="rows of one shape"
+                what=f"the rows of {name} have another shape than those before",
+                found=shapes,
+                wanted="rows of one shape",
             )
 
 
@@ -92,7 +94,7 @@ def check_widths(found: dict[str, Any]) -> None:
 
 
 def count(offsets: Any) -> int | None:
-    """The number of sequences, where known. offsets: as `infer` has them, two or more."""
+    """Infer the number of sequences. offsets: an operand. Raises InvalidArgumentError for fewer than two offsets."""
     n = offsets.spec.shape[0]
     if n is not None and n < 2:
         raise InvalidArgumentError(what="there are too few offsets", found=n, wanted="two or more, the first 0")
@@ -100,44 +102,44 @@ def count(offsets: Any) -> int | None:
 
 
 def rows_like(x: Any, rows: int | None) -> TensorSpec:
-    """The spec of other rows such as those of x."""
+    """Infer the spec of `rows` rows of the shape and dtype of x's."""
     spec = x.spec
     check_rank(spec.shape.rank, 1)
     return TensorSpec(UNKNOWN if spec.shape.rank is None else [rows, *spec.shape[1:]], spec.dtype)
 
 
 def offsets_like(offsets: Any) -> TensorSpec:
-    """The spec of as many offsets."""
+    """Infer the spec of as many offsets."""
     return TensorSpec([offsets.spec.shape[0]], dtypes.int64)
 
 
-# ---- places of rows --------------------------------------------------------------------------------------------------
+# ---- indices of rows -------------------------------------------------------------------------------------------------
 
 
 def offsets_of(lengths: np.ndarray) -> np.ndarray:
-    """Offsets from lengths."""
+    """Convert lengths to offsets."""
     offsets = like_device.zeros(lengths, len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
 
 
 def owners(lengths: np.ndarray) -> np.ndarray:
-    """For each row the sequence it is in."""
+    """Return the index of the sequence of each row."""
     return np.repeat(like_device.arange(lengths, len(lengths)), lengths)
 
 
 def windows(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The rows starts[i], starts[i] + 1, ... of each i, lengths[i] of them, one after another."""
+    """Concatenate the ranges of lengths[i] rows beginning at starts[i]."""
     offsets = offsets_of(lengths)
     array: np.ndarray = np.repeat(starts - offsets[:-1], lengths) + like_device.arange(lengths, int(offsets[-1]))
     return array
 
 
-# ---- each sequence to one row ----------------------------------------------------------------------------------------
+# ---- reductions ------------------------------------------------------------------------------------------------------
 
 
 def reduced(ufunc: np.ufunc, x: np.ndarray, offsets: np.ndarray, lengths: np.ndarray, empty: Any) -> np.ndarray:
-    """`ufunc` over the rows of each sequence, `empty` where there are none; sums of 16-bit floats as float32."""
+    """Reduce the rows of each sequence by `ufunc`; 16-bit floats in float32. empty: the value of empty sequences."""
     x = wide(x)
     if not like_device.on_host(x):
         from ..math.segment import reduce_rows
@@ -161,5 +163,5 @@ def reduced(ufunc: np.ufunc, x: np.ndarray, offsets: np.ndarray, lengths: np.nda
 
 
 def as_column(values: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """values [n] as [n, 1, ...], with the rank of x."""
+    """Reshape values [n] to [n, 1, ...], of the rank of x."""
     return values.reshape(-1, *[1] * (x.ndim - 1))

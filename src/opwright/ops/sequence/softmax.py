@@ -15,7 +15,7 @@ from ...core.errors import InvalidArgumentError
 from ..definition import operator
 from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
-from .expanding import SequenceExpandAs
+from .expansion import SequenceExpandAs
 from .pooling import SequencePool
 from .segments import count, lengths_of, reduced, wide
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 @operator
 class SequenceSoftmax(OperatorDefinition):
-    """Softmax over the rows of each sequence, of one number each; a sequence without rows has no result.
+    """Apply softmax over the rows of each sequence.
 
     .. math:: y_t = \\frac{e^{x_t - m_i}}{\\sum_s e^{x_s - m_i}}, \\quad m_i = \\max_s x_s, \\; o_i \\le s, t < o_{i+1}
 
-    x: [rows] or [rows, 1] with a LoD, of which the last level counts. y: the same shape and LoD.
-    raises InvalidArgumentError for x without LoD, or with more than one number in a row
+    x: [rows] or [rows, 1] with a LoD; its last level determines the sequences. y: the same shape and LoD.
+    raises InvalidArgumentError for x without LoD, or of another width than 1
     """
 
     x = Input(floating, rank=(1, 2))
@@ -45,14 +45,15 @@ class SequenceSoftmax(OperatorDefinition):
         count(op.offsets)
         return op.x.spec
 
-    def compute(op, x: Any, offsets: Any) -> Any:
+    def compute(op, x: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         lengths = lengths_of(offsets, len(x))
         _check_steps(x.shape)
         flat = wide(x.reshape(-1))
         y = flat - np.repeat(reduced(np.maximum, flat, offsets, lengths, 0.0), lengths)
         np.exp(y, out=y)
         y /= np.repeat(reduced(np.add, y, offsets, lengths, 1.0), lengths)
-        return y.astype(x.dtype, copy=False).reshape(x.shape)
+        result: np.ndarray = y.astype(x.dtype, copy=False).reshape(x.shape)
+        return result
 
     def gradient(op, dy: Any) -> tuple[Tensor, None]:
         return SequenceSoftmaxGrad(dy, op.y, op.offsets), None
@@ -60,12 +61,12 @@ class SequenceSoftmax(OperatorDefinition):
 
 @operator
 class SequenceSoftmaxGrad(OperatorDefinition):
-    """The gradient of SequenceSoftmax.
+    """Compute the gradient of SequenceSoftmax.
 
     .. math:: dx_t = y_t (dy_t - \\sum_s dy_s y_s), \\quad o_i \\le s, t < o_{i+1}
 
     dy, y: [rows] or [rows, 1]. dx: the same shape.
-    raises InvalidArgumentError where dy and y differ in shape
+    raises InvalidArgumentError if dy and y differ in shape
     """
 
     dy = Input(floating, rank=(1, 2))
@@ -81,18 +82,19 @@ class SequenceSoftmaxGrad(OperatorDefinition):
             )
         return op.dy.spec
 
-    def compute(op, dy: Any, y: Any, offsets: Any) -> Any:
+    def compute(op, dy: np.ndarray, y: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         lengths = lengths_of(offsets, len(y), "y")
         shares = wide(y.reshape(-1))
         dx = wide(dy.reshape(-1)) * shares
         dx -= shares * np.repeat(reduced(np.add, dx, offsets, lengths, 0.0), lengths)
-        return dx.astype(dy.dtype, copy=False).reshape(dy.shape)
+        result: np.ndarray = dx.astype(dy.dtype, copy=False).reshape(dy.shape)
+        return result
 
     def gradient(op, ddx: Any) -> tuple[Tensor, Any, None]:
-        def summed(x: Any) -> Tensor:
+        def sequence_sum(x: Any) -> Tensor:
             return SequenceExpandAs(SequencePool(x, op.offsets, pooltype="SUM"), offsets=op.offsets)
 
-        dy = ddx * (op.dy - summed(op.dy * op.y)) - op.dy * summed(ddx * op.y)
+        dy = ddx * (op.dy - sequence_sum(op.dy * op.y)) - op.dy * sequence_sum(ddx * op.y)
         return SequenceSoftmaxGrad(ddx, op.y, op.offsets), dy, None
 
 

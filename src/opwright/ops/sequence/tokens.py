@@ -1,4 +1,4 @@
-"""Sequences of tokens, which are integers.
+"""Sequences of integer tokens.
 
 Lives here: SequenceErase, SequenceEnumerate, `erase`, `enumerate`.  Not here: text (ops/strings).
 """
@@ -25,12 +25,12 @@ from .segments import check_width_one, lengths_of, offsets_like
 
 @operator
 class SequenceErase(OperatorDefinition[tuple[Tensor, Tensor]]):
-    """Each sequence without some tokens.
+    """Remove tokens from each sequence.
 
     .. math:: y = (x_t : x_t \\notin tokens)
 
-    x: [rows, 1] with a LoD; its last level is counted anew, those above stay. y: [rows left, 1].
-    raises InvalidArgumentError for x without LoD, or with rows that are not one number
+    x: [rows, 1] with a LoD, of which the last level changes. y: [remaining rows, 1].
+    raises InvalidArgumentError for x without LoD, or of another width than 1
     """
 
     x = Input(index)
@@ -48,20 +48,20 @@ class SequenceErase(OperatorDefinition[tuple[Tensor, Tensor]]):
     def compute(op, x: Any, offsets: Any) -> tuple[Any, Any]:
         check_width_one(TensorShape(x.shape))
         lengths_of(offsets, len(x))
-        kept = ~np.isin(x[:, 0], like_device.array(x, np.array(op.tokens, np.int64)))
-        before = like_device.zeros(x, len(x) + 1, np.int64)
-        np.cumsum(kept, out=before[1:])
-        return x[kept], before[offsets]
+        remaining = ~np.isin(x[:, 0], like_device.array(x, np.array(op.tokens, np.int64)))
+        new_positions = like_device.zeros(x, len(x) + 1, np.int64)
+        np.cumsum(remaining, out=new_positions[1:])
+        return x[remaining], new_positions[offsets]
 
 
 @operator
 class SequenceEnumerate(OperatorDefinition):
-    """For each position the next tokens of its sequence, that of the position first; `pad_value` beyond its end.
+    """Return the win_size tokens beginning at each position; `pad_value` beyond the end of the sequence.
 
     .. math:: y_{t,j} = x_{t+j} \\text{ in the sequence of } t, \\text{ else the pad value}
 
     x: [rows, 1] with one LoD level. y: [rows, win_size], the same LoD.
-    raises InvalidArgumentError for win_size below 2, x without LoD or with more levels, or rows that are not one number
+    raises InvalidArgumentError for win_size below 2, x without LoD or with more levels, or of another width than 1
     """
 
     x = Input(index, lod=1)
@@ -79,9 +79,9 @@ class SequenceEnumerate(OperatorDefinition):
     def compute(op, x: Any, offsets: Any) -> np.ndarray:
         check_width_one(TensorShape(x.shape))
         lengths = lengths_of(offsets, len(x))
-        at = like_device.arange(x, len(x))[:, None] + like_device.arange(x, op.win_size)
+        positions = like_device.arange(x, len(x))[:, None] + like_device.arange(x, op.win_size)
         y = np.append(x[:, 0], x.dtype.type(op.pad_value))
-        return y[np.where(at < np.repeat(offsets[1:], lengths)[:, None], at, len(x))]
+        return y[np.where(positions < np.repeat(offsets[1:], lengths)[:, None], positions, len(x))]
 
 
 @documented_by(SequenceErase)

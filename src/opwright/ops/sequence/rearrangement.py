@@ -1,7 +1,7 @@
-"""Sequences joined, cut and turned round.
+"""Concatenation, slicing and reversal of sequences.
 
 Lives here: SequenceConcat, SequenceSlice, SequenceReverse, `concat`, `slice`, `reverse`.
-Not here: the same along axes of dense tensors (ops/array).
+Not here: operators along axes of dense tensors (ops/array).
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from ..definition import operator
 from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
-from .expanding import TAKEN
+from .expansion import SEQUENCE_DTYPES
 from .segments import check_rank, check_widths, count, lengths_of, offsets_like, offsets_of, rows_like, windows
 
 
 @operator
 class SequenceConcat(OperatorDefinition[tuple[Tensor, Tensor]]):
-    """Sequence i of each input, one after another, as sequence i of y.
+    """Concatenate sequence i of all inputs to sequence i of y.
 
     .. math:: y_i = (x_{1,i}, x_{2,i}, ...), \\quad o_i(y) = \\sum_j o_i(x_j)
 
-    x: two or more packed tensors [rows, ...] with one LoD level and as many sequences each. y: [all rows, ...].
-    raises InvalidArgumentError for a single input, one without LoD or with more levels, and where the numbers of
+    x: two or more packed tensors [rows, ...] with one LoD level and equal numbers of sequences. y: [all rows, ...].
+    raises InvalidArgumentError for a single input, one without LoD or with more levels, and if the numbers of
     sequences or the shapes of rows differ
     """
 
-    x = Input(TAKEN, repeated=True, lod=1)
+    x = Input(SEQUENCE_DTYPES, repeated=True, lod=1)
     offsets = Input(dtypes.int64, repeated=True, rank=1, lod_of="x")
     y = Output(like="x")
     y_offsets = Output(dtype=dtypes.int64, lod_of="y")
-    rows = Output(dtype=dtypes.int64, repeated=True, intermediate=True, doc="where the rows of each input go")
+    rows = Output(dtype=dtypes.int64, repeated=True, intermediate=True, doc="indices in y of the rows of each input")
     no_need_buffer = ("x",)
     lod = "changed"
 
@@ -52,46 +52,46 @@ class SequenceConcat(OperatorDefinition[tuple[Tensor, Tensor]]):
         check_widths({f"input {i}": x.spec.shape for i, x in enumerate(op.x)})
         counts = [count(o) for o in op.offsets]
         if len(set(counts) - {None}) > 1:
-            _refuse(counts)
+            _raise_count_mismatch(counts)
         sizes = [x.spec.shape[0] if x.spec.shape.rank else None for x in op.x]
-        known = next((x for x in op.x if x.spec.shape.rank is not None), op.x[0])
-        y = rows_like(known, None if None in sizes else sum(n or 0 for n in sizes))
+        ranked = next((x for x in op.x if x.spec.shape.rank is not None), op.x[0])
+        y = rows_like(ranked, None if None in sizes else sum(n or 0 for n in sizes))
         return y, offsets_like(op.offsets[0]), [TensorSpec([n], dtypes.int64) for n in sizes]
 
     def compute(op, x: Any, offsets: Any) -> tuple[Any, Any, list[np.ndarray]]:
-        check_widths({f"input {i}": one.shape for i, one in enumerate(x)})
+        check_widths({f"input {i}": part.shape for i, part in enumerate(x)})
         if len({len(o) for o in offsets}) > 1:
-            _refuse([len(o) - 1 for o in offsets])
-        lengths = [lengths_of(o, len(one), f"input {i}") for i, (one, o) in enumerate(zip(x, offsets))]
+            _raise_count_mismatch([len(o) - 1 for o in offsets])
+        lengths = [lengths_of(o, len(part), f"input {i}") for i, (part, o) in enumerate(zip(x, offsets))]
         joined = np.sum(np.stack(offsets), axis=0)
         y = like_device.empty(x[0], (int(joined[-1]), *x[0].shape[1:]), x[0].dtype)
-        at = joined[:-1].copy()
+        starts = joined[:-1].copy()
         rows = []
-        for one, n in zip(x, lengths):
-            rows.append(windows(at, n))
-            y[rows[-1]] = one
-            at += n
+        for part, n in zip(x, lengths):
+            rows.append(windows(starts, n))
+            y[rows[-1]] = part
+            starts += n
         return y, joined, rows
 
     def gradient(op, dy: Any, dy_offsets: Any, drows: Any) -> tuple[list[Tensor], None]:
         return [SequenceTake(dy, where) for where in op.rows], None
 
 
-def _refuse(counts: list[Any]) -> None:
+def _raise_count_mismatch(counts: list[Any]) -> None:
     raise InvalidArgumentError(what="inputs differ in their number of sequences", found=counts, wanted="equal numbers")
 
 
 @operator
 class SequenceTake(OperatorDefinition):
-    """Some of the rows, each at most once: a part of joined sequences.
+    """Gather distinct rows: one input of concatenated sequences.
 
     .. math:: y_k = x_{rows_k}
 
     x: [n, ...]; rows: int64 [m], no two equal. y: [m, ...].
-    raises InvalidArgumentError for a row that x has not
+    raises InvalidArgumentError for a row out of range
     """
 
-    x = Input(TAKEN)
+    x = Input(SEQUENCE_DTYPES)
     rows = Input(dtypes.int64, rank=1)
     y = Output(like="x")
     no_need_buffer = ("x",)
@@ -101,7 +101,7 @@ class SequenceTake(OperatorDefinition):
         return rows_like(op.x, op.rows.spec.shape[0])
 
     def compute(op, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        _check_there(rows, len(x))
+        _check_rows(rows, len(x))
         return x.take(rows, 0)
 
     def gradient(op, dy: Any) -> tuple[Tensor, None]:
@@ -110,15 +110,15 @@ class SequenceTake(OperatorDefinition):
 
 @operator
 class SequencePlace(OperatorDefinition):
-    """Rows at their places, zeros at the others: the gradient of SequenceTake and SequenceSlice.
+    """Scatter distinct rows into zeros: the gradient of SequenceTake and SequenceSlice.
 
     .. math:: x_{rows_k} = y_k
 
     y: [m, ...]; rows: int64 [m], no two equal; size: a scalar, the number of rows of x. x: [size, ...].
-    raises InvalidArgumentError for a place that is not below size
+    raises InvalidArgumentError for a row out of range
     """
 
-    y = Input(TAKEN)
+    y = Input(SEQUENCE_DTYPES)
     rows = Input(dtypes.int64, rank=1)
     size = Input(index, rank=0)
     x = Output(like="y")
@@ -128,7 +128,7 @@ class SequencePlace(OperatorDefinition):
         return rows_like(op.y, None)
 
     def compute(op, y: Any, rows: Any, size: Any) -> np.ndarray:
-        _check_there(rows, int(size))
+        _check_rows(rows, int(size))
         x = like_device.zeros(y, (int(size), *y.shape[1:]), y.dtype)
         x[rows] = y
         return x
@@ -137,7 +137,7 @@ class SequencePlace(OperatorDefinition):
         return SequenceTake(dx, op.rows), None, None
 
 
-def _check_there(rows: np.ndarray, size: int) -> None:
+def _check_rows(rows: np.ndarray, size: int) -> None:
     if rows.size and not (rows.min() >= 0 and rows.max() < size):
         raise InvalidArgumentError(
             what="there is no such row", found=f"rows {rows.min()} to {rows.max()}", wanted=f"0 to {size - 1}"
@@ -146,7 +146,7 @@ def _check_there(rows: np.ndarray, size: int) -> None:
 
 @operator
 class SequenceSlice(OperatorDefinition[tuple[Tensor, Tensor]]):
-    """A window of each sequence: `length` rows from its row `offset` on.
+    """Slice each sequence: `length` rows beginning at row `offset`.
 
     .. math:: y_i = (x_{o_i + offset_i}, ..., x_{o_i + offset_i + length_i - 1})
 
@@ -155,7 +155,7 @@ class SequenceSlice(OperatorDefinition[tuple[Tensor, Tensor]]):
     OutOfRangeError for a window past the end of its sequence
     """
 
-    x = Input(TAKEN, lod=1)
+    x = Input(SEQUENCE_DTYPES, lod=1)
     offset = Input(index)
     length = Input(index)
     offsets = Input(dtypes.int64, rank=1, lod_of="x")
@@ -173,11 +173,11 @@ class SequenceSlice(OperatorDefinition[tuple[Tensor, Tensor]]):
 
     def compute(op, x: Any, offset: Any, length: Any, offsets: Any) -> tuple[Any, np.ndarray, np.ndarray]:
         lengths = lengths_of(offsets, len(x))
-        for name, given in (("offset", offset), ("length", length)):
-            _check_column(name, given.shape, len(lengths))
-            if given.size and given.min() < 0:
+        for name, values in (("offset", offset), ("length", length)):
+            _check_column(name, values.shape, len(lengths))
+            if values.size and values.min() < 0:
                 raise InvalidArgumentError(
-                    what=f"input {name!r} is negative", found=int(given.min()), wanted="at least 0"
+                    what=f"input {name!r} is negative", found=int(values.min()), wanted="at least 0"
                 )
         first, size = offset.reshape(-1).astype(np.int64), length.reshape(-1).astype(np.int64)
         past = np.flatnonzero(first + size > lengths)
@@ -208,7 +208,7 @@ def _check_column(name: str, shape: Any, n: int | None) -> None:
 
 @operator
 class SequenceReverse(OperatorDefinition):
-    """The rows of each sequence in the opposite order.
+    """Reverse the rows of each sequence.
 
     .. math:: y_{o_i + k} = x_{o_{i+1} - 1 - k}
 
@@ -216,7 +216,7 @@ class SequenceReverse(OperatorDefinition):
     raises InvalidArgumentError for x without LoD, with more levels, or of rank below 2
     """
 
-    x = Input(TAKEN, lod=1)
+    x = Input(SEQUENCE_DTYPES, lod=1)
     offsets = Input(dtypes.int64, rank=1, lod_of="x")
     y = Output(like="x")
     no_need_buffer = ("x",)
@@ -225,10 +225,11 @@ class SequenceReverse(OperatorDefinition):
         check_rank(op.x.spec.shape.rank, 2)
         return op.x.spec
 
-    def compute(op, x: Any, offsets: Any) -> Any:
+    def compute(op, x: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         check_rank(x.ndim, 2)
         ends = offsets[:-1] + offsets[1:] - 1
-        return x.take(np.repeat(ends, lengths_of(offsets, len(x))) - like_device.arange(offsets, len(x)), 0)
+        y: np.ndarray = x.take(np.repeat(ends, lengths_of(offsets, len(x))) - like_device.arange(offsets, len(x)), 0)
+        return y
 
     def gradient(op, dy: Any) -> tuple[Tensor, None]:
         return SequenceReverse(dy, op.offsets), None

@@ -1,7 +1,7 @@
-"""Reshape sequences: rows of another width, rows under another LoD, sequences scattered into rows.
+"""Changes of width and LoD; scatters of sequences.
 
 Lives here: SequenceReshape, SequenceScatter, LodReset with `reshape`, `scatter`, `lod_reset`, `lod_append`.
-Not here: reshaping dense tensors (ops/array), LoDs themselves (core/lod.py, ops/lod_tensor.py).
+Not here: reshaping of dense tensors (ops/array), LoDs (core/lod.py, ops/lod_tensor.py).
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from ..lod_tensor import LoDTensor
 from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
-from .expanding import TAKEN
+from .expansion import SEQUENCE_DTYPES
 from .segments import check_rank, check_width_one, count, lengths_of, offsets_like, owners
 
 
 @operator
 class LodReset(OperatorDefinition[tuple[Tensor, list[Tensor]]]):
-    """The rows of x under another LoD: that of y, or offsets given as numbers; or under one more level.
+    """Replace the LoD of x by the LoD of y or by offsets, or append a level.
 
     .. math:: out = x, \\quad lod(out) = lod(y), \\; (target), \\text{ or } (lod(x), target)
 
-    x: [rows, ...]. y: a LoDTensor, of which only the LoD is read, whole; or else offsets, int32 or int64 [n + 1], that
-    go before target_lod. append: these offsets become a new last level under those of x; what y has as a LoD replaces.
-    raises InvalidArgumentError for neither y nor target_lod, and for levels that are no LoD over the rows of x: of
-    fewer than two offsets, that do not start at 0, fall, or do not end at the number of units below
+    x: [rows, ...]. y: a LoDTensor, of which only the LoD is read; or offsets, int32 or int64 [n + 1], which take
+    precedence over target_lod. append: append the offsets as the last level to the LoD of x; ignored if y has a LoD.
+    raises InvalidArgumentError for neither y nor target_lod, and for levels that are no LoD of the rows of x: fewer
+    than two offsets, or offsets that do not begin with 0, ascend, and end with the number of units below
     """
 
     x = Input()
@@ -68,22 +68,22 @@ class LodReset(OperatorDefinition[tuple[Tensor, list[Tensor]]]):
             )
         else:
             n = op.y.spec.shape.num_elements()
-        kept = op.x_levels if op.append and op.x_levels else ()
-        above = [TensorSpec([level.spec.shape[0]], dtypes.int64) for level in kept]
+        x_levels = op.x_levels if op.append and op.x_levels else ()
+        above = [TensorSpec([level.spec.shape[0]], dtypes.int64) for level in x_levels]
         return op.x.spec, [*above, TensorSpec([n], dtypes.int64)]
 
     def compute(op, x: Any, y: Any, levels: Any, x_levels: Any) -> tuple[Any, list[Any]]:
         if levels:
-            made = tuple(level.copy() for level in levels)
+            new_levels = tuple(level.copy() for level in levels)
         else:
             if y is None:
                 target = like_device.array(x, np.array(op.target_lod, np.int64))
             else:
                 target = y.reshape(-1).astype(np.int64)
             above = tuple(level.copy() for level in x_levels) if op.append and x_levels else ()
-            made = (*above, target)
-        _check(made, len(x))
-        return x, list(made)
+            new_levels = (*above, target)
+        _check(new_levels, len(x))
+        return x, list(new_levels)
 
     def gradient(op, dout: Any, dout_offsets: Any) -> tuple[Any, None, None, None]:
         return dout, None, None, None
@@ -92,10 +92,9 @@ class LodReset(OperatorDefinition[tuple[Tensor, list[Tensor]]]):
 def _check(levels: lod.Levels, rows: int | None) -> None:
     why = lod.wrong(levels, rows)
     if why is not None:
-        found = [level.tolist() if len(level) <= 12 else f"{len(level)} offsets" for level in levels]
         raise InvalidArgumentError(
             what=f"this is no LoD for the rows of x: {why}",
-            found=found,
+            found=[level.tolist() if len(level) <= 12 else f"{len(level)} offsets" for level in levels],
             wanted="offsets from 0 up that end at the number of units below",
         )
 
@@ -111,20 +110,20 @@ def lod_reset(
     """
     x, y = dispatch.to_tensor(x), y if y is None else dispatch.to_tensor(y)
     parts: list[Any] = []
-    for given in (x, y):
-        has = isinstance(given, LoDTensor)
-        parts.append((given.values, list(given.levels) or None) if has else (given, None))
+    for tensor in (x, y):
+        has_lod = isinstance(tensor, LoDTensor)
+        parts.append((tensor.values, list(tensor.levels) or None) if has_lod else (tensor, None))
     (rows, x_levels), (source, levels) = parts
-    made = LodReset(
+    outputs = LodReset(
         rows, source, levels, x_levels, target_lod=() if target_lod is None else target_lod, append=append, name=name
     )
-    return LoDTensor.of(*made)
+    return LoDTensor.of(*outputs)
 
 
 def lod_append(x: Any, level: Any, name: str | None = None) -> LoDTensor:
-    """One more level under those x has. level: its offsets, as numbers or a tensor; or a LoDTensor, whose LoD x gets.
+    """Append a level to the LoD of x. level: its offsets, as numbers or a tensor; or a LoDTensor, for its LoD.
 
-    raises InvalidArgumentError where there are not as many new sequences as the level above speaks of
+    raises InvalidArgumentError if the number of new sequences is not that of the level above
     """
     if isinstance(level, (list, tuple)):
         return lod_reset(x, target_lod=level, append=True, name=name)
@@ -133,16 +132,16 @@ def lod_append(x: Any, level: Any, name: str | None = None) -> LoDTensor:
 
 @operator
 class SequenceReshape(OperatorDefinition[tuple[Tensor, Tensor]]):
-    """The numbers of each sequence in rows of another width, in the order they stand.
+    """Reshape the rows of each sequence to another width.
 
     .. math:: y_i = \\text{the numbers of } x_i \\text{ in rows of } new\\_dim
 
     x: [rows, m] with one LoD level. y: [rows * m / new_dim, new_dim].
-    raises InvalidArgumentError for x without LoD, with more levels or of another rank, and for a sequence whose numbers
-    do not fill whole rows
+    raises InvalidArgumentError for x without LoD, with more levels or of another rank, and for a sequence whose size is
+    not a multiple of new_dim
     """
 
-    x = Input(TAKEN, rank=2, lod=1)
+    x = Input(SEQUENCE_DTYPES, rank=2, lod=1)
     offsets = Input(dtypes.int64, rank=1, lod_of="x")
     y = Output(like="x")
     y_offsets = Output(dtype=dtypes.int64, lod_of="y")
@@ -153,8 +152,8 @@ class SequenceReshape(OperatorDefinition[tuple[Tensor, Tensor]]):
 
     def infer(op) -> tuple[TensorSpec, TensorSpec]:
         shape = op.x.spec.shape
-        known = shape.rank is not None and None not in shape
-        rows = shape[0] * shape[1] // op.new_dim if known else None
+        is_static = shape.rank is not None and None not in shape
+        rows = shape[0] * shape[1] // op.new_dim if is_static else None
         return TensorSpec([rows, op.new_dim], op.x.spec.dtype), offsets_like(op.offsets)
 
     def compute(op, x: Any, offsets: Any) -> tuple[Any, Any]:
@@ -175,14 +174,14 @@ class SequenceReshape(OperatorDefinition[tuple[Tensor, Tensor]]):
 
 @operator
 class SequenceScatter(OperatorDefinition):
-    """The numbers of sequence i added into row i, at the places that the sequence of ids gives; equal ones add up.
+    """Scatter-add the updates of sequence i to row i, at the indices of sequence i of ids.
 
     .. math:: y = x, \\quad y_{i, ids_t} \\mathrel{+}= updates_t \\text{ for } o_i \\le t < o_{i+1}
 
-    x: [n, ...], a place is that in the row laid flat; ids: int32 or int64 [rows, 1], updates: [rows, 1], with the same
-    one LoD level of n sequences. y: as x.
-    raises InvalidArgumentError for ids or updates without LoD or with more levels, of another shape, or of LoDs that
-    differ; where the number of sequences is not n; and for an id that is no place in a row
+    x: [n, ...]; ids: int32 or int64 [rows, 1], indices into flattened rows; updates: [rows, 1]; ids and updates have
+    the same LoD of one level with n sequences. y: as x.
+    raises InvalidArgumentError for ids or updates without LoD or with more levels, of another shape, or of different
+    LoDs; if the number of sequences is not n; and for an id out of range
     """
 
     x = Input(numeric)
@@ -201,7 +200,7 @@ class SequenceScatter(OperatorDefinition):
         check_width_one(ids, "ids")
         check_width_one(updates, "updates")
         if x.rank is not None and None not in (n, x[0]) and n != x[0]:
-            _refuse_count(n, x)
+            _raise_count_mismatch(n, x)
         if not ids.is_compatible_with(updates):
             raise InvalidArgumentError(what="ids and updates differ in rows", found={"ids": ids, "updates": updates})
         rows = ids[0] if ids.rank else None
@@ -218,24 +217,26 @@ class SequenceScatter(OperatorDefinition):
                 found={"ids": offsets.tolist(), "updates": update_offsets.tolist()},
             )
         if len(lengths) != len(x):
-            _refuse_count(len(lengths), x.shape)
+            _raise_count_mismatch(len(lengths), x.shape)
         size = x[0].size
-        at = ids[:, 0].astype(np.int64)
-        if at.size and not (at.min() >= 0 and at.max() < size):
+        columns = ids[:, 0].astype(np.int64)
+        if columns.size and not (columns.min() >= 0 and columns.max() < size):
             raise InvalidArgumentError(
-                what="an id is no place in a row", found=f"ids from {at.min()} to {at.max()}", wanted=f"0 to {size - 1}"
+                what="an id is no place in a row",
+                found=f"ids from {columns.min()} to {columns.max()}",
+                wanted=f"0 to {size - 1}",
             )
-        places = owners(lengths) * size + at
+        places = owners(lengths) * size + columns
         y = x.astype(np.float32) if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else x.copy()
         np.add.at(y.reshape(-1), places, updates[:, 0].astype(y.dtype, copy=False))
         return y.astype(x.dtype, copy=False), places
 
     def gradient(op, dy: Any, dplaces: Any) -> tuple[Any, None, Any, None, None]:
-        taken = array.gather(array.reshape(dy, [-1]), op.places)
-        return dy, None, array.reshape(taken, array.shape_op(op.updates)), None, None
+        dupdates = array.gather(array.reshape(dy, [-1]), op.places)
+        return dy, None, array.reshape(dupdates, array.shape_op(op.updates)), None, None
 
 
-def _refuse_count(n: int | None, x: Any) -> None:
+def _raise_count_mismatch(n: int | None, x: Any) -> None:
     raise InvalidArgumentError(
         what="there is not one sequence of ids for each row of x", found={"sequences": n, "x": f"shape {list(x)}"}
     )
@@ -253,7 +254,7 @@ def reshape(x: Any, new_dim: int, name: str | None = None) -> tuple[Tensor, Tens
 
 @documented_by(SequenceScatter)
 def scatter(x: Any, ids: Any, updates: Any, name: str | None = None) -> Tensor:
-    """Add updates at positions that sequences of indices give.
+    """Add updates at the positions in sequences of indices.
 
     >>> ids, updates = ow.LoDTensor([[1], [1], [0]], [[0, 2, 3]]), ow.LoDTensor([[5], [6], [7]], [[0, 2, 3]])
     >>> ow.sequence.scatter(ow.zeros([2, 3], ow.int32), ids, updates).numpy().tolist()

@@ -1,6 +1,6 @@
-"""Convolution over the steps of sequences: each row by a window of its neighbours in its own sequence.
+"""Convolution over the steps of sequences.
 
-Lives here: SequenceConv, the windows it multiplies (SequenceContext) and their gradient, `conv`.
+Lives here: SequenceConv, the extraction of context windows (SequenceContext) and its gradient, `conv`.
 Not here: convolutions over axes (ops/nn).
 """
 
@@ -25,21 +25,21 @@ from .segments import lengths_of, wide
 
 
 def _padding_rows(start: int, length: int) -> tuple[int, int]:
-    """How many rows a window reaches above the first and below the last row of a sequence."""
+    """Return the number of rows by which windows extend before the first and after the last row of a sequence."""
     return max(0, -start), max(0, start + length - 1)
 
 
-def _places(offsets: np.ndarray, lengths: np.ndarray, start: int, length: int, padded: bool) -> np.ndarray:
-    """[rows, length]: for each step of each window a row of x, or behind these a row of the padding.
+def _window_rows(offsets: np.ndarray, lengths: np.ndarray, start: int, length: int, padded: bool) -> np.ndarray:
+    """Return the rows of each window, [rows, length]; rows of the padding follow those of x.
 
-    Without padding rows there is one row of zeros behind those of x.
+    Without trainable padding there is one padding row of zeros.
     """
     n = int(offsets[-1])
     begins, ends = np.repeat(offsets[:-1], lengths)[:, None], np.repeat(offsets[1:], lengths)[:, None]
-    at = like_device.arange(offsets, n)[:, None] + (start + like_device.arange(offsets, length))
+    rows = like_device.arange(offsets, n)[:, None] + (start + like_device.arange(offsets, length))
     up = max(0, -start)
-    above = np.where(at < begins, n + up + at - begins if padded else n, at)
-    return np.where(at >= ends, n + up + at - ends if padded else n, above)
+    above = np.where(rows < begins, n + up + rows - begins if padded else n, rows)
+    return np.where(rows >= ends, n + up + rows - ends if padded else n, above)
 
 
 def _check_padding(padding: Any, width: int | None, start: int, length: int) -> None:
@@ -59,13 +59,13 @@ def _check_padding(padding: Any, width: int | None, start: int, length: int) -> 
 
 @operator
 class SequenceContext(OperatorDefinition):
-    """For each row the rows of a window about it, side by side; beyond its sequence zeros or rows of the padding.
+    """Concatenate the rows of a context window at each row; zeros or padding rows beyond the sequence.
 
     .. math:: y_t = (x_{t + start}, ..., x_{t + start + length - 1})
 
-    x: [rows, n] with one LoD level; padding_data: [up + down, n], up = max(0, -start) rows above a sequence and down =
-    max(0, start + length - 1) below it, read where padding_trainable says so. y: [rows, length * n].
-    raises InvalidArgumentError for padding_data missing or of another shape
+    x: [rows, n] with one LoD level; padding_data: [up + down, n], up = max(0, -start) rows before a sequence and down =
+    max(0, start + length - 1) after it, read if padding_trainable. y: [rows, length * n].
+    raises InvalidArgumentError for missing padding_data or another shape
     """
 
     x = Input(floating, rank=2, lod=1)
@@ -87,11 +87,11 @@ class SequenceContext(OperatorDefinition):
         return _windows(op, x, padding_data, offsets).reshape(len(x), -1 if x.size else x.shape[1] * op.context_length)
 
     def gradient(op, dy: Any) -> tuple[Tensor, Tensor | None, None]:
-        dx, dpadding = SequenceContextGrad(dy, op.offsets, **_setting(op))
+        dx, dpadding = SequenceContextGrad(dy, op.offsets, **_window_attrs(op))
         return dx, dpadding if op.padding_trainable else None, None
 
 
-def _setting(op: Any) -> dict[str, Any]:
+def _window_attrs(op: Any) -> dict[str, Any]:
     return {
         "context_length": op.context_length,
         "context_start": op.context_start,
@@ -108,24 +108,24 @@ def _check_trainable(op: Any) -> None:
 
 
 def _windows(op: Any, x: np.ndarray, padding: np.ndarray | None, offsets: np.ndarray) -> np.ndarray:
-    """[rows, length, n]"""
+    """Return the rows of all windows, [rows, length, n]."""
     lengths = lengths_of(offsets, len(x))
-    behind = like_device.zeros(x, (1, x.shape[1]), x.dtype)
+    padding_rows = like_device.zeros(x, (1, x.shape[1]), x.dtype)
     if op.padding_trainable and padding is not None:
         _check_padding(padding.shape, x.shape[1], op.context_start, op.context_length)
-        behind = padding
-    places = _places(offsets, lengths, op.context_start, op.context_length, op.padding_trainable)
-    return np.concatenate([x, behind]).take(places, 0)
+        padding_rows = padding
+    rows = _window_rows(offsets, lengths, op.context_start, op.context_length, op.padding_trainable)
+    return np.concatenate([x, padding_rows]).take(rows, 0)
 
 
 @operator
 class SequenceContextGrad(OperatorDefinition[tuple[Tensor, Tensor]]):
-    """Windows added back to the rows they were made of: the gradient of SequenceContext.
+    """Compute the gradient of SequenceContext: add windows to the rows they were taken from.
 
     .. math:: dx_s = \\sum_{t, j: t + start + j = s} dy_{t, j}
 
     dy: [rows, length * n]. dx: [rows, n]; dpadding: [up + down, n], without padding_trainable [0, n].
-    raises InvalidArgumentError where dy is not as wide as whole windows
+    raises InvalidArgumentError if the width of dy is not a multiple of length
     """
 
     dy = Input(floating, rank=2)
@@ -146,45 +146,45 @@ class SequenceContextGrad(OperatorDefinition[tuple[Tensor, Tensor]]):
                 wanted=f"a multiple of {op.context_length}",
             )
         n = None if width is None else width // op.context_length
-        behind = sum(_padding_rows(op.context_start, op.context_length)) if op.padding_trainable else 0
+        padding_rows = sum(_padding_rows(op.context_start, op.context_length)) if op.padding_trainable else 0
         rows = shape[0] if shape.rank else None
-        return TensorSpec([rows, n], op.dy.spec.dtype), TensorSpec([behind, n], op.dy.spec.dtype)
+        return TensorSpec([rows, n], op.dy.spec.dtype), TensorSpec([padding_rows, n], op.dy.spec.dtype)
 
     def compute(op, dy: Any, offsets: Any) -> tuple[Any, Any]:
         lengths, rows = lengths_of(offsets, len(dy)), len(dy)
         parts = wide(dy).reshape(rows, op.context_length, dy.shape[1] // op.context_length)
-        places = _places(offsets, lengths, op.context_start, op.context_length, op.padding_trainable)
+        window_rows = _window_rows(offsets, lengths, op.context_start, op.context_length, op.padding_trainable)
         dx = like_device.zeros(parts, (rows, parts.shape[2]), parts.dtype)
-        behind = sum(_padding_rows(op.context_start, op.context_length)) if op.padding_trainable else 0
-        dpadding = like_device.zeros(parts, (behind, parts.shape[2]), parts.dtype)
-        for j in range(op.context_length):  # of one step of the windows no two read the same row of x
-            at, part = places[:, j], parts[:, j]
-            inside = at < rows
-            if inside.all():
-                dx[at] += part
+        padding_rows = sum(_padding_rows(op.context_start, op.context_length)) if op.padding_trainable else 0
+        dpadding = like_device.zeros(parts, (padding_rows, parts.shape[2]), parts.dtype)
+        for j in range(op.context_length):  # rows of x are distinct within one window position
+            sources, part = window_rows[:, j], parts[:, j]
+            in_x = sources < rows
+            if in_x.all():
+                dx[sources] += part
                 continue
-            dx[at[inside]] += part[inside]
-            if behind:
-                np.add.at(dpadding, at[~inside] - rows, part[~inside])
+            dx[sources[in_x]] += part[in_x]
+            if padding_rows:
+                np.add.at(dpadding, sources[~in_x] - rows, part[~in_x])
         return dx.astype(dy.dtype, copy=False), dpadding.astype(dy.dtype, copy=False)
 
     def gradient(op, ddx: Any, ddpadding: Any) -> tuple[Tensor, None]:
         padding = ddpadding if op.padding_trainable else None
-        return SequenceContext(ddx, padding, op.offsets, **_setting(op)), None
+        return SequenceContext(ddx, padding, op.offsets, **_window_attrs(op)), None
 
 
 @operator
 class SequenceConv(OperatorDefinition):
-    """Each row a linear map of a window of its neighbours; beyond its sequence are zeros, or rows that are trained.
+    """Convolve each sequence with a filter over a context window; zeros or trained rows pad the sequences.
 
     .. math:: y_t = (s_0, ..., s_{length - 1}) F, \\quad s_j = x_p \\text{ of its sequence, } p = t + start + j, \\text{
               else } 0, \\text{ or } P_{p + up} \\; (p < 0), \\; P_{up + p - n} \\; (p \\ge n)
 
     x: [rows, n] with one LoD level; filter: [context_length * n, m]; padding_data, P: [up + down, n] with up = max(0,
-    -context_start) and down = max(0, context_start + context_length - 1), read where padding_trainable. y: [rows, m].
-    context_stride: 1 is the only one there is.
+    -context_start) and down = max(0, context_start + context_length - 1), read if padding_trainable. y: [rows, m].
+    context_stride: must be 1.
     raises InvalidArgumentError for x without LoD, with more levels or of another rank, a filter or padding_data of
-    another shape, padding_trainable where no window reaches beyond its sequence, and another stride
+    another shape, padding_trainable if no window extends beyond its sequence, and another stride
     """
 
     x = Input(floating, rank=2, lod=1)
@@ -206,31 +206,32 @@ class SequenceConv(OperatorDefinition):
         _check_trainable(op)
         width, height = x[1] if x.rank else None, filter[0] if filter.rank else None
         if width is not None and height is not None and width * op.context_length != height:
-            _refuse_filter(filter, width * op.context_length)
+            _raise_filter_mismatch(filter, width * op.context_length)
         if x.rank is None and filter.rank is None:
             return TensorSpec(UNKNOWN, op.x.spec.dtype)
         return TensorSpec([x[0] if x.rank else None, filter[1] if filter.rank else None], op.x.spec.dtype)
 
-    def compute(op, x: Any, filter: Any, padding_data: Any, offsets: Any) -> Any:
+    def compute(op, x: np.ndarray, filter: np.ndarray, padding_data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         if len(filter) != x.shape[1] * op.context_length:
-            _refuse_filter(filter.shape, x.shape[1] * op.context_length)
+            _raise_filter_mismatch(filter.shape, x.shape[1] * op.context_length)
         windows = _windows(op, x, padding_data, offsets).reshape(len(x), len(filter))
-        return (wide(windows) @ wide(filter)).astype(x.dtype, copy=False)
+        y: np.ndarray = (wide(windows) @ wide(filter)).astype(x.dtype, copy=False)
+        return y
 
     def gradient(op, dy: Any) -> tuple[Tensor, Any, Tensor | None, None]:
         padding = op.padding_data if op.padding_trainable else None
-        windows = SequenceContext(op.x, padding, op.offsets, **_setting(op))
+        windows = SequenceContext(op.x, padding, op.offsets, **_window_attrs(op))
         dwindows = linalg.matmul(dy, op.filter, transpose_b=True)
-        dx, dpadding = SequenceContextGrad(dwindows, op.offsets, **_setting(op))
+        dx, dpadding = SequenceContextGrad(dwindows, op.offsets, **_window_attrs(op))
         dfilter = linalg.matmul(windows, dy, transpose_a=True)
         return dx, dfilter, dpadding if op.padding_trainable else None, None
 
 
-def _refuse_filter(filter: Any, wanted: int) -> None:
+def _raise_filter_mismatch(filter: Any, height: int) -> None:
     raise InvalidArgumentError(
         what="the filter has not a row for each number of a window",
         found=f"shape {list(filter)}",
-        wanted=f"{wanted} rows, context_length times the width of x",
+        wanted=f"{height} rows, context_length times the width of x",
     )
 
 
@@ -246,7 +247,7 @@ def conv(
 ) -> Tensor:
     """Convolve sequences with a filter over a context window.
 
-    context_start: by default the window is centred. padding_data: None for zeros.
+    context_start: by default the window is centered. padding_data: None for zeros.
 
     >>> x = ow.LoDTensor([[1.0], [2.0], [3.0]], [[0, 2, 3]])
     >>> ow.sequence.conv(x, ow.constant([[1.0], [10.0], [100.0]])).to_nested()

@@ -1,7 +1,7 @@
-"""Rows and sequences repeated by the lengths of other sequences.
+"""Repetition of rows and sequences by the lengths of other sequences.
 
 Lives here: SequenceExpand, SequenceExpandAs, `expand`, `expand_as`.
-Not here: repeating along an axis (ops/array), the sums that are their gradients (pooling.py, ops/math).
+Not here: repetition along an axis (ops/array), sums, which are their gradients (pooling.py, ops/math).
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .segments import check_rank, count, lengths_of, offsets_of, rows_like, windows
 
-TAKEN = (*real, dtypes.bool)
+SEQUENCE_DTYPES = (*real, dtypes.bool)
 
 
 @operator
 class SequenceExpand(OperatorDefinition[tuple[Tensor, list[Tensor]]]):
-    """Each sequence of x, or each row where x has no LoD, as often as the sequence of y at its place is long.
+    """Repeat each sequence of x, or each row if x has no LoD, by the length of the corresponding sequence of y.
 
     .. math:: out = (x_0, ..., x_0, x_1, ..., x_1, ...), \\; x_i \\text{ as often as the length of } y_i
 
-    x: [rows, ...], with no LoD or one level. y: only its LoD is read; ref_level: the level whose lengths count, -1 for
-    the last. out: the repeated rows; where x has a LoD one sequence for each repetition, else none. A length of 0
-    drops x_i; an empty x_i repeated k times gives k empty sequences. A LoD has one sequence at least: where nothing is
-    repeated, out has one without rows.
-    raises InvalidArgumentError for x of rank below 2 or with more levels, y without LoD, a level that y has not, and
-    where x has not as many sequences (or rows) as y on that level
+    x: [rows, ...], with no LoD or one level. y: only its LoD is read; ref_level: the level that determines lengths, -1
+    for the last. out: the repeated rows; if x has a LoD, with one sequence per repetition. A length of 0 drops x_i; an
+    empty x_i repeated k times yields k empty sequences. A LoD has at least one sequence: if nothing is repeated, out
+    has one empty sequence.
+    raises InvalidArgumentError for x of rank below 2 or with more levels, y without LoD or without the level, and if
+    the number of sequences (or rows) of x differs from that level's
     """
 
-    x = Input(TAKEN, lod=(0, 1))
+    x = Input(SEQUENCE_DTYPES, lod=(0, 1))
     y = Input(dtypes.any_dtype, optional=True)
     offsets = Input(dtypes.int64, rank=1, lod_of="x", optional=True)
     levels = Input(dtypes.int64, rank=1, repeated=True, lod_of="y")
@@ -62,16 +62,16 @@ class SequenceExpand(OperatorDefinition[tuple[Tensor, list[Tensor]]]):
         units = count(op.offsets) if op.offsets is not None else op.x.spec.shape[0] if op.x.spec.shape.rank else None
         times = count(op.levels[op.ref_level])
         if None not in (units, times) and units != times:
-            _refuse_units("rows" if op.offsets is None else "sequences", op.ref_level, units, times)
-        made = [] if op.offsets is None else [TensorSpec([None], dtypes.int64)]
-        return rows_like(op.x, None), made, TensorSpec([None], dtypes.int64)
+            _raise_unit_mismatch("rows" if op.offsets is None else "sequences", op.ref_level, units, times)
+        out_offsets = [] if op.offsets is None else [TensorSpec([None], dtypes.int64)]
+        return rows_like(op.x, None), out_offsets, TensorSpec([None], dtypes.int64)
 
-    def compute(op, x: Any, y: Any, offsets: Any, levels: Any) -> Any:
+    def compute(op, x: Any, y: Any, offsets: Any, levels: Any) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
         check_rank(x.ndim, 2)
         times = lengths_of(levels[op.ref_level], of="y")
         units = len(x) if offsets is None else len(offsets) - 1
         if len(times) != units:
-            _refuse_units("rows" if offsets is None else "sequences", op.ref_level, units, len(times))
+            _raise_unit_mismatch("rows" if offsets is None else "sequences", op.ref_level, units, len(times))
         if offsets is None:
             rows = np.repeat(like_device.arange(times, units), times)
             return x.take(rows, 0), [], rows
@@ -86,7 +86,7 @@ class SequenceExpand(OperatorDefinition[tuple[Tensor, list[Tensor]]]):
         return UnsortedSegmentSum(dout, op.rows, array.shape_op(op.x)[0]), None, None, None
 
 
-def _refuse_units(what: str, level: int, units: Any, times: Any) -> None:
+def _raise_unit_mismatch(what: str, level: int, units: Any, times: Any) -> None:
     where = "its last level" if level == -1 else f"level {level}"
     raise InvalidArgumentError(
         what=f"x has not as many {what} as y has sequences on {where}",
@@ -97,16 +97,16 @@ def _refuse_units(what: str, level: int, units: Any, times: Any) -> None:
 
 @operator
 class SequenceExpandAs(OperatorDefinition):
-    """Row i of x as often as sequence i of y is long: out has the LoD of y.
+    """Repeat each row of x by the length of the corresponding sequence of y, whose LoD out has.
 
     .. math:: out_t = x_i \\text{ for } o_i \\le t < o_{i+1}
 
-    x: [number of sequences, ...]; its own LoD does not count. y: one level; only its LoD is read. out: [rows of y,
-    ...]. A sequence without rows drops its x_i.
-    raises InvalidArgumentError for y without LoD or with more levels, and where x has not one row a sequence
+    x: [number of sequences, ...]; its LoD is ignored. y: one level; only its LoD is read. out: [rows of y, ...]. An
+    empty sequence drops its x_i.
+    raises InvalidArgumentError for y without LoD or with more levels, and unless x has one row per sequence
     """
 
-    x = Input(TAKEN)
+    x = Input(SEQUENCE_DTYPES)
     y = Input(dtypes.any_dtype, optional=True, lod=1)
     offsets = Input(dtypes.int64, rank=1, lod_of="y")
     out = Output(like="x")
@@ -117,14 +117,14 @@ class SequenceExpandAs(OperatorDefinition):
     def infer(op) -> TensorSpec:
         n, rows = count(op.offsets), op.x.spec.shape
         if rows.rank and None not in (n, rows[0]) and n != rows[0]:
-            _refuse(rows[0], n)
+            _raise_row_mismatch(rows[0], n)
         y = op.y
         return rows_like(op.x, y.spec.shape[0] if y is not None and y.spec.shape.rank else None)
 
     def compute(op, x: Any, y: Any, offsets: Any) -> np.ndarray:
         lengths = lengths_of(offsets, of="y")
         if len(x) != len(lengths):
-            _refuse(len(x), len(lengths))
+            _raise_row_mismatch(len(x), len(lengths))
         return np.repeat(x, lengths, axis=0)
 
     def gradient(op, dout: Any) -> tuple[Tensor, None, None]:
@@ -133,7 +133,7 @@ class SequenceExpandAs(OperatorDefinition):
         return SequencePool(dout, op.offsets, pooltype="SUM"), None, None
 
 
-def _refuse(rows: int, sequences: int | None) -> None:
+def _raise_row_mismatch(rows: int, sequences: int | None) -> None:
     raise InvalidArgumentError(
         what="x has not one row for each sequence of y",
         found={"x": f"{rows} rows", "y": f"{sequences} sequences"},
