@@ -1,7 +1,7 @@
-"""Matrices that are zero but near the diagonal.
+"""Banded matrices.
 
 Lives here: TridiagonalSolve, BandedTriangularSolve; tridiagonal_matmul, tridiagonal_solve, banded_triangular_solve.
-Not here: full matrices (solving.py, matmul.py), diagonals of these (diagonals.py).
+Not here: full matrices (solvers.py, matmul.py), diagonals (diagonals.py).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from .diagonals import diag_part
 from .matrices import matrix_transpose
-from .solving import SOLVABLE
+from .solvers import SOLVABLE
 
 if TYPE_CHECKING:
     from ...core.specs import TensorSpec
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def _next(x: Any) -> Tensor:
-    """Along the last dimension each element's successor, behind the last 0."""
+    """Shift elements along the last dimension to the previous position; append 0."""
     return array.concat([x[..., 1:], array.zeros_like(x[..., :1])], -1)
 
 
@@ -47,15 +47,15 @@ def _previous_row(x: Any) -> Tensor:
 
 @operator
 class TridiagonalSolve(OperatorDefinition):
-    """Solve systems of equations with tridiagonal matrices, by Gauss's elimination.
+    """Solve tridiagonal systems of linear equations by Gaussian elimination.
 
     .. math:: sub_i \\, output_{i-1} + main_i \\, output_i + super_i \\, output_{i+1} = rhs_i
 
-    diagonals: [..., 3, n], super, main, sub; the last of super and the first of sub are not looked at.
+    diagonals: [..., 3, n], super, main, sub; the last of super and the first of sub are ignored.
     rhs: [..., n, k].
-    partial_pivoting: rows are exchanged, for exactness. perturb_singular: pivots that are as good as 0 become small
-    numbers; else the result is NaN where a pivot is 0.
-    raises InvalidArgumentError where shapes do not fit
+    partial_pivoting: exchange rows for accuracy. perturb_singular: replace pivots close to 0 by small numbers; else the
+    result is NaN if a pivot is 0.
+    raises InvalidArgumentError for inconsistent shapes
     """
 
     diagonals = Input(SOLVABLE)
@@ -80,14 +80,14 @@ class TridiagonalSolve(OperatorDefinition):
         return b.with_shape([*TensorShape([*batch, n]).merge_with(b.shape.dims[:-1]), b.shape.dims[-1]])
 
     def compute(op, diagonals: Any, rhs: Any) -> np.ndarray:
-        over, main, under = (np.array(diagonals[..., i, :]) for i in range(3))
-        n, b, over2 = main.shape[-1], np.array(rhs), np.zeros_like(main)
+        upper, main, lower = (np.array(diagonals[..., i, :]) for i in range(3))
+        n, b, upper2 = main.shape[-1], np.array(rhs), np.zeros_like(main)
         if not n:
             return b
-        over[..., -1] = 0
+        upper[..., -1] = 0
         for i in range(n - 1):
-            first = [main[..., i], over[..., i], over2[..., i], b[..., i, :]]
-            second = [under[..., i + 1], main[..., i + 1], over[..., i + 1], b[..., i + 1, :]]
+            first = [main[..., i], upper[..., i], upper2[..., i], b[..., i, :]]
+            second = [lower[..., i + 1], main[..., i + 1], upper[..., i + 1], b[..., i + 1, :]]
             if op.partial_pivoting:
                 swap = np.abs(second[0]) > np.abs(first[0])
                 masks = (swap, swap, swap, swap[..., None])
@@ -96,30 +96,32 @@ class TridiagonalSolve(OperatorDefinition):
                     [np.where(m, x, y) for m, x, y in zip(masks, first, second)],
                 )
             factor = np.where(first[0] == 0, first[0], second[0] / np.where(first[0] == 0, 1, first[0]))
-            main[..., i], over[..., i], over2[..., i], b[..., i, :] = (x.copy() for x in first)
+            main[..., i], upper[..., i], upper2[..., i], b[..., i, :] = (x.copy() for x in first)
             main[..., i + 1] = second[1] - factor * first[1]
-            over[..., i + 1] = second[2] - factor * first[2]
+            upper[..., i + 1] = second[2] - factor * first[2]
             b[..., i + 1, :] = second[3] - factor[..., None] * first[3]
         if op.perturb_singular:
             info = np.finfo(main.dtype)
-            largest = np.max([np.abs(main), np.abs(over), np.abs(over2)], axis=(0, -1))[..., None]
-            least = np.maximum(info.eps * largest, info.tiny / info.eps)
-            main = np.where(np.abs(main) < least, np.where(main.real < 0, -least, least), main).astype(b.dtype)
+            largest = np.max([np.abs(main), np.abs(upper), np.abs(upper2)], axis=(0, -1))[..., None]
+            min_pivot = np.maximum(info.eps * largest, info.tiny / info.eps)
+            main = np.where(np.abs(main) < min_pivot, np.where(main.real < 0, -min_pivot, min_pivot), main).astype(
+                b.dtype
+            )
         else:
             main[(main == 0).any(-1)] = np.nan
         x = b
         for i in range(n - 1, -1, -1):
-            for ahead, row in ((1, over), (2, over2)):
-                if i + ahead < n:
-                    x[..., i, :] -= row[..., i, None] * x[..., i + ahead, :]
+            for distance, row in ((1, upper), (2, upper2)):
+                if i + distance < n:
+                    x[..., i, :] -= row[..., i, None] * x[..., i + distance, :]
             x[..., i, :] /= main[..., i, None]
         return x
 
     def gradient(op, doutput: Any) -> tuple[Any, Tensor]:
-        over, main, under = (op.diagonals[..., i, :] for i in range(3))
-        turned = array.stack([_next(_conj(under)), _conj(main), _previous(_conj(over))], -2)
+        upper, main, lower = (op.diagonals[..., i, :] for i in range(3))
+        adjoint_diagonals = array.stack([_next(_conj(lower)), _conj(main), _previous(_conj(upper))], -2)
         drhs = TridiagonalSolve(
-            turned, doutput, partial_pivoting=op.partial_pivoting, perturb_singular=op.perturb_singular
+            adjoint_diagonals, doutput, partial_pivoting=op.partial_pivoting, perturb_singular=op.perturb_singular
         )
         x = _conj(op.output)
         rows = [-Sum(drhs * y, axis=(-1,)) for y in (_next_row(x), x, _previous_row(x))]
@@ -127,7 +129,7 @@ class TridiagonalSolve(OperatorDefinition):
 
 
 def _compact(diagonals: Any, diagonals_format: str) -> Tensor:
-    """The diagonals as [..., 3, n], of whichever format. Raises ValueError."""
+    """Convert diagonals of any format to [..., 3, n]. Raises ValueError for other formats and shapes."""
     if diagonals_format == "compact":
         return dispatch.to_tensor(diagonals)
     if diagonals_format == "matrix":
@@ -140,29 +142,30 @@ def _compact(diagonals: Any, diagonals_format: str) -> Tensor:
         raise ValueError(f"Unrecognized diagonals_format: {diagonals_format}")
     if not isinstance(diagonals, (tuple, list)) or len(diagonals) != 3:
         raise ValueError("Expected diagonals to be a sequence of length 3.")
-    over, main, under = map(dispatch.to_tensor, diagonals)
+    upper, main, lower = map(dispatch.to_tensor, diagonals)
     n = main.shape.dims[-1] if main.shape.dims else None
     return array.stack(
-        [_padded(over, n, "superdiagonal", after=True), main, _padded(under, n, "subdiagonal", after=False)], -2
+        [_padded(upper, n, "superdiagonal", after=True), main, _padded(lower, n, "subdiagonal", after=False)], -2
     )
 
 
-def _padded(x: Any, n: int | None, name: str, after: bool) -> Any:
-    m = x.shape.dims[-1] if x.shape.dims else None
-    if m is None or n is None or m == n:
+def _padded(x: Tensor, n: int | None, name: str, after: bool) -> Tensor:
+    dims = x.shape.dims
+    m = dims[-1] if dims else None
+    if not dims or m is None or n is None or m == n:
         return x
     if m != n - 1:
         raise ValueError(f"Expected {name} to be have length {n} or {n - 1}, got {m}.")
-    return array.pad(x, [[0, 0]] * (x.shape.rank - 1) + [[0, 1] if after else [1, 0]])
+    return array.pad(x, [[0, 0]] * (len(dims) - 1) + [[0, 1] if after else [1, 0]])
 
 
 def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compact", name: str | None = None) -> Tensor:
-    """A tridiagonal matrix times matrices.
+    """Multiply tridiagonal matrices by matrices.
 
     .. math:: output_i = sub_i \\, rhs_{i-1} + main_i \\, rhs_i + super_i \\, rhs_{i+1}
 
     diagonals: "compact": [..., 3, n], super, main, sub; "sequence": these three, [..., n], or two [..., n - 1];
-    "matrix": [..., n, n], of which the rest is not looked at. rhs: [..., n, k].
+    "matrix": [..., n, n], of which other elements are ignored. rhs: [..., n, k].
     raises ValueError for other formats and shapes
     """
     diagonals = _compact(diagonals, diagonals_format)
@@ -173,8 +176,8 @@ def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compac
             what="All input tensors must have the same rank.",
             found=f"{diagonals.spec.short()}, {rhs.spec.short()}",
         )
-    over, main, under = (array.expand_dims(diagonals[..., i, :], -1) for i in range(3))
-    return array.identity(over * _next_row(rhs) + main * rhs + under * _previous_row(rhs), name=name)
+    upper, main, lower = (array.expand_dims(diagonals[..., i, :], -1) for i in range(3))
+    return array.identity(upper * _next_row(rhs) + main * rhs + lower * _previous_row(rhs), name=name)
 
 
 @documented_by(TridiagonalSolve)
@@ -190,40 +193,40 @@ def tridiagonal_solve(
 ) -> Tensor:
     """Solve tridiagonal systems of equations. diagonals_format: as in `tridiagonal_matmul`.
 
-    rhs: [..., n, k], or [..., n] of one dimension less than compact diagonals. transpose_rhs, conjugate_rhs: what is
-    done to it first.
+    rhs: [..., n, k], or [..., n] of one dimension less than compact diagonals. transpose_rhs, conjugate_rhs: applied to
+    rhs first.
     raises ValueError for other formats and shapes
     """
     if perturb_singular and not partial_pivoting:
         raise ValueError("partial_pivoting must be True if perturb_singular is.")
     diagonals = _compact(diagonals, diagonals_format)
     rhs = dispatch.to_tensor(rhs, diagonals.dtype)
-    rank, of_rhs = diagonals.shape.rank, rhs.shape.rank
-    if rank is not None and of_rhs not in (rank - 1, rank, None):
-        raise ValueError(f"Expected the rank of rhs to be {rank - 1} or {rank}, got {of_rhs}")
-    vector = rank is not None and of_rhs == rank - 1
+    rank, rhs_rank = diagonals.shape.rank, rhs.shape.rank
+    if rank is not None and rhs_rank not in (rank - 1, rank, None):
+        raise ValueError(f"Expected the rank of rhs to be {rank - 1} or {rank}, got {rhs_rank}")
+    is_vector = rank is not None and rhs_rank == rank - 1
     if conjugate_rhs:
         rhs = _conj(rhs)
-    if vector:
+    if is_vector:
         rhs = array.expand_dims(rhs, -1)
     elif transpose_rhs:
         rhs = matrix_transpose(rhs)
-    found = TridiagonalSolve(
+    x = TridiagonalSolve(
         diagonals, rhs, partial_pivoting=partial_pivoting, perturb_singular=perturb_singular, name=name
     )
-    return array.squeeze(found, [-1]) if vector else found
+    return array.squeeze(x, [-1]) if is_vector else x
 
 
 @operator
 class BandedTriangularSolve(OperatorDefinition):
-    """Solve systems of equations with triangular matrices that are zero but for some diagonals, by substitution.
+    """Solve banded triangular systems of linear equations by substitution.
 
     .. math:: A \\cdot output = rhs, \\quad A_{i, i-k} = bands_{k, i} \\text{ if lower}, \\quad
-        A_{i, i+k} = bands_{K-1-k, i} \\text{ else}; \\quad A^H \\text{ in its place if adjoint}
+        A_{i, i+k} = bands_{K-1-k, i} \\text{ else}; \\quad A^H \\text{ instead of } A \\text{ if adjoint}
 
-    bands: [..., K, n], the main diagonal first of a lower matrix, last of an upper one; what lies outside of the matrix
-    is not looked at. rhs: [..., n, m]; batches broadcast.
-    raises InvalidArgumentError for a zero on the main diagonal or shapes that do not fit
+    bands: [..., K, n], the main diagonal first for a lower matrix, last for an upper one; elements outside the matrix
+    are ignored. rhs: [..., n, m]; batches broadcast.
+    raises InvalidArgumentError for a zero on the main diagonal or inconsistent shapes
     """
 
     bands = Input(SOLVABLE)
@@ -252,16 +255,16 @@ class BandedTriangularSolve(OperatorDefinition):
         return b.with_shape([*batch, n if m is None else m, b.shape.dims[-1]])
 
     def compute(op, bands: Any, rhs: Any) -> np.ndarray:
-        rows = bands if op.lower else bands[..., ::-1, :]  # the k-th from the main diagonal
+        rows = bands if op.lower else bands[..., ::-1, :]  # in order of distance from the main diagonal
         if not rows[..., 0, :].all():
             raise InvalidArgumentError(what="Input matrix is not invertible.", wanted="matrices of full rank")
-        n, away = rows.shape[-1], min(rows.shape[-2], rows.shape[-1])
+        n, bandwidth = rows.shape[-1], min(rows.shape[-2], rows.shape[-1])
         x = np.array(np.broadcast_to(rhs, (*np.broadcast_shapes(rows.shape[:-2], rhs.shape[:-2]), *rhs.shape[-2:])))
         downward, rows = op.lower != op.adjoint, rows.conj() if op.adjoint else rows
         for i in range(n) if downward else reversed(range(n)):
-            for k in range(1, away):
+            for k in range(1, bandwidth):
                 j = i - k if downward else i + k
-                if 0 <= j < n:  # the adjoint's element (i, j) is that of (j, i)
+                if 0 <= j < n:  # element (i, j) of the adjoint is (j, i) of the matrix
                     x[..., i, :] -= rows[..., k, j if op.adjoint else i, None] * x[..., j, :]
             x[..., i, :] /= rows[..., 0, i, None]
         return x
@@ -273,10 +276,10 @@ class BandedTriangularSolve(OperatorDefinition):
         count, n = shape[-2], shape[-1]
         i, k = array.expand_dims(array.range(n), 0), array.expand_dims(array.range(count), 1)
         j = i - k if op.lower else i + (count - 1 - k)
-        inside = (j >= 0) & (j < n)
-        taken = array.gather(_conj(right), array.where(inside, j, array.zeros_like(j)), axis=-2)
-        rows = -Sum(array.expand_dims(left, -3) * taken, axis=(-1,))
-        dbands = array.where(inside, rows, array.zeros_like(rows))
+        in_matrix = (j >= 0) & (j < n)
+        neighbors = array.gather(_conj(right), array.where(in_matrix, j, array.zeros_like(j)), axis=-2)
+        rows = -Sum(array.expand_dims(left, -3) * neighbors, axis=(-1,))
+        dbands = array.where(in_matrix, rows, array.zeros_like(rows))
         return array.sum_to_shape_of(dbands, op.bands), array.sum_to_shape_of(drhs, op.rhs)
 
 

@@ -2,10 +2,9 @@
 
 Lives here: MatrixDiag, MatrixDiagPart, MatrixSetDiag, MatrixBandPart; diag, diag_part, set_diag, band_part, trace,
 tensor_diag, tensor_diag_part.
-Not here: transposing (matrices.py), eye (ops/array).
+Not here: transposition (matrices.py), eye (ops/array).
 
-A band of diagonals is packed as rows of one length, the longest's, from the highest diagonal down. A shorter one stands
-at the left or the right of its row, which `align` says: first for diagonals above the main one, then for those below.
+A band of diagonals is packed as rows of the length of the longest, from the highest diagonal down. Others are aligned to the left or the right of their rows according to `align`: first for superdiagonals, then for subdiagonals.
 """
 
 from __future__ import annotations
@@ -37,96 +36,96 @@ _ALIGN = one_of("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT")
 
 
 def _bounds(k: Any) -> tuple[int, int]:
-    """k as the lowest and the highest diagonal."""
-    found = static_axes(k, "k")
-    if found is None or len(found) not in (1, 2):
+    """Return the lowest and the highest diagonal of k."""
+    bounds = static_axes(k, "k")
+    if bounds is None or len(bounds) not in (1, 2):
         raise TypeError(f"k is one integer or two; found {k!r}")
-    return found[0], found[-1]
+    return bounds[0], bounds[-1]
 
 
 def _longest(k: tuple[int, ...], rows: int, columns: int) -> int:
-    """The length of the longest diagonal of the band. Raises InvalidArgumentError for a band outside the matrix."""
+    """Return the length of the longest diagonal of a band. Raises InvalidArgumentError if it is out of bounds."""
     low, high = k
     if low > high:
         raise InvalidArgumentError(what=f"lower_diag_index must not be larger than upper_diag_index: {low} > {high}")
-    for name, at in (("lower", low), ("upper", high)):
-        if not -rows < at < columns and at != 0:
+    for name, diagonal in (("lower", low), ("upper", high)):
+        if not -rows < diagonal < columns and diagonal != 0:
             raise InvalidArgumentError(
-                what=f"{name}_diag_index is out of bound: {at}. It must be between {-rows} and {columns}"
+                what=f"{name}_diag_index is out of bound: {diagonal}. It must be between {-rows} and {columns}"
             )
     return min(rows + min(high, 0), columns - max(low, 0))
 
 
 def _packing(k: tuple[int, ...], rows: int, columns: int, align: str) -> Iterator[tuple[int, slice, Any, Any]]:
-    """For each diagonal: its row in the packed form, its stretch of that row, and its row and column numbers."""
+    """Iterate over diagonals: row and slice of the packed form, row and column indices of the matrix."""
     longest = _longest(k, rows, columns)
     above, below = (side == "RIGHT" for side in align.split("_"))
     for d in range(k[1], k[0] - 1, -1):
         n = max(0, min(rows + min(d, 0), columns - max(d, 0)))
         start = longest - n if (above if d >= 0 else below) else 0
-        along = np.arange(n)
-        yield k[1] - d, slice(start, start + n), along + max(-d, 0), along + max(d, 0)
+        positions = np.arange(n)
+        yield k[1] - d, slice(start, start + n), positions + max(-d, 0), positions + max(d, 0)
 
 
 def _packed_dims(dims: Any, k: tuple[int, ...]) -> list[int | None]:
-    """The shape of the packed band of matrices with shape `dims`."""
+    """Infer the shape of a packed band of matrices of shape `dims`."""
     rows, columns = dims[-2:]
     longest = None if None in (rows, columns) else _longest(k, rows, columns)
     return [*dims[:-2], *([k[1] - k[0] + 1] if k[0] != k[1] else []), longest]
 
 
-def _at_least_matrix(spec: TensorSpec) -> None:
+def _check_matrix(spec: TensorSpec) -> None:
     if spec.shape.rank is not None and spec.shape.rank < 2:
         raise InvalidArgumentError(what="input must be at least 2-dim", found=spec.short())
 
 
-def _both_sides(k: Any) -> tuple[Any, Any]:
-    """Rows above a diagonal whose number is a tensor, and columns to the left of it."""
+def _diagonal_origin(k: Any) -> tuple[Any, Any]:
+    """Return row and column of the first element of a diagonal whose index is a tensor."""
     if isinstance(k, (list, tuple)) and len(k) != 1:
         raise TypeError(f"k: the bounds of a band must be known while tracing; found {k!r}")
-    number: Any = array.cast(k[0] if isinstance(k, (list, tuple)) else k, dtypes.int32)
-    number = number if number.shape.rank == 0 else array.reshape(number, [])
-    return math.maximum(-number, 0), math.maximum(number, 0)
+    diagonal: Any = array.cast(k[0] if isinstance(k, (list, tuple)) else k, dtypes.int32)
+    diagonal = diagonal if diagonal.shape.rank == 0 else array.reshape(diagonal, [])
+    return math.maximum(-diagonal, 0), math.maximum(diagonal, 0)
 
 
-def _on_last_two(x: Any, pairs: Any) -> Tensor:
-    """Paddings of a tensor for its last two dimensions: [[above, below], [left, right]]."""
+def _matrix_paddings(x: Any, pairs: Any) -> Tensor:
+    """Return paddings of the last two dimensions of a tensor. pairs: [[above, below], [left, right]]."""
     first = array.zeros(array.stack([array.rank(x) - 2, 2]), dtypes.int32)
     return array.concat([first, array.stack([array.stack(list(p)) for p in pairs])], 0)
 
 
-def _placed(diagonal: Any, k: Any, rows: Any, columns: Any, padding: Any, name: str | None = None) -> Tensor:
-    """A diagonal whose number is a tensor, in matrices of `rows` and `columns`.
+def _diag_run_time(diagonal: Any, k: Any, rows: Any, columns: Any, padding: Any, name: str | None = None) -> Tensor:
+    """Compute `diag` for a diagonal index known only at run time.
 
-    None for the smallest number that holds it; of None and None square ones.
+    rows, columns: None for the smallest number; if both are None, the matrices are square.
     """
-    above, left = _both_sides(k)
+    above, left = _diagonal_origin(k)
     square = MatrixDiag(diagonal, padding, k=(0, 0))
     n = array.shape_op(diagonal)[-1]
     below = rows - n - above if rows is not None else left if columns is None else 0
     right = columns - n - left if columns is not None else above if rows is None else 0
-    paddings = _on_last_two(square, ((above, below), (left, right)))
+    paddings = _matrix_paddings(square, ((above, below), (left, right)))
     return array.pad(square, paddings, constant_values=padding, name=name)
 
 
-def _from(x: Any, k: Any) -> Any:
-    """Matrices without what is above and to the left of a diagonal whose number is a tensor."""
-    above, left = _both_sides(k)
+def _submatrix_from(x: Any, k: Any) -> Tensor:
+    """Slice matrices from the first element of a diagonal whose index is a tensor."""
+    above, left = _diagonal_origin(k)
     shape = array.shape_op(x)
     inside = ((above == 0) | (above < shape[-2])) & ((left == 0) | (left < shape[-1]))
     debugging.Assert(inside, ["lower_diag_index is out of bound:", k])
-    return x[..., above:, left:]
+    return array.getitem(x, (..., slice(above, None), slice(left, None)))
 
 
 @operator
 class MatrixDiag(OperatorDefinition):
-    """Matrices with given diagonals, and `padding_value` elsewhere.
+    """Return matrices with given diagonals, and `padding_value` elsewhere.
 
     .. math:: output_{ij} = diagonal_{k_1 - d, i + min(d, 0) + offset} \\text{ with } d = j - i, \\; k_0 \\le d \\le k_1
 
     diagonal: [..., length], or [..., diagonals, length] for a band; k: the lowest and the highest diagonal, 0 the main
-    one; num_rows, num_cols: -1 for the smallest that hold them, square if both are; align: how a band is packed.
-    raises InvalidArgumentError where the sizes do not fit
+    one; num_rows, num_cols: -1 for the smallest number, if both are, square matrices; align: of a packed band.
+    raises InvalidArgumentError for inconsistent sizes
     """
 
     diagonal = Input(_ANY)
@@ -142,7 +141,7 @@ class MatrixDiag(OperatorDefinition):
         return lod_rules.batched("diagonal", 1 if op.k[0] == op.k[1] else 2)(op)
 
     def sizes(op, dims: Any) -> tuple[Any, Any]:
-        """Rows and columns, None where unknown, for a diagonal of shape `dims`."""
+        """Return the numbers of rows and columns, None if unknown, for a diagonal of shape `dims`."""
         low, high = op.k
         if low > high:
             raise InvalidArgumentError(
@@ -162,22 +161,22 @@ class MatrixDiag(OperatorDefinition):
             )
         if dims[-1] is None:
             return (None if op.num_rows < 0 else op.num_rows), (None if op.num_cols < 0 else op.num_cols)
-        least_rows, least_cols = dims[-1] - min(high, 0), dims[-1] + max(low, 0)
+        min_rows, min_cols = dims[-1] - min(high, 0), dims[-1] + max(low, 0)
         rows, cols = op.num_rows, op.num_cols
         if rows < 0 and cols < 0:
-            rows = cols = max(least_rows, least_cols)
-        rows, cols = least_rows if rows < 0 else rows, least_cols if cols < 0 else cols
-        for name, size, least in (("rows", rows, least_rows), ("columns", cols, least_cols)):
-            if size < least:
+            rows = cols = max(min_rows, min_cols)
+        rows, cols = min_rows if rows < 0 else rows, min_cols if cols < 0 else cols
+        for name, size, minimum in (("rows", rows, min_rows), ("columns", cols, min_cols)):
+            if size < minimum:
                 raise InvalidArgumentError(
-                    what=f"The number of {name} is too small", found=size, wanted=f"at least {least}"
+                    what=f"The number of {name} is too small", found=size, wanted=f"at least {minimum}"
                 )
-        if rows != least_rows and cols != least_cols:
+        if rows != min_rows and cols != min_cols:
             raise InvalidArgumentError(
                 what="The number of rows or columns is not consistent with the specified"
                 " d_lower, d_upper, and diagonal",
                 found=f"{rows} x {cols}",
-                wanted=f"{least_rows} rows or {least_cols} columns",
+                wanted=f"{min_rows} rows or {min_cols} columns",
             )
         return rows, cols
 
@@ -192,8 +191,8 @@ class MatrixDiag(OperatorDefinition):
         rows, cols = op.sizes(diagonal.shape)
         band = diagonal[..., None, :] if op.k[0] == op.k[1] else diagonal
         out = like_device.full(diagonal, (*band.shape[:-2], rows, cols), padding_value, diagonal.dtype)
-        for row, stretch, i, j in _packing(op.k, rows, cols, op.align):
-            out[..., i, j] = band[..., row, stretch]
+        for row, span, i, j in _packing(op.k, rows, cols, op.align):
+            out[..., i, j] = band[..., row, span]
         return out
 
     def gradient(op, doutput: Any) -> tuple[Any, Any]:
@@ -203,11 +202,11 @@ class MatrixDiag(OperatorDefinition):
 
 @operator
 class MatrixDiagPart(OperatorDefinition):
-    """Diagonals of matrices, packed; the free ends of shorter ones are `padding_value`.
+    """Return packed diagonals of matrices; shorter ones are padded with `padding_value`.
 
     .. math:: output_{k_1 - d, l + offset} = input_{l + max(-d, 0),\\, l + max(d, 0)}
 
-    input: [..., m, n]; k: the lowest and the highest diagonal, 0 the main one; align: how a band is packed.
+    input: [..., m, n]; k: the lowest and the highest diagonal, 0 the main one; align: of a packed band.
     Output: [..., length] for one diagonal, else [..., diagonals, longest].
     raises InvalidArgumentError for diagonals outside the matrix
     """
@@ -222,21 +221,21 @@ class MatrixDiagPart(OperatorDefinition):
 
     def infer(op) -> TensorSpec:
         spec = op.input.spec
-        _at_least_matrix(spec)
+        _check_matrix(spec)
         return spec if spec.shape.dims is None else TensorSpec(_packed_dims(spec.shape.dims, op.k), spec.dtype)
 
     def compute(op, input: Any, padding_value: Any) -> np.ndarray:
         rows, cols = input.shape[-2:]
         shape = (*input.shape[:-2], op.k[1] - op.k[0] + 1, _longest(op.k, rows, cols))
         out = like_device.full(input, shape, padding_value, input.dtype)
-        for row, stretch, i, j in _packing(op.k, rows, cols, op.align):
-            out[..., row, stretch] = input[..., i, j]
+        for row, span, i, j in _packing(op.k, rows, cols, op.align):
+            out[..., row, span] = input[..., i, j]
         return out[..., 0, :] if op.k[0] == op.k[1] else out
 
     def gradient(op, doutput: Any) -> tuple[Tensor, Any]:
         dinput = MatrixSetDiag(array.zeros_like(op.input), doutput, k=op.k, align=op.align)
         if op.k[0] == op.k[1]:
-            return dinput, array.zeros_like(op.padding_value)  # one diagonal has no free ends
+            return dinput, array.zeros_like(op.padding_value)  # a single diagonal has no padding
         inside = MatrixDiagPart(array.ones_like(op.input), array.zeros_like(op.padding_value), k=op.k, align=op.align)
         return dinput, array.sum_to_shape_of(doutput * (1 - inside), op.padding_value)
 
@@ -247,7 +246,7 @@ def _part(x: Any, k: tuple[int, ...], align: str) -> Tensor:
 
 @operator
 class MatrixSetDiag(OperatorDefinition):
-    """Matrices with some diagonals replaced.
+    """Replace diagonals of matrices.
 
     .. math::
         output_{ij} = diagonal_{k_1 - d, i + min(d, 0) + offset}
@@ -255,7 +254,7 @@ class MatrixSetDiag(OperatorDefinition):
 
     input: [..., m, n]; diagonal: [..., length] for one, [..., diagonals, longest] for a band; k, align: as in
     MatrixDiagPart.
-    raises InvalidArgumentError where the sizes do not fit
+    raises InvalidArgumentError for inconsistent sizes
     """
 
     input = Input(_ANY)
@@ -268,12 +267,12 @@ class MatrixSetDiag(OperatorDefinition):
 
     def infer(op) -> TensorSpec:
         spec, diagonal = op.input.spec, op.diagonal.spec
-        _at_least_matrix(spec)
+        _check_matrix(spec)
         if spec.shape.dims is not None:
-            wanted = TensorSpec(_packed_dims(spec.shape.dims, op.k), spec.dtype)
-            if not wanted.shape.is_compatible_with(diagonal.shape):
+            expected = TensorSpec(_packed_dims(spec.shape.dims, op.k), spec.dtype)
+            if not expected.shape.is_compatible_with(diagonal.shape):
                 raise InvalidArgumentError(
-                    what="diagonal does not fit input and k", found=diagonal.short(), wanted=wanted.short()
+                    what="diagonal does not fit input and k", found=diagonal.short(), wanted=expected.short()
                 )
         return spec
 
@@ -283,13 +282,13 @@ class MatrixSetDiag(OperatorDefinition):
         if band.shape != (*input.shape[:-2], op.k[1] - op.k[0] + 1, _longest(op.k, rows, cols)):
             raise InvalidArgumentError(what="diagonal does not fit input and k", found=list(diagonal.shape))
         out = input.copy()
-        for row, stretch, i, j in _packing(op.k, rows, cols, op.align):
-            out[..., i, j] = band[..., row, stretch]
+        for row, span, i, j in _packing(op.k, rows, cols, op.align):
+            out[..., i, j] = band[..., row, span]
         return out
 
     def gradient(op, doutput: Any) -> tuple[Tensor, Any]:
-        kept = MatrixSetDiag(doutput, array.zeros_like(op.diagonal), k=op.k, align=op.align)
-        return kept, _part(doutput, op.k, op.align)
+        dinput = MatrixSetDiag(doutput, array.zeros_like(op.diagonal), k=op.k, align=op.align)
+        return dinput, _part(doutput, op.k, op.align)
 
 
 @documented_by(MatrixDiag)
@@ -307,7 +306,7 @@ def diag(
     diagonal = dispatch.to_tensor(diagonal)
     padding = _padding(padding_value, diagonal.dtype)
     if not is_static(k):
-        return _placed(diagonal, k, None if rows < 0 else rows, None if columns < 0 else columns, padding, name)
+        return _diag_run_time(diagonal, k, None if rows < 0 else rows, None if columns < 0 else columns, padding, name)
     return MatrixDiag(diagonal, padding, k=_bounds(k), num_rows=rows, num_cols=columns, align=align, name=name)
 
 
@@ -322,7 +321,7 @@ def diag_part(
     """Return diagonals of matrices. k: one diagonal, or the lowest and the highest."""
     input = dispatch.to_tensor(input)
     if not is_static(k):
-        return diag_part(_from(input, k), name)
+        return diag_part(_submatrix_from(input, k), name)
     return MatrixDiagPart(input, _padding(padding_value, input.dtype), k=_bounds(k), align=align, name=name)
 
 
@@ -333,19 +332,23 @@ def set_diag(input: Any, diagonal: Any, name: str | None = "set_diag", k: Any = 
         input = dispatch.to_tensor(input)
         diagonal, shape = dispatch.to_tensor(diagonal, input.dtype), array.shape_op(input)
         sizes = shape[-2], shape[-1]
-        there = _placed(array.ones(array.shape_op(diagonal), dtypes.bool), k, *sizes, dispatch.to_tensor(False))
-        return array.where(there, _placed(diagonal, k, *sizes, array.zeros([], input.dtype)), input, name=name)
+        on_diagonal = _diag_run_time(
+            array.ones(array.shape_op(diagonal), dtypes.bool), k, *sizes, dispatch.to_tensor(False)
+        )
+        return array.where(
+            on_diagonal, _diag_run_time(diagonal, k, *sizes, array.zeros([], input.dtype)), input, name=name
+        )
     return MatrixSetDiag(input, diagonal, k=_bounds(k), align=align, name=name)
 
 
 @operator
 class MatrixBandPart(OperatorDefinition):
-    """Matrices with zeros outside a band around the main diagonal.
+    """Set the elements of matrices outside a band around the main diagonal to zero.
 
     .. math:: output_{ij} = input_{ij} \\text{ if } i - j \\le lower \\text{ and } j - i \\le upper \\text{ else } 0
 
-    input: [..., m, n]; num_lower, num_upper: scalars, how many diagonals stay below and above; below 0 all.
-    raises InvalidArgumentError for more diagonals than there are rows or columns
+    input: [..., m, n]; num_lower, num_upper: scalars, the numbers of subdiagonals and superdiagonals; all if negative.
+    raises InvalidArgumentError for numbers that exceed rows or columns
     """
 
     input = Input(_ANY)
@@ -356,7 +359,7 @@ class MatrixBandPart(OperatorDefinition):
 
     def infer(op) -> TensorSpec:
         spec = op.input.spec
-        _at_least_matrix(spec)
+        _check_matrix(spec)
         if spec.shape.dims is None:
             return TensorSpec(UNKNOWN, spec.dtype)
         for name, number, size in (
@@ -402,7 +405,7 @@ def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
 def tensor_diag_part(input: Any, name: str | None = None) -> Tensor:
     """Return the diagonal of a tensor of even rank: the elements at which both halves of the index agree.
 
-    raises InvalidArgumentError where the halves of the shape differ
+    raises InvalidArgumentError if the halves of the shape differ
     """
     input = dispatch.to_tensor(input)
     rank, dims = input.shape.rank, input.shape

@@ -1,6 +1,6 @@
-"""Sums of products in Einstein's notation.
+"""Einstein summation.
 
-Lives here: Einsum, its equations and how it contracts.  Not here: products of matrices (matmul.py).
+Lives here: Einsum, parsing of equations, contraction.  Not here: matrix products (matmul.py).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from .matmul import wide
 if TYPE_CHECKING:
     from ..tensor import Tensor
 
-ELLIPSIS = "."  # in parsed terms one character stands for the whole "..."
+ELLIPSIS = "."  # represents "..." in parsed terms
 
 
 @functools.lru_cache(512)
-def parsed(equation: str) -> tuple[tuple[str, ...], str]:
-    """The input terms and the output term; without "->" the output is the labels that occur once, in order.
+def parse(equation: str) -> tuple[tuple[str, ...], str]:
+    """Parse an equation into input terms and the output term; without "->", the sorted labels that occur once.
 
-    raises ValueError for what is no equation
+    raises ValueError for an invalid equation
     """
     text = equation.replace(" ", "").replace("...", ELLIPSIS)
     left, arrow, right = text.partition("->")
@@ -51,18 +51,18 @@ def parsed(equation: str) -> tuple[tuple[str, ...], str]:
     return terms, right
 
 
-def expanded(terms: Sequence[str], output: str, ranks: Sequence[int]) -> tuple[list[str], str]:
-    """The terms with the ellipsis written out in labels of its own, aligned at its last dimension.
+def expand_ellipsis(terms: Sequence[str], output: str, ranks: Sequence[int]) -> tuple[list[str], str]:
+    """Replace the ellipsis in terms by labels, aligned at its last dimension.
 
-    raises InvalidArgumentError where a term does not fit its rank
+    raises InvalidArgumentError for a term inconsistent with its rank
     """
     used = set("".join(terms))
     depth = 0
     for i, (term, rank) in enumerate(zip(terms, ranks)):
         fixed = len(term.replace(ELLIPSIS, ""))
         if rank < fixed or (rank != fixed and ELLIPSIS not in term):
-            least = "at least " if ELLIPSIS in term else ""
-            raise InvalidArgumentError(what=f"Expected input {i} to have rank {least}{fixed} but got: {rank}")
+            relation = "at least " if ELLIPSIS in term else ""
+            raise InvalidArgumentError(what=f"Expected input {i} to have rank {relation}{fixed} but got: {rank}")
         depth = max(depth, rank - fixed)
     free = [c for c in string.ascii_letters if c not in used]
     if depth > len(free):
@@ -73,32 +73,32 @@ def expanded(terms: Sequence[str], output: str, ranks: Sequence[int]) -> tuple[l
             what=f"Output contains {depth} broadcasting dimension(s) but no ellipsis (...) was found in the output "
             "subscripts."
         )
-    written = [t.replace(ELLIPSIS, batch[depth - (r + 1 - len(t)) :]) for t, r in zip(terms, ranks)]
-    return written, output.replace(ELLIPSIS, batch)
+    labeled = [t.replace(ELLIPSIS, batch[depth - (r + 1 - len(t)) :]) for t, r in zip(terms, ranks)]
+    return labeled, output.replace(ELLIPSIS, batch)
 
 
 def sizes_of(terms: Sequence[str], shapes: Sequence[Sequence[int | None]], batch: str) -> dict[str, int | None]:
-    """The size of each label, None where unknown; labels in `batch` broadcast. Raises InvalidArgumentError."""
+    """Return the size of each label, None if unknown. Labels in `batch` broadcast. Raises InvalidArgumentError."""
     sizes: dict[str, int | None] = {}
     for term, shape in zip(terms, shapes):
-        for at, (label, size) in enumerate(zip(term, shape)):
-            known = sizes.get(label)
+        for axis, (label, size) in enumerate(zip(term, shape)):
+            previous = sizes.get(label)
             if label in batch and label in sizes:
-                (sizes[label],) = broadcast(TensorShape([known]), TensorShape([size]))
-            elif known is not None and size is not None and known != size:
+                (sizes[label],) = broadcast(TensorShape([previous]), TensorShape([size]))
+            elif previous is not None and size is not None and previous != size:
                 raise InvalidArgumentError(
-                    what=f"Expected dimension {known} at axis {at} of the input shaped "
+                    what=f"Expected dimension {previous} at axis {axis} of the input shaped "
                     f"{list(shape)} but got dimension {size}"
                 )
-            elif known is None:
+            elif previous is None:
                 sizes[label] = size
     return sizes
 
 
 def contract(terms: Sequence[str], output: str, arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """The sum of products, two factors at a time, each by a matrix product."""
+    """Contract arrays pairwise, by matrix products."""
     factors = [
-        _alone(t, "".join(terms[:i]) + "".join(terms[i + 1 :]) + output, x)
+        _reduce_factor(t, "".join(terms[:i]) + "".join(terms[i + 1 :]) + output, x)
         for i, (t, x) in enumerate(zip(terms, arrays))
     ]
     while len(factors) > 1:
@@ -107,65 +107,65 @@ def contract(terms: Sequence[str], output: str, arrays: Sequence[np.ndarray]) ->
             equation = ",".join(t for t, _ in factors) + "->" + "".join(dict.fromkeys(output))
             path = np.einsum_path(equation, *[x for _, x in factors], optimize="greedy")[0][1][:2]
         (ta, a), (tb, b) = (factors[i] for i in path)
-        rest = [f for i, f in enumerate(factors) if i not in path]
-        factors = [*rest, _pair(ta, a, tb, b, "".join(t for t, _ in rest) + output)]
+        others = [f for i, f in enumerate(factors) if i not in path]
+        factors = [*others, _contract_pair(ta, a, tb, b, "".join(t for t, _ in others) + output)]
     ((term, result),) = factors
     distinct = "".join(dict.fromkeys(output))
     result = np.transpose(result, [term.index(c) for c in distinct])
     if distinct == output:
         return result
-    sizes = dict(zip(distinct, result.shape))  # a label twice in the output: the values go on the diagonal
-    spread = like_device.zeros(result, [sizes[c] for c in output], result.dtype)
-    if like_device.on_host(spread):
-        np.einsum(f"{output}->{distinct}", spread)[...] = result
-        return spread
-    along = {
+    sizes = dict(zip(distinct, result.shape))  # repeated output labels: write the values to the diagonal
+    diagonal = like_device.zeros(result, [sizes[c] for c in output], result.dtype)
+    if like_device.on_host(diagonal):
+        np.einsum(f"{output}->{distinct}", diagonal)[...] = result
+        return diagonal
+    label_indices = {
         c: like_device.arange(result, n).reshape(-1, *[1] * (len(distinct) - 1 - i))
         for i, (c, n) in enumerate(sizes.items())
     }
-    spread[tuple([along[c] for c in output])] = result
-    return spread
+    diagonal[tuple([label_indices[c] for c in output])] = result
+    return diagonal
 
 
-def _alone(term: str, others: str, x: np.ndarray) -> tuple[str, np.ndarray]:
-    """One factor with its diagonals taken and the labels summed that occur nowhere else."""
+def _reduce_factor(term: str, others: str, x: np.ndarray) -> tuple[str, np.ndarray]:
+    """Extract the diagonals of repeated labels, and sum over labels that occur in no other term."""
     if len(set(term)) < len(term):
         distinct = "".join(dict.fromkeys(term))
         x, term = np.einsum(f"{term}->{distinct}", x), distinct
-    solo = tuple(i for i, c in enumerate(term) if c not in others)
-    if solo:
-        x, term = x.sum(solo, dtype=x.dtype), "".join(c for c in term if c in others)
+    unique_axes = tuple(i for i, c in enumerate(term) if c not in others)
+    if unique_axes:
+        x, term = x.sum(unique_axes, dtype=x.dtype), "".join(c for c in term if c in others)
     return term, x if type(x) is np.ndarray or not like_device.on_host(x) else np.asarray(x)
 
 
-def _pair(ta: str, a: np.ndarray, tb: str, b: np.ndarray, later: str) -> tuple[str, np.ndarray]:
-    """The product of two factors, summed over the labels both have and nothing later needs."""
-    both = [c for c in ta if c in tb]
-    batch = [c for c in both if c in later]
-    summed = [c for c in both if c not in later]
-    rows, columns = [c for c in ta if c not in both], [c for c in tb if c not in both]
+def _contract_pair(ta: str, a: np.ndarray, tb: str, b: np.ndarray, later: str) -> tuple[str, np.ndarray]:
+    """Multiply two factors, and sum over common labels that no later term contains."""
+    common = [c for c in ta if c in tb]
+    batch = [c for c in common if c in later]
+    summed = [c for c in common if c not in later]
+    rows, columns = [c for c in ta if c not in common], [c for c in tb if c not in common]
     a = a.transpose([ta.index(c) for c in (*batch, *rows, *summed)])
     b = b.transpose([tb.index(c) for c in (*batch, *summed, *columns)])
-    of_a, of_b = a.shape, b.shape
+    shape_a, shape_b = a.shape, b.shape
     n, r, s = len(batch), len(rows), len(summed)
-    inner = int(np.prod(of_a[n + r :], dtype=np.int64))
-    a = a.reshape(*of_a[:n], int(np.prod(of_a[n : n + r], dtype=np.int64)), inner)
-    b = b.reshape(*of_b[:n], inner, int(np.prod(of_b[n + s :], dtype=np.int64)))
+    inner = int(np.prod(shape_a[n + r :], dtype=np.int64))
+    a = a.reshape(*shape_a[:n], int(np.prod(shape_a[n : n + r], dtype=np.int64)), inner)
+    b = b.reshape(*shape_b[:n], inner, int(np.prod(shape_b[n + s :], dtype=np.int64)))
     product = np.matmul(a, b)
-    product = product.reshape((*product.shape[:n], *of_a[n : n + r], *of_b[n + s :]))
+    product = product.reshape((*product.shape[:n], *shape_a[n : n + r], *shape_b[n + s :]))
     return "".join((*batch, *rows, *columns)), product
 
 
 @operator
 class Einsum(OperatorDefinition):
-    """Sum of products: over every label that the output does not have, of the elements under equal labels.
+    """Contract tensors by Einstein summation: sum over all labels that are not in the output.
 
     .. math:: output_{out} = \\sum_{labels \\notin out} \\prod_k inputs_{k, term_k}
 
-    equation: a term of letters for each input, and after "->" one for the output; "..." stands for any dimensions,
-    which broadcast; a letter twice in a term takes the diagonal. inputs: of one dtype. 16-bit floats are summed in
-    float32.
-    raises ValueError for what is no equation, InvalidArgumentError where ranks or sizes do not fit
+    equation: a term of letters for each input, and after "->" one for the output; "..." represents any dimensions,
+    which broadcast; a letter repeated in a term selects the diagonal. inputs: of one dtype. 16-bit floats are
+    accumulated in float32.
+    raises ValueError for an invalid equation, InvalidArgumentError for inconsistent ranks or sizes
     """
 
     inputs = Input(numeric, repeated=True)
@@ -178,38 +178,38 @@ class Einsum(OperatorDefinition):
         terms, output = _terms(op.equation, len(op.inputs))
         dtype = op.inputs[0].spec.dtype
         shapes = [x.spec.shape for x in op.inputs]
-        known = [(t, s) for t, s in zip(terms, shapes) if s.rank is not None]
-        if len(known) < len(shapes) and ELLIPSIS in output:
+        ranked = [(t, s) for t, s in zip(terms, shapes) if s.rank is not None]
+        if len(ranked) < len(shapes) and ELLIPSIS in output:
             return TensorSpec(UNKNOWN, dtype)
-        written, result = expanded([t for t, _ in known], output, [len(s) for _, s in known])
+        labeled, result = expand_ellipsis([t for t, _ in ranked], output, [len(s) for _, s in ranked])
         batch = "".join(c for c in result if c not in output)
-        sizes = sizes_of(written, [s.as_list() for _, s in known], batch)
+        sizes = sizes_of(labeled, [s.as_list() for _, s in ranked], batch)
         return TensorSpec([sizes.get(c) for c in result], dtype)
 
     def compute(op, inputs: Any) -> np.ndarray:
         terms, output = _terms(op.equation, len(inputs))
-        written, result = expanded(terms, output, [x.ndim for x in inputs])
-        sizes_of(written, [x.shape for x in inputs], "".join(c for c in result if c not in output))
-        return contract(written, result, [wide(x) for x in inputs]).astype(inputs[0].dtype, copy=False)
+        labeled, result = expand_ellipsis(terms, output, [x.ndim for x in inputs])
+        sizes_of(labeled, [x.shape for x in inputs], "".join(c for c in result if c not in output))
+        return contract(labeled, result, [wide(x) for x in inputs]).astype(inputs[0].dtype, copy=False)
 
     def gradient(op, doutput: Any) -> list[Any]:
-        # Each factor's gradient is the sum of products of the others and doutput, with that factor's term for output.
+        # The gradient of a factor contracts the other factors and doutput; its output term is that of the factor.
         terms, output = _terms(op.equation, len(op.inputs))
         broadcast = _broadcasts(op.inputs, terms)
         grads = []
         for i, (x, term) in enumerate(zip(op.inputs, terms)):
             factors = [_conj(y) for j, y in enumerate(op.inputs) if j != i]
-            theirs = [t for j, t in enumerate(terms) if j != i]
-            if not set(term) <= set("".join(theirs) + output):  # what only this factor has is repeated, by ones
-                factors, theirs = [*factors, array.ones_like(x)], [*theirs, term]
-            first = ELLIPSIS + term.replace(ELLIPSIS, "")  # where broadcast dimensions are aligned: at the last one
-            out = first if ELLIPSIS in output and (ELLIPSIS not in term or broadcast) else term
-            dx = Einsum([*factors, doutput], equation=_equation([*theirs, output], out))
+            other_terms = [t for j, t in enumerate(terms) if j != i]
+            if not set(term) <= set("".join(other_terms) + output):  # labels of this factor alone are broadcast by ones
+                factors, other_terms = [*factors, array.ones_like(x)], [*other_terms, term]
+            aligned_term = ELLIPSIS + term.replace(ELLIPSIS, "")  # leading ellipsis: aligns broadcast dimensions
+            out = aligned_term if ELLIPSIS in output and (ELLIPSIS not in term or broadcast) else term
+            dx = Einsum([*factors, doutput], equation=_equation([*other_terms, output], out))
             if out == term or ELLIPSIS not in term:
                 grads.append(array.sum_to_shape_of(dx, x))
             else:
-                dx = array.sum_to_shape_of(dx, Einsum([x], equation=_equation([term], first)))
-                grads.append(Einsum([dx], equation=_equation([first], term)))
+                dx = array.sum_to_shape_of(dx, Einsum([x], equation=_equation([term], aligned_term)))
+                grads.append(Einsum([dx], equation=_equation([aligned_term], term)))
         return grads
 
 
@@ -218,17 +218,19 @@ def _equation(terms: Sequence[str], output: str) -> str:
 
 
 def _broadcasts(inputs: Sequence[Any], terms: Sequence[str]) -> bool:
-    """Whether the dimensions of the ellipsis may differ between the inputs."""
-    found = []
+    """Return whether the dimensions of the ellipsis may differ between inputs."""
+    ellipsis_dims = []
     for x, term in zip(inputs, terms):
-        dims, at = x.shape.dims, term.find(ELLIPSIS)
-        if at >= 0:
-            found.append(None if dims is None or None in dims else dims[at : len(dims) - (len(term) - 1 - at)])
-    return len(found) > 1 and (None in found or len(set(found)) > 1)
+        dims, position = x.shape.dims, term.find(ELLIPSIS)
+        if position >= 0:
+            ellipsis_dims.append(
+                None if dims is None or None in dims else dims[position : len(dims) - (len(term) - 1 - position)]
+            )
+    return len(ellipsis_dims) > 1 and (None in ellipsis_dims or len(set(ellipsis_dims)) > 1)
 
 
 def _terms(equation: str, n: int) -> tuple[tuple[str, ...], str]:
-    terms, output = parsed(equation)
+    terms, output = parse(equation)
     if len(terms) != n:
         raise ValueError(f'Got {n} inputs for equation "{equation}", expecting {len(terms)}')
     return terms, output

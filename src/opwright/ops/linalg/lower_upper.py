@@ -1,6 +1,6 @@
-"""LU decomposition, and what is solved with it.
+"""LU decomposition, and solutions from it.
 
-Lives here: Lu; lu_solve, lu_matrix_inverse, lu_reconstruct.  Not here: solving without it (solving.py).
+Lives here: Lu; lu_solve, lu_matrix_inverse, lu_reconstruct.  Not here: direct solvers (solvers.py).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from ..tensor import Tensor
 from .diagonals import band_part, diag, diag_part, set_diag
 from .matmul import product
 from .matrices import adjoint
-from .solving import SOLVABLE, MatrixTriangularSolve, matrix_shape
+from .solvers import SOLVABLE, MatrixTriangularSolve, matrix_shape
 
 
 class LuFactors(NamedTuple):
-    """What `lu` gives."""
+    """The result of `lu`."""
 
     lu: Any
     p: Any
@@ -35,12 +35,12 @@ class LuFactors(NamedTuple):
 
 @operator
 class Lu(OperatorDefinition[tuple[Tensor, Tensor]]):
-    """LU decomposition of invertible matrices, with rows exchanged.
+    """Compute the LU decomposition of invertible matrices, with partial pivoting.
 
     .. math:: input_{p_i, j} = (L U)_{ij}, \\quad L \\text{ lower triangular with ones}, U \\text{ upper triangular}
 
-    input: [..., n, n]; lu: [..., n, n], U and below it L without its ones; p: [..., n], of output_idx_type.
-    raises InvalidArgumentError where a matrix has no inverse
+    input: [..., n, n]; lu: [..., n, n], U, and below it L without its diagonal; p: [..., n], of output_idx_type.
+    raises InvalidArgumentError for singular matrices
     """
 
     input = Input(SOLVABLE)
@@ -56,13 +56,13 @@ class Lu(OperatorDefinition[tuple[Tensor, Tensor]]):
 
     def compute(op, input: Any) -> tuple[Any, np.ndarray]:
         n = input.shape[-1]
-        none = like_device.zeros(input, (0, n, n), input.dtype)
-        lu = like_device.copy(input).reshape(-1, n, n) if input.size else none
+        empty = like_device.zeros(input, (0, n, n), input.dtype)
+        lu = like_device.copy(input).reshape(-1, n, n) if input.size else empty
         p, batch = np.tile(like_device.arange(lu, n), (len(lu), 1)), like_device.arange(lu, len(lu))
         for k in range(n):
-            best = k + np.abs(lu[:, k:, k]).argmax(-1)
+            pivot = k + np.abs(lu[:, k:, k]).argmax(-1)
             for rows in (lu, p):
-                rows[batch, k], rows[batch, best] = rows[batch, best], rows[batch, k].copy()
+                rows[batch, k], rows[batch, pivot] = rows[batch, pivot], rows[batch, k].copy()
             if not lu[:, k, k].all():
                 raise InvalidArgumentError(what="Input is not invertible.", wanted="matrices of full rank")
             lu[:, k + 1 :, k] /= lu[:, k, k, None]
@@ -75,31 +75,31 @@ class Lu(OperatorDefinition[tuple[Tensor, Tensor]]):
         below = _below(product(low, _below(dlu), adjoint_a=True))
         above = band_part(product(band_part(dlu, 0, -1), high, adjoint_b=True), 0, -1)
         left = MatrixTriangularSolve(low, below + above, adjoint=True)
-        found = adjoint(MatrixTriangularSolve(high, adjoint(left), lower=False))
-        return _rows(found, argsort(op.p, axis=-1))
+        permuted = adjoint(MatrixTriangularSolve(high, adjoint(left), lower=False))
+        return _permute_rows(permuted, argsort(op.p, axis=-1))
 
 
 def _below(x: Any) -> Tensor:
-    """What is below the diagonal, where L may move."""
+    """Return the strictly lower triangular part, in which L is variable."""
     return set_diag(band_part(x, -1, 0), array.zeros_like(diag_part(x)))
 
 
 def _parts(lower_upper: Any) -> tuple[Any, Any]:
-    """L with its ones, and U."""
+    """Return L, with its unit diagonal, and U."""
     ones = array.ones_like(diag_part(lower_upper))
     return set_diag(band_part(lower_upper, -1, 0), ones), band_part(lower_upper, 0, -1)
 
 
-def _rows(x: Any, numbers: Any) -> Tensor:
-    """The rows of each matrix in another order; batches broadcast."""
-    if numbers.shape.rank == 1:
-        return array.gather(x, numbers, axis=-2)
-    batch = array.broadcast_dynamic_shape(array.shape_op(x)[:-2], array.shape_op(numbers)[:-1])
+def _permute_rows(x: Any, perm: Any) -> Tensor:
+    """Permute the rows of each matrix; batches broadcast."""
+    if perm.shape.rank == 1:
+        return array.gather(x, perm, axis=-2)
+    batch = array.broadcast_dynamic_shape(array.shape_op(x)[:-2], array.shape_op(perm)[:-1])
     n, k = array.shape_op(x)[-2], array.shape_op(x)[-1]
     flat = array.reshape(array.broadcast_to(x, array.concat([batch, [n, k]], 0)), array.stack([-1, n, k]))
-    places = array.reshape(array.broadcast_to(numbers, array.concat([batch, [n]], 0)), array.stack([-1, n]))
-    found = array.gather(flat, places, axis=1, batch_dims=1)
-    return array.reshape(found, array.concat([batch, [n, k]], 0))
+    indices = array.reshape(array.broadcast_to(perm, array.concat([batch, [n]], 0)), array.stack([-1, n]))
+    permuted = array.gather(flat, indices, axis=1, batch_dims=1)
+    return array.reshape(permuted, array.concat([batch, [n, k]], 0))
 
 
 @documented_by(Lu)
@@ -108,8 +108,8 @@ def lu(input: Any, output_idx_type: Any = dtypes.int32, name: str | None = None)
     return LuFactors(*Lu(input, output_idx_type=output_idx_type, name=name))
 
 
-def _checked(lower_upper: Any, perm: Any, rhs: Any = None) -> tuple[Any, Any]:
-    """Tensors of these; raises ValueError where what is known of their shapes does not fit."""
+def _as_tensors(lower_upper: Any, perm: Any, rhs: Any = None) -> tuple[Tensor, Tensor]:
+    """Convert factors and permutation to tensors. Raises ValueError for inconsistent static shapes."""
     lower_upper, perm = dispatch.to_tensor(lower_upper), dispatch.to_tensor(perm)
     for name, x in (("lower_upper", lower_upper), ("rhs", rhs)):
         if x is not None and x.shape.rank is not None and x.shape.rank < 2:
@@ -133,25 +133,30 @@ def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False,
     """
     lower_upper = dispatch.to_tensor(lower_upper)
     rhs = dispatch.to_tensor(rhs, lower_upper.dtype)
-    lower_upper, perm = _checked(lower_upper, perm, rhs)
+    lower_upper, perm = _as_tensors(lower_upper, perm, rhs)
     low, high = _parts(lower_upper)
-    return MatrixTriangularSolve(high, MatrixTriangularSolve(low, _rows(rhs, perm)), lower=False, name=name)
+    return MatrixTriangularSolve(high, MatrixTriangularSolve(low, _permute_rows(rhs, perm)), lower=False, name=name)
 
 
 def lu_matrix_inverse(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
-    """The inverse of A, given what `lu` of A gave. See `lu_solve`."""
-    lower_upper, perm = _checked(lower_upper, perm)
-    one = diag(array.ones(array.shape_op(lower_upper)[-1:], lower_upper.dtype))
-    return lu_solve(lower_upper, perm, one, name=name)
+    """Compute the inverse of A from the result of `lu` of A.
+
+    .. math:: output = U^{-1} L^{-1} P
+
+    raises ValueError for a rank below 2, or matrices that are not square
+    """
+    lower_upper, perm = _as_tensors(lower_upper, perm)
+    identity = diag(array.ones(array.shape_op(lower_upper)[-1:], lower_upper.dtype))
+    return lu_solve(lower_upper, perm, identity, name=name)
 
 
 def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
-    """The A of which `lu` gave these.
+    """Reconstruct A from the result of `lu` of A.
 
     .. math:: A_{p_i, j} = (L U)_{ij}
 
-    raises ValueError as `lu_solve` does
+    raises ValueError for a rank below 2, or matrices that are not square
     """
-    lower_upper, perm = _checked(lower_upper, perm)
+    lower_upper, perm = _as_tensors(lower_upper, perm)
     low, high = _parts(lower_upper)
-    return array.identity(_rows(product(low, high), argsort(perm, axis=-1)), name=name)
+    return array.identity(_permute_rows(product(low, high), argsort(perm, axis=-1)), name=name)

@@ -1,6 +1,6 @@
-"""Products of matrices.
+"""Matrix products.
 
-Lives here: MatMul; matmul, matvec, tensordot.  Not here: sums of products in general (einsum.py).
+Lives here: MatMul; matmul, matvec, tensordot.  Not here: Einstein summation (einsum.py).
 """
 
 from __future__ import annotations
@@ -28,19 +28,20 @@ if TYPE_CHECKING:
 
 
 def wide(x: np.ndarray) -> np.ndarray:
-    """float16 and bfloat16 as float32, in which products are summed; others as they are."""
+    """Convert 16-bit floats to float32, in which products are accumulated."""
     return x.astype(np.float32) if x.dtype in (dtypes.float16.np, dtypes.bfloat16.np) else x
 
 
 @operator
 class MatMul(OperatorDefinition):
-    """Product of matrices, the last two dimensions; those before are batches and broadcast.
+    """Multiply matrices, the last two dimensions; leading dimensions are batches and broadcast.
 
     .. math:: output_{ij} = \\sum_k a_{ik} b_{kj}
 
-    a: [..., m, k], b: [..., k, n], of one dtype; output [..., m, n]. transpose_a: a is [..., k, m]; adjoint_a: it is,
-    and conjugated; the same for b. output_type: int8 may be summed in int32. 16-bit floats are summed in float32.
-    raises InvalidArgumentError where inner sizes differ, batches do not broadcast, or a rank is below 2
+    a: [..., m, k], b: [..., k, n], of one dtype; output [..., m, n]. transpose_a: a is [..., k, m]; adjoint_a: a is the
+    conjugate transpose; the same for b. output_type: int8 may be accumulated in int32. 16-bit floats are accumulated
+    in float32.
+    raises InvalidArgumentError if inner sizes differ, batches do not broadcast, or a rank is below 2
     """
 
     a = Input(numeric)
@@ -92,19 +93,25 @@ class MatMul(OperatorDefinition):
         return product if product.dtype == dtype else product.astype(dtype)
 
     def gradient(op, doutput: Any) -> tuple[Any, Any]:
-        turned_a, turned_b = op.transpose_a or op.adjoint_a, op.transpose_b or op.adjoint_b
-        # A transposed complex factor is the adjoint of its conjugate
+        transposed_a, transposed_b = op.transpose_a or op.adjoint_a, op.transpose_b or op.adjoint_b
+        # the transpose of a complex factor is the adjoint of its conjugate
         a = _conj(op.a) if op.transpose_a else op.a
         b = _conj(op.b) if op.transpose_b else op.b
-        da = product(b, doutput, turned_b, True) if turned_a else product(doutput, b, False, not turned_b)
-        db = product(doutput, a, True, turned_a) if turned_b else product(a, doutput, not turned_a, False)
+        if transposed_a:
+            da = product(b, doutput, transposed_b, True)
+        else:
+            da = product(doutput, b, False, not transposed_b)
+        if transposed_b:
+            db = product(doutput, a, True, transposed_a)
+        else:
+            db = product(a, doutput, not transposed_a, False)
         da = _conj(da) if op.transpose_a else da
         db = _conj(db) if op.transpose_b else db
         return array.sum_to_shape_of(da, op.a), array.sum_to_shape_of(db, op.b)
 
 
 def _flat(op: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """All batches as the rows of one product; np.matmul makes a small one for each."""
+    """Compute all batches as rows of one product; np.matmul would compute one small product per batch."""
     result: np.ndarray = np.matmul(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[-1])
     return result
 
@@ -129,7 +136,7 @@ MATMUL = Strategies(
 
 
 def product(a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False) -> Tensor:
-    """a @ b of tensors, either one conjugated and transposed if told; real ones are recorded as transposed."""
+    """Multiply tensors, optionally by adjoints; for real tensors, record transposes."""
     if a.dtype.is_complex:
         return MatMul(a, b, adjoint_a=adjoint_a, adjoint_b=adjoint_b)
     return MatMul(a, b, transpose_a=adjoint_a, transpose_b=adjoint_b)
@@ -178,9 +185,9 @@ def matmul(
 
 
 def _of_one_dtype(a: Any, b: Any, output_type: DType | None) -> tuple[Any, Any]:
-    """Factors of two dtypes in one that holds both: bfloat16 beside float32 in float32, 8-bit integers in the output's.
+    """Cast factors to a common dtype: bfloat16 and float32 to float32, 8-bit integers to the output's.
 
-    Other pairs are left as they are, and refused.
+    Other pairs are returned unchanged, and rejected by the operator.
     """
     if not (isinstance(getattr(a, "dtype", None), DType) and isinstance(getattr(b, "dtype", None), DType)):
         return a, b
@@ -220,8 +227,8 @@ def matvec(
 def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
     """Contract pairs of axes: the last axes of a with the first of b, or named ones.
 
-    axes: how many, or a pair of axes, or a pair of lists of them. Output: the remaining axes of a, then those of b.
-    raises ValueError for lists of different lengths, InvalidArgumentError for sizes that differ
+    axes: a number, or a pair of axes, or a pair of lists of axes. Output: the remaining axes of a, then of b.
+    raises ValueError for lists of different lengths, InvalidArgumentError for different sizes
     """
     if hasattr(a, "dtype") and not hasattr(b, "dtype"):
         a = dispatch.to_tensor(a)
@@ -229,11 +236,11 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
     a, b = dispatch.to_tensor(a), dispatch.to_tensor(b)
     if a.shape.rank is None or b.shape.rank is None:
         raise TypeError("tensordot: the ranks must be known while tracing")
-    of_a, of_b = _paired_axes(axes, a.shape.rank, b.shape.rank)
-    kept_a = [i for i in range(a.shape.rank) if i not in of_a]
-    kept_b = [i for i in range(b.shape.rank) if i not in of_b]
-    left, outer_a = _as_matrix(a, kept_a, of_a)
-    right, outer_b = _as_matrix(b, kept_b, of_b)
+    summed_a, summed_b = _paired_axes(axes, a.shape.rank, b.shape.rank)
+    outer_axes_a = [i for i in range(a.shape.rank) if i not in summed_a]
+    outer_axes_b = [i for i in range(b.shape.rank) if i not in summed_b]
+    left, outer_a = _as_matrix(a, outer_axes_a, summed_a)
+    right, outer_b = _as_matrix(b, outer_axes_b, summed_b)
     return array.reshape(MatMul(left, right, transpose_b=True), [*outer_a, *outer_b], name=name)
 
 
@@ -253,23 +260,23 @@ def _paired_axes(axes: Any, rank_a: int, rank_b: int) -> tuple[list[int], list[i
         return list(range(rank_a - axes, rank_a)), list(range(axes))
     if len(axes) != 2:
         raise ValueError(f"`axes` must be an integer or have length 2. Received {axes}.")
-    of_a, of_b = ([side] if isinstance(side, int) else [int(i) for i in side] for side in axes)
-    if len(of_a) != len(of_b):
-        raise ValueError(f"Different number of contraction axes `a` and `b`, {len(of_a)} != {len(of_b)}.")
-    return [axis_in(i, rank_a) for i in of_a], [axis_in(i, rank_b) for i in of_b]
+    axes_a, axes_b = ([side] if isinstance(side, int) else [int(i) for i in side] for side in axes)
+    if len(axes_a) != len(axes_b):
+        raise ValueError(f"Different number of contraction axes `a` and `b`, {len(axes_a)} != {len(axes_b)}.")
+    return [axis_in(i, rank_a) for i in axes_a], [axis_in(i, rank_b) for i in axes_b]
 
 
-def _as_matrix(x: Any, kept: list[int], summed: list[int]) -> tuple[Any, list[Any]]:
-    """x as [kept, summed], and the kept sizes: numbers where known, else scalar tensors."""
+def _as_matrix(x: Any, outer_axes: list[int], summed: list[int]) -> tuple[Tensor, list[Any]]:
+    """Reshape x to a matrix [outer, summed]; return it with the outer sizes: numbers, or scalar tensors if unknown."""
     dims = x.shape.dims
     sizes = [array.shape_op(x)[i] if d is None else d for i, d in enumerate(dims)]
-    outer: list[Any] = [sizes[i] for i in kept]
+    outer_sizes: list[Any] = [sizes[i] for i in outer_axes]
     total: Any = 1
     for i in summed:
         total = total * sizes[i]
-    perm = [*kept, *summed]
-    moved = x if perm == list(range(len(dims))) else array.transpose(x, perm)
+    perm = [*outer_axes, *summed]
+    transposed = x if perm == list(range(len(dims))) else array.transpose(x, perm)
     rows: Any = 1
-    for size in outer:
+    for size in outer_sizes:
         rows = rows * size
-    return array.reshape(moved, [rows, total]), outer
+    return array.reshape(transposed, [rows, total]), outer_sizes

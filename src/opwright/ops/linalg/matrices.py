@@ -1,7 +1,7 @@
-"""Matrices as wholes: transposing, cross products.
+"""Transposition; cross products; derivatives of matrix functions.
 
-Lives here: Cross; matrix_transpose, adjoint.
-Not here: products (matmul.py), norms (matrix_functions.py), decompositions (factoring.py).
+Lives here: Cross; matrix_transpose, adjoint; the gradient of matrix functions.
+Not here: products (matmul.py), norms (matrix_functions.py), decompositions (factorization.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 
 def matrix_transpose(a: Any, name: str | None = "matrix_transpose", conjugate: bool = False) -> Tensor:
-    """The last two dimensions exchanged: output[..., j, i] = a[..., i, j], conjugated if told.
+    """Transpose matrices. conjugate: also conjugate them.
+
+    .. math:: output[..., j, i] = a[..., i, j]
 
     raises ValueError for a rank below 2
     """
@@ -41,18 +43,33 @@ def matrix_transpose(a: Any, name: str | None = "matrix_transpose", conjugate: b
 
 
 def adjoint(matrix: Any, name: str | None = None) -> Tensor:
-    """Transposed and conjugated: output[..., j, i] = conj(matrix[..., i, j])."""
+    """Return the conjugate transpose of matrices.
+
+    .. math:: output[..., j, i] = \\overline{matrix[..., i, j]}
+    """
     return matrix_transpose(matrix, name or "adjoint", conjugate=True)
+
+
+def matrix_function_gradient(op: Any, x: Any, doutput: Any) -> Tensor:
+    """Compute the gradient of a matrix function f, the operator of `op`.
+
+    f of [[A, E], [0, A]] has the derivative of f at A in direction E above its diagonal; the gradient uses A^H.
+    """
+    a = adjoint(x)
+    top, bottom = array.concat([a, doutput], -1), array.concat([array.zeros_like(a), a], -1)
+    block = op.operator(array.concat([top, bottom], -2))
+    n = array.shape_op(a)[-1]
+    return array.getitem(block, (..., slice(None, n), slice(n, None)))
 
 
 @operator
 class Cross(OperatorDefinition):
-    """Cross product of vectors of 3.
+    """Compute the cross product of vectors of 3 elements.
 
     .. math:: product = a \\times b
 
     a, b: [..., 3], of one shape.
-    raises InvalidArgumentError where shapes differ or the last dimension is not 3
+    raises InvalidArgumentError if shapes differ or the last dimension is not 3
     """
 
     a = Input(numeric)

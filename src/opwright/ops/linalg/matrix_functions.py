@@ -1,7 +1,7 @@
-"""Norms, the exponential, and functions of matrices that follow from their decompositions.
+"""Norms, the matrix exponential, pseudoinverse, rank and least squares.
 
 Lives here: MatrixExponential; norm, normalize, expm, logdet, cholesky_solve, pinv, lstsq, matrix_rank.
-Not here: the decompositions (factoring.py), solving (solving.py), roots and logarithms (spectral.py).
+Not here: decompositions (factorization.py), linear systems (solvers.py), roots and logarithms (spectral.py).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ..math.reduction import Max, Sum
 from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from .diagonals import diag_part, set_diag
-from .factoring import Cholesky, svd
+from .factorization import Cholesky, svd
 from .matmul import product
-from .matrices import adjoint
-from .solving import SOLVABLE, MatrixTriangularSolve, matrix_shape
+from .matrices import matrix_function_gradient
+from .solvers import SOLVABLE, MatrixTriangularSolve, matrix_shape
 
 if TYPE_CHECKING:
     from ...core.specs import TensorSpec
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def norm(
     tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: Any = None, name: str | None = None
 ) -> Tensor:
-    """The norm of all elements, of vectors along one axis, or of matrices in two.
+    """Compute the norm of all elements, of vectors along one axis, or of matrices along two.
 
     ord: "euclidean" or 2, 1, infinity or any positive number p for (sum |x|^p)^(1/p); of matrices "euclidean" or "fro",
     1 (largest column sum), infinity (largest row sum), 2 (largest singular value). axis: None, an int, or a pair.
@@ -51,13 +51,13 @@ def norm(
     axes = None if axis is None else tuple(int(a) for a in axis) if pair else (int(axis),)
     size = math.abs(tensor)
     if pair and ord == 2:
-        result = _spectral(tensor, axes)
+        result = _spectral_norm(tensor, axes)
     elif ord in ("euclidean", "fro", 2):
         result = sqrt(Sum(tensor * _conj(tensor), axis=axes, keepdims=True))
     elif pair:
         assert axes is not None
-        summed, best = axes if ord == 1 else axes[::-1]
-        result = Max(Sum(size, axis=(summed,), keepdims=True), axis=(best,), keepdims=True)
+        sum_axis, max_axis = axes if ord == 1 else axes[::-1]
+        result = Max(Sum(size, axis=(sum_axis,), keepdims=True), axis=(max_axis,), keepdims=True)
     elif ord == np.inf:
         result = Max(size, axis=axes, keepdims=True)
     elif ord == 1:
@@ -71,21 +71,26 @@ def norm(
     return array.squeeze(result, list(axes), name=name)
 
 
-def _spectral(tensor: Any, axes: Any) -> Tensor:
-    """The largest singular values, in dimensions of size 1."""
+def _spectral_norm(tensor: Any, axes: Any) -> Tensor:
+    """Return the largest singular values; the axes remain with size 1."""
     rank = tensor.shape.rank
     if rank is None:
         raise TypeError("norm: the rank must be known while tracing for ord=2 of matrices")
     last = [a % rank for a in axes]
-    moved = array.transpose(tensor, [*(i for i in range(rank) if i not in last), *last])
-    result = Max(svd(moved, compute_uv=False), axis=(-1,), keepdims=False)
+    matrices = array.transpose(tensor, [*(i for i in range(rank) if i not in last), *last])
+    result = Max(svd(matrices, compute_uv=False), axis=(-1,), keepdims=False)
     for axis in sorted(last):
         result = array.expand_dims(result, axis)
     return result
 
 
-def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str | None = None) -> tuple[Any, Any]:
-    """The tensor divided by its norm, and that norm with its dimensions kept. See `norm`."""
+def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """Divide a tensor by its norm; return the quotient and the norm, whose reduced dimensions remain with size 1.
+
+    .. math:: output = tensor / \\|tensor\\|
+
+    ord, axis: as in `norm`.
+    """
     tensor = dispatch.to_tensor(tensor)
     size = norm(tensor, ord, axis, keepdims=True)
     if size.dtype is not tensor.dtype:
@@ -94,7 +99,7 @@ def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str |
 
 
 # fmt: off
-# Coefficients of the [13/13] Padé approximant of exp, and the 1-norm up to which it is exact in float64:
+# Coefficients of the [13/13] Padé approximant of exp, and the largest 1-norm for which it is exact in float64:
 # Higham, The scaling and squaring method for the matrix exponential revisited, 2005, table 2.3 and equation 2.2
 _PADE = (64764752532480000., 32382376266240000., 7771770303897600., 1187353796428800., 129060195264000.,
          10559470521600., 670442572800., 33522128640., 1323241920., 40840800., 960960., 16380., 182., 1.)
@@ -104,7 +109,7 @@ _PADE_NORM = 5.371920351148152
 
 @operator
 class MatrixExponential(OperatorDefinition):
-    """Exponential of square matrices, by scaling and squaring.
+    """Compute the exponential of square matrices by scaling and squaring.
 
     .. math:: output = \\sum_{n=0}^\\infty \\frac{input^n}{n!}
 
@@ -126,32 +131,29 @@ class MatrixExponential(OperatorDefinition):
         halvings = np.where(np.isfinite(norm), np.maximum(exponent, 0), 0)
         wide = np.complex128 if input.dtype.kind == "c" else np.float64
         a = input.astype(wide) / np.exp2(halvings)[..., None, None]
-        one, b = like_device.array(a, np.eye(a.shape[-1])), _PADE
+        identity, b = like_device.array(a, np.eye(a.shape[-1])), _PADE
         a2 = a @ a
         a4, a6 = a2 @ a2, a2 @ a2 @ a2
-        odd = a @ (a6 @ (b[13] * a6 + b[11] * a4 + b[9] * a2) + b[7] * a6 + b[5] * a4 + b[3] * a2 + b[1] * one)
-        even = a6 @ (b[12] * a6 + b[10] * a4 + b[8] * a2) + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * one
+        odd = a @ (a6 @ (b[13] * a6 + b[11] * a4 + b[9] * a2) + b[7] * a6 + b[5] * a4 + b[3] * a2 + b[1] * identity)
+        even = a6 @ (b[12] * a6 + b[10] * a4 + b[8] * a2) + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * identity
         result = np.linalg.solve(even - odd, even + odd)
         for step in range(int(halvings.max())):
             result = np.where((step < halvings)[..., None, None], result @ result, result)
         return result.astype(input.dtype)
 
     def gradient(op, doutput: Any) -> Tensor:
-        # exp of [[A, E], [0, A]] has the derivative in direction E above its diagonal; the gradient is that by A^H
-        a = adjoint(op.input)
-        top, bottom = array.concat([a, doutput], -1), array.concat([array.zeros_like(a), a], -1)
-        both = MatrixExponential(array.concat([top, bottom], -2))
-        n = array.shape_op(a)[-1]
-        return both[..., :n, n:]
+        return matrix_function_gradient(op, op.input, doutput)
 
 
 expm: signatures.MatrixExponential = MatrixExponential.as_function("expm")
 
 
 def logdet(matrix: Any, name: str | None = None) -> Tensor:
-    """Logarithm of the determinant of positive definite matrices, real: 2 sum of log of the Cholesky factor's diagonal.
+    """Compute the logarithm of the determinant of positive definite matrices, from the Cholesky factor L.
 
-    Raises the errors of Cholesky.
+    .. math:: output = 2 \\sum_i \\log L_{ii}
+
+    raises InvalidArgumentError for matrices that are not positive definite
     """
     diagonal = diag_part(Cholesky(matrix))
     return 2 * Sum(log(math.real(diagonal) if diagonal.dtype.is_complex else diagonal), axis=(-1,), name=name)
@@ -163,8 +165,8 @@ def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
     return MatrixTriangularSolve(chol, MatrixTriangularSolve(chol, rhs), adjoint=True, name=name)
 
 
-def _cutoff(s: Any, a: Any, factor: float) -> Any:
-    """What counts as a zero singular value: factor * max(m, n) * epsilon of the dtype, times the largest value."""
+def _singular_value_cutoff(s: Any, a: Any, factor: float) -> Any:
+    """Return the threshold of zero singular values: factor * max(m, n) * epsilon, times the largest value."""
     eps = factor * float(np.finfo(s.dtype.np).eps)
     dims = a.shape.dims
     if dims is not None and None not in dims[-2:]:
@@ -174,44 +176,49 @@ def _cutoff(s: Any, a: Any, factor: float) -> Any:
 
 
 def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
-    """Return the Moore-Penrose inverse [..., n, m] of matrices [..., m, n], by singular values.
+    """Compute the Moore-Penrose inverse [..., n, m] of matrices [..., m, n] from their singular values.
 
-    rcond: values below rcond times the largest count as zero; by default 10 max(m, n) epsilon.
+    .. math:: output = V \\Sigma^+ U^H
+
+    rcond: singular values up to rcond times the largest are treated as zero; by default 10 max(m, n) epsilon.
     """
     a = dispatch.to_tensor(a)
     s, u, v = svd(a)
     if rcond is None:
-        limit = _cutoff(s, a, 10.0)
+        limit = _singular_value_cutoff(s, a, 10.0)
     else:
         rcond = dispatch.to_tensor(rcond, s.dtype)
         limit = array.expand_dims(rcond, -1) * Max(s, axis=(-1,), keepdims=True)
-    return array.identity(product(v * _inverse(s, s > limit, a.dtype), u, adjoint_b=True), name=name)
+    return array.identity(product(v * _pseudoinverse(s, s > limit, a.dtype), u, adjoint_b=True), name=name)
 
 
-def _inverse(s: Any, used: Any, dtype: Any) -> Tensor:
-    """1 / s where used, else 0; as [..., 1, p], to scale columns."""
+def _pseudoinverse(s: Any, used: Any, dtype: Any) -> Tensor:
+    """Return 1 / s where used, else 0, as [..., 1, p], which scales columns."""
     ones = array.ones_like(s)
     inverse = array.where(used, ones / array.where(used, s, ones), array.zeros_like(s))
     return array.expand_dims(array.cast(inverse, dtype), -2)
 
 
 def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
-    """How many singular values of each matrix are above tol, int32; by default max(m, n) epsilon times the largest.
+    """Count the singular values of each matrix above tol, int32.
 
-    tol: broadcasts with the singular values [..., min(m, n)], so [..., 1] for one a matrix. Result: their shape without
-    the last dimension.
+    tol: by default max(m, n) epsilon times the largest; broadcasts with the singular values [..., min(m, n)], so
+    [..., 1] for one per matrix. Shape: that of the singular values without the last dimension.
     """
     a = dispatch.to_tensor(a)
     s: Any = svd(a, compute_uv=False)
-    limit = _cutoff(s, a, 1.0) if tol is None else dispatch.to_tensor(tol, s.dtype)
+    limit = _singular_value_cutoff(s, a, 1.0) if tol is None else dispatch.to_tensor(tol, s.dtype)
     return Sum(array.cast(s > limit, dtypes.int32), axis=(-1,), name=name)
 
 
 def lstsq(matrix: Any, rhs: Any, l2_regularizer: float = 0.0, fast: bool = True, name: str | None = None) -> Tensor:
-    """The x [..., n, k] for which |matrix x - rhs|^2 + l2_regularizer |x|^2 is least, the smallest one of several.
+    """Solve linear least squares problems; of several solutions, return the one of minimum norm.
 
-    matrix: [..., m, n]; rhs: [..., m, k]. fast: by the Cholesky factor of the normal equations, which need full rank
-    and a good condition; else by singular values, without l2_regularizer. See Cholesky, Svd.
+    .. math:: x = \\mathrm{argmin} \\; |matrix \\cdot x - rhs|^2 + l2\\_regularizer |x|^2
+
+    matrix: [..., m, n]; rhs: [..., m, k]; x: [..., n, k]. fast: solve the normal equations by Cholesky decomposition,
+    which requires well-conditioned matrices of full rank; else use the SVD and ignore l2_regularizer.
+    raises InvalidArgumentError if fast and the normal equations are not positive definite
     """
     matrix = dispatch.to_tensor(matrix)
     rhs = dispatch.to_tensor(rhs, matrix.dtype)
@@ -219,7 +226,7 @@ def lstsq(matrix: Any, rhs: Any, l2_regularizer: float = 0.0, fast: bool = True,
     m, n = dims[-2:] if dims is not None and len(dims) >= 2 else (None, None)
     if not fast or m is None or n is None:
         s, u, v = svd(matrix)
-        weight = _inverse(s, s > _cutoff(s, matrix, 1.0), matrix.dtype)
+        weight = _pseudoinverse(s, s > _singular_value_cutoff(s, matrix, 1.0), matrix.dtype)
         if fast and l2_regularizer:
             values = array.expand_dims(array.cast(s, matrix.dtype), -2)
             weight = values / (values * values + l2_regularizer)

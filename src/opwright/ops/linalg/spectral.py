@@ -1,8 +1,8 @@
-"""Eigenvalues, and roots and logarithms of matrices through the complex Schur form.
+"""Eigenvalues; square roots and logarithms of matrices by the complex Schur decomposition.
 
-Lives here: MatrixSquareRoot, MatrixLogarithm, Eig; eig, eigvals, eigh_tridiagonal; the Schur form in plain NumPy, one
-matrix at a time.
-Not here: eigenvalues of self-adjoint matrices (factoring.py), the exponential (matrix_functions.py).
+Lives here: MatrixSquareRoot, MatrixLogarithm, Eig; eig, eigvals, eigh_tridiagonal; the Schur decomposition of single
+matrices in NumPy.
+Not here: eigenvalues of self-adjoint matrices (factorization.py), the exponential (matrix_functions.py).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .diagonals import diag, diag_part, set_diag
-from .factoring import SelfAdjointEig, _differences
+from .factorization import SelfAdjointEig, _differences
 from .matmul import product
-from .matrices import adjoint
-from .solving import SOLVABLE, MatrixSolve, matrix_shape
+from .matrices import matrix_function_gradient
+from .solvers import SOLVABLE, MatrixSolve, matrix_shape
 
 if TYPE_CHECKING:
     from .. import signatures
@@ -37,7 +37,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 def _hessenberg(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """h, q with a = q h q^H, h zero below its first subdiagonal; by Householder's reflections."""
+    """Return h, q with a = q h q^H and h upper Hessenberg, by Householder reflections."""
     n, h, q = len(a), a.copy(), np.eye(len(a), dtype=a.dtype)
     for k in range(n - 2):
         v = h[k + 1 :, k].copy()
@@ -53,21 +53,21 @@ def _hessenberg(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return h, q
 
 
-def _shift(h: np.ndarray, at: int, attempt: int) -> complex:
-    """The eigenvalue of the last two rows that is nearer to the last element; now and then another, to get unstuck."""
+def _shift(h: np.ndarray, last: int, attempt: int) -> complex:
+    """Return the Wilkinson shift of the last two rows; every tenth attempt, an exceptional shift."""
     if attempt % 10 == 9:
-        return complex(h[at, at] + abs(h[at, at - 1]))
-    (a, b), (c, d) = h[at - 1 : at + 1, at - 1 : at + 1].tolist()
+        return complex(h[last, last] + abs(h[last, last - 1]))
+    (a, b), (c, d) = h[last - 1 : last + 1, last - 1 : last + 1].tolist()
     half = (a - d) / 2
     root = np.sqrt(half * half + b * c)
-    far = half + root if abs(half + root) >= abs(half - root) else half - root
-    return complex(d - b * c / far) if far else complex(d)
+    larger = half + root if abs(half + root) >= abs(half - root) else half - root
+    return complex(d - b * c / larger) if larger else complex(d)
 
 
 def schur(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """t, q with a = q t q^H, t upper triangular, q unitary; complex128. By QR steps with shifts; NaN where there are.
+    """Return t, q with a = q t q^H, t upper triangular, q unitary, complex128, by shifted QR iterations.
 
-    Source: Golub and Van Loan, Matrix Computations, 4th edition, 7.5.
+    t is NaN if a has elements that are not finite. Source: Golub and Van Loan, Matrix Computations, 4th edition, 7.5.
     """
     n, a = len(a), a.astype(np.complex128)
     if not np.isfinite(a).all():
@@ -78,8 +78,8 @@ def schur(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     while end > 0 and attempt < 300:
         begin = end
         while begin > 0:
-            near = abs(t[begin, begin]) + abs(t[begin - 1, begin - 1])
-            if abs(t[begin, begin - 1]) <= _EPS * (near or smallest):
+            magnitude = abs(t[begin, begin]) + abs(t[begin - 1, begin - 1])
+            if abs(t[begin, begin - 1]) <= _EPS * (magnitude or smallest):
                 t[begin, begin - 1] = 0
                 break
             begin -= 1
@@ -87,13 +87,13 @@ def schur(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             end, attempt = end - 1, 0
             continue
         rows, shift = slice(begin, end + 1), _shift(t, end, attempt)
-        turn, _ = np.linalg.qr(t[rows, rows] - shift * np.eye(end + 1 - begin))
-        t[rows, begin:] = turn.conj().T @ t[rows, begin:]
-        t[: end + 1, rows] = t[: end + 1, rows] @ turn
+        rotation, _ = np.linalg.qr(t[rows, rows] - shift * np.eye(end + 1 - begin))
+        t[rows, begin:] = rotation.conj().T @ t[rows, begin:]
+        t[: end + 1, rows] = t[: end + 1, rows] @ rotation
         t[rows, rows] = np.triu(t[rows, rows], -1)
-        q[:, rows] = q[:, rows] @ turn
+        q[:, rows] = q[:, rows] @ rotation
         attempt += 1
-    # No rounding error, nor the sign of a zero, decides on which side of the branch cut a negative eigenvalue lies
+    # snap negative eigenvalues to the branch cut: rounding errors and signed zeros must not decide its side
     t, values = np.triu(t), np.diagonal(t)
     cut = (values.real < 0) & (np.abs(values.imag) <= 100 * _EPS * np.abs(t).max(initial=0.0))
     np.fill_diagonal(t, np.where(cut, values.real + 0j, values))
@@ -101,17 +101,17 @@ def schur(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _triangular_root(t: np.ndarray) -> np.ndarray:
-    """The principal root of an upper triangular matrix, column by column. Source: Björck and Hammarling, 1983."""
+    """Return the principal square root of an upper triangular matrix. Source: Björck and Hammarling, 1983."""
     root = np.diag(np.sqrt(np.diagonal(t)))
     for j in range(1, len(t)):
         for i in range(j - 1, -1, -1):
-            rest = t[i, j] - root[i, i + 1 : j] @ root[i + 1 : j, j]
-            root[i, j] = rest / (root[i, i] + root[j, j]) if rest else 0.0
+            residual = t[i, j] - root[i, i + 1 : j] @ root[i + 1 : j, j]
+            root[i, j] = residual / (root[i, i] + root[j, j]) if residual else 0.0
     return root
 
 
 def square_root(a: np.ndarray) -> np.ndarray:
-    """The principal root, all NaN where there is none; of a real matrix real, so none for negative eigenvalues."""
+    """Return the principal square root; NaN if there is none, or none that is real for a real matrix."""
     t, q = schur(a)
     root = q @ _triangular_root(t) @ q.conj().T
     if not np.isfinite(root).all():
@@ -125,22 +125,23 @@ def square_root(a: np.ndarray) -> np.ndarray:
 
 
 def logarithm(a: np.ndarray) -> np.ndarray:
-    """The principal logarithm of a complex matrix, all NaN where there is none.
+    """Return the principal logarithm of a complex matrix; NaN if there is none.
 
-    Roots are taken until the matrix is near 1, where Padé's approximant [8/8] is exact in float64; it is Gauss's
-    quadrature of the integral of x / (1 + s x). Source: Higham, Functions of Matrices, 2008, chapter 11.
+    By inverse scaling and squaring: square roots until the matrix is close to 1, where the [8/8] Padé approximant,
+    Gaussian quadrature of the integral of x / (1 + s x), is exact in float64. Source: Higham, Functions of Matrices,
+    2008, chapter 11.
     """
     t, q = schur(a)
     values = np.diagonal(t)
     if not np.isfinite(t).all() or not values.all():
         return np.full_like(a, np.nan)
-    exact, roots, one = np.log(values), 0, np.eye(len(t))
-    while np.abs(t - one).sum(0).max(initial=0.0) > 0.25 and roots < 100:
+    exact, roots, identity = np.log(values), 0, np.eye(len(t))
+    while np.abs(t - identity).sum(0).max(initial=0.0) > 0.25 and roots < 100:
         t, roots = _triangular_root(t), roots + 1
-    x = t - one
+    x = t - identity
     np.fill_diagonal(x, np.expm1(exact / 2.0**roots))
-    places, weights = np.polynomial.legendre.leggauss(8)
-    log = sum(w / 2 * np.linalg.solve(one + (1 + s) / 2 * x, x) for s, w in zip(places, weights)) * 2.0**roots
+    nodes, weights = np.polynomial.legendre.leggauss(8)
+    log = sum(w / 2 * np.linalg.solve(identity + (1 + s) / 2 * x, x) for s, w in zip(nodes, weights)) * 2.0**roots
     log = np.triu(log)
     np.fill_diagonal(log, exact)
     result: np.ndarray = (q @ log @ q.conj().T).astype(a.dtype)
@@ -148,30 +149,20 @@ def logarithm(a: np.ndarray) -> np.ndarray:
 
 
 def _each(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
-    """`function` of every matrix."""
-    found = np.empty_like(x)
-    for place in np.ndindex(x.shape[:-2]):
-        found[place] = function(x[place])
-    return found
-
-
-def _gradient(op: Any, x: Any, doutput: Any) -> Any:
-    """Of a function f of matrices: f of [[A, E], [0, A]] has its derivative in direction E above its diagonal."""
-    a = adjoint(x)
-    top, bottom = array.concat([a, doutput], -1), array.concat([array.zeros_like(a), a], -1)
-    both = op.operator(array.concat([top, bottom], -2))
-    n = array.shape_op(a)[-1]
-    return both[..., :n, n:]
+    """Apply a function to every matrix."""
+    results = np.empty_like(x)
+    for batch in np.ndindex(x.shape[:-2]):
+        results[batch] = function(x[batch])
+    return results
 
 
 @operator
 class MatrixSquareRoot(OperatorDefinition):
-    """Principal square root of square matrices: that whose eigenvalues have no negative real part.
+    """Compute the principal square root of square matrices, whose eigenvalues have nonnegative real parts.
 
     .. math:: output \\cdot output = input
 
-    input: [..., n, n]. All of a matrix is NaN where it has no such root; a real one has none if an eigenvalue is
-    negative.
+    input: [..., n, n]. NaN for matrices without such a root, and for real matrices with a negative eigenvalue.
     """
 
     input = Input(SOLVABLE)
@@ -184,8 +175,8 @@ class MatrixSquareRoot(OperatorDefinition):
     def compute(op, input: Any) -> np.ndarray:
         return _each(square_root, input)
 
-    def gradient(op, doutput: Any) -> Any:
-        return _gradient(op, op.input, doutput)
+    def gradient(op, doutput: Any) -> Tensor:
+        return matrix_function_gradient(op, op.input, doutput)
 
 
 sqrtm: signatures.MatrixSquareRoot = MatrixSquareRoot.as_function("sqrtm")
@@ -193,11 +184,11 @@ sqrtm: signatures.MatrixSquareRoot = MatrixSquareRoot.as_function("sqrtm")
 
 @operator
 class MatrixLogarithm(OperatorDefinition):
-    """Principal logarithm of complex square matrices: that whose eigenvalues have imaginary parts in (-pi, pi].
+    """Compute the principal logarithm of complex square matrices, whose eigenvalues have imaginary parts in (-pi, pi].
 
     .. math:: e^{output} = input
 
-    input: [..., n, n]. All of a matrix is NaN where an eigenvalue is 0.
+    input: [..., n, n]. NaN for singular matrices.
     """
 
     input = Input(complexes)
@@ -210,8 +201,8 @@ class MatrixLogarithm(OperatorDefinition):
     def compute(op, input: Any) -> np.ndarray:
         return _each(logarithm, input)
 
-    def gradient(op, doutput: Any) -> Any:
-        return _gradient(op, op.input, doutput)
+    def gradient(op, doutput: Any) -> Tensor:
+        return matrix_function_gradient(op, op.input, doutput)
 
 
 logm: signatures.MatrixLogarithm = MatrixLogarithm.as_function("logm")
@@ -222,12 +213,12 @@ _COMPLEX: dict[DType, DType] = {dtypes.float32: dtypes.complex64, dtypes.float64
 
 @operator
 class Eig(OperatorDefinition[tuple[Tensor, Tensor]]):
-    """Eigenvalues and eigenvectors of square matrices, in no order.
+    """Compute eigenvalues and eigenvectors of square matrices, in no particular order.
 
     .. math:: input \\cdot v = v \\cdot diag(e)
 
     input: [..., n, n]; e: complex [..., n]; v: complex [..., n, n], an eigenvector of length 1 in each column.
-    compute_v: without it v is empty. The gradient is for distinct values, and for what does not depend on the phases of
+    compute_v: if False, v is empty. Differentiable for distinct values, and for functions independent of the phases of
     eigenvectors.
     """
 
@@ -254,15 +245,15 @@ class Eig(OperatorDefinition[tuple[Tensor, Tensor]]):
         # Boeddeker et al., On the computation of complex-valued gradients, 2017, equation 4.77
         if op.compute_v:
             v = op.v
-            turned = product(v, dv, adjoint_a=True)
-            along = array.cast(real(diag_part(turned)), turned.dtype)  # what would change the length
-            turned = turned - product(v, v, adjoint_a=True) * array.expand_dims(along, -2)
-            middle = set_diag(_conj(_differences(op.e)) * turned, de)
+            vdv = product(v, dv, adjoint_a=True)
+            radial = array.cast(real(diag_part(vdv)), vdv.dtype)  # would change the norm of eigenvectors
+            vdv = vdv - product(v, v, adjoint_a=True) * array.expand_dims(radial, -2)
+            middle = set_diag(_conj(_differences(op.e)) * vdv, de)
         else:
             _, v = Eig(op.input)
             middle = diag(de)
-        found = MatrixSolve(v, product(middle, v, adjoint_b=True), adjoint=True)
-        return found if op.input.dtype.is_complex else real(found)
+        dinput = MatrixSolve(v, product(middle, v, adjoint_b=True), adjoint=True)
+        return dinput if op.input.dtype.is_complex else real(dinput)
 
 
 @documented_by(Eig)
@@ -286,14 +277,13 @@ def eigh_tridiagonal(
     tol: Any = None,
     name: str | None = None,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """Eigenvalues of a self-adjoint tridiagonal matrix, the smallest first; and eigenvectors, unless eigvals_only.
+    """Compute eigenvalues, ascending, of a self-adjoint tridiagonal matrix; and eigenvectors unless eigvals_only.
 
     .. math:: T_{ii} = \\Re \\alpha_i, \\quad T_{i, i+1} = \\beta_i = \\overline{T_{i+1, i}}
 
-    alpha: [n]; beta: [n - 1]. select: "a" for all of them, "i" for those of numbers select_range[0] to
-    select_range[1], "v" for those between select_range[0] and select_range[1], both included. tol: how exact the values
-    must be at least; they are as exact as the dtype allows. Result: real [k]; with vectors also [n, k], of alpha's
-    dtype.
+    alpha: [n]; beta: [n - 1]. select: "a" for all, "i" for indices in the closed interval select_range, "v" for values
+    in it. tol: required accuracy; ignored, as results are accurate to the dtype. Result: real [k]; with vectors also
+    [n, k], of alpha's dtype.
     raises ValueError for another select or different dtypes, InvalidArgumentError for an empty select_range
     """
     if select not in ("a", "i", "v"):
@@ -307,7 +297,7 @@ def eigh_tridiagonal(
         )
     size = array.shape_op(alpha)[0]
     main = array.cast(real(alpha), alpha.dtype) if alpha.dtype.is_complex else alpha
-    below = array.pad(diag(_conj(beta)), [[1, 0], [0, 1]])  # only the lower half is looked at
+    below = array.pad(diag(_conj(beta)), [[1, 0], [0, 1]])  # SelfAdjointEig reads only the lower triangle
     matrix = array.reshape(diag(main) + below, array.stack([size, size]))
     if eigvals_only:
         values, vectors = real(SelfAdjointEig(matrix, compute_v=False)[0]), None

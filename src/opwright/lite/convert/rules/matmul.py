@@ -19,7 +19,7 @@ import numpy as np
 from ....core.dtypes import float32, int32
 from ....graph import Node, Value
 from ....graph.passes.rewrite_rules import RewriteRule
-from ....ops.linalg.einsum import expanded, parsed
+from ....ops.linalg.einsum import expand_ellipsis, parse
 from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
 from .convolution import transposed
 from .emission import UnmatchedNode, size_along
@@ -73,8 +73,8 @@ def _einsum(node: Node, rewriter: LiteRewriter) -> RuleResult:
     operands = list(node.operands)
     if any(v.spec.shape.rank is None for v in operands):
         return NoMatch("the rank of an operand is not known")
-    terms, output = parsed(node.attrs["equation"])
-    written, output = expanded(terms, output, [v.spec.shape.rank or 0 for v in operands])
+    terms, output = parse(node.attrs["equation"])
+    written, output = expand_ellipsis(terms, output, [v.spec.shape.rank or 0 for v in operands])
     if any(len(set(t)) < len(t) for t in (*written, output)):
         return NoMatch("a label is repeated in one term")
     factors = [Factor(v, t) for v, t in zip(operands, written)]

@@ -1,7 +1,7 @@
 """Systems of linear equations, inverses and determinants.
 
 Lives here: MatrixInverse, MatrixDeterminant, LogMatrixDeterminant, MatrixSolve, MatrixTriangularSolve, their functions.
-Not here: decompositions (factoring.py), least squares (matrix_functions.py).
+Not here: decompositions (factorization.py), least squares (matrix_functions.py).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ SOLVABLE = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
 
 
 def matrix_shape(x: Any, square: bool = True) -> TensorShape:
-    """The shape of an input that holds matrices, as far as it is known.
+    """Return the static shape of an input of matrices. square: whether they must be square.
 
-    raises InvalidArgumentError for a rank below 2, or matrices that are not square if they must be
+    raises InvalidArgumentError for a rank below 2, or matrices that are not square although they must be
     """
     shape = x.spec.shape
     if shape.rank is None:
@@ -52,18 +52,18 @@ def matrix_shape(x: Any, square: bool = True) -> TensorShape:
 
 
 def as_column(x: Any) -> Tensor:
-    """One number for each matrix as [..., 1, 1]."""
+    """Reshape one number per matrix to [..., 1, 1]."""
     return array.expand_dims(array.expand_dims(x, -1), -1)
 
 
 @operator
 class MatrixInverse(OperatorDefinition):
-    """Inverse of square matrices.
+    """Compute the inverse of square matrices.
 
     .. math:: output = input^{-1}, \\quad \\text{or } (input^H)^{-1} \\text{ if adjoint}
 
     input: [..., n, n].
-    raises InvalidArgumentError where a matrix has no inverse
+    raises InvalidArgumentError for singular matrices
     """
 
     input = Input(SOLVABLE)
@@ -96,7 +96,7 @@ def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
 
 @operator
 class MatrixDeterminant(OperatorDefinition):
-    """Determinant of square matrices. Its gradient needs the inverse, so it exists where the determinant is not 0.
+    """Compute the determinant of square matrices. Differentiable for invertible matrices.
 
     .. math:: output = \\det input
 
@@ -111,8 +111,9 @@ class MatrixDeterminant(OperatorDefinition):
         shape = matrix_shape(op.input)
         return op.input.spec.with_shape(shape if shape.dims is None else shape.dims[:-2])
 
-    def compute(op, input: Any) -> Any:
-        return np.linalg.det(input)
+    def compute(op, input: np.ndarray) -> np.ndarray:
+        output: np.ndarray = np.linalg.det(input)
+        return output
 
     def gradient(op, doutput: Any) -> Tensor:
         return as_column(doutput * _conj(op.output)) * MatrixInverse(op.input, adjoint=True)
@@ -121,13 +122,13 @@ class MatrixDeterminant(OperatorDefinition):
 det: signatures.MatrixDeterminant = MatrixDeterminant.as_function("det")
 
 
-# What `slogdet` gives, under TensorFlow's name; the operator has that name here.
+# The result of `slogdet`, printed under TensorFlow's name.
 LogDet = namedtuple("LogMatrixDeterminant", ["sign", "log_abs_determinant"])  # type: ignore[name-match]
 
 
 @operator
 class LogMatrixDeterminant(OperatorDefinition[tuple[Tensor, Tensor]]):
-    """Sign and logarithm of the absolute value of the determinant; 0 and minus infinity for singular matrices.
+    """Compute sign and logarithm of the absolute value of determinants; 0 and minus infinity for singular matrices.
 
     .. math:: \\det input = sign \\cdot e^{log\\_abs\\_determinant}
 
@@ -149,7 +150,7 @@ class LogMatrixDeterminant(OperatorDefinition[tuple[Tensor, Tensor]]):
         return sign.astype(input.dtype), log_abs.astype(input.dtype)
 
     def gradient(op, dsign: Any, dlog: Any) -> Tensor:
-        # d log det = tr(input^-1 d input): its real part moves the logarithm, its imaginary part turns the sign
+        # d log det = tr(input^-1 d input): the real part changes the logarithm, the imaginary part rotates the sign
         if op.input.dtype.is_complex:
             dlog = math.complex(math.real(dlog), -math.imag(_conj(dsign) * op.sign))
         return as_column(dlog) * MatrixInverse(op.input, adjoint=True)
@@ -168,7 +169,7 @@ class MatrixSolve(OperatorDefinition):
     .. math:: matrix \\cdot output = rhs, \\quad \\text{or } matrix^H \\cdot output = rhs \\text{ if adjoint}
 
     matrix: [..., n, n]; rhs: [..., n, k]; output: [..., n, k].
-    raises InvalidArgumentError where a matrix is singular or the shapes do not fit
+    raises InvalidArgumentError for singular matrices or inconsistent shapes
     """
 
     matrix = Input(SOLVABLE)
@@ -214,12 +215,12 @@ def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None)
 
 @operator
 class MatrixTriangularSolve(OperatorDefinition):
-    """Solve systems of linear equations with triangular matrices, by substitution; the other half is not looked at.
+    """Solve triangular systems of linear equations by substitution. Reads only one triangle.
 
     .. math:: matrix \\cdot output = rhs, \\quad \\text{or } matrix^H \\cdot output = rhs \\text{ if adjoint}
 
-    matrix: [..., n, n]; rhs: [..., n, k]; batches broadcast. lower: whether the lower half is meant, else the upper.
-    raises InvalidArgumentError for a zero on the diagonal or shapes that do not fit
+    matrix: [..., n, n]; rhs: [..., n, k]; batches broadcast. lower: read the lower triangle, else the upper.
+    raises InvalidArgumentError for a zero on the diagonal or inconsistent shapes
     """
 
     matrix = Input(SOLVABLE)

@@ -1,7 +1,7 @@
 """Decompositions of matrices.
 
 Lives here: Cholesky, Qr, Svd, SelfAdjointEig and their functions.
-Not here: solving (solving.py), what is made of decompositions (matrix_functions.py).
+Not here: linear systems (solvers.py), functions of decompositions (matrix_functions.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..tensor import Tensor
 from .diagonals import band_part, diag, diag_part, set_diag
 from .matmul import product
 from .matrices import adjoint
-from .solving import SOLVABLE, MatrixTriangularSolve, matrix_shape
+from .solvers import SOLVABLE, MatrixTriangularSolve, matrix_shape
 
 if TYPE_CHECKING:
     from .. import signatures
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 @operator
 class Cholesky(OperatorDefinition):
-    """Cholesky factor of positive definite matrices; only the lower half is looked at.
+    """Compute the Cholesky factor of positive definite matrices. Reads only the lower triangle.
 
     .. math:: input = output \\cdot output^H, \\quad output \\text{ lower triangular}
 
-    input: [..., n, n]. The gradient is that by a symmetric input, half of it in each half.
-    raises InvalidArgumentError where a matrix is not positive definite
+    input: [..., n, n]. The gradient is symmetric: half of it in each triangle.
+    raises InvalidArgumentError for matrices that are not positive definite
     """
 
     input = Input(SOLVABLE)
@@ -68,7 +68,7 @@ cholesky: signatures.Cholesky = Cholesky.as_function("cholesky")
 
 
 class QrFactors(NamedTuple):
-    """What `qr` gives."""
+    """The result of `qr`."""
 
     q: Any
     r: Any
@@ -76,12 +76,12 @@ class QrFactors(NamedTuple):
 
 @operator
 class Qr(OperatorDefinition[tuple[Tensor, Tensor]]):
-    """QR decomposition.
+    """Compute the QR decomposition.
 
     .. math:: input = q \\cdot r, \\quad q^H q = 1, \\quad r \\text{ upper triangular}
 
     input: [..., m, n]; q: [..., m, p], r: [..., p, n] with p = min(m, n), or p = m with full_matrices.
-    The gradient is for full rank, and with full_matrices for m <= n.
+    Differentiable for full rank, and with full_matrices for m <= n.
     """
 
     input = Input(SOLVABLE)
@@ -114,8 +114,8 @@ class Qr(OperatorDefinition[tuple[Tensor, Tensor]]):
         q, r = op.q, op.r
         if m is not None and n is not None and m >= n:
             return _qr_gradient(q, r, dq, dr)
-        # The left square part of a wide matrix has the gradient of a square one, to which the right part adds; a tall
-        # one, where that is not known, has no right part
+        # The square left part of a wide matrix has the gradient of a square matrix plus a term of the right part, which
+        # is empty for a tall matrix of unknown shape
         p = array.shape_op(q)[-1] if m is None or n is None else m
         right, dr_right = op.input[..., p:], dr[..., p:]
         left = _qr_gradient(q, r[..., :p], dq + product(right, dr_right, adjoint_b=True), dr[..., :p])
@@ -123,10 +123,13 @@ class Qr(OperatorDefinition[tuple[Tensor, Tensor]]):
 
 
 def _qr_gradient(q: Any, r: Any, dq: Any, dr: Any) -> Tensor:
-    """Of a tall or square matrix; Walter, Lehmann, Lamour, On evaluating higher-order derivatives of the QR, 2012."""
+    """Compute the gradient for tall and square matrices.
+
+    Source: Walter, Lehmann, Lamour, On evaluating higher-order derivatives of the QR decomposition, 2012.
+    """
 
     def over_r(x: Any) -> Tensor:
-        """x r^-H"""
+        """Compute x r^-H."""
         return adjoint(MatrixTriangularSolve(r, adjoint(x), lower=False))
 
     qdq, rdr = product(q, dq, adjoint_a=True), product(r, dr, adjoint_b=True)
@@ -146,7 +149,7 @@ def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> QrFa
 
 
 def _reciprocal(x: Any) -> Any:
-    """1 / x, and 0 at 0: what equal values do to each other is left out."""
+    """Return 1 / x, and 0 at 0: omits the interaction of equal values."""
     return x / (x * x + 1e-20)
 
 
@@ -155,19 +158,19 @@ def _without_diagonal(x: Any) -> Tensor:
 
 
 def _differences(x: Any) -> Tensor:
-    """[..., i, j]: 1 / (x_j - x_i), 0 on the diagonal."""
+    """Return the matrix 1 / (x_j - x_i), 0 on the diagonal."""
     return _without_diagonal(_reciprocal(array.expand_dims(x, -2) - array.expand_dims(x, -1)))
 
 
 @operator
 class Svd(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
-    """Singular value decomposition, the largest value first.
+    """Compute the singular value decomposition, values in descending order.
 
     .. math:: input = u \\cdot diag(s) \\cdot v^H
 
     input: [..., m, n]; s: real [..., p] with p = min(m, n); u: [..., m, p], v: [..., n, p], or [..., m, m] and
-    [..., n, n] with full_matrices. compute_uv: without it u and v are empty.
-    The gradient is for distinct values, and with full_matrices for m = n.
+    [..., n, n] with full_matrices. compute_uv: if False, u and v are empty.
+    Differentiable for distinct values, and with full_matrices for m = n.
     """
 
     tensor = Input(SOLVABLE, doc="matrices, in the last two dimensions")
@@ -238,12 +241,12 @@ def svd(
 
 @operator
 class SelfAdjointEig(OperatorDefinition[tuple[Tensor, Tensor]]):
-    """Eigenvalues and eigenvectors of self-adjoint matrices, the smallest value first, by the lower half alone.
+    """Compute eigenvalues, ascending, and eigenvectors of self-adjoint matrices. Reads only the lower triangle.
 
     .. math:: input \\cdot v = v \\cdot diag(e)
 
     input: [..., n, n]; e: [..., n], of input's dtype; v: [..., n, n], an eigenvector in each column.
-    compute_v: without it v is empty. The gradient is for distinct values.
+    compute_v: if False, v is empty. Differentiable for distinct values.
     """
 
     input = Input(SOLVABLE)
@@ -271,7 +274,7 @@ class SelfAdjointEig(OperatorDefinition[tuple[Tensor, Tensor]]):
             _, v = SelfAdjointEig(op.input)
             middle = diag(de)
         full = product(v, product(middle, v, adjoint_b=True))
-        half = band_part(full + adjoint(full), -1, 0)  # all of it goes to the half that was looked at
+        half = band_part(full + adjoint(full), -1, 0)  # accumulate in the triangle that is read
         return set_diag(half, diag_part(half) / 2)
 
 
