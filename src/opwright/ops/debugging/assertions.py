@@ -20,7 +20,7 @@ from .. import array, dispatch, math
 from ..attributes import Attr
 from ..definition import operator
 from ..slots import Input, OperatorDefinition
-from ..strings.summarizing import first_elements
+from ..strings.tensor_text import first_elements
 
 if TYPE_CHECKING:
     from ..tensor import Tensor

@@ -4,7 +4,8 @@ Lives here: MatrixDiag, MatrixDiagPart, MatrixSetDiag, MatrixBandPart; diag, dia
 tensor_diag, tensor_diag_part.
 Not here: transposition (matrices.py), eye (ops/array).
 
-A band of diagonals is packed as rows of the length of the longest, from the highest diagonal down. Others are aligned to the left or the right of their rows according to `align`: first for superdiagonals, then for subdiagonals.
+A band of diagonals is packed as rows of the length of the longest, from the highest diagonal down. Shorter ones are
+aligned to the left or the right of their rows according to `align`: first for superdiagonals, then for subdiagonals.
 """
 
 from __future__ import annotations

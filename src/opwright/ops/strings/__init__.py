@@ -6,8 +6,8 @@ Lives here: the family's public names.  Not here: string comparison and joining 
 from __future__ import annotations
 
 from .conversion import as_string, format, to_hash_bucket, to_hash_bucket_fast, to_hash_bucket_strong, to_number
-from .editing import join, length, lower, regex_full_match, regex_replace, strip, substr, upper
-from .splitting import bytes_split, ngrams, reduce_join, split
+from .elementwise import join, length, lower, regex_full_match, regex_replace, strip, substr, upper
+from .split_join import bytes_split, ngrams, reduce_join, split
 from .unicode import (
     unicode_decode,
     unicode_decode_with_offsets,

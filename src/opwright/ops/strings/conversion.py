@@ -1,7 +1,7 @@
-"""Convert between strings and numbers; format tensors into text.
+"""Conversion between strings and numbers; string hashes; formatting of tensors.
 
-Lives here: AsString, StringToNumber, StringToHashBucket and its relatives, StringFormat.
-Not here: how one tensor is written (summarizing.py), strings from strings (editing.py), printing (ops/host.py).
+Lives here: AsString, StringToNumber, StringToHashBucket, its fast and strong forms, StringFormat.
+Not here: the text of one tensor (tensor_text.py), strings from strings (elementwise.py), printing (ops/host.py).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from .. import dispatch
 from ..attributes import Attr, at_least, length, one_of
 from ..definition import operator
 from ..slots import Input, OperatorDefinition, Output
-from .editing import each
+from .elementwise import each
 from .fingerprints import fingerprint64
-from .summarizing import summary
+from .tensor_text import summary
 
 if TYPE_CHECKING:
     from .. import signatures
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @operator
 class StringFormat(OperatorDefinition):
-    """A text with tensors in it, each as `print` writes it, in the order of the placeholders.
+    """Format tensors into a template, each as `print` writes it.
 
     .. math:: output = template \\text{ with the } i\\text{-th placeholder replaced by } inputs_i
 
@@ -59,19 +59,19 @@ class StringFormat(OperatorDefinition):
 
 
 def format(template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3, name: str | None = None) -> Tensor:
-    """`template` with a tensor in place of each placeholder, as `print` writes it. A scalar string.
+    """Replace each placeholder of a template by a tensor, as `print` writes it; return a scalar string.
 
     inputs: one tensor or a list of them. summarize: elements shown at each end of each axis, -1 for all.
-    raises ValueError where there are more or fewer placeholders than tensors
+    raises ValueError if the numbers of placeholders and tensors differ
     """
-    given = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
-    wanted = template.count(placeholder)
-    if wanted != len(given):
+    values = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+    placeholders = template.count(placeholder)
+    if placeholders != len(values):
         raise ValueError(
-            f"The template expects {wanted} tensors, but the inputs only has {len(given)}. Please ensure the number of "
-            "placeholders in template matches inputs length."
+            f"The template expects {placeholders} tensors, but the inputs only has {len(values)}. Please ensure the "
+            "number of placeholders in template matches inputs length."
         )
-    tensors = [dispatch.to_tensor(v) for v in given]
+    tensors = [dispatch.to_tensor(v) for v in values]
     return StringFormat(
         tensors, template=template, placeholder=placeholder, summarize=-1 if summarize is None else summarize, name=name
     )
@@ -79,14 +79,14 @@ def format(template: str, inputs: Any, placeholder: str = "{}", summarize: int =
 
 @operator
 class AsString(OperatorDefinition):
-    """Each number written out: integers in decimals, floats by C's %f, or %e (scientific) or %g (shortest).
+    """Convert numbers to strings: integers in decimals, floats by C's %f, %e (scientific) or %g (shortest).
 
     .. math:: output_i = text(input_i)
 
-    precision: digits after the point, -1 for 6. width: at least so many characters, -1 for as needed.
-    fill: "" or " " (blanks in front), "-" (blanks behind), "0", "+" (a sign always). A complex number is
-    (real,imaginary), both parts of that width; true and false are as they are.
-    raises InvalidArgumentError for scientific and shortest together, or such options with integers or bool
+    precision: digits after the decimal point, -1 for 6. width: minimum number of characters, -1 for none.
+    fill: "" or " " (align right), "-" (align left), "0" (zeros), "+" (always a sign). A complex number is
+    (real,imaginary), each part of that width; bool is true or false.
+    raises InvalidArgumentError for scientific and shortest together, or these options with integers or bool
     """
 
     input = Input((*dtypes.numeric, dtypes.bool, dtypes.string))
@@ -138,11 +138,11 @@ _NUMBER: dict[DType, Callable[[str], Any]] = {
 
 @operator
 class StringToNumber(OperatorDefinition):
-    """Each string read as a number.
+    """Parse strings as numbers.
 
     .. math:: output_i = value(input_i)
 
-    raises InvalidArgumentError for a string that is no such number, or one out of out_type's range
+    raises InvalidArgumentError for a string that is not a number, or out of the range of out_type
     """
 
     input = Input(dtypes.string)
@@ -153,9 +153,9 @@ class StringToNumber(OperatorDefinition):
         return op.input.spec.with_dtype(op.out_type)
 
     def compute(op, input: Any) -> np.ndarray:
-        def read(value: bytes) -> Any:
+        def parse(value: bytes) -> Any:
             try:
-                if b"_" in value:  # Python's, not a number elsewhere
+                if b"_" in value:  # valid in Python only
                     raise ValueError
                 text = value.decode("ascii")
                 if op.out_type.is_floating and "x" in text.lower():
@@ -167,7 +167,7 @@ class StringToNumber(OperatorDefinition):
                     what=f"could not correctly convert string: {shown}", wanted=f"a number of {op.out_type.name}"
                 ) from None
 
-        return each(read, input, dtype=op.out_type.np)
+        return each(parse, input, dtype=op.out_type.np)
 
 
 to_number: signatures.StringToNumber = StringToNumber.as_function("to_number")
@@ -175,11 +175,11 @@ to_number: signatures.StringToNumber = StringToNumber.as_function("to_number")
 
 @operator
 class StringToHashBucket(OperatorDefinition):
-    """A number in [0, num_buckets) for each string, the same on every machine and in every run.
+    """Hash strings to [0, num_buckets), reproducibly on every machine.
 
     .. math:: output_i = MurmurHash64A(input_i, \\text{0xDECAFCAFFE}) \\bmod num\\_buckets
 
-    Not for keeping secrets: collisions are easy to make.
+    Not cryptographic: collisions are easy to construct.
     """
 
     input = Input(dtypes.string)
@@ -194,15 +194,15 @@ class StringToHashBucket(OperatorDefinition):
 
 
 def murmur_hash_64a(key: bytes, seed: int) -> int:
-    """MurmurHash2, its 64-bit version for 64-bit machines. Source: Austin Appleby, MurmurHash2.cpp (public domain)."""
+    """Compute MurmurHash64A of a key. Source: Austin Appleby, MurmurHash2.cpp (public domain)."""
     m, word = 0xC6A4A7935BD1E995, (1 << 64) - 1
     h = seed ^ (len(key) * m & word)
-    whole = len(key) & ~7
-    for at in range(0, whole, 8):
-        k = int.from_bytes(key[at : at + 8], "little") * m & word
+    aligned = len(key) & ~7
+    for offset in range(0, aligned, 8):
+        k = int.from_bytes(key[offset : offset + 8], "little") * m & word
         h = (h ^ ((k ^ k >> 47) * m & word)) * m & word
-    if whole < len(key):
-        h = (h ^ int.from_bytes(key[whole:], "little")) * m & word
+    if aligned < len(key):
+        h = (h ^ int.from_bytes(key[aligned:], "little")) * m & word
     h = (h ^ h >> 47) * m & word
     return h ^ h >> 47
 
@@ -212,11 +212,11 @@ to_hash_bucket: signatures.StringToHashBucket = StringToHashBucket.as_function("
 
 @operator
 class StringToHashBucketFast(OperatorDefinition):
-    """A number in [0, num_buckets) for each string, the same on every machine and in every run, and for ever.
+    """Hash strings to [0, num_buckets) by a fingerprint, which is stable across versions.
 
     .. math:: output_i = FarmHashFingerprint64(input_i) \\bmod num\\_buckets
 
-    Not for keeping secrets: collisions are easy to make.
+    Not cryptographic: collisions are easy to construct.
     """
 
     input = Input(dtypes.string)
@@ -236,7 +236,7 @@ to_hash_bucket_fast = StringToHashBucketFast.as_function("to_hash_bucket_fast")
 
 @operator
 class StringToHashBucketStrong(OperatorDefinition):
-    """A number in [0, num_buckets) for each string that who does not know the key cannot steer: a keyed hash.
+    """Hash strings to [0, num_buckets) by a keyed hash, which resists collision attacks.
 
     .. math:: output_i = SipHash_{key}(input_i) \\bmod num\\_buckets
 
@@ -256,26 +256,26 @@ class StringToHashBucketStrong(OperatorDefinition):
 
 
 def siphash_2_4(message: bytes, k0: int, k1: int) -> int:
-    """SipHash-2-4. Source: Aumasson and Bernstein, SipHash: a fast short-input PRF, 2012."""
+    """Compute SipHash-2-4 of a message. Source: Aumasson and Bernstein, SipHash: a fast short-input PRF, 2012."""
     word = (1 << 64) - 1
     k0, k1 = k0 & word, k1 & word
     a, b, c, d = k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D, k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573
 
-    def rotated(x: int, n: int) -> int:
+    def rotl(x: int, n: int) -> int:
         return (x << n | x >> 64 - n) & word
 
     def rounds(a: int, b: int, c: int, d: int, n: int) -> tuple[int, int, int, int]:
         for _ in range(n):
             a, c = a + b & word, c + d & word
-            b, d = rotated(b, 13) ^ a, rotated(d, 16) ^ c
-            a, c = rotated(a, 32) + d & word, c + b & word
-            b, d = rotated(b, 17) ^ c, rotated(d, 21) ^ a
-            c = rotated(c, 32)
+            b, d = rotl(b, 13) ^ a, rotl(d, 16) ^ c
+            a, c = rotl(a, 32) + d & word, c + b & word
+            b, d = rotl(b, 17) ^ c, rotl(d, 21) ^ a
+            c = rotl(c, 32)
         return a, b, c, d
 
     padded = message + bytes(7 - len(message) % 8) + bytes((len(message) & 255,))
-    for at in range(0, len(padded), 8):
-        m = int.from_bytes(padded[at : at + 8], "little")
+    for offset in range(0, len(padded), 8):
+        m = int.from_bytes(padded[offset : offset + 8], "little")
         a, b, c, d = rounds(a, b, c, d ^ m, 2)
         a ^= m
     a, b, c, d = rounds(a, b, c ^ 255, d, 4)

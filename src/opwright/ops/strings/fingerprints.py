@@ -1,7 +1,7 @@
-"""FarmHash's fingerprint: 64 bits of a string that never change.
+"""FarmHash's 64-bit string fingerprint, which is stable across versions.
 
-Lives here: `fingerprint64`, `fingerprints64` of many strings at once, and `fingerprint_of` bytes wherever they are, so
-that kernels stage the same rule.
+Lives here: `fingerprint64`; `fingerprints64` of many strings at once; `fingerprint_of` for any representation of bytes,
+which kernels trace.
 Not here: the operator (conversion.py), kernels (compiler/kernels/lsh_projection.py).
 Source: Geoff Pike, FarmHash (MIT licence), farmhashna::Hash64.
 """
@@ -16,154 +16,154 @@ _WORD = (1 << 64) - 1
 _K0, _K1, _K2 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F
 
 
-def _rotated(x: Any, by: int) -> Any:
+def _rotr(x: Any, n: int) -> Any:
     x &= _WORD
-    return (x >> by | x << 64 - by) & _WORD
+    return (x >> n | x << 64 - n) & _WORD
 
 
-def _mixed(x: Any) -> Any:
+def _shift_mix(x: Any) -> Any:
     x &= _WORD
     return x ^ x >> 47
 
 
-def _of_two(u: Any, v: Any, times: Any) -> Any:
-    """Two words hashed to one."""
-    a = _mixed((u ^ v & _WORD) * times)
-    return _mixed((v ^ a) * times) * times & _WORD
+def _hash_16(u: Any, v: Any, mul: Any) -> Any:
+    """Hash two words to one."""
+    a = _shift_mix((u ^ v & _WORD) * mul)
+    return _shift_mix((v ^ a) * mul) * mul & _WORD
 
 
-class Readable(Protocol):
-    """Bytes by their place, as integers of 64 bits: Python's, or a kernel's values."""
+class ByteReader(Protocol):
+    """Little-endian reads of bytes, as 64-bit integers: Python's, NumPy's, or values of a kernel."""
 
-    def word(self, place: int) -> Any:
-        """Eight bytes, the lowest first."""
+    def word(self, offset: int) -> Any:
+        """Read eight bytes."""
 
-    def half(self, place: int) -> Any:
-        """Four bytes, the lowest first."""
+    def half(self, offset: int) -> Any:
+        """Read four bytes."""
 
-    def byte(self, place: int) -> Any:
-        """One."""
+    def byte(self, offset: int) -> Any:
+        """Read one byte."""
 
 
-class _Bytes:
+class _BytesReader:
     def __init__(self, s: bytes) -> None:
         self.s = s
 
-    def word(self, place: int) -> int:
-        return int.from_bytes(self.s[place : place + 8], "little")
+    def word(self, offset: int) -> int:
+        return int.from_bytes(self.s[offset : offset + 8], "little")
 
-    def half(self, place: int) -> int:
-        return int.from_bytes(self.s[place : place + 4], "little")
+    def half(self, offset: int) -> int:
+        return int.from_bytes(self.s[offset : offset + 4], "little")
 
-    def byte(self, place: int) -> int:
-        return self.s[place]
+    def byte(self, offset: int) -> int:
+        return self.s[offset]
 
 
 def fingerprint64(s: bytes) -> int:
-    """The fingerprint of a string, an unsigned integer of 64 bits."""
-    found: int = fingerprint_of(_Bytes(s), len(s))
-    return found
+    """Return the fingerprint of a string, an unsigned 64-bit integer."""
+    fingerprint: int = fingerprint_of(_BytesReader(s), len(s))
+    return fingerprint
 
 
-class _Rows:
+class _ArrayReader:
     def __init__(self, rows: np.ndarray) -> None:
         self.rows = rows
 
-    def _read(self, place: int, dtype: str) -> np.ndarray:
+    def _read(self, offset: int, dtype: str) -> np.ndarray:
         size = np.dtype(dtype).itemsize
-        return np.ascontiguousarray(self.rows[:, place : place + size]).view(dtype)[:, 0].astype(np.uint64)
+        return np.ascontiguousarray(self.rows[:, offset : offset + size]).view(dtype)[:, 0].astype(np.uint64)
 
-    def word(self, place: int) -> np.ndarray:
-        return self._read(place, "<u8")
+    def word(self, offset: int) -> np.ndarray:
+        return self._read(offset, "<u8")
 
-    def half(self, place: int) -> np.ndarray:
-        return self._read(place, "<u4")
+    def half(self, offset: int) -> np.ndarray:
+        return self._read(offset, "<u4")
 
-    def byte(self, place: int) -> np.ndarray:
-        return self._read(place, "<u1")
+    def byte(self, offset: int) -> np.ndarray:
+        return self._read(offset, "<u1")
 
 
 def fingerprints64(rows: np.ndarray) -> np.ndarray:
     """Return the fingerprint of each row of uint8[strings, length], as uint64[strings]."""
-    found = fingerprint_of(_Rows(rows), rows.shape[1])
-    return np.broadcast_to(np.asarray(found, np.uint64), rows.shape[:1])  # of no bytes, it is one number
+    fingerprints = fingerprint_of(_ArrayReader(rows), rows.shape[1])
+    return np.broadcast_to(np.asarray(fingerprints, np.uint64), rows.shape[:1])  # a scalar for length 0
 
 
-def fingerprint_of(s: Readable, n: int) -> Any:
-    """The fingerprint of n bytes."""
+def fingerprint_of(s: ByteReader, n: int) -> Any:
+    """Return the fingerprint of n bytes."""
     if n <= 16:
-        return _of_16(s, n)
+        return _hash_0_to_16(s, n)
     if n <= 32:
-        return _of_32(s, n)
-    return _of_64(s, n) if n <= 64 else _of_long(s, n)
+        return _hash_17_to_32(s, n)
+    return _hash_33_to_64(s, n) if n <= 64 else _hash_long(s, n)
 
 
-def _of_16(s: Readable, n: int) -> Any:
-    times = _K2 + n * 2
+def _hash_0_to_16(s: ByteReader, n: int) -> Any:
+    mul = _K2 + n * 2
     if n >= 8:
         a, b = s.word(0) + _K2, s.word(n - 8)
-        return _of_two((_rotated(b, 37) * times + a) & _WORD, (_rotated(a, 25) + b) * times & _WORD, times)
+        return _hash_16((_rotr(b, 37) * mul + a) & _WORD, (_rotr(a, 25) + b) * mul & _WORD, mul)
     if n >= 4:
-        return _of_two((s.half(0) << 3) + n & _WORD, s.half(n - 4), times)
+        return _hash_16((s.half(0) << 3) + n & _WORD, s.half(n - 4), mul)
     if n == 0:
         return _K2
     y, z = s.byte(0) + (s.byte(n >> 1) << 8), (s.byte(n - 1) << 2) + n
-    return _mixed(y * _K2 & _WORD ^ z * _K0 & _WORD) * _K2 & _WORD
+    return _shift_mix(y * _K2 & _WORD ^ z * _K0 & _WORD) * _K2 & _WORD
 
 
-def _ends(s: Readable, n: int, first: int) -> tuple[Any, Any, Any, Any]:
-    """What 17 to 64 bytes have in common: two words of the first and the last 16 bytes, and the factor."""
-    times = _K2 + n * 2
-    a, b, c, d = s.word(0) * first, s.word(8), s.word(n - 8) * times, s.word(n - 16) * _K2
-    y = _rotated(a + b, 43) + _rotated(c, 30) + d & _WORD
-    return y, a + _rotated(b + _K2, 18) + c & _WORD, times, a & _WORD
+def _hash_ends(s: ByteReader, n: int, first: int) -> tuple[Any, Any, Any, Any]:
+    """Return two words of the first and last 16 of 17 to 64 bytes, the multiplier, and the first word's product."""
+    mul = _K2 + n * 2
+    a, b, c, d = s.word(0) * first, s.word(8), s.word(n - 8) * mul, s.word(n - 16) * _K2
+    y = _rotr(a + b, 43) + _rotr(c, 30) + d & _WORD
+    return y, a + _rotr(b + _K2, 18) + c & _WORD, mul, a & _WORD
 
 
-def _of_32(s: Readable, n: int) -> Any:
-    y, z, times, _ = _ends(s, n, _K1)
-    return _of_two(y, z, times)
+def _hash_17_to_32(s: ByteReader, n: int) -> Any:
+    y, z, mul, _ = _hash_ends(s, n, _K1)
+    return _hash_16(y, z, mul)
 
 
-def _of_64(s: Readable, n: int) -> Any:
-    y, z, times, a = _ends(s, n, _K2)
-    z = _of_two(y, z, times)
-    e, f = s.word(16) * times, s.word(24)
-    g, h = (y + s.word(n - 32)) * times, (z + s.word(n - 24)) * times
-    return _of_two(_rotated(e + f, 43) + _rotated(g, 30) + h & _WORD, e + _rotated(f + a, 18) + g & _WORD, times)
+def _hash_33_to_64(s: ByteReader, n: int) -> Any:
+    y, z, mul, a = _hash_ends(s, n, _K2)
+    z = _hash_16(y, z, mul)
+    e, f = s.word(16) * mul, s.word(24)
+    g, h = (y + s.word(n - 32)) * mul, (z + s.word(n - 24)) * mul
+    return _hash_16(_rotr(e + f, 43) + _rotr(g, 30) + h & _WORD, e + _rotr(f + a, 18) + g & _WORD, mul)
 
 
-def _weak(s: Readable, place: int, a: Any, b: Any) -> tuple[Any, Any]:
-    """Two words made of 32 bytes and two words."""
-    w, x, y, z = (s.word(place + 8 * i) for i in range(4))
+def _weak_hash_32(s: ByteReader, offset: int, a: Any, b: Any) -> tuple[Any, Any]:
+    """Hash 32 bytes and two words to two words."""
+    w, x, y, z = (s.word(offset + 8 * i) for i in range(4))
     first = a + w
-    b = _rotated(b + first + z, 21)
+    b = _rotr(b + first + z, 21)
     a = first + x + y
-    return a + z & _WORD, b + _rotated(a, 44) + first & _WORD
+    return a + z & _WORD, b + _rotr(a, 44) + first & _WORD
 
 
-def _of_long(s: Readable, n: int) -> Any:
+def _hash_long(s: ByteReader, n: int) -> Any:
     x, y = 81, 81 * _K1 + 113 & _WORD
-    z = _mixed(y * _K2 + 113) * _K2 & _WORD
+    z = _shift_mix(y * _K2 + 113) * _K2 & _WORD
     x = s.word(0) + (x * _K2 & _WORD) & _WORD
     v, w = (0, 0), (0, 0)
 
-    def round(at: int, times: Any, extra: int) -> None:
+    def round(offset: int, mul: Any, extra: int) -> None:
         nonlocal x, y, z, v, w
-        x = _rotated(x + y + v[0] + s.word(at + 8), 37) * times & _WORD
-        y = _rotated(y + v[1] + s.word(at + 48), 42) * times & _WORD
+        x = _rotr(x + y + v[0] + s.word(offset + 8), 37) * mul & _WORD
+        y = _rotr(y + v[1] + s.word(offset + 48), 42) * mul & _WORD
         x ^= w[1] * extra & _WORD
-        y = y + v[0] * extra + s.word(at + 40) & _WORD
-        z = _rotated(z + w[0], 33) * times & _WORD
-        v = _weak(s, at, v[1] * times, x + w[0])
-        w = _weak(s, at + 32, z + w[1], y + s.word(at + 16))
+        y = y + v[0] * extra + s.word(offset + 40) & _WORD
+        z = _rotr(z + w[0], 33) * mul & _WORD
+        v = _weak_hash_32(s, offset, v[1] * mul, x + w[0])
+        w = _weak_hash_32(s, offset + 32, z + w[1], y + s.word(offset + 16))
         z, x = x, z
 
-    for at in range(0, (n - 1) // 64 * 64, 64):
-        round(at, _K1, 1)
-    times = _K1 + ((z & 255) << 1)
+    for offset in range(0, (n - 1) // 64 * 64, 64):
+        round(offset, _K1, 1)
+    mul = _K1 + ((z & 255) << 1)
     w = (w[0] + (n - 1 & 63) & _WORD, w[1])
     v = (v[0] + w[0] & _WORD, v[1])
     w = (w[0] + v[0] & _WORD, w[1])
-    round(n - 64, times, 9)
-    first = _of_two(v[0], w[0], times) + _mixed(y) * _K0 + z & _WORD
-    return _of_two(first, _of_two(v[1], w[1], times) + x & _WORD, times)
+    round(n - 64, mul, 9)
+    first = _hash_16(v[0], w[0], mul) + _shift_mix(y) * _K0 + z & _WORD
+    return _hash_16(first, _hash_16(v[1], w[1], mul) + x & _WORD, mul)

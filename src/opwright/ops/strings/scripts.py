@@ -1,12 +1,12 @@
-"""Which script each character of Unicode belongs to.
+"""Scripts of Unicode code points.
 
-Lives here: SCRIPTS, from Unicode's Scripts.txt, with the numbers that ICU (UScriptCode) gives scripts.
+Lives here: SCRIPTS, from Unicode's Scripts.txt, by ICU's script numbers (UScriptCode).
 Not here: the operator (unicode.py).
 """
 
 from __future__ import annotations
 
-# By script: its code points and ranges of these. What is in none is 103, unknown.
+# Code points and ranges of each script. Others have script 103, unknown.
 # fmt: off
 SCRIPTS: dict[int, str] = {
     0: (

@@ -1,9 +1,9 @@
-"""Text in encodings: strings to code points and back, from one encoding to another.
+"""Unicode: conversion between encodings and code points; scripts.
 
-Lives here: UnicodeTranscode, UnicodeEncode, UnicodeDecode, UnicodeScript, and the functions on them.
-Not here: strings as bytes (editing.py), the table of scripts (scripts.py).
+Lives here: UnicodeTranscode, UnicodeEncode, UnicodeDecode, UnicodeScript, UnsortedSegmentJoin, and functions over them.
+Not here: operators on bytes (elementwise.py), the table of scripts (scripts.py).
 
-There are no ragged tensors: what would be one for more than one string is an error that says so.
+Ragged tensors are not supported: decoding more than one string into one raises UnimplementedError.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..definition import operator
 from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
-from .editing import each
+from .elementwise import each
 
 if TYPE_CHECKING:
     from .. import signatures
@@ -34,7 +34,7 @@ OUTPUT = one_of("UTF-8", "UTF-16-BE", "UTF-32-BE")
 
 
 def _codec(encoding: str) -> str:
-    """Python's name of an encoding. Raises InvalidArgumentError for one that is not known."""
+    """Return Python's name of an encoding. Raises InvalidArgumentError for an unknown one."""
     try:
         return codecs.lookup(encoding).name
     except LookupError:
@@ -43,10 +43,10 @@ def _codec(encoding: str) -> str:
 
 
 def _points(value: bytes, op: Any) -> list[tuple[int, int]]:
-    """Code points with the byte each begins at; wrong bytes as `errors` says, control characters too if wanted."""
-    codec, found, at = _codec(op.input_encoding), [], 0
+    """Decode bytes; return code points with their byte offsets. Invalid bytes are handled according to `errors`."""
+    codec, points, offset = _codec(op.input_encoding), [], 0
 
-    def bad(place: int) -> None:
+    def on_error(start: int) -> None:
         if op.errors == "strict":
             raise InvalidArgumentError(
                 what="Invalid formatting on input string",
@@ -54,30 +54,30 @@ def _points(value: bytes, op: Any) -> list[tuple[int, int]]:
                 do="errors='replace' or errors='ignore'",
             )
         if op.errors == "replace":
-            found.append((op.replacement_char, place))
+            points.append((op.replacement_char, start))
 
-    while at < len(value):
+    while offset < len(value):
         try:
-            text, end = value[at:].decode(codec), len(value)
+            text, end = value[offset:].decode(codec), len(value)
         except UnicodeDecodeError as error:
-            text, end = value[at : at + error.start].decode(codec), at + error.start
-        for sign in text:
-            point = ord(sign)
+            text, end = value[offset : offset + error.start].decode(codec), offset + error.start
+        for character in text:
+            point = ord(character)
             control = op.replace_control_characters and (point < 32 or 127 <= point < 160)
-            found.append((op.replacement_char if control else point, at))
-            at += len(sign.encode(codec)) if codec not in ("utf-16", "utf-32") else 2 * (1 + (point > 0xFFFF))
-        at = min(at, end)
+            points.append((op.replacement_char if control else point, offset))
+            offset += len(character.encode(codec)) if codec not in ("utf-16", "utf-32") else 2 * (1 + (point > 0xFFFF))
+        offset = min(offset, end)
         if end < len(value):
             start = end
             try:
                 value[start:].decode(codec)
             except UnicodeDecodeError as error:
-                at = start + max(1, error.end - error.start)
-            bad(start)
-    return found
+                offset = start + max(1, error.end - error.start)
+            on_error(start)
+    return points
 
 
-def _encoded(points: list[int], op: Any) -> bytes:
+def _encode(points: list[int], op: Any) -> bytes:
     out = []
     for point in points:
         if 0 <= point < 0x110000 and not 0xD800 <= point < 0xE000:
@@ -95,13 +95,13 @@ def _encoded(points: list[int], op: Any) -> bytes:
 
 @operator
 class UnicodeTranscode(OperatorDefinition):
-    """Each string in another encoding.
+    """Convert strings to another encoding.
 
     .. math:: output_i = encode(decode(input_i))
 
-    errors: what becomes of bytes that are not in the input's encoding: "strict" raises, "replace" puts
-    replacement_char, "ignore" drops them. replace_control_characters: whether these count as wrong, U+00 to U+1F.
-    raises InvalidArgumentError for an unknown encoding, and for wrong bytes where errors is "strict"
+    errors: handling of bytes that are invalid in the input's encoding: "strict" raises, "replace" inserts
+    replacement_char, "ignore" drops them. replace_control_characters: also replace U+00 to U+1F.
+    raises InvalidArgumentError for an unknown encoding, and for invalid bytes if errors is "strict"
     """
 
     input = Input(dtypes.string)
@@ -114,7 +114,7 @@ class UnicodeTranscode(OperatorDefinition):
 
     def compute(op, input: Any) -> np.ndarray:
         _codec(op.input_encoding)
-        return each(lambda s: _encoded([p for p, _ in _points(s, op)], op), input)
+        return each(lambda s: _encode([p for p, _ in _points(s, op)], op), input)
 
 
 unicode_transcode: signatures.UnicodeTranscode = UnicodeTranscode.as_function("unicode_transcode")
@@ -122,11 +122,11 @@ unicode_transcode: signatures.UnicodeTranscode = UnicodeTranscode.as_function("u
 
 @operator
 class UnicodeEncode(OperatorDefinition):
-    """Code points along the last axis as strings.
+    """Encode code points along the last axis as strings.
 
     .. math:: output_i = encode(input_{i, :})
 
-    raises InvalidArgumentError for what is no code point, where errors is "strict"
+    raises InvalidArgumentError for an invalid code point if errors is "strict"
     """
 
     input = Input(("int32",))
@@ -145,8 +145,8 @@ class UnicodeEncode(OperatorDefinition):
 
     def compute(op, input: Any) -> np.ndarray:
         output = np.empty(input.shape[:-1], object)
-        for place in np.ndindex(output.shape):
-            output[place] = _encoded(input[place].tolist(), op)
+        for batch in np.ndindex(output.shape):
+            output[batch] = _encode(input[batch].tolist(), op)
         return output
 
 
@@ -155,7 +155,7 @@ unicode_encode: signatures.UnicodeEncode = UnicodeEncode.as_function("unicode_en
 
 @operator
 class UnicodeDecode(OperatorDefinition[tuple[Tensor, Tensor]]):
-    """The code points of one string, and the byte at which each begins.
+    """Decode one string into code points and their byte offsets.
 
     .. math:: char\\_values = decode(input)
 
@@ -164,7 +164,7 @@ class UnicodeDecode(OperatorDefinition[tuple[Tensor, Tensor]]):
 
     input = Input(dtypes.string, rank=0)
     char_values = Output(dtype=dtypes.int32)
-    offsets = Output(dtype=dtypes.int64, doc="the byte each code point begins at")
+    offsets = Output(dtype=dtypes.int64, doc="the byte offset of each code point")
     input_encoding = Attr(str)
     errors = Attr(str, default="replace", check=ERRORS)
     replacement_char = Attr(int, default=65533)
@@ -175,9 +175,8 @@ class UnicodeDecode(OperatorDefinition[tuple[Tensor, Tensor]]):
         return TensorSpec([None], dtypes.int32), TensorSpec([None], dtypes.int64)
 
     def compute(op, input: Any) -> tuple[np.ndarray, np.ndarray]:
-        found = _points(input.item(), op)
-        points, places = [p for p, _ in found], [at for _, at in found]
-        return np.array(points, np.int32), np.array(places, np.int64)
+        pairs = _points(input.item(), op)
+        return np.array([point for point, _ in pairs], np.int32), np.array([offset for _, offset in pairs], np.int64)
 
 
 def _decode(function: str, input: Any, *attrs: Any, name: str | None) -> tuple[Tensor, Tensor]:
@@ -210,6 +209,7 @@ def unicode_decode(
     )[0]
 
 
+@documented_by(UnicodeDecode)
 def unicode_decode_with_offsets(
     input: Any,
     input_encoding: str,
@@ -218,7 +218,10 @@ def unicode_decode_with_offsets(
     replace_control_characters: bool = False,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The code points of a string, and the byte at which each begins, int64. See `unicode_decode`."""
+    """Return the code points of a string, int32 [n], and their byte offsets, int64 [n].
+
+    raises UnimplementedError for more than one string
+    """
     return _decode(
         "unicode_decode_with_offsets",
         input,
@@ -233,21 +236,27 @@ def unicode_decode_with_offsets(
 def unicode_split(
     input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
 ) -> Tensor:
-    """The characters of a string, each a string, [n]. See `unicode_decode`."""
+    """Split a string into its characters, [n].
+
+    errors, replacement_char: as in `unicode_transcode`. raises UnimplementedError for more than one string
+    """
     return unicode_split_with_offsets(input, input_encoding, errors, replacement_char, name)[0]
 
 
 def unicode_split_with_offsets(
     input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
-) -> tuple[Tensor, Any]:
-    """The characters of a string, and the byte at which each begins, int64. See `unicode_decode`."""
-    points, places = _decode("unicode_split", input, input_encoding, errors, replacement_char, False, name=name)
-    return unicode_encode(array.expand_dims(points, -1), input_encoding, errors, replacement_char), places
+) -> tuple[Tensor, Tensor]:
+    """Split a string into its characters, [n]; return them with their byte offsets, int64 [n].
+
+    errors, replacement_char: as in `unicode_transcode`. raises UnimplementedError for more than one string
+    """
+    points, offsets = _decode("unicode_split", input, input_encoding, errors, replacement_char, False, name=name)
+    return unicode_encode(array.expand_dims(points, -1), input_encoding, errors, replacement_char), offsets
 
 
 @functools.cache
 def _scripts() -> tuple[np.ndarray, np.ndarray]:
-    """Where ranges of code points begin, and the script of each range: the whole line of integers."""
+    """Return the first code points of ranges that partition the integers, and the script of each range."""
     from .scripts import SCRIPTS
 
     ranges = []
@@ -257,7 +266,7 @@ def _scripts() -> tuple[np.ndarray, np.ndarray]:
             ranges.append((int(first, 16), int(last or first, 16) + 1, script))
     starts, scripts = [-(2**31), 0], [-1, 103]
     for begin, end, script in sorted(ranges):
-        if begin == starts[-1]:  # right behind the range before
+        if begin == starts[-1]:  # adjacent to the previous range
             scripts[-1] = script
         else:
             starts.append(begin)
@@ -269,11 +278,11 @@ def _scripts() -> tuple[np.ndarray, np.ndarray]:
 
 @operator
 class UnicodeScript(OperatorDefinition):
-    """The script that each code point belongs to, by ICU's numbers: 25 Latin, 8 Cyrillic, 0 common to several.
+    """Return the script of each code point, by ICU's numbers: 25 Latin, 8 Cyrillic, 0 common to several.
 
     .. math:: output_i = script(input_i)
 
-    103 where no script is known, -1 for what is no code point.
+    103 for an unknown script, -1 for an invalid code point.
     """
 
     input = Input(("int32",))
@@ -289,12 +298,12 @@ unicode_script: signatures.UnicodeScript = UnicodeScript.as_function("unicode_sc
 
 @operator
 class UnsortedSegmentJoin(OperatorDefinition):
-    """Strings of one segment joined, for each segment.
+    """Join the strings of each segment.
 
     .. math:: output_i = \\text{join}(inputs_j : segment\\_ids_j = i)
 
-    segment_ids: its shape is the beginning of that of inputs. Output: [num_segments, the rest of inputs' shape].
-    raises InvalidArgumentError for numbers that are no segment's
+    segment_ids: its shape is a prefix of inputs'. Output: [num_segments, *inputs.shape[rank(segment_ids):]].
+    raises InvalidArgumentError for ids out of range
     """
 
     inputs = Input(dtypes.string)
@@ -315,17 +324,17 @@ class UnsortedSegmentJoin(OperatorDefinition):
         return TensorSpec([None if n is None else int(n), *shape[ids.rank :]], dtypes.string)
 
     def compute(op, inputs: Any, segment_ids: Any, num_segments: Any) -> np.ndarray:
-        n, rest = int(num_segments), inputs.shape[segment_ids.ndim :]
+        n, slice_shape = int(num_segments), inputs.shape[segment_ids.ndim :]
         ids = segment_ids.reshape(-1)
         if ids.size and (ids.min() < 0 or ids.max() >= n):
             what = "segment_ids are not allowed to exceed num_segments or to have negative values."
             raise InvalidArgumentError(what=what)
-        rows = inputs.reshape(ids.size, -1) if ids.size else inputs.reshape(0, int(np.prod(rest)))
+        rows = inputs.reshape(ids.size, -1) if ids.size else inputs.reshape(0, int(np.prod(slice_shape)))
         output = np.empty((n, rows.shape[1]), object)
         for i in range(n):
-            mine = rows[ids == i]
-            output[i] = [op.separator.encode().join(column) for column in mine.T.tolist()]
-        return output.reshape(n, *rest)
+            segment = rows[ids == i]
+            output[i] = [op.separator.encode().join(column) for column in segment.T.tolist()]
+        return output.reshape(n, *slice_shape)
 
 
 unsorted_segment_join: signatures.UnsortedSegmentJoin = UnsortedSegmentJoin.as_function("unsorted_segment_join")

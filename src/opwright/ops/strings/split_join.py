@@ -1,9 +1,9 @@
-"""Split one string into several, join several into one.
+"""Splitting of strings; joins and n-grams along axes.
 
 Lives here: StringSplit, BytesSplit, ReduceJoin, StringNGrams and ngrams.
-Not here: element-wise changes of strings (editing.py).
+Not here: element-wise operators on strings (elementwise.py).
 
-There are no ragged tensors: splitting more than one string into a ragged tensor is an error that says so.
+Ragged tensors are not supported: splitting more than one string into one raises UnimplementedError.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from ..inference import axes_in, is_static, static_axes
 from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
-from .editing import each
+from .elementwise import each
 
 
 @operator
 class StringSplit(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
-    """The pieces of each string of a vector between separators; an empty separator means runs of white space (ASCII).
+    """Split each string of a vector at a separator; an empty separator matches runs of ASCII white space.
 
     .. math:: values = pieces(input_0) + pieces(input_1) + ...
 
     input: [n]; sep: a scalar. indices: int64 [m, 2], string and piece of each value; values: [m];
-    shape: int64 [2], n and the largest number of pieces. maxsplit: at most so many cuts a string, -1 for all.
+    shape: int64 [2], n and the maximum number of pieces. maxsplit: maximum number of splits per string, -1 for all.
     """
 
     input = Input(dtypes.string, rank=1)
@@ -56,15 +56,15 @@ class StringSplit(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
 
 
 def _sparse(pieces: list[list[bytes]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    places = [(i, j) for i, row in enumerate(pieces) for j in range(len(row))]
-    values = np.empty(len(places), object)
+    indices = [(i, j) for i, row in enumerate(pieces) for j in range(len(row))]
+    values = np.empty(len(indices), object)
     values[:] = [piece for row in pieces for piece in row]
-    most = max(map(len, pieces), default=0)
-    return np.array(places, np.int64).reshape(-1, 2), values, np.array([len(pieces), most], np.int64)
+    max_pieces = max(map(len, pieces), default=0)
+    return np.array(indices, np.int64).reshape(-1, 2), values, np.array([len(pieces), max_pieces], np.int64)
 
 
-def _one(input: Any, name: str) -> Tensor:
-    """The input as a vector of its one string. Raises UnimplementedError for more."""
+def _single_string(input: Any, name: str) -> Tensor:
+    """Reshape a single string to a vector. Raises UnimplementedError for more strings."""
     input = dispatch.to_tensor(input)
     count = input.shape.num_elements()
     if input.shape.rank not in (0, 1) or (input.shape.rank == 1 and count != 1):
@@ -79,18 +79,20 @@ def _one(input: Any, name: str) -> Tensor:
 
 
 @documented_by(StringSplit)
-def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = None) -> Any:
+def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = None) -> Tensor:
     """Split one string into a vector of substrings. sep: None for runs of white space.
 
     raises UnimplementedError for more than one string
     """
-    pieces: Any = StringSplit(_one(input, "strings.split"), "" if sep is None else sep, maxsplit=maxsplit, name=name)
-    return pieces[1]
+    _, values, _ = StringSplit(
+        _single_string(input, "strings.split"), "" if sep is None else sep, maxsplit=maxsplit, name=name
+    )
+    return values
 
 
 @operator
 class BytesSplit(OperatorDefinition):
-    """The bytes of a string, each a string.
+    """Split a string into strings of one byte.
 
     .. math:: output_i = input[i : i + 1]
     """
@@ -103,25 +105,25 @@ class BytesSplit(OperatorDefinition):
         return TensorSpec([None], dtypes.string)
 
     def compute(op, input: Any) -> np.ndarray:
-        whole = input.item()
-        made = np.empty(len(whole), object)
-        made[:] = [whole[i : i + 1] for i in range(len(whole))]
-        return made
+        value = input.item()
+        output = np.empty(len(value), object)
+        output[:] = [value[i : i + 1] for i in range(len(value))]
+        return output
 
 
 @documented_by(BytesSplit)
 def bytes_split(input: Any, name: str | None = None) -> Tensor:
     """Split one string into bytes. Raises UnimplementedError for more than one string."""
-    return BytesSplit(reshape(_one(input, "strings.bytes_split"), []), name=name)
+    return BytesSplit(reshape(_single_string(input, "strings.bytes_split"), []), name=name)
 
 
 @operator
 class ReduceJoin(OperatorDefinition):
-    """Strings joined along dimensions: along the first of `axis`, then what that gave along the next.
+    """Join strings along axes: along the first of `axis`, then the results along the next.
 
     .. math:: output_i = inputs_{i,0} + separator + inputs_{i,1} + ...
 
-    raises InvalidArgumentError for an axis given twice or out of range
+    raises InvalidArgumentError for a repeated axis or one out of range
     """
 
     inputs = Input(dtypes.string)
@@ -145,23 +147,23 @@ class ReduceJoin(OperatorDefinition):
         axes = axes_in(op.axis, inputs.ndim)
         if not axes:
             return inputs
-        kept = [i for i in range(inputs.ndim) if i not in axes]
-        rows = inputs.transpose(*kept, *reversed(axes))
+        batch_axes = [i for i in range(inputs.ndim) if i not in axes]
+        rows = inputs.transpose(*batch_axes, *reversed(axes))
         count = int(np.prod([inputs.shape[i] for i in axes]))
-        heads = rows.shape[: len(kept)]
+        heads = rows.shape[: len(batch_axes)]
         flat = rows.reshape(int(np.prod(heads)), count)
-        numbers = np.arange(len(flat))
-        made = each(lambda k: op.separator.encode().join(flat[k].tolist()), numbers).reshape(heads)
-        return np.expand_dims(made, axes) if op.keep_dims else made
+        row_indices = np.arange(len(flat))
+        output = each(lambda k: op.separator.encode().join(flat[k].tolist()), row_indices).reshape(heads)
+        return np.expand_dims(output, axes) if op.keep_dims else output
 
 
 @documented_by(ReduceJoin)
 def reduce_join(
     inputs: Any, axis: Any = None, keepdims: bool = False, separator: str = "", name: str | None = None
-) -> Any:
+) -> Tensor:
     """Join strings over axes. axis: None for all dimensions, the last first.
 
-    raises ValueError for that where the rank is unknown
+    raises ValueError for axis None and an unknown rank
     """
     inputs = dispatch.to_tensor(inputs)
     if not is_static(axis):
@@ -179,29 +181,29 @@ def reduce_join(
 
 
 def _pad(op: Any, width: int) -> int:
-    """How many pads stand at each end for n-grams of a width: never a whole n-gram of them."""
+    """Return the padding at each end for n-grams of a width; less than the width."""
     return width - 1 if op.pad_width < 0 else min(op.pad_width, width - 1)
 
 
 def _widths(op: Any, n: int) -> list[tuple[int, int, int]]:
-    """For n strings in a row: the width of n-grams, their number and the pads at each end, in the order of output."""
+    """Return width, number and padding of the n-grams of a row of n strings, in the order of the output."""
     if n == 0:
         return []
-    found = [(w, max(0, n + 2 * _pad(op, w) - w + 1), _pad(op, w)) for w in op.ngram_widths]
-    if op.preserve_short_sequences and not any(count for _, count, _ in found):
+    widths = [(w, max(0, n + 2 * _pad(op, w) - w + 1), _pad(op, w)) for w in op.ngram_widths]
+    if op.preserve_short_sequences and not any(count for _, count, _ in widths):
         pad = max(op.pad_width, 0)
         return [(n + 2 * pad, 1, pad)]
-    return found
+    return widths
 
 
 @operator
 class StringNGrams(OperatorDefinition):
-    """Strings along the last axis joined with their neighbours: all n-grams of one width, then of the next.
+    """Compute the n-grams of strings along the last axis, for each width in turn.
 
     .. math:: output_i = \\text{join}(padded_i, ..., padded_{i + width - 1})
 
-    data: [..., n]; pad_width: how many left_pad and right_pad stand before and behind a row, at most width - 1, and
-    with -1 just these. preserve_short_sequences: a row too short for any n-gram is one as it is.
+    data: [..., n]; pad_width: the numbers of left_pad and right_pad around a row, at most width - 1; -1 for width - 1.
+    preserve_short_sequences: a row too short for any n-gram becomes one.
     raises InvalidArgumentError for a scalar, or widths below 1
     """
 
@@ -228,12 +230,12 @@ class StringNGrams(OperatorDefinition):
         widths, separator = _widths(op, data.shape[-1]), op.separator.encode()
         left, right = op.left_pad.encode(), op.right_pad.encode()
         output = np.empty((*data.shape[:-1], sum(count for _, count, _ in widths)), object)
-        for place in np.ndindex(data.shape[:-1]):
-            row, found = data[place].tolist(), []
+        for batch in np.ndindex(data.shape[:-1]):
+            row, row_ngrams = data[batch].tolist(), []
             for width, count, pad in widths:
                 padded = [left] * pad + row + [right] * pad
-                found += [separator.join(padded[i : i + width]) for i in range(count)]
-            output[place] = found
+                row_ngrams += [separator.join(padded[i : i + width]) for i in range(count)]
+            output[batch] = row_ngrams
         return output
 
 
@@ -250,7 +252,7 @@ def ngrams(
     """Return the n-grams of rows of strings. ngram_width: an int, or several. pad_values: the padding string, or
     one for each end.
 
-    padding_width: how many pads stand at each end; by default as many as give each string every place in an n-gram.
+    padding_width: the padding at each end; by default width - 1, so that each string occurs at every position.
     raises ValueError for scalars, widths below 1, or a padding_width without pad_values
     """
     data = dispatch.to_tensor(data, dtypes.string)

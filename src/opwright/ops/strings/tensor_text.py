@@ -1,7 +1,7 @@
-"""Tensors written out for people, as `ow.print` shows them.
+"""Text representation of tensors, as `ow.print` shows them.
 
-Lives here: the text of one element and of an array cut short, in the form of `print` and in that of assertions.
-Not here: numbers as strings for programs (conversion.py: AsString), templates (conversion.py).
+Lives here: the text of one element and of a summarized array, in the formats of `print` and of assertions.
+Not here: conversion of numbers to strings (conversion.py: AsString), templates (conversion.py).
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ _ESCAPES = {b"\n": b"\\n", b"\r": b"\\r", b"\t": b"\\t", b'"': b'\\"', b"'": b"\
 
 
 def escaped(value: bytes) -> bytes:
-    """As inside a C string literal, UTF-8 left as it is: control signs become escapes."""
+    """Escape control characters and quotes as in a C string literal; UTF-8 is preserved."""
     out = bytearray()
     for code in value:
-        sign = bytes((code,))
-        out += _ESCAPES.get(sign) or (sign if 32 <= code != 127 else b"\\%03o" % code)
+        character = bytes((code,))
+        out += _ESCAPES.get(character) or (character if 32 <= code != 127 else b"\\%03o" % code)
     return bytes(out)
 
 
-def _real(value: Any, read: Callable[[str], Any], digits: int, enough: int) -> str:
-    """The fewest digits that read back to the same number: `digits` if they do, else `enough`."""
+def _float_text(value: Any, parse: Callable[[str], Any], digits: int, max_digits: int) -> str:
+    """Format a number with `digits` digits if they identify it, else with `max_digits`."""
     if value != value:
         return "nan"
     text = f"{float(value):.{digits}g}"
-    return text if read(text) == value else f"{float(value):.{enough}g}"
+    return text if parse(text) == value else f"{float(value):.{max_digits}g}"
 
 
 def element(kind: str, dtype: np.dtype, quoted: bool) -> Callable[[Any], bytes]:
-    """What writes one element of an array of this kind; quoted: whether strings get quotes and escapes."""
+    """Return the formatter of elements of an array of this kind. quoted: quote and escape strings."""
     if kind == "b":
         return lambda v: b"1" if v else b"0"
     if kind == "O":
@@ -43,12 +43,12 @@ def element(kind: str, dtype: np.dtype, quoted: bool) -> Callable[[Any], bytes]:
     if kind in "iu" or "int" in dtype.name:
         return lambda v: b"%d" % int(v)
     if dtype == np.float64:
-        return lambda v: _real(v, float, 15, 17).encode()
-    return lambda v: _real(np.float32(v), np.float32, 6, 9).encode()
+        return lambda v: _float_text(v, float, 15, 17).encode()
+    return lambda v: _float_text(np.float32(v), np.float32, 6, 9).encode()
 
 
 def summary(array: np.ndarray, summarize: int, quoted: bool = True) -> bytes:
-    """`[1 2 3]`, `[[1 2]\\n [3 4]]`: the array with `summarize` elements at each end of each axis; -1 for all."""
+    """Format an array as `[1 2 3]` or `[[1 2]\\n [3 4]]`. summarize: elements at each end of each axis; -1 for all."""
     show = element(array.dtype.kind, array.dtype, quoted)
     rank = array.ndim
     ends = array.size if summarize < 0 else min(summarize, array.size)
@@ -71,7 +71,7 @@ def summary(array: np.ndarray, summarize: int, quoted: bool = True) -> bytes:
 
 
 def first_elements(array: np.ndarray, limit: int) -> str:
-    """The first elements as assertions list them: `1 2 3...`, `[1 2][3...]`; no brackets around the whole."""
+    """Format the first elements as assertions list them, without outer brackets: `1 2 3...`, `[1 2][3...]`."""
     show = element(array.dtype.kind, array.dtype, False)
     limit = array.size if limit < 0 else min(limit, array.size)
     shown = (
@@ -79,26 +79,26 @@ def first_elements(array: np.ndarray, limit: int) -> str:
         if array.dtype.kind in "biuO"
         else [show(v).decode() for v in array.reshape(-1)[:limit]]
     )
-    rest = "..." if array.size > limit else ""
+    ellipsis = "..." if array.size > limit else ""
     if array.ndim < 2:
-        return " ".join(shown) + rest
-    at = 0
+        return " ".join(shown) + ellipsis
+    position = 0
 
     def write(axis: int) -> str:
-        nonlocal at
-        if at >= limit:
+        nonlocal position
+        if position >= limit:
             return ""
         text = ""
         if axis == array.ndim - 1:
             for i in range(array.shape[axis]):
-                if at >= limit:
+                if position >= limit:
                     return text + "..."
-                text += (" " if i else "") + shown[at]
-                at += 1
+                text += (" " if i else "") + shown[position]
+                position += 1
             return text
         for _ in range(array.shape[axis]):
-            if at < limit:
+            if position < limit:
                 text += "[" + write(axis + 1) + "]"
         return text
 
-    return write(0) + rest
+    return write(0) + ellipsis

@@ -1,16 +1,16 @@
-"""Strings changed one by one.
+"""Element-wise operators on strings.
 
 Lives here: StringJoin, StringLower, StringUpper, StringStrip, StringLength, Substr, RegexReplace, RegexFullMatch.
-Not here: strings and numbers (conversion.py), one string to several and back (splitting.py).
+Not here: strings and numbers (conversion.py), splitting and joining along axes (split_join.py).
 
-A string is any bytes; where code points matter they are read as UTF-8, and bytes that are none are kept as they are.
+A string is any sequence of bytes. Operators on code points decode UTF-8 and preserve invalid bytes.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -27,9 +27,11 @@ if TYPE_CHECKING:
 
 UNIT = one_of("BYTE", "UTF8_CHAR")
 
+S = TypeVar("S", bytes, str)
+
 
 def each(function: Callable[..., Any], *arrays: np.ndarray, dtype: Any = object) -> np.ndarray:
-    """`function` of each element, of several arrays broadcast together."""
+    """Apply a function to each element of arrays, which broadcast."""
     arrays = np.broadcast_arrays(*arrays)
     result = np.empty(arrays[0].shape, dtype)
     flat = result.reshape(-1)
@@ -39,18 +41,18 @@ def each(function: Callable[..., Any], *arrays: np.ndarray, dtype: Any = object)
 
 
 def text_of(value: bytes) -> str:
-    """As code points; bytes that are not UTF-8 as lone surrogates, which `bytes_of` turns back."""
+    """Decode UTF-8; invalid bytes become lone surrogates, which `bytes_of` restores."""
     return value.decode("utf-8", "surrogateescape")
 
 
 def bytes_of(text: str) -> bytes:
-    """The inverse of `text_of`."""
+    """Encode text decoded by `text_of`."""
     return text.encode("utf-8", "surrogateescape")
 
 
 @operator
 class StringJoin(OperatorDefinition):
-    """Strings at the same place of several tensors joined, with a separator between them; scalars join everywhere.
+    """Join strings of several tensors element by element, with a separator. Scalars broadcast.
 
     .. math:: output_i = inputs_{0,i} + separator + inputs_{1,i} + ...
 
@@ -84,7 +86,7 @@ join: signatures.StringJoin = StringJoin.as_function("join")
 
 @operator
 class StringLower(OperatorDefinition):
-    """Each string in lower case: its ASCII letters, or with encoding "utf-8" all letters.
+    """Convert strings to lower case: ASCII letters, or with encoding "utf-8" all letters.
 
     .. math:: output_i = lower(input_i)
     """
@@ -99,7 +101,7 @@ class StringLower(OperatorDefinition):
 
 @operator
 class StringUpper(OperatorDefinition):
-    """Each string in upper case: its ASCII letters, or with encoding "utf-8" all letters.
+    """Convert strings to upper case: ASCII letters, or with encoding "utf-8" all letters.
 
     .. math:: output_i = upper(input_i)
     """
@@ -114,7 +116,7 @@ class StringUpper(OperatorDefinition):
 
 @operator
 class StringStrip(OperatorDefinition):
-    """Each string without the white space (ASCII) at its ends.
+    """Remove leading and trailing ASCII white space of strings.
 
     .. math:: output_i = strip(input_i)
     """
@@ -128,7 +130,7 @@ class StringStrip(OperatorDefinition):
 
 @operator
 class StringLength(OperatorDefinition):
-    """The length of each string, in bytes or in code points of UTF-8.
+    """Return the length of each string, in bytes or in code points of UTF-8.
 
     .. math:: output_i = |input_i|
     """
@@ -156,13 +158,13 @@ length: signatures.StringLength = StringLength.as_function("length")
 
 @operator
 class Substr(OperatorDefinition):
-    """`len` bytes or code points of each string from `pos` on, fewer where it ends.
+    """Extract substrings of up to `len` bytes or code points, beginning at `pos`.
 
     .. math:: output_i = input_i[pos_i : pos_i + len_i]
 
-    pos, len: int32 or int64 of one shape, broadcast with input. A negative pos counts from the back, a negative len
-    means the rest.
-    raises InvalidArgumentError for a pos that is not inside the string, and for pos and len of different shapes
+    pos, len: int32 or int64 of one shape, which broadcasts with input. A negative pos counts from the end; a negative
+    len extends to the end.
+    raises InvalidArgumentError for a pos outside the string, and for pos and len of different shapes
     """
 
     input = Input(dtypes.string)
@@ -182,18 +184,18 @@ class Substr(OperatorDefinition):
             raise InvalidArgumentError(
                 what="pos and len should have the same shape", found={"pos": list(pos.shape), "len": list(len.shape)}
             )
-        return each(_part_of_bytes if op.unit == "BYTE" else _part_of_text, input, pos, len)
+        return each(_substring if op.unit == "BYTE" else _substring_of_code_points, input, pos, len)
 
 
-def _part_of_bytes(value: Any, pos: int, size: int) -> Any:
+def _substring(value: S, pos: int, size: int) -> S:
     if not -len(value) <= pos <= len(value):
         raise InvalidArgumentError(what=f"pos {pos} out of range for a string of length {len(value)}")
     start = pos + len(value) if pos < 0 else pos
     return value[start:] if size < 0 else value[start : start + size]
 
 
-def _part_of_text(value: bytes, pos: int, size: int) -> bytes:
-    return bytes_of(_part_of_bytes(text_of(value), pos, size))
+def _substring_of_code_points(value: bytes, pos: int, size: int) -> bytes:
+    return bytes_of(_substring(text_of(value), pos, size))
 
 
 substr: signatures.Substr = Substr.as_function("substr")
@@ -208,13 +210,13 @@ def _compiled(pattern: Any) -> re.Pattern[str]:
 
 @operator
 class RegexReplace(OperatorDefinition):
-    """The first match, or every one, of a regular expression replaced.
+    """Replace the first match, or all matches, of a regular expression.
 
     .. math:: output_i = input_i[pattern \\to rewrite]
 
-    In rewrite \\\\1 to \\\\9 are the groups, \\\\0 is all that matched, two backslashes are one.
-    Python's syntax of patterns, with \\\\d, \\\\s, \\\\w meaning ASCII.
-    raises InvalidArgumentError for a pattern or rewrite that is not valid
+    In rewrite \\\\1 to \\\\9 are the groups, \\\\0 is the match, two backslashes are one.
+    Patterns have Python's syntax; \\\\d, \\\\s, \\\\w match ASCII only.
+    raises InvalidArgumentError for an invalid pattern or rewrite
     """
 
     input = Input(dtypes.string)
@@ -232,11 +234,10 @@ class RegexReplace(OperatorDefinition):
                     what=f"Invalid rewrite: \\{escaped} is neither a group of the pattern nor a backslash"
                 )
 
-        def written(match: re.Match[str]) -> str:
-            made = [(match[int(p)] or "") if i % 2 and p != "\\" else p for i, p in enumerate(pieces)]
-            return "".join(made)
+        def expand(match: re.Match[str]) -> str:
+            return "".join((match[int(p)] or "") if i % 2 and p != "\\" else p for i, p in enumerate(pieces))
 
-        return each(lambda s: bytes_of(compiled.sub(written, text_of(s), 0 if op.replace_global else 1)), input)
+        return each(lambda s: bytes_of(compiled.sub(expand, text_of(s), 0 if op.replace_global else 1)), input)
 
 
 regex_replace: signatures.RegexReplace = RegexReplace.as_function("regex_replace")
@@ -244,12 +245,12 @@ regex_replace: signatures.RegexReplace = RegexReplace.as_function("regex_replace
 
 @operator
 class RegexFullMatch(OperatorDefinition):
-    """Whether each string as a whole matches a regular expression.
+    """Test whether strings match a regular expression completely.
 
     .. math:: output_i = input_i \\in L(pattern)
 
-    Python's syntax of patterns, with \\\\d, \\\\s, \\\\w meaning ASCII.
-    raises InvalidArgumentError for a pattern that is not valid
+    Patterns have Python's syntax; \\\\d, \\\\s, \\\\w match ASCII only.
+    raises InvalidArgumentError for an invalid pattern
     """
 
     input = Input(dtypes.string)
