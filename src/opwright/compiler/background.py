@@ -24,7 +24,7 @@ _PATIENCE = 10.0  # seconds that the end of the process waits for a job that run
 
 
 class Job:
-    """A call to be made in the background. error: what it raised, once it is done."""
+    """A call to be made in the background. error: its exception, once it is done."""
 
     def __init__(self, work: Callable[[], Any], urgent: bool) -> None:
         self._work: Callable[[], Any] | None = work
@@ -35,12 +35,12 @@ class Job:
 
     @property
     def lost(self) -> bool:
-        """Whether its thread is in the process that this one was forked from."""
+        """Whether its thread belongs to the parent process of a fork."""
         return self._generation != forks.generation and not self._event.is_set()
 
     @property
     def done(self) -> bool:
-        """Whether it is over: run, dropped or lost."""
+        """Whether it has ended: run, dropped or lost."""
         return self._event.is_set() or self.lost
 
     def cancel(self) -> None:
@@ -49,12 +49,13 @@ class Job:
             self._event.set()
 
     def wait(self) -> None:
-        """Until it is done."""
+        """Wait until it is done."""
         if not self.done:
             self._event.wait()
 
     def run(self) -> None:
-        """Run it on this thread, unless another has begun or it was dropped. Raises what is no Exception."""
+        """Run it on this thread, unless another thread has begun it or it was dropped. Propagates exceptions that are
+        no Exception."""
         work = self._take()
         if work is not None:
             try:
@@ -86,15 +87,15 @@ class Worker:
         self._queue, self._thread, self._current = collections.deque(), None, None
 
     def submit(self, work: Callable[[], Any], *, urgent: bool = False) -> Job:
-        """Queue a function of no arguments. urgent: run it before jobs that are not, and before the process ends.
+        """Queue a function of no arguments. urgent: run it before other jobs, and before the process ends.
 
         If the system starts no more threads, call it at once.
         """
         job = Job(work, urgent)
         with self._lock:
             if urgent:
-                place = next((i for i, other in enumerate(self._queue) if not other.urgent), len(self._queue))
-                self._queue.insert(place, job)
+                index = next((i for i, other in enumerate(self._queue) if not other.urgent), len(self._queue))
+                self._queue.insert(index, job)
             else:
                 self._queue.append(job)
             if self._thread is None:
@@ -121,7 +122,7 @@ class Worker:
             self._current = None
 
     def finish(self, until: float) -> None:
-        """At the end of the process: run what is urgent, drop what is not, wait for an urgent job that runs."""
+        """At the end of the process: run urgent jobs, drop the others, wait for a running urgent job."""
         with self._lock:
             jobs, self._queue = self._queue, collections.deque()
             current = self._current
@@ -135,11 +136,11 @@ class Worker:
 
 
 compiling = Worker("opwright-compiler")
-"""Stages and plans, and keeps plans."""
+"""Worker that stages kernels, plans, and writes plans to the cache."""
 generating = Worker("opwright-llvm")
-"""Calls LLVM for kernels that another thread stages meanwhile."""
+"""Worker that calls LLVM for kernels that another thread stages."""
 LLVM = forks.held_through_forks()
-"""Held by whoever calls LLVM, whose own state no fork and no end of the process may cut in two."""
+"""Lock of calls to LLVM, whose state must not be split by a fork or the end of the process."""
 
 
 def _at_exit() -> None:

@@ -23,24 +23,24 @@ NONE = np.zeros(0, np.int64)
 
 
 class Origin(NamedTuple):
-    """What a step came from: names of operators."""
+    """Origin of a step: names of operators."""
 
     origin: tuple[str, ...]
 
 
 class StepOrigin(NamedTuple):
-    """A step, for people. form: what it came from, if anything; name: of its kernel."""
+    """Description of a step, for messages. op: its origin, if any; name: of its kernel."""
 
     op: Any
     name: str
 
 
 class PlanImage(NamedTuple):
-    """A plan as arrays. arena, scratch: bytes it works in, and those of each thread; steps: for people.
+    """A plan as arrays. arena, scratch: sizes of the arena and of each thread's memory; steps: for messages.
 
-    block: steps and words as the executor takes them, with offsets for addresses; in_arena, in_constants: which of its
-    words are addresses in the arena and in `constants`; outside: those that are addresses in memory to connect, by its
-    key; inside: those in constant tensors that are read where they are, by number; keep: what has to live as long.
+    block: steps and words in the executor's format, with offsets as addresses; in_arena, in_constants: indices of words
+    that are addresses in the arena and in `constants`; outside: indices of words that are addresses in external memory,
+    by its key; inside: of words in constant tensors that are read in place, by number; keep: objects to keep alive.
     """
 
     block: np.ndarray
@@ -55,7 +55,7 @@ class PlanImage(NamedTuple):
     keep: Any = None
 
     def located(self, tensors: Mapping[int, np.ndarray]) -> PlanImage:
-        """Return the image for constant tensors that are where they are, and live as long as the image."""
+        """Return the image for constant tensors in place, which it keeps alive."""
         read = {number: tensors[number] for number in self.inside}
         block = self.block.copy()
         for number, array in read.items():
@@ -65,17 +65,17 @@ class PlanImage(NamedTuple):
     def bind(
         self, threads: int = 1, address: Callable[[int], int] | None = None, ahead: Sequence[native.Step] = ()
     ) -> BoundPlan:
-        """Return the plan bound to memory, ready to run once its outside is connected.
+        """Return the plan bound to memory, ready to run once external memory is connected.
 
-        address: where the elements of a constant tensor are, by its number; ahead: steps that run first
-        raises ResourceExhaustedError
+        address: returns the address of a constant tensor's elements, by number; ahead: steps to run first. raises
+        ResourceExhaustedError
         """
         return BoundPlan(self, threads, address, ahead)
 
 
 class BoundPlan:
-    """A plan bound to an arena of its own and to threads. executor: runs the steps ahead, then the plan's; ahead: the
-    words of the steps ahead."""
+    """A plan bound to its own arena and to threads. executor: runs the steps ahead, then the plan's; ahead: the words
+    of the steps ahead."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class BoundPlan:
         self._at: dict[Hashable, int] = {}
 
     def _with(self, ahead: Sequence[native.Step]) -> tuple[np.ndarray, list[int]]:
-        """Return the block with further steps at its beginning, whose words stand at its end, and where these begin."""
+        """Return the block with further steps at its beginning, whose words are at its end, and the index of these."""
         count, steps = native.ROW * len(ahead), len(self.image.steps)
         block = np.concatenate([np.zeros(count, np.int64), self.image.block, *(step.words for step in ahead)])
         rows = block[: count + native.ROW * steps].reshape(-1, native.ROW)
@@ -114,7 +114,7 @@ class BoundPlan:
         return block, ends
 
     def connect(self, addresses: Mapping[Any, int]) -> None:
-        """Set where inputs and outputs are, by their keys."""
+        """Set the addresses of inputs and outputs, by their keys."""
         for key, address in addresses.items():
             before = self._at.get(key, 0)
             if before != address:
@@ -124,10 +124,10 @@ class BoundPlan:
                     self._block[places] += address - before
 
     def places(self, key: Hashable) -> list[tuple[int, int]]:
-        """Where memory from outside is named: the addresses of words, each with the bytes to add to the memory's."""
+        """Return the words that refer to external memory: their addresses, each with the offset to add."""
         places: Iterable[int] = self.image.outside.get(key, NONE).tolist()
         start = self._block.ctypes.data
-        return [(start + 8 * place, int(self.image.block[place])) for place in places]
+        return [(start + 8 * index, int(self.image.block[index])) for index in places]
 
     def run(self) -> None:
         """Run all steps. Raises StepFailed naming the operator whose step failed."""

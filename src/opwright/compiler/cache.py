@@ -40,8 +40,8 @@ _OLD_LEFTOVER = r"[0-9a-f]+(\.kernel|\.seen)\.tmp-[0-9a-f]{8}"  # of versions up
 
 
 class Mapped(NamedTuple):
-    """An object in two parts. checked: whether head and body were verified in this state of the file; else only the
-    head was. state: of the file; mac: of the body."""
+    """An object in two parts. checked: whether head and body were verified in this state of the file, otherwise only
+    the head; state: of the file; mac: of the body."""
 
     head: memoryview
     body: memoryview
@@ -62,16 +62,16 @@ class Objects:
         self._told = False
 
     def find(self, digest: str) -> bytes | None:
-        """The object of that digest; None if there is none or it is damaged."""
+        """Return the object of a digest, or None if it is missing or damaged."""
         return self.files.read(f"{digest}{SUFFIX}", MOST_CODE, touch=True)
 
     def keep(self, digest: str, code: bytes) -> None:
-        """Write an object; if that fails, warn once and go on."""
+        """Write an object; warn once if that fails."""
         if len(code) <= MOST_CODE:
             self._write(digest, [code])
 
     def find_mapped(self, digest: str) -> Mapped | None:
-        """The object of that digest that `keep_mapped` wrote; None if there is none or its head is damaged."""
+        """Return the object of a digest written by `keep_mapped`, or None if it is missing or its head is damaged."""
         name = f"{digest}{SUFFIX}"
         handle = self.files.open(name, MOST_MAPPED)
         if handle is None:
@@ -93,13 +93,13 @@ class Objects:
         body = mapped[-(-(_HEADS_AT + size) // PAGE) * PAGE :]
         return Mapped(head, body, checked, state, mapped[MAC_BYTES : 2 * MAC_BYTES])
 
-    def verify(self, digest: str, found: Mapped) -> bool:
-        """Whether an object's body is what was kept; remembered until its file is touched."""
-        if not found.checked:
-            if not self.files.is_authentic(f"{digest}{SUFFIX} body", found.mac, [found.body]):
+    def verify(self, digest: str, mapped: Mapped) -> bool:
+        """Whether an object's body is authentic; the result is stored until its file changes."""
+        if not mapped.checked:
+            if not self.files.is_authentic(f"{digest}{SUFFIX} body", mapped.mac, [mapped.body]):
                 return False
             with contextlib.suppress(OSError):
-                self.files.write(f"{digest}{SEEN}", [found.state])
+                self.files.write(f"{digest}{SEEN}", [mapped.state])
         return True
 
     def keep_mapped(self, digest: str, head: bytes, body: bytes | memoryview) -> None:
@@ -114,12 +114,13 @@ class Objects:
             self._write(digest, [start, bytes(-(MAC_BYTES + len(start)) % PAGE), body], signed=1)
 
     def drop(self, digest: str) -> None:
-        """Forget an object that was found to be damaged."""
+        """Remove a damaged object."""
         for suffix in (SUFFIX, SEEN):
             self.files.remove(f"{digest}{suffix}")
 
     def _write(self, digest: str, parts: list[bytes | memoryview], signed: int | None = None) -> None:
-        """Write an object, and warn once if that fails. signed: how many parts its keyed digest is of; None for all."""
+        """Write an object; warn once if that fails. signed: number of parts that the keyed digest covers; None for
+        all."""
         try:
             if self.files.write(f"{digest}{SUFFIX}", parts, signed):
                 self._count(sum(memoryview(part).nbytes for part in parts))
@@ -136,10 +137,8 @@ class Objects:
                 stacklevel=3,
             )
 
-    # ---- the limit ---------------------------------------------------------------------------------------------------
-
     def _count(self, size: int) -> None:
-        """Count what was written, and sweep the folder once that is enough. Raises OSError."""
+        """Count written bytes, and sweep the folder when they reach the limit. Raises OSError."""
         folder = self.files.real()
         if folder is None:
             return
@@ -157,7 +156,8 @@ class Objects:
             self.sweep(folder)
 
     def sweep(self, folder: str) -> None:
-        """Remove what was not used for longest, if there is too much, and what killed writers left. Raises OSError."""
+        """Remove the least recently used objects if the limit is exceeded, and leftovers of killed writers. Raises
+        OSError."""
         remove_leftovers(folder)
         sizes: dict[str, int] = {}
         used: dict[str, float] = {}
@@ -187,5 +187,5 @@ class Objects:
 
 @functools.cache
 def objects(folder: str | None) -> Objects:
-    """The objects in a cache folder."""
+    """Return the objects in a cache folder."""
     return Objects(cache_folder(folder, "kernels"))

@@ -21,7 +21,7 @@ from ..graph import Graph, Node
 from . import plan_cache
 from .bound_plan import PlanImage
 from .native.objects import items_offset
-from .regions import CompiledGraph, CompiledRegion, Operands, UncompiledNode, rewritten
+from .regions import CompiledGraph, CompiledRegion, Operands, UncompiledNode, replace_regions
 
 if TYPE_CHECKING:
     from . import partitioner, plan_serialization
@@ -111,7 +111,7 @@ def _restored(
         uncompiled.extend(restored.uncompiled)
         return restored.graph
 
-    return CompiledGraph(rewritten(graph, operands, schedule, call_of, within), regions, uncompiled, note)
+    return CompiledGraph(replace_regions(graph, operands, schedule, call_of, within), regions, uncompiled, note)
 
 
 def save(key: str, compiled: CompiledGraph) -> None:

@@ -1,12 +1,12 @@
 """Native calls from Python: a compiled region as a function of NumPy arrays.
 
 Lives here: `function_of`.
-Not here: regions (regions.py), memory for large results (results.py), the kernel that takes addresses out of arrays
+Not here: regions (regions.py), memory for large results (results.py), the machine code that connects arrays
 (kernels/array_binding.py), plans bound to memory (bound_plan.py), the native call itself (native/executor.py).
 
-A call is one native call: its first step, `connected`, finds the arrays in the tuple that Python hands over, looks
-whether each is what the plan was made for, and writes its address where the steps read it. NumPy's own ways to an
-address take 0.8 us each, this 5 ns. What is no array of the right kind is made one and the call repeated.
+A call is one native call: its first step, `connected`, reads the arrays from the tuple of arguments, checks that each
+has the plan's layout, and writes its address to the words of the steps. NumPy takes 0.8 us for an address, `connected`
+5 ns. If an argument does not fit, it is converted and the call repeated.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SHARED = 1 << 17  # elements; what computes fewer runs on the calling thread
 
 
 class _Callee:
-    """A region that several threads may call: each takes one of the plans bound to memory, or binds one."""
+    """A region that several threads may call: each acquires a plan bound to memory, or binds one."""
 
     def __init__(self, region: CompiledRegion, connector: int | None) -> None:
         self.region, self._connector = region, connector
@@ -51,7 +51,8 @@ class _Callee:
         self.plain: Plan | None = None
 
     def another(self) -> tuple[Any, Any, Any]:
-        """The word that takes the address of a call's items, the executor, and what they belong to."""
+        """Bind another plan. Return the word with the address of a call's items, the executor, and the owner of
+        both."""
         plan = self.region.plan
         if not self.native:
             running = plan.bind(self.threads)
@@ -69,15 +70,15 @@ class _Callee:
         words[1] = kept.ctypes.data
         return memoryview(words.data), running.executor, _Holding(running, kept)
 
-    def otherwise(self, taken: tuple[Any, Any, Any], arrays: tuple[Any, ...]) -> None:
-        """Run where `connected` did not: each input made what the plan takes. Raises what a kernel has to say."""
+    def otherwise(self, acquired: tuple[Any, Any, Any], arrays: tuple[Any, ...]) -> None:
+        """Run the region if `connected` did not: convert each input to the plan's layout. Raises errors of guards."""
         inputs = len(self.region.inputs)
         fitting = [
             np.ascontiguousarray(np.asarray(a), d).reshape(shape) if np.shape(a) == shape else None
             for a, shape, d in zip(arrays[:inputs], self.shapes, self.dtypes)
         ]
-        for a, v, found in zip(arrays, self.values, fitting):
-            if found is None:
+        for a, v, operand in zip(arrays, self.values, fitting):
+            if operand is None:
                 raise InternalError(
                     op=self.region.nodes[0].op.name,
                     node=self.region.nodes[0].name,
@@ -85,21 +86,21 @@ class _Callee:
                     found=list(np.shape(a)),
                     wanted=repr(v),
                 )
-        given = (*fitting, *arrays[inputs:])
-        running = taken[2].running if isinstance(taken[2], _Holding) else taken[2]
+        arguments = (*fitting, *arrays[inputs:])
+        running = acquired[2].running if isinstance(acquired[2], _Holding) else acquired[2]
         if self.native:
-            taken[0][0] = id(given) + (items_offset() or 0)
+            acquired[0][0] = id(arguments) + (items_offset() or 0)
         else:
-            running.connect({key: a.ctypes.data for key, a in zip(self.region.plan.outside, given)})
+            running.connect({key: a.ctypes.data for key, a in zip(self.region.plan.outside, arguments)})
         try:
             running.executor.run()
         except native.StepError:  # the operators themselves have the right words for it, or a result after all
-            for y, found in zip(arrays[inputs:], self._plainly(fitting)):
-                np.copyto(y, found)
-        self.free.append(taken)
+            for y, result in zip(arrays[inputs:], self._plainly(fitting)):
+                np.copyto(y, result)
+        self.free.append(acquired)
 
     def _plainly(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        """What the nodes give one by one."""
+        """Compute the nodes one by one."""
         if self.plain is None:
             self.plain = Plan(self.region.graph)
         return self.plain.explained(*inputs)
@@ -117,7 +118,7 @@ def _cores() -> int:
 
 
 def shape_of(value: Value) -> tuple[int, ...]:
-    """The shape of a value of a region, whose sizes are all known."""
+    """Return the shape of a value of a region, all of whose sizes are known."""
     dims: Any = value.shape.dims
     return tuple(map(int, dims))
 
@@ -125,8 +126,8 @@ def shape_of(value: Value) -> tuple[int, ...]:
 def function_of(region: CompiledRegion, connector: int | None = None) -> Callable[..., Any]:
     """Return the region as a function of its inputs, which returns its output, or a tuple of them.
 
-    Written out for the number of its inputs and outputs: on 3 operators of 4x4 a loop over them would cost as much as
-    the kernels. connector: the address of the code of `connected`, for a plan of the cache.
+    Generated for the number of inputs and outputs: for 3 operators of 4x4, a loop over them would cost as much as the
+    kernels. connector: the address of the code of `connected`, for a plan of the cache.
     """
     callee = _Callee(region, connector)
     scope: dict[str, Any] = {

@@ -11,10 +11,11 @@ from ..graph import Node, Value
 
 
 def early(nodes: Sequence[Node]) -> Sequence[Node]:
-    """The nodes, those that read the shape alone of one value right behind what makes it, or at the beginning.
+    """Return the nodes in an order in which those that read only the shape of one value follow its producer, or are
+    first.
 
-    Gradients ask for shapes of forward values, at the end of a recording: a tensor would live until then for its sizes.
-    Such nodes are pure and give a handful of numbers, so they may run as soon as there is something to read.
+    Gradients read shapes of forward values at the end of a recording, which would keep the tensors alive until then.
+    Such nodes are pure and return few numbers.
     """
     movable = {node for node in nodes if _reads_a_shape(node)}
     if not movable:

@@ -49,7 +49,7 @@ class CompiledKernel:
         self.run, self.dtypes, self.dtype = run, tuple(dtypes[1:]), dtypes[0]
 
     def over(self, shape: tuple[int, ...], arrays: Sequence[np.ndarray]) -> np.ndarray:
-        """The result for arrays of this shape and of the dtypes."""
+        """Return an empty result for arrays of this shape."""
         out = np.empty(shape, self.dtype) if arrays[0].nbytes < LARGE else large(shape, self.dtype)
         if not self.run(out, *arrays):
             fitting = [np.empty(shape, d) for d in self.dtypes]
@@ -66,17 +66,17 @@ class CompiledKernel:
 def compile_elementwise(
     function: Callable[..., Any], name: str, inputs: Sequence[np.dtype], attrs: dict[str, Any], fast: bool | None = None
 ) -> CompiledKernel:
-    """Stage, optimise and load one kernel. fast: as of `emit_elements`."""
-    found = [of_numpy(d) for d in inputs]
-    full = f"{name}.{'_'.join(d.short for d in found)}"
+    """Stage, optimize and load a kernel. fast: as of `emit_elements`."""
+    input_dtypes = [of_numpy(d) for d in inputs]
+    full = f"{name}.{'_'.join(d.short for d in input_dtypes)}"
     called = runs_images() and items_offset() is not None  # Python's objects are read by machine code
     staged: list[Any] = []
 
     def stage(target: Target, polls: bool) -> ir.Module:
         module, dtype = emit_elements(function, full, inputs, attrs, target, fast, polls)
-        staged[:] = module, [np.dtype(d.np) for d in (dtype, *found)]
+        staged[:] = module, [np.dtype(d.np) for d in (dtype, *input_dtypes)]
         if called:
-            _add_entry(module, module.globals[full], 1 + len(found))
+            _add_entry(module, module.globals[full], 1 + len(input_dtypes))
         return module
 
     code = compile_kernel(f"{full}.call" if called else full, stage)
@@ -88,7 +88,7 @@ def compile_elementwise(
 
 
 def _ending(run: Callable[..., int]) -> Callable[..., int]:
-    """`CompiledKernel.run` of a loop that a signal may end: it raises what the signal's handler raised."""
+    """Implement `CompiledKernel.run` for a loop that a signal may end, which raises the handler's exception."""
 
     def checked(out: np.ndarray, *arrays: np.ndarray) -> int:
         fits = run(out, *arrays)
@@ -99,7 +99,7 @@ def _ending(run: Callable[..., int]) -> Callable[..., int]:
 
 
 def _by_address(address: int, dtypes: Sequence[np.dtype]) -> Callable[..., bool]:
-    """`CompiledKernel.run` of a loop where Python's objects are not read by machine code."""
+    """Implement `CompiledKernel.run` for Python versions whose objects machine code does not read."""
     loop = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(dtypes), ctypes.c_int64)(address)
 
     def run(out: np.ndarray, *arrays: np.ndarray) -> bool:
@@ -152,8 +152,8 @@ def _add_entry(module: ir.Module, loop: ir.Function, arrays: int) -> None:
 
 
 def _load(b: ir.IRBuilder, base: ir.Value, word: int, kind: ir.Type, name: str) -> ir.Value:
-    at = b.gep(base, [ir.Constant(I64, word)], source_etype=I64)
-    return b.load(at, name, align=8, typ=kind)
+    pointer = b.gep(base, [ir.Constant(I64, word)], source_etype=I64)
+    return b.load(pointer, name, align=8, typ=kind)
 
 
 def _outside(module: ir.Module, name: str, result: ir.Type, arguments: list[ir.Type]) -> ir.Function:
@@ -163,14 +163,14 @@ def _outside(module: ir.Module, name: str, result: ir.Type, arguments: list[ir.T
 def _elements(
     b: ir.IRBuilder, rank: ir.Value, sizes: ir.Value, others: Sequence[ir.Value], refused: ir.Block
 ) -> ir.Value:
-    """The product of the sizes; to `refused` where others differ from them."""
+    """Return the product of the sizes; branch to `refused` if others differ."""
     before, function = b.block, b.function
-    head, turn, end = (function.append_basic_block(f"axis.{n}") for n in ("head", "turn", "done"))
+    head, body, end = (function.append_basic_block(f"axis.{n}") for n in ("head", "turn", "done"))
     b.branch(head)
     b.position_at_end(head)
     axis, n = b.phi(I32, "axis"), b.phi(I64, "n")
-    b.cbranch(b.icmp_signed("<", axis, rank), turn, end)
-    b.position_at_end(turn)
+    b.cbranch(b.icmp_signed("<", axis, rank), body, end)
+    b.position_at_end(body)
     size = b.load(b.gep(sizes, [b.sext(axis, I64)], source_etype=I64), "size", align=8, typ=I64)
     for other in others:
         same = b.load(b.gep(other, [b.sext(axis, I64)], source_etype=I64), align=8, typ=I64)
@@ -190,7 +190,7 @@ _kept: list[Any] = []  # definitions and dtypes: a builtin function has no other
 
 
 def _bound_entry(address: int, dtypes: Sequence[np.dtype[Any]]) -> Callable[..., int]:
-    """The entry at an address as a function of Python's: run(out, *inputs), all `np.ndarray` -> 1, or 0 where they do
+    """Return the entry at an address as a Python function: run(out, *inputs), all `np.ndarray` -> 1, or 0 if they do
     not fit. dtypes: of all, in order."""
     table = (ctypes.c_int64 * len(dtypes))(*map(id, dtypes))
     method = Method(b"run", address, SEVERAL, None)

@@ -20,7 +20,7 @@ from .target import Target, host, optimised
 
 
 def object_code(text: str, target: Target) -> bytes:
-    """The object file of a module in LLVM's text form, for code that this process can load; shown where asked for."""
+    """Return the object file of a module in LLVM's text form, for code of this process; prints it on request."""
     with LLVM:
         return _object_code(text, target)  # whose modules are freed before the lock is
 
@@ -44,7 +44,7 @@ def _engine() -> Any:
 
 
 def provide(addresses: Mapping[str, int | None]) -> None:
-    """Tell LLVM's loader where C functions are; those without an address it looks for itself."""
+    """Register addresses of C functions with LLVM's loader; it resolves those without an address itself."""
     with LLVM:
         for name, address in addresses.items():
             if address is not None:
@@ -52,7 +52,7 @@ def provide(addresses: Mapping[str, int | None]) -> None:
 
 
 def load_object(code: bytes, symbol: str) -> int:
-    """The address of a function of an object file, loaded by LLVM; no other may have its name."""
+    """Return the address of a function of an object file, loaded by LLVM; the name must be unique."""
     with LLVM:
         engine = _engine()
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))

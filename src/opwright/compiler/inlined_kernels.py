@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 class InlinedKernel:
-    """A function of scalars of these dtypes, with its attributes filled in.
+    """A function of scalars of these dtypes, with its attributes bound.
 
-    name: of the operator, for people; dtype: of the result; weight: about how many instructions it is; endless: whether
-    it has loops, which may not end on numbers that nobody meant: such a function is computed of elements alone, never
-    of what fills up a vector; fast: whether the switch `fast_math` was on.
+    name: of the operator, for messages; dtype: of the result; weight: approximate number of instructions; endless:
+    whether it has loops, which may not terminate on arbitrary numbers: such a function is evaluated on elements alone,
+    never on padding of vectors; fast: whether the switch `fast_math` was on.
 
-    raises UnimplementedError or SignatureError for what kernels cannot express, and what the function itself raises
+    raises UnimplementedError or SignatureError for unsupported constructs, and the function's own exceptions
     """
 
     __slots__ = ("_arrays", "attrs", "dtype", "endless", "fast", "function", "inputs", "key", "name", "weight")
@@ -49,47 +49,47 @@ class InlinedKernel:
         self._arrays: Callable[..., np.ndarray] | None = None
 
     def stage(self, *xs: Value) -> Value:
-        """What it gives of these values, in the kernel that is being staged."""
+        """Return its result for values of the kernel that is being staged."""
         from .language.elements import inlined
 
         return inlined(self, xs)
 
     def of_arrays(self, *arrays: Any) -> np.ndarray:
-        """What it gives of arrays, which broadcast, by machine code of its own. Floats may come wider than declared."""
+        """Return its result for arrays, which broadcast, by its own machine code. Floats may be wider than declared."""
         if self._arrays is None:
             from .elementwise import compile_elementwise
 
             kinds = [np.dtype(d.np) for d in self.inputs]
             compiled = compile_elementwise(self.function, self.name, kinds, self.attrs, self.fast)
             self._arrays = lambda *arrays: compiled.over(arrays[0].shape, arrays)
-        given = [np.asarray(a).astype(d.np, copy=False) for a, d in zip(arrays, self.inputs)]
-        return self._arrays(*np.broadcast_arrays(*given))
+        converted = [np.asarray(a).astype(d.np, copy=False) for a, d in zip(arrays, self.inputs)]
+        return self._arrays(*np.broadcast_arrays(*converted))
 
     def __repr__(self) -> str:
         return f"{self.name} {self.key}"
 
 
 def call(function: InlinedKernel, *args: Expr) -> Expr:
-    """The function of these expressions, which have its dtypes."""
+    """Return a call of the function on expressions, which have its dtypes."""
     return Expr("call", function.dtype, args, function)
 
 
 def functions_of(expr: Expr) -> list[InlinedKernel]:
-    """The functions that an expression calls."""
-    found, seen, todo = [], {id(expr)}, [expr]
+    """Return the functions that an expression calls."""
+    functions, seen, todo = [], {id(expr)}, [expr]
     while todo:
         e = todo.pop()
         if e.op == "call":
-            found.append(e.value)
+            functions.append(e.value)
         for a in e.args:
             if id(a) not in seen:
                 seen.add(id(a))
                 todo.append(a)
-    return found
+    return functions
 
 
 def user_code(op: Any) -> str:
-    """Return digests of the users' code that a form runs: of a map its functions or its table."""
+    """Return digests of the users' code that an operation runs: of a map its functions or its table."""
     expr = getattr(op, "expr", None)
     if expr is None:
         return str(op.code.key)
@@ -100,13 +100,12 @@ def user_code(op: Any) -> str:
 
 
 def is_endless(expr: Expr) -> bool:
-    """Whether an expression is to be computed of elements alone; see InlinedKernel."""
+    """Whether an expression must be evaluated on elements alone; see InlinedKernel."""
     return any(function.endless for function in functions_of(expr))
 
 
 def own_kernel(op: Any) -> Any:
-    """The kernel in the kernel language that an operator's class has, where every call on the CPU asks it first; None
-    where there is none, or other kernels were registered."""
+    """Return the kernel that an operator's class defines, if it precedes all others on the CPU, otherwise None."""
     rule = getattr(op, "kernel_rule", None)
     if rule is None or getattr(op, "key_rule", None) is not None:
         return None

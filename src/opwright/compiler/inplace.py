@@ -39,7 +39,7 @@ LEAST_BYTES = 32768
 
 @contextlib.contextmanager
 def any_size() -> Iterator[None]:
-    """Within it, whatever its size memory is used again where it may be: for checks that this changes no result."""
+    """Reuse memory whatever its size within the context: for checks that this does not change results."""
     global LEAST_BYTES
     before, LEAST_BYTES = LEAST_BYTES, 0
     try:
@@ -52,7 +52,7 @@ _count: Callable[[Any], int] | None = getattr(sys, "getrefcount", None)
 
 
 def _counts(t: Any) -> tuple[int, int]:
-    """References to an array, and to the one it is a view of, as `own` sees them."""
+    """Return the reference counts of an array and of its base, as `own` observes them."""
     assert _count is not None
     base = t.base
     return _count(t), _count(base)
@@ -67,7 +67,8 @@ def probe(kernel, make):
 
 
 def _calibrated() -> tuple[int, int]:
-    """What `own` counts where nobody else holds the array: it differs among Pythons, which may borrow references."""
+    """Return the counts that `own` observes for an array without other references: Python versions differ, as they may
+    borrow references."""
     if _count is None:
         return 0, 0
     scope: dict[str, Any] = {"counts": _counts}
@@ -84,7 +85,7 @@ _ALONE, _BASE_ALONE = _calibrated()
 
 
 def own(t: Any) -> Any:
-    """`t` where its memory may be written: nobody else holds it, it is laid out as a fresh array is, and large."""
+    """Return `t` if its memory may be written: it has no other references, a fresh array's layout, and is large."""
     base = t.base
     if t.nbytes < LEAST_BYTES or _count(t) > _ALONE or not t.flags.carray:  # type: ignore[misc]
         return None
@@ -94,7 +95,8 @@ def own(t: Any) -> Any:
 
 
 def own_like(t: Any, *others: Any) -> Any:
-    """`own(t)` where the result of broadcasting it with `others` has its shape. Not by a call: that would count."""
+    """Return `own(t)` if the result of broadcasting it with `others` has its shape; inlined, as a call would add a
+    reference."""
     base, shape = t.base, t.shape
     if t.nbytes < LEAST_BYTES or _count(t) > _ALONE or not t.flags.carray:  # type: ignore[misc]
         return None
@@ -110,10 +112,10 @@ def _fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
     return len(shape) <= len(into) and all(a in (1, b) for a, b in zip(shape[::-1], into[::-1]))
 
 
-def reuse(node: Node, names: Any, dying: set[str], made: set[str]) -> tuple[str, str] | None:
-    """How a node's line may reuse memory: the source of its `out=`, and the name of the input given up; or None.
+def reuse(node: Node, names: Any, dying: set[str], results: set[str]) -> tuple[str, str] | None:
+    """Return the source of a node's `out=` argument, and the name of the input whose memory it reuses; or None.
 
-    names: of the values. dying: those nobody reads after this node. made: those that nodes made, or turns of a loop.
+    names: of the values. dying: those without later readers. results: of nodes and loop iterations.
     """
     op = node.op
     if not op.inplace or not op.profile.writes_out or op.cpu_kernels:
@@ -121,22 +123,22 @@ def reuse(node: Node, names: Any, dying: set[str], made: set[str]) -> tuple[str,
     output = node.outputs[0]
     if not _is_dense(output):
         return None
-    for place in op.profile.inplace_places:
-        value = node.inputs[place]
+    for index in op.profile.inplace_places:
+        value = node.inputs[index]
         if type(value) is not Value or value is output or not _is_dense(value) or value.dtype is not output.dtype:
             continue
         name = names[value]
-        if name not in dying or name not in made or sum(names[v] == name for v in node.operands) != 1:
+        if name not in dying or name not in results or sum(names[v] == name for v in node.operands) != 1:
             continue
-        taken, given = output.shape.dims, value.shape.dims
-        if not taken or not given or len(taken) != len(given):
+        dims, input_dims = output.shape.dims, value.shape.dims
+        if not dims or not input_dims or len(dims) != len(input_dims):
             continue  # scalars do not pay, and an unknown rank may be theirs
-        if any(None not in (a, b) and a != b for a, b in zip(taken, given)):
+        if any(None not in (a, b) and a != b for a, b in zip(dims, input_dims)):
             continue
-        if None not in given and math.prod(given) * output.dtype.np.itemsize < LEAST_BYTES:  # type: ignore[arg-type]
+        if None not in input_dims and math.prod(input_dims) * output.dtype.np.itemsize < LEAST_BYTES:  # type: ignore[arg-type]
             continue
         asked = [name]
-        if op.elementwise and (None in given or None in taken):
+        if op.elementwise and (None in input_dims or None in dims):
             asked += [names[v] for v in node.operands if v is not value and v.shape.rank != 0]
         call = "own" if len(asked) == 1 else "own_like"
         return f"{call}({', '.join(asked)})", name
@@ -152,5 +154,5 @@ def _is_number(dtype: DType) -> bool:
 
 
 def makes_own(node: Node) -> bool:
-    """Whether what a node gives may be its own: nothing is that comes from state."""
+    """Whether a node's results may be its own memory: those from state are not."""
     return all(_is_number(v.dtype) for v in (*node.operands, *node.outputs))

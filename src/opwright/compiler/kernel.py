@@ -28,10 +28,9 @@ COMPILED = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "boo
 class Kernel:
     """An element-wise kernel: positional parameters are scalars of the inputs, keyword-only ones are attributes.
 
-    A parameter whose default is None is an optional input, which is None where it is left out.
-    Attributes are known when the kernel is compiled, so Python may branch on them; on scalars it may not.
-    Called as the kernels of ops/ are: `kernel(op, *arrays) -> array`, or NotImplemented for dtypes and layouts it
-    does not take, which the reference then computes.
+    A parameter whose default is None is an optional input, None if omitted. Attributes are known when the kernel is
+    compiled, so that Python may branch on them, but not on scalars. Called like the kernels of ops/: `kernel(op,
+    *arrays) -> array`, or NotImplemented for unsupported dtypes and layouts, which the reference then computes.
     """
 
     on_scalars = True
@@ -77,7 +76,7 @@ class Kernel:
         return compiled.over(first.shape, arrays)
 
     def _may_lack(self, names: Sequence[str]) -> bool:
-        """Whether these inputs may be left out, and one is there: those whose parameter has the default None."""
+        """Whether these inputs may be omitted, and one remains: those whose parameter has the default None."""
         return self.optional.issuperset(names) and len(names) < len(self.inputs)
 
     def _compile(self, key: Any, op: Any, dtypes: Sequence[Any], left_out: Sequence[str]) -> Any:
@@ -92,10 +91,10 @@ class Kernel:
         return {name: getattr(op, name) for name in self.attrs}
 
     def scalar_function(self, op: Any, dtypes: Sequence[DType | None]) -> InlinedKernel | None:
-        """The kernel for these attributes and dtypes as an operation of expressions; None for dtypes it does not take.
-        A dtype of None is an input that is left out: the operation has the others as operands.
+        """Return the kernel for these attributes and dtypes as an operation of expressions; None for unsupported
+        dtypes. A dtype of None is an omitted input: the operation has the others as operands.
 
-        raises what its function raises while it is staged, and UnimplementedError for what kernels do not have
+        raises its function's exceptions during staging, and UnimplementedError for unsupported constructs
         """
         from .inlined_kernels import InlinedKernel
 
@@ -106,15 +105,15 @@ class Kernel:
         if not all(d.np in COMPILED for d in present):
             return None
         key = (tuple(dtypes), op, flags.fast_math, flags.target)
-        found: InlinedKernel | None = self._functions.get(key)
-        if found is None:
+        function: InlinedKernel | None = self._functions.get(key)
+        if function is None:
             attrs = {**self._attrs(op), **dict.fromkeys(left_out)}
-            found = InlinedKernel(self.function, op.operator.name, present, attrs, bool(flags.fast_math))
-            _remember(self._functions, key, found)
-        return found
+            function = InlinedKernel(self.function, op.operator.name, present, attrs, bool(flags.fast_math))
+            _remember(self._functions, key, function)
+        return function
 
     def source(self, op: Any, *dtypes: Any) -> str:
-        """The LLVM IR for inputs of these dtypes, before optimisation. Names are the Python function's."""
+        """Return the LLVM IR for inputs of these dtypes, before optimization. Names are the Python function's."""
         from .language.elements import emit_elements
 
         return str(emit_elements(self.function, op.operator.name, [np.dtype(d) for d in dtypes], self._attrs(op))[0])
@@ -124,24 +123,24 @@ class Kernel:
 
 
 MOST = 256
-"""Choices of dtypes and attributes that a kernel keeps its code for."""
+"""Number of combinations of dtypes and attributes for which a kernel keeps its code."""
 
 
-def _remember(table: dict[Any, Any], key: Any, found: Any) -> None:
+def _remember(table: dict[Any, Any], key: Any, code: Any) -> None:
     while len(table) >= MOST:
         table.pop(next(iter(table)), None)
-    table[key] = found
+    table[key] = code
 
 
 def kernel(function: Callable[..., Any] | None = None, *, checked: bool = True) -> Any:
-    """Make a kernel of a function: on scalars, inside an `@ow.operator` class, or on arrays, to be called.
+    """Decorate a function as a kernel: on scalars, inside an `@ow.operator` class, or on arrays, to be called.
 
     >>> @ow.kernel
     ... def kernel(x, *, alpha, limit):
     ...     return ow.minimum(x, limit) + alpha * ow.maximum(x - limit, 0.0)
 
-    A function whose parameters are annotated with `ow.language.Array(dtype, *sizes)` works on whole arrays, with loops
-    and vectors of its own; checked=False leaves out its guards against accesses outside of them (docs/kernels.md).
+    A function whose parameters are annotated with `ow.language.Array(dtype, *sizes)` works on whole arrays, with its
+    own loops and vectors; checked=False omits its guards against accesses out of bounds (docs/kernels.md).
     """
     if function is None:
         return functools.partial(kernel, checked=checked)
@@ -154,7 +153,8 @@ def kernel(function: Callable[..., Any] | None = None, *, checked: bool = True) 
 
 
 def _scope(frame: Any) -> Mapping[str, Any]:
-    """The variables where a kernel is defined, which annotations may name that are text; of a class, around it too."""
+    """Return the variables at a kernel's definition, which textual annotations may name, including those around its
+    class."""
     scopes = [frame.f_locals]
     while not frame.f_code.co_flags & inspect.CO_OPTIMIZED and frame.f_back is not None:
         frame = frame.f_back
@@ -163,16 +163,16 @@ def _scope(frame: Any) -> Mapping[str, Any]:
 
 
 def _annotations(function: Callable[..., Any], scope: Mapping[str, Any]) -> dict[str, Any]:
-    """What the parameters are annotated with; nothing where that is for type checkers alone.
+    """Return the annotations of the parameters; none if they are for type checkers only.
 
-    raises NameError where arrays are annotated by names that are not there
+    raises NameError if arrays are annotated by unknown names
     """
     try:
         return inspect.get_annotations(function, locals=scope, eval_str=True)
     except NameError as error:
-        written = [a for a in function.__annotations__.values() if isinstance(a, str) and "Array(" in a]
-        if written:
-            what = f"kernel {function.__name__}: the annotation {written[0]} cannot be read: {error}"
+        annotations = [a for a in function.__annotations__.values() if isinstance(a, str) and "Array(" in a]
+        if annotations:
+            what = f"kernel {function.__name__}: the annotation {annotations[0]} cannot be read: {error}"
             raise NameError(what) from None
         return {}
 

@@ -17,7 +17,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Allocation(NamedTuple):
-    """A buffer's need: `size` bytes from step `first` to step `last`, both included."""
+    """A request of `size` bytes from step `first` to step `last`, inclusive."""
 
     size: int
     first: int
@@ -25,10 +25,10 @@ class Allocation(NamedTuple):
 
 
 class Lifetimes(Generic[Key]):
-    """The first and the last step that touch each buffer. Buffers go by keys: values, names, identities.
+    """The first and the last step that access each buffer. Keys are values, names or identities.
 
-    A result may take the memory of an operand at a step that is the last to touch the operand and the first to touch
-    the result (`may_share`); once it has (`share`), both are one buffer under the operand's key.
+    A result may reuse the memory of an operand at a step that is the last to access the operand and the first to access
+    the result (`may_share`); afterwards (`share`), both are one buffer under the operand's key.
     """
 
     __slots__ = ("_roots", "_spans")
@@ -38,56 +38,57 @@ class Lifetimes(Generic[Key]):
         self._roots: dict[Key, Key] = {}
 
     def touch(self, key: Key, step: int, last: int | None = None) -> None:
-        """Let a buffer live at a step, or from there to another."""
+        """Extend the lifetime of a buffer to a step, or from one step to another."""
         root, last = self.root(key), step if last is None else last
-        known = self._spans.get(root)
-        self._spans[root] = (step, last) if known is None else (min(step, known[0]), max(last, known[1]))
+        span = self._spans.get(root)
+        self._spans[root] = (step, last) if span is None else (min(step, span[0]), max(last, span[1]))
 
     def root(self, key: Key) -> Key:
-        """Return the key of the buffer that a result shares the memory of; its own where it shares none."""
+        """Return the key of the buffer whose memory a result shares; its own if it shares none."""
         return self._roots.get(key, key)
 
     def __contains__(self, key: Key) -> bool:
         return self.root(key) in self._spans
 
     def span(self, key: Key) -> tuple[int, int]:
-        """Return the first and the last step. Raises KeyError for a buffer that no step touches."""
+        """Return the first and the last step. Raises KeyError for a buffer without accesses."""
         return self._spans[self.root(key)]
 
     def is_dead_after(self, key: Key, step: int) -> bool:
-        """Whether no step after this one touches a buffer."""
+        """Whether no later step accesses a buffer."""
         span = self._spans.get(self.root(key))
         return span is None or span[1] <= step
 
     def may_share(self, operand: Key, result: Key, step: int) -> bool:
-        """Whether the step is the last to touch the operand and the first to touch the result."""
+        """Whether the step is the last to access the operand and the first to access the result."""
         return self.root(operand) != self.root(result) and self.span(operand)[1] == step == self.span(result)[0]
 
     def share(self, operand: Key, result: Key) -> None:
-        """Put a result where the operand is: the memory lives until both are dead."""
+        """Place a result in the memory of the operand, which lives until both are dead."""
         root, last = self.root(operand), self._spans.pop(result)[1]
         self._roots[result] = root
         self.touch(root, last)
 
     def items(self) -> Iterator[tuple[Key, tuple[int, int]]]:
-        """Yield each buffer with memory of its own, and its span."""
+        """Yield each buffer with its own memory, and its span."""
         yield from self._spans.items()
 
 
 def plan_arena(buffers: Sequence[Allocation], alignment: int = 64) -> tuple[list[int], int]:
-    """An offset for each buffer, so that buffers alive together never overlap; and the arena's size in bytes.
+    """Return an offset for each buffer such that buffers alive at the same time do not overlap, and the arena's size in
+    bytes.
 
-    Greedy, each at the lowest offset free over its whole life: the largest first (Pisarchyk and Lee, "Efficient Memory
-    Management for Deep Neural Net Inference", 2020). Where that takes more than what is alive together at some step,
-    other orders (`ORDERS`) are tried, and the smallest arena is taken. Offsets are multiples of `alignment`.
+    Greedy by size: the largest first, each at the lowest offset free over its whole lifetime (Pisarchyk and Lee,
+    "Efficient Memory Management for Deep Neural Net Inference", 2020). If that exceeds the maximum of live bytes, other
+    orders (`ORDERS`) are tried, and the smallest arena is used. Offsets are multiples of `alignment`.
     """
     sizes = [-(-b.size // alignment) * alignment for b in buffers]
-    least, best = _alive(buffers, sizes), None
+    lower_bound, best = _alive(buffers, sizes), None
     for order in ORDERS:
-        found = _packed(buffers, sizes, sorted(range(len(buffers)), key=lambda i: (*order(buffers[i]), i)))
-        if best is None or found[1] < best[1]:
-            best = found
-        if best[1] == least:
+        packing = _packed(buffers, sizes, sorted(range(len(buffers)), key=lambda i: (*order(buffers[i]), i)))
+        if best is None or packing[1] < best[1]:
+            best = packing
+        if best[1] == lower_bound:
             break
     assert best is not None
     return best
@@ -98,12 +99,11 @@ ORDERS: tuple[Callable[[Allocation], tuple[int, int]], ...] = (
     lambda b: (b.first - b.last, -b.size),
     lambda b: (b.first, -b.size),
 )
-"""What comes first, each order tried where those before it waste memory: the largest; what lives longest; what is made
-first."""
+"""Orders of placement, tried in turn while memory is wasted: by size, by lifetime, by first access."""
 
 
 def _alive(buffers: Sequence[Allocation], sizes: Sequence[int]) -> int:
-    """The most bytes that are alive at a step, than which no arena is smaller."""
+    """Return the maximum of live bytes over all steps, a lower bound of the arena."""
     changes: dict[int, int] = {}
     for b, size in zip(buffers, sizes):
         changes[b.first] = changes.get(b.first, 0) + size
@@ -112,7 +112,7 @@ def _alive(buffers: Sequence[Allocation], sizes: Sequence[int]) -> int:
 
 
 def _packed(buffers: Sequence[Allocation], sizes: Sequence[int], order: Sequence[int]) -> tuple[list[int], int]:
-    """Offsets of the buffers, placed in this order, and the end of the last."""
+    """Return offsets of the buffers, placed in this order, and the end of the last."""
     offsets = [0] * len(buffers)
     placed: list[tuple[int, int, Allocation]] = []  # (offset, end, buffer), by offset
     total = 0
@@ -120,14 +120,14 @@ def _packed(buffers: Sequence[Allocation], sizes: Sequence[int], order: Sequence
         b, size = buffers[i], sizes[i]
         if size == 0:
             continue
-        at = 0
+        position = 0
         for offset, end, other in placed:
             if other.last < b.first or b.last < other.first:
                 continue
-            if offset - at >= size:
+            if offset - position >= size:
                 break
-            at = max(at, end)
-        offsets[i] = at
-        bisect.insort(placed, (at, at + size, b), key=lambda p: p[0])
-        total = max(total, at + size)
+            position = max(position, end)
+        offsets[i] = position
+        bisect.insort(placed, (position, position + size, b), key=lambda p: p[0])
+        total = max(total, position + size)
     return offsets, total

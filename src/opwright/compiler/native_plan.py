@@ -31,14 +31,14 @@ else:
     partitioner = later(".partitioner", __package__)  # rules and planning, for what the cache does not have
 
 MOST = 64
-"""Sets of shapes that are kept compiled; then the one that was made first goes."""
+"""Maximum number of compiled sets of shapes; the oldest is evicted."""
 STATE = frozenset({"ReadVariable", "AssignVariable", "AssignAddVariable", "AssignSubVariable"})
 
 
 class NativePlan:
-    """Like a Plan: `run(*inputs) -> tuple of outputs`. graph: what it came from.
+    """A plan whose regions are machine code: `run(*inputs) -> tuple of outputs`. graph: its source.
 
-    What has no kernel runs as in a plain plan, between native calls: nothing is refused. `report()` says what and why.
+    Nodes without a kernel run as in a plain plan, between native calls. `report()` lists them with the reasons.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -49,23 +49,22 @@ class NativePlan:
         self.run: Callable[..., tuple[Any, ...]] = self._first
         self._fixed = all(v.dtype.is_handle or v.shape.is_fully_defined() for v in graph.inputs)
 
-    # ---- running ----------------------------------------------------------------------------------------------------
-
     def _first(self, *inputs: Any) -> tuple[Any, ...]:
         run = self._plan(inputs).run
         self.run = run if self._fixed else self._by_shapes
         return run(*inputs)
 
     def _by_shapes(self, *inputs: Any) -> tuple[Any, ...]:
-        found = self._made.get(tuple([a.shape if type(a) is np.ndarray else None for a in inputs]))
-        return (self._plan(inputs) if found is None else found[0]).run(*inputs)
+        entry = self._made.get(tuple([a.shape if type(a) is np.ndarray else None for a in inputs]))
+        return (self._plan(inputs) if entry is None else entry[0]).run(*inputs)
 
     def consume(self, inputs: list[Any]) -> tuple[Any, ...]:
-        """`run(*inputs)` that empties the list: an input that nobody else holds dies at its last use."""
+        """Implement `run(*inputs)` on a list, which it empties, so that an input without other references dies at its
+        last use."""
         return self._plan(inputs).consume(inputs)
 
     def _plan(self, inputs: Sequence[Any]) -> Plan:
-        """The plan for inputs of these shapes; the plain one where there is no compiling."""
+        """Return the plan for inputs of these shapes; the plain one if compilation is unavailable."""
         if self._plain is not None:
             return self._plain
         if self._fixed:
@@ -75,19 +74,19 @@ class NativePlan:
                 a.shape if type(a) is np.ndarray else None if v.dtype.is_handle else np.shape(a)
                 for a, v in zip(inputs, self.graph.inputs)
             )
-        found = self._made.get(key)
-        if found is None:
+        entry = self._made.get(key)
+        if entry is None:
             with self._lock:
-                found = self._made.get(key) or self._make(key)
-        if found is not None:
-            return found[0]
+                entry = self._made.get(key) or self._make(key)
+        if entry is not None:
+            return entry[0]
         assert self._plain is not None
         return self._plain
 
     def _make(self, key: tuple[Shape | None, ...]) -> tuple[Plan, CompiledGraph] | None:
         try:
-            made = _compiled(specialised(self.graph, key))
-            plan = Plan(made.graph)
+            compiled = _compiled(specialised(self.graph, key))
+            plan = Plan(compiled.graph)
         except (OpError, OSError, RuntimeError) as error:
             warnings.warn(f"{self.graph.name} is not compiled and runs on NumPy: {error}", RuntimeWarning, stacklevel=2)
             self._plain = Plan(self.graph)
@@ -97,13 +96,11 @@ class NativePlan:
             print(plan, file=sys.stderr)
         while len(self._made) >= MOST:
             del self._made[next(iter(self._made))]
-        self._made[key] = plan, made
-        return plan, made
-
-    # ---- errors and reports -----------------------------------------------------------------------------------------
+        self._made[key] = plan, compiled
+        return plan, compiled
 
     def explain(self, error: Exception, inputs: Sequence[Any] = ()) -> Exception:
-        """As Plan.explain, by the plan that the error came out of."""
+        """Implement Plan.explain for the plan that raised the error."""
         plans = [plan for plan, _ in self._made.values()] + ([self._plain] if self._plain is not None else [])
         names = set()
         trace = error.__traceback__
@@ -116,20 +113,20 @@ class NativePlan:
         return error
 
     def compiled_for(self, shapes: Sequence[Shape | None]) -> CompiledGraph | None:
-        """What the graph is for inputs of these shapes; None where it is not compiled."""
+        """Return the compiled graph for inputs of these shapes; None if it is not compiled."""
         key = tuple(shapes)
         with self._lock:
-            found = self._made.get(key) or self._make(key)
-        return None if found is None else found[1]
+            entry = self._made.get(key) or self._make(key)
+        return None if entry is None else entry[1]
 
     def __str__(self) -> str:
         return "\n\n".join(str(plan) for plan, _ in self._made.values()) or f"plan of {self.graph.name}, not run yet"
 
 
 class HotPlan:
-    """A plain Plan that is compiled once it has been called so many times, in the background; calls go on meanwhile.
+    """A plain Plan that is compiled in the background after a number of calls, while calls continue.
 
-    It is compiled for the shapes of the call that was one too many, and later for others as NativePlan does.
+    It is compiled for the shapes of the last of these calls, and later for others, as NativePlan does.
     """
 
     def __init__(self, graph: Graph, calls: int) -> None:
@@ -156,24 +153,25 @@ class HotPlan:
         return self._chosen(inputs).run(*inputs)
 
     def consume(self, inputs: list[Any]) -> tuple[Any, ...]:
-        """`run(*inputs)` that empties the list: an input that nobody else holds dies at its last use."""
+        """Implement `run(*inputs)` on a list, which it empties, so that an input without other references dies at its
+        last use."""
         return self._chosen(inputs).consume(inputs)
 
     def explain(self, error: Exception, inputs: Sequence[Any] = ()) -> Exception:
-        """As Plan.explain, by the plan that the error came out of."""
-        found = self._plain.explain(error, inputs)
-        return found if found is not error or self._native is None else self._native.explain(error, inputs)
+        """Implement Plan.explain for the plan that raised the error."""
+        explained = self._plain.explain(error, inputs)
+        return explained if explained is not error or self._native is None else self._native.explain(error, inputs)
 
     def __str__(self) -> str:
         return str(self._native or self._plain)
 
 
 def _compiled(graph: Graph) -> CompiledGraph:
-    """Return a graph with its regions, of the cache where that has them."""
+    """Return a graph with its regions, from the cache if possible."""
     key = cached_regions.key_of(graph)
-    found = None if key is None else cached_regions.find(key, graph, function_of)
-    if found is not None:
-        return found
+    cached = None if key is None else cached_regions.find(key, graph, function_of)
+    if cached is not None:
+        return cached
     compiled = partitioner.compile_regions(graph, function_of)
     for region in compiled.regions:
         region.plan.pack()
@@ -186,16 +184,16 @@ def _fixed_shape(value: Any) -> Shape | None:
     return None if value.dtype.is_handle else tuple(value.shape.dims)
 
 
-def report(made: CompiledGraph) -> str:
-    """Say which nodes are compiled and which are not."""
-    native = sum(len(s.nodes) for s in made.regions)
-    stay = len(made.uncompiled)
-    lines = [f"{made.graph.name}: {native} nodes in {len(made.regions)} native calls, {stay} as they are"]
-    for i, s in enumerate(made.regions):
+def report(compiled: CompiledGraph) -> str:
+    """Report which nodes are compiled and which are not."""
+    native = sum(len(s.nodes) for s in compiled.regions)
+    stay = len(compiled.uncompiled)
+    lines = [f"{compiled.graph.name}: {native} nodes in {len(compiled.regions)} native calls, {stay} as they are"]
+    for i, s in enumerate(compiled.regions):
         names = ", ".join(n.name for n in s.nodes)
         lines.append(f"  native call {i}: {len(s.plan.steps)} steps for {names}")
-    state = [left for left in made.uncompiled if left.op in STATE]
-    lines += [f"  {left.op} {left.node}: {left.why}" for left in made.uncompiled if left.op not in STATE]
+    state = [left for left in compiled.uncompiled if left.op in STATE]
+    lines += [f"  {left.op} {left.node}: {left.why}" for left in compiled.uncompiled if left.op not in STATE]
     if state:
         lines.append(f"  {len(state)} reads and writes of variables")
     return "\n".join(lines)

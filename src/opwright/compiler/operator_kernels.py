@@ -63,8 +63,8 @@ class OperatorKernel:
                     f"has a parameter {name!r}, which is none of {', '.join((*inputs, *outputs, *operator.attr_defs))}"
                 )
             if isinstance(kind, Array) == (self.roles[name][0] == ATTR):
-                wanted = "a dtype" if self.roles[name][0] == ATTR else "kl.Array(dtype, sizes)"
-                raise wrong(f"annotates {name!r} with {kind!r}, wanted {wanted}")
+                expected = "a dtype" if self.roles[name][0] == ATTR else "kl.Array(dtype, sizes)"
+                raise wrong(f"annotates {name!r} with {kind!r}, wanted {expected}")
         for name in outputs:
             if name not in self.roles:
                 raise wrong(f"has no parameter for output {name!r}")
@@ -77,67 +77,69 @@ class OperatorKernel:
                 raise wrong(f"has a constant {name!r}, which is no attribute and has no default")
 
     def constants(self, op: Any) -> dict[str, Any]:
-        """Its constants for these attributes."""
+        """Return its constants for these attributes."""
         return {
             n: getattr(op, n) if n in self.operator.attr_defs else default
             for n, default in self.kernel.constants.items()
         }
 
     def misfit(self, inputs: Sequence[Any], outputs: Sequence[Any] = ()) -> str | None:
-        """Why it is not for inputs and outputs of these dtypes and shapes; None where it is. Each has `dtype`, NumPy's
-        or a DType, and `shape`."""
+        """Return why it does not support inputs and outputs of these dtypes and shapes; None if it does.
+
+        Each has `dtype`, NumPy's or a DType, and `shape`.
+        """
         sizes: dict[str, int] = {}
-        for name, (role, place) in self.roles.items():
+        for name, (role, index) in self.roles.items():
             if role == ATTR or (role == OUTPUT and not outputs):
                 continue
             kind: Any = self.kernel.parameters[name]
-            x = (inputs if role == INPUT else outputs)[place]
+            x = (inputs if role == INPUT else outputs)[index]
             dtype = x.dtype if isinstance(x.dtype, np.dtype) else x.dtype.np
             shape = kind.folded(x.shape)
             if dtype != kind.dtype.np or shape is None:
                 return f"{name} is {dtype}{list(x.shape)}, its kernel takes {kind!r}"
-            for size, wanted in zip(shape, kind.shape):
-                known = wanted if isinstance(wanted, int) else sizes.setdefault(wanted, size)
-                if known != size:
-                    return f"{name} has the size {size} where its kernel takes {wanted} = {known}"
+            for size, declared in zip(shape, kind.shape):
+                expected = declared if isinstance(declared, int) else sizes.setdefault(declared, size)
+                if expected != size:
+                    return f"{name} has the size {size} where its kernel takes {declared} = {expected}"
         return None
 
     def __call__(self, op: Any, *arrays: Any) -> Any:
-        given = [a if type(a) is np.ndarray else np.asarray(a) for a in arrays]
-        if self.misfit(given) is not None:
+        inputs = [a if type(a) is np.ndarray else np.asarray(a) for a in arrays]
+        if self.misfit(inputs) is not None:
             return NotImplemented
         outs = []
-        for spec in self._specs(op, given):
+        for spec in self._specs(op, inputs):
             if not spec.shape.is_fully_defined():
                 return NotImplemented
             shape: Any = spec.shape.dims
             outs.append(np.empty(shape, spec.dtype.np))
-        why = self.misfit(given, outs)
+        why = self.misfit(inputs, outs)
         if why is not None:
             raise InvalidArgumentError(op=self.operator.name, what=f"its kernel does not fit what infer says: {why}")
-        self.code(op)  # which refuses one that writes inputs
-        given = [np.ascontiguousarray(a).reshape(a.shape) for a in given]
-        sources = {INPUT: given, OUTPUT: outs}
-        arguments = [getattr(op, at) if role == ATTR else sources[role][at] for role, at in self.roles.values()]
+        self.code(op)  # raises for a kernel that writes inputs
+        inputs = [np.ascontiguousarray(a).reshape(a.shape) for a in inputs]
+        sources = {INPUT: inputs, OUTPUT: outs}
+        arguments = [getattr(op, key) if role == ATTR else sources[role][key] for role, key in self.roles.values()]
         self.kernel(*arguments, **self.constants(op))
         return outs[0] if self.operator.profile.single else tuple(outs)
 
     def _specs(self, op: Any, arrays: Sequence[np.ndarray]) -> list[TensorSpec]:
-        known = op.inferred.get(tuple([(of_numpy(a.dtype), a.shape) for a in arrays]))
-        return known or self.operator.infer(op, [_Known(a) for a in arrays])
+        inferred: list[TensorSpec] | None = op.inferred.get(tuple([(of_numpy(a.dtype), a.shape) for a in arrays]))
+        return inferred or self.operator.infer(op, [_InferredOperand(a) for a in arrays])
 
     def code(self, op: Any) -> ArrayCode:
-        """Return the kernel for these attributes and arrays whose last axis has neighbouring elements, staged.
+        """Return the staged kernel for these attributes and arrays whose last axis is contiguous.
 
-        raises what its function raises, and InvalidArgumentError where it writes an input
+        raises its function's exceptions, and InvalidArgumentError if it writes an input
         """
         code = self.kernel.code(self.constants(op), (True,) * len(self.arrays))
-        written = sorted(n for n in code.written if self.roles[n][0] == INPUT)
-        if written:
+        written_inputs = sorted(n for n in code.written if self.roles[n][0] == INPUT)
+        if written_inputs:
             raise InvalidArgumentError(
                 op=code.name,
-                what=f"its kernel writes input {written[0]!r}",
-                wanted="inputs as they were: others read them too",
+                what=f"its kernel writes input {written_inputs[0]!r}",
+                wanted="inputs unchanged, as others read them",
             )
         return code
 
@@ -145,8 +147,8 @@ class OperatorKernel:
         return f"<kernel of {self.operator.name}({', '.join(self.roles)})>"
 
 
-class _Known:
-    """An array as `infer` sees it."""
+class _InferredOperand:
+    """An array as `infer` receives it."""
 
     __slots__ = ("constant", "dtype", "shape", "spec")
 

@@ -1,11 +1,12 @@
 """Partition a graph into compiled regions and the nodes between them, and plan the regions.
 
-Lives here: `compile_regions`, `Partitioner`: nodes to loop operations, regions, their plans, why a node stays.
-Not here: the partitions themselves (partitions.py), forms of nodes (rules/), fusion and plans (loops/), the rewritten
-graph (regions.py).
+Lives here: `compile_regions`, `Partitioner`: loop operations of nodes, regions and their plans, reasons of uncompiled
+nodes.
+Not here: the partitions themselves (partitions.py), rules (lowering/), fusion and plans (loops/), the graph with its
+regions replaced (regions.py).
 
-A node is compiled if a rule has forms for it and a kernel computes them. The state of a variable is a value that each
-read and write of the variable writes; every other effect writes the state of all variables.
+A node is compiled if a rule lowers it and a kernel computes each operation. The state of a variable is a value that
+each read and write of the variable writes; every other effect writes the state of all variables.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from .lowering.context import Buffers, LoweringContext, NoLowering
 from .lowering.nodes import GraphNode, catalogue_operand
 from .lowering.registry import lower
 from .partitions import Dependencies, NodeAccess, dependencies_of, partition, schedule
-from .regions import CompiledGraph, CompiledRegion, Operands, UncompiledNode, note_of, rewritten
+from .regions import CompiledGraph, CompiledRegion, Operands, UncompiledNode, note_of, replace_regions
 
 LEAST_NODES, LEAST_ELEMENTS = 2, 4096
 """A region of one node pays from so many elements on: a native call costs as much as one of NumPy's."""
@@ -52,7 +53,9 @@ def compile_regions(graph: Graph, call_of: Callable[[CompiledRegion], Callable[.
         uncompiled.extend(compiled.uncompiled)
         return compiled.graph
 
-    return CompiledGraph(rewritten(graph, partitioner.operands, order, call_of, within), regions, uncompiled, note)
+    return CompiledGraph(
+        replace_regions(graph, partitioner.operands, order, call_of, within), regions, uncompiled, note
+    )
 
 
 def code_of(node: Node) -> str:

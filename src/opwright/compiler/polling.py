@@ -17,13 +17,13 @@ from .language.llvm_types import I64
 from .native.image import POLL
 
 TURNS = 1 << 16
-"""Turns between two polls: a fraction of a millisecond of the shortest turns."""
+"""Iterations between two polls: a fraction of a millisecond of the shortest iterations."""
 
 
 def spend(trace: Any, turns: ir.Value) -> None:
-    """Take turns, an int64, off the budget of the kernel that is being staged, and poll where nothing is left.
+    """Subtract iterations, an int64, from the budget of the kernel that is being staged, and poll when it is used up.
 
-    Code that is to end returns what the poll says, or nothing where its function returns nothing.
+    Code that must end returns the poll's result, or nothing if its function returns nothing.
     """
     b = trace.builder
     if trace.budget is None:

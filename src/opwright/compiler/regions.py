@@ -1,6 +1,6 @@
 """Compiled regions: the parts of a graph that are native calls, and the graph in which each of them is one node.
 
-Lives here: `CompiledRegion`, `UncompiledNode`, `CompiledGraph`; `Schedule` and `rewritten`, the graph of one.
+Lives here: `CompiledRegion`, `UncompiledNode`, `CompiledGraph`; `Schedule` and `replace_regions`, the graph of one.
 Not here: which nodes are compiled (partitioner.py), how a region is called (calls.py), plans (loops/).
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..graph import Graph, Node, Value
+from ..graph.builder import GraphRewriter, map_subgraphs
 from ..graph.ir import Operand
 
 ALIASES = ("Identity", "StopGradient")
@@ -139,47 +140,31 @@ def note_of(nodes: Iterable[Node], schedule: Schedule, uncompiled: Iterable[Unco
     return {"schedule": rows, "uncompiled": [list(node) for node in uncompiled], "inner": inner}
 
 
-def rewritten(
+def replace_regions(
     graph: Graph,
     operands: Operands,
     schedule: Schedule,
     call_of: Callable[[CompiledRegion], Any],
     within: Callable[[Graph], Graph],
 ) -> Graph:
-    """Return the graph with a node for each region. call_of: makes the function of a region; within: what becomes of
-    the graphs of control flow."""
-    replaced: dict[Value, Value] = {}
-    nodes: list[Node] = []
+    """Return the graph with one node for each region.
 
-    def here(value: Value) -> Value:
-        value = operands.of(value)
-        return replaced.get(value, value)
-
-    def inner(attr: Any) -> Any:
-        if isinstance(attr, Graph):
-            return within(attr)
-        return tuple(map(inner, attr)) if isinstance(attr, tuple) else attr
-
-    def add(node: Node) -> None:
-        inputs = [None if o is None else tuple(map(here, o)) if isinstance(o, tuple) else here(o) for o in node.inputs]
-        attrs = {k: inner(v) for k, v in node.attrs.items()} if node.op.control else node.attrs
-        copy = node.replaced(inputs=inputs, attrs=attrs)
-        replaced.update(zip(node.outputs, copy.outputs))
-        nodes.append(copy)
-
+    call_of: builds the function of a region; within: compiles the graphs of control flow.
+    """
+    rewriter, count = GraphRewriter(graph), 0
     for node in operands.constants:
-        add(node)
-    count = 0
+        rewriter.copy(node)
     for entry in schedule:
         if isinstance(entry, Node):
-            add(entry)
+            copied = rewriter.insert(rewriter.remap(map_subgraphs(entry, within) if entry.op.control else entry))
+            rewriter.replace(entry, copied.outputs)
         elif entry.outputs:
             operator = NativeOperator(call_of(entry), len(entry.outputs))
-            specs = [v.spec for v in entry.outputs]
-            call = Node(operator, [here(v) for v in entry.inputs], {}, specs, f"native_{count}", entry.nodes[0].at)
-            replaced.update(zip(entry.outputs, call.outputs))
-            nodes.append(call)
+            inputs, specs = [rewriter.operand(v) for v in entry.inputs], [v.spec for v in entry.outputs]
+            call = rewriter.node(operator, inputs, {}, specs, f"native_{count}", entry.nodes[0].at)
+            rewriter.mapping.update(zip(entry.outputs, call.outputs))
             count += 1
-    used = {v for n in nodes for v in n.operands} | {here(v) for v in graph.outputs}
-    nodes = [n for n in nodes if n.op.name != "Const" or n.outputs[0] in used]
-    return Graph(graph.name, graph.inputs, nodes, [here(v) for v in graph.outputs], graph.origin)
+    outputs = [rewriter.mapping.get(v, v) for v in operands.outputs]
+    used = {v for n in rewriter.nodes for v in n.operands} | set(outputs)
+    nodes = [n for n in rewriter.nodes if n.op.name != "Const" or n.outputs[0] in used]
+    return Graph(graph.name, graph.inputs, nodes, outputs, graph.origin)

@@ -13,25 +13,25 @@ import numpy as np
 from ..core import forks
 
 LARGE, KEPT = 1 << 20, 1 << 27
-"""Bytes of a result whose memory is kept for the next one when it dies, and of all that is kept at most: what the
-system gives anew is zeroed page by page, which takes longer than most kernels."""
+"""Minimum bytes of a result whose memory is reused, and maximum bytes kept for reuse: the system zeroes new memory page
+by page, which takes longer than most kernels."""
 
-_kept: dict[int, list[_Memory]] = {}
+_kept: dict[int, list[_OwnedBytes]] = {}
 _kept_bytes = 0
 _lock = forks.lock()  # reentrant: the collector may run `__del__` anywhere
 
 
-class _Memory(np.ndarray):
-    """Bytes that own themselves. A class of its own: views of plain arrays forget what lies between."""
+class _OwnedBytes(np.ndarray):
+    """Bytes that own themselves. A class, as views of plain arrays drop intermediate bases."""
 
 
 class _Block(np.ndarray):
-    """A view of such bytes that every array over them holds: when it dies, they may be used again."""
+    """A view of such bytes that every array over them references: when it dies, they may be reused."""
 
     def __del__(self) -> None:
         global _kept_bytes
         memory = self.base
-        if type(memory) is _Memory:
+        if type(memory) is _OwnedBytes:
             with _lock:
                 if _kept_bytes + memory.nbytes <= KEPT:
                     _kept_bytes += memory.nbytes
@@ -39,7 +39,7 @@ class _Block(np.ndarray):
 
 
 def large(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
-    """As np.empty, for what is at least LARGE: in memory that an earlier one of the same size has left."""
+    """Return np.empty for sizes of at least LARGE, in memory that an earlier array of the same size released."""
     global _kept_bytes
     nbytes = math.prod(shape) * dtype.itemsize
     memory = None
@@ -48,5 +48,5 @@ def large(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
             memory = blocks.pop()
             _kept_bytes -= nbytes
     if memory is None:
-        memory = _Memory(nbytes, np.uint8)
+        memory = _OwnedBytes(nbytes, np.uint8)
     return np.ndarray(shape, dtype, memory.view(_Block))
