@@ -34,9 +34,9 @@ from benchmarks.layers import layers
 from opwright.compiler.native.host import cache_bytes
 from opwright.compiler.target import host, processor
 from opwright.compiler.tuning import tables
+from opwright.compiler.tuning.autotuner import measured, questions_of
 from opwright.compiler.tuning.choices import CHOICES, Key, Question
-from opwright.compiler.tuning.measurements import Row, decided, from_json, to_json
-from opwright.compiler.tuning.racing import measured, questions_of
+from opwright.compiler.tuning.measurements import MeasuredRow, decided, from_json, to_json
 from opwright.core import flags
 from opwright.ops.tuning_cache import machine
 
@@ -77,7 +77,7 @@ def read(name: str) -> dict[str, Any]:
     }
 
 
-def put(content: dict[str, Any], question: Question, row: Row) -> None:
+def put(content: dict[str, Any], question: Question, row: MeasuredRow) -> None:
     """Add a row to a table, in the place of an older one of these sizes."""
     rows = [r for r in content["rows"].get(question.choice.name, []) if tuple(r["sizes"]) != question.sizes]
     rows.append({"sizes": list(question.sizes), **to_json(row)})

@@ -1,10 +1,10 @@
-"""Regions of functions in the plan cache, so that a later process partitions and plans nothing.
+"""Regions of functions in the plan cache, so that later processes need not partition and plan.
 
 Lives here: `key_of`, `find`, `save`.
-Not here: the cache (plan_cache.py, plan_serialization.py), partitioning (partitioner.py), who asks (native_plan.py).
+Not here: the cache (plan_cache.py, plan_serialization.py), partitioning (partitioner.py), its user (native_plan.py).
 
-A graph's key is its text with sizes, constants by digest, users' kernels by digest, and the switches that decide
-results. A note says which nodes each region has; a process that finds it loads neither rules nor kernels.
+The key of a graph is its text with sizes, digests of constants and users' kernels, and the switches that affect
+results. A note lists the nodes of each region; a process that finds it loads neither rules nor kernels.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ else:
     plan_serialization = later(".plan_serialization", __package__)
 
 Call = Callable[..., Callable[..., Any]]
-"""Makes the function of a region, where the step that connects arrays is code at an address."""
+"""Builds the function of a region; the address of the code that connects arrays is optional."""
 
 _MOST_CONSTANTS = 64 << 20  # bytes of a graph whose regions are kept: digests take 1 ms a MiB
 _CONNECTED = "connected"
 
 
 def key_of(graph: Graph) -> str | None:
-    """Return text that stands for a graph with all its sizes; None for one whose regions are not kept."""
+    """Return the key of a graph with all its sizes; None if its regions are not cached."""
     if not plan_cache.may_find():
         return None
     nodes = list(_nodes(graph))
@@ -67,7 +67,7 @@ def _stored(array: np.ndarray) -> str | None:
 
 
 def find(key: str, graph: Graph, call_of: Call) -> CompiledGraph | None:
-    """Return a graph with its regions as they were kept; None where they were not."""
+    """Return a graph with its cached regions; None if there are none."""
     cached = next(filter(None, map(plan_cache.find, plan_cache.keys_of(key))), None)
     if cached is None:
         return None
@@ -76,13 +76,13 @@ def find(key: str, graph: Graph, call_of: Call) -> CompiledGraph | None:
 
 
 class _Constants:
-    """The constants that regions read where they are, by number: -1, -2, ... in the order of the regions."""
+    """The constants that regions read in place, by number: -1, -2, ... in the order of the regions."""
 
     def __init__(self) -> None:
         self.arrays: dict[int, np.ndarray] = {}
 
     def add(self, region: CompiledRegion) -> None:
-        """Number a region's."""
+        """Append the constants of a region under the next numbers."""
         for node in region.constants:
             self.arrays[-1 - len(self.arrays)] = np.ascontiguousarray(node.attrs["value"])
 
@@ -97,8 +97,8 @@ def _restored(
         if isinstance(entry, int):
             schedule.append(nodes[entry])
             continue
-        work, *places = entry
-        region = operands.region(graph.name, [nodes[place] for place in places], None, work)
+        work, *indices = entry
+        region = operands.region(graph.name, [nodes[index] for index in indices], None, work)
         constants.add(region)
         schedule.append(region._replace(plan=next(plans).located(constants.arrays)))
     regions = [entry for entry in schedule if isinstance(entry, CompiledRegion)]
@@ -115,7 +115,7 @@ def _restored(
 
 
 def save(key: str, compiled: CompiledGraph) -> None:
-    """Keep the regions of a graph, whose plans are packed, for later processes."""
+    """Cache the regions of a graph, whose plans are packed."""
     constants = _Constants()
     for region in compiled.regions:
         constants.add(region)
@@ -126,4 +126,4 @@ def save(key: str, compiled: CompiledGraph) -> None:
 
 
 def _positions(plan: LoopPlan) -> dict[Buffer, int]:
-    return {b: place for place, b in enumerate(plan.outside)}
+    return {b: index for index, b in enumerate(plan.outside)}

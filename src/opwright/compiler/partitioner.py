@@ -32,13 +32,13 @@ from .lowering.registry import lower
 from .partitions import Dependencies, NodeAccess, dependencies_of, partition, schedule
 from .regions import CompiledGraph, CompiledRegion, Operands, UncompiledNode, note_of, replace_regions
 
-LEAST_NODES, LEAST_ELEMENTS = 2, 4096
-"""A region of one node pays from so many elements on: a native call costs as much as one of NumPy's."""
+MIN_NODES, MIN_ELEMENTS = 2, 4096
+"""Minimum nodes of a region, or else elements: a native call costs as much as one of NumPy's."""
 _WORLD = "state that no variable names"
 
 
 def compile_regions(graph: Graph, call_of: Callable[[CompiledRegion], Callable[..., Any]]) -> CompiledGraph:
-    """Return the graph with its regions as calls. call_of: makes the function of a region."""
+    """Return the graph with its regions as calls. call_of: builds the function of a region."""
     partitioner = Partitioner(graph)
     order = partitioner.planned()
     regions = [entry for entry in order if isinstance(entry, CompiledRegion)]
@@ -59,7 +59,7 @@ def compile_regions(graph: Graph, call_of: Callable[[CompiledRegion], Callable[.
 
 
 def code_of(node: Node) -> str:
-    """Return what stands for the kernel of an operator that is not as the catalogue has it: a digest of its code."""
+    """Return a digest of the kernel of an operator that does not use the catalogue's."""
     if node.op.catalogue or own_kernel(node.op) is None:
         return "its own"
     context = LoweringContext(GraphNode(node), Buffers(catalogue_operand))
@@ -71,8 +71,8 @@ def code_of(node: Node) -> str:
 
 
 class Partitioner:
-    """A graph while it is partitioned. forms: of the nodes that may be compiled; why: of the others; alone: nodes that
-    are in no region as they do not pay."""
+    """A graph under partitioning. ops: of the nodes that may be compiled; why: reasons of the others; alone: nodes
+    outside of regions, which would not pay."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph, self.operands, self.buffers = graph, Operands(graph), Buffers(catalogue_operand)
@@ -86,7 +86,7 @@ class Partitioner:
                 ops = self._lowered(node)
                 computed = {id(b) for f in ops for b in (f.output, *parents(f.output))}
                 if any(v in read and id(self.buffers.of(v).buffer) not in computed for v in node.outputs):
-                    raise NoLowering("a result that others read is not made")
+                    raise NoLowering("a result with readers is not computed")
                 self.ops[node] = ops
             except NoLowering as why:
                 self.why[node] = str(why)
@@ -101,12 +101,12 @@ class Partitioner:
         return lower(LoweringContext(GraphNode(node), self.buffers))
 
     def uncompiled(self) -> list[UncompiledNode]:
-        """The nodes that stay as they are, in program order."""
+        """Return the uncompiled nodes, in program order."""
         why = self.why | dict.fromkeys(self.alone, "alone it costs less as it is")
         return [UncompiledNode(n.name, n.op.name, why[n]) for n in self.nodes if n in why]
 
     def planned(self) -> list[CompiledRegion | Node]:
-        """Regions with their plans, and the nodes that stay, in the order in which they run."""
+        """Return regions with their plans, and uncompiled nodes, in execution order."""
         while True:
             try:
                 return self._planned()
@@ -115,20 +115,20 @@ class Partitioner:
 
     def _planned(self) -> list[CompiledRegion | Node]:
         dependencies = self._dependencies()
-        compiled = {place for place, node in enumerate(self.nodes) if node in self.ops}
+        compiled = {index for index, node in enumerate(self.nodes) if node in self.ops}
         groups = partition(dependencies, compiled, connected=False)
-        paying = [group for group in groups if self._pays([self.nodes[place] for place in group])]
-        regions = [self._region([self.nodes[place] for place in group]) for group in paying]
-        self.alone = {self.nodes[place] for place in compiled.difference(*paying)}
+        paying = [group for group in groups if self._pays([self.nodes[index] for index in group])]
+        regions = [self._region([self.nodes[index] for index in group]) for group in paying]
+        self.alone = {self.nodes[index] for index in compiled.difference(*paying)}
         order = schedule(dependencies, paying)
-        return [self.nodes[place] if group is None else regions[group] for group, place in order]
+        return [self.nodes[index] if group is None else regions[group] for group, index in order]
 
     def _leave(self, why: NoKernel) -> None:
-        """Leave the nodes of forms that no kernel computes to be run as they are."""
+        """Leave the nodes of operations without a kernel uncompiled."""
         names = {name: reason for op, reason in why.ops.items() for name in op.origin}
         nodes = [n for n in self.ops if n.name in names]
         if not nodes:
-            raise InternalError(op=self.graph.name, what=f"no kernel for a form of no node: {why}") from why
+            raise InternalError(op=self.graph.name, what=f"no kernel for an operation of no node: {why}") from why
         for node in nodes:
             del self.ops[node]
             self.why[node] = f"no kernel: {names[node.name]}"
@@ -152,9 +152,9 @@ class Partitioner:
         return dependencies_of(accesses)
 
     def _pays(self, nodes: Sequence[Node]) -> bool:
-        if len(nodes) >= LEAST_NODES:
+        if len(nodes) >= MIN_NODES:
             return any(v.shape.rank for n in nodes for v in (*n.outputs, *n.operands))
-        return any((v.shape.num_elements() or 0) >= LEAST_ELEMENTS for n in nodes for v in (*n.outputs, *n.operands))
+        return any((v.shape.num_elements() or 0) >= MIN_ELEMENTS for n in nodes for v in (*n.outputs, *n.operands))
 
     def _region(self, nodes: Sequence[Node]) -> CompiledRegion:
         region = self.operands.region(self.graph.name, nodes, None, 0)
@@ -162,19 +162,19 @@ class Partitioner:
             tuple([self.buffers.of(v).buffer for v in values]) for values in (region.inputs, region.outputs)
         )
         ops = [op for n in nodes for op in self.ops[n]]
-        loops, apart = fused(LoopGraph(self.graph.name, inputs, outputs, tuple(_needed(ops, outputs))))
-        plan = plan_of(loops, parts_of=apart)
+        loops, parts_of = fused(LoopGraph(self.graph.name, inputs, outputs, tuple(_needed(ops, outputs))))
+        plan = plan_of(loops, parts_of=parts_of)
         if "plan" in flags.show:
             print(plan, file=sys.stderr)
         return region._replace(plan=plan, work=sum(math.prod(op.output.shape) for op in plan.ops))
 
 
 def _needed(ops: Sequence[LoopOp], outputs: Iterable[Buffer]) -> list[LoopOp]:
-    """The forms that the outputs need, in order."""
+    """Return the operations that the outputs depend on, in order."""
     needed = {id(b) for b in outputs}
-    kept = []
+    live = []
     for op in reversed(ops):
         if id(op.output) in needed:
-            kept.append(op)
+            live.append(op)
             needed.update(id(b) for b in op.inputs)
-    return kept[::-1]
+    return live[::-1]

@@ -27,8 +27,8 @@ BUDGET = 2_000_000  # steps of search for merging, about half a second; networks
 
 
 class NodeAccess(NamedTuple):
-    """What one node touches. reads, writes: tensors or state, by any name; ordered: whether it has an effect besides
-    (on a variable, a table, the world), so that it keeps its place among all such nodes."""
+    """The accesses of one node. reads, writes: tensors or state, by any name; ordered: whether it has another effect
+    (on a variable, a table, the world) that orders it among all such nodes."""
 
     reads: Sequence[Hashable]
     writes: Sequence[Hashable]
@@ -36,33 +36,32 @@ class NodeAccess(NamedTuple):
 
 
 class Dependencies(NamedTuple):
-    """The earlier nodes that each node depends on: `data` for a tensor they make or an effect they have, `all` for that
-    or any other reason."""
+    """The earlier nodes that each node depends on: `data` for a tensor or an effect, `all` for any reason."""
 
     data: list[set[int]]
     all: list[set[int]]
 
 
 def dependencies_of(nodes: Iterable[NodeAccess]) -> Dependencies:
-    """Return the dependencies of nodes in a valid order. A tensor written twice keeps its writers and readers apart."""
+    """Return the dependencies of nodes in a valid order. Rewriting a tensor orders its writers and readers."""
     data: list[set[int]] = []
     all_: list[set[int]] = []
     writer: dict[Hashable, int] = {}
     readers: dict[Hashable, list[int]] = {}
     last_ordered = None
-    for place, node in enumerate(nodes):
+    for index, node in enumerate(nodes):
         sources = {writer[t] for t in node.reads if t in writer}
         other = {r for t in node.writes for r in readers.get(t, ())} | {writer[t] for t in node.writes if t in writer}
         if node.ordered:
             sources |= set() if last_ordered is None else {last_ordered}
-            last_ordered = place
+            last_ordered = index
         for t in node.reads:
-            readers.setdefault(t, []).append(place)
+            readers.setdefault(t, []).append(index)
         for t in node.writes:
-            writer[t] = place
+            writer[t] = index
             readers.pop(t, None)
         data.append(sources)
-        all_.append((sources | other) - {place})
+        all_.append((sources | other) - {index})
     return Dependencies(data, all_)
 
 
@@ -87,21 +86,23 @@ def partition(dependencies: Dependencies, claimed: set[int], connected: bool = T
 
 
 def levels(dependencies: Dependencies, claimed: set[int], joining: Sequence[set[int]]) -> list[int]:
-    """Return the least level of each node; claimed nodes run at odd ones, the others at even ones.
+    """Return the least level of each node; claimed nodes run at odd levels, the others at even ones.
 
-    joining: by node, the dependencies on claimed nodes that share its level; between it and others that it depends on
-    lies a level. So where tensors alone join, no path of another kind runs between two nodes of a level.
+    joining: by node, the dependencies on claimed nodes that may share its level; all other dependencies are on lower
+    levels, so that nodes of a level are connected by such dependencies only.
     """
     level: list[int] = []
     for node, earlier in enumerate(dependencies.all):
         odd = node in claimed
-        least = max((level[e] + 2 * (odd and e in claimed and e not in joining[node]) for e in earlier), default=0)
-        level.append(least + ((least & 1) != odd))
+        lower_bound = max(
+            (level[e] + 2 * (odd and e in claimed and e not in joining[node]) for e in earlier), default=0
+        )
+        level.append(lower_bound + ((lower_bound & 1) != odd))
     return level
 
 
 class _Groups:
-    """Sets that are joined: union by the smaller number, with paths halved."""
+    """Disjoint sets: union by the smaller number, with path halving."""
 
     def __init__(self, count: int) -> None:
         self.parent = list(range(count))
@@ -118,7 +119,7 @@ class _Groups:
 
 
 def _merge(dependencies: Dependencies, neighbours: Sequence[tuple[int, int]], group: _Groups) -> None:
-    """Join groups of neighbours while no path leads from the one to the other over a third."""
+    """Join neighboring groups unless a path connects them through a third."""
     later: dict[int, set[int]] = {}
     earlier: dict[int, set[int]] = {}
     for node, earlier_nodes in enumerate(dependencies.all):
@@ -145,19 +146,19 @@ def _merge(dependencies: Dependencies, neighbours: Sequence[tuple[int, int]], gr
                 left.append((e, node))
                 continue
             group.join(a, b)
-            kept, gone = sorted((a, b))
+            remaining, gone = sorted((a, b))
             for edges, back in ((later, earlier), (earlier, later)):
                 both = (edges.pop(a, set()) | edges.pop(b, set())) - {a, b}
-                edges[kept] = both
+                edges[remaining] = both
                 for other in both:
                     back[other] -= {gone}
-                    back[other].add(kept)
+                    back[other].add(remaining)
             changed = True
         neighbours = left
 
 
 def _detour(later: dict[int, set[int]], a: int, b: int, steps: int) -> tuple[bool, int]:
-    """Return whether a path leads from a to b over a third group, and the steps that are left."""
+    """Return whether a path leads from a to b through a third group, and the remaining search steps."""
     todo = [g for g in later.get(a, ()) if g != b]
     seen = set(todo)
     while todo and steps > 0:
@@ -172,11 +173,11 @@ def _detour(later: dict[int, set[int]], a: int, b: int, steps: int) -> tuple[boo
 
 
 def schedule(dependencies: Dependencies, groups: Sequence[Sequence[int]]) -> list[tuple[int | None, int]]:
-    """Return the order in which each group is one: (group, its first node) and (None, node), as early as before.
+    """Return the order in which each group is contiguous: (group, its first node) and (None, node), as early as before.
 
-    raises ValueError where the groups are no partitions: a cycle would run through one of them
+    raises ValueError if the groups are no partitions, as a cycle runs through one of them
     """
-    of: dict[int, int] = {node: place for place, group in enumerate(groups) for node in group}
+    of: dict[int, int] = {node: index for index, group in enumerate(groups) for node in group}
     first = [min(group) for group in groups]
     count = len(dependencies.all)
 

@@ -35,12 +35,12 @@ def _file_name() -> str:
 
 
 class Plan:
-    """How to run one graph: `run(*inputs) -> tuple of outputs`, on NumPy arrays (and handles, for state).
+    """An executable graph: `run(*inputs) -> tuple of outputs`, on NumPy arrays (and handles, for state).
 
-    graph: what it came from. source: the function as Python text. Values are dropped after their last use.
-    check_numerics: look for NaN and Inf in what each node gives; the error names it. check_inputs: look whether a
-    kernel writes its inputs, or gives a result in their memory without leave. inplace: write results into memory that
-    dies, where operators declare it; by default as the flag says. reused: in how many lines.
+    graph: its source. source: the function as Python text. Values are dropped after their last use. check_numerics:
+    check each result for NaN and Inf; the error names the node. check_inputs: check that kernels neither write their
+    inputs nor return their memory without permission. inplace: write results into dying memory, if operators permit it;
+    by default as the flag. reused: number of such lines.
     """
 
     __slots__ = ("_consuming", "_nodes", "_scope", "filename", "graph", "reused", "run", "source")
@@ -57,15 +57,16 @@ class Plan:
             return Plan(inner, check_numerics, check_inputs, inplace).explained
 
         checks = functools.partial(_checked, graph.name, check_numerics, check_inputs)
-        written = Writer(graph, separate, checks if check_numerics or check_inputs else None, inplace)
-        self.source, self._nodes, self.reused = written.source, written.node_of_line, written.reused
-        exec(compile(self.source, self.filename, "exec"), written.scope)
-        self.run: Callable[..., tuple[Any, ...]] = written.scope["run"]
-        self._scope, self._consuming = written.scope, written.consuming
+        writer = Writer(graph, separate, checks if check_numerics or check_inputs else None, inplace)
+        self.source, self._nodes, self.reused = writer.source, writer.node_of_line, writer.reused
+        exec(compile(self.source, self.filename, "exec"), writer.scope)
+        self.run: Callable[..., tuple[Any, ...]] = writer.scope["run"]
+        self._scope, self._consuming = writer.scope, writer.consuming
         linecache.cache[self.filename] = (len(self.source), None, self.source.splitlines(True), self.filename)
 
     def consume(self, inputs: list[Any]) -> tuple[Any, ...]:
-        """`run(*inputs)` that empties the list: an input that nobody else holds dies at its last use."""
+        """Implement `run(*inputs)` on a list, which it empties, so that an input without other references dies at its
+        last use."""
         function = self._scope.get("consume")
         if function is None:
             exec(compile(self._consuming, self.filename, "exec"), self._scope)
@@ -75,14 +76,14 @@ class Plan:
         return results
 
     def explained(self, *inputs: Any) -> tuple[Any, ...]:
-        """`run`, with its errors explained here: for a plan inside another."""
+        """Implement `run` with errors explained by this plan: for a plan inside another."""
         try:
             return self.run(*inputs)
         except Exception as error:
             raise self.explain(error) from None
 
     def explain(self, error: Exception, inputs: Sequence[Any] = ()) -> Exception:
-        """The error to raise for one that came out of `run`: with the operator, the node and the user's line."""
+        """Return the error to raise for one from `run`: with the operator, the node and the user's line."""
         trace = error.__traceback__
         node: Node | None = None
         while trace is not None:
@@ -99,10 +100,10 @@ class Plan:
                 what=error.message.partition(": ")[2] if error.op == node.op.name else error.message,
             )
             return located.with_traceback(error.__traceback__)
-        found = {v.name: v.spec.short() for v in node.operands}
+        operands = {v.name: v.spec.short() for v in node.operands}
         first = next(node.operands, None)
         rule = computed_by(node.op, node.op.bind(dict(node.attrs)), None if first is None else first.dtype)
-        failure = rule_failure(node.op, rule, error, node=node.name, at=node.at, found=found)
+        failure = rule_failure(node.op, rule, error, node=node.name, at=node.at, found=operands)
         failure.__cause__ = failure_cause(error, failure)
         return failure
 
@@ -115,7 +116,7 @@ class Plan:
 
 
 def _checked(graph: str, numerics: bool, inputs: bool, kernel: Callable[..., Any], node: Node) -> Callable[..., Any]:
-    """A kernel that raises where a NaN or infinity comes up in what it gives, or it breaks a rule of memory."""
+    """Return a kernel that raises if a result contains NaN or infinity, or it violates a rule of memory."""
     from ..ops.compute_wrappers import watched
     from ..ops.debugging.finiteness import MOVERS, wrong_number
 

@@ -25,18 +25,18 @@ from .plan_cache import HEAD, digest_of
 
 MOST_CONSTANTS = 1 << 28  # bytes
 _RUNNING = ("executor", "builtins")
-"""Machine code that every plan is run by: in one file with its kernels it takes half a millisecond less to load."""
+"""Machine code that executes every plan: in one file with its kernels, loading takes half a millisecond less."""
 
 
 CONSTANTS = "constants"
 
 
 class _NotPortable(Exception):
-    """These plans cannot be kept."""
+    """These plans cannot be cached."""
 
 
 def file_tensors(plan: LoopPlan) -> dict[Buffer, int]:
-    """The numbers of a plan's inputs and outputs that are tensors of a file: their names are `t0`, `t1`, ..."""
+    """Return the numbers of a plan's inputs and outputs that are tensors of a file, named `t0`, `t1`, ..."""
     return {b: int(b.name.removeprefix("t")) for b in plan.outside}
 
 
@@ -48,17 +48,16 @@ def save(
     numbers: Callable[[LoopPlan], dict[Buffer, int]] = file_tensors,
     helpers: Mapping[str, int] | None = None,
 ) -> None:
-    """Keep plans, whose constants are packed, for `plan_cache.find(key)`.
+    """Write plans, with packed constants, for `plan_cache.find(key)`.
 
-    note: anything that JSON can write; tensors: the elements of constant tensors that a later process has too, by
-    number: plans read them where they are; numbers: of a plan's inputs and outputs, by which they are connected;
-    helpers: addresses of further kernels to keep, by name. Does nothing where there are too many constants, or a kernel
-    that is not in the cache.
+    note: a JSON value; tensors: the elements of constant tensors that later processes read in place, by number;
+    numbers: of a plan's inputs and outputs, by which they are connected; helpers: addresses of further kernels to
+    store, by name. Does nothing if there are too many constants, or a kernel is not in the cache.
     """
     if not runs_images():
         return
     with contextlib.suppress(_NotPortable):
-        writer = _Writer(tensors)
+        writer = _PlanWriter(tensors)
         rows = [writer.plan(plan, numbers(plan)) for plan in plans]
         kept_helpers = {name: writer.kernels[writer.kernel(address)] for name, address in (helpers or {}).items()}
         code = packed(writer.kernels, loaded(*_RUNNING))
@@ -82,8 +81,8 @@ def save(
         objects(flags.cache_dir).keep_mapped(digest_of(key), head, body.data)
 
 
-class _Writer:
-    """Plans on their way into a file. kernels: digests of what they call; arrays: their integers."""
+class _PlanWriter:
+    """Plans under serialization. kernels: digests of called kernels; arrays: integers of plans."""
 
     def __init__(self, tensors: Mapping[int, np.ndarray]) -> None:
         self._tensors = [(a.__array_interface__["data"][0], a.nbytes, i) for i, a in tensors.items() if a.nbytes]
@@ -96,7 +95,7 @@ class _Writer:
         self.arrays: list[np.ndarray] = []
 
     def plan(self, plan: LoopPlan, numbers: Mapping[Buffer, int]) -> dict[str, Any]:
-        """What the text says of a plan; its integers are among `arrays` then."""
+        """Return the JSON description of a plan; append its integers to `arrays`."""
         block, places = relocatable(plan, lambda code: self.kernel(code.address), lambda w: self._locate(w, numbers))
         outside = sorted(set(numbers.values()))
         inside = sorted(i for i in places if isinstance(i, int) and i not in outside)
@@ -106,7 +105,7 @@ class _Writer:
         return {"arena": plan.arena, "scratch": plan.scratch, "outside": outside, "inside": inside, "steps": steps}
 
     def kernel(self, address: int) -> int:
-        """The number of a kernel among `kernels`."""
+        """Return the index of a kernel in `kernels`."""
         digest = self._digests.get(address)
         if digest is None:
             raise _NotPortable
@@ -115,7 +114,7 @@ class _Writer:
         return self.kernels.index(digest)
 
     def _locate(self, w: Address, numbers: Mapping[Buffer, int]) -> tuple[Any, int]:
-        """The number of the tensor that a word is the address of, or CONSTANTS, and the offset in it."""
+        """Return the number of the tensor that an address word refers to, or CONSTANTS, and the offset in it."""
         of = w.of
         if isinstance(of, Buffer) and of in numbers:
             return numbers[of], w.offset
@@ -138,8 +137,8 @@ class _Writer:
         return CONSTANTS, self._blocks[block][0] + w.offset
 
     def body(self) -> np.ndarray:
-        """All constants, one after the other."""
+        """Return all constants concatenated."""
         body = aligned(self._size)
-        for at, array in self._blocks.values():
-            body[at : at + array.nbytes] = array.reshape(-1).view(np.uint8)
+        for offset, array in self._blocks.values():
+            body[offset : offset + array.nbytes] = array.reshape(-1).view(np.uint8)
         return body

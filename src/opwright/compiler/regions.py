@@ -1,7 +1,7 @@
-"""Compiled regions: the parts of a graph that are native calls, and the graph in which each of them is one node.
+"""Compiled regions: the parts of a graph that are native calls, and the graph with a node for each.
 
-Lives here: `CompiledRegion`, `UncompiledNode`, `CompiledGraph`; `Schedule` and `replace_regions`, the graph of one.
-Not here: which nodes are compiled (partitioner.py), how a region is called (calls.py), plans (loops/).
+Lives here: `CompiledRegion`, `UncompiledNode`, `CompiledGraph`; `Schedule`, `replace_regions`.
+Not here: the selection of nodes (partitioner.py), calls of regions (calls.py), plans (loops/).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ALIASES = ("Identity", "StopGradient")
 
 
 class UncompiledNode(NamedTuple):
-    """A node that runs as it is: its name and operator, and why."""
+    """A node that runs uncompiled: its name and operator, and the reason."""
 
     node: str
     op: str
@@ -25,7 +25,8 @@ class UncompiledNode(NamedTuple):
 
 
 class CompiledRegion(NamedTuple):
-    """Nodes that run as one native call. constants: their constant operands; work: elements computed, about."""
+    """Nodes that run as one native call. constants: their constant operands; work: approximate number of computed
+    elements."""
 
     name: str
     nodes: tuple[Node, ...]
@@ -37,13 +38,13 @@ class CompiledRegion(NamedTuple):
 
     @property
     def graph(self) -> Graph:
-        """The same as a graph, for where a kernel's guard fails."""
+        """The same as a graph, to execute if a guard fails."""
         return Graph(self.name, self.inputs, [*self.constants, *self.nodes], self.outputs)
 
 
 class CompiledGraph(NamedTuple):
-    """graph: in which each region is a node of a `NativeOperator`; regions, with those of loops' bodies and branches;
-    uncompiled: the nodes that stay; note: by which a later process restores all this, see cached_regions.py."""
+    """A graph with compiled regions. graph: has a node of a `NativeOperator` for each region; regions, including those
+    of control flow; uncompiled: the remaining nodes; note: restores this in a later process, see cached_regions.py."""
 
     graph: Graph
     regions: list[CompiledRegion]
@@ -52,14 +53,14 @@ class CompiledGraph(NamedTuple):
 
 
 class NativeProfile(NamedTuple):
-    """The part of an operator's `CallProfile` that plans ask for."""
+    """The part of an operator's `CallProfile` that plans read."""
 
     single: bool
     narrows: bool = False
 
 
 class NativeOperator:
-    """The operator of a region's node: what plans ask of an operator. function: the native call."""
+    """The operator of a region's node, with the attributes that plans read. function: the native call."""
 
     name = "Native"
     catalogue = True
@@ -88,8 +89,8 @@ class NativeOperator:
 
 
 class Operands:
-    """A graph's nodes without aliases, each as it reads what aliases stand for. nodes: in program order, constants
-    among them; constants: those."""
+    """A graph's nodes without aliases, with operands resolved. nodes: in program order; constants: the constant ones
+    among them."""
 
     def __init__(self, graph: Graph) -> None:
         self._source: dict[Value, Value] = {}
@@ -103,7 +104,7 @@ class Operands:
         self.outputs = [self.of(v) for v in graph.outputs]
 
     def of(self, value: Value) -> Value:
-        """The value that an alias stands for, or the value itself."""
+        """Return the value that an alias refers to, or the value itself."""
         return self._source.get(value, value)
 
     def _resolved(self, node: Node) -> Node:
@@ -117,7 +118,7 @@ class Operands:
         return None if operand is None else self.of(operand)
 
     def region(self, name: str, nodes: Sequence[Node], plan: Any, work: int) -> CompiledRegion:
-        """The region of some nodes, which a plan runs."""
+        """Return the region of these nodes, executed by a plan."""
         inside = set(nodes)
         inner = {v for n in nodes for v in n.outputs}
         read = dict.fromkeys(v for n in nodes for v in n.operands if v not in inner)
@@ -129,14 +130,16 @@ class Operands:
 
 
 Schedule = Sequence[CompiledRegion | Node]
-"""What runs in order: regions, and nodes that stay; constants are not among them."""
+"""Regions and uncompiled nodes in execution order, without constants."""
 
 
 def note_of(nodes: Iterable[Node], schedule: Schedule, uncompiled: Iterable[UncompiledNode], inner: list[Any]) -> Any:
-    """Return what a later process restores a graph's regions by, as JSON can write it. nodes: those of the graph but
-    aliases and constants; inner: the same of the graphs within."""
-    places = {node: place for place, node in enumerate(nodes)}
-    rows = [places[e] if isinstance(e, Node) else [e.work, *(places[n] for n in e.nodes)] for e in schedule]
+    """Return a JSON value from which a later process restores a graph's regions.
+
+    nodes: of the graph, without aliases and constants; inner: notes of graphs in control flow.
+    """
+    indices = {node: index for index, node in enumerate(nodes)}
+    rows = [indices[e] if isinstance(e, Node) else [e.work, *(indices[n] for n in e.nodes)] for e in schedule]
     return {"schedule": rows, "uncompiled": [list(node) for node in uncompiled], "inner": inner}
 
 

@@ -21,10 +21,10 @@ Shape = tuple[int, ...]
 
 
 def specialised(graph: Graph, shapes: Sequence[Shape | None]) -> Graph:
-    """The graph for inputs of these shapes, simplified; None for a handle, which has none.
+    """Return the graph for inputs of these shapes, simplified. A shape is None for a handle.
 
-    Shapes inferred anew, in program order; what is known by shapes alone is computed, so that shapes that are computed
-    in the graph are known too. Graphs of control flow stay as they are.
+    Shapes are inferred again, in program order; values that depend on shapes only are computed, so that computed shapes
+    are known, too. Graphs of control flow are unchanged.
     """
     rewriter = GraphRewriter(graph)
     for i, (value, shape) in enumerate(zip(graph.inputs, shapes, strict=True)):
@@ -33,7 +33,7 @@ def specialised(graph: Graph, shapes: Sequence[Shape | None]) -> Graph:
     for node in graph.nodes:
         operands = [rewriter.operand(o) for o in node.inputs]
         copy = node.replaced(inputs=operands, specs=_specs(node, operands))
-        nodes = _known(copy) or [copy]
+        nodes = _folded(copy) or [copy]
         rewriter.nodes += nodes
         rewriter.replace(node, [v for fresh in nodes for v in fresh.outputs])
     result = rewriter.finish()
@@ -42,15 +42,15 @@ def specialised(graph: Graph, shapes: Sequence[Shape | None]) -> Graph:
 
 
 def _specs(node: Node, operands: Sequence[Any]) -> list[TensorSpec]:
-    """Of each output what follows from the operands, where that says more than the recording."""
+    """Return the types of the outputs as inferred from the operands, if they are more specific than recorded."""
     recorded = [v.spec for v in node.outputs]
     if all(s.shape.is_fully_defined() for s in recorded) or any(True for _ in node.subgraphs):
         return recorded
     try:
-        found = node.op.infer(node.op.bind(dict(node.attrs)), operands)
+        inferred = node.op.infer(node.op.bind(dict(node.attrs)), operands)
     except (OpError, TypeError, ValueError):
-        return recorded  # what is wrong is said when it runs
-    flat = [s for spec in found for s in (spec if isinstance(spec, list) else (spec,))]
+        return recorded  # the error is reported at run time
+    flat = [s for spec in inferred for s in (spec if isinstance(spec, list) else (spec,))]
     if len(flat) != len(recorded):
         return recorded
     return [
@@ -59,8 +59,8 @@ def _specs(node: Node, operands: Sequence[Any]) -> list[TensorSpec]:
     ]
 
 
-def _known(node: Node) -> list[Node] | None:
-    """Constants in the place of a pure node that reads constants, or of its operands only shapes that are known."""
+def _folded(node: Node) -> list[Node] | None:
+    """Return constants that replace a pure node whose operands are constant, or read by shape only."""
     op = node.op
     if op.name == "Const" or node.effect is not None or any(True for _ in node.subgraphs) or not node.outputs:
         return None
@@ -70,11 +70,11 @@ def _known(node: Node) -> list[Node] | None:
         if operand is None:
             arrays.append(None)
             continue
-        several = operand if isinstance(operand, tuple) else (operand,)
-        found = [_array(v, name in by_shape) for v in several]
-        if any(a is None for a in found):
+        parts = operand if isinstance(operand, tuple) else (operand,)
+        values = [_array(v, name in by_shape) for v in parts]
+        if any(a is None for a in values):
             return None
-        arrays.append(found if isinstance(operand, tuple) else found[0])
+        arrays.append(values if isinstance(operand, tuple) else values[0])
     if not arrays or any(v.dtype.is_handle or not _small(v) for v in node.outputs):
         return None
     try:
@@ -90,7 +90,7 @@ def _small(value: Value) -> bool:
 
 
 def _array(value: Value, shape_alone: bool) -> np.ndarray | None:
-    """The value where it is known; where only its shape counts, zeros that take no memory."""
+    """Return the value if it is constant; if only its shape is read, zeros without memory."""
     if value.constant is not None:
         return value.constant
     if not shape_alone or value.dtype.is_handle or not value.shape.is_fully_defined():

@@ -20,10 +20,10 @@ from .native.host import host_words
 
 
 class Target(NamedTuple):
-    """A processor that code is made for.
+    """A processor for which code is generated.
 
-    name: what people call it. triple, cpu, features: in LLVM's words, as "aarch64-linux-android", "cortex-a76",
-    "+dotprod,+i8mm". vector_bytes: how wide its vectors are.
+    name: for messages. triple, cpu, features: in LLVM's terms, as "aarch64-linux-android", "cortex-a76",
+    "+dotprod,+i8mm". vector_bytes: width of its vectors.
 
     `Target.named("host")` is this machine; `NAMED` has others; `Target.of(triple, cpu, features)` is any of LLVM's.
     """
@@ -36,15 +36,15 @@ class Target(NamedTuple):
 
     @staticmethod
     def named(name: str) -> Target:
-        """A target by name: host, or a key of NAMED. Raises NotFoundError, which lists them."""
+        """Return a target by name: host, or a key of NAMED. Raises NotFoundError, which lists them."""
         return named(name)
 
     @staticmethod
     def of(triple: str, cpu: str = "", features: str = "") -> Target:
-        """The target of an LLVM triple. cpu: by default the least of its kind; features: beyond those of the cpu.
+        """Return the target of an LLVM triple. cpu: by default the baseline; features: in addition to the cpu's.
 
-        Kernels choose instructions by the features given here and those of the cpus in IMPLIED; LLVM knows more cpus,
-        and uses what they have beside. Raises NotFoundError for a triple that LLVM does not know.
+        Kernels choose instructions by these features and those of the cpus in IMPLIED; LLVM knows more cpus and uses
+        all their features. Raises NotFoundError for a triple that LLVM does not know.
         """
         from llvmlite import binding as llvm
 
@@ -59,18 +59,18 @@ class Target(NamedTuple):
                 wanted="a triple, as x86_64-unknown-linux-gnu",
                 do="; ".join(str(error).split("; ")[:2]),
             ) from None
-        found = Target("-".join(filter(None, (triple, cpu))), triple, cpu, features)
-        wide = 64 if found.has("avx512f") else 32 if found.has("avx2") else 16
-        return found._replace(vector_bytes=wide)
+        target = Target("-".join(filter(None, (triple, cpu))), triple, cpu, features)
+        width = 64 if target.has("avx512f") else 32 if target.has("avx2") else 16
+        return target._replace(vector_bytes=width)
 
     @property
     def is_x86(self) -> bool:
-        """Whether its instructions are those of x86."""
+        """Whether it executes x86 instructions."""
         return self.triple.startswith(("x86_64", "i686", "i386"))
 
     @property
     def is_aarch64(self) -> bool:
-        """Whether its instructions are those of 64-bit ARM."""
+        """Whether it executes 64-bit ARM instructions."""
         return self.triple.startswith(("aarch64", "arm64"))
 
     @property
@@ -80,20 +80,20 @@ class Target(NamedTuple):
 
     @property
     def vnni_lanes(self) -> tuple[int, ...]:
-        """Lanes of int32 that instructions of x86 which add products of bytes have; none without VNNI."""
+        """Number of int32 lanes of VNNI instructions; 0 without VNNI."""
         return (4, 8, 16) if self.has("avx512vnni") else (4, 8) if self.has("avxvnni") else ()
 
     def has(self, feature: str) -> bool:
-        """Whether it has a feature, in LLVM's words; those that the cpu's name implies are listed in IMPLIED."""
+        """Whether it has a feature, in LLVM's terms, or the cpu's name implies it (IMPLIED)."""
         listed = f",{self.features},"
         return f",+{feature}," in listed or (feature in IMPLIED.get(self.cpu, ()) and f",-{feature}," not in listed)
 
     def machine(self, jit: bool = False) -> Any:
-        """LLVM's description of it; jit: for code that is loaded into this process."""
+        """Return LLVM's target machine; jit: for code that is loaded into this process."""
         return _machine(self, jit)
 
     def object_code(self, text: str) -> bytes:
-        """The object file of a module in LLVM's text form."""
+        """Return the object file of a module in LLVM's text form."""
         with LLVM:
             machine = self.machine()
             code: bytes = machine.emit_object(optimised(text, machine))
@@ -117,7 +117,7 @@ def _machine(target: Target, jit: bool) -> Any:
 
 
 def optimised(text: str, machine: Any) -> Any:
-    """A module, parsed and optimised for a machine. Raises RuntimeError for text that LLVM refuses."""
+    """Return a parsed module, optimized for a machine. Raises RuntimeError for text that LLVM rejects."""
     from llvmlite import binding as llvm
 
     parsed = llvm.parse_assembly(text)
@@ -218,31 +218,32 @@ def processor() -> Target:
 
 
 def host() -> Target:
-    """Return the target of code that this process runs: this processor, or the part of it that the flag `target` names.
+    """Return the target of this process's code: this processor, or the subset of its features that the flag `target`
+    names.
 
-    raises NotFoundError for a name that NAMED does not have, FailedPreconditionError for a target that cannot run here
+    raises NotFoundError for a name that is not in NAMED, FailedPreconditionError for a target that cannot run here
     """
     return processor() if flags.target == "host" else _restricted(flags.target)
 
 
 @functools.cache
 def _restricted(name: str) -> Target:
-    here, wanted = processor(), named(name)
-    listed = (f[1:] for f in wanted.features.split(",") if f.startswith("+"))
-    lacking = [f for f in (*listed, *IMPLIED.get(wanted.cpu, ())) if not here.has(f)]
-    if wanted.is_x86 != here.is_x86 or wanted.is_aarch64 != here.is_aarch64 or lacking:
+    current, restricted = processor(), named(name)
+    listed = (f[1:] for f in restricted.features.split(",") if f.startswith("+"))
+    lacking = [f for f in (*listed, *IMPLIED.get(restricted.cpu, ())) if not current.has(f)]
+    if restricted.is_x86 != current.is_x86 or restricted.is_aarch64 != current.is_aarch64 or lacking:
         raise FailedPreconditionError(
             op="flag target",
             what=f"code for {name} does not run on this processor",
             do="target='host'",
-            found=f"{here.cpu} ({here.triple})",
-            wanted=", ".join(dict.fromkeys(lacking)) or wanted.triple,
+            found=f"{current.cpu} ({current.triple})",
+            wanted=", ".join(dict.fromkeys(lacking)) or restricted.triple,
         )
-    return wanted._replace(triple=here.triple)
+    return restricted._replace(triple=current.triple)
 
 
 def named(name: str) -> Target:
-    """A target by name. Raises NotFoundError."""
+    """Return a target by name. Raises NotFoundError."""
     if name == "host":
         return processor()
     if name not in NAMED:

@@ -1,13 +1,7 @@
-"""Writing a graph out as one Python function over its kernels.
+"""Source code of plans: a graph as one Python function over its kernels.
 
-Lives here: the source text, when each value dies, control flow as Python's own.
-Not here: compiling and running it (plan.py), the kernels (ops/).
-
-A node is a line that calls its kernel; a value is dropped after its last use. `If`, `Case` and `While` have no kernel:
-their graphs are written in place, as `if` and `while` of the same function, so that a turn of a loop costs what its
-operators cost. A graph nested deeper than Python's parser allows becomes a function of its own. What is known to be
-scalar is added, compared and so on by Python's operators on NumPy's scalars, which are bit for bit the same as its
-ufuncs and cost 0.03 us where those cost 0.6: the counters of loops are such.
+Lives here: `Writer`.
+Not here: plans (plan.py), reuse of memory (inplace.py), the order of lines (early_shapes.py).
 """
 
 from __future__ import annotations
@@ -53,12 +47,12 @@ DEEPEST = 12  # CPython takes 20 loops inside each other, and 100 levels of inde
 
 
 class Writer:
-    """The source of one function `run`, what its names stand for, and the node of each line.
+    """The source of a function `run`, its global names, and the node of each line.
 
-    separate: makes a callable of a graph that is nested too deep. wrap: applied to each kernel, with its node.
-    inplace: whether results may be written into memory that dies; not where kernels are wrapped.
-    source, consuming: the function of the inputs; and of one list of them, which it empties, so that each dies at its
-    last use where nobody else holds it. Line by line they are the same but for the first two.
+    separate: builds a callable for a graph that is nested too deeply. wrap: applied to each kernel, with its node.
+    inplace: whether results may be written into dying memory; never for wrapped kernels. source, consuming: the
+    function of the inputs; and of one list of them, which it empties, so that each dies at its last use. Both differ in
+    the first two lines only.
     """
 
     def __init__(
@@ -79,7 +73,7 @@ class Writer:
         names: dict[Value, str] = {}
         for i, value in enumerate(graph.inputs):
             names[value] = f"x{i}"
-        names_given = list(names.values())
+        input_names = list(names.values())
         self._lines += [f"# {graph.name}", f"def run({', '.join(names.values())}):"]  # two lines: see `consuming`
         self._scalars: dict[str, str] = {}  # names of arrays of no dimensions -> of the same as NumPy's scalars
         if wrap is None:
@@ -89,8 +83,8 @@ class Writer:
         self._block(graph, names, 1, set(names.values()))
         self._lines.append(f"    return ({''.join(f'{names[v]}, ' for v in graph.outputs)})")
         self.source = "\n".join(self._lines) + "\n"
-        given = "".join(f"{name}, " for name in names_given)
-        self._lines[:2] = ["def consume(given):", f"    {given}{'= ' if given else ''}given; given.clear()"]
+        unpacked = "".join(f"{name}, " for name in input_names)
+        self._lines[:2] = ["def consume(given):", f"    {unpacked}{'= ' if unpacked else ''}given; given.clear()"]
         self.consuming = "\n".join(self._lines) + "\n"
 
     def _line(self, depth: int, text: str, node: Node | None = None) -> None:
@@ -102,12 +96,10 @@ class Writer:
         self._count += 1
         return self._count - 1
 
-    # ---- one graph ------------------------------------------------------------------------------------------------
-
     def _block(self, graph: Graph, names: dict[Value, str], depth: int, own: set[str]) -> list[str]:
-        """Write a graph's nodes. names: of its inputs, and then of all its values. own: which names may be dropped.
+        """Write a graph's nodes. names: of its inputs, extended to all its values. own: names that may be dropped.
 
-        Gives the names that are still held at the end and are the block's own.
+        Returns the block's own names that are alive at the end.
         """
         nodes = early(graph.nodes)
         reads: Lifetimes[Value] = Lifetimes()
@@ -116,7 +108,7 @@ class Writer:
                 reads.touch(value, i)
         for value in graph.outputs:
             reads.touch(value, len(nodes))
-        shared: dict[str, int] = {}  # how many values an own name stands for: aliases share one
+        shared: dict[str, int] = {}  # number of values per own name, as aliases share names
         for value in graph.inputs:
             if names[value] in own:
                 shared[names[value]] = shared.get(names[value], 0) + 1
@@ -153,7 +145,7 @@ class Writer:
     def _drop(
         self, values: Iterable[Value], names: dict[Value, str], shared: dict[str, int], reads: Lifetimes[Value], i: int
     ) -> set[str]:
-        """Of the names of values that node i reads or makes those that nobody reads after it."""
+        """Return the names of values that node i reads or computes and that have no later readers."""
         dead = set()
         for value in set(values):
             name = names[value]
@@ -164,15 +156,17 @@ class Writer:
         return dead
 
     def _node(self, node: Node, n: int, names: dict[Value, str], depth: int, dying: set[str]) -> set[str]:
-        """Write one node. dying: names that it is the last to read; gives those that its lines have dropped."""
+        """Write one node. dying: names that it is the last to read; returns those that its lines have dropped."""
         write = CONTROL.get(node.op.name)
         if write is not None:
             if depth > DEEPEST:
                 inputs = list(dict.fromkeys(node.operands))
                 self.scope[f"k{n}"] = self._separate(Graph(node.name, inputs, [node], node.outputs))
-                left = "".join(f"{names[v]}, " for v in node.outputs)
+                targets = "".join(f"{names[v]}, " for v in node.outputs)
                 arguments = ", ".join(names[v] for v in inputs)
-                self._line(depth, f"{left + '= ' if left else ''}k{n}({arguments})  # {node.op.name} {node.name}", node)
+                self._line(
+                    depth, f"{targets + '= ' if targets else ''}k{n}({arguments})  # {node.op.name} {node.name}", node
+                )
                 return set()
             return write(self, node, names, depth, dying)
         op = node.op
@@ -190,30 +184,28 @@ class Writer:
             kernel = _boxing(kernel)
         self.scope[f"k{n}"] = kernel if self._wrap is None else self._wrap(kernel, node)
         arguments = ", ".join(_argument(o, names) for o in node.inputs)
-        left = ", ".join(names[v] for v in node.outputs) if op.profile.single else _targets(op, node, names)
-        text = f"{left + ' = ' if left else ''}k{n}({arguments}"
+        targets = ", ".join(names[v] for v in node.outputs) if op.profile.single else _targets(op, node, names)
+        text = f"{targets + ' = ' if targets else ''}k{n}({arguments}"
         end = f"  # {op.name} {node.name}"
-        taken = reuse(node, names, dying, self._made) if self._inplace else None
-        if taken is None:
+        reused = reuse(node, names, dying, self._made) if self._inplace else None
+        if reused is None:
             self._line(depth, f"{text}){end}", node)
             return set()
-        into, name = taken
+        into, name = reused
         self.reused += 1
         self._line(depth, f"{text}, out={into}){end} into {name}", node)
         return set()
 
     def _scalar(self, name: str) -> str:
-        """The name of the same value as a scalar, where there is one: of a constant, of an argument read in loops."""
-        found = self._scalars.get(name)
-        if found is None:
+        """Return the name of the same value as a scalar, if it is a constant, or an argument read in loops."""
+        scalar = self._scalars.get(name)
+        if scalar is None:
             value = self.scope.get(name)
             if value is None:
                 return name
-            found = self._scalars[name] = f"s{name}"
-            self.scope[found] = value[()]
-        return found
-
-    # ---- control flow -----------------------------------------------------------------------------------------------
+            scalar = self._scalars[name] = f"s{name}"
+            self.scope[scalar] = value[()]
+        return scalar
 
     def _branch(
         self,
@@ -224,24 +216,24 @@ class Writer:
         depth: int,
         dying: set[str],
     ) -> None:
-        """A branch in place: its nodes, then its outputs under the names of the node's. dying: names that it drops."""
+        """Write a branch: its nodes, then its outputs under the names of the node's. dying: names that it drops."""
         inner = {v: names[o] for v, o in zip(graph.inputs, operands)}
         before = len(self._lines)
-        held = self._block(graph, inner, depth, dying)
-        self._hand_over([names[v] for v in node.outputs], [inner[v] for v in graph.outputs], held, depth)
+        alive = self._block(graph, inner, depth, dying)
+        self._assign_outputs([names[v] for v in node.outputs], [inner[v] for v in graph.outputs], alive, depth)
         if len(self._lines) == before:
             self._line(depth, "pass")
 
-    def _hand_over(self, targets: list[str], sources: list[str], held: list[str], depth: int) -> None:
+    def _assign_outputs(self, targets: list[str], sources: list[str], alive: list[str], depth: int) -> None:
         moves = [(t, s) for t, s in zip(targets, sources) if t != s]
         if moves:
             self._line(depth, f"{', '.join(t for t, _ in moves)} = {', '.join(s for _, s in moves)}")
-        gone = sorted(set(held) - set(targets))
-        if gone:
-            self._line(depth, f"del {', '.join(gone)}")
+        dead = sorted(set(alive) - set(targets))
+        if dead:
+            self._line(depth, f"del {', '.join(dead)}")
 
     def if_(self, node: Node, names: dict[Value, str], depth: int, dying: set[str]) -> set[str]:
-        """`If`. What dies with it dies in each branch, where that has read it for the last time."""
+        """Write `If`. Its last operands die in each branch, after their last use there."""
         pred, operands = node.inputs
         assert isinstance(pred, Value)
         assert isinstance(operands, tuple)
@@ -253,7 +245,7 @@ class Writer:
         return inside
 
     def case(self, node: Node, names: dict[Value, str], depth: int, dying: set[str]) -> set[str]:
-        """`Case`: the last branch serves every other number."""
+        """Write `Case`, whose last branch is the default."""
         index, operands = node.inputs
         assert isinstance(index, Value)
         assert isinstance(operands, tuple)
@@ -267,7 +259,7 @@ class Writer:
         return inside
 
     def while_(self, node: Node, names: dict[Value, str], depth: int, dying: set[str]) -> set[str]:
-        """`While`: the node's outputs are the names of the loop's variables all along."""
+        """Write `While`; the node's outputs are the names of the loop's variables throughout."""
         variables, captured = node.inputs
         assert isinstance(variables, tuple)
         assert isinstance(captured, tuple)
@@ -275,21 +267,21 @@ class Writer:
         if current:
             self._line(depth, f"{', '.join(current)} = {', '.join(names[v] for v in variables)}")
         started = dying & {names[v] for v in variables} - {names[v] for v in captured}
-        if started:  # what a loop starts from dies with its first turn
+        if started:  # initial values die in the first iteration
             self._line(depth, f"del {', '.join(sorted(started))}")
         self._made.update(names[v] for v in node.outputs)
         self._line(depth, f"while True:  # While {node.name}", node)
         cond, body = node.attrs["cond"], node.attrs["body"]
-        around = [*current, *(names[v] for v in captured)]
-        inner = dict(zip(cond.inputs, around))
-        held = self._block(cond, inner, depth + 1, set())
+        arguments = [*current, *(names[v] for v in captured)]
+        inner = dict(zip(cond.inputs, arguments))
+        alive = self._block(cond, inner, depth + 1, set())
         self._line(depth + 1, f"if not {inner[cond.outputs[0]]}:", node)
         self._line(depth + 2, "break")
-        if held:
-            self._line(depth + 1, f"del {', '.join(sorted(held))}")
-        inner = dict(zip(body.inputs, around))
-        held = self._block(body, inner, depth + 1, {names[v] for v in node.outputs if not _is_scalar(v)})
-        self._hand_over(current, [inner[v] for v in body.outputs], held, depth + 1)
+        if alive:
+            self._line(depth + 1, f"del {', '.join(sorted(alive))}")
+        inner = dict(zip(body.inputs, arguments))
+        alive = self._block(body, inner, depth + 1, {names[v] for v in node.outputs if not _is_scalar(v)})
+        self._assign_outputs(current, [inner[v] for v in body.outputs], alive, depth + 1)
         return started
 
 
@@ -301,7 +293,8 @@ CONTROL: dict[str, Callable[[Writer, Node, dict[Value, str], int, set[str]], set
 
 
 def _boxing(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel with single strings as arrays of shape (): an item of an object array is `bytes`, without a dtype."""
+    """Return the kernel with single strings as arrays of shape (), as an item of an object array is `bytes`, without
+    dtype."""
 
     def boxed(*arrays: Any, **options: Any) -> Any:
         result = kernel(*arrays, **options)
@@ -321,18 +314,18 @@ def _is_scalar(value: Value) -> bool:
 
 
 def infix_of(node: Node) -> str | None:
-    """The expression for a node between scalars, with {} for each operand; None where its kernel is called."""
+    """Return the expression of a node between scalars, with {} for each operand; None if its kernel is called."""
     op = node.op
     rule = op.compute_rule
     if type(rule) is not np.ufunc or rule not in INFIX or op.cpu_kernels or op.profile.narrows:
         return None
-    text, taken = INFIX[rule]
-    return text if all(_is_scalar(v) and v.dtype in taken for v in node.operands) else None
+    text, operand_dtypes = INFIX[rule]
+    return text if all(_is_scalar(v) and v.dtype in operand_dtypes for v in node.operands) else None
 
 
 def _read_as_scalars(graph: Graph, in_loop: bool) -> set[Value]:
-    """The values of a graph that expressions between scalars read at every turn of a loop."""
-    found: set[Value] = set()
+    """Return the values of a graph that expressions between scalars read in each iteration of a loop."""
+    values: set[Value] = set()
     for node in graph.nodes:
         if node.op.name == "While":
             variables, captured = node.inputs
@@ -340,17 +333,17 @@ def _read_as_scalars(graph: Graph, in_loop: bool) -> set[Value]:
             assert isinstance(captured, tuple)
             for inner in (node.attrs["cond"], node.attrs["body"]):
                 read = _read_as_scalars(inner, True)
-                found.update(o for v, o in zip(inner.inputs[len(variables) :], captured) if v in read)
+                values.update(o for v, o in zip(inner.inputs[len(variables) :], captured) if v in read)
         elif node.op.name in CONTROL:
             _, operands = node.inputs
             assert isinstance(operands, tuple)
             branches = node.attrs.get("branches") or (node.attrs["then_branch"], node.attrs["else_branch"])
             for inner in branches:
                 read = _read_as_scalars(inner, in_loop)
-                found.update(o for v, o in zip(inner.inputs, operands) if v in read)
+                values.update(o for v, o in zip(inner.inputs, operands) if v in read)
         elif in_loop and infix_of(node) is not None:
-            found.update(node.operands)
-    return found
+            values.update(node.operands)
+    return values
 
 
 def _argument(operand: Any, names: dict[Value, str]) -> str:
@@ -362,8 +355,8 @@ def _argument(operand: Any, names: dict[Value, str]) -> str:
 
 
 def _targets(op: Any, node: Node, names: dict[Value, str]) -> str:
-    """The left side for an operator with several outputs, in the form its kernel gives them."""
+    """Return the assignment targets of an operator with several outputs, in the structure that its kernel returns."""
     packed = op.pack_all([names[v] for v in node.outputs])
-    if len(op.outputs) == 1:  # one repeated output: the kernel gives the list itself
+    if len(op.outputs) == 1:  # one repeated output: the kernel returns the list itself
         return f"[{', '.join(packed[0])}]"
     return ", ".join(f"[{', '.join(p)}]" if isinstance(p, list) else p for p in packed)

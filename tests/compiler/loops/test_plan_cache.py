@@ -304,3 +304,26 @@ def test_a_later_process_plans_nothing(folder: Path) -> None:
             env=os.environ | {"OPWRIGHT_CACHE_DIR": str(folder)},
         )
     assert done.stdout == "1 False False\n"
+
+
+EDITED = (
+    "ops/a.py",
+    "graph/passes/a.py",
+    "lite/runtime/a.py",
+    "lite/ops/a.py",
+    "lite/compiled/a.py",
+    "lite/importer.py",
+)
+
+
+def test_plans_do_not_survive_an_edit_of_sources_they_depend_on(tmp_path: Path) -> None:
+    for name in (*EDITED, "lite/quantized_registration.py", "lite/shape_inference.py", "tools/a.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    before = plan_cache.source_digest(str(tmp_path))
+    for name in EDITED:
+        (tmp_path / name).write_text("edited")
+        assert plan_cache.source_digest(str(tmp_path)) != before, name
+        before = plan_cache.source_digest(str(tmp_path))
+    (tmp_path / "tools/a.py").write_text("edited")
+    assert plan_cache.source_digest(str(tmp_path)) == before

@@ -7,7 +7,7 @@ import pytest
 from opwright.compiler.target import NAMED, Target
 from opwright.compiler.tuning import tables
 from opwright.compiler.tuning.choices import CHOICES, COPIES, DEPTHWISE_ROWS, FEW_ROWS, WINOGRAD
-from opwright.compiler.tuning.measurements import Row, decided, from_json, to_json
+from opwright.compiler.tuning.measurements import MeasuredRow, decided, from_json, to_json
 
 LINUX = "x86_64-unknown-linux-gnu"
 
@@ -25,8 +25,8 @@ LINUX = "x86_64-unknown-linux-gnu"
     ],
 )
 def test_what_saves_more_than_noise_is_taken(ns, noise, ways, default, taken):
-    assert decided(Row(ns, noise), ways, default) == taken
-    row = Row({way: float(n) for way, n in ns.items()}, noise)
+    assert decided(MeasuredRow(ns, noise), ways, default) == taken
+    row = MeasuredRow({way: float(n) for way, n in ns.items()}, noise)
     assert from_json(json.loads(json.dumps(to_json(row)))) == row
 
 
@@ -54,8 +54,10 @@ def test_what_is_no_row_is_refused(content):
 
 def table(name, target, cache=1 << 20, **rows):
     """A table in which way 1 takes `name`'s number of characters."""
-    made = {c: {sizes: Row({0: 1000.0, 1: float(len(name))}, 0.0) for sizes in places} for c, places in rows.items()}
-    return tables.Table(target, target.cpu, cache, name, made)
+    made = {
+        c: {sizes: MeasuredRow({0: 1000.0, 1: float(len(name))}, 0.0) for sizes in places} for c, places in rows.items()
+    }
+    return tables.TuningTable(target, target.cpu, cache, name, made)
 
 
 ZEN = Target("z", LINUX, "znver5", "", 64)
@@ -94,7 +96,7 @@ def test_near_sizes(monkeypatch):
         few_rows_f32=[(2, 100, 1000, 1)],
         depthwise_rows_f32=[(1, 14, 14, 0, 3, 3, 1)],
     )
-    near = Row({0: 1000.0, 1: 920.0}, 0.0)
+    near = MeasuredRow({0: 1000.0, 1: 920.0}, 0.0)
     here.rows["winograd"][1, 28, 28, 128, 128] = near
     monkeypatch.setattr(tables, "nearest", lambda *_: here)
 

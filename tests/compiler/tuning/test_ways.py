@@ -9,8 +9,8 @@ from opwright.compiler import target as processors
 from opwright.compiler.loops.fusion import fused
 from opwright.compiler.loops.planner import plan_of
 from opwright.compiler.native import store
+from opwright.compiler.tuning.autotuner import questions_of
 from opwright.compiler.tuning.choices import CHOICES, answering
-from opwright.compiler.tuning.racing import questions_of
 from opwright.core import flags
 
 HERE = ["host", *(["x86-64-v3"] if processors.processor().has("avx512f") else [])]

@@ -14,8 +14,8 @@ from engine_kit import answer, engine, plain
 import opwright as ow
 from opwright import lite
 from opwright.compiler.cache import SUFFIX
-from opwright.compiler.tuning import measurements, racing
-from opwright.compiler.tuning.measurements import Row
+from opwright.compiler.tuning import autotuner, measurements
+from opwright.compiler.tuning.measurements import MeasuredRow
 from opwright.core import flags
 
 RNG = np.random.default_rng(5)
@@ -50,11 +50,11 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The choices that are measured, of which the ways that are no defaults always win."""
     found: list[str] = []
 
-    def row(question: Any, seconds: float) -> Row:
+    def row(question: Any, seconds: float) -> MeasuredRow:
         found.append(question.choice.name)
-        return Row({way: 100.0 + 900.0 * (way == question.default) for way in question.ways}, 0.01)
+        return MeasuredRow({way: 100.0 + 900.0 * (way == question.default) for way in question.ways}, 0.01)
 
-    monkeypatch.setattr(racing, "measured", row)
+    monkeypatch.setattr(autotuner, "measured", row)
     return found
 
 
@@ -115,7 +115,7 @@ def test_deterministic_is_the_same_before_and_after(measured: list[str]) -> None
 
 
 def test_damaged_rows_are_ignored(measured: list[str], tmp_path: Path) -> None:
-    measurements.keep("few_rows_f32", SIZES, Row({0: 9.0, 1: 1.0}, 0.0))
+    measurements.keep("few_rows_f32", SIZES, MeasuredRow({0: 9.0, 1: 1.0}, 0.0))
     measurements._here.clear()
     (file,) = (tmp_path / "cache" / "kernels").glob(f"{measurements._digest('few_rows_f32', SIZES)}{SUFFIX}")
     whole = file.read_bytes()
@@ -123,7 +123,7 @@ def test_damaged_rows_are_ignored(measured: list[str], tmp_path: Path) -> None:
         file.write_bytes(damaged)
         assert measurements.find("few_rows_f32", SIZES) is None
         file.write_bytes(whole)
-        assert measurements.find("few_rows_f32", SIZES) == Row({0: 9.0, 1: 1.0}, 0.0)
+        assert measurements.find("few_rows_f32", SIZES) == MeasuredRow({0: 9.0, 1: 1.0}, 0.0)
     file.write_bytes(whole[::-1])
     assert kernels(MODEL) == PACKED
 
@@ -131,7 +131,7 @@ def test_damaged_rows_are_ignored(measured: list[str], tmp_path: Path) -> None:
 def test_nothing_is_begun_after_the_limit(measured: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     with flags.override(tune=True):
         with monkeypatch.context() as patch:
-            patch.setattr(racing, "MOST_S", -1.0)
+            patch.setattr(autotuner, "MOST_S", -1.0)
             assert kernels(MODEL) == PACKED
         assert measured == []
         assert kernels(MODEL) == AS_IT_IS  # the next load goes on
@@ -145,10 +145,10 @@ def test_without_a_cache_the_process_remembers(measured: list[str]) -> None:
 
 
 def test_writers_at_once_leave_a_whole_row() -> None:
-    rows = [Row({0: float(n), 1: float(n)}, 0.0) for n in range(1, 5)]
+    rows = [MeasuredRow({0: float(n), 1: float(n)}, 0.0) for n in range(1, 5)]
     seen: list[Any] = []
 
-    def work(row: Row) -> None:
+    def work(row: MeasuredRow) -> None:
         for _ in range(20):
             measurements.keep("few_rows_f32", SIZES, row)
             measurements._here.clear()
@@ -165,7 +165,7 @@ def test_writers_at_once_leave_a_whole_row() -> None:
 
 def test_measured_in_earnest(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock decides, whatever it says the answer is right; all ways are in the row."""
-    monkeypatch.setattr(racing, "EACH_S", 0.0)
+    monkeypatch.setattr(autotuner, "EACH_S", 0.0)
     with flags.override(tune=True):
         assert kernels(MODEL) in (PACKED, AS_IT_IS)
     row = measurements.find("few_rows_f32", SIZES)

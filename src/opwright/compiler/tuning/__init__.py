@@ -1,12 +1,12 @@
-"""Choosing kernels by measure, where several ways to compute one form are close.
+"""Autotuning: the choice among kernels by measurement, if several alternatives are close.
 
-    choices.py       what is chosen, by which sizes; how a selector asks
-    tables.py        the measured rows that come with Opwright, by micro-architecture (tables/*.json)
-    measurements.py  rows of times, and those that this machine has measured, in the cache
-    racing.py        the clock: candidates of one question in turn; OPWRIGHT_TUNE=1, the questions of a model
+    choices.py       the choices and their sizes; queries by selectors
+    autotuner.py     timing of alternatives on this machine
+    measurements.py  measured rows and the decisions they imply
+    tables.py        rows that ship with the package
 
-A selector asks with the ways that are right, a default and the sizes that the answer depends on. What a selector is
-told is a way that it offered: tables change times, never results (floats are rounded in another order).
+A selector passes the valid alternatives, a default and the sizes that the answer depends on. The answer is always one
+of the alternatives: tables affect times, never results (floats are rounded in another order).
 """
 
 from __future__ import annotations

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class Choice(NamedTuple):
-    """A point where several ways compute the same.
+    """A point where several alternatives compute the same.
 
-    name: what rows of tables call it. doc: the ways, which are integers. sizes: the names of the numbers that an answer
-    depends on. exact: those that a measured row must have as they are; of the others it may have near ones. of_bytes:
-    whether its kernels multiply bytes, by instructions that not all processors have.
+    name: in rows of tables. doc: the alternatives, which are integers. sizes: names of the numbers that an answer
+    depends on. exact: those that a measured row must match; others may be close. of_bytes: whether its kernels multiply
+    bytes, by instructions that not all processors have.
     """
 
     name: str
@@ -35,11 +35,11 @@ class Choice(NamedTuple):
     of_bytes: bool = False
 
     def exact_sizes(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Those of the sizes that a row must have as they are."""
+        """Return the sizes that a row must match exactly."""
         return tuple(n for name, n in zip(self.sizes, sizes, strict=True) if name in self.exact)
 
     def other_sizes(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Those of the sizes that a row may have nearly."""
+        """Return the sizes that a row may match approximately."""
         return tuple(n for name, n in zip(self.sizes, sizes, strict=True) if name not in self.exact)
 
 
@@ -123,19 +123,19 @@ CHOICES: dict[str, Choice] = {
         TAPS,
     )
 }
-"""Every choice by name."""
+"""All choices by name."""
 
 
 class Key(NamedTuple):
-    """What an answer is known by."""
+    """Key of an answer."""
 
     choice: str
     sizes: tuple[int, ...]
 
 
 class Question(NamedTuple):
-    """An instance of a choice for given sizes. ways: the valid candidates; default: the one without a
-    measurement; forms: the operations that the candidates implement."""
+    """An instance of a choice for given sizes. ways: the valid alternatives; default: without a measurement; ops: the
+    operations that the alternatives implement."""
 
     choice: Choice
     sizes: tuple[int, ...]
@@ -145,7 +145,7 @@ class Question(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """What its answer is known by."""
+        """Key of its answer."""
         return Key(self.choice.name, self.sizes)
 
     def __str__(self) -> str:
@@ -153,25 +153,25 @@ class Question(NamedTuple):
         return f"{self.choice.name} of {sizes}"
 
 
-class _Thread(threading.local):
+class _ThreadState(threading.local):
     asked: dict[Key, Question] | None = None
     answers: Mapping[Key, int] = {}
 
 
-_here = _Thread()
+_state = _ThreadState()
 
 
 def choose(choice: Choice, ways: Sequence[int], default: int, ops: Sequence[LoopOp], *sizes: int) -> int:
-    """Return the way to take: one of `ways`.
+    """Return the alternative to use, one of `ways`.
 
-    Answers come from measurements kept by this machine, then from the nearest table; without any it is the default.
+    Answers come from measurements of this machine, then from the nearest table; otherwise it is the default.
     """
     if len(ways) < 2:
         return default
     key = Key(choice.name, sizes)
-    if _here.asked is not None and ops:
-        _here.asked.setdefault(key, Question(choice, sizes, tuple(ways), default, tuple(ops)))
-    answer = _here.answers.get(key)
+    if _state.asked is not None and ops:
+        _state.asked.setdefault(key, Question(choice, sizes, tuple(ways), default, tuple(ops)))
+    answer = _state.answers.get(key)
     if answer is not None and answer in ways:
         return answer
     row = measurements.find(choice.name, sizes)
@@ -180,19 +180,19 @@ def choose(choice: Choice, ways: Sequence[int], default: int, ops: Sequence[Loop
 
 @contextlib.contextmanager
 def asking() -> Iterator[dict[Key, Question]]:
-    """Within, on this thread: collect the questions that are put, each once."""
-    before, _here.asked = _here.asked, {}
+    """Collect the distinct queries on this thread within the context."""
+    outer, _state.asked = _state.asked, {}
     try:
-        yield _here.asked
+        yield _state.asked
     finally:
-        _here.asked = before
+        _state.asked = outer
 
 
 @contextlib.contextmanager
 def answering(answers: Mapping[Key, int]) -> Iterator[None]:
-    """Within, on this thread: give these answers, where they are among the ways."""
-    before, _here.answers = _here.answers, answers
+    """Answer queries on this thread within the context, if an answer is valid."""
+    outer, _state.answers = _state.answers, answers
     try:
         yield
     finally:
-        _here.answers = before
+        _state.answers = outer

@@ -25,7 +25,7 @@ from ...compiler.loops.plans import LoopPlan
 from ...compiler.lowering.variables import with_stores
 from ...compiler.native.builtins import make_builtins
 from ...compiler.native.store import NotCached, compiling_beside, only_cached, pack
-from ...compiler.tuning.racing import tune
+from ...compiler.tuning.autotuner import tune
 from ...core import flags
 from ...core.dtypes import uint8
 from ..delegate import DelegateParams
