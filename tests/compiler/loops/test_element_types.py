@@ -127,7 +127,7 @@ def test_tables_of_wide_numbers_become_one_of_bytes() -> None:
 
 def test_kept_constants_that_start_at_one_place_have_their_own_lengths() -> None:
     whole = np.arange(100, dtype=np.float32)
-    writer = plan_serialization._Writer({})
+    writer = plan_serialization._PlanWriter({})
     first = writer._locate(Address(Buffer("part", F, (10,), whole[:10])), {})
     second = writer._locate(Address(Buffer("whole", F, (100,), whole)), {})
     body = writer.body()

@@ -20,7 +20,7 @@ from ..kernels import select
 from ..tuning.choices import Choice, choose
 from .buffers import Buffer
 from .ops import LoopOp
-from .plans import Address, Fill, KernelCode, PackedConstant, PlanStep, Strands
+from .plans import Address, Fill, KernelCode, KernelStep, PackedConstant, Strands
 
 
 class Share(NamedTuple):
@@ -43,7 +43,7 @@ class Builder:
     """The steps of a loop graph's operations; selectors receive one with the operation."""
 
     def __init__(self) -> None:
-        self.steps: list[PlanStep] = []
+        self.steps: list[KernelStep] = []
         self.constants: list[PackedConstant] = []
         self.shares: list[Share] = []
         self._by_key: dict[Any, PackedConstant] = {}
@@ -108,14 +108,14 @@ class Builder:
         """
         if items > 0:
             self.steps.append(
-                PlanStep(code, tuple(words), items, scratch, chunk, self._position, self._op, strand=self._strand)
+                KernelStep(code, tuple(words), items, scratch, chunk, self._position, self._op, strand=self._strand)
             )
 
     def strands(self, number: int, make_strand: Callable[[int], None]) -> None:
         """Add independent sequences of steps, each executed by one thread. make_strand: adds the steps of one by
         `part`."""
         head = len(self.steps)
-        self.steps.append(PlanStep(Strands(), (), number, 0, 1, self._position, None))
+        self.steps.append(KernelStep(Strands(), (), number, 0, 1, self._position, None))
         try:
             for self._strand in range(number):
                 make_strand(self._strand)

@@ -40,7 +40,7 @@ from .ops import (
     slice_copy,
 )
 from .plan_builder import Builder, Share
-from .plans import Address, ArenaOffset, PackedConstant, PlanLayout, PlanStep
+from .plans import Address, ArenaOffset, KernelStep, PackedConstant, PlanLayout
 
 CERTAIN = (
     Advanced,
@@ -213,7 +213,9 @@ class PlanMemory:
         needs = [Allocation(b.size * b.dtype.size, *span) for b, span in arena]
         offsets, size = plan_arena(needs)
         offset_of = {id(b): offset for (b, _), offset in zip(arena, offsets)}
-        steps = [PlanStep(s.code, tuple(self._resolved(w, offset_of) for w in s.words), *s[2:]) for s in builder.steps]
+        steps = [
+            KernelStep(s.code, tuple(self._resolved(w, offset_of) for w in s.words), *s[2:]) for s in builder.steps
+        ]
         return PlanLayout(steps, size, unshared, builder.constants, [(b, offset_of[id(b)]) for b, _ in arena])
 
     def touched(self, ops: Sequence[LoopOp], builder: Builder) -> dict[int, tuple[int, int]]:

@@ -1,6 +1,6 @@
 """Plans: steps as data, the arena that they work in and their constants.
 
-Lives here: `LoopPlan` and its text form, `PlanStep`, `Address`, `PackedConstant`; `relocatable`, a plan as integers.
+Lives here: `LoopPlan` and its text form, `KernelStep`, `Address`, `PackedConstant`; `relocatable`, a plan as integers.
 Not here: planning (planner.py), plans bound to memory (../bound_plan.py), the machine code that executes steps
 (../native/executor.py).
 """
@@ -76,7 +76,7 @@ class ArenaOffset(NamedTuple):
     offset: int
 
 
-class PlanStep(NamedTuple):
+class KernelStep(NamedTuple):
     """A kernel over [0, items). words: ints, floats, Addresses and ArenaOffsets. scratch: bytes per thread. chunk:
     items that a thread takes at a time. position: of the operation in the plan.
 
@@ -106,7 +106,7 @@ class PlanLayout(NamedTuple):
     """Memory of a plan. arena: its size; unshared: its size without sharing; places: buffers in the arena, with
     offsets."""
 
-    steps: list[PlanStep]
+    steps: list[KernelStep]
     arena: int
     unshared: int
     constants: list[PackedConstant]
