@@ -145,7 +145,7 @@ def test_notes_come_back(folder: Path) -> None:
 def test_keys_are_apart(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keep()
     assert plan_cache.find("another") is None
-    monkeypatch.setattr(plan_cache, "_rules", lambda: "another version")
+    monkeypatch.setattr(plan_cache, "_own_sources", lambda: "another version")
     assert plan_cache.find("key") is None
 
 

@@ -80,7 +80,7 @@ def test_a_kept_answer_is_used_by_later_loads(measured: list[str]) -> None:
         assert kernels(MODEL) == AS_IT_IS
         assert measured == ["few_rows_f32"]
         assert kernels(MODEL) == AS_IT_IS
-    measurements._here.clear()  # as in another process
+    measurements._measured.clear()  # as in another process
     assert kernels(MODEL) == AS_IT_IS
     assert kernels(ANOTHER) == AS_IT_IS  # the sizes are the same
     with flags.override(tune=True):
@@ -116,7 +116,7 @@ def test_deterministic_is_the_same_before_and_after(measured: list[str]) -> None
 
 def test_damaged_rows_are_ignored(measured: list[str], tmp_path: Path) -> None:
     measurements.keep("few_rows_f32", SIZES, MeasuredRow({0: 9.0, 1: 1.0}, 0.0))
-    measurements._here.clear()
+    measurements._measured.clear()
     (file,) = (tmp_path / "cache" / "kernels").glob(f"{measurements._digest('few_rows_f32', SIZES)}{SUFFIX}")
     whole = file.read_bytes()
     for damaged in (b"", whole[:-1], whole[:40] + b"7" + whole[41:], whole + b" "):
@@ -131,7 +131,7 @@ def test_damaged_rows_are_ignored(measured: list[str], tmp_path: Path) -> None:
 def test_nothing_is_begun_after_the_limit(measured: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     with flags.override(tune=True):
         with monkeypatch.context() as patch:
-            patch.setattr(autotuner, "MOST_S", -1.0)
+            patch.setattr(autotuner, "MAX_S", -1.0)
             assert kernels(MODEL) == PACKED
         assert measured == []
         assert kernels(MODEL) == AS_IT_IS  # the next load goes on
@@ -151,7 +151,7 @@ def test_writers_at_once_leave_a_whole_row() -> None:
     def work(row: MeasuredRow) -> None:
         for _ in range(20):
             measurements.keep("few_rows_f32", SIZES, row)
-            measurements._here.clear()
+            measurements._measured.clear()
             seen.append(measurements.find("few_rows_f32", SIZES))
 
     threads = [threading.Thread(target=work, args=(row,)) for row in rows]
