@@ -156,7 +156,7 @@ OTHER_LOCKS = {
     "lite/litert/invocation.py",
 }
 # Functions whose results are plain values of Python's, though their modules call foreign functions.
-VALUES = {"cache_bytes", "runs_images", "items_offset", "_rules"}
+VALUES = {"cache_bytes", "runs_images", "items_offset", "_own_sources"}
 VALUES |= {"_environment"}  # under a lock
 VALUES |= {"_converted"}  # Python's functions
 VALUES |= {"_select_compiler"}  # a named tuple
