@@ -12,5 +12,5 @@ from . import utils as utils
 from .input_layer import Input as Input
 from .layer import Layer as Layer
 from .model import Model as Model
-from .module import Module as Module
 from .models import Sequential as Sequential
+from .module import Module as Module
