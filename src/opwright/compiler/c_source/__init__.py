@@ -1,12 +1,13 @@
-"""LLVM's modules, as kernels are staged into them, as C that people read.
+"""Kernels as readable C, generated from the LLVM modules that they are traced into.
 
-    expressions.py     a value as a C expression: types, numbers, precedence
-    instructions.py    what each instruction becomes: a table
-    helpers.py         the small C functions that instructions lean on
-    blocks.py          basic blocks: order, dominators, loops
-    functions.py       a function: statements, variables, control flow
-    numbers.py         attributes known only when the code runs, while a kernel is staged
-    kernels.py         `@ow.kernel` functions on scalars and on arrays, staged for C
+    expressions.py          C expressions: types, numbers, precedence
+    instructions.py         the C expression of each instruction: a table
+    helpers.py              small C functions that instructions call
+    control_flow.py         basic blocks: order, dominators, loops; uses of values
+    statements.py           variables, loads and stores
+    functions.py            a function: control flow
+    runtime_attributes.py   attributes whose values are known at run time, while a kernel is traced
+    kernels.py              `@ow.kernel` functions on scalars and on arrays, traced for C
 
 Lives here: kernels as C functions on numbers and pointers.
 Not here: operators of run times, their tensors and registrations (lite/export).

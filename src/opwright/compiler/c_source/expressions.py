@@ -1,9 +1,9 @@
 """C expressions: text with its precedence, types and numbers.
 
-Lives here: `Expr`, `c_type`, `literal`.  Not here: which expression an instruction is (instructions.py).
+Lives here: `CExpression`, `c_type`, `literal`.  Not here: the expression of an instruction (instructions.py).
 
-LLVM's integers have no sign; in C they are held as signed ones. Arithmetic that wraps is done on unsigned ones, as
-overflow of signed integers is undefined in C, so an expression knows whether its text is an unsigned number.
+Integers of LLVM have no sign; C variables hold them as signed. Arithmetic that wraps is unsigned, as signed overflow is
+undefined in C, so an expression records whether its type is unsigned.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from llvmlite import ir
 from ...core.errors import UnimplementedError
 
 PRIMARY, UNARY, MUL, ADD, SHIFT, COMPARE, EQUAL, AND, XOR, OR, CHOICE = range(11)
-"""Precedences of C's operators, the tightest first."""
+"""Precedences of the operators of C, the tightest first."""
 
 _WIDTHS = (8, 16, 32, 64)
 
 
 @dataclass(frozen=True)
-class Expr:
-    """A C expression. unsigned: its type is the unsigned one. reads: variables and memory ("*") that it reads."""
+class CExpression:
+    """A C expression. unsigned: whether its type is. reads: variables and memory ("*") that it reads."""
 
     text: str
     precedence: int = PRIMARY
@@ -33,17 +33,17 @@ class Expr:
     reads: frozenset[str] = frozenset()
 
     def within(self, precedence: int) -> str:
-        """The text as an operand of an operator, in parentheses where it binds less tightly."""
+        """Return the text as an operand, in parentheses if it binds less tightly."""
         return self.text if self.precedence <= precedence else f"({self.text})"
 
 
-def reads(*operands: Expr) -> frozenset[str]:
-    """What all of these read."""
+def reads(*operands: CExpression) -> frozenset[str]:
+    """Return the union of what the operands read."""
     return frozenset().union(*(o.reads for o in operands))
 
 
 def c_type(kind: ir.Type, unsigned: bool = False) -> str:
-    """C's name of a type. Raises UnimplementedError for what has none here: vectors, and integers of odd widths."""
+    """Return the C name of a type. Raises UnimplementedError for vectors and integers of other widths."""
     if isinstance(kind, ir.FloatType):
         return "float"
     if isinstance(kind, ir.DoubleType):
@@ -64,33 +64,33 @@ def c_type(kind: ir.Type, unsigned: bool = False) -> str:
 
 
 def is_flag(kind: ir.Type) -> bool:
-    """Whether it is true or false."""
+    """Return whether a type is boolean."""
     return isinstance(kind, ir.IntType) and kind.width == 1
 
 
-def literal(kind: ir.Type, value: object) -> Expr:
-    """A number of LLVM's type in C: read back, it is the same to the last bit."""
+def literal(kind: ir.Type, value: object) -> CExpression:
+    """Return a number in C, which reads back bit for bit."""
     if value is None:
         value = 0
     if isinstance(kind, ir.FloatType | ir.DoubleType):
         return _floating(float(value), isinstance(kind, ir.FloatType))  # type: ignore[arg-type]
     if isinstance(kind, ir.PointerType):
-        return Expr("NULL")
-    c_type(kind)  # which refuses vectors
+        return CExpression("NULL")
+    c_type(kind)  # refuses vectors
     number = int(value)  # type: ignore[call-overload]
     width = kind.width
     if width == 1:
-        return Expr("true" if number & 1 else "false")
+        return CExpression("true" if number & 1 else "false")
     number = (number + (1 << (width - 1))) % (1 << width) - (1 << (width - 1))
     if number == -(1 << (width - 1)):
-        return Expr(f"INT{width}_MIN")
+        return CExpression(f"INT{width}_MIN")
     text = str(abs(number)) if abs(number) < 1 << 31 else f"INT64_C({abs(number)})"
-    return Expr(f"-{text}", UNARY) if number < 0 else Expr(text)
+    return CExpression(f"-{text}", UNARY) if number < 0 else CExpression(text)
 
 
-def _floating(value: float, single: bool) -> Expr:
+def _floating(value: float, single: bool) -> CExpression:
     if math.isnan(value):
-        return Expr("NAN")
+        return CExpression("NAN")
     negative = math.copysign(1.0, value) < 0
     if math.isinf(value):
         text = "INFINITY"
@@ -99,7 +99,7 @@ def _floating(value: float, single: bool) -> Expr:
         text = _with_point(str(np.float32(exact))) + "f"
     else:
         text = _with_point(repr(abs(value)))
-    return Expr(f"-{text}", UNARY) if negative else Expr(text)
+    return CExpression(f"-{text}", UNARY) if negative else CExpression(text)
 
 
 def _with_point(text: str) -> str:

@@ -1,9 +1,9 @@
-"""The small C functions that translated kernels lean on, each written out only where it is used.
+"""Small C functions that generated kernels call, each defined only if used.
 
-Lives here: their text and what each needs.  Not here: who asks for them (instructions.py).
+Lives here: their text and dependencies.  Not here: their callers (instructions.py).
 
-All are exact: on any processor they give the same bits. `ow_fma` and `ow_fmaf` round once where the processor has an
-instruction for it and twice elsewhere, as the kernels do that Opwright compiles itself.
+All are exact: results are equal on any processor, bit for bit. `ow_fma` and `ow_fmaf` round once if the processor has
+the instruction and twice otherwise, as compiled kernels do.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from collections.abc import Iterable
 _WRAPS = {"add": "+", "sub": "-", "mul": "*"}
 
 
-def _bits(name: str, source: str, into: str, says: str) -> str:
-    return f"""/* {says} */
-static inline {into} {name}({source} x) {{
-  {into} bits;
+def _bits(name: str, source: str, target: str, comment: str) -> str:
+    return f"""/* {comment} */
+static inline {target} {name}({source} x) {{
+  {target} bits;
   memcpy(&bits, &x, sizeof bits);
   return bits;
 }}
 """
 
 
-def _division(name: str, kind: str, sign: str, least: str, says: str) -> str:
+def _division(name: str, kind: str, sign: str, minimum: str, comment: str) -> str:
     overflow = "-1" if not kind.startswith("u") else None
-    at_least = "0" if sign == "%" else least
-    edge = f"  if (b == {overflow} && a == {least}) return {at_least};\n" if overflow else ""
-    return f"""/* {says} */
+    result = "0" if sign == "%" else minimum
+    edge = f"  if (b == {overflow} && a == {minimum}) return {result};\n" if overflow else ""
+    return f"""/* {comment} */
 static inline {kind} {name}({kind} a, {kind} b) {{
   if (b == 0) return 0;
 {edge}  return ({kind})(a {sign} b);
@@ -35,20 +35,20 @@ static inline {kind} {name}({kind} a, {kind} b) {{
 """
 
 
-def _conversion(name: str, source: str, into: str, low: str, high: str, least: str) -> str:
-    """A float to an integer; low is in range, high is the first that is not."""
-    return f"""/* Toward zero; NaN, and what {into} cannot hold, is its least number. */
-static inline {into} {name}({source} x) {{
-  return x >= {low} && x < {high} ? ({into})x : {least};
+def _conversion(name: str, source: str, target: str, low: str, high: str, minimum: str) -> str:
+    """Return the conversion of a float to an integer; low is in range, high is the first value above it."""
+    return f"""/* Toward zero; NaN, and what {target} cannot hold, is its least number. */
+static inline {target} {name}({source} x) {{
+  return x >= {low} && x < {high} ? ({target})x : {minimum};
 }}
 """
 
 
-def _saturating(name: str, source: str, into: str, low: str, high: str, least: str, most: str) -> str:
-    return f"""/* Toward zero; what {into} cannot hold is its nearest end, NaN is 0. */
-static inline {into} {name}({source} x) {{
+def _saturating(name: str, source: str, target: str, low: str, high: str, minimum: str, maximum: str) -> str:
+    return f"""/* Toward zero; what {target} cannot hold is its nearest end, NaN is 0. */
+static inline {target} {name}({source} x) {{
   if (x != x) return 0;
-  return x < {low} ? {least} : x >= {high} ? {most} : ({into})x;
+  return x < {low} ? {minimum} : x >= {high} ? {maximum} : ({target})x;
 }}
 """
 
@@ -74,7 +74,7 @@ FMA_SWITCH = """#if defined(__FMA__) || defined(__FMA4__) || defined(FP_FAST_FMA
 #endif
 """
 
-_LIMITS = {  # of each integer type: its least, the float that is it, the first float beyond
+_LIMITS = {  # of each integer type: minimum, that as a float, the first float above the range, maximum
     "int8_t": ("INT8_MIN", "-128.0", "128.0", "INT8_MAX"),
     "int16_t": ("INT16_MIN", "-32768.0", "32768.0", "INT16_MAX"),
     "int32_t": ("INT32_MIN", "-2147483648.0", "2147483648.0", "INT32_MAX"),
@@ -87,13 +87,13 @@ _LIMITS = {  # of each integer type: its least, the float that is it, the first 
 
 
 def short(kind: str) -> str:
-    """A type's name in those of helpers: f32, i64, u8."""
+    """Return the name of a type in names of helpers: f32, i64, u8."""
     floats = {"float": "f32", "double": "f64"}
     return floats.get(kind) or kind.replace("uint", "u").replace("int", "i").removesuffix("_t")
 
 
 def _all() -> dict[str, str]:
-    found = {
+    helpers = {
         "ow_fma": _fused("ow_fma", "double", "fma"),
         "ow_fmaf": _fused("ow_fmaf", "float", "fmaf"),
         "ow_bits_f32": _bits("ow_bits_f32", "float", "int32_t", "The bits of a float."),
@@ -106,28 +106,28 @@ static inline double ow_nearest(double x) {
 }
 """,
     }
-    for kind, (least, low, high, most) in _LIMITS.items():
+    for kind, (minimum, low, high, maximum) in _LIMITS.items():
         for source in ("float", "double"):
             end = "f" if source == "float" else ""
             pair = f"{short(source)}_to_{short(kind)}"
-            found[f"ow_{pair}"] = _conversion(f"ow_{pair}", source, kind, f"{low}{end}", f"{high}{end}", least)
-            found[f"ow_{pair}_sat"] = _saturating(
-                f"ow_{pair}_sat", source, kind, f"{low}{end}", f"{high}{end}", least, most
+            helpers[f"ow_{pair}"] = _conversion(f"ow_{pair}", source, kind, f"{low}{end}", f"{high}{end}", minimum)
+            helpers[f"ow_{pair}_sat"] = _saturating(
+                f"ow_{pair}_sat", source, kind, f"{low}{end}", f"{high}{end}", minimum, maximum
             )
-        for name, sign, says in (
+        for name, sign, comment in (
             ("div", "/", "a / b toward zero; 0 where b is 0."),
             ("rem", "%", "What is left of a / b toward zero; 0 where b is 0."),
         ):
-            found[f"ow_{name}_{short(kind)}"] = _division(f"ow_{name}_{short(kind)}", kind, sign, least, says)
-    return found
+            helpers[f"ow_{name}_{short(kind)}"] = _division(f"ow_{name}_{short(kind)}", kind, sign, minimum, comment)
+    return helpers
 
 
 HELPERS = _all()
-"""The C text of each helper by name."""
+"""Definitions of helpers by name."""
 
 
 def helpers_text(names: Iterable[str]) -> str:
-    """The definitions of these helpers, in a fixed order."""
-    wanted = set(names)
-    switch = FMA_SWITCH + "\n" if wanted & {"ow_fma", "ow_fmaf"} else ""
-    return switch + "\n".join(text for name, text in HELPERS.items() if name in wanted)
+    """Return the definitions of these helpers, in a fixed order."""
+    used = set(names)
+    switch = FMA_SWITCH + "\n" if used & {"ow_fma", "ow_fmaf"} else ""
+    return switch + "\n".join(text for name, text in HELPERS.items() if name in used)

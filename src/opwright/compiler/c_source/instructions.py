@@ -1,13 +1,14 @@
-"""What each of LLVM's instructions is in C, as an expression.
+"""C expressions of LLVM instructions.
 
-Lives here: the tables, `expression`.  Not here: where expressions stand (functions.py), helpers' text (helpers.py).
+Lives here: the tables, `Instructions`.  Not here: statements (statements.py), the text of helpers (helpers.py).
 
-Operands come as expressions; an instruction that is none (a store, a branch, a phi) is the business of functions.py.
+Operands are expressions; functions.py and statements.py write instructions without a value: stores, branches, phis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 from llvmlite import ir
 from llvmlite.ir import instructions as llvm
@@ -25,16 +26,15 @@ from .expressions import (
     SHIFT,
     UNARY,
     XOR,
-    Expr,
+    CExpression,
     c_type,
     is_flag,
-    literal,
     reads,
 )
 from .helpers import short
 
 ARITHMETIC = {
-    # LLVM's name: C's sign, its precedence
+    # name in LLVM: operator in C, precedence
     "fadd": ("+", ADD),
     "fsub": ("-", ADD),
     "fmul": ("*", MUL),
@@ -60,7 +60,7 @@ INTEGER = {
     "ugt": ">",
     "uge": ">=",
 }
-OF_MATH_H = {  # intrinsics of floats that are functions of <math.h>, exact ones all
+MATH_FUNCTIONS = {  # intrinsics of floats that are exact functions of <math.h>
     "fabs": "fabs",
     "sqrt": "sqrt",
     "floor": "floor",
@@ -72,23 +72,23 @@ OF_MATH_H = {  # intrinsics of floats that are functions of <math.h>, exact ones
 
 
 def function_name(name: str) -> str:
-    """The C name of a function of the module."""
+    """Return the C name of a function of the module."""
     return name.replace(".", "_")
 
 
 class Instructions:
-    """Expressions of one function's instructions. helpers: those they lean on, collected.
+    """Expressions of the instructions of a function. helpers: names of those used so far.
 
-    bounded: the function converts only numbers that the integers can hold, and rounds only those below 2^51.
+    bounded: whether conversions never exceed the range of integers, and rounding applies only below 2^51.
     """
 
     def __init__(self, bounded: bool) -> None:
         self.bounded = bounded
         self.helpers: set[str] = set()
 
-    def expression(self, x: ir.Instruction, operands: Sequence[Expr]) -> Expr:
-        """The instruction's value. Raises UnimplementedError for what C has no words for."""
-        c_type(x.type)  # which refuses vectors
+    def expression(self, x: ir.Instruction, operands: Sequence[CExpression]) -> CExpression:
+        """Return the value of an instruction. Raises UnimplementedError if C has no equivalent."""
+        c_type(x.type)  # refuses vectors
         if isinstance(x, llvm.ICMPInstr):
             return self._compared(x, operands)
         if isinstance(x, llvm.FCMPInstr):
@@ -106,16 +106,16 @@ class Instructions:
             return self._called(x, operands)
         return self._arithmetic(x, operands)
 
-    def _helper(self, name: str, *operands: Expr, unsigned: bool = False) -> Expr:
+    def _helper(self, name: str, *operands: CExpression, unsigned: bool = False) -> CExpression:
         self.helpers.add(name)
         return _call(name, operands, unsigned)
 
     # ---- arithmetic ---------------------------------------------------------------------------------------------
 
-    def _arithmetic(self, x: ir.Instruction, operands: Sequence[Expr]) -> Expr:
+    def _arithmetic(self, x: ir.Instruction, operands: Sequence[CExpression]) -> CExpression:
         name, kind = x.opname, x.type
         if name == "fneg":
-            return Expr(f"-{operands[0].within(PRIMARY)}", UNARY, reads=reads(*operands))
+            return CExpression(f"-{operands[0].within(PRIMARY)}", UNARY, reads=reads(*operands))
         if name == "frem":
             return _call("fmodf" if c_type(kind) == "float" else "fmod", operands)
         if is_flag(kind):
@@ -134,41 +134,41 @@ class Instructions:
         if name == "sub" and operands[0].text == "0":
             return self._wrapped("-", kind, operands[1])
         if name == "xor" and operands[1].text == "-1":
-            return Expr(f"~{operands[0].within(PRIMARY)}", UNARY, operands[0].unsigned, operands[0].reads)
+            return CExpression(f"~{operands[0].within(PRIMARY)}", UNARY, operands[0].unsigned, operands[0].reads)
         if name in ("and", "or", "xor"):
             unsigned = any(o.unsigned for o in operands)
             a, b = _alike(operands, kind, unsigned)
-            found = _binary(sign, precedence, a, b, tight=True)
-            return Expr(found.text, found.precedence, unsigned and kind.width >= 32, found.reads)
+            result = _binary(sign, precedence, a, b, tight=True)
+            return replace(result, unsigned=unsigned and kind.width >= 32)
         return self._wrapped(sign, kind, *operands)
 
     @staticmethod
-    def _wrapped(sign: str, kind: ir.Type, *operands: Expr) -> Expr:
-        """Arithmetic that wraps: on unsigned numbers; short ones are int in C, which holds every result."""
+    def _wrapped(sign: str, kind: ir.Type, *operands: CExpression) -> CExpression:
+        """Return arithmetic that wraps, on unsigned numbers; C promotes short ones to int, which holds every result."""
         if kind.width < 32:
-            found = _signed_text(sign, *(_as(o, kind, False) for o in operands))
-            return Expr(f"({c_type(kind)})({found})", UNARY, reads=reads(*operands))
+            text = _signed_text(sign, *(_as(o, kind, False) for o in operands))
+            return CExpression(f"({c_type(kind)})({text})", UNARY, reads=reads(*operands))
         parts = _alike(operands, kind, True)
         text = _signed_text(sign, *parts)
-        return Expr(text, UNARY if len(parts) == 1 else MUL if sign == "*" else ADD, True, reads(*operands))
+        return CExpression(text, UNARY if len(parts) == 1 else MUL if sign == "*" else ADD, True, reads(*operands))
 
     @staticmethod
-    def _shifted(name: str, kind: ir.Type, x: Expr, by: Expr) -> Expr:
-        if name == "ashr":  # on every compiler there is, >> of a signed number keeps its sign
+    def _shifted(name: str, kind: ir.Type, x: CExpression, by: CExpression) -> CExpression:
+        if name == "ashr":  # arithmetic in all C compilers
             a = _as(x, kind, False)
-            return Expr(f"{a.within(PRIMARY)} >> {by.within(PRIMARY)}", SHIFT, reads=reads(x, by))
+            return CExpression(f"{a.within(PRIMARY)} >> {by.within(PRIMARY)}", SHIFT, reads=reads(x, by))
         sign = "<<" if name == "shl" else ">>"
         a = _as(x, kind, True)
         text = f"{a.within(PRIMARY if a.precedence != UNARY else UNARY)} {sign} {by.within(PRIMARY)}"
         if kind.width < 32:
-            return Expr(f"({c_type(kind)})({text})", UNARY, reads=reads(x, by))
-        return Expr(text, SHIFT, True, reads(x, by))
+            return CExpression(f"({c_type(kind)})({text})", UNARY, reads=reads(x, by))
+        return CExpression(text, SHIFT, True, reads(x, by))
 
     @staticmethod
-    def _flags(x: ir.Instruction, operands: Sequence[Expr]) -> Expr:
+    def _flags(x: ir.Instruction, operands: Sequence[CExpression]) -> CExpression:
         a, b = operands
         if x.opname == "xor" and b.text == "true":
-            return Expr(f"!{a.within(PRIMARY)}", UNARY, reads=a.reads)
+            return CExpression(f"!{a.within(PRIMARY)}", UNARY, reads=a.reads)
         if x.opname == "xor":
             return _binary("!=", EQUAL, a, b, tight=True)
         if x.opname in ("and", "or"):
@@ -178,10 +178,10 @@ class Instructions:
     # ---- choices ------------------------------------------------------------------------------------------------
 
     @staticmethod
-    def _compared(x: llvm.ICMPInstr, operands: Sequence[Expr]) -> Expr:
+    def _compared(x: llvm.ICMPInstr, operands: Sequence[CExpression]) -> CExpression:
         kind, sign = x.operands[0].type, INTEGER[x.op]
-        if operands[0] == operands[1]:  # which compilers warn of
-            return Expr("true" if x.op in ("eq", "sle", "sge", "ule", "uge") else "false")
+        if operands[0] == operands[1]:  # compilers warn of it
+            return CExpression("true" if x.op in ("eq", "sle", "sge", "ule", "uge") else "false")
         if not isinstance(kind, ir.IntType) or is_flag(kind):
             return _binary(sign, COMPARISONS[sign], operands[0], operands[1], tight=True)
         unsigned = x.op.startswith("u") or (x.op in ("eq", "ne") and all(o.unsigned for o in operands))
@@ -189,66 +189,66 @@ class Instructions:
         return _binary(sign, COMPARISONS[sign], a, b, tight=True)
 
     @staticmethod
-    def _chosen(mask: Expr, a: Expr, b: Expr) -> Expr:
+    def _chosen(mask: CExpression, a: CExpression, b: CExpression) -> CExpression:
         text = f"{mask.within(EQUAL)} ? {a.within(OR)} : {b.within(CHOICE)}"
-        return Expr(text, CHOICE, a.unsigned, reads(mask, a, b))
+        return CExpression(text, CHOICE, a.unsigned, reads(mask, a, b))
 
     # ---- conversions --------------------------------------------------------------------------------------------
 
-    def _cast(self, x: llvm.CastInstr, a: Expr) -> Expr:
+    def _cast(self, x: llvm.CastInstr, a: CExpression) -> CExpression:
         name, old, new = x.opname, x.operands[0].type, x.type
         if name == "bitcast":
-            known = {
+            helpers = {
                 ("float", "int32_t"): "ow_bits_f32",
                 ("double", "int64_t"): "ow_bits_f64",
                 ("int32_t", "float"): "ow_float_of",
                 ("int64_t", "double"): "ow_double_of",
             }
             pair = (c_type(old), c_type(new))
-            if pair not in known:
+            if pair not in helpers:
                 raise _unknown(f"the bits of {pair[0]} as {pair[1]}")
-            return self._helper(known[pair], a if pair[0] in ("float", "double") else _as(a, old, False))
+            return self._helper(helpers[pair], a if pair[0] in ("float", "double") else _as(a, old, False))
         if name in ("fptosi", "fptoui"):
-            into = c_type(new, name == "fptoui")
+            target = c_type(new, name == "fptoui")
             if not self.bounded:
-                return self._helper(f"ow_{short(c_type(old))}_to_{short(into)}", a, unsigned=name == "fptoui")
-            return _converted(into, a, name == "fptoui")
-        if is_flag(old):  # C's true is 1
+                return self._helper(f"ow_{short(c_type(old))}_to_{short(target)}", a, unsigned=name == "fptoui")
+            return _converted(target, a, name == "fptoui")
+        if is_flag(old):  # true is 1 in C
             return _converted(c_type(new), a)
         if name in ("zext", "uitofp"):
             return _converted(c_type(new), _as(a, old, True))
         if name in ("sext", "sitofp", "fpext", "fptrunc"):
             return _converted(c_type(new), a if name.startswith("fp") else _as(a, old, False))
         if name == "trunc" and is_flag(new):
-            return Expr(f"({_as(a, old, False).within(PRIMARY)} & 1) != 0", EQUAL, reads=a.reads)
+            return CExpression(f"({_as(a, old, False).within(PRIMARY)} & 1) != 0", EQUAL, reads=a.reads)
         if name == "trunc":
             return _converted(c_type(new), a)
         raise _unknown(name)
 
     # ---- calls --------------------------------------------------------------------------------------------------
 
-    def _called(self, x: llvm.CallInstr, operands: Sequence[Expr]) -> Expr:
+    def _called(self, x: llvm.CallInstr, operands: Sequence[CExpression]) -> CExpression:
         name = x.callee.name if isinstance(x.callee, ir.Function) else ""
         if not name:
             raise _unknown(str(x.callee)[:60])
         if not name.startswith("llvm."):
-            given = [
+            arguments = [
                 _as(o, a.type, False) if isinstance(a.type, ir.IntType) and not is_flag(a.type) else o
                 for o, a in zip(operands, x.args)
             ]
-            return _call(function_name(name), given)
+            return _call(function_name(name), arguments)
         stem = name.split(".")[1]
         single = c_type(x.type) == "float"
         if stem == "rint" and self.bounded and not single:
             return self._helper("ow_nearest", *operands)
-        if stem in OF_MATH_H:
-            return _call(OF_MATH_H[stem] + ("f" if single else ""), operands)
+        if stem in MATH_FUNCTIONS:
+            return _call(MATH_FUNCTIONS[stem] + ("f" if single else ""), operands)
         if stem in ("fmuladd", "fma"):
             return self._helper("ow_fmaf" if single else "ow_fma", *operands)
         if name.startswith(("llvm.fptosi.sat.", "llvm.fptoui.sat.")):
-            into = c_type(x.type, stem == "fptoui")
+            target = c_type(x.type, stem == "fptoui")
             source = short(c_type(x.args[0].type))
-            return self._helper(f"ow_{source}_to_{short(into)}_sat", *operands, unsigned=stem == "fptoui")
+            return self._helper(f"ow_{source}_to_{short(target)}_sat", *operands, unsigned=stem == "fptoui")
         if name.startswith("llvm.vector.reduce."):
             c_type(x.args[0].type)
         raise _unknown(name)
@@ -262,45 +262,44 @@ def _unknown(what: str) -> UnimplementedError:
     )
 
 
-def _call(name: str, operands: Sequence[Expr], unsigned: bool = False) -> Expr:
-    return Expr(f"{name}({', '.join(o.text for o in operands)})", PRIMARY, unsigned, reads(*operands))
+def _call(name: str, operands: Sequence[CExpression], unsigned: bool = False) -> CExpression:
+    return CExpression(f"{name}({', '.join(o.text for o in operands)})", PRIMARY, unsigned, reads(*operands))
 
 
-def _converted(into: str, a: Expr, unsigned: bool = False) -> Expr:
-    return Expr(f"({into}){a.within(UNARY)}", UNARY, unsigned, a.reads)
+def _converted(target: str, a: CExpression, unsigned: bool = False) -> CExpression:
+    return CExpression(f"({target}){a.within(UNARY)}", UNARY, unsigned, a.reads)
 
 
-def _binary(sign: str, precedence: int, a: Expr, b: Expr, tight: bool = False) -> Expr:
-    """a sign b. tight: operands that are no single words are put in parentheses, as compilers ask for."""
+def _binary(sign: str, precedence: int, a: CExpression, b: CExpression, tight: bool = False) -> CExpression:
+    """Return a sign b. tight: whether compound operands are in parentheses, as compilers recommend."""
     left, right = (UNARY, UNARY) if tight else (precedence, precedence - 1)
-    return Expr(f"{a.within(left)} {sign} {b.within(right)}", precedence, reads=reads(a, b))
+    return CExpression(f"{a.within(left)} {sign} {b.within(right)}", precedence, reads=reads(a, b))
 
 
-def _signed_text(sign: str, *operands: Expr) -> str:
+def _signed_text(sign: str, *operands: CExpression) -> str:
     if len(operands) == 1:
         return f"{sign}{operands[0].within(PRIMARY)}"
     precedence = MUL if sign == "*" else ADD
     return f"{operands[0].within(precedence)} {sign} {operands[1].within(precedence - 1)}"
 
 
-def _as(a: Expr, kind: ir.Type, unsigned: bool) -> Expr:
-    """An integer as one with or without a sign, of the same bits."""
+def _as(a: CExpression, kind: ir.Type, unsigned: bool) -> CExpression:
+    """Convert an integer to signed or unsigned, with the same bits."""
     if a.unsigned == unsigned or is_flag(kind) or not isinstance(kind, ir.IntType):
         return a
     if a.text.isdigit() and unsigned and kind.width <= 32:
-        return Expr(f"{a.text}u", unsigned=True)
-    return Expr(f"({c_type(kind, unsigned)}){a.within(UNARY)}", UNARY, unsigned, a.reads)
+        return CExpression(f"{a.text}u", unsigned=True)
+    return CExpression(f"({c_type(kind, unsigned)}){a.within(UNARY)}", UNARY, unsigned, a.reads)
 
 
-def _alike(operands: Sequence[Expr], kind: ir.Type, unsigned: bool) -> list[Expr]:
-    """Operands of one operator with or without sign; C converts a number beside another operand by itself."""
+def _alike(operands: Sequence[CExpression], kind: ir.Type, unsigned: bool) -> list[CExpression]:
+    """Return operands converted to signed or unsigned; C converts a literal next to another operand implicitly."""
     numbers = [o.text.isdigit() for o in operands]
     if all(numbers):
         return [_as(o, kind, unsigned) for o in operands]
     return [o if number and kind.width == 64 else _as(o, kind, unsigned) for o, number in zip(operands, numbers)]
 
 
-signed: Callable[[Expr, ir.Type], Expr] = lambda a, kind: _as(a, kind, False)  # noqa: E731
-"""An integer as C holds it in variables."""
-
-__all__ = ["Instructions", "function_name", "literal", "signed"]
+def signed(a: CExpression, kind: ir.Type) -> CExpression:
+    """Convert an integer to signed, the type of variables."""
+    return _as(a, kind, False)

@@ -1,15 +1,15 @@
-"""Kernels as C: one function of numbers, or of pointers, sizes and numbers, for each choice of what is known before.
+"""Kernels as C: one function of numbers, or of pointers, sizes and numbers, for each choice of constants.
 
-Lives here: `scalar_source`, `ScalarSource`; `array_source`, `ArraySource`; the stagings.
-Not here: loops over elements, tensors, whose inputs arrays are (lite/export), from instructions to text (functions.py).
+Lives here: `scalar_source`, `ScalarSource`; `array_source`, `ArraySource`; tracing for C.
+Not here: loops over elements, tensors of the arrays (lite/export), the text of functions (functions.py).
 
-Kernels are staged as for machine code, those on scalars with one lane. The mathematical functions that they call become
-functions of their own, made of what scalar/numerics has, so that they give here and there the same bits; those of
-float64 are the C library's, here and there.
+Kernels are traced as for machine code, those on scalars with one lane. The mathematical functions that they call become
+functions of their own, from scalar/numerics, so that results are equal bit for bit; functions of float64 are those of
+the C library in both.
 
-Arrays lie in memory without gaps, as tensors of run times do. The function is given the work items of its parallel
-loop, where it has one; a second function counts them, as for machine code. Guards stay: the function returns 0 or the
-number of the guard that failed. Vectors have no form in C: such kernels are refused.
+Arrays are contiguous, as tensors of run times are. The parameters of the function include the work items of its
+parallel loop, if it has one; a second function counts them, as for machine code. Guards remain: the function returns 0
+or the number of the guard that failed. Vectors have no equivalent in C: such kernels are refused.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ from ..language.trace import define
 from ..language.values import Value
 from .expressions import c_type
 from .functions import CFunction, write_function
-from .numbers import AttributeValue
+from .runtime_attributes import AttributeValue
 
 SYMBOLIC = {float: dtypes.float64, int: dtypes.int64}
-"""The dtype that an attribute which is known later is passed as."""
+"""Dtypes of attributes that are known at run time."""
 
 
 @dataclass(frozen=True)
 class ScalarSource:
     """A kernel on scalars in C.
 
-    name: of its function, which takes a number for each input, then the attributes that are known later.
-    functions: all that are needed, in an order in which C takes them. tables: constants they read.
-    dtype: of what it gives. narrow: attributes of type int that are computed with as int32.
+    name: of its function, whose parameters are a number for each input, then attributes that are known at run time.
+    functions: its callees before itself. tables: constants that they read. dtype: of the result. narrow: attributes of
+    type int that become int32.
     """
 
     name: str
@@ -63,7 +63,7 @@ class ScalarSource:
 
 
 class CTrace(ElementTrace):
-    """Staging for C: mathematical functions are called, attributes may be known later, lines are noted."""
+    """Tracing for C: mathematical functions are calls, attributes may be known at run time, lines are recorded."""
 
     def __init__(self, builder: ir.IRBuilder, name: str, functions: dict[str, ir.Function]) -> None:
         super().__init__(builder, name, 0, fast=False)
@@ -75,16 +75,16 @@ class CTrace(ElementTrace):
         if not any(isinstance(x, AttributeValue) for x in inputs):
             return super().record(op, inputs, bound, name)
         later = {}
-        given = list(inputs)
+        substituted = list(inputs)
         for i, x in enumerate(inputs):
             if isinstance(x, AttributeValue):
-                given[i] = x.stand_in
-                later[id(given[i])] = x
+                substituted[i] = x.stand_in
+                later[id(substituted[i])] = x
 
         def to_tensor(value: Any, dtype: Any = None, name: str | None = None) -> Any:
             return later[id(value)].as_scalar(dtype) if id(value) in later else self.to_tensor(value, dtype, name)
 
-        return super().record(op, tensors(op, given, to_tensor, name), bound, name)
+        return super().record(op, tensors(op, substituted, to_tensor, name), bound, name)
 
     def lower(self, op: Any, bound: Any, operands: Sequence[Any]) -> Value:
         """Return what an operator computes; a mathematical function of float32 by a call of its own."""
@@ -121,11 +121,11 @@ def scalar_source(
     attrs: Mapping[str, Any],
     parameters: Sequence[str] = (),
 ) -> ScalarSource:
-    """The C of a kernel's function on scalars.
+    """Return the C of a kernel on scalars.
 
-    op: the operator's name, for errors; name: that of the C function. attrs: the value of each attribute, or `float` or
-    `int` for one that is known later; also None for each input that is left out. parameters: names of the others, by
-    default the function's.
+    op: name of the operator, for errors; name: of the C function. attrs: the value of each attribute, or `float` or
+    `int` for one that is known at run time; None for each omitted input. parameters: names of the inputs, by default
+    those of the function.
     raises UnimplementedError, SignatureError or TypeError for what kernels, or C, cannot express
     """
     module = ir.Module(name)
@@ -133,17 +133,17 @@ def scalar_source(
     later = {n: SYMBOLIC[v] for n, v in attrs.items() if v in (float, int) and isinstance(v, type)}
     kinds = [KIND[d] for d in (*inputs, *later.values())]
     narrow: set[str] = set()
-    dtype, made = _staged_scalars(module, function, op, name, kinds, [*names, *later], inputs, attrs, narrow)
-    *helpers, entry = made
+    dtype, traced = _traced_scalars(module, function, op, name, kinds, [*names, *later], inputs, attrs, narrow)
+    *helpers, entry = traced
     functions = []
     for f in helpers:
         functions += [write_function(g, bounded=True) for g in _callees(f)]
-        functions.append(write_function(f, bounded=True, comment=f"/* {_says(f.name)} */\n"))
+        functions.append(write_function(f, bounded=True, comment=f"/* {_accuracy(f.name)} */\n"))
     functions.append(write_function(entry, comment=f"/* {_where_defined(function)} */\n"))
     return ScalarSource(name, _unique(functions), _tables(module), dtype, frozenset(narrow))
 
 
-def _staged_scalars(
+def _traced_scalars(
     module: ir.Module,
     function: Callable[..., Any],
     op: str,
@@ -154,21 +154,21 @@ def _staged_scalars(
     attrs: Mapping[str, Any],
     narrow: set[str],
 ) -> tuple[DType, list[ir.Function]]:
-    """The module's functions, the kernel's own last, once it is known what it gives."""
+    """Trace twice, for the type of the result and with it; return its dtype and the functions, the kernel last."""
     functions: dict[str, ir.Function] = {}
     result, entry = None, None
-    for kind in (ir.VoidType(), None):  # what it gives is known after a first staging
+    for kind in (ir.VoidType(), None):  # a first trace determines the type of the result
         scratch = module if kind is None else ir.Module(name)
         functions.clear()
         b = define(scratch, name, result.x.type if result is not None else kind, list(zip(names, kinds)))
         entry = b.function
         trace = CTrace(b, op, functions)
-        given, later = dict(attrs), list(zip(entry.args, names))[len(inputs) :]
+        values, later = dict(attrs), list(zip(entry.args, names))[len(inputs) :]
         with flags.override(fast_math=False):
-            for argument, said in later:
-                number = trace.run(functools.partial(Value, argument, SYMBOLIC[attrs[said]]))
-                given[said] = AttributeValue(number, said, narrow)
-            result = stage_elements(trace, function, list(zip(entry.args, inputs)), given)
+            for argument, attribute in later:
+                number = trace.run(functools.partial(Value, argument, SYMBOLIC[attrs[attribute]]))
+                values[attribute] = AttributeValue(number, attribute, narrow)
+            result = stage_elements(trace, function, list(zip(entry.args, inputs)), values)
         b.ret(result.x)
     assert result is not None
     assert entry is not None
@@ -182,9 +182,9 @@ def _staged_scalars(
 class ArraySource:
     """A kernel on arrays in C.
 
-    name: of its function, whose parameters are, for each of the kernel's, a pointer and its sizes, or a number; then
-    begin and end of the work items. items: the name of the function that counts them; None where there is one item.
-    functions, tables: as `ScalarSource`. guards: what each guard is about. written: parameters that it writes.
+    name: of its function, whose parameters are a pointer and sizes, or a number, for each of the kernel; then begin and
+    end of the work items. items: name of the function that counts them; None for a single item. functions, tables: as
+    `ScalarSource`. guards: messages. written: parameters that it writes.
     """
 
     name: str
@@ -196,11 +196,11 @@ class ArraySource:
 
 
 def array_source(kernel: ArrayKernel, name: str, constants: Mapping[str, Any]) -> ArraySource:
-    """The C of a kernel on arrays with these constants. Raises what staging raises, and UnimplementedError."""
+    """Return the C of a kernel on arrays with these constants. Raises UnimplementedError, and the errors of tracing."""
     module = ir.Module(name)
     guards, written = Guards(kernel.checked), set[str]()
-    counts = _staged_arrays(kernel, module, f"{name}_items", constants, Guards(False), set(), counting=True)
-    entry = _staged_arrays(kernel, module, name, constants, guards, written, counting=False)
+    counts = _traced_arrays(kernel, module, f"{name}_items", constants, Guards(False), set(), counting=True)
+    entry = _traced_arrays(kernel, module, name, constants, guards, written, counting=False)
     assert entry is not None
     functions: list[CFunction] = []
     for function in (counts, entry):
@@ -219,8 +219,8 @@ def array_source(kernel: ArrayKernel, name: str, constants: Mapping[str, Any]) -
     return ArraySource(name, items, _unique(functions), _tables(module), tuple(guards.messages), frozenset(written))
 
 
-class _ArrayTrace(ArrayTrace):
-    """Staging for C, whose divisions (helpers.py) may have any divisor. Lines are noted."""
+class CArrayTrace(ArrayTrace):
+    """Tracing for C, whose divisions (helpers.py) accept any divisor. Lines are recorded."""
 
     division = None
     has_extremes = False
@@ -230,7 +230,7 @@ class _ArrayTrace(ArrayTrace):
         self.lines = True
 
 
-def _staged_arrays(
+def _traced_arrays(
     kernel: ArrayKernel,
     module: ir.Module,
     name: str,
@@ -239,15 +239,15 @@ def _staged_arrays(
     written: set[str],
     counting: bool,
 ) -> ir.Function | None:
-    """The function of one kernel, or that which counts its items; None where it has no parallel loop to count."""
+    """Return the function of a kernel, or the one that counts its items; None without a parallel loop to count."""
     words: list[tuple[str, ir.Type]] = []
-    for parameter, what, kind, axis in call_words(kernel.parameters):
-        if what != "stride":
-            words.append((f"{parameter}_{axis}" if what == "size" else parameter, word_type(kind)))
+    for parameter, role, kind, axis in call_words(kernel.parameters):
+        if role != "stride":
+            words.append((f"{parameter}_{axis}" if role == "size" else parameter, word_type(kind)))
     b = define(module, name, I64, words if counting else [*words, ("begin", I64), ("end", I64)])
     function = b.function
     items = None if counting else function.args[-2:]
-    trace = _ArrayTrace(b, kernel.name, PORTABLE, guards, items)
+    trace = CArrayTrace(b, kernel.name, PORTABLE, guards, items)
     if not stage_arrays(trace, kernel, constants, lambda: function.args, None, written):
         return function
     if counting:
@@ -268,13 +268,13 @@ def _tables(module: ir.Module) -> tuple[str, ...]:
 
 
 def _callees(function: ir.Function) -> list[ir.Function]:
-    """The functions of the module that it calls."""
-    found = {x.callee for block in function.blocks for x in block.instructions if hasattr(x, "callee")}
-    return sorted((f for f in found if f.blocks), key=lambda f: f.name)
+    """Return the functions of the module that it calls."""
+    callees = {x.callee for block in function.blocks for x in block.instructions if hasattr(x, "callee")}
+    return sorted((f for f in callees if f.blocks), key=lambda f: f.name)
 
 
 def _table_text(table: ir.GlobalVariable) -> str:
-    """A table of numbers of the module."""
+    """Return the definition of a table of the module."""
     kind = table.initializer.type
     numbers = ", ".join(
         f"0x{int(getattr(n, 'constant', n)) % (1 << kind.element.width):x}u" for n in table.initializer.constant
@@ -282,13 +282,13 @@ def _table_text(table: ir.GlobalVariable) -> str:
     return f"static const {c_type(kind.element, unsigned=True)} {table.name}[{kind.count}] = {{{numbers}}};\n"
 
 
-def _says(name: str) -> str:
+def _accuracy(name: str) -> str:
     stem = name.removeprefix("ow_")[:-1]
     return f"{stem} of float, within one unit in the last place."
 
 
 def _where_defined(function: Callable[..., Any]) -> str:
-    """A function's name, and where its Python stands."""
+    """Return the name of a function and its file and line."""
     code = getattr(function, "__code__", None)
     if code is None:
         return function.__name__

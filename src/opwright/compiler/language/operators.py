@@ -202,7 +202,7 @@ for _name in (*overloads.BINARY, *_REFLECTED, *overloads.COMPARISONS, *overloads
 
 
 class LaterNumber:
-    """A Python number whose value is known at run time (../c_source/numbers.py)."""
+    """A Python number whose value is known at run time (../c_source/runtime_attributes.py)."""
 
     __slots__ = ()
 

@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ...compiler.c_source.functions import in_comment
+from ...compiler.c_source.statements import in_comment
 from ...core import dtypes
 from ...core.dtypes import DType
 from ..format.flexbuffers import VERSION_KEY

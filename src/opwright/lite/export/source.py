@@ -10,8 +10,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ...compiler.c_source.functions import in_comment
 from ...compiler.c_source.helpers import helpers_text
+from ...compiler.c_source.statements import in_comment
 from ...core.dtypes import DType
 from ...ops.definition import Operator
 from . import array_kernels, options

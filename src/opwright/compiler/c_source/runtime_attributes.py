@@ -1,12 +1,12 @@
-"""Attributes that are known only when the code runs, while a kernel is staged for C.
+"""Attributes whose values are known at run time, while a kernel is traced for C.
 
 Lives here: `AttributeValue`, `AttributeNeeded`.
-Not here: staging (kernels.py), which attributes are known before (lite/export).
+Not here: tracing (kernels.py), which attributes are known before (lite/export).
 
-Compiled here, a kernel has its attributes as Python numbers: arithmetic among them is Python's, in float64, and
-beside a scalar one takes its dtype. An `AttributeValue` does the same later: it holds a float64 (or int64), computes
-in it, and is converted where it meets a scalar. Python itself cannot look at it, so what a kernel decides with
-Python's own means (`math.sqrt(alpha)`, `range(n)` unrolled) is an error that says to give the attribute's value.
+In compiled kernels attributes are Python numbers: arithmetic among them is that of Python, in float64; with a scalar,
+they take its dtype. An `AttributeValue` behaves alike at run time: it is a float64 (or int64), computes in it, and is
+converted when combined with a scalar. Python cannot read its value, so a kernel that needs it (`math.sqrt(alpha)`,
+`range(n)` unrolled) raises an error that asks for the value.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..language.values import Value, value
 
 
 class AttributeNeeded(SignatureError):
-    """A kernel asks Python for the value of an attribute that is known later. attribute: its name."""
+    """A kernel reads the value of an attribute that is known at run time. attribute: its name."""
 
     def __init__(self, attribute: str) -> None:
         super().__init__(what=f"the kernel asks Python for the value of attribute {attribute!r}")
@@ -32,9 +32,9 @@ class AttributeNeeded(SignatureError):
 
 
 class AttributeValue(LaterNumber):
-    """A Python number that is known later. number: float64 or int64. name: the attribute's.
+    """A number that is known at run time. number: float64 or int64. name: of the attribute.
 
-    narrow: the names of those that become int32, which they have to fit; shared by all of a kernel.
+    narrow: names of attributes that become int32, whose values must fit; common to a kernel.
     """
 
     __slots__ = ("name", "narrow", "number")
@@ -44,16 +44,16 @@ class AttributeValue(LaterNumber):
 
     @property
     def is_float(self) -> bool:
-        """Whether it is a float; else an int."""
+        """Whether it is a float rather than an int."""
         return self.number.dtype.is_floating
 
     @property
-    def stand_in(self) -> Any:
-        """A Python number of its kind: another object each time."""
+    def stand_in(self) -> float | int:
+        """A new Python number of its type."""
         return float("0.5") if self.is_float else int("1000003")
 
     def as_scalar(self, dtype: DType | None) -> KernelScalar:
-        """A scalar of this dtype, by default that which a Python number has by itself."""
+        """Return a scalar of this dtype, by default the dtype of Python numbers."""
         dtype = dtype or (dtypes.float32 if self.is_float else dtypes.int32)
         if dtype not in ELEMENT_DTYPES:
             raise TypeError(f"a kernel has no scalars of dtype {dtype.name}")
@@ -63,10 +63,8 @@ class AttributeValue(LaterNumber):
             self.narrow.add(self.name)
         return KernelScalar.of(self.number.to(dtype))
 
-    # ---- Python's arithmetic of numbers -------------------------------------------------------------------------
-
-    def _beside(self, other: Any) -> tuple[Value, Value] | None:
-        """Return both as numbers of one dtype; None for what is no number."""
+    def _operands(self, other: Any) -> tuple[Value, Value] | None:
+        """Return both as numbers of one dtype; None if the other is not a number."""
         a = self.number
         if isinstance(other, AttributeValue):
             c = other.number
@@ -77,7 +75,7 @@ class AttributeValue(LaterNumber):
         return (a, c) if a.dtype is c.dtype else (a.to(dtypes.float64), c.to(dtypes.float64))
 
     def _binary(self, function: Callable[[Any, Any], Any], other: Any, swap: bool = False) -> Any:
-        pair = self._beside(other)
+        pair = self._operands(other)
         if pair is None:
             return NotImplemented
         a, c = reversed(pair) if swap else pair
@@ -86,49 +84,49 @@ class AttributeValue(LaterNumber):
         return AttributeValue(function(a, c), self.name, self.narrow)
 
     def _compared(self, function: Callable[[Any, Any], Any], other: Any) -> Any:
-        pair = self._beside(other)
+        pair = self._operands(other)
         return NotImplemented if pair is None else KernelScalar.of(function(*pair))
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Any) -> AttributeValue | KernelScalar:
         return self._binary(operator.add, other)
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: Any) -> AttributeValue | KernelScalar:
         return self._binary(operator.add, other, swap=True)
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: Any) -> AttributeValue | KernelScalar:
         return self._binary(operator.sub, other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: Any) -> AttributeValue | KernelScalar:
         return self._binary(operator.sub, other, swap=True)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: Any) -> AttributeValue | KernelScalar:
         return self._binary(operator.mul, other)
 
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self, other: Any) -> AttributeValue | KernelScalar:
         return self._binary(operator.mul, other, swap=True)
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: Any) -> AttributeValue | KernelScalar:
         return self._binary(operator.truediv, other)
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: Any) -> AttributeValue | KernelScalar:
         return self._binary(operator.truediv, other, swap=True)
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> AttributeValue | KernelScalar:
         return AttributeValue(-self.number, self.name, self.narrow)
 
-    def __pos__(self) -> Any:
+    def __pos__(self) -> AttributeValue | KernelScalar:
         return self
 
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: Any) -> AttributeValue | KernelScalar:
         return self._compared(operator.lt, other)
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: Any) -> AttributeValue | KernelScalar:
         return self._compared(operator.le, other)
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: Any) -> AttributeValue | KernelScalar:
         return self._compared(operator.gt, other)
 
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: Any) -> AttributeValue | KernelScalar:
         return self._compared(operator.ge, other)
 
     def __eq__(self, other: Any) -> Any:
@@ -138,8 +136,6 @@ class AttributeValue(LaterNumber):
         return self._compared(operator.ne, other)
 
     __hash__ = None  # type: ignore[assignment]
-
-    # ---- what needs the number now ------------------------------------------------------------------------------
 
     def _unknown(self, *_: Any) -> Any:
         raise AttributeNeeded(self.name)

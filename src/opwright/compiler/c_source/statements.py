@@ -1,0 +1,218 @@
+"""Statements of a function in C: variables, constants, loads and stores.
+
+Lives here: `StatementWriter`, `in_comment`, `KEYWORDS`.
+Not here: control flow (functions.py), expressions (instructions.py).
+
+A value with a single use is written in place; others become constants. Stack variables and phis are C variables.
+"""
+
+from __future__ import annotations
+
+import re
+
+from llvmlite import ir
+from llvmlite.ir import instructions as llvm
+
+from ...core.errors import UnimplementedError
+from .control_flow import ControlFlowGraph, ValueUses
+from .expressions import ADD, MUL, PRIMARY, UNARY, CExpression, c_type, literal
+from .instructions import Instructions, function_name, signed
+
+MAX_INLINE = 100  # characters of an expression that is written in place
+MEMORY = "*"
+KEYWORDS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    auto bool break case catch char class const continue default delete do double else enum extern false float
+    for goto if inline int long namespace new operator or and not xor private public register restrict return
+    short signed sizeof static struct switch template this throw true try typedef union unsigned using virtual
+    void volatile while main exp log sin cos tan pow sqrt floor ceil fabs fma NAN INFINITY NULL y0 y1 yn j0 j1
+    jn gamma div abs index asm typeof export friend explicit mutable nullptr constexpr noexcept typeid typename
+    wchar_t compl bitand bitor not_eq or_eq xor_eq and_eq dynamic_cast reinterpret_cast static_cast const_cast
+    alignas alignof static_assert thread_local decltype concept requires co_await co_yield co_return consteval
+    constinit char8_t char16_t char32_t protected linux unix errno stdin stdout stderr EOF memcpy
+""",
+    )
+)
+"""Keywords of C and C++, and names of headers."""
+
+
+def in_comment(text: str) -> str:
+    """Return text that may occur within a comment: without delimiters of comments and trigraphs."""
+    return text.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
+
+
+class StatementWriter:
+    """The values, variables and statements of a function in C."""
+
+    def __init__(self, function: ir.Function, bounded: bool, elements: dict[str, str]) -> None:
+        self.function, self.elements = function, elements
+        self.blocks = ControlFlowGraph(function)
+        self.uses = ValueUses(self.blocks)
+        self.instructions = Instructions(bounded)
+        self.expressions: dict[ir.Value, CExpression] = {}
+        self.pending: dict[ir.Value, CExpression] = {}  # to be written in place
+        self.names: set[str] = set(KEYWORDS)
+        self.variables: dict[ir.Value, str] = {}  # on the stack
+        self.arrays: set[ir.Value] = set()  # variables of several elements
+        self.elements_at: dict[ir.Value, tuple[ir.Value, CExpression]] = {}  # addresses: base and index
+
+    def unique_name(self, name: str) -> str:
+        stem = re.sub(r"\W", "_", name).strip("_") or "t"
+        stem = re.sub(r"^\d+$|^_\d+$", "t", stem)
+        stem = f"t{stem}" if stem[0].isdigit() else stem
+        name, n = stem, 1
+        while name in self.names:
+            n += 1
+            name = f"{stem}{'_' if stem[-1].isdigit() else ''}{n}"
+        self.names.add(name)
+        return name
+
+    # ---- statements ---------------------------------------------------------------------------------------------
+
+    def statements(self, block: ir.Block) -> list[str]:
+        lines: list[str] = []
+        comment = ""
+        for x in block.instructions:
+            if isinstance(x, llvm.Comment):
+                if x.text != comment:
+                    comment = x.text
+                    lines.append(f"/* {in_comment(comment)} */")
+            elif isinstance(x, llvm.StoreInstr):
+                lines += self._store(x)
+            elif not isinstance(x, llvm.Terminator | llvm.PhiInstr | llvm.AllocaInstr):
+                lines += self._value_statement(x, block)
+        return _without_idle_comments(lines)
+
+    def _value_statement(self, x: ir.Instruction, block: ir.Block) -> list[str]:
+        """Write an instruction with a result, as a constant unless it is written in place."""
+        if isinstance(x, llvm.CallInstr) and isinstance(x.type, ir.VoidType):
+            return self._call_statement(x)
+        if not self.uses.count[x]:
+            return []
+        if isinstance(x, llvm.GEPInstr):
+            return self._address(x, block)
+        operands = x.args if isinstance(x, llvm.CallInstr) else x.operands
+        if isinstance(x, llvm.LoadInstr):
+            expression = self._target(x.operands[0])
+        else:
+            expression = self.instructions.expression(x, [self.value(o) for o in operands])
+        is_local = self.uses.where[x] == {block}
+        plain = expression.precedence == PRIMARY and expression.text in self.variables.values()
+        returned = self.uses.count[x] == 1 and block.terminator.operands == [x]  # no operator around it
+        fits = plain or (self.uses.count[x] == 1 and len(expression.text) <= MAX_INLINE) or returned
+        if is_local and x not in self.uses.outliving and fits:
+            self.pending[x] = expression
+            return []
+        return [self._constant(x, expression)]
+
+    def _constant(self, x: ir.Value, expression: CExpression) -> str:
+        kind, text = c_type(x.type), signed(expression, x.type).text
+        if x in self.uses.outliving:
+            return f"{self.expressions[x].text} = {text};"
+        name = self.unique_name(x.name)
+        self.expressions[x] = CExpression(name)
+        return f"const {kind} {name} = {text};"
+
+    def value(self, x: ir.Value) -> CExpression:
+        if isinstance(x, ir.Constant):
+            if x.constant is ir.Undefined:
+                return literal(x.type, 0)
+            return literal(x.type, x.constant)
+        self.uses.remaining[x] -= 1
+        if x in self.pending:
+            return self.pending[x] if self.uses.remaining[x] else self.pending.pop(x)
+        return self.expressions[x]
+
+    def _flushed(self, changed: set[str]) -> list[str]:
+        """Write constants for pending expressions that read variables about to change."""
+        stale = [x for x, e in self.pending.items() if e.reads & changed]
+        lines = [self._constant(x, self.pending.pop(x)) for x in stale]
+        for address, (base, index) in self.elements_at.items():
+            if self.uses.remaining[address] > 0 and index.reads & changed:
+                lines.append(self._index_constant(address, base, index))
+        return lines
+
+    # ---- memory -------------------------------------------------------------------------------------------------
+
+    def _address(self, x: llvm.GEPInstr, block: ir.Block) -> list[str]:
+        """Record an address; only its last index varies, as the others are 0 for tables."""
+        index = signed(self.value(x.indices[-1]), x.indices[-1].type)
+        table = isinstance(x.pointer, ir.GlobalVariable)
+        if not table:
+            self.uses.remaining[x.pointer] -= 1
+        if len(x.indices) != 1 + table:
+            raise UnimplementedError(what="a place in memory of several indices has no form in C", found=str(x)[:60])
+        if not table and c_type(x.source_etype) != self._element(x.pointer):
+            raise UnimplementedError(what="an array of the kernel is read as another dtype, which has no form in C")
+        self.elements_at[x] = (x.pointer, index)
+        simple = index.precedence == PRIMARY and not index.reads
+        if simple or (self.uses.count[x] == 1 and self.uses.where[x] == {block}):
+            return []
+        return [self._index_constant(x, x.pointer, index)]
+
+    def _index_constant(self, x: ir.Value, base: ir.Value, index: CExpression) -> str:
+        """Write a constant for the index of an address."""
+        name = self.unique_name("at")
+        self.elements_at[x] = (base, CExpression(name))
+        return f"const int64_t {name} = {index.text};"
+
+    def _element(self, x: ir.Value) -> str:
+        """Return the C type of the elements of a pointer."""
+        if x in self.elements_at:
+            return self._element(self.elements_at[x][0])
+        if x in self.variables:
+            return c_type(x.allocated_type)
+        return self.elements.get(x.name, "void").removeprefix("const ")
+
+    def _base(self, x: ir.Value) -> CExpression:
+        """Return the pointer of an address."""
+        if isinstance(x, ir.GlobalVariable):
+            return CExpression(function_name(x.name))
+        if x in self.variables:
+            return CExpression(self.variables[x])
+        if x in self.elements_at:
+            base, index = self.elements_at[x]
+            return CExpression(f"{self._base(base).within(ADD)} + {index.within(MUL)}", ADD, reads=index.reads)
+        return self.expressions[x]
+
+    def _target(self, x: ir.Value) -> CExpression:
+        """Return the lvalue of an address: `x[i]`, `*x`, a variable."""
+        self.uses.remaining[x] -= 1
+        if x in self.variables and x not in self.arrays:
+            return CExpression(self.variables[x], reads=frozenset({self.variables[x]}))
+        if x in self.elements_at:
+            base, index = self.elements_at[x]
+            table = isinstance(base, ir.GlobalVariable)
+            memory = frozenset() if table else frozenset({MEMORY})
+            return CExpression(
+                f"{self._base(base).within(PRIMARY)}[{index.text}]", PRIMARY, table, index.reads | memory
+            )
+        return CExpression(f"*{self._base(x).within(PRIMARY)}", UNARY, reads=frozenset({MEMORY}))
+
+    def _store(self, x: llvm.StoreInstr) -> list[str]:
+        value, address = x.operands
+        expression = signed(self.value(value), value.type)
+        target = self._target(address)
+        local = address in self.variables and address not in self.arrays
+        changed = {self.variables[address]} if local else {MEMORY}
+        return [*self._flushed(changed), f"{target.text} = {expression.text};"]
+
+    def _call_statement(self, x: llvm.CallInstr) -> list[str]:
+        name = x.callee.name
+        if not name.startswith("llvm.memcpy"):
+            raise UnimplementedError(what="the kernel calls what has no form in C", found=name)
+        target, source = (self._base(a) for a in x.args[:2])
+        count = self.value(x.args[2])
+        text = f"memcpy({target.text}, {source.text}, (size_t){count.within(PRIMARY)});"
+        return [*self._flushed({MEMORY}), text]
+
+
+def _without_idle_comments(lines: list[str]) -> list[str]:
+    """Drop comments that another comment follows immediately."""
+    return [
+        line
+        for i, line in enumerate(lines)
+        if not (line.startswith("/* ") and i + 1 < len(lines) and lines[i + 1].startswith("/* "))
+    ]
