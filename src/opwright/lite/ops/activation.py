@@ -167,4 +167,6 @@ class LocalResponseNormalization:
         squares = np.concatenate([np.zeros((*x.shape[:-1], 1)), np.cumsum(np.square(x, dtype=np.float64), -1)], -1)
         at = np.arange(n)
         near = squares[..., np.minimum(at + op.radius, n - 1) + 1] - squares[..., np.maximum(at - op.radius, 0)]
-        return (x * (op.bias + op.alpha * near) ** -op.beta).astype(np.float32)
+        base = op.bias + op.alpha * near
+        base = np.where(np.abs(base) > np.finfo(np.float32).max, np.copysign(np.inf, base), base)  # overflows float32
+        return (x * base**-op.beta).astype(np.float32)

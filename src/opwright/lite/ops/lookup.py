@@ -14,7 +14,7 @@ from ...core.dtypes import float32, int32, string, uint8
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.slots import Input, Output
-from ...ops.strings.fingerprints import fingerprints64
+from ...ops.strings.fingerprints import prefixed_fingerprints64
 from ..format import pack_strings
 from . import types
 from .definition import lite_operator
@@ -195,9 +195,7 @@ class LshProjection:
         return spec((functions if op.type == "SPARSE" else product((functions, bits)),), int32)
 
     def compute(op: Any, hash: Any, x: Any, weight: Any) -> Any:
-        rows = _bytes_of_rows(x)
-        bits = np.array([[_sign(seed, rows, weight) for seed in function] for function in hash], np.int64)
-        bits = bits.reshape(hash.shape)
+        bits = _signs(hash.reshape(-1), _bytes_of_rows(x), weight).reshape(hash.shape)
         if op.type == "DENSE":
             return bits.reshape(-1).astype(np.int32)
         powers = np.left_shift(np.int64(1), np.arange(hash.shape[1])[::-1])
@@ -205,8 +203,8 @@ class LshProjection:
         return (numbers & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
-_ROWS = 1 << 14
-"""Rows that are hashed at once: the temporary arrays stay in the processor's cache."""
+_HASHES = 1 << 14
+"""Hashes that are computed at once: the temporary arrays stay in the processor's cache."""
 
 
 def _bytes_of_rows(x: Any) -> Any:
@@ -219,14 +217,20 @@ def _bytes_of_rows(x: Any) -> Any:
     return np.frombuffer(np.ascontiguousarray(x).tobytes(), np.uint8).reshape(len(x), x[:1].nbytes)
 
 
-def _sign(seed: Any, rows: Any, weight: Any) -> int:
-    """Whether the weighted sum of the rows' hashes, as signed numbers, is positive."""
-    total, prefix = np.zeros(1), np.frombuffer(np.float32(seed).tobytes(), np.uint8)
-    for start in range(0, len(rows), _ROWS):
-        part = rows[start : start + _ROWS]
-        hashes = fingerprints64(np.hstack([np.broadcast_to(prefix, (len(part), 4)), part]))
-        signed = hashes.view(np.int64).astype(np.float64)
-        if weight is not None:
-            signed *= weight[start : start + _ROWS].astype(np.float64)
-        total = np.cumsum(np.concatenate([total, signed]))[-1:]  # in the order of rows, as the official kernel adds
-    return int(total[0] > 0)
+def _signs(seeds: np.ndarray, rows: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """Return for each seed whether the weighted sum of the rows' hashes, as signed numbers, is positive: int64.
+
+    Sums are accumulated in the order of rows, as by the official kernel.
+    """
+    totals = np.zeros((len(seeds), 1))
+    prefixes = np.ascontiguousarray(seeds, np.float32).view(np.uint8).reshape(-1, 4)
+    for start in range(0, len(rows), _HASHES):
+        part = rows[start : start + _HASHES]
+        step = max(_HASHES // len(part), 1)
+        for first in range(0, len(seeds), step):
+            block = slice(first, first + step)
+            signed = prefixed_fingerprints64(prefixes[block], part).view(np.int64).astype(np.float64)
+            if weight is not None:
+                signed *= weight[start : start + _HASHES].astype(np.float64)
+            totals[block] = np.cumsum(np.concatenate([totals[block], signed], 1), 1)[:, -1:]
+    return (totals[:, 0] > 0).astype(np.int64)

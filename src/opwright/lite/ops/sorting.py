@@ -6,6 +6,7 @@ Lives here: these operators.  Not here: reductions (reduction.py), reversal of w
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -254,5 +255,8 @@ class TopK:
         return spec((*shape.dims[:-1], k), op.x.spec.dtype), spec((*shape.dims[:-1], k), places)
 
     def compute(op: Any, x: Any, k: Any) -> Any:
-        order = sort_order(x, descending=True)[..., : int(k.reshape(-1)[0])]
-        return np.take_along_axis(x, order, -1), order.astype(types.dtype_of(op.indices_type).np)
+        shape, dtype = (*x.shape[:-1], int(k.reshape(-1)[0])), types.dtype_of(op.indices_type).np
+        if not math.prod(shape):  # NumPy would allocate indices of the other dimensions, however large
+            return np.empty(shape, x.dtype), np.empty(shape, dtype)
+        order = sort_order(x, descending=True)[..., : shape[-1]]
+        return np.take_along_axis(x, order, -1), order.astype(dtype)

@@ -9,6 +9,7 @@ Arithmetic is of operands of one shape: nothing is broadcast. Quantised tensors 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -109,16 +110,26 @@ class StablehloPad:
         sizes = [max(n + a + b, 0) for n, a, b in zip(apart, op.edge_padding_low, op.edge_padding_high)]
         if 0 in sizes:
             return np.zeros([0] * x.ndim, x.dtype)
-        y = np.full(sizes, padding_value.reshape(-1)[0], x.dtype)
-        source, target = [], []
-        for size, step, low, d in zip(sizes, steps, op.edge_padding_low, x.shape):
-            first = max(0, -(low // step))  # the first element that is not cut off, and the first too far
-            last = min(d, -((low - size) // step))
-            source.append(slice(first, max(first, last)))
-            target.append(slice(low + first * step, max(low + (max(first, last) - 1) * step + 1, 0), step))
-        if all(s.stop > s.start for s in source):
-            y[tuple(target)] = x[tuple(source)]
-        return y
+        return dilated_and_padded(x, padding_value.reshape(-1)[0], sizes, op.edge_padding_low, steps)
+
+
+def dilated_and_padded(
+    x: np.ndarray, value: Any, sizes: Sequence[int], low: Sequence[int], steps: Sequence[int]
+) -> np.ndarray:
+    """Return an array of `sizes` filled with `value`, with element i of x at low + i * step along each dimension.
+
+    Elements outside of the array are dropped, as negative padding crops.
+    """
+    y = np.full(tuple(sizes), value, x.dtype)
+    source, target = [], []
+    for size, step, start, d in zip(sizes, steps, low, x.shape):
+        first = max(0, -(start // step))  # the first element inside, and the first behind the end
+        last = max(min(d, -((start - size) // step)), first)
+        source.append(slice(first, last))
+        target.append(slice(start + first * step, max(start + (last - 1) * step + 1, 0), step))
+    if all(s.stop > s.start for s in source):
+        y[tuple(target)] = x[tuple(source)]
+    return y
 
 
 @lite_operator("STABLEHLO_GATHER")

@@ -24,7 +24,7 @@ from .definition import lite_operator
 from .module import is_source
 from .pooling import reduce_windows, windows_over
 from .shapes import bounded, refuse, text
-from .stablehlo import distinct
+from .stablehlo import dilated_and_padded, distinct
 
 UFUNCS: Mapping[str, np.ufunc] = {
     "STABLEHLO_ADD": np.add,
@@ -224,14 +224,10 @@ def _windows(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
     apart = [(d - 1) * b + 1 if d else 0 for d, b in zip(shape, base)]
     wide = [max(d + a + b, 0) for d, a, b in zip(apart, low, high)]
     bounded(wide, node.tensors_in[0].dtype, "the padded input")
-    cut = tuple(slice(max(-a, 0), max(d - max(-b, 0), max(-a, 0))) for d, a, b in zip(apart, low, high))
-    inner = tuple(slice(max(a, 0), max(a, 0) + s.stop - s.start) for a, s in zip(low, cut))
 
     def run(x: Any, init: Any) -> Any:
         start = init.reshape(-1)[0]
-        spread, padded = np.full(apart, start, x.dtype), np.full(wide, start, x.dtype)
-        spread[tuple(slice(None, None, b) for b in base)] = x
-        padded[inner] = spread[cut]
+        padded = dilated_and_padded(x, start, wide, low, base)
         return reduce_windows(padded, apply, start, window, strides, dilations)
 
     return windows_over(wide, window, strides, dilations), run

@@ -1,6 +1,6 @@
 """FarmHash's 64-bit string fingerprint, which is stable across versions.
 
-Lives here: `fingerprint64`; `fingerprints64` of many strings at once; `fingerprint_of` for any representation of bytes,
+Lives here: `fingerprint64`; `prefixed_fingerprints64` of many strings at once; `fingerprint_of` for any representation of bytes,
 which kernels trace.
 Not here: the operator (conversion.py), kernels (compiler/kernels/lsh_projection.py).
 Source: Geoff Pike, FarmHash (MIT licence), farmhashna::Hash64.
@@ -65,28 +65,49 @@ def fingerprint64(s: bytes) -> int:
     return fingerprint
 
 
-class _ArrayReader:
-    def __init__(self, rows: np.ndarray) -> None:
-        self.rows = rows
+class _PrefixedReader:
+    """Reads every pair of a prefix, uint8[prefixes, p], and a row, uint8[rows, length]: broadcast to [prefixes, rows].
 
-    def _read(self, offset: int, dtype: str) -> np.ndarray:
-        size = np.dtype(dtype).itemsize
-        return np.ascontiguousarray(self.rows[:, offset : offset + size]).view(dtype)[:, 0].astype(np.uint64)
+    Pairs are not stored: bytes behind the prefix are read once for all prefixes.
+    """
+
+    def __init__(self, prefixes: np.ndarray, rows: np.ndarray) -> None:
+        self.prefixes, self.rows = prefixes, rows
+        count = max((rows.shape[1] - 4) // 8, 0)
+        words = np.ascontiguousarray(rows[:, 4 : 4 + 8 * count]).view("<u8")
+        self.words = np.ascontiguousarray(words.T)  # at offsets 8, 16, ... behind a prefix of four bytes
+
+    def _read(self, offset: int, size: int) -> np.ndarray:
+        start = offset - self.prefixes.shape[1]
+        if start >= 0:
+            part = np.ascontiguousarray(self.rows[:, start : start + size])
+            return part.view(f"<u{size}").astype(np.uint64).reshape(1, -1)
+        split = min(-start, size)
+        head = np.zeros((len(self.prefixes), 8), np.uint8)
+        head[:, :split] = self.prefixes[:, offset : offset + split]
+        tail = np.zeros((len(self.rows), 8), np.uint8)
+        tail[:, split:size] = self.rows[:, : size - split]
+        return head.view("<u8") | tail.view("<u8").T
 
     def word(self, offset: int) -> np.ndarray:
-        return self._read(offset, "<u8")
+        if offset >= 8 and offset % 8 == 0 and self.prefixes.shape[1] == 4 and offset // 8 <= len(self.words):
+            return self.words[offset // 8 - 1 : offset // 8]
+        return self._read(offset, 8)
 
     def half(self, offset: int) -> np.ndarray:
-        return self._read(offset, "<u4")
+        return self._read(offset, 4)
 
     def byte(self, offset: int) -> np.ndarray:
-        return self._read(offset, "<u1")
+        return self._read(offset, 1)
 
 
-def fingerprints64(rows: np.ndarray) -> np.ndarray:
-    """Return the fingerprint of each row of uint8[strings, length], as uint64[strings]."""
-    fingerprints = fingerprint_of(_ArrayReader(rows), rows.shape[1])
-    return np.broadcast_to(np.asarray(fingerprints, np.uint64), rows.shape[:1])  # a scalar for length 0
+def prefixed_fingerprints64(prefixes: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the fingerprint of each prefix followed by each row, as uint64[prefixes, rows].
+
+    prefixes: uint8[prefixes, p]; rows: uint8[rows, length]
+    """
+    fingerprints = fingerprint_of(_PrefixedReader(prefixes, rows), prefixes.shape[1] + rows.shape[1])
+    return np.broadcast_to(np.asarray(fingerprints, np.uint64), (len(prefixes), len(rows)))
 
 
 def fingerprint_of(s: ByteReader, n: int) -> Any:
