@@ -82,7 +82,8 @@ def _contents(buffer: Any) -> bytes:
 
 
 def _ints(vector: Any) -> list[int]:
-    return np.asarray(vector).tolist()
+    result: list[int] = np.asarray(vector).tolist()
+    return result
 
 
 def _signature(model: Model, definition: Any) -> Signature:

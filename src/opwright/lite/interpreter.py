@@ -18,13 +18,13 @@ import numpy as np
 
 from ..compiler import plan_cache, tuning
 from ..core import flags
-from ..core.errors import InvalidArgumentError, OpError
+from ..core.errors import InvalidArgumentError, OpError, also
 from ..core.lazy_imports import later
 from ..core.named_tuples import NamedTuple
 from .compiled.fast_path import FastPath
 from .compiled.fast_path import find as find_fast_path
 from .runtime.direct_invocation import NO_TENSORS
-from .runtime.errors import also, as_base
+from .runtime.errors import as_base
 from .runtime.ownership import UNKNOWN_THREAD, Ownership, brief, exclusive
 from .runtime.tensor import ARENA, OWN, Tensor
 from .runtime.tensor_io import elements, read_tensor, resized_shape, write_tensor
@@ -612,7 +612,8 @@ class Interpreter:
                 what=f"Invalid tensor index {position} exceeds max tensor index {len(tensors)}",
                 do='get_input_details()[i]["index"]',
             )
-        return tensors[position]
+        result: Tensor = tensors[position]
+        return result
 
     def _elements(self, index: int, subgraph_index: int) -> np.ndarray:
         t = self._tensor(index, subgraph_index)

@@ -50,7 +50,8 @@ def is_quantized(operator: Any, node: Node) -> bool:
 def rule_named(path: str) -> Callable[..., Any]:
     """The rule "module.function" of ops/quantized, imported when first asked for."""
     module, _, name = path.partition(".")
-    return getattr(importlib.import_module(f".ops.quantized.{module}", __package__), name)
+    result: Callable[..., Any] = getattr(importlib.import_module(f".ops.quantized.{module}", __package__), name)
+    return result
 
 
 def rule_of(operator: Any, node: Node) -> Any:
@@ -122,7 +123,8 @@ def kernel_of(operator: Any, path: Any, call: Any, node: Node, group: Callable[.
         path = BLOCKWISE[path]
     try:
         with np.errstate(all="ignore"):  # of scales as they come; what they make is checked
-            return (rule_named(path) if isinstance(path, str) else path)(call, *inputs, *outputs)
+            result: Callable[..., Any] = (rule_named(path) if isinstance(path, str) else path)(call, *inputs, *outputs)
+            return result
     except OpError as error:
         if error.op is None:
             raise type(error)(op=node.name, what=error.message) from None

@@ -118,7 +118,8 @@ class OperatorRegistration(Registration):
         operator: Any = self.operator
         outputs = [t.dtype for t in node.tensors_out] if operator.typed_by else ()
         node.user_data = operator.from_options(node.user_data, outputs)
-        return node.user_data
+        result: Call = node.user_data
+        return result
 
     def infer(self, call: Call, node: Node, operands: Sequence[Any]) -> list[TensorSpec]:
         """Return the spec of each output tensor, after checking their number and dtypes."""

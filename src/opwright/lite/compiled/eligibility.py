@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import OpError
-from ..customs.definition import defined as defined_customs
+from ..customs.families import defined as defined_customs
 from ..format.subgraph_checks import called_subgraphs
 from ..ops.definition import LiteOperator
 from ..ops.families import defined

@@ -23,12 +23,11 @@ from ...compiler import plan_cache
 from ...compiler.cache import objects
 from ...compiler.native.executor import StepError, StepFailed
 from ...core import dtypes, flags
-from ...core.errors import OpError
+from ...core.errors import OpError, also
 from ...core.files import digest
 from ...core.lazy_imports import later
 from ...core.named_tuples import NamedTuple
 from ..runtime.direct_invocation import DirectTensors
-from ..runtime.errors import also
 from ..runtime.memory import check_bytes
 from ..runtime.tensor import ARENA, Tensor
 from .variables import Use

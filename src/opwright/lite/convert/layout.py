@@ -53,7 +53,8 @@ def order_of(node: Node | None) -> list[int] | None:
 
 
 def _inverse(order: Sequence[int]) -> list[int]:
-    return np.argsort(order).tolist()
+    result: list[int] = np.argsort(order).tolist()
+    return result
 
 
 def _transpose(node: Node, rewriter: LiteRewriter) -> RuleResult:

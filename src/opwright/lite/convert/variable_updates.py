@@ -125,7 +125,8 @@ class _SymbolicArray(np.lib.mixins.NDArrayOperatorsMixin):
         if out is None:
             return _SymbolicArray(self.to, result)
         out[0].value = result
-        return out[0]
+        value: _SymbolicArray = out[0]
+        return value
 
 
 def _step(to: CatalogueRewriter, node: Node, variables: Sequence[Variable]) -> None:

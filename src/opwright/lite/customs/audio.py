@@ -14,12 +14,13 @@ from ...core.dtypes import float32, float64, int32
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
 from ...ops.slots import Input, Output
+from ..ops.definition import LiteDefinition
 from ..ops.shapes import bounded, refuse, same, spec, text
 from .definition import custom_operator
 
 
 @custom_operator("AudioSpectrogram")
-class AudioSpectrogram:
+class AudioSpectrogram(LiteDefinition):
     """What frequencies sound has, by window: the squared magnitude, or the magnitude, of each window's transform.
 
     .. math:: y_{ctf} = |\\sum_j h_j x_{s t + j, c} e^{-2 \\pi i f j / n}|^2,
@@ -36,11 +37,13 @@ class AudioSpectrogram:
 
     def transform_length(op: Any) -> int:
         """Return the least power of two that is not below the size of a window."""
-        return 1 << (op.window_size - 1).bit_length()
+        result: int = 1 << (op.window_size - 1).bit_length()
+        return result
 
     def hann_window(op: Any) -> np.ndarray:
         """Return the factors of a window's samples, float64."""
-        return 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(op.window_size) / op.window_size)
+        result: np.ndarray = 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(op.window_size) / op.window_size)
+        return result
 
     def infer(op: Any) -> TensorSpec:
         if op.window_size < 2:
@@ -57,7 +60,7 @@ class AudioSpectrogram:
             bounded((channels, windows, bins), float32, "the spectrogram")
         return spec((channels, windows, bins), float32)
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
         size, n, hann = op.window_size, op.transform_length(), op.hann_window()
         windows = max(0, 1 + (len(x) - size) // op.stride)
         y = np.empty((x.shape[1], windows, n // 2 + 1), np.float32)
@@ -70,7 +73,7 @@ class AudioSpectrogram:
 
 
 @custom_operator("Mfcc")
-class Mfcc:
+class Mfcc(LiteDefinition):
     """Coefficients of sound as ears hear it: the cosine transform of the logarithm of energies in mel bands.
 
     .. math:: y_k = \\sqrt{2 / b} \\sum_j \\cos(\\pi k (j + 1/2) / b) \\log \\max(10^{-12}, \\sum_f w_{jf} \\sqrt{x_f})
@@ -101,7 +104,8 @@ class Mfcc:
         """Return the matrix of the cosine transform, float64 [bands, coefficients]."""
         bands, count = op.filterbank_channel_count, op.dct_coefficient_count
         angles = np.multiply.outer(np.arange(count) * (np.pi / bands), np.arange(bands) + 0.5)
-        return (np.sqrt(2.0 / bands) * np.cos(angles)).T
+        result: np.ndarray = (np.sqrt(2.0 / bands) * np.cos(angles)).T
+        return result
 
     def infer(op: Any) -> TensorSpec:
         bands, count = op.filterbank_channel_count, op.dct_coefficient_count
@@ -161,5 +165,5 @@ def _mel_weights(bins: int, rate: int, bands: int, low: int, high: int) -> np.nd
     return weights
 
 
-def _mel(frequency: Any) -> Any:
+def _mel(frequency: float | np.ndarray) -> np.ndarray:
     return 1127.0 * np.log1p(np.asarray(frequency, np.float64) / 700.0)

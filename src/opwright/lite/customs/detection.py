@@ -10,6 +10,7 @@ k with the least at the root, replaces the root by each greater element, and tak
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ...core.errors import UnimplementedError
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
 from ...ops.slots import Input, Output
+from ..ops.definition import LiteDefinition
 from ..ops.quantized.operand import Operand
 from ..ops.shapes import bounded, refuse, same, text
 from .definition import custom_operator
@@ -102,7 +104,7 @@ def _by_class(op: Any, boxes: Any, areas: Any, scores: Any) -> tuple[int, list[t
     return len(best), [(row, box, kind) for row, (box, kind) in enumerate(best)]
 
 
-def _quantized(op: Any, codes: Operand, scores: Operand, anchors: Operand, *outputs: Operand) -> Any:
+def _quantized(op: Any, codes: Operand, scores: Operand, anchors: Operand, *outputs: Operand) -> Callable[..., Any]:
     """The same on uint8: codes and anchors together, scores by themselves."""
     kinds = (codes.type, scores.type, anchors.type)
     if kinds[0] != kinds[2] or any(k not in ("FLOAT32", "UINT8") for k in kinds):
@@ -123,7 +125,7 @@ def _quantized(op: Any, codes: Operand, scores: Operand, anchors: Operand, *outp
 
 
 @custom_operator("TFLite_Detection_PostProcess")
-class DetectionPostProcess:
+class DetectionPostProcess(LiteDefinition):
     """Boxes, classes and scores of what was detected, the best first, without boxes that overlap better ones.
 
     .. math:: y_c = y / s_y h_a + y_a, \\quad h = e^{h / s_h} h_a, \\quad
@@ -156,7 +158,7 @@ class DetectionPostProcess:
     w_scale = Attr(float, default=0.0)
     quantized = _quantized
 
-    def infer(op: Any) -> Any:
+    def infer(op: Any) -> tuple[TensorSpec, TensorSpec, TensorSpec, TensorSpec]:
         codes, scores, anchors = op.codes.spec.shape, op.scores.spec.shape, op.anchors.spec.shape
         _check_options(op)
         depth, classes = codes[2], scores[2]

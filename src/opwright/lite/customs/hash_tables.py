@@ -20,7 +20,7 @@ from ...core.dtypes import float32, int32, int64, resource, string
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
 from ...ops.slots import Input, Output
-from ..ops.definition import EnumAttr
+from ..ops.definition import EnumAttr, LiteDefinition
 from ..ops.hash_tables import check_pairs, checked_table
 from ..ops.shapes import check_one, refuse
 from ..registration import OperatorRegistration
@@ -96,7 +96,7 @@ def value_type(name: str) -> str:
 
 
 @custom_operator("HashTableV2")
-class HashTableV2:
+class HashTableV2(LiteDefinition):
     """The hash table of this name; one in all subgraphs.
 
     .. math:: table = table(name)
@@ -135,7 +135,7 @@ def _table(resources: Any, handle: np.ndarray, *entries: np.ndarray) -> Any:
 
 
 @custom_operator("LookupTableImportV2")
-class LookupTableImportV2:
+class LookupTableImportV2(LiteDefinition):
     """Fill a table that is empty still; another import changes nothing. The first of equal keys counts.
 
     .. math:: table_{keys_i} \\leftarrow values_i
@@ -146,12 +146,12 @@ class LookupTableImportV2:
     values = Input(_VALUE)
     effect = "write"
 
-    def infer(op: Any) -> Any:
+    def infer(op: Any) -> tuple[()]:
         check_pairs(op)
         return ()
 
     def registration(operator: Any) -> Any:
-        def run(op: Any, resources: Any, arrays: Any) -> Any:
+        def run(op: Any, resources: Any, arrays: Any) -> tuple[()]:
             _table(resources, *arrays).fill(*arrays[1:])
             return ()
 
@@ -159,7 +159,7 @@ class LookupTableImportV2:
 
 
 @custom_operator("LookupTableFindV2")
-class LookupTableFindV2:
+class LookupTableFindV2(LiteDefinition):
     """The value of each key, or the default where a key is not there.
 
     .. math:: values_i = table_{keys_i}
@@ -178,14 +178,14 @@ class LookupTableFindV2:
         return TensorSpec(op.keys.spec.shape, op.default.spec.dtype)
 
     def registration(operator: Any) -> Any:
-        def run(op: Any, resources: Any, arrays: Any) -> Any:
+        def run(op: Any, resources: Any, arrays: Any) -> tuple[np.ndarray]:
             return (_table(resources, *arrays).find(*arrays[1:]),)
 
         return TableRegistration(operator, run)
 
 
 @custom_operator("LookupTableSizeV2")
-class LookupTableSizeV2:
+class LookupTableSizeV2(LiteDefinition):
     """The number of keys in a table.
 
     .. math:: size = |table|
@@ -199,7 +199,7 @@ class LookupTableSizeV2:
         return TensorSpec((1,), int64)
 
     def registration(operator: Any) -> Any:
-        def run(op: Any, resources: Any, arrays: Any) -> Any:
+        def run(op: Any, resources: Any, arrays: Any) -> tuple[np.ndarray]:
             return (np.array([len(_table(resources, *arrays))], np.int64),)
 
         return TableRegistration(operator, run)

@@ -16,6 +16,7 @@ from ...core.dtypes import float32
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr, greater_than, length, one_of
 from ...ops.slots import Input, Output
+from ..ops.definition import LiteDefinition
 from ..ops.shapes import refuse, same, text
 from .definition import custom_operator
 
@@ -39,7 +40,7 @@ def _moved(points: np.ndarray, matrix: np.ndarray, scale: float = 1.0) -> np.nda
 
 
 @custom_operator("TransformLandmarks")
-class TransformLandmarks:
+class TransformLandmarks(LiteDefinition):
     """Points through an affine map: (x, y) becomes the first two of matrix (x, y, 0, scale); a third number stays.
 
     .. math:: y_i = m_{i0} x_0 + m_{i1} x_1 + scale \\cdot m_{i3}, \\quad i \\in \\{0, 1\\}
@@ -66,14 +67,15 @@ class TransformLandmarks:
                 found=text(op.x.spec.shape),
                 wanted=f"a last size that {op.dimensions} divides",
             )
-        return op.x.spec
+        result: TensorSpec = op.x.spec
+        return result
 
-    def compute(op: Any, x: Any, matrix: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, matrix: np.ndarray) -> np.ndarray:
         return _moved(x.reshape(-1, op.dimensions), matrix, op.scale).reshape(x.shape)
 
 
 @custom_operator("TransformLandmarks", versions=(2, 2))
-class TransformLandmarksV2:
+class TransformLandmarksV2(LiteDefinition):
     """Points through an affine map; a third number stays.
 
     .. math:: y_0 = m_{00} x_0 + m_{01} x_1 + m_{03}, \\quad y_1 = m_{10} x_0 + m_{11} x_1 + m_{13}
@@ -90,9 +92,10 @@ class TransformLandmarksV2:
         x = op.x.spec.shape
         if not same(x[0], 1) or x[2] not in (None, 2, 3):
             raise refuse("x does not hold points", found=text(x), wanted="[1,n,2] or [1,n,3]")
-        return op.x.spec
+        result: TensorSpec = op.x.spec
+        return result
 
-    def compute(op: Any, x: Any, matrix: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, matrix: np.ndarray) -> np.ndarray:
         return _moved(x, matrix)
 
 
@@ -130,7 +133,7 @@ def _affine(linear: np.ndarray, shift: np.ndarray) -> np.ndarray:
 
 
 @custom_operator("Landmarks2TransformMatrix")
-class Landmarks2TransformMatrix:
+class Landmarks2TransformMatrix(LiteDefinition):
     """The map from a crop's pixels to the image's, for the crop that holds some landmarks, turned so that a line lies.
 
     .. math:: m = A_{in} R(-\\alpha) S A_{out}^{-1}, \\quad
@@ -167,7 +170,7 @@ class Landmarks2TransformMatrix:
         _check_indices(op, "subset", None if count is None else count // 3)
         return _MATRIX
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
         points = x.reshape(-1, 3)[:, :2].astype(np.float64)
         across = points[op.right_rotation_idx] - points[op.left_rotation_idx]
         angle = -np.arctan(across[1] / across[0])
@@ -181,7 +184,7 @@ class Landmarks2TransformMatrix:
 
 
 @custom_operator("Landmarks2TransformMatrix", versions=(2, 2))
-class Landmarks2TransformMatrixV2:
+class Landmarks2TransformMatrixV2(LiteDefinition):
     """The map from a crop's pixels to the image's, for the crop that holds some landmarks, turned so that a line has
     the direction target_rotation_radians.
 
@@ -213,7 +216,7 @@ class Landmarks2TransformMatrixV2:
         _check_indices(op, "subset_idxs", x[1])
         return _MATRIX
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
         points = x[0, :, :2].astype(np.float64)
         across = points[op.right_rotation_idx] - points[op.left_rotation_idx]
         angle = op.target_rotation_radians - np.arctan2(across[1], across[0])

@@ -18,6 +18,7 @@ from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr, at_least
 from ...ops.slots import Input, Output
+from ..ops.definition import LiteDefinition
 from ..ops.shapes import bounded, broadcast, refuse, same, spec, text
 from ..registration import OperatorRegistration
 from .definition import custom_operator
@@ -26,7 +27,7 @@ _F = (float32,)
 
 
 @custom_operator("UNIDIRECTIONAL_SEQUENCE_GRU")
-class UnidirectionalSequenceGRU:
+class UnidirectionalSequenceGRU(LiteDefinition):
     """A gated recurrent unit over time; the first rows of gate_weights give the reset gate r, the others the update u.
 
     .. math:: (r, u) = \\sigma(W_g (x_t, h) + b_g), \\quad c = \\tanh(W_c (x_t, r h) + b_c), \\quad h' = (1 - u) c + u h
@@ -44,7 +45,7 @@ class UnidirectionalSequenceGRU:
     y = Output(dtype=float32)
     last = Output(dtype=float32)
 
-    def infer(op: Any) -> Any:
+    def infer(op: Any) -> tuple[TensorSpec, TensorSpec]:
         time, batch, inputs = op.x.spec.shape.dims or (None,) * 3
         units = op.state.spec.shape[1] if op.state.spec.shape.rank else None
         if not same(batch, op.state.spec.shape[0]):
@@ -63,8 +64,14 @@ class UnidirectionalSequenceGRU:
         return spec((time, batch, units), float32), TensorSpec(op.state.spec.shape, float32)
 
     def compute(
-        op: Any, x: Any, state: Any, gate_weights: Any, gate_bias: Any, candidate_weights: Any, candidate_bias: Any
-    ) -> Any:
+        op: Any,
+        x: np.ndarray,
+        state: np.ndarray,
+        gate_weights: np.ndarray,
+        gate_bias: np.ndarray,
+        candidate_weights: np.ndarray,
+        candidate_bias: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:
         h, units = state, state.shape[1]
         y = np.empty((*x.shape[:2], units), np.float32)
         one = np.float32(1)
@@ -77,7 +84,7 @@ class UnidirectionalSequenceGRU:
 
 
 @custom_operator("MeanVarianceNormalization")
-class MeanVarianceNormalization:
+class MeanVarianceNormalization(LiteDefinition):
     """Elements less the mean over some axes, over their standard deviation.
 
     .. math:: y = (x - E x) / (\\sqrt{E (x - E x)^2} + eps)
@@ -100,7 +107,8 @@ class MeanVarianceNormalization:
             raise refuse("an axis is out of range for x", found=list(op.axes), wanted=f"-{rank} to {rank - 1}")
         if rank is not None and len({axis % rank for axis in op.axes}) != len(op.axes):
             raise refuse("an axis is named twice", found=list(op.axes), wanted="each once")
-        return op.x.spec
+        result: TensorSpec = op.x.spec
+        return result
 
     def compute(op: Any, x: Any) -> Any:
         axes = op.axes or tuple(range(max(x.ndim - 1, 1)))
@@ -119,7 +127,7 @@ class _Scores:
 
 
 @custom_operator("odml.scaled_dot_product_attention")
-class ScaledDotProductAttention:
+class ScaledDotProductAttention(LiteDefinition):
     """For each query a mean of the values, weighted by how well their keys fit it.
 
     .. math:: y_{bsn} = \\sum_t \\operatorname{softmax}_t(scale \\cdot q_{bsn} \\cdot k_{btn} + mask_{bnst}) v_{btn}
@@ -152,9 +160,10 @@ class ScaledDotProductAttention:
             raise refuse("the mask does not fit the scores", found=text(mask), wanted=text(scores.spec.shape))
         if None not in (b, n, s, t):
             bounded((b, n, s, t), float32, "the scores")
-        return op.q.spec
+        result: TensorSpec = op.q.spec
+        return result
 
-    def compute(op: Any, q: Any, k: Any, v: Any, mask: Any) -> Any:
+    def compute(op: Any, q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray) -> np.ndarray:
         (b, s, n, h), (_, t, m, _) = q.shape, k.shape
         scale = np.float32(op.scale if op.scale > 0 else 1.0 / np.sqrt(h))
         queries = (q * scale).transpose(0, 2, 1, 3).reshape(b, m, n // m * s, h)  # the queries of one head together
@@ -173,7 +182,7 @@ ENTRIES, LAYERS = 2048, 32
 
 
 @custom_operator("odml.update_external_kv_cache")
-class UpdateExternalKVCache:
+class UpdateExternalKVCache(LiteDefinition):
     """The caches with slices in place of some of their entries.
 
     .. math:: y_{0, position_i} = slice_{0, i}
@@ -190,7 +199,7 @@ class UpdateExternalKVCache:
     new_keys = Output(dtype=float32)
     new_values = Output(dtype=float32)
 
-    def infer(op: Any) -> Any:
+    def infer(op: Any) -> tuple[TensorSpec, TensorSpec]:
         cache, part = op.keys.spec.shape, op.key_slice.spec.shape
         if not cache.is_compatible_with(op.values.spec.shape) or not part.is_compatible_with(op.value_slice.spec.shape):
             raise refuse(
@@ -226,7 +235,7 @@ class UpdateExternalKVCache:
 
 
 @custom_operator("odml.update_kv_cache")
-class UpdateKVCache:
+class UpdateKVCache(LiteDefinition):
     """Keys and values put into a cache that stays from run to run, and the whole cache; the oldest entries make room.
 
     .. math:: cache_{position_0 - first + i} = keys_i
@@ -246,7 +255,7 @@ class UpdateKVCache:
     layer_index = Attr(int, default=0)
     effect = "write"
 
-    def infer(op: Any) -> Any:
+    def infer(op: Any) -> tuple[TensorSpec, TensorSpec]:
         keys, entries = op.keys.spec.shape, entries_of(op)
         if not keys.is_compatible_with(op.values.spec.shape) or not same(keys[0], 1):
             raise refuse(

@@ -19,12 +19,13 @@ from ...core.specs import TensorSpec
 from ...ops.slots import Input, Output
 from ...scalar import numpy_namespace
 from ...scalar.fixed_point import FixedPoint
+from ..ops.definition import LiteDefinition
 from ..ops.shapes import axis_in, bounded, broadcast, ints, refuse, same, spec, text
 from .definition import custom_operator
 
 
 @custom_operator("Sign")
-class Sign:
+class Sign(LiteDefinition):
     """-1, 0 or 1.
 
     .. math:: y = \\operatorname{sign} x
@@ -39,7 +40,7 @@ class Sign:
 
 
 @custom_operator("Atan2")
-class Atan2:
+class Atan2(LiteDefinition):
     """The angle of a point.
 
     .. math:: y = \\operatorname{atan2}(a, b)
@@ -55,7 +56,8 @@ class Atan2:
         a, b = op.a.spec.shape, op.b.spec.shape
         if not a.is_compatible_with(b):
             raise refuse("a and b differ in shape", found={"a": text(a), "b": text(b)}, wanted="one shape")
-        return op.a.spec
+        result: TensorSpec = op.a.spec
+        return result
 
     def compute(op: Any, a: Any, b: Any) -> Any:
         return np.arctan2(a, b)
@@ -66,11 +68,12 @@ def _looked_up(x: np.ndarray, table: np.ndarray) -> np.ndarray:
     if x.dtype == np.int8:
         return table[x.astype(np.int16) + 128]
     entries = FixedPoint(numpy_namespace, 8 * table.itemsize)
-    return entries.interpolated(table.astype(np.int32), x.astype(np.int32)).astype(table.dtype)
+    result: np.ndarray = entries.interpolated(table.astype(np.int32), x.astype(np.int32)).astype(table.dtype)
+    return result
 
 
 @custom_operator("Table")
-class Table:
+class Table(LiteDefinition):
     """The table's entry for each integer: of int8, one for each of -128..127; of int16, 513, with linear interpolation
     between the two around it.
 
@@ -94,7 +97,7 @@ class Table:
             )
         return TensorSpec(op.x.spec.shape, op.table.spec.dtype)
 
-    def compute(op: Any, x: Any, table: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, table: np.ndarray) -> np.ndarray:
         return _looked_up(x, table)
 
 
@@ -115,7 +118,7 @@ def _shape(op: Any, dtype: Any, columns: Any) -> TensorSpec:
 
 
 @custom_operator("Complex")
-class Complex:
+class Complex(LiteDefinition):
     """Complex numbers of their two parts.
 
     .. math:: y = real + i \\cdot imag
@@ -130,14 +133,14 @@ class Complex:
     def infer(op: Any) -> TensorSpec:
         return TensorSpec(broadcast(op.real, op.imag), complex64)
 
-    def compute(op: Any, real: Any, imag: Any) -> Any:
+    def compute(op: Any, real: np.ndarray, imag: np.ndarray) -> np.ndarray:
         y = np.empty(np.broadcast_shapes(real.shape, imag.shape), np.complex64)
         y.real, y.imag = real, imag
         return y
 
 
 @custom_operator("RFFT2D", "Rfft2d")
-class RFFT2D:
+class RFFT2D(LiteDefinition):
     """The Fourier transform of real images; the last half of what is symmetric is left out.
 
     .. math:: y_{pq} = \\sum_{jk} x_{jk} e^{-2 \\pi i (j p / h + k q / w)}
@@ -153,7 +156,7 @@ class RFFT2D:
     def infer(op: Any) -> TensorSpec:
         return _shape(op, complex64, lambda w: w // 2 + 1)
 
-    def compute(op: Any, x: Any, fft_length: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, fft_length: np.ndarray) -> np.ndarray:
         h, w = (int(n) for n in fft_length)
         if 0 in x.shape:
             return np.zeros((*x.shape[:-2], h, w // 2 + 1), np.complex64)
@@ -161,7 +164,7 @@ class RFFT2D:
 
 
 @custom_operator("IRFFT2D", "Irfft2d")
-class IRFFT2D:
+class IRFFT2D(LiteDefinition):
     """The real image of which x is the first half of the Fourier transform.
 
     .. math:: y_{jk} = (h w)^{-1} \\sum_{pq} x_{pq} e^{2 \\pi i (j p / h + k q / w)}
@@ -177,7 +180,7 @@ class IRFFT2D:
     def infer(op: Any) -> TensorSpec:
         return _shape(op, float32, lambda w: w)
 
-    def compute(op: Any, x: Any, fft_length: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, fft_length: np.ndarray) -> np.ndarray:
         h, w = (int(n) for n in fft_length)
         if 0 in x.shape:
             return np.zeros((*x.shape[:-2], h, w), np.float32)
@@ -188,7 +191,7 @@ _INDEX = (int32, int64)
 
 
 @custom_operator("Roll")
-class Roll:
+class Roll(LiteDefinition):
     """Elements moved along axes; those that pass the end come in at the front.
 
     .. math:: y_{..., (i + shift) \\bmod n, ...} = x_{..., i, ...}
@@ -215,15 +218,16 @@ class Roll:
         if axes is not None and op.x.spec.shape.rank is not None:
             for one in axes:
                 axis_in(one, op.x.spec.shape.rank)
-        return op.x.spec
+        result: TensorSpec = op.x.spec
+        return result
 
-    def compute(op: Any, x: Any, shift: Any, axis: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, shift: np.ndarray, axis: np.ndarray) -> np.ndarray:
         axes = [axis_in(int(a), x.ndim) for a in axis.reshape(-1)]
         return np.roll(x, [int(s) for s in shift.reshape(-1)], axes)
 
 
 @custom_operator("BroadcastGradientArgs")
-class BroadcastGradientArgs:
+class BroadcastGradientArgs(LiteDefinition):
     """By which axes of a broadcast result the gradients of its two operands are summed.
 
     .. math:: axes_a = \\{i : a_i = 1 \\ne b_i\\} \\cup \\{i : a_i = b_i = 1\\}, \\quad axes_b \\text{ likewise}
@@ -236,7 +240,7 @@ class BroadcastGradientArgs:
     axes_a = Output(like="a")
     axes_b = Output(like="a")
 
-    def infer(op: Any) -> Any:
+    def infer(op: Any) -> tuple[TensorSpec, TensorSpec]:
         found = spec((None,), op.a.spec.dtype)
         return found, found
 

@@ -21,7 +21,7 @@ from ...ops.attributes import Attr, one_of
 from ...ops.slots import Input, Output
 from ...ops.windows import Window, out_size, window
 from ..ops import types
-from ..ops.definition import EnumAttr
+from ..ops.definition import EnumAttr, LiteDefinition
 from ..ops.parts import fuse
 from ..ops.shapes import bounded, refuse, spec, text
 from ..ops.windows import check_positive, valid_positions
@@ -72,7 +72,7 @@ def _windows(x: Any, kernel: Any, strides: Any, padding: str) -> list[Window]:
 
 
 @custom_operator("MaxPoolingWithArgmax2D")
-class MaxPoolingWithArgmax2D:
+class MaxPoolingWithArgmax2D(LiteDefinition):
     """The greatest of each window, and where in the window it is: y * filter_width + x, with 0.1 added.
 
     .. math:: y_{npqc} = act(\\max_{ij} x_{n, p s + i, q s + j, c})
@@ -102,14 +102,14 @@ class MaxPoolingWithArgmax2D:
         found = spec(_pooled(op, op.x.spec.shape, kernel, strides, padding_of(op)), float32)
         return found, found
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         kernel, strides = (op.filter_height, op.filter_width), (op.stride_h, op.stride_w)
         y, at = _greatest(x, *_windows(x, kernel, strides, padding_of(op)))
         return fuse(op, y), at.astype(np.float32) + np.float32(op.place_offset())
 
 
 @custom_operator("MaxPoolWithArgmax", typed_by="Targmax")
-class MaxPoolWithArgmax:
+class MaxPoolWithArgmax(LiteDefinition):
     """The greatest of each window, and where in the image it is: (row * w + column) * c + channel.
 
     .. math:: y_{npqc} = \\max_{ij} x_{n, p s + i, q s + j, c}
@@ -136,7 +136,7 @@ class MaxPoolWithArgmax:
         dims = _pooled(op, op.x.spec.shape, op.ksize[1:3], op.strides[1:3], op.padding)
         return spec(dims, float32), spec(dims, dtype)
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         rows, columns = _windows(x, op.ksize[1:3], op.strides[1:3], op.padding)
         y, at = _greatest(x, rows, columns)
         i, j = np.divmod(at.astype(np.int64), columns.kernel)
@@ -198,7 +198,7 @@ def _scatter_in_windows(op: Any, x: np.ndarray, index: np.ndarray, y: np.ndarray
 
 
 @custom_operator("MaxUnpooling2D")
-class MaxUnpooling2D:
+class MaxUnpooling2D(LiteDefinition):
     """The inverse of a pool that said where its elements were: each goes there, all else is 0.
 
     .. math:: y_{n, place(npqc), c} = x_{npqc}
@@ -233,7 +233,7 @@ class MaxUnpooling2D:
             bounded((n, *out, c), float32, "the image")
         return spec((n, *out, c), float32)
 
-    def compute(op: Any, x: Any, index: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, index: np.ndarray) -> np.ndarray:
         n, c = x.shape[0], x.shape[3]
         sizes = (n, *image_size(op, x.shape, index.dtype == np.float32), c)
         y = np.zeros(sizes, np.float32)

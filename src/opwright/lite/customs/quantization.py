@@ -7,6 +7,7 @@ Not here: QUANTIZE and DEQUANTIZE (lite/ops/quantization.py).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,14 @@ from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
 from ...ops.slots import Input, Output
+from ..ops.definition import LiteDefinition
 from ..ops.quantized.operand import Operand, check_scaled
 from ..ops.shapes import refuse, text
 from .definition import custom_operator
 
 
 @custom_operator("aeq.hadamard_rotation")
-class HadamardRotation:
+class HadamardRotation(LiteDefinition):
     """The normalised Walsh-Hadamard transform of each run of hadamard_size elements along the last axis.
 
     .. math:: y_i = n^{-1/2} \\sum_j (-1)^{|i \\wedge j|} x_j, \\quad n = hadamard\\_size
@@ -48,9 +50,10 @@ class HadamardRotation:
                 found={"x": text(shape), "hadamard_size": n},
                 wanted="a divisor of the last size of x",
             )
-        return op.x.spec
+        result: TensorSpec = op.x.spec
+        return result
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
         y, half = x.reshape(-1, op.hadamard_size).copy(), 1
         while half < op.hadamard_size:
             pairs = y.reshape(-1, 2, half)
@@ -72,10 +75,11 @@ def _difference(op: Any, real: np.ndarray, reference: np.ndarray, scale: Any) ->
             found=f"a difference of {abs(y.reshape(-1)[at]):g}",
             wanted=f"at most tolerance * scale, {op.tolerance:g} * {scale:g}",
         )
-    return y
+    result: np.ndarray = y
+    return result
 
 
-def _quantized(op: Any, x: Operand, reference: Operand, y: Operand) -> Any:
+def _quantized(op: Any, x: Operand, reference: Operand, y: Operand) -> Callable[..., Any]:
     if x.type not in ("INT8", "UINT8", "INT16"):
         raise x.wrong("is no quantised activation", x.type, "INT8, UINT8, INT16 or FLOAT16")
     check_scaled(x)
@@ -83,7 +87,7 @@ def _quantized(op: Any, x: Operand, reference: Operand, y: Operand) -> Any:
 
 
 @custom_operator("NumericVerify")
-class NumericVerify:
+class NumericVerify(LiteDefinition):
     """The difference between a quantised tensor and its reference.
 
     .. math:: y = dequantized(x) - expected
@@ -111,7 +115,7 @@ class NumericVerify:
             )
         return TensorSpec(x, float32)
 
-    def compute(op: Any, x: Any, expected: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, expected: np.ndarray) -> np.ndarray:
         if x.dtype != np.float16:
             raise refuse("x is not quantised", found=str(x.dtype), wanted="int8, uint8, int16 or float16")
         return _difference(op, x.astype(np.float32), expected, 0.0)

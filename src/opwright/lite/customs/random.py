@@ -18,7 +18,7 @@ from ...ops.attributes import Attr
 from ...ops.slots import Input, Output
 from ..ops import types
 from ..ops.bit_generators import doubles
-from ..ops.definition import EnumAttr
+from ..ops.definition import EnumAttr, LiteDefinition
 from ..ops.random import classes_of, filled_spec, generator_of, resume, sampled_spec, seeds_of
 from ..ops.shapes import check_one, refuse
 from .definition import CustomOperator, custom_operator
@@ -35,7 +35,8 @@ def _numbers(op: Any, sizes: Any) -> np.ndarray:
 def _normal(op: Any, sizes: Any) -> np.ndarray:
     """Independent standard normal float64, by Box and Muller."""
     radii, turns = _numbers(op, (2, *sizes))
-    return np.sqrt(-2.0 * np.log1p(-radii)) * np.cos(2.0 * np.pi * turns)
+    result: np.ndarray = np.sqrt(-2.0 * np.log1p(-radii)) * np.cos(2.0 * np.pi * turns)
+    return result
 
 
 def _filled(name: str, draw: Any, law: str) -> CustomOperator:
@@ -76,7 +77,7 @@ _filled("RandomStandardNormal", _normal, "N(0, 1)")
 
 
 @custom_operator("RandomUniformInt", typed_by="dtype")
-class RandomUniformInt:
+class RandomUniformInt(LiteDefinition):
     """A tensor of independent random integers.
 
     .. math:: y_i \\sim U\\{minval, ..., maxval - 1\\}
@@ -99,7 +100,7 @@ class RandomUniformInt:
             check_one(operand, "a limit")
         return filled_spec(op, op.minval.spec.dtype)
 
-    def compute(op: Any, shape: Any, minval: Any, maxval: Any) -> Any:
+    def compute(op: Any, shape: np.ndarray, minval: np.ndarray, maxval: np.ndarray) -> np.ndarray:
         low, high = int(minval.reshape(-1)[0]), int(maxval.reshape(-1)[0])
         if low >= high:
             raise refuse("minval is not below maxval", found=[low, high], wanted="minval < maxval")
@@ -110,7 +111,7 @@ class RandomUniformInt:
 
 
 @custom_operator("Multinomial", typed_by="output_dtype")
-class Multinomial:
+class Multinomial(LiteDefinition):
     """Random classes, each by the weights that its row of logits gives.
 
     .. math:: P(y_{ij} = c) = e^{logits_{ic}} / \\sum_k e^{logits_{ik}}

@@ -14,6 +14,7 @@ from ...core.dtypes import float32
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr, length, one_of
 from ...ops.slots import Input, Output
+from ..ops.definition import LiteDefinition
 from ..ops.shapes import bounded, refuse, same, spec, text
 from .definition import CustomOperator, custom_operator
 from .landmarks import check_matrix
@@ -30,7 +31,7 @@ def _check_places(op: Any, name: str) -> None:
 
 
 @custom_operator("DenseImageWarp")
-class DenseImageWarp:
+class DenseImageWarp(LiteDefinition):
     """Each pixel is read where a flow says, between the four pixels around that place.
 
     .. math:: y_{nijc} = x(n, i - flow_{nij0}, j - flow_{nij1}, c)
@@ -47,9 +48,10 @@ class DenseImageWarp:
         _check_places(op, "flow")
         if any(d is not None and d < 2 for d in (x.dims or ())[1:3]):
             raise refuse("the image is too small", found=text(x), wanted="height and width of at least 2")
-        return op.x.spec
+        result: TensorSpec = op.x.spec
+        return result
 
-    def compute(op: Any, x: Any, flow: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, flow: np.ndarray) -> np.ndarray:
         n, h, w, _ = x.shape
         at_y = np.arange(h, dtype=np.float32)[:, None] - flow[..., 0]
         at_x = np.arange(w, dtype=np.float32) - flow[..., 1]
@@ -67,7 +69,8 @@ def _within(at: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _mix(a: np.ndarray, b: np.ndarray, share: np.ndarray) -> np.ndarray:
-    return share[..., None] * (b - a) + a
+    result: np.ndarray = share[..., None] * (b - a) + a
+    return result
 
 
 def _corner(x: np.ndarray, batch: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
@@ -78,7 +81,7 @@ def _corner(x: np.ndarray, batch: Any, i: np.ndarray, j: np.ndarray) -> np.ndarr
 
 
 @custom_operator("Resampler")
-class Resampler:
+class Resampler(LiteDefinition):
     """Each pixel of the output is read at the place that warp gives; outside the image all is 0.
 
     .. math:: y_{nijc} = x(n, warp_{nij1}, warp_{nij0}, c)
@@ -92,9 +95,10 @@ class Resampler:
 
     def infer(op: Any) -> TensorSpec:
         _check_places(op, "warp")
-        return op.x.spec
+        result: TensorSpec = op.x.spec
+        return result
 
-    def compute(op: Any, x: Any, warp: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, warp: np.ndarray) -> np.ndarray:
         n, h, w, _ = x.shape
         if 0 in x.shape:
             return np.zeros_like(x)
@@ -135,7 +139,9 @@ def _transformed(x: np.ndarray, matrix: np.ndarray, sizes: Any, centred: bool) -
     return np.where(inside[..., None], a * lower + (_ONE - a) * upper, np.float32(0))[None]
 
 
-def _transform(name: str, also: tuple[str, ...], version: int, attrs: dict[str, Attr], sizes_of: Any) -> CustomOperator:
+def _transform(
+    name: str, also: tuple[str, ...], version: int, attrs: dict[str, Attr[Any]], sizes_of: Any
+) -> CustomOperator:
     """Define a version of the transform. sizes_of: the call -> (height, width) of y."""
 
     def infer(op: Any) -> TensorSpec:
@@ -152,7 +158,7 @@ def _transform(name: str, also: tuple[str, ...], version: int, attrs: dict[str, 
             bounded((h, w, x[3], 4), float32, "the transformed image")
         return spec((1, h, w, x[3] if x.rank else None), float32)
 
-    def compute(op: Any, x: Any, matrix: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, matrix: np.ndarray) -> np.ndarray:
         return _transformed(x, matrix, sizes_of(op), centred=version == 2)
 
     body = {

@@ -9,6 +9,7 @@ Volumes are [n, d, h, w, c].
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
 from ...ops.slots import Input, Output
 from ...ops.windows import Window, out_size, window
+from ..ops.definition import LiteDefinition
 from ..ops.quantized.fixed_point import rounded_quotient
 from ..ops.quantized.operand import Operand, check_same, check_scaled, check_symmetric, check_types
 from ..ops.shapes import bounded, refuse, same, spec, text
@@ -29,7 +31,7 @@ _F = (float32,)
 
 
 @custom_operator("Convolution2DTransposeBias")
-class Convolution2DTransposeBias:
+class Convolution2DTransposeBias(LiteDefinition):
     """The adjoint of a convolution by its input, with a bias: each pixel of x spreads over a window of y.
 
     .. math:: y_{n, p s + i - a, q s + j - b, o} = b_o + \\sum_{ijc} x_{npqc} f_{oijc}
@@ -111,7 +113,8 @@ def _combined(op: Any, x: np.ndarray, combine: np.ufunc, initial: float) -> np.n
 def _seen(op: Any, x: np.ndarray, dtype: Any) -> np.ndarray:
     """How many elements of the volume each window sees, [d, h, w, 1]."""
     d, h, w = (counts(one, dtype) for one in _windows(op, x))
-    return np.multiply.outer(np.multiply.outer(d, h), w)[..., None]
+    result: np.ndarray = np.multiply.outer(np.multiply.outer(d, h), w)[..., None]
+    return result
 
 
 def _checked(op: Any, x: Operand, y: Operand) -> None:
@@ -122,7 +125,7 @@ def _checked(op: Any, x: Operand, y: Operand) -> None:
         check_symmetric(x, y)
 
 
-def _average(op: Any, x: Operand, y: Operand) -> Any:
+def _average(op: Any, x: Operand, y: Operand) -> Callable[..., Any]:
     """Sums of integers over their number, halves away from zero."""
     _checked(op, x, y)
 
@@ -133,13 +136,13 @@ def _average(op: Any, x: Operand, y: Operand) -> Any:
     return run
 
 
-def _maximum(op: Any, x: Operand, y: Operand) -> Any:
+def _maximum(op: Any, x: Operand, y: Operand) -> Callable[..., Any]:
     _checked(op, x, y)
     return lambda q: _combined(op, q, np.maximum, x.low)
 
 
 @custom_operator("AvgPool3D", "AveragePool3D")
-class AvgPool3D:
+class AvgPool3D(LiteDefinition):
     """The mean over each window; padding does not count.
 
     .. math:: y_{ntpqc} = \\operatorname{mean}_{ijk} x_{n, t s + i, p s + j, q s + k, c}
@@ -162,7 +165,7 @@ class AvgPool3D:
 
 
 @custom_operator("MaxPool3D")
-class MaxPool3D:
+class MaxPool3D(LiteDefinition):
     """The greatest of each window.
 
     .. math:: y_{ntpqc} = \\max_{ijk} x_{n, t s + i, p s + j, q s + k, c}
@@ -179,5 +182,5 @@ class MaxPool3D:
     quantized = _maximum
     infer = _infer
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
         return _combined(op, x, np.maximum, -np.inf)

@@ -9,6 +9,7 @@ dimension but the last the places where its rows begin, and the end.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ...core.dtypes import int64, string
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
 from ...ops.slots import Input, Output
+from ..ops.definition import LiteDefinition
 from ..ops.shapes import refuse, spec, text
 from .definition import custom_operator
 
@@ -39,7 +41,7 @@ def _strings(found: list[bytes], shape: Any) -> np.ndarray:
 
 
 @custom_operator("tftext:WhitespaceTokenizer", counted_by="outputs")
-class WhitespaceTokenizer:
+class WhitespaceTokenizer(LiteDefinition):
     """The words of each text, as white space parts them.
 
     .. math:: words_{i} = split(x_i)
@@ -52,7 +54,7 @@ class WhitespaceTokenizer:
     ys = Output(repeated=True)
     outputs = Attr(int, default=1)
 
-    def infer(op: Any) -> Any:
+    def infer(op: Any) -> list[TensorSpec]:
         dims = op.x.spec.shape.dims
         if op.outputs == 1:
             return [spec(None if dims is None else (*dims, None), string)]
@@ -64,7 +66,7 @@ class WhitespaceTokenizer:
             sizes[i] = None if d is None or before is None else before * d
         return [spec((None,), string), *(spec((None if n is None else n + 1,), int64) for n in sizes)]
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> list[np.ndarray]:
         lists = [[w for w in words_of(raw) if w] for raw in x.reshape(-1).tolist()]
         if op.outputs == 1:
             most = max(map(len, lists), default=0)
@@ -79,7 +81,7 @@ class WhitespaceTokenizer:
 
 
 @custom_operator("tftext:Ngrams")
-class Ngrams:
+class Ngrams(LiteDefinition):
     """Each run of `width` words of a row, joined.
 
     .. math:: y_{...i} = x_{...i} + separator + ... + x_{...,i + width - 1}
@@ -96,7 +98,7 @@ class Ngrams:
     reduction_type = Attr(str, default="")
     string_separator = Attr(str, default="")
 
-    def infer(op: Any) -> Any:
+    def infer(op: Any) -> list[TensorSpec]:
         if op.width < 1 or op.axis != -1 or op.reduction_type != "STRING_JOIN":
             raise refuse(
                 "n-grams of this kind are not supported",
@@ -111,7 +113,7 @@ class Ngrams:
         last = None if dims is None or dims[-1] is None else max(0, dims[-1] - op.width + 1)
         return [spec(None if dims is None else (*dims[:-1], last), string)]
 
-    def compute(op: Any, x: Any, rows: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, rows: Sequence[np.ndarray]) -> list[np.ndarray]:
         separator = op.string_separator.encode()
         words = x.reshape(-1).tolist()
         if rows:

@@ -42,7 +42,7 @@ class AttributeOption:
     parameter of the kernel.
     """
 
-    attr: Attr
+    attr: Attr[Any]
     field: str
     choices: tuple[Any, ...]
     later: type | None
@@ -267,7 +267,7 @@ def _dtypes_of(op: Operator, optional: frozenset[str]) -> list[tuple[DType | Non
 # ---- attributes -------------------------------------------------------------------------------------------------
 
 
-def option_of(op: Operator, attr: Attr, attrs: Mapping[str, Any], passed: bool) -> AttributeOption | None:
+def option_of(op: Operator, attr: Attr[Any], attrs: Mapping[str, Any], passed: bool) -> AttributeOption | None:
     """Return an attribute in C; None for one that the kernel does not use and C cannot read."""
     kind: Any = attr.type
     word = _field(attr.name)
@@ -307,7 +307,7 @@ def _field(name: str) -> str:
     return f"{word}_attr" if other else word
 
 
-def _listed_values(op: Operator, attr: Attr, values: Any) -> tuple[Any, ...]:
+def _listed_values(op: Operator, attr: Attr[Any], values: Any) -> tuple[Any, ...]:
     """Return the values that the user lists. Raises InvalidArgumentError for invalid ones."""
     if attr.type not in _PLAIN:
         raise UnimplementedError(
@@ -332,7 +332,7 @@ def _listed_values(op: Operator, attr: Attr, values: Any) -> tuple[Any, ...]:
     return tuple(result)
 
 
-def _check_is_c(op: Operator, attr: Attr) -> None:
+def _check_is_c(op: Operator, attr: Attr[Any]) -> None:
     """Raise UnimplementedError for a check that is a Python function."""
     forms = [attr.check.canonical_form] if attr.check is not None else []
     while forms:

@@ -44,7 +44,8 @@ class OpDeclaration(NamedTuple):
 
 @functools.cache
 def _facts() -> dict[str, Any]:
-    return json.loads(resources.files(__package__).joinpath("signatures.json").read_text("utf-8"))
+    result: dict[str, Any] = json.loads(resources.files(__package__).joinpath("signatures.json").read_text("utf-8"))
+    return result
 
 
 @functools.cache

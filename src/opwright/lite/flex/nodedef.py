@@ -121,7 +121,8 @@ def encode_value(value: Any) -> bytes:
         value = Typed(_kind(value[0]) if value else "int", list(value))
     if not isinstance(value, Typed):
         number, write, wire = _WRITERS[_kind(value)]
-        return _varint(number << 3 | wire) + write(value.encode() if isinstance(value, str) else value)
+        result: bytes = _varint(number << 3 | wire) + write(value.encode() if isinstance(value, str) else value)
+        return result
     number, write, wire = _WRITERS[value.kind]
     items = [write(v.encode() if isinstance(v, str) else v) for v in value.values]
     if wire != BYTES and items:  # numbers are packed

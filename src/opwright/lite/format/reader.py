@@ -125,7 +125,8 @@ class _FlatBufferReader:
         if archive is not None:
             self.end_flatbuffer(archive[0])
             model.attachment = archive[1]
-        return model
+        result: TableObject = model
+        return result
 
     # one method per kind of field; offsets are in bytes from the start of the file
 
@@ -174,7 +175,8 @@ class _FlatBufferReader:
                 self.newer()
         if layout.unknown:
             self.unknown_fields(table, layout, offset)
-        return table
+        result: TableObject = table
+        return result
 
     def layout(self, name: str, vtable: int) -> TableLayout:
         """Check and compile the vtable at an offset."""
@@ -248,7 +250,8 @@ class _FlatBufferReader:
             self.spend(0)
         if scalar == "bool":
             self.spend_room(n)
-            return np.frombuffer(self.view, np.uint8, n, offset + 4) != 0
+            result: np.ndarray = np.frombuffer(self.view, np.uint8, n, offset + 4) != 0
+            return result
         if width == 8 and n and (offset + 4) & 7:  # accepted: the official verifier checks only the length
             self.spend_room(total)
             array = np.frombuffer(self.view, schema.SCALARS[scalar][2], n, offset + 4).copy()

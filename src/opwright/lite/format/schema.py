@@ -104,7 +104,8 @@ class SchemaTable(NamedTuple):
 
 @functools.cache
 def _facts() -> dict[str, Any]:
-    return json.loads(pkgutil.get_data(__package__, "schema.json") or b"")
+    result: dict[str, Any] = json.loads(pkgutil.get_data(__package__, "schema.json") or b"")
+    return result
 
 
 def _field(owner: str, name: str, id: int, type: str, default: Any, align: int = 1) -> SchemaField:
@@ -158,7 +159,10 @@ def enum(name: str) -> type[_enum.IntEnum]:
     simple = getattr(_enum, "_simple_enum", None)  # used by the standard library for its own enums; takes half the time
     if simple is None:
         return _enum.IntEnum(name, members, module=__name__)  # type: ignore[return-value]
-    return simple(_enum.IntEnum)(type(name, (), {"__module__": __name__, "__qualname__": name, **members}))
+    result: type[_enum.IntEnum] = simple(_enum.IntEnum)(
+        type(name, (), {"__module__": __name__, "__qualname__": name, **members})
+    )
+    return result
 
 
 @once

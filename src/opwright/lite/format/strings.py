@@ -39,7 +39,8 @@ def pack_strings(strings: Sequence[bytes | str]) -> bytes:
         raise InvalidArgumentError(
             what="strings do not fit one tensor", found=f"{offsets[-1]} bytes", wanted="below 2 GB"
         )
-    return np.int32(len(items)).astype("<i4").tobytes() + offsets.astype("<i4").tobytes() + b"".join(items)
+    result: bytes = np.int32(len(items)).astype("<i4").tobytes() + offsets.astype("<i4").tobytes() + b"".join(items)
+    return result
 
 
 def string_offsets(buffer: Any) -> np.ndarray:

@@ -31,7 +31,8 @@ METADATA_BYTES = 16
 
 @functools.cache
 def _table() -> dict[str, Any]:
-    return json.loads(pkgutil.get_data(__package__, "versions.json") or b"")
+    result: dict[str, Any] = json.loads(pkgutil.get_data(__package__, "versions.json") or b"")
+    return result
 
 
 def facts(op_name: str) -> dict[str, Any]:
@@ -42,7 +43,8 @@ def facts(op_name: str) -> dict[str, Any]:
     three codes that are not operators have only code and special. Raises NotFoundError for an unknown name.
     """
     try:
-        return _table()[op_name]
+        result: dict[str, Any] = _table()[op_name]
+        return result
     except KeyError:
         raise NotFoundError(
             what="no builtin operator of this name", found=repr(op_name), wanted="such as 'CONV_2D'"
@@ -57,8 +59,8 @@ def stamp(op_name: str, operator: OperatorView) -> int:
     row = facts(op_name)
     for version, condition in row.get("rules", ()):
         if holds(condition, operator):
-            return version
-    return row.get("default", 1)
+            return int(version)
+    return int(row.get("default", 1))
 
 
 def reason(op_name: str, operator: OperatorView) -> str:
@@ -108,7 +110,8 @@ def without_types_beyond(op_name: str, types: Container[str]) -> tuple[int, int]
 
 def min_runtime(op_name: str, version: int) -> str:
     """Return the first official run time with that version, such as "2.3.0"; "" if unknown."""
-    return facts(op_name).get("min_runtime", {}).get(str(version), "")
+    result: str = facts(op_name).get("min_runtime", {}).get(str(version), "")
+    return result
 
 
 def builtin_code(code: Any) -> int:

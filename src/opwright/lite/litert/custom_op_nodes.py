@@ -252,8 +252,7 @@ def _address(array: np.ndarray) -> int:
 # ---- callbacks ------------------------------------------------------------------------------------------------------
 
 
-@LAYOUTS
-def _layouts(record: int, count: int, inputs: Any, outputs_count: int, outputs: Any) -> int:
+def _get_output_layouts(record: int, count: int, inputs: Any, outputs_count: int, outputs: Any) -> int:
     """Run GetOutputLayouts, which the run time calls in allocation, after a change of shapes."""
     node = _nodes.get(record)
     if node is None:
@@ -273,8 +272,10 @@ def _layouts(record: int, count: int, inputs: Any, outputs_count: int, outputs: 
         return _FAILED
 
 
-@_PYTHON
-def _compute(record: int, status: int, outputs: Any) -> int:
+_layouts = LAYOUTS(_get_output_layouts)
+
+
+def _run_in_python(record: int, status: int, outputs: Any) -> int:
     """Run a node that has no plan, or whose plan stopped."""
     node = _nodes.get(record)
     if node is None:
@@ -289,6 +290,9 @@ def _compute(record: int, status: int, outputs: Any) -> int:
     if outputs:
         node.clear(outputs)
     return _FAILED
+
+
+_compute = _PYTHON(_run_in_python)
 
 
 _INIT, _RUN, _DESTROY, _FOREIGN = range(4)

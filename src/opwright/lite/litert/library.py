@@ -21,9 +21,8 @@ from typing import Any
 
 from ...core import forks
 from ...core.dtypes import DType
-from ...core.errors import InternalError, NotFoundError, OpError, UnavailableError
+from ...core.errors import InternalError, NotFoundError, OpError, UnavailableError, also
 from ...core.forks import once
-from ..runtime.errors import also
 
 PACKAGE = "ai-edge-litert"
 MINIMUM = "2.1.6"

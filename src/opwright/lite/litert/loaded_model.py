@@ -23,9 +23,8 @@ from typing import Any
 
 from ...compiler.native.image import library as c_library
 from ...core import forks
-from ...core.errors import InvalidArgumentError, OpError
+from ...core.errors import InvalidArgumentError, OpError, also
 from ..format import Model
-from ..runtime.errors import also
 from .custom_op_nodes import CustomOpNode, kernel
 from .library import CPU, HANDLE, check, describe_status, environment, library
 

@@ -45,7 +45,8 @@ def find(key: str) -> Path | None:
             if _digest_in(files, name) == note["digest"] and all(_digest(p) == d for p, d in note["made_of"].items()):
                 library = Path(folder) / name
                 _mark_used(library)
-                return library
+                result: Path | None = library
+                return result
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             continue
     return None

@@ -91,7 +91,8 @@ def native_context_of(subgraph: Subgraph, provider: Any) -> NativeContext:
             atexit.register(_free_all)
         _contexts[c_context.address] = c_context
         subgraph.native = c_context
-    return subgraph.native
+    result: NativeContext = subgraph.native
+    return result
 
 
 def _free_all() -> None:

@@ -34,7 +34,8 @@ def to_c(t: Tensor) -> np.ndarray:
     padded = np.zeros(-(-values.size // per_byte) * per_byte, np.uint8)
     padded[: values.size] = values
     shifted = padded.reshape(-1, per_byte) << np.arange(0, 8, bits, dtype=np.uint8)
-    return np.bitwise_or.reduce(shifted, axis=1)
+    result: np.ndarray = np.bitwise_or.reduce(shifted, axis=1)
+    return result
 
 
 def from_c(t: Tensor, content: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from ...core.dtypes import float16, float32
 from ...core.specs import TensorSpec
 from ...ops.slots import Input, Output
 from ...scalar.table import FUNCTIONS
-from .definition import lite_operator
+from .definition import LiteDefinition, lite_operator
 from .shapes import broadcast, refuse, text
 
 _f = np.float32
@@ -24,7 +24,7 @@ _REALS = (float32, float16)
 
 
 @lite_operator("LEAKY_RELU")
-class LeakyRelu:
+class LeakyRelu(LiteDefinition):
     """.. math:: y = x > 0: x,\\ \\text{else}\\ \\alpha x"""
 
     x = Input(_REALS)
@@ -37,7 +37,7 @@ class LeakyRelu:
 
 
 @lite_operator("PRELU")
-class PRelu:
+class PRelu(LiteDefinition):
     """As LEAKY_RELU, with alpha as a tensor that is broadcast to x.
 
     .. math:: y = x \\ge 0: x,\\ \\text{else}\\ \\alpha x
@@ -58,12 +58,12 @@ class PRelu:
             )
         return TensorSpec(shape, op.x.spec.dtype)
 
-    def compute(op: Any, x: Any, alpha: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         return np.where(x >= 0, x, x * alpha)
 
 
 @lite_operator("GELU")
-class Gelu:
+class Gelu(LiteDefinition):
     """Gaussian error linear unit, exact or by tanh.
 
     .. math:: y = x (1 + \\operatorname{erf}(x / \\sqrt 2)) / 2
@@ -89,13 +89,13 @@ def _has_rank(op: Any) -> TensorSpec:
     return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
 
 
-def _shifted(x: Any) -> Any:
+def _shifted(x: np.ndarray) -> np.ndarray:
     """x minus the greatest of each row, so that exp cannot overflow."""
     return x - x.max(-1, keepdims=True) if x.shape[-1] else x
 
 
 @lite_operator("SOFTMAX")
-class Softmax:
+class Softmax(LiteDefinition):
     """.. math:: y_i = e^{\\beta x_i} / \\sum_j e^{\\beta x_j}    over the last dimension"""
 
     x = Input((float32, float16))
@@ -111,7 +111,7 @@ class Softmax:
 
 
 @lite_operator("LOG_SOFTMAX")
-class LogSoftmax:
+class LogSoftmax(LiteDefinition):
     """.. math:: y_i = x_i - \\ln \\sum_j e^{x_j}    over the last dimension
 
     Also of a scalar, which is a row of one.
@@ -131,7 +131,7 @@ class LogSoftmax:
 
 
 @lite_operator("L2_NORMALIZATION")
-class L2Normalization:
+class L2Normalization(LiteDefinition):
     """.. math:: y = x / \\max(\\sqrt{\\sum x^2}, 10^{-6})    over the last dimension"""
 
     x = Input((float32,))
@@ -150,7 +150,7 @@ class L2Normalization:
 
 
 @lite_operator("LOCAL_RESPONSE_NORMALIZATION")
-class LocalResponseNormalization:
+class LocalResponseNormalization(LiteDefinition):
     """.. math:: y_i = x_i / (bias + \\alpha \\sum_{|j - i| \\le radius} x_j^2)^\\beta    over the channels"""
 
     x = Input((float32,), rank=4)

@@ -7,7 +7,7 @@ Not here: `define` (elementwise.py), choosing by truth (selection.py).
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ from ...core.dtypes import bool as bool_
 from ...core.specs import TensorSpec
 from ...ops.slots import Input, Output
 from ...scalar.table import FUNCTIONS
-from .definition import lite_operator
+from .definition import LiteDefinition, lite_operator
 from .elementwise import define
 from .parts import Part, elements
 from .shapes import refuse, text
@@ -91,7 +91,7 @@ def power(x: Any, y: Any) -> Any:
     return np.where(np.abs(wide) <= limits.max, wide, limits.min).astype(x.dtype)
 
 
-def _integers_by(ufunc: np.ufunc) -> Any:
+def _integers_by(ufunc: np.ufunc) -> Callable[..., Any]:
     """The setting `writes` of an operator whose integers a ufunc alone computes."""
     return lambda op, dtype: ufunc if dtype.is_integer else None
 
@@ -133,7 +133,7 @@ test("LOGICAL_OR", r"x \vee y", (bool_,))
 
 
 @lite_operator("ADD_N")
-class AddN:
+class AddN(LiteDefinition):
     """Sum of tensors of one shape.
 
     .. math:: y = \\sum_i x_i
@@ -154,10 +154,10 @@ class AddN:
             shape = shape.merge_with(x.spec.shape)
         return TensorSpec(shape, op.xs[0].spec.dtype)
 
-    def parts(op: Any, xs: Any) -> Iterator[Part]:
+    def parts(op: Any, xs: Sequence[np.ndarray]) -> Iterator[Part]:
         return elements(lambda *seen: op.reference(seen), xs, xs[0].shape)
 
-    def compute(op: Any, xs: Any) -> Any:
+    def compute(op: Any, xs: Sequence[np.ndarray]) -> np.ndarray:
         total = np.array(xs[0])
         for x in xs[1:]:
             total += x

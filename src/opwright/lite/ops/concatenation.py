@@ -18,7 +18,7 @@ from ...core.specs import TensorSpec
 from ...ops.array_functions import mirrored, padded
 from ...ops.slots import Input, Output
 from ...ops.structural_shapes import part_sizes
-from .definition import lite_operator
+from .definition import LiteDefinition, lite_operator
 from .parts import Part, fuse
 from .shapes import axes_in, axis_in, check_one, ints, refuse, same, spec, text
 from .types import ANY, INDEX, NUMBER
@@ -29,7 +29,7 @@ _WIDTHS = (*INDEX, int8, int16, bool_)
 
 
 @lite_operator("CONCATENATION")
-class Concatenation:
+class Concatenation(LiteDefinition):
     """Tensors one after the other along an axis; their other sizes agree."""
 
     xs = Input((*_PADDED, uint32, int4, string), repeated=True)
@@ -63,11 +63,11 @@ class Concatenation:
         dims[axis] = None if None in along else sum(along)
         return spec(dims, dtype)
 
-    def parts(op: Any, xs: Any) -> Iterator[Part]:
+    def parts(op: Any, xs: Sequence[np.ndarray]) -> Iterator[Part]:
         for where, x in joined(xs, op.axis):
             yield where, x if op.fused_activation_function == "NONE" else fuse(op, x.copy())
 
-    def compute(op: Any, xs: Any) -> Any:
+    def compute(op: Any, xs: Sequence[np.ndarray]) -> np.ndarray:
         return fuse(op, np.concatenate(xs, op.axis))
 
 
@@ -81,7 +81,7 @@ def joined(arrays: Sequence[np.ndarray], axis: int) -> Iterator[Part]:
 
 
 @lite_operator("PACK")
-class Pack:
+class Pack(LiteDefinition):
     """Tensors of one shape stacked along a new axis."""
 
     xs = Input((*_PADDED, uint32), repeated=True)
@@ -105,23 +105,23 @@ class Pack:
         axis = axis_in(op.axis, len(shape.dims) + 1)
         return spec((*shape.dims[:axis], len(op.xs), *shape.dims[axis:]), op.xs[0].spec.dtype)
 
-    def parts(op: Any, xs: Any) -> Iterator[Part]:
+    def parts(op: Any, xs: Sequence[np.ndarray]) -> Iterator[Part]:
         axis = axis_in(op.axis, xs[0].ndim + 1)
         return joined([np.expand_dims(x, axis) for x in xs], axis)
 
-    def compute(op: Any, xs: Any) -> Any:
+    def compute(op: Any, xs: Sequence[np.ndarray]) -> np.ndarray:
         return np.stack(xs, op.axis)
 
 
 @lite_operator("UNPACK")
-class Unpack:
+class Unpack(LiteDefinition):
     """The slices along an axis, without it; num is their number."""
 
     x = Input(_PADDED)
     ys = Output(like="x", repeated=True)
     moves = alike = True
 
-    def infer(op: Any) -> Any:
+    def infer(op: Any) -> list[TensorSpec]:
         dims, dtype = op.x.spec.shape.dims, op.x.spec.dtype
         _check_count(op.num, "num")
         if dims is None:
@@ -153,7 +153,7 @@ def _known_axis(operand: Any, rank: int | None) -> int | None:
 
 
 @lite_operator("SPLIT")
-class Split:
+class Split(LiteDefinition):
     """num_splits equal parts along an axis."""
 
     axis = Input(NUMBER)
@@ -161,7 +161,7 @@ class Split:
     ys = Output(like="x", repeated=True)
     moves = True
 
-    def infer(op: Any) -> Any:
+    def infer(op: Any) -> list[TensorSpec]:
         dims, dtype, n = op.x.spec.shape.dims, op.x.spec.dtype, op.num_splits
         _check_count(n, "num_splits")
         if dims is None:
@@ -183,7 +183,7 @@ class Split:
 
 
 @lite_operator("SPLIT_V")
-class SplitV:
+class SplitV(LiteDefinition):
     """Parts of the given sizes along an axis; one size may be -1, which follows from the others."""
 
     x = Input(_COMMON)
@@ -192,7 +192,7 @@ class SplitV:
     ys = Output(like="x", repeated=True)
     moves = True
 
-    def infer(op: Any) -> Any:
+    def infer(op: Any) -> list[TensorSpec]:
         dims, dtype, n = op.x.spec.shape.dims, op.x.spec.dtype, op.num_splits
         _check_count(n, "num_splits")
         if not same(op.sizes.spec.shape[0], n):
@@ -234,7 +234,7 @@ def surrounded(x: np.ndarray, pairs: Sequence[tuple[int, int]], value: Any = 0) 
 
 
 @lite_operator("PAD")
-class Pad:
+class Pad(LiteDefinition):
     """Zeros around the input: paddings[i] = (before, after) dimension i."""
 
     x = Input(_PADDED)
@@ -243,15 +243,15 @@ class Pad:
     quantized = "concatenation.pad"
     infer = _padded
 
-    def parts(op: Any, x: Any, paddings: Any) -> Iterator[Part]:
+    def parts(op: Any, x: np.ndarray, paddings: np.ndarray) -> Iterator[Part]:
         return surrounded(x, _pairs(paddings))
 
-    def compute(op: Any, x: Any, paddings: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, paddings: np.ndarray) -> np.ndarray:
         return padded(x, _pairs(paddings))
 
 
 @lite_operator("PADV2")
-class PadV2:
+class PadV2(LiteDefinition):
     """One value around the input: paddings[i] = (before, after) dimension i."""
 
     x = Input(_PADDED)
@@ -264,15 +264,15 @@ class PadV2:
         check_one(op.value, "the padding value")
         return _padded(op)
 
-    def parts(op: Any, x: Any, paddings: Any, value: Any) -> Iterator[Part]:
+    def parts(op: Any, x: np.ndarray, paddings: np.ndarray, value: np.ndarray) -> Iterator[Part]:
         return surrounded(x, _pairs(paddings), value.reshape(-1)[0])
 
-    def compute(op: Any, x: Any, paddings: Any, value: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, paddings: np.ndarray, value: np.ndarray) -> np.ndarray:
         return padded(x, _pairs(paddings), value.reshape(-1)[0])
 
 
 @lite_operator("MIRROR_PAD")
-class MirrorPad:
+class MirrorPad(LiteDefinition):
     """The input continued by its mirror image. REFLECT: the edge is not repeated; SYMMETRIC: it is."""
 
     x = Input(tuple(d for d in ANY if d is not string))
@@ -297,7 +297,7 @@ class MirrorPad:
 
 
 @lite_operator("REVERSE_V2")
-class Reverse:
+class Reverse(LiteDefinition):
     """The elements along the given axes in reverse order."""
 
     x = Input(_PADDED)
@@ -311,5 +311,5 @@ class Reverse:
             axes_in(axes, rank)
         return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
 
-    def compute(op: Any, x: Any, axes: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, axes: np.ndarray) -> np.ndarray:
         return np.flip(x, tuple(int(a) for a in axes))

@@ -21,7 +21,7 @@ from ...ops.attributes import Attr
 from ...ops.control import merged_specs
 from ...ops.slots import Input, Output
 from ...ops.var_types import of_dtype
-from .definition import lite_operator
+from .definition import LiteDefinition, lite_operator
 from .shapes import check_one, refuse
 
 
@@ -33,7 +33,7 @@ def _takes(graph: Graph, operands: Sequence[Any], role: str) -> None:
 
 
 @lite_operator("IF", graphs={"then_subgraph_index": "then_branch", "else_subgraph_index": "else_branch"})
-class If:
+class If(LiteDefinition):
     """One of two subgraphs, chosen by a bool.
 
     .. math:: outputs = then(inputs) if cond else else(inputs)
@@ -63,7 +63,7 @@ class If:
 
 
 @lite_operator("STABLEHLO_CASE", graphs={"branch_subgraph_indices": "branches"})
-class Case:
+class Case(LiteDefinition):
     """One of several subgraphs, chosen by its number; a number that is none of theirs means the last.
 
     .. math:: outputs = branches_{index}(inputs)
@@ -94,7 +94,7 @@ class Case:
 
 
 @lite_operator("CALL", graphs={"subgraph": "body"})
-class Call:
+class Call(LiteDefinition):
     """Another subgraph.
 
     .. math:: outputs = body(inputs)
@@ -119,7 +119,7 @@ class Call:
 
 
 @lite_operator("STABLEHLO_COMPOSITE", graphs={"decomposition_subgraph_index": "decomposition"})
-class Composite:
+class Composite(LiteDefinition):
     """An operator of this name, which a delegate may know; else the subgraph that says what it means.
 
     .. math:: outputs = decomposition(inputs)
@@ -147,7 +147,7 @@ class Composite:
 
 
 @lite_operator("WHILE", graphs={"cond_subgraph_index": "cond", "body_subgraph_index": "body"})
-class While:
+class While(LiteDefinition):
     """A subgraph run again and again, on its own results, while a condition on them holds.
 
     What a graph's inputs say of their shapes must hold at every turn.

@@ -19,7 +19,7 @@ from ...core.specs import TensorSpec
 from ...ops import conv_arrays
 from ...ops.slots import Input, Output
 from ...ops.windows import Window
-from .definition import lite_operator
+from .definition import LiteDefinition, lite_operator
 from .parts import Part, fuse, merge_parts
 from .shapes import Size, check_vector, ints, product, refuse, same, spec, text
 from .windows import bands, check_padded, check_positive, out_size, output_piece, sliding_spec, window, windows_of
@@ -74,7 +74,7 @@ def _transposed_spec(op: Any, spatial_kernel: Sequence[Size], o: Size, c: Size, 
 
 
 @lite_operator("CONV_2D")
-class Conv2D:
+class Conv2D(LiteDefinition):
     """A convolution; with fewer channels in the filter than in x, in groups.
 
     .. math:: y_{npqo} = act(b_o + \\sum_{ijc} x_{n, p s + i d, q s + j d, c} f_{oijc})
@@ -104,19 +104,19 @@ class Conv2D:
         _check_bias(op, o)
         return sliding_spec(op, x, (kh, kw), o, op.x.spec.dtype)
 
-    def parts(op: Any, x: Any, filter: Any, bias: Any) -> Iterator[Part]:
+    def parts(op: Any, x: np.ndarray, filter: np.ndarray, bias: np.ndarray | None) -> Iterator[Part]:
         w, windows = filter.transpose(1, 2, 3, 0), windows_of(op, x.shape[1:3], filter.shape[1:3])
         seen = math.prod(filter.shape[1:3]) * x.shape[3]
         for band in bands(len(x), windows, _cost(x, seen + 2 * len(filter), windows)):
             yield band.y, _biased(op, conv_arrays.convolve(op, x[band.x], w, band.windows), bias)
 
-    def compute(op: Any, x: Any, filter: Any, bias: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, filter: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
         windows = windows_of(op, x.shape[1:3], filter.shape[1:3])
         return merge_parts(op.parts(x, filter, bias), _shape(x, windows, len(filter)), x.dtype)
 
 
 @lite_operator("DEPTHWISE_CONV_2D")
-class DepthwiseConv2D:
+class DepthwiseConv2D(LiteDefinition):
     """A convolution of each channel by itself, giving m channels each; depth_multiplier is not looked at.
 
     .. math:: y_{n, p, q, c m + j} = act(b_{c m + j} + \\sum_{ik} x_{n, p s + i d, q s + k d, c} f_{1, i, k, c m + j})
@@ -146,19 +146,19 @@ class DepthwiseConv2D:
         _check_bias(op, depth)
         return sliding_spec(op, x, (kh, kw), depth, op.x.spec.dtype)
 
-    def parts(op: Any, x: Any, filter: Any, bias: Any) -> Iterator[Part]:
+    def parts(op: Any, x: np.ndarray, filter: np.ndarray, bias: np.ndarray | None) -> Iterator[Part]:
         windows = windows_of(op, x.shape[1:3], filter.shape[1:3])
         by_channel = filter.reshape(*filter.shape[1:3], x.shape[3], -1 if x.shape[3] else 1)
         for band in bands(len(x), windows, _cost(x, 2 * filter.shape[3], windows)):
             yield band.y, _biased(op, conv_arrays.depthwise(x[band.x], by_channel, band.windows), bias)
 
-    def compute(op: Any, x: Any, filter: Any, bias: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, filter: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
         windows = windows_of(op, x.shape[1:3], filter.shape[1:3])
         return merge_parts(op.parts(x, filter, bias), _shape(x, windows, filter.shape[3]), x.dtype)
 
 
 @lite_operator("TRANSPOSE_CONV")
-class TransposeConv:
+class TransposeConv(LiteDefinition):
     """The adjoint of a convolution by its input: each pixel of x spreads over a window of y.
 
     .. math:: y_{n, p s + i, q s + j, o} \\mathrel{+}= x_{npqc} f_{oijc}
@@ -179,7 +179,9 @@ class TransposeConv:
         o, kh, kw, c = op.filter.spec.shape.dims or (None,) * 4
         return _transposed_spec(op, (kh, kw), o, c, lambda image: windows_of(op, image, (kh, kw)))
 
-    def parts(op: Any, output_shape: Any, filter: Any, x: Any, bias: Any) -> Iterator[Part]:
+    def parts(
+        op: Any, output_shape: np.ndarray, filter: np.ndarray, x: np.ndarray, bias: np.ndarray | None
+    ) -> Iterator[Part]:
         n, h, w, outputs = map(int, output_shape)
         windows = windows_of(op, (h, w), filter.shape[1:3])
         for band in bands(n, windows, 3 * outputs * x.itemsize, output_piece):
@@ -209,7 +211,7 @@ def _windows(op: Any, volume: Any, kernel: Any) -> list[Window]:
 
 
 @lite_operator("CONV_3D")
-class Conv3D:
+class Conv3D(LiteDefinition):
     """A convolution of volumes.
 
     .. math:: y_{npqro} = act(b_o + \\sum_{ijkc} x_{n, p s + i d, q s + j d, r s + k d, c} f_{ijkco})
@@ -238,13 +240,13 @@ class Conv3D:
             check_padded(n, _windows(op, volume, kernel), channels, float32)
         return spec((n, *out, o), float32)
 
-    def compute(op: Any, x: Any, filter: Any, bias: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, filter: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
         y = conv_arrays.convolve(op, x, filter, _windows(op, x.shape[1:4], filter.shape[:3]))
         return _biased(op, y, bias)
 
 
 @lite_operator("CONV_3D_TRANSPOSE")
-class Conv3DTranspose:
+class Conv3DTranspose(LiteDefinition):
     """The adjoint of a convolution of volumes by its input: each element of x spreads over a window of y.
 
     .. math:: y_{n, p s + i, q s + j, r s + k, o} \\mathrel{+}= x_{npqrc} f_{ijkoc}
@@ -263,7 +265,9 @@ class Conv3DTranspose:
         _steps(op)
         return _transposed_spec(op, kernel, o, c, lambda volume: _windows(op, volume, kernel))
 
-    def compute(op: Any, output_shape: Any, filter: Any, x: Any, bias: Any) -> Any:
+    def compute(
+        op: Any, output_shape: np.ndarray, filter: np.ndarray, x: np.ndarray, bias: np.ndarray | None
+    ) -> np.ndarray:
         shape = [int(s) for s in output_shape]
         windows = _windows(op, shape[1:4], filter.shape[:3])
         return _biased(op, conv_arrays.by_input(x, filter, shape, windows), bias)

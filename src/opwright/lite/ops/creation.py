@@ -17,13 +17,13 @@ from ...core.specs import TensorSpec
 from ...ops.array_functions import one_hot
 from ...ops.inference import number_of_steps
 from ...ops.slots import Input, Output
-from .definition import lite_operator
+from .definition import LiteDefinition, lite_operator
 from .shapes import axis_in, check_one, ints, refuse, same, spec, text, unknown
 from .types import ANY, INDEX, NUMBER
 
 
 @lite_operator("FILL")
-class Fill:
+class Fill(LiteDefinition):
     """A tensor of shape `dims` filled with one value."""
 
     dims = Input(INDEX, rank=1)
@@ -40,12 +40,12 @@ class Fill:
             raise refuse("Fill dimensions must be >= 0", found=sizes, wanted="sizes of at least 0")
         return spec(sizes, op.value.spec.dtype)
 
-    def compute(op: Any, dims: Any, value: Any) -> Any:
+    def compute(op: Any, dims: np.ndarray, value: np.ndarray) -> np.ndarray:
         return np.full(tuple(int(d) for d in dims), value, value.dtype)
 
 
 @lite_operator("RANGE")
-class Range:
+class Range(LiteDefinition):
     """Numbers from start, up to but without limit, in steps of delta.
 
     .. math:: y_0 = start, \\quad y_{i+1} = y_i + delta
@@ -65,7 +65,7 @@ class Range:
         known = all(v is not None for v in values)
         return spec((_count(*(v.reshape(-1)[0] for v in values)) if known else None,), op.start.spec.dtype)
 
-    def compute(op: Any, start: Any, limit: Any, delta: Any) -> Any:
+    def compute(op: Any, start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> np.ndarray:
         y = np.full(_count(*(v.reshape(-1)[0] for v in (start, limit, delta))), delta.reshape(-1)[0], start.dtype)
         y[:1] = start.reshape(-1)
         return np.add.accumulate(y, out=y)
@@ -86,7 +86,7 @@ def _count(start: Any, limit: Any, delta: Any) -> int:
 
 
 @lite_operator("ONE_HOT")
-class OneHot:
+class OneHot(LiteDefinition):
     """For each index a vector of `depth`, on_value at the index and off_value elsewhere, put along `axis`."""
 
     indices = Input((int32, int64))
@@ -116,7 +116,7 @@ _DIAGONAL = (float32, uint8, int8, int16, int32, int64)
 
 
 @lite_operator("MATRIX_DIAG")
-class MatrixDiag:
+class MatrixDiag(LiteDefinition):
     """Square matrices with the rows of x on their diagonals, and zeros beside.
 
     .. math:: y_{... ii} = x_{... i}
@@ -134,7 +134,7 @@ class MatrixDiag:
             raise refuse("the input is a scalar", wanted="at least one dimension")
         return spec((*dims, dims[-1]), op.x.spec.dtype)
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
         n = x.shape[-1]
         y = np.zeros((*x.shape, n), x.dtype)
         y[..., np.arange(n), np.arange(n)] = x
@@ -142,7 +142,7 @@ class MatrixDiag:
 
 
 @lite_operator("MATRIX_SET_DIAG")
-class MatrixSetDiag:
+class MatrixSetDiag(LiteDefinition):
     """Matrices with their diagonals replaced.
 
     .. math:: y_{... ij} = i = j: diagonal_{... i},\\ \\text{else}\\ x_{... ij}
@@ -169,7 +169,7 @@ class MatrixSetDiag:
                 )
         return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
 
-    def compute(op: Any, x: Any, diagonal: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
         n = min(x.shape[-2:])
         y = np.array(x)
         y[..., np.arange(n), np.arange(n)] = diagonal
@@ -180,7 +180,7 @@ _VALUES = (float32, int32, int64, int8, uint8)
 
 
 @lite_operator("SPARSE_TO_DENSE")
-class SparseToDense:
+class SparseToDense(LiteDefinition):
     """A tensor of one value, with others at some places; of a place named twice the last counts.
 
     .. math:: y_{indices_i} = values_i
@@ -215,7 +215,9 @@ class SparseToDense:
             raise refuse("output_shape has a negative size", found=sizes, wanted="sizes of at least 0")
         return spec(sizes if sizes is not None else None if rank is None else unknown(rank), op.values.spec.dtype)
 
-    def compute(op: Any, indices: Any, output_shape: Any, values: Any, default_value: Any) -> Any:
+    def compute(
+        op: Any, indices: np.ndarray, output_shape: np.ndarray, values: np.ndarray, default_value: np.ndarray
+    ) -> np.ndarray:
         sizes = [int(d) for d in output_shape]
         rows = indices.reshape(-1, len(sizes)) if indices.ndim == 2 else indices.reshape(-1, 1)
         if rows.size and (np.any(rows < 0) or np.any(rows >= np.array(sizes))):
@@ -227,7 +229,7 @@ class SparseToDense:
 
 
 @lite_operator("DENSIFY")
-class Densify:
+class Densify(LiteDefinition):
     """A sparse constant with its zeros. Sparse constants get them when the model is read, so nothing is left to do."""
 
     x = Input((float32, float16, int8))
@@ -238,5 +240,5 @@ class Densify:
     def infer(op: Any) -> TensorSpec:
         return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
         return x

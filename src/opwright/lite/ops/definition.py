@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from . import types
 from .families import defined, get
 
 
-class EnumAttr(Attr):
+class EnumAttr(Attr[str]):
     """An attribute that is a member of one of the schema's enums, kept as the member's name.
 
     Takes the name, the member or its number.
@@ -62,7 +62,7 @@ _SCALARS: dict[str, type] = {"bool": bool, "float32": float}
 _CHECKS = {"ActivationFunctionType": one_of("NONE", *FUSED_CLAMPS)}
 
 
-def _attr(field: schema.SchemaField, since: int = 1) -> Attr:
+def _attr(field: schema.SchemaField, since: int = 1) -> Attr[Any]:
     """The attribute for one field of an options table. since: the version it came with."""
     if field.kind == "vector":
         return Attr([_SCALARS.get(field.scalar, int)], default=(), since=since)
@@ -209,6 +209,24 @@ class LiteOperator(Operator):
         return get, (self.name,)
 
     __hash__ = Operator.__hash__
+
+
+if TYPE_CHECKING:
+
+    class _LiteOperatorType(type, LiteOperator):
+        """The type of a decorated class to a checker: a `LiteOperator`."""
+
+    class LiteDefinition(metaclass=_LiteOperatorType):
+        """Base class of the classes under `@lite_operator`, as checkers see it: each is an operator."""
+
+else:
+
+    class LiteDefinition:
+        """Base class of the classes under `@lite_operator` and `@custom_operator`, for type checkers.
+
+        mypy does not follow decorators of classes: with the base, a decorated class is a `LiteOperator` to it. It has
+        no effect at run time.
+        """
 
 
 def facts(name: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from ...ops.slots import Input, Output
 from ...scalar.table import FUNCTIONS, OF_BUILTIN
 from ..format import schema
 from . import types
-from .definition import LiteOperator, facts, lite_operator
+from .definition import LiteDefinition, LiteOperator, facts, lite_operator
 from .parts import fuse, in_elements
 from .shapes import broadcast, fixed, refuse
 
@@ -65,7 +65,7 @@ def define(
             check(known)
         return TensorSpec(broadcast(op.x, op.y), out or op.x.spec.dtype)
 
-    def computed(op: Any, *arrays: Any) -> Any:
+    def computed(op: Any, *arrays: Any) -> np.ndarray:
         return fuse(op, of_arrays(*arrays)) if fused else of_arrays(*arrays)
 
     def writes(op: Any, dtype: DType) -> np.ufunc | None:
@@ -98,7 +98,7 @@ def _manner(operands: int, fused: bool) -> str:
     return "element by element" if operands == 1 else "broadcast, with a fused activation" if fused else "broadcast"
 
 
-def in_float32(compute: Any) -> Any:
+def in_float32(compute: Any) -> Callable[..., Any]:
     """Return a function of float arrays that computes on 16-bit floats in float32 and rounds once."""
 
     def computed(*arrays: Any) -> Any:
@@ -129,7 +129,7 @@ def logistic(x: Any) -> Any:
 
 
 @in_float32
-def elu(x: Any) -> Any:
+def elu(x: np.ndarray) -> np.ndarray:
     """x, and e^x - 1 below 0."""
     return np.where(x < 0, np.expm1(np.minimum(x, x.dtype.type(0))), x)
 
@@ -175,7 +175,7 @@ unary("LOGISTIC", "1 / (1 + e^{-x})", _FLOATS, logistic, quantized="activation.l
 
 
 @lite_operator("CAST", typed_by="out_data_type")
-class Cast:
+class Cast(LiteDefinition):
     """Every element converted to another type: fractions are cut off, integers wrap, truth is "not 0".
 
     .. math:: y = (\\text{out\\_data\\_type}) x
@@ -198,7 +198,7 @@ class Cast:
             )
         return TensorSpec(op.x.spec.shape, wanted)
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
         wanted = types.dtype_of(op.out_data_type)
         if x.dtype.kind == "c" and not wanted.is_complex:
             x = x.real

@@ -17,7 +17,7 @@ import numpy as np
 from ...core.dtypes import int64, resource, string
 from ...core.specs import TensorSpec
 from ...ops.slots import Input, Output
-from .definition import lite_operator
+from .definition import LiteDefinition, lite_operator
 from .shapes import refuse, text
 from .state import handle_registration
 
@@ -26,7 +26,7 @@ ENTRY = (int64, string)
 
 
 @lite_operator("HASHTABLE")
-class Hashtable:
+class Hashtable(LiteDefinition):
     """The hash table of this number; one in all subgraphs.
 
     .. math:: table = table(number)
@@ -66,7 +66,7 @@ def check_pairs(op: Any) -> None:
 
 
 @lite_operator("HASHTABLE_IMPORT")
-class HashtableImport:
+class HashtableImport(LiteDefinition):
     """Fill a table that is empty still; another import changes nothing. The first of equal keys counts.
 
     .. math:: table_{keys_i} \\leftarrow values_i
@@ -77,11 +77,11 @@ class HashtableImport:
     values = Input(ENTRY)
     effect = "write"
 
-    def infer(op: Any) -> Any:
+    def infer(op: Any) -> tuple[()]:
         check_pairs(op)
         return ()
 
-    def compute(op: Any, table: Any, keys: Any, values: Any) -> Any:
+    def compute(op: Any, table: np.ndarray, keys: np.ndarray, values: np.ndarray) -> tuple[()]:
         if keys.shape != values.shape:
             raise refuse(
                 "keys and values differ in shape",
@@ -93,7 +93,7 @@ class HashtableImport:
 
 
 @lite_operator("HASHTABLE_FIND")
-class HashtableFind:
+class HashtableFind(LiteDefinition):
     """The value of each key, or the default where a key is not there.
 
     .. math:: values_i = table_{keys_i}
@@ -115,7 +115,7 @@ class HashtableFind:
 
 
 @lite_operator("HASHTABLE_SIZE")
-class HashtableSize:
+class HashtableSize(LiteDefinition):
     """The number of keys in a table.
 
     .. math:: size = |table|
@@ -128,7 +128,7 @@ class HashtableSize:
     def infer(op: Any) -> TensorSpec:
         return TensorSpec((1,), int64)
 
-    def compute(op: Any, table: Any) -> Any:
+    def compute(op: Any, table: np.ndarray) -> np.ndarray:
         return np.array([len(_table(table))], np.int64)
 
 

@@ -20,7 +20,7 @@ from ...ops import array_functions
 from ...ops.slots import Input, Output
 from ...ops.structural_shapes import batch_blocks_spec, depth_spec
 from ...scalar.resampling import Places, Sampling
-from .definition import lite_operator
+from .definition import LiteDefinition, lite_operator
 from .parts import SCRATCH, Part, merge_parts, tiles
 from .shapes import ints, refuse, same, spec, text
 from .types import ANY
@@ -75,7 +75,7 @@ def _of_four(x: Any, rows: Places, columns: Places) -> Any:
 
 
 @lite_operator("RESIZE_BILINEAR")
-class ResizeBilinear:
+class ResizeBilinear(LiteDefinition):
     """An image stretched to a size, each pixel a weighted mean of the four around its position.
 
     .. math:: y_{pq} = \\sum_{ij} w_{pi} v_{qj} x_{ij}
@@ -97,15 +97,15 @@ class ResizeBilinear:
             )
         return resized(op, 1)
 
-    def parts(op: Any, x: Any, size: Any) -> Iterator[Part]:
+    def parts(op: Any, x: np.ndarray, size: np.ndarray) -> Iterator[Part]:
         return stretched(op, x, size, Sampling.between, _of_four, x.itemsize)
 
-    def compute(op: Any, x: Any, size: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, size: np.ndarray) -> np.ndarray:
         return merge_parts(op.parts(x, size), (len(x), *map(int, size), x.shape[3]), x.dtype)
 
 
 @lite_operator("RESIZE_NEAREST_NEIGHBOR")
-class ResizeNearestNeighbor:
+class ResizeNearestNeighbor(LiteDefinition):
     """An image stretched to a size, each pixel the one its position falls on. Both flags may be set.
 
     .. math:: y_{pq} = x_{\\lfloor p h / h' \\rfloor, \\lfloor q w / w' \\rfloor}
@@ -121,14 +121,14 @@ class ResizeNearestNeighbor:
     def infer(op: Any) -> TensorSpec:
         return resized(op, 0)
 
-    def parts(op: Any, x: Any, size: Any) -> Iterator[Part]:
+    def parts(op: Any, x: np.ndarray, size: np.ndarray) -> Iterator[Part]:
         if not (len(x) and size.all() and x.shape[3]):  # the other size may be of any length
             return
         rows, columns = (sampling(op, n, int(out)).nearest() for n, out in zip(x.shape[1:3], size))
         for where in tiles((len(x), len(rows)), SCRATCH // max(x.itemsize * len(columns) * x.shape[3], 1)):
             yield where, x[where[0]][:, rows[where[1]][:, None], columns]
 
-    def compute(op: Any, x: Any, size: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, size: np.ndarray) -> np.ndarray:
         return merge_parts(op.parts(x, size), (len(x), *map(int, size), x.shape[3]), x.dtype)
 
 
@@ -144,7 +144,7 @@ def _depth_spec(op: Any, to_depth: bool) -> TensorSpec:
 
 
 @lite_operator("SPACE_TO_DEPTH")
-class SpaceToDepth:
+class SpaceToDepth(LiteDefinition):
     """Blocks of b x b pixels become one pixel with b² times the channels. x: [n, h, w, c]"""
 
     x = Input(_DEPTH, rank=4)
@@ -159,7 +159,7 @@ class SpaceToDepth:
 
 
 @lite_operator("DEPTH_TO_SPACE")
-class DepthToSpace:
+class DepthToSpace(LiteDefinition):
     """The inverse of SPACE_TO_DEPTH. x: [n, h, w, c b²]"""
 
     x = Input((*_DEPTH, float16), rank=4)
@@ -174,7 +174,7 @@ class DepthToSpace:
 
 
 @lite_operator("SPACE_TO_BATCH_ND")
-class SpaceToBatch:
+class SpaceToBatch(LiteDefinition):
     """Blocks of space, after zero padding, moved to the batch.
 
     [n, s..., rest] -> [n prod(block), (s + before + after) / block..., rest]
@@ -189,12 +189,12 @@ class SpaceToBatch:
     def infer(op: Any) -> TensorSpec:
         return batch_blocks_spec(op.x.spec, op.block_shape, op.paddings, True)
 
-    def compute(op: Any, x: Any, block_shape: Any, paddings: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, block_shape: np.ndarray, paddings: np.ndarray) -> np.ndarray:
         return array_functions.space_to_batch(x, block_shape.tolist(), paddings.tolist())
 
 
 @lite_operator("BATCH_TO_SPACE_ND")
-class BatchToSpace:
+class BatchToSpace(LiteDefinition):
     """The inverse of SPACE_TO_BATCH_ND: blocks of the batch moved to space, then cropped."""
 
     x = Input(_MOVED)

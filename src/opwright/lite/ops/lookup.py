@@ -17,7 +17,7 @@ from ...ops.slots import Input, Output
 from ...ops.strings.fingerprints import prefixed_fingerprints64
 from ..format import pack_strings
 from . import types
-from .definition import lite_operator
+from .definition import LiteDefinition, lite_operator
 from .shapes import fixed, ints, product, refuse, same, spec, text, unknown
 
 
@@ -26,7 +26,8 @@ def _rows_of(op: Any) -> tuple[Any, ...] | None:
     dims = op.value.spec.shape.dims
     if dims is not None and len(dims) < 2:
         raise refuse("the table is no list of rows", found=text(dims), wanted="two dimensions or more")
-    return dims
+    result: tuple[Any, ...] | None = dims
+    return result
 
 
 def _check_ids(ids: Any, rows: int) -> None:
@@ -35,7 +36,7 @@ def _check_ids(ids: Any, rows: int) -> None:
 
 
 @lite_operator("EMBEDDING_LOOKUP")
-class EmbeddingLookup:
+class EmbeddingLookup(LiteDefinition):
     """Rows of a table by number; of a quantised table as integers, or as the reals that they stand for.
 
     .. math:: y_i = value_{lookup_i}
@@ -61,7 +62,7 @@ class EmbeddingLookup:
 
 
 @lite_operator("EMBEDDING_LOOKUP_SPARSE")
-class EmbeddingLookupSparse:
+class EmbeddingLookupSparse(LiteDefinition):
     """Weighted sums of rows of a table: for each place of a sparse tensor of ids without its last dimension.
 
     .. math:: y_{p} = \\sum_{i: indices_i = (p, *)} weights_i\\, value_{ids_i}
@@ -100,7 +101,9 @@ class EmbeddingLookupSparse:
             return TensorSpec(UNKNOWN, float32)
         return spec((*(sizes[:-1] if sizes is not None else unknown(rank - 1)), *dims[1:]), float32)
 
-    def compute(op: Any, ids: Any, indices: Any, dense_shape: Any, weights: Any, value: Any) -> Any:
+    def compute(
+        op: Any, ids: np.ndarray, indices: np.ndarray, dense_shape: np.ndarray, weights: np.ndarray, value: np.ndarray
+    ) -> np.ndarray:
         sizes = [int(d) for d in dense_shape[:-1]]
         _check_ids(ids, len(value))
         places = indices[:, :-1]
@@ -122,7 +125,7 @@ class EmbeddingLookupSparse:
 
 
 @lite_operator("HASHTABLE_LOOKUP")
-class HashtableLookup:
+class HashtableLookup(LiteDefinition):
     """The value of each key of a table, and whether it is there; what is not there gives zeros.
 
     lookup: int32 [n]; key: int32 [rows], sorted; value: [rows, ...]; hits: uint8 [n]
@@ -135,7 +138,7 @@ class HashtableLookup:
     hits = Output(dtype=uint8)
     moves = True
 
-    def infer(op: Any) -> Any:
+    def infer(op: Any) -> tuple[TensorSpec, TensorSpec]:
         dims, n = op.value.spec.shape.dims, op.lookup.spec.shape[0]
         if dims is None:
             return TensorSpec(UNKNOWN, op.value.spec.dtype), spec((n,), uint8)
@@ -149,7 +152,7 @@ class HashtableLookup:
             raise refuse("strings are looked up one at a time", found=op.value.spec.short(), wanted="rank 1")
         return spec((n, *dims[1:]), op.value.spec.dtype), spec((n,), uint8)
 
-    def compute(op: Any, lookup: Any, key: Any, value: Any) -> Any:
+    def compute(op: Any, lookup: np.ndarray, key: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         empty = np.full((len(lookup), *value.shape[1:]), b"" if value.dtype.kind == "O" else 0, value.dtype)
         if not len(key):
             return empty, np.zeros(len(lookup), np.uint8)
@@ -160,7 +163,7 @@ class HashtableLookup:
 
 
 @lite_operator("LSH_PROJECTION")
-class LshProjection:
+class LshProjection(LiteDefinition):
     """Bits of a tensor's rows by locality-sensitive hashing: each the sign of a sum of random numbers.
 
     .. math:: bit_{ij} = [\\sum_r weight_r \\operatorname{fingerprint}(hash_{ij}, x_r) > 0]
@@ -207,7 +210,7 @@ _HASHES = 1 << 14
 """Hashes that are computed at once: the temporary arrays stay in the processor's cache."""
 
 
-def _bytes_of_rows(x: Any) -> Any:
+def _bytes_of_rows(x: np.ndarray) -> np.ndarray:
     """Return the bytes of each row, uint8[rows, bytes]; strings as the official kernel sees them: packed as in a file,
     and cut into equal parts."""
     if x.dtype == object:

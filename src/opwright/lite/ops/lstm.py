@@ -7,7 +7,7 @@ recurrence (rnn.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from ...core.dtypes import float32
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
 from ...ops.slots import Input, Output
-from .definition import lite_operator
+from .definition import LiteDefinition, lite_operator
 from .lstm_cell import BASIC, GATES, LstmCell, LstmNames, check_direction, optional, required, steps_and_batch
 from .quantized.operand import Operand, present
 from .recurrent import (
@@ -47,7 +47,7 @@ def _one_direction(op: Any, operands: Mapping[str, Operand | None], outs: Sequen
     cell = LstmCell(op, operands, LstmNames(), products_for(op, x, weights))
     time_major = getattr(op, "time_major", True)
 
-    def run(arrays: Mapping[str, Any]) -> Any:
+    def run(arrays: Mapping[str, Any]) -> tuple[np.ndarray]:
         given = arrays["input"]
         rows = sequence(given if given.ndim == 3 else given[None], time_major)
         out = np.empty((*rows.shape[:2], outs[0].shape[-1]), _f)
@@ -67,7 +67,7 @@ def _basic(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Opera
     if x.type != "FLOAT32" or weights.type != "FLOAT32":
         raise no_kernel(op, x, weights)
 
-    def run(arrays: Mapping[str, Any]) -> Any:
+    def run(arrays: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         x, h, w, b, c = (arrays[name] for name in BASIC)
         joined = np.concatenate([x, h], 1)
         let_in, new, forget, let_out = np.split(np.matmul(joined, w.T) + b, 4, 1)
@@ -115,7 +115,7 @@ def _check_operands(op: Any, batch: Any) -> Any:
 
 
 @lite_operator("LSTM")
-class Lstm:
+class Lstm(LiteDefinition):
     """One step of an LSTM, or with kernel_type BASIC of one with a matrix for all gates.
 
     .. math:: c' = f c + i g,\\ y = h' = P (o\\ act(c')) + p_b
@@ -180,7 +180,7 @@ class Lstm:
 
 
 @lite_operator("UNIDIRECTIONAL_SEQUENCE_LSTM")
-class UnidirectionalSequenceLstm:
+class UnidirectionalSequenceLstm(LiteDefinition):
     """An LSTM over a sequence.
 
     .. math:: c' = f c + i g,\\ y_t = h' = P (o\\ act(c')) + p_b
@@ -222,7 +222,7 @@ class UnidirectionalSequenceLstm:
 FORWARD, BACKWARD = LstmNames("fw_"), LstmNames("bw_")
 
 
-def _both(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Operand], node: Any) -> Any:
+def _both(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Operand], node: Any) -> Callable[..., Any]:
     x, weights = present(operands, "input", "fw_input_to_output_weights")
     by = products_for(op, x, weights)
     forward, backward = (LstmCell(op, operands, names, by) for names in (FORWARD, BACKWARD))
@@ -242,7 +242,7 @@ def _both(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Operan
 
 
 @lite_operator("BIDIRECTIONAL_SEQUENCE_LSTM")
-class BidirectionalSequenceLstm:
+class BidirectionalSequenceLstm(LiteDefinition):
     """Two LSTMs over a sequence, one from its start and one from its end.
 
     .. math:: y^{fw}_t = LSTM_{fw}(x_0 ... x_t),\\ y^{bw}_t = LSTM_{bw}(x_{T-1} ... x_t)

@@ -43,11 +43,11 @@ BASIC = (
 previous state."""
 
 
-def required(n: int) -> list[Input]:
+def required(n: int) -> list[Input[Any]]:
     return [Input((float32,)) for _ in range(n)]
 
 
-def optional(n: int) -> list[Input]:
+def optional(n: int) -> list[Input[Any]]:
     return [Input((float32,), optional=True) for _ in range(n)]
 
 
@@ -211,7 +211,10 @@ class LstmCell:
     def _step(self, outside: Any, arrays: Any, ready: Any, h: Any, c: Any) -> None:
         """One step: h and c are overwritten."""
         op, rows = self.op, None if self.diagonal else self.by.rows(h)
-        gate = lambda name: self._gate(name, outside[name], rows, h, c, arrays, ready)  # noqa: E731
+
+        def gate(name: str) -> Any:
+            return self._gate(name, outside[name], rows, h, c, arrays, ready)
+
         forget, new = gate("forget"), gate("cell")
         let_in = _f(1) - forget if self.cifg else gate("input")
         np.copyto(c, clipped(forget * c + let_in * new, op.cell_clip))
@@ -224,6 +227,6 @@ class LstmCell:
         np.copyto(h, y)
 
 
-def clipped(x: Any, most: float) -> Any:
+def clipped(x: np.ndarray, most: float) -> np.ndarray:
     """Within -most..most, where that is above 0."""
     return np.clip(x, _f(-most), _f(most)) if most > 0 else x

@@ -17,7 +17,7 @@ from ...core.shapes import broadcast as broadcast_two
 from ...core.specs import TensorSpec
 from ...ops.slots import Input, Output
 from ...ops.windows import wide
-from .definition import EnumAttr, lite_operator
+from .definition import EnumAttr, LiteDefinition, lite_operator
 from .parts import SCRATCH, Part, broadcast_slice, fuse, merge_parts, tiles
 from .shapes import product, refuse, same, spec, text
 
@@ -25,7 +25,7 @@ _FLOATS = (float32, float16)
 
 
 @lite_operator("FULLY_CONNECTED")
-class FullyConnected:
+class FullyConnected(LiteDefinition):
     """A matrix product with the weights transposed, a bias and a fused activation.
 
     .. math:: y_{ij} = act(\\sum_k x_{ik} w_{jk} + b_j)
@@ -75,7 +75,7 @@ class FullyConnected:
             raise _does_not_fit(shape, op.weights.spec.shape)
         return spec((total // k, n), dtype)
 
-    def parts(op: Any, x: Any, weights: Any, bias: Any) -> Iterator[Part]:
+    def parts(op: Any, x: np.ndarray, weights: np.ndarray, bias: np.ndarray | None) -> Iterator[Part]:
         n, k = weights.shape
         if not k:
             yield (), without_columns(op, x, n)
@@ -88,7 +88,7 @@ class FullyConnected:
                 y += bias.reshape(-1)
             yield where, fuse(op, y.reshape((*rows.shape[:-1], n)))
 
-    def compute(op: Any, x: Any, weights: Any, bias: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, weights: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
         n, k = weights.shape
         if not k:
             return without_columns(op, x, n)
@@ -96,7 +96,7 @@ class FullyConnected:
         return merge_parts(op.parts(x, weights, bias), (*lead, n), x.dtype)
 
 
-def _widened(x: Any) -> Any:
+def _widened(x: np.ndarray) -> np.ndarray:
     """16-bit floats as float32, others as they are."""
     return x.astype(wide(x.dtype), copy=False)
 
@@ -128,7 +128,7 @@ def _does_not_fit(x: TensorShape, weights: TensorShape) -> Any:
 
 
 @lite_operator("BATCH_MATMUL", typed_by="output_type")
-class BatchMatMul:
+class BatchMatMul(LiteDefinition):
     """Matrix products over the last two dimensions; the others are broadcast. adj_x, adj_y: swap the last two first.
 
     .. math:: z_{ij} = \\sum_k x_{ik} y_{kj}
@@ -168,7 +168,7 @@ class BatchMatMul:
             )
         return TensorSpec(broadcast_two(a[:-2], b[:-2]).concatenate((m, n)), dtype)
 
-    def parts(op: Any, x: Any, y: Any) -> Iterator[Part]:
+    def parts(op: Any, x: np.ndarray, y: np.ndarray) -> Iterator[Part]:
         return products(op, x, y, lambda a, b: np.matmul(_widened(a), _widened(b)))
 
     def compute(op: Any, x: Any, y: Any) -> Any:

@@ -84,7 +84,8 @@ class ExternalOp:
 
     def effect_rule(self, attrs: Mapping[str, Any]) -> Effect:
         """Return a node's effect."""
-        return attrs["effect"]
+        result: Effect = attrs["effect"]
+        return result
 
     def evaluate(self, operands: Any, attrs: Any) -> Any:
         """Raise UnimplementedError: what the operator computes is not known."""

@@ -84,7 +84,7 @@ def merge_parts(parts: Iterable[Part], shape: Sequence[int], dtype: Any) -> np.n
     return result
 
 
-def fuse(op: Any, y: Any) -> Any:
+def fuse(op: Any, y: np.ndarray) -> np.ndarray:
     """`y` within the bounds of the operator's fused activation; `y` is overwritten where it is an array."""
     if op.fused_activation_function not in FUSED_CLAMPS:
         return y

@@ -20,7 +20,7 @@ from ...core.specs import TensorSpec
 from ...ops.slots import Input, Output
 from ...ops.windows import Window
 from . import types
-from .definition import lite_operator
+from .definition import LiteDefinition, lite_operator
 from .parts import Part, fuse, merge_parts
 from .shapes import check_one, ints, refuse, same, spec, text
 from .windows import bands, check_positive, combine_along, counts, sliding_spec, windows_of
@@ -34,17 +34,17 @@ def _pooled_spec(op: Any) -> TensorSpec:
     return sliding_spec(op, x, (op.filter_height, op.filter_width), x[3] if x.rank else None, op.x.spec.dtype)
 
 
-def _pool(op: Any, x: Any) -> Any:
+def _pool(op: Any, x: np.ndarray) -> np.ndarray:
     return merge_parts(op.parts(x), (len(x), *(w.out for w in pool_windows(op, x)), x.shape[3]), x.dtype)
 
 
-def _mean(x: Any, rows: Window, columns: Window) -> Any:
+def _mean(x: np.ndarray, rows: Window, columns: Window) -> np.ndarray:
     total = combine_along(combine_along(x, rows, 1, np.add, 0.0), columns, 2, np.add, 0.0)
     total /= np.multiply.outer(counts(rows), counts(columns))[..., None]
     return total
 
 
-def _greatest(x: Any, rows: Window, columns: Window) -> Any:
+def _greatest(x: np.ndarray, rows: Window, columns: Window) -> np.ndarray:
     return combine_along(combine_along(x, rows, 1, np.fmax, -np.inf), columns, 2, np.fmax, -np.inf)
 
 
@@ -53,7 +53,7 @@ def _root_mean_square(x: Any, rows: Window, columns: Window) -> Any:
 
 
 @lite_operator("AVERAGE_POOL_2D")
-class AveragePool2D:
+class AveragePool2D(LiteDefinition):
     """The mean over each window; padding does not count. float16 is added up in float32.
 
     .. math:: y_{npqc} = act(\\operatorname{mean}_{ij} x_{n, p s + i, q s + j, c})
@@ -65,12 +65,12 @@ class AveragePool2D:
     infer = _pooled_spec
     compute = _pool
 
-    def parts(op: Any, x: Any) -> Iterator[Part]:
+    def parts(op: Any, x: np.ndarray) -> Iterator[Part]:
         return pooled(op, x, lambda seen, *windows: fuse(op, _mean(seen.astype(np.float32, copy=False), *windows)))
 
 
 @lite_operator("MAX_POOL_2D")
-class MaxPool2D:
+class MaxPool2D(LiteDefinition):
     """The greatest of each window, NaN aside.
 
     .. math:: y_{npqc} = act(\\max_{ij} x_{n, p s + i, q s + j, c})
@@ -82,12 +82,12 @@ class MaxPool2D:
     infer = _pooled_spec
     compute = _pool
 
-    def parts(op: Any, x: Any) -> Iterator[Part]:
+    def parts(op: Any, x: np.ndarray) -> Iterator[Part]:
         return pooled(op, x, lambda *seen: fuse(op, _greatest(*seen)))
 
 
 @lite_operator("L2_POOL_2D")
-class L2Pool2D:
+class L2Pool2D(LiteDefinition):
     """The root of the mean of the squares in each window; padding does not count.
 
     .. math:: y_{npqc} = act(\\sqrt{\\operatorname{mean}_{ij} x_{n, p s + i, q s + j, c}^2})
@@ -98,7 +98,7 @@ class L2Pool2D:
     infer = _pooled_spec
     compute = _pool
 
-    def parts(op: Any, x: Any) -> Iterator[Part]:
+    def parts(op: Any, x: np.ndarray) -> Iterator[Part]:
         return pooled(op, x, lambda *seen: fuse(op, _root_mean_square(*seen)))
 
 
@@ -172,7 +172,7 @@ def _lists(op: Any, *names: str) -> list[Any]:
 
 
 @lite_operator("REDUCE_WINDOW")
-class ReduceWindow:
+class ReduceWindow(LiteDefinition):
     """Each window of a tensor reduced to one element, beginning with init_value.
 
     .. math:: y_p = \\operatorname{reduce}_q x_{p \\cdot strides + q \\cdot dilations}
@@ -204,13 +204,20 @@ class ReduceWindow:
             raise refuse("the rank is out of range", found=text(dims), wanted="1 to 6 dimensions")
         return spec((None,) * len(dims) if None in lists else windows_over(dims, *lists), op.x.spec.dtype)
 
-    def compute(op: Any, x: Any, init_value: Any, window_shape: Any, window_strides: Any, window_dilations: Any) -> Any:
+    def compute(
+        op: Any,
+        x: np.ndarray,
+        init_value: np.ndarray,
+        window_shape: np.ndarray,
+        window_strides: np.ndarray,
+        window_dilations: np.ndarray,
+    ) -> np.ndarray:
         lists = (window_shape.tolist(), window_strides.tolist(), window_dilations.tolist())
         return reduce_windows(x, op.reducer(), init_value.reshape(-1)[0], *lists)
 
 
 @lite_operator("DILATE")
-class Dilate:
+class Dilate(LiteDefinition):
     """Elements moved apart: dilations[i] - 1 times the padding value between two of dimension i.
 
     dilations: int32 [rank]; padding_value: one number
@@ -236,7 +243,7 @@ class Dilate:
             raise refuse("dilations are positive", found=found, wanted="numbers of at least 1")
         return spec((None if d is None else (d - 1) * k + 1 for d, k in zip(dims, found)), op.x.spec.dtype)
 
-    def compute(op: Any, x: Any, dilations: Any, padding_value: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, dilations: np.ndarray, padding_value: np.ndarray) -> np.ndarray:
         steps = [int(k) for k in dilations]
         y = np.full([(d - 1) * k + 1 for d, k in zip(x.shape, steps)], padding_value.reshape(-1)[0], x.dtype)
         y[tuple(slice(None, None, k) for k in steps)] = x

@@ -15,13 +15,13 @@ from ...core.specs import TensorSpec
 from ...ops.slots import Input, Output
 from ...scalar.quantization import nudged
 from . import types
-from .definition import EnumAttr, lite_operator
+from .definition import EnumAttr, LiteDefinition, lite_operator
 from .parts import in_elements
 from .shapes import refuse
 
 
 @lite_operator("QUANTIZE", typed_by="output_type")
-class Quantize:
+class Quantize(LiteDefinition):
     """Real numbers as integers by the output's scale and zero point; integers by those of both, rescaled; float32 and
     float16 into each other.
 
@@ -37,7 +37,7 @@ class Quantize:
         dtype = types.dtype_of(op.output_type)
         return TensorSpec(op.x.spec.shape, dtype if dtype.is_floating else float32)  # integers stand for float32
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
         dtype = types.dtype_of(op.output_type)
         if dtype not in (float32, float16):
             raise UnimplementedError(
@@ -53,7 +53,7 @@ class Quantize:
 
 
 @lite_operator("DEQUANTIZE")
-class Dequantize:
+class Dequantize(LiteDefinition):
     """Integers as the real numbers that they stand for; float16 as float32.
 
     .. math:: y = s (q - z)
@@ -67,14 +67,14 @@ class Dequantize:
     def infer(op: Any) -> TensorSpec:
         return TensorSpec(op.x.spec.shape, float32)
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
         return x.astype(np.float32)
 
     parts = in_elements
 
 
 @lite_operator("FAKE_QUANT")
-class FakeQuant:
+class FakeQuant(LiteDefinition):
     """Real numbers moved to the nearest that num_bits can tell apart between min and max, which are moved to have a 0.
 
     .. math:: y = round((clamp(x, min', max') - min') / s) s + min',   s = (max - min) / (2^{num\\_bits} - 1)

@@ -22,7 +22,7 @@ from ...scalar.counter_generators import BIT_TYPES, BLOCK_WORDS
 from ..registration import OperatorRegistration
 from . import types
 from .bit_generators import Philox, begun, blocks, doubles, normal, threefry_blocks, uniform
-from .definition import EnumAttr, LiteOperator, lite_operator
+from .definition import EnumAttr, LiteDefinition, LiteOperator, lite_operator
 from .shapes import bounded, ints, refuse, spec, text, unknown
 
 SKIPPED = 2 * 256  # blocks that MULTINOMIAL passes over for each sample, however few it used
@@ -32,7 +32,8 @@ def generator_of(op: Any) -> Philox:
     """The call's sequence. An attribute of type object makes the call the node's own (`Operator.bind` keeps none)."""
     if op.generator is None:
         op.generator = Philox(begun(*seeds_of(op)))
-    return op.generator
+    result: Philox = op.generator
+    return result
 
 
 def seeds_of(op: Any) -> tuple[int, int]:
@@ -107,7 +108,7 @@ drawn("RANDOM_UNIFORM", uniform, "U[0, 1)")
 drawn("RANDOM_STANDARD_NORMAL", normal, "N(0, 1)")
 
 
-def classes_of(logits: Any, numbers: Any) -> Any:
+def classes_of(logits: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """The class that each number in [0, 1) falls into, by its row's weights: int64 [batch, n]."""
     y = np.empty(numbers.shape, np.int64)
     for row, found, out in zip(logits, numbers, y):
@@ -120,7 +121,7 @@ def classes_of(logits: Any, numbers: Any) -> Any:
 
 
 @lite_operator("MULTINOMIAL", typed_by="output_type")
-class Multinomial:
+class Multinomial(LiteDefinition):
     """Random classes, each by the weights that its row of logits gives.
 
     .. math:: P(y_{ij} = c) = e^{logits_{ic}} / \\sum_k e^{logits_{ik}}
@@ -143,7 +144,7 @@ class Multinomial:
     def infer(op: Any) -> TensorSpec:
         return sampled_spec(op, op.output_type)
 
-    def compute(op: Any, logits: Any, num_samples: Any) -> Any:
+    def compute(op: Any, logits: np.ndarray, num_samples: np.ndarray) -> np.ndarray:
         (batch, _), n = logits.shape, int(num_samples)
         generator, count = generator_of(op), 2 * batch * n
         numbers = doubles(generator.words(count)).reshape(batch, n)
@@ -174,7 +175,7 @@ ALGORITHMS: dict[str, tuple[tuple[int, ...], int, Callable[[list[int], int], np.
 
 
 @lite_operator("STABLEHLO_RNG_BIT_GENERATOR")
-class RngBitGenerator:
+class RngBitGenerator(LiteDefinition):
     """Random bits, and the state that comes after them.
 
     .. math:: y = blocks(key, counter), blocks(key, counter + 1), ...
@@ -196,7 +197,7 @@ class RngBitGenerator:
         """Return the sizes that the algorithm's state may have."""
         return ALGORITHMS[op.algorithm][0]
 
-    def infer(op: Any) -> Any:
+    def infer(op: Any) -> tuple[TensorSpec, TensorSpec]:
         (size,), dtype = op.state.spec.shape.dims or (None,), types.dtype_of(op.dtype)
         sizes = op.state_sizes()
         if size not in (None, *sizes):
@@ -212,7 +213,7 @@ class RngBitGenerator:
         bounded((*op.shape, 8), uint64, "the random words")  # of which arithmetic keeps some eight at a time
         return TensorSpec(op.state.spec.shape, uint64), spec(op.shape, dtype)
 
-    def compute(op: Any, state: Any) -> Any:
+    def compute(op: Any, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         dtype, (_, words, blocks) = types.dtype_of(op.dtype).np, ALGORITHMS[op.algorithm]
         count = math.prod(op.shape) * (dtype.itemsize // 4)
         used = -(-count // words)

@@ -125,7 +125,7 @@ class RecurrentRegistration(OperatorRegistration):
 class Products:
     """Products of float rows [rows, k] and weights [n, k]."""
 
-    def rows(self, x: Any) -> Any:
+    def rows(self, x: np.ndarray) -> np.ndarray:
         """What `times` takes of rows."""
         return x
 
@@ -141,7 +141,7 @@ class Products:
         """[rows, n]"""
         return np.matmul(rows, matrix)
 
-    def part(self, rows: Any, first: int, last: int) -> Any:
+    def part(self, rows: np.ndarray, first: int, last: int) -> np.ndarray:
         """Some of the rows."""
         return rows[first:last]
 
@@ -213,7 +213,7 @@ def no_kernel(op: Any, *operands: Operand) -> UnimplementedError:
 # ---- time ------------------------------------------------------------------------------------------------------------
 
 
-def sequence(x: Any, time_major: bool) -> Any:
+def sequence(x: np.ndarray, time_major: bool) -> np.ndarray:
     """[time, batch, n] of a node's input."""
     return x if time_major else x.swapaxes(0, 1)
 

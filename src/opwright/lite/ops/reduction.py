@@ -16,7 +16,7 @@ from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.array_functions import reduced_dims, scanned
 from ...ops.slots import Input, Output
-from .definition import LiteOperator, lite_operator
+from .definition import LiteDefinition, LiteOperator, lite_operator
 from .shapes import axis_in, check_one, ints, one_int, refuse, same, spec, text
 
 
@@ -45,7 +45,7 @@ def _reduced(op: Any) -> TensorSpec:
 def reduction(name: str, reduce: Any, formula: str, dtypes: tuple[DType, ...]) -> LiteOperator:
     """Define a reduction. reduce: function of an array, a tuple of axes and keepdims."""
 
-    def computed(op: Any, x: Any, axes: Any) -> Any:
+    def computed(op: Any, x: np.ndarray, axes: Any) -> np.ndarray:
         found = axes_of(axes.reshape(-1).tolist(), x.ndim)
         return reduce(x, found, op.keep_dims) if found or x.ndim else np.array(x)
 
@@ -123,7 +123,7 @@ for row in REDUCTIONS:
 
 
 @lite_operator("CUMSUM")
-class Cumsum:
+class Cumsum(LiteDefinition):
     """Running sums along an axis. exclusive: without the element itself; reverse: from the end.
 
     .. math:: y_i = \\sum_{j \\le i} x_j
@@ -139,7 +139,7 @@ class Cumsum:
             axis_in(axis, shape.rank)
         return TensorSpec(shape, op.x.spec.dtype)
 
-    def compute(op: Any, x: Any, axis: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, axis: np.ndarray) -> np.ndarray:
         return scanned(np.add, x, int(axis.reshape(-1)[0]), 0, op.exclusive, op.reverse)
 
 
@@ -147,7 +147,7 @@ _SEGMENTED = (float32, int32)
 
 
 @lite_operator("SEGMENT_SUM")
-class SegmentSum:
+class SegmentSum(LiteDefinition):
     """Sums of the rows of each segment; a segment without rows is 0.
 
     .. math:: y_s = \\sum_{i: segment\\_ids_i = s} x_i
@@ -177,7 +177,7 @@ class SegmentSum:
             )
         return spec((None if found is None else found[-1] + 1 if found else 0, *x.dims[1:]), op.x.spec.dtype)
 
-    def compute(op: Any, x: Any, segment_ids: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, segment_ids: np.ndarray) -> np.ndarray:
         y = np.zeros((int(segment_ids[-1]) + 1 if len(segment_ids) else 0, *x.shape[1:]), x.dtype)
         np.add.at(y, segment_ids, x)
         return y
@@ -210,7 +210,7 @@ def _check_range(greatest: int, count: int) -> None:
 def unsorted(name: str, ufunc: np.ufunc, formula: str, initial: Any) -> LiteOperator:
     """Define a reduction of each segment. initial: of a dtype, what a segment without elements gives."""
 
-    def compute(op: Any, x: Any, segment_ids: Any, num_segments: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, segment_ids: np.ndarray, num_segments: np.ndarray) -> np.ndarray:
         rest = x.shape[segment_ids.ndim :]
         count = int(num_segments.reshape(-1)[0])
         y = np.full((count, *rest), initial(x.dtype), x.dtype)

@@ -18,13 +18,13 @@ from ...ops import array_functions
 from ...ops.slots import Input, Output
 from ...ops.structural_shapes import bitcast_spec
 from . import types
-from .definition import EnumAttr, lite_operator
+from .definition import EnumAttr, LiteDefinition, lite_operator
 from .shapes import axis_in, ints, product, refuse, same, spec, text, unknown
 from .types import ANY, INDEX
 
 
 @lite_operator("RESHAPE")
-class Reshape:
+class Reshape(LiteDefinition):
     """The elements in row-major order, in another shape; one size may be -1, which follows from the others.
 
     shape: int32 [rank]; where it is left out, or is no such list, the option new_shape counts.
@@ -86,7 +86,7 @@ def _new_shape(op: Any) -> list[Any]:
 
 
 @lite_operator("EXPAND_DIMS")
-class ExpandDims:
+class ExpandDims(LiteDefinition):
     """The input with a dimension of size 1 put in at an axis."""
 
     x = Input(ANY)
@@ -104,12 +104,12 @@ class ExpandDims:
         at = axis_in(axis[0], len(dims) + 1)
         return spec((*dims[:at], 1, *dims[at:]), op.x.spec.dtype)
 
-    def compute(op: Any, x: Any, axis: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, axis: np.ndarray) -> np.ndarray:
         return np.expand_dims(x, int(axis.reshape(-1)[0]))
 
 
 @lite_operator("SQUEEZE")
-class Squeeze:
+class Squeeze(LiteDefinition):
     """The input without dimensions of size 1: those named by squeeze_dims, or all."""
 
     x = Input(ANY)
@@ -130,12 +130,12 @@ class Squeeze:
         named = named or {i for i, d in enumerate(dims) if d == 1}
         return spec((d for i, d in enumerate(dims) if i not in named), op.x.spec.dtype)
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
         return np.squeeze(x, tuple({a % x.ndim for a in op.squeeze_dims}) or None)
 
 
 @lite_operator("SHAPE")
-class Shape:
+class Shape(LiteDefinition):
     """The sizes of the input, as out_type [rank]."""
 
     x = Input(ANY)
@@ -148,12 +148,12 @@ class Shape:
             raise refuse("out_type is not an index type", found=op.out_type, wanted="INT32 or INT64")
         return spec((op.x.spec.shape.rank,), types.dtype_of(op.out_type))
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
         return np.array(x.shape, types.dtype_of(op.out_type).np)
 
 
 @lite_operator("RANK")
-class Rank:
+class Rank(LiteDefinition):
     """The number of dimensions of the input, int32."""
 
     x = Input(ANY)
@@ -164,12 +164,12 @@ class Rank:
     def infer(op: Any) -> TensorSpec:
         return spec((), int32)
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
         return np.array(x.ndim, np.int32)
 
 
 @lite_operator("TRANSPOSE")
-class Transpose:
+class Transpose(LiteDefinition):
     """The dimensions in another order.
 
     .. math:: y.shape[i] = x.shape[perm[i]]
@@ -193,12 +193,12 @@ class Transpose:
             )
         return spec((dims[p] for p in order), op.x.spec.dtype)
 
-    def compute(op: Any, x: Any, perm: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, perm: np.ndarray) -> np.ndarray:
         return x.transpose([int(p) for p in perm.reshape(-1)])
 
 
 @lite_operator("BROADCAST_TO")
-class BroadcastTo:
+class BroadcastTo(LiteDefinition):
     """The input stretched to a shape, int32 or int64 [rank]."""
 
     x = Input(ANY)
@@ -224,12 +224,12 @@ class BroadcastTo:
             )
         return spec(wanted, op.x.spec.dtype)
 
-    def compute(op: Any, x: Any, shape: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, shape: np.ndarray) -> np.ndarray:
         return np.broadcast_to(x, tuple(int(d) for d in shape))
 
 
 @lite_operator("BROADCAST_ARGS")
-class BroadcastArgs:
+class BroadcastArgs(LiteDefinition):
     """The shape that two shapes broadcast to; all are int32 or int64 [rank]."""
 
     x = Input(INDEX, rank=1)
@@ -243,7 +243,7 @@ class BroadcastArgs:
             _broadcast_args(a, b)
         return spec((None if None in ranks else max(ranks),), op.x.spec.dtype)
 
-    def compute(op: Any, x: Any, y: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.array(_broadcast_args(x.tolist(), y.tolist()), x.dtype)
 
 
@@ -254,7 +254,7 @@ def _broadcast_args(a: list[int], b: list[int]) -> list[int]:
 
 
 @lite_operator("BITCAST", typed_by="output_type")
-class Bitcast:
+class Bitcast(LiteDefinition):
     """The same bytes as elements of another type.
 
     To a smaller type a last dimension is added, to a larger one the last dimension is taken.
@@ -278,7 +278,7 @@ class Bitcast:
 
 
 @lite_operator("TILE")
-class Tile:
+class Tile(LiteDefinition):
     """The input repeated multiples[i] times along each dimension i."""
 
     x = Input(ANY)
@@ -294,6 +294,6 @@ class Tile:
             raise refuse("multiples does not fit the input", found=times, wanted=f"{len(dims)} numbers >= 0")
         return spec((None if d is None else d * t for d, t in zip(dims, times)), op.x.spec.dtype)
 
-    def compute(op: Any, x: Any, multiples: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, multiples: np.ndarray) -> np.ndarray:
         times = tuple(int(m) for m in multiples)
         return np.tile(x, times if 0 not in times else (0,) * x.ndim).reshape([d * t for d, t in zip(x.shape, times)])

@@ -14,7 +14,7 @@ import numpy as np
 from ...core.dtypes import float32
 from ...core.specs import TensorSpec
 from ...ops.slots import Input, Output
-from .definition import lite_operator
+from .definition import LiteDefinition, lite_operator
 from .lstm_cell import steps_and_batch
 from .quantized.operand import Operand, present
 from .recurrent import (
@@ -59,7 +59,8 @@ class RnnCell:
 
     def run(self, arrays: Mapping[str, Any], x: Any, out: Any, aux: Any = None, backward: bool = False) -> None:
         """Step through x [time, batch, n] and write [time, batch, units]; the state is read and written."""
-        by, steps, batch = self.by, *x.shape[:2]
+        by = self.by
+        steps, batch = x.shape[:2]
         ready = [make(arrays[name]) for name, make in self.matrices]
         y = by.times(by.rows(x.reshape(steps * batch, -1)), ready[0])
         if aux is not None and len(ready) > 2:
@@ -72,12 +73,12 @@ class RnnCell:
             out[t] = h
 
 
-def _steps(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Operand], node: Any) -> Any:
+def _steps(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Operand], node: Any) -> Callable[..., Any]:
     x, weights = present(operands, "input", "weights")
     cell, units = RnnCell(op, operands, "", products_for(op, x, weights)), weights.shape[0]
     time_major = getattr(op, "time_major", True)
 
-    def run(arrays: Mapping[str, Any]) -> Any:
+    def run(arrays: Mapping[str, Any]) -> tuple[np.ndarray]:
         given = arrays["input"]
         rows = sequence(given if given.ndim == 3 else given[None], time_major)
         out = np.empty((*rows.shape[:2], units), np.float32)
@@ -88,7 +89,7 @@ def _steps(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Opera
 
 
 @lite_operator("RNN")
-class Rnn:
+class Rnn(LiteDefinition):
     """One step of a recurrent layer, whose output is its state.
 
     .. math:: y = h' = act(W x + R h + b)
@@ -111,7 +112,7 @@ class Rnn:
 
 
 @lite_operator("UNIDIRECTIONAL_SEQUENCE_RNN")
-class UnidirectionalSequenceRnn:
+class UnidirectionalSequenceRnn(LiteDefinition):
     """A recurrent layer over a sequence.
 
     .. math:: y_t = h' = act(W x_t + R h + b)
@@ -138,7 +139,7 @@ def _linked(op: Any, x: Any, aux: Any, has_weights: bool) -> tuple[Any, Any]:
     return linked(x, aux, has_weights) if op.time_major or has_weights else (x, None)
 
 
-def _both(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Operand], node: Any) -> Any:
+def _both(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Operand], node: Any) -> Callable[..., Any]:
     x, weights = present(operands, "input", "fw_weights")
     by = products_for(op, x, weights)
     cells = [RnnCell(op, operands, prefix, by) for prefix in ("fw_", "bw_")]
@@ -158,7 +159,7 @@ def _both(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Operan
 
 
 @lite_operator("BIDIRECTIONAL_SEQUENCE_RNN")
-class BidirectionalSequenceRnn:
+class BidirectionalSequenceRnn(LiteDefinition):
     """Two recurrent layers over a sequence, one from its start and one from its end.
 
     .. math:: y_t = h' = act(W x_t + A a_t + R h + b)
@@ -212,7 +213,7 @@ def _filters(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Ope
     by = products_for(op, x, feature)
     matrix, vector, act = by.matrix(feature), by.vector(time), ACTIVATIONS[op.fused_activation_function]
 
-    def run(arrays: Mapping[str, Any]) -> Any:
+    def run(arrays: Mapping[str, Any]) -> tuple[np.ndarray]:
         state = shifted(arrays["state"], x.shape[0], feature.shape[0])
         state[:, :, -1] = by.times(by.rows(arrays["input"]), matrix(arrays["weights_feature"]))
         y = _filtered(state, vector(arrays["weights_time"]), op.rank, np.einsum)
@@ -222,7 +223,7 @@ def _filters(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Ope
     return run
 
 
-def shifted(state: Any, batch: int, filters: int) -> Any:
+def shifted(state: np.ndarray, batch: int, filters: int) -> np.ndarray:
     """The state as [batch, filters, memory], each filter's past moved back by one; the last place is to be filled."""
     past = state.reshape(batch, filters, -1)
     past[:, :, :-1] = past[:, :, 1:].copy()
@@ -235,7 +236,7 @@ def _filtered(state: Any, time: Any, rank: int, sums: Callable[..., Any]) -> Any
 
 
 @lite_operator("SVDF")
-class Svdf:
+class Svdf(LiteDefinition):
     """Filters over the features of the input, then over time; each unit is the sum of `rank` of them.
 
     .. math:: y_u = act(b_u + \\sum_{f \\in u} \\sum_m T_{fm} s_{fm}),\\ s_f = (W_f x)\\ \\text{of the last runs}
@@ -267,7 +268,7 @@ class Svdf:
             )
         units = None if filters is None else filters // op.rank
         check_weights("bias", op.bias, units)
-        check_state("state", op.state, batch, None if None in (memory, filters) else memory * filters)
+        check_state("state", op.state, batch, None if memory is None or filters is None else memory * filters)
         return spec((batch, units), op.input.spec.dtype)
 
     def registration(operator: Any) -> Any:

@@ -21,13 +21,13 @@ from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.array_functions import BoxAreas, suppressed
 from ...ops.slots import Input, Output
-from .definition import lite_operator
+from .definition import LiteDefinition, lite_operator
 from .parts import Part, elements
 from .shapes import bounded, broadcast, ints, refuse, same, spec, text
 
 
 @lite_operator("SELECT")
-class Select:
+class Select(LiteDefinition):
     """Each element of x where the condition holds, else of y, which has x's shape.
 
     .. math:: z_i = c_i: x_i,\\ \\text{else}\\ y_i
@@ -54,14 +54,14 @@ class Select:
             )
         return TensorSpec(x.merge_with(y), op.x.spec.dtype)
 
-    def compute(op: Any, condition: Any, x: Any, y: Any) -> Any:
+    def compute(op: Any, condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if condition.shape != x.shape:
             condition = condition.reshape(condition.shape + (1,) * (x.ndim - condition.ndim))
         return np.where(condition, x, y)
 
 
 @lite_operator("SELECT_V2")
-class SelectV2:
+class SelectV2(LiteDefinition):
     """Each element of x where the condition holds, else of y; all three broadcast.
 
     .. math:: z_i = c_i: x_i,\\ \\text{else}\\ y_i
@@ -76,15 +76,15 @@ class SelectV2:
     def infer(op: Any) -> TensorSpec:
         return TensorSpec(broadcast(op.condition, op.x, op.y), op.x.spec.dtype)
 
-    def parts(op: Any, condition: Any, x: Any, y: Any) -> Iterator[Part]:
+    def parts(op: Any, condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> Iterator[Part]:
         return elements(np.where, (condition, x, y), np.broadcast_shapes(condition.shape, x.shape, y.shape))
 
-    def compute(op: Any, condition: Any, x: Any, y: Any) -> Any:
+    def compute(op: Any, condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.where(condition, x, y)
 
 
 @lite_operator("WHERE")
-class Where:
+class Where(LiteDefinition):
     """The coordinates of elements that are not 0 (not False), in row-major order: int64 [count, rank].
 
     .. math:: y = \\{ i : x_i \\ne 0 \\}
@@ -100,7 +100,7 @@ class Where:
             return TensorSpec(UNKNOWN, int64)
         return spec((None if constant is None else int(np.count_nonzero(constant)), shape.rank), int64)
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
         return np.argwhere(x) if x.ndim else np.empty((int(np.count_nonzero(x)), 0), np.int64)
 
 
@@ -135,7 +135,7 @@ def _filled(found: list[Any], most: int, dtype: Any) -> np.ndarray:
 
 
 @lite_operator("NON_MAX_SUPPRESSION_V4")
-class NonMaxSuppressionV4:
+class NonMaxSuppressionV4(LiteDefinition):
     """Indices of boxes by falling score, without those that share iou_threshold or more with a better one.
 
     boxes: float32 [n, 4]; scores: [n]; the others one number each. selected_indices: int32 [max_output_size], filled
@@ -150,19 +150,24 @@ class NonMaxSuppressionV4:
     selected_indices = Output(dtype=int32)
     num_selected = Output(dtype=int32)
 
-    def infer(op: Any) -> Any:
+    def infer(op: Any) -> tuple[TensorSpec, TensorSpec]:
         return spec((_count(op),), int32), TensorSpec((), int32)
 
     def compute(
-        op: Any, boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any
-    ) -> Any:
+        op: Any,
+        boxes: np.ndarray,
+        scores: np.ndarray,
+        max_output_size: np.ndarray,
+        iou_threshold: np.ndarray,
+        score_threshold: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:
         most = int(max_output_size)
         chosen, _ = select(boxes, scores, most, _number(iou_threshold), _number(score_threshold), np.float32(0))
         return _filled(chosen, most, np.int32), np.array(len(chosen), np.int32)
 
 
 @lite_operator("NON_MAX_SUPPRESSION_V5")
-class NonMaxSuppressionV5:
+class NonMaxSuppressionV5(LiteDefinition):
     """As NON_MAX_SUPPRESSION_V4, with scores that fall by what a box shares with better ones.
 
     .. math:: s_i' = s_i \\prod_{j \\text{ chosen before}} e^{-u_{ij}^2 / (2\\, soft\\_nms\\_sigma)}
@@ -180,7 +185,7 @@ class NonMaxSuppressionV5:
     selected_scores = Output(dtype=float32)
     num_selected = Output(dtype=int32)
 
-    def infer(op: Any) -> Any:
+    def infer(op: Any) -> tuple[TensorSpec, TensorSpec, TensorSpec]:
         count = _count(op)
         sigma = op.soft_nms_sigma.constant
         if sigma is not None and not sigma >= 0:
@@ -189,13 +194,13 @@ class NonMaxSuppressionV5:
 
     def compute(
         op: Any,
-        boxes: Any,
-        scores: Any,
-        max_output_size: Any,
-        iou_threshold: Any,
-        score_threshold: Any,
-        soft_nms_sigma: Any,
-    ) -> Any:
+        boxes: np.ndarray,
+        scores: np.ndarray,
+        max_output_size: np.ndarray,
+        iou_threshold: np.ndarray,
+        score_threshold: np.ndarray,
+        soft_nms_sigma: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         most = int(max_output_size)
         if not soft_nms_sigma >= 0:
             raise refuse("soft_nms_sigma is negative", found=float(soft_nms_sigma), wanted="at least 0")

@@ -68,7 +68,8 @@ def broadcast(*operands: Any) -> TensorShape:
                 f"Given shapes, {shapes}, are not broadcastable.",
                 wanted="sizes that are equal or 1, aligned at the last dimension",
             ) from None
-    return shape
+    result: TensorShape = shape
+    return result
 
 
 def unknown(rank: int) -> tuple[None, ...]:

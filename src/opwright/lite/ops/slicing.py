@@ -18,7 +18,7 @@ from ...ops.array_functions import gathered
 from ...ops.slots import Input, Output
 from ...ops.structural_shapes import Sizes, SliceMasks, check_updates, dims_of_plan, key_of_plan, slice_dims
 from ..format.constants import MAX_RANK
-from .definition import lite_operator
+from .definition import LiteDefinition, lite_operator
 from .shapes import axis_in, fixed, ints, refuse, same, spec, text, unknown
 from .types import ANY, INDEX
 
@@ -26,7 +26,7 @@ _GATHERED = (float32, float16, bfloat16, int32, int64, int4, int8, uint8, int16,
 
 
 @lite_operator("SLICE")
-class Slice:
+class Slice(LiteDefinition):
     """size[i] elements from begin[i] along each dimension; a size of -1 takes the rest."""
 
     x = Input(ANY)
@@ -46,12 +46,12 @@ class Slice:
         sizes = slice_dims(dims, begin or hidden, hidden if size is None else size, size is not None)
         return spec(sizes, op.x.spec.dtype)
 
-    def compute(op: Any, x: Any, begin: Any, size: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, begin: np.ndarray, size: np.ndarray) -> np.ndarray:
         return x[tuple(slice(int(b), None if s == -1 else int(b) + int(s)) for b, s in zip(begin, size))]
 
 
 @lite_operator("STRIDED_SLICE")
-class StridedSlice:
+class StridedSlice(LiteDefinition):
     """x[begin:end:strides, ...] as NumPy has it. Bit i of a mask is about entry i:
 
     begin_mask, end_mask: the bound is left out; ellipsis_mask: as many full dimensions as are left; new_axis_mask: a
@@ -119,7 +119,7 @@ def _check_range(indices: Any, size: int | None, what: str) -> None:
 
 
 @lite_operator("GATHER")
-class Gather:
+class Gather(LiteDefinition):
     """Slices of x along an axis, by indices; the first batch_dims dimensions of both go together.
 
     .. math:: y_{b, o, i, r} = x_{b, o, indices_{b, i}, r}
@@ -161,7 +161,7 @@ def _locate(indices: Any, shape: Sequence[int | None], what: str) -> tuple[Any, 
 
 
 @lite_operator("GATHER_ND")
-class GatherNd:
+class GatherNd(LiteDefinition):
     """The slice of x at each index vector: y[i] = x[indices[i, 0], indices[i, 1], ...]."""
 
     x = Input(_GATHERED)
@@ -190,7 +190,7 @@ class GatherNd:
 
 
 @lite_operator("SCATTER_ND")
-class ScatterNd:
+class ScatterNd(LiteDefinition):
     """Zeros of a shape, with each update added at its index vector."""
 
     indices = Input((int32,))
@@ -211,7 +211,7 @@ class ScatterNd:
             _locate(elements, wanted, "scatter_nd")
         return spec(wanted, dtype)
 
-    def compute(op: Any, indices: Any, updates: Any, shape: Any) -> Any:
+    def compute(op: Any, indices: np.ndarray, updates: np.ndarray, shape: np.ndarray) -> np.ndarray:
         sizes = tuple(int(d) for d in shape)
         y = np.zeros(sizes, updates.dtype)
         add: Any = np.logical_or if updates.dtype.kind == "b" else np.add
@@ -227,7 +227,7 @@ _UPDATED = tuple(d for d in ANY if d is not string)
 
 
 @lite_operator("DYNAMIC_UPDATE_SLICE")
-class DynamicUpdateSlice:
+class DynamicUpdateSlice(LiteDefinition):
     """x with a part replaced; where the part would leave x, it is moved inside.
 
     x, update: of one rank, update no larger; start_indices: int32 or int64 [rank]
@@ -255,7 +255,7 @@ class DynamicUpdateSlice:
             )
         return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
 
-    def compute(op: Any, x: Any, update: Any, start_indices: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, update: np.ndarray, start_indices: np.ndarray) -> np.ndarray:
         y = np.array(x)
         starts = [min(max(int(i), 0), d - u) for i, d, u in zip(start_indices, x.shape, update.shape)]
         y[tuple(slice(s, s + u) for s, u in zip(starts, update.shape))] = update

@@ -20,13 +20,13 @@ from ...core.specs import TensorSpec
 from ...ops.array_functions import check_lengths, first_occurrences, reduced_dims, reversed_sequences, sort_order
 from ...ops.slots import Input, Output
 from . import types
-from .definition import EnumAttr, LiteOperator, lite_operator
+from .definition import EnumAttr, LiteDefinition, LiteOperator, lite_operator
 from .shapes import axis_in, check_one, one_int, refuse, same, spec, text
 from .types import INDEX
 
 
 @lite_operator("REVERSE_SEQUENCE")
-class ReverseSequence:
+class ReverseSequence(LiteDefinition):
     """Of each slice along batch_dim, the first seq_lengths[i] elements along seq_dim in reverse order.
 
     seq_lengths: int32 or int64, one a slice, each between 0 and the size of seq_dim
@@ -61,7 +61,7 @@ class ReverseSequence:
 
 
 @lite_operator("UNIQUE")
-class Unique:
+class Unique(LiteDefinition):
     """The different elements in the order of their first occurrence, and for each element which of them it is.
 
     .. math:: x_i = y_{idx_i}
@@ -74,7 +74,7 @@ class Unique:
     idx = Output(dtype=int32)
     moves = True
 
-    def infer(op: Any) -> Any:
+    def infer(op: Any) -> tuple[TensorSpec, TensorSpec]:
         if op.idx_out_type not in ("INT32", "INT64"):
             raise refuse("idx_out_type is not an index type", found=op.idx_out_type, wanted="INT32 or INT64")
         constant = op.x.constant
@@ -83,13 +83,13 @@ class Unique:
             spec((op.x.spec.shape[0],), types.dtype_of(op.idx_out_type)),
         )
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         y, idx, _ = first_occurrences(x)
         return y, idx.astype(types.dtype_of(op.idx_out_type).np)
 
 
 @lite_operator("BUCKETIZE")
-class Bucketize:
+class Bucketize(LiteDefinition):
     """How many boundaries each element has reached.
 
     .. math:: y_i = |\\{j : boundaries_j \\le x_i\\}|
@@ -105,9 +105,10 @@ class Bucketize:
             raise refuse(
                 "Expected sorted boundaries", found=list(op.boundaries)[:32], wanted="numbers that do not fall"
             )
-        return op.x.spec.with_dtype(int32)
+        result: TensorSpec = op.x.spec.with_dtype(int32)
+        return result
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
         wide = np.float64 if x.dtype == np.float64 else np.float32
         bounds = np.asarray(op.boundaries, np.float32).astype(wide)
         return np.searchsorted(bounds, x.astype(wide), side="right").astype(np.int32)
@@ -117,7 +118,7 @@ MOST_GRAMS = 1 << 20
 
 
 @lite_operator("SKIP_GRAM")
-class SkipGram:
+class SkipGram(LiteDefinition):
     """All runs of ngram_size words of a text, between two of which up to max_skip_size words are left out.
 
     x: one string; include_all_ngrams: runs of fewer words, too; y: [count]. A text of too few words gives none.
@@ -136,7 +137,7 @@ class SkipGram:
         check_one(op.x, "the input", "string")
         return spec((None if op.x.constant is None else len(_grams(op, op.x.constant)),), string)
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
         found = _grams(op, x)
         y = np.empty(len(found), object)
         y[:] = found
@@ -217,7 +218,7 @@ MAX_INT16_INDEX = 2**15 - 1
 
 
 @lite_operator("TOPK_V2", typed_by="indices_type")
-class TopK:
+class TopK(LiteDefinition):
     """The k greatest along the last dimension, greatest first, and their indices; of equals the first comes first.
 
     indices: int32, or int16 where the file has that type
@@ -231,7 +232,7 @@ class TopK:
     indices_type = EnumAttr("TensorType", default=2)
     typed_output = 1
 
-    def infer(op: Any) -> Any:
+    def infer(op: Any) -> tuple[TensorSpec, TensorSpec]:
         shape, k, places = op.x.spec.shape, one_int(op.k, "k"), types.dtype_of(op.indices_type)
         if places not in (int32, int16):
             raise refuse("indices of this type are not supported", found=places.name, wanted="int32 or int16")
@@ -254,7 +255,7 @@ class TopK:
             )
         return spec((*shape.dims[:-1], k), op.x.spec.dtype), spec((*shape.dims[:-1], k), places)
 
-    def compute(op: Any, x: Any, k: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         shape, dtype = (*x.shape[:-1], int(k.reshape(-1)[0])), types.dtype_of(op.indices_type).np
         if not math.prod(shape):  # NumPy would allocate indices of the other dimensions, however large
             return np.empty(shape, x.dtype), np.empty(shape, dtype)

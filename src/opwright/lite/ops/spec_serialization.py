@@ -98,7 +98,8 @@ def packed(array: np.ndarray, bits: int) -> bytes:
     """Return elements of a type below a byte packed in bytes, the first in the lowest bits."""
     low = array.reshape(-1).astype(np.int8).view(np.uint8) & (1 << bits) - 1
     low = np.concatenate([low, np.zeros(-len(low) % (8 // bits), np.uint8)]).reshape(-1, 8 // bits)
-    return np.bitwise_or.reduce(low << np.arange(0, 8, bits, dtype=np.uint8), axis=1, dtype=np.uint8).tobytes()
+    result: bytes = np.bitwise_or.reduce(low << np.arange(0, 8, bits, dtype=np.uint8), axis=1, dtype=np.uint8).tobytes()
+    return result
 
 
 def tensors_of_scales(table: Any) -> list[int]:
@@ -122,7 +123,8 @@ def blocks_table(blocks: Blocks, scales: int, zero_points: int) -> Any:
 
 
 def _ints(vector: Any) -> list[int]:
-    return np.asarray(vector).tolist()
+    result: list[int] = np.asarray(vector).tolist()
+    return result
 
 
 def _quantization(table: Any, stored: Stored) -> Quantization | None:

@@ -12,7 +12,7 @@ import numpy as np
 from ...core.dtypes import complex64, complex128, float32, float64, int32
 from ...core.specs import TensorSpec
 from ...ops.slots import Input, Output
-from .definition import LiteOperator, lite_operator
+from .definition import LiteDefinition, LiteOperator, lite_operator
 from .shapes import bounded, ints, refuse, same, spec, text
 
 _PART = {complex64: float32, complex128: float64}
@@ -22,7 +22,8 @@ def part(name: str, compute: Any, formula: str) -> LiteOperator:
     """Define a real function of complex numbers, element by element."""
 
     def infer(op: Any) -> TensorSpec:
-        return op.x.spec.with_dtype(_PART[op.x.spec.dtype])
+        result: TensorSpec = op.x.spec.with_dtype(_PART[op.x.spec.dtype])
+        return result
 
     def computed(op: Any, x: Any) -> Any:
         return compute(x)
@@ -50,7 +51,7 @@ for row in PARTS:
 
 
 @lite_operator("RFFT2D")
-class RFFT2D:
+class RFFT2D(LiteDefinition):
     """The Fourier transform of real images, in two dimensions: the last half of what is symmetric is left out.
 
     .. math:: y_{pq} = \\sum_{jk} x_{jk} e^{-2 \\pi i (j p / h + k q / w)}
@@ -77,7 +78,7 @@ class RFFT2D:
             bounded((*dims[:-2], *lengths), complex128, "the padded image")
         return spec((*dims[:-2], lengths[0], lengths[1] // 2 + 1), complex64)
 
-    def compute(op: Any, x: Any, fft_length: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, fft_length: np.ndarray) -> np.ndarray:
         lengths = [int(n) for n in fft_length]
         if 0 in x.shape[-2:]:  # nothing but padding
             return np.zeros((*x.shape[:-2], lengths[0], lengths[1] // 2 + 1), np.complex64)

@@ -21,7 +21,7 @@ from ...core.specs import TensorSpec
 from ...ops.slots import Input, Output
 from ...scalar.table import FUNCTIONS
 from . import types
-from .definition import LiteOperator, lite_operator
+from .definition import LiteDefinition, LiteOperator, lite_operator
 from .shapes import check_one, refuse, spec, text
 
 INTEGERS = (dtypes.bool, *dtypes.integer)
@@ -71,7 +71,7 @@ for row in BINARY:
 
 
 @lite_operator("STABLEHLO_PAD")
-class StablehloPad:
+class StablehloPad(LiteDefinition):
     """A value around the elements and between them; around them less than nothing cuts elements off.
 
     edge_padding_low, edge_padding_high: before and after each dimension, may be negative; interior_padding: between
@@ -104,7 +104,7 @@ class StablehloPad:
             out = [0] * len(out)  # as the official kernel has it
         return spec(out, op.x.spec.dtype)
 
-    def compute(op: Any, x: Any, padding_value: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, padding_value: np.ndarray) -> np.ndarray:
         steps = [k + 1 for k in op.interior_padding]
         apart = [(d - 1) * s + 1 if d else 0 for d, s in zip(x.shape, steps)]
         sizes = [max(n + a + b, 0) for n, a, b in zip(apart, op.edge_padding_low, op.edge_padding_high)]
@@ -133,7 +133,7 @@ def dilated_and_padded(
 
 
 @lite_operator("STABLEHLO_GATHER")
-class StablehloGather:
+class StablehloGather(LiteDefinition):
     """Slices of a tensor at index vectors; where a slice would leave the tensor, it is moved inside.
 
     start_indices: int32 or int64; index_vector_dim: the dimension of the vectors; start_index_map: the dimension of x
@@ -176,7 +176,7 @@ class StablehloGather:
         kept_, batch_ = iter(kept), iter(batch)
         return spec((next(kept_) if d in op.offset_dims else next(batch_) for d in range(rank)), op.x.spec.dtype)
 
-    def compute(op: Any, x: Any, start_indices: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, start_indices: np.ndarray) -> np.ndarray:
         vectors = start_indices if op.index_vector_dim < start_indices.ndim else start_indices[..., None]
         vectors = np.moveaxis(vectors, op.index_vector_dim, -1)
         batch = vectors.shape[:-1]

@@ -20,7 +20,7 @@ from ...ops.attributes import Attr
 from ...ops.slots import Input, Output
 from ..registration import Registration
 from . import types
-from .definition import lite_operator
+from .definition import LiteDefinition, lite_operator
 from .module import is_source
 from .pooling import reduce_windows, windows_over
 from .shapes import bounded, refuse, text
@@ -149,7 +149,7 @@ def _scatter(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
     apply = _computation(node, int(options.update_computation_subgraph_index), may_be_second=True)
     kept = [d for d in range(rank) if d not in inserted]
 
-    def run(x: Any, vectors: Any, new: Any) -> Any:
+    def run(x: np.ndarray, vectors: np.ndarray, new: np.ndarray) -> np.ndarray:
         vectors = np.moveaxis(vectors if at < vectors.ndim else vectors[..., None], at, -1).astype(np.int64)
         last = range(new.ndim - len(window), new.ndim)
         moved = np.moveaxis(new, window, last).shape
@@ -173,7 +173,7 @@ def _scatter(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
 
 
 @lite_operator("STABLEHLO_SCATTER", graphs={"update_computation_subgraph_index": "update_computation"})
-class StablehloScatter:
+class StablehloScatter(LiteDefinition):
     """A tensor with updates brought in at index vectors; what would lie outside is left out.
 
     .. math:: y_{p} = computation(y_{p}, u),\\ p = start + window
@@ -225,7 +225,7 @@ def _windows(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
     wide = [max(d + a + b, 0) for d, a, b in zip(apart, low, high)]
     bounded(wide, node.tensors_in[0].dtype, "the padded input")
 
-    def run(x: Any, init: Any) -> Any:
+    def run(x: np.ndarray, init: np.ndarray) -> np.ndarray:
         start = init.reshape(-1)[0]
         padded = dilated_and_padded(x, start, wide, low, base)
         return reduce_windows(padded, apply, start, window, strides, dilations)
@@ -234,7 +234,7 @@ def _windows(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
 
 
 @lite_operator("STABLEHLO_REDUCE_WINDOW", graphs={"body_subgraph_index": "body"})
-class StablehloReduceWindow:
+class StablehloReduceWindow(LiteDefinition):
     """Each window of a tensor, which is spread and padded with init_value first, brought to one element.
 
     .. math:: y_p = \\operatorname{body}_q x_{p \\cdot strides + q \\cdot dilations}

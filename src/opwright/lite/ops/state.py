@@ -22,12 +22,12 @@ from ...graph import Graph
 from ...ops.attributes import Attr
 from ...ops.slots import Input, Output
 from . import types
-from .definition import EnumAttr, lite_operator
+from .definition import EnumAttr, LiteDefinition, lite_operator
 from .shapes import refuse, text
 
 
 @lite_operator("VAR_HANDLE")
-class VarHandle:
+class VarHandle(LiteDefinition):
     """The variable of this name in this container; handles of one name are one variable in all subgraphs.
 
     .. math:: handle = variable(container, name)
@@ -50,7 +50,7 @@ class VarHandle:
 
 
 @lite_operator("READ_VARIABLE", typed_by="dtype")
-class ReadVariable:
+class ReadVariable(LiteDefinition):
     """The value of a variable at this point of the run.
 
     .. math:: value = variable
@@ -112,7 +112,7 @@ def _read(context: Any, node: Any) -> None:
 
 
 @lite_operator("ASSIGN_VARIABLE")
-class AssignVariable:
+class AssignVariable(LiteDefinition):
     """Set a variable; shape and dtype may be others than before.
 
     .. math:: variable \\leftarrow value
@@ -122,7 +122,7 @@ class AssignVariable:
     value = Input(any_dtype)
     effect = "write"
 
-    def infer(op: Any) -> Any:
+    def infer(op: Any) -> tuple[()]:
         return ()
 
     def registration(operator: Any) -> Any:
@@ -143,7 +143,7 @@ def _assign(context: Any, node: Any) -> None:
 
 
 @lite_operator("CALL_ONCE", graphs={"init_subgraph_index": "init"})
-class CallOnce:
+class CallOnce(LiteDefinition):
     """Run a subgraph without inputs and outputs, the first time only that a node with it runs in an interpreter.
 
     .. math:: init()
@@ -152,7 +152,7 @@ class CallOnce:
     init = Attr(Graph)
     effect = "write"
 
-    def infer(op: Any) -> Any:
+    def infer(op: Any) -> tuple[()]:
         if op.init.inputs or op.init.outputs:
             raise refuse("the subgraph has inputs or outputs", found=repr(op.init), wanted="none")
         return ()

@@ -121,7 +121,8 @@ class DelegateContext:
     def get_model_metadata(self, name: str) -> bytes | None:
         """Return the bytes of an entry of the model's metadata, None if there is none."""
         self._live()
-        return self._metadata(name)
+        result: bytes | None = self._metadata(name)
+        return result
 
     def report_error(self, message: str, *values: Any) -> None:
         """Report a problem; it becomes part of the error if the delegate fails."""
@@ -209,7 +210,8 @@ class DelegateContext:
         position = index.__index__()
         if not 0 <= position < len(nodes):
             raise InvalidArgumentError(what=f"no node {position}", wanted=f"0 to {len(nodes) - 1}")
-        return nodes[position]
+        result: Node = nodes[position]
+        return result
 
     def _claimed(self, indices: Iterable[int]) -> set[int]:
         """Return the positions of nodes in the plan. Raises InvalidArgumentError for a node that cannot be claimed."""

@@ -18,12 +18,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ...core.errors import FailedPreconditionError, OpError
+from ...core.errors import FailedPreconditionError, OpError, also
 from ...core.introspection import levels_to_user
 from ..delegate import Delegate, DelegateFlags, DelegateParams, DelegateWarning
 from ..registration import Registration
 from .delegate_context import DelegateContext, new_plan
-from .errors import also, as_base, node_error
+from .errors import as_base, node_error
 from .node import Node, check_status
 from .subgraph import Subgraph
 from .tensor import DYNAMIC, Tensor

@@ -200,4 +200,5 @@ def bytes_for(t: Tensor, sizes: tuple[int, ...]) -> int:
             found=f"{len(sizes)} dimensions: {str(list(sizes))[:120]}",
             wanted="at most 64 dimensions, and a number of bytes below 2**63",
         )
-    return math.prod(sizes) * max(t.dtype.np.itemsize, 1)
+    result: int = math.prod(sizes) * max(t.dtype.np.itemsize, 1)
+    return result

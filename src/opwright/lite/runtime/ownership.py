@@ -30,9 +30,8 @@ from threading import get_ident
 from typing import Concatenate, ParamSpec, TypeVar
 
 from ...core import forks
-from ...core.errors import FailedPreconditionError
+from ...core.errors import FailedPreconditionError, also
 from .direct_invocation import NO_TENSORS
-from .errors import also
 
 UNKNOWN_THREAD = -1  # placeholder for get_ident(), which takes 25 ns, in runs without callbacks
 

@@ -10,12 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...core.errors import InvalidArgumentError, NotFoundError, OpError
+from ...core.errors import InvalidArgumentError, NotFoundError, OpError, also
 from ...ops import plugins
 from .. import ops
 from ..format import schema, versions
 from ..format.flexbuffers import custom_version
-from .errors import also
 
 if TYPE_CHECKING:
     from ..registration import Registration

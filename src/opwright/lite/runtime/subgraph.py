@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from ...core import errors, flags
-from ...core.errors import FailedPreconditionError, InvalidArgumentError, OpError, UnimplementedError
+from ...core.errors import FailedPreconditionError, InvalidArgumentError, OpError, UnimplementedError, also
 from ...core.forks import cached_property
 from ...ops.dispatch import quiet_context, quietly
 from ..format.verify import called_subgraphs
@@ -36,7 +36,7 @@ from .chains import joined
 from .constants import link_block_scales, tensor_from_file
 from .direct_invocation import NO_TENSORS, DirectInvocation, DirectTensors
 from .dynamic_shapes import MOST_READ
-from .errors import also, failure_line, names_failed_node, node_error
+from .errors import failure_line, names_failed_node, node_error
 from .memory import MemoryUsage
 from .node import Context, Node, check_status, check_temporaries
 from .observers import run_observed, run_watched

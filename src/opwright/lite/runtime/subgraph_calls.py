@@ -182,7 +182,8 @@ class BranchRegistration(Registration):
         if runs_images():
             return BranchStep(which, branches)
         if self.name not in SELECTOR_DTYPES:
-            return branches[0].run
+            result: Callable[[], Any] = branches[0].run
+            return result
         return functools.partial(_one_of_two if self.name == "IF" else _by_number, which, branches)
 
     def _invoke(self, context: Context, node: Node) -> None:

@@ -81,7 +81,8 @@ class Tensor:
     @property
     def is_object(self) -> bool:
         """Whether the elements are Python objects: strings and handles."""
-        return self.dtype.np.kind == "O"
+        result: bool = self.dtype.np.kind == "O"
+        return result
 
     @property
     def is_quantized(self) -> bool:
@@ -92,7 +93,8 @@ class Tensor:
     @property
     def nbytes(self) -> int:
         """Bytes of the elements; 8 for an object."""
-        return math.prod(self.shape) * self.dtype.np.itemsize
+        result: int = math.prod(self.shape) * self.dtype.np.itemsize
+        return result
 
     # Shape rules read `spec` and `constant`.
 

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import of_numpy, string
-from ...core.errors import InvalidArgumentError, OpError
+from ...core.errors import InvalidArgumentError, OpError, also
 from ..ops import types
-from .errors import also
 from .tensor import CONSTANT, Tensor
 
 MOST = 2**31 - 1  # sizes are int32 in the file

@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.errors import FailedPreconditionError
-from .errors import also
+from ...core.errors import FailedPreconditionError, also
 from .node import Node
 from .tensor import CONSTANT, Tensor
 

@@ -15,6 +15,7 @@ from ....graph import Graph, Node, Value
 from ....graph.ir import flat
 from ....graph.passes.rewrite_rules import RewriteRule
 from ...format import objects, versions
+from ...format.conditions import OperatorView
 from ...ops.definition import LiteOperator
 from ...ops.spec_serialization import tensor_of
 from ..errors import ConverterError
@@ -57,7 +58,7 @@ def version_of(node: Node, specs: Mapping[Value, TensorSpec] = MappingProxyType(
     operator = objects.Operator()
     set_builtin_options(operator, node.op, {**node.attrs, **attrs}, lambda graph: 0)
     options = operator.builtin_options if operator.builtin_options is not None else operator.builtin_options_2
-    view = versions.OperatorView([*map(tensor, flat(node.inputs))], [*map(tensor, node.outputs)], options)
+    view = OperatorView([*map(tensor, flat(node.inputs))], [*map(tensor, node.outputs)], options)
     return versions.stamp(node.op.name, view)
 
 

@@ -167,7 +167,8 @@ def _bias(settings: Any, kind: str) -> str:
             what="Expected bias type to be `dtypes.int32` or `dtypes.int64` for Int16Quant. "
             f"Current setting bias type: {bias}"
         )
-    return bias.name
+    result: str = bias.name
+    return result
 
 
 # Types of inputs and outputs, by the kind of quantisation.

@@ -134,7 +134,8 @@ def numbered(shape: Sequence[int]) -> np.ndarray:
 def run(node: Node, *arrays: Any, **attrs: Any) -> np.ndarray:
     """Run the catalogue's operator on arrays; attrs: replace those of the node."""
     op = registry.get(node.op.name)
-    return op.compute(op.bind({**node.attrs, **attrs}), arrays)[0]
+    result: np.ndarray = op.compute(op.bind({**node.attrs, **attrs}), arrays)[0]
+    return result
 
 
 def matrix_of(function: Callable[[np.ndarray], np.ndarray], size: int) -> np.ndarray:

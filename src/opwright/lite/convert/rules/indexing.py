@@ -28,7 +28,8 @@ MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axi
 def _clipped(bounds: Any) -> list[int]:
     """Clamp bounds to int32: all beyond the greatest size are equivalent."""
     limits = np.iinfo(np.int32)
-    return np.clip(bounds, limits.min, limits.max).tolist()
+    result: list[int] = np.clip(bounds, limits.min, limits.max).tolist()
+    return result
 
 
 class _Dense:

@@ -63,7 +63,7 @@ def leaky_relu(op: Any, x: Operand, y: Operand) -> Any:
     return tabulated(run, x)
 
 
-def prelu(op: Any, x: Operand, alpha: Operand, y: Operand) -> Any:
+def prelu(op: Any, x: Operand, alpha: Operand, y: Operand) -> Callable[..., Any]:
     check_types(op, ("INT8 INT8 INT8", "UINT8 UINT8 UINT8", "INT16 INT8 INT16"), x, alpha, y)
     check_scaled(x, alpha, y)
     m, e = multiplier(float(x.scale / y.scale))
@@ -125,15 +125,16 @@ def wide_tabled(f: Callable[[Any], Any]) -> Callable[[Operand, Operand], Any]:
 
     def kernel(x: Operand, y: Operand) -> Any:
         check_scaled(x, y)
-        ends = [real_of(x, x.low), real_of(x, x.high), real_of(y, y.low), real_of(y, y.high)]
         with np.errstate(all="ignore"):
-            table = interpolation_table(f, *ends, _f)
+            table = interpolation_table(
+                f, real_of(x, x.low), real_of(x, x.high), real_of(y, y.low), real_of(y, y.high), _f
+            )
         return lambda q: interpolated(table, q)
 
     return kernel
 
 
-def single(f: Any) -> Any:
+def single(f: Any) -> Callable[..., Any]:
     """A function to float32, rounded once (NumPy's own is a bit wrong in some places)."""
     return lambda v: f(v.astype(np.float64)).astype(_f)
 
@@ -250,7 +251,7 @@ def _table() -> np.ndarray:
 LOGISTIC_TABLE = _table()
 
 
-def _table_steps(x: Operand, most_shift: int) -> Any:
+def _table_steps(x: Operand, most_shift: int) -> Callable[..., Any]:
     """From integers of x to steps of the table, whose unit is 1 / (3 * 2^12).
 
     Scales of 2^-12 times 2^0..2^most_shift are met by a shift, others by a 15-bit factor.
@@ -266,10 +267,10 @@ def _table_steps(x: Operand, most_shift: int) -> Any:
     return lambda q: (q.astype(np.int64) * whole + half) >> n
 
 
-def logistic_wide(x: Operand) -> Any:
+def logistic_wide(x: Operand) -> Callable[..., Any]:
     steps, table = _table_steps(x, 0), LOGISTIC_TABLE
 
-    def run(q: Any) -> Any:
+    def run(q: np.ndarray) -> np.ndarray:
         v = steps(q)
         a = np.abs(v)
         i = np.minimum(a >> 9, 255)
@@ -279,10 +280,10 @@ def logistic_wide(x: Operand) -> Any:
     return run
 
 
-def tanh_wide(x: Operand) -> Any:
+def tanh_wide(x: Operand) -> Callable[..., Any]:
     steps, table = _table_steps(x, 1), LOGISTIC_TABLE
 
-    def run(q: Any) -> Any:
+    def run(q: np.ndarray) -> np.ndarray:
         v = steps(q)
         a = np.abs(v)
         i = np.minimum(a >> 8, 255)

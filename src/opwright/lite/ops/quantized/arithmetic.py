@@ -46,9 +46,9 @@ def _sum(op: Any, x: Operand, y: Operand, z: Operand, combine: Any) -> _Pair:
     kind = _checked(op, TYPES, x, y, z)
     low, high = fused_bounds(op.fused_activation_function, z)
     if kind == "INT16" and op.pot_scale_int16:
-        powers = [p for p in map(_power_of_two, (x, y, z)) if p is not None]
-        if len(powers) == 3:
-            return _by_shifts(x, y, z, *powers, combine, low, high)
+        px, py, pz = map(_power_of_two, (x, y, z))
+        if px is not None and py is not None and pz is not None:
+            return _by_shifts(z, [x.scale, y.scale, z.scale], pz - px, pz - py, combine, low, high)
     bits = HEADROOM[kind]
     twice = float(2 * max(x.scale, y.scale))
     mx, ex = multiplier(float(x.scale) / twice)
@@ -75,15 +75,12 @@ def _power_of_two(o: Operand) -> int | None:
     return round(exact) if abs(exact - round(exact)) < 1e-3 else None
 
 
-def _by_shifts(
-    x: Operand, y: Operand, z: Operand, px: int, py: int, pz: int, combine: Any, low: int, high: int
-) -> _Pair:
-    """int16 with scales that are powers of two: the input of smaller scale is shifted to the output's."""
-    nx, ny = pz - px, pz - py
+def _by_shifts(z: Operand, scales: list[Any], nx: int, ny: int, combine: Any, low: int, high: int) -> _Pair:
+    """Return the sum of int16 whose scales are powers of two: inputs of smaller scale are shifted by nx and ny bits."""
     if min(nx, ny) < 0 or max(nx, ny) > 30 or (nx and ny):
         raise z.wrong(
             "has a scale that neither input has",
-            [float(o.scale) for o in (x, y, z)],
+            [float(scale) for scale in scales],
             "the greater of the inputs' scales, or pot_scale_int16=False",
         )
 
@@ -119,7 +116,7 @@ def multiply(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
     return run_below_one if z.type != kind and (m, e) == (1 << 30, -22) else run
 
 
-def divide(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
+def divide(op: Any, x: Operand, y: Operand, z: Operand) -> Callable[..., Any]:
     """Times the divisor's reciprocal in fixed point."""
     check_types(op, TYPES, x, y, z)
     check_scaled(x, y, z)
@@ -141,7 +138,7 @@ def divide(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
     return run
 
 
-def squared_difference(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
+def squared_difference(op: Any, x: Operand, y: Operand, z: Operand) -> Callable[..., Any]:
     _checked(op, ("INT8 INT8 INT8",), x, y, z)
     bits = 7
     twice = 2.0 * float(max(x.scale, y.scale))
@@ -161,7 +158,8 @@ def _comparison(compare: Any, raw: tuple[str, ...] = ()) -> Callable[..., _Pair]
         kind = check_types(op, ("INT8 INT8 BOOL", "UINT8 UINT8 BOOL", "INT16 INT16 BOOL"), x, y, z)
         check_scaled(x, y)
         if kind in raw:
-            return compare
+            result: _Pair = compare
+            return result
         left = _lifted(x, 8, *multiplier(float(x.scale)))
         right = _lifted(y, 8, *multiplier(float(y.scale)))
         return lambda a, b: compare(left(a), right(b))
@@ -178,7 +176,7 @@ _exp = tabled(np.exp)
 _log = tabled(lambda v: np.where(v > 0, np.log(v), -np.inf))
 
 
-def absolute(op: Any, x: Operand, y: Operand) -> Any:
+def absolute(op: Any, x: Operand, y: Operand) -> Callable[..., Any]:
     check_types(op, ("INT8 INT8", "INT16 INT16"), x, y)
     check_scaled(x, y)
     m, e = multiplier(float(x.scale / y.scale))
@@ -225,7 +223,7 @@ def rsqrt(op: Any, x: Operand, y: Operand) -> Any:
     bits = 20  # that keep 1 / sqrt(q) an integer
     m, e = multiplier(1.0 / (math.sqrt(float(x.scale)) * float(y.scale)))
 
-    def run(q: Any) -> Any:
+    def run(q: np.ndarray) -> np.ndarray:
         _not_negative(x, q, "Rsqrt")
         v = x.centred(q)
         root, shift = INT32.inverse_root(np.maximum(v, 1))
@@ -235,12 +233,12 @@ def rsqrt(op: Any, x: Operand, y: Operand) -> Any:
     return run
 
 
-def sqrt(op: Any, x: Operand, y: Operand) -> Any:
+def sqrt(op: Any, x: Operand, y: Operand) -> Callable[..., Any]:
     """sqrt(x) in float32, its fraction cut off."""
     check_types(op, ("INT8 INT8", "INT16 INT16"), x, y)
     check_scaled(x, y)
 
-    def run(q: Any) -> Any:
+    def run(q: np.ndarray) -> np.ndarray:
         _not_negative(x, q, "Sqrt")
         v = x.centred(q, np.float32)
         return np.clip(np.trunc(np.sqrt(x.scale * v) / y.scale) + np.float32(y.zero_point), y.low, y.high)

@@ -6,6 +6,7 @@ Lives here: these rules.  Not here: operators that only move integers, which nee
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ BYTES = ("INT8", "UINT8", "INT16")
 _f = np.float32
 
 
-def concatenation(op: Any, xs: tuple[Operand, ...], y: Operand) -> Any:
+def concatenation(op: Any, xs: tuple[Operand, ...], y: Operand) -> Callable[..., Any]:
     """int8, int16 and int4: integers are copied, and for int8 parameters are equal. uint8: inputs are rescaled to the
     output's."""
     for x in xs:
@@ -59,12 +60,12 @@ def _check_pad(op: Any, x: Operand, y: Operand, *more: str) -> None:
     check_types(op, tuple(f"{t} {t}" for t in (*BYTES, *more)), x, y)
 
 
-def pad(op: Any, x: Operand, paddings: Operand, y: Operand) -> Any:
+def pad(op: Any, x: Operand, paddings: Operand, y: Operand) -> Callable[..., Any]:
     _check_pad(op, x, y)
     return lambda q, pairs: surrounded(q, [(int(a), int(b)) for a, b in pairs], y.zero_point)
 
 
-def pad_v2(op: Any, x: Operand, paddings: Operand, value: Operand, y: Operand) -> Any:
+def pad_v2(op: Any, x: Operand, paddings: Operand, value: Operand, y: Operand) -> Callable[..., Any]:
     _check_pad(op, x, y)
     if len(value.scales):
         check_types(op, tuple(f"{t} {t}" for t in BYTES), value, y)
@@ -72,7 +73,7 @@ def pad_v2(op: Any, x: Operand, paddings: Operand, value: Operand, y: Operand) -
     return lambda q, pairs, v: surrounded(q, [(int(a), int(b)) for a, b in pairs], v.reshape(-1)[0])
 
 
-def space_to_batch(op: Any, x: Operand, block_shape: Operand, paddings: Operand, y: Operand) -> Any:
+def space_to_batch(op: Any, x: Operand, block_shape: Operand, paddings: Operand, y: Operand) -> Callable[..., Any]:
     _check_pad(op, x, y, "UINT16")
     if x.type in BYTES:
         check_same(x, y)

@@ -44,7 +44,7 @@ def finishing(m: Any, e: Any, bias: Any, zero_point: int, low: int, high: int) -
     half = (np.left_shift(1, right) >> 1) + np.left_shift(zero_point, right)
     some, every = (right > 0).any(), (right > 0).all()
 
-    def finish(x: Any) -> Any:
+    def finish(x: np.ndarray) -> np.ndarray:
         if shifts:
             x += bias
             x = INT32.wrapped(np.left_shift(x, left))
@@ -87,10 +87,11 @@ def byte_table(f: Function, x: Operand, y: Operand) -> np.ndarray:
     real = x.scale * (q - x.zero_point).astype(_f)
     t = round_away(f(real) * (_f(1) / y.scale)).astype(np.float64)
     made = np.clip(np.nan_to_num(t, posinf=2.0**40, neginf=-(2.0**40)) + y.zero_point, y.low, y.high)
-    return np.roll(made, x.low).astype(np.int16)  # an int8 -128 is byte 128
+    result: np.ndarray = np.roll(made, x.low).astype(np.int16)
+    return result
 
 
-def look_up(table: np.ndarray, q: np.ndarray) -> Any:
+def look_up(table: np.ndarray, q: np.ndarray) -> np.ndarray:
     """The table's entry for each 8-bit integer."""
     return table[q.view(np.uint8)]
 

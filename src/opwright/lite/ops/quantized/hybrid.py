@@ -16,7 +16,7 @@ With a scale for each block of a row (float16), rows of activations have a zero 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,7 +96,7 @@ DENSE = tuple(f"{real} {weights} {real}" for real in ("FLOAT32", "FLOAT16") for 
 DENSE += ("FLOAT32 UINT8 FLOAT32",)
 
 
-def signed(q: Any) -> Any:
+def signed(q: np.ndarray) -> np.ndarray:
     """Weights of the first files quantised after training: their type is UINT8, but their bytes are int8."""
     return q.view(np.int8) if q.dtype == np.uint8 else q
 
@@ -113,7 +113,7 @@ def _weights(filter: Operand, axis: int) -> Weights:
     return Weights(filter, REACH, axis)
 
 
-def _finish(op: Any, y: Any, bias: Any, block: slice = slice(None)) -> Any:
+def _finish(op: Any, y: np.ndarray, bias: np.ndarray | None, block: slice = slice(None)) -> np.ndarray:
     if bias is not None:
         y += bias.reshape(-1)[block]
     return fuse(op, y)
@@ -129,7 +129,6 @@ def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None,
     _check_bias(op, bias)
     matrix = _weights(weights, 0)
     quantize = asymmetric if op.asymmetric_quantize_inputs else symmetric
-    scales = weights.scales if weights.per_channel else weights.scale
 
     def parts(real: Any, w: Any, b: Any) -> Iterator[Part]:
         n, k = w.shape
@@ -137,8 +136,8 @@ def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None,
         vectors = vectors.astype(_f, copy=False)
         steps = quantize(vectors, (-1,))
 
-        def finish(sums: Any, where: Any, outputs: slice) -> Any:
-            factor = steps.scale_of(where) * (scales[outputs] if np.ndim(scales) else scales)
+        def finish(sums: Any, where: tuple[slice, ...], outputs: slice) -> Any:
+            factor = steps.scale_of(where) * (weights.scales[outputs] if weights.per_channel else weights.scale)
             return _finish(op, sums.astype(_f, copy=False) * factor, b, outputs)
 
         return multiplied((*vectors.shape[:-1], n), w, matrix, _image(steps, vectors), finish)
@@ -149,7 +148,7 @@ def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None,
     return run
 
 
-def batch_matmul(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
+def batch_matmul(op: Any, x: Operand, y: Operand, z: Operand) -> Callable[..., Any]:
     check_types(op, ("FLOAT32 INT8 FLOAT32",), x, y, z)
     check_symmetric(y)
     check_axis(y, len(y.shape) - (2 if op.adj_y else 1))
@@ -175,7 +174,7 @@ def conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Opera
     def run(real: Any, f: Any, b: Any) -> Iterator[Part]:
         steps = quantize(real, (1, 2, 3))
 
-        def finish(sums: Any, where: Any, block: slice) -> Any:
+        def finish(sums: Any, where: tuple[slice, ...], block: slice) -> Any:
             scale, reals = steps.scale_of(where), sums.astype(_f, copy=False)
             reals = reals * filter.scales[block] * scale if by_channel else reals * (scale * filter.scale)
             return _finish(op, reals, b, block)
@@ -194,7 +193,7 @@ def depthwise_conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None
     def run(real: Any, f: Any, b: Any) -> Iterator[Part]:
         steps = asymmetric(real, (1, 2, 3))
 
-        def finish(sums: Any, where: Any, block: slice) -> Any:
+        def finish(sums: Any, where: tuple[slice, ...], block: slice) -> Any:
             return _finish(op, sums.astype(_f, copy=False) * (scales * steps.scale_of(where)), b)
 
         return convolved_by_channel(op, real.shape, f, weights, _image(steps, real), finish)
@@ -208,13 +207,12 @@ def transpose_conv(
     check_types(op, ("INT8 FLOAT32 FLOAT32",), filter, x, y)
     _check_bias(op, bias)
     weights = _weights(filter, 0)
-    scales = filter.scales if filter.per_channel else filter.scale
 
     def run(shape: Any, f: Any, real: Any, b: Any) -> Iterator[Part]:
         steps = asymmetric(real, (1, 2, 3))
 
-        def finish(sums: Any, where: Any, block: slice) -> Any:
-            factor = (scales[block] if filter.per_channel else scales) * steps.scale_of(where)
+        def finish(sums: Any, where: tuple[slice, ...], block: slice) -> Any:
+            factor = (filter.scales[block] if filter.per_channel else filter.scale) * steps.scale_of(where)
             return _finish(op, sums.astype(_f, copy=False) * factor, b, block)
 
         return transposed(op, shape, f, weights, _image(steps, real), finish)
@@ -222,7 +220,7 @@ def transpose_conv(
     return run
 
 
-def embedding_lookup(op: Any, lookup: Operand, value: Operand, y: Operand) -> Any:
+def embedding_lookup(op: Any, lookup: Operand, value: Operand, y: Operand) -> Callable[..., Any]:
     """Rows of integers as the reals they stand for."""
     check_types(
         op, [f"{value} {y}" for value in ("INT8", "INT4", "INT2", "UINT8") for y in ("FLOAT32", "FLOAT16")], value, y
@@ -238,9 +236,6 @@ def embedding_lookup(op: Any, lookup: Operand, value: Operand, y: Operand) -> An
     return run
 
 
-_f = np.float32
-
-
 def block_scales(weights: Operand) -> np.ndarray:
     """The scales, float32 [rows, blocks]. Raises InvalidArgumentError where they do not fit the weights."""
     blocks = weights.blocks
@@ -254,14 +249,17 @@ def block_scales(weights: Operand) -> np.ndarray:
     rows, size = weights.shape[0], weights.shape[1] // blocks.size
     if constant.size != rows * size:
         raise found.wrong("has another number of scales than there are blocks", constant.size, rows * size)
-    return constant.reshape(rows, size).astype(_f)
+    result: np.ndarray = constant.reshape(rows, size).astype(_f)
+    return result
 
 
-def blockwise_fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None, y: Operand) -> Any:
+def blockwise_fully_connected(
+    op: Any, x: Operand, weights: Operand, bias: Operand | None, y: Operand
+) -> Callable[..., Any]:
     check_types(op, ("FLOAT32 INT4 FLOAT32", "FLOAT32 INT2 FLOAT32"), x, weights, y)
     scales, size = block_scales(weights), weights.blocks.size
 
-    def run(real: Any, w: Any, b: Any) -> Any:
+    def run(real: np.ndarray, w: np.ndarray, b: np.ndarray) -> np.ndarray:
         n, k = w.shape
         rows = real.reshape(-1, k)
         steps = asymmetric(rows, (1,))
@@ -277,7 +275,7 @@ def blockwise_fully_connected(op: Any, x: Operand, weights: Operand, bias: Opera
     return run
 
 
-def blockwise_embedding_lookup(op: Any, lookup: Operand, value: Operand, y: Operand) -> Any:
+def blockwise_embedding_lookup(op: Any, lookup: Operand, value: Operand, y: Operand) -> Callable[..., Any]:
     """Rows of integers as the reals they stand for."""
     check_types(op, ("INT4 FLOAT32", "INT4 FLOAT16", "INT2 FLOAT32", "INT2 FLOAT16"), value, y)
     scales, size = block_scales(value), value.blocks.size

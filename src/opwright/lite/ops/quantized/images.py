@@ -78,7 +78,7 @@ def finisher(
     def with_bias(b: Any) -> Finish:
         known: dict[int, Callable[[Any], Any]] = {}  # by the first output of a block, as long as the kernel runs
 
-        def finish(sums: Any, where: Any, block: slice) -> Any:
+        def finish(sums: np.ndarray, where: tuple[slice, ...], block: slice) -> np.ndarray:
             first = block.start or 0
             if first not in known:
                 known[first] = of_block(b, block)
@@ -94,7 +94,7 @@ def _image(x: Operand, q: Any) -> Image:
     return lambda where, dtype: x.centred(q[where], dtype)
 
 
-def conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Operand) -> Any:
+def conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Operand) -> Callable[..., Any]:
     check_conv(op, x, filter, bias, y, 0)
     weights = Weights(filter, x.reach, 0)
     finish = finisher(op, x, filter, bias, y, *fused_bounds(op.fused_activation_function, y))
@@ -105,7 +105,7 @@ def conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Opera
     return run
 
 
-def depthwise_conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Operand) -> Any:
+def depthwise_conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Operand) -> Callable[..., Any]:
     check_conv(op, x, filter, bias, y, 3)
     weights = Weights(filter, x.reach, 3)
     finish = finisher(op, x, filter, bias, y, *fused_bounds(op.fused_activation_function, y))
@@ -118,7 +118,7 @@ def depthwise_conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None
 
 def transpose_conv(
     op: Any, output_shape: Operand, filter: Operand, x: Operand, bias: Operand | None, y: Operand
-) -> Any:
+) -> Callable[..., Any]:
     check_conv(op, x, filter, bias, y, 0)
     weights = Weights(filter, x.reach, 0)
     finish = finisher(op, x, filter, bias, y, *fused_bounds(op.fused_activation_function, y))
@@ -132,7 +132,7 @@ def transpose_conv(
 POOL_TYPES = ("INT8 INT8", "UINT8 UINT8", "INT16 INT16")
 
 
-def average(op: Any, x: Operand, y: Operand) -> Any:
+def average(op: Any, x: Operand, y: Operand) -> Callable[..., Any]:
     check_types(op, POOL_TYPES, x, y)
     check_scaled(x, y)
     low, high = fused_bounds(op.fused_activation_function, y)
@@ -145,7 +145,7 @@ def average(op: Any, x: Operand, y: Operand) -> Any:
     return lambda q: pooled(op, q, mean)
 
 
-def maximum(op: Any, x: Operand, y: Operand) -> Any:
+def maximum(op: Any, x: Operand, y: Operand) -> Callable[..., Any]:
     check_types(op, POOL_TYPES, x, y)
     check_scaled(x, y)
     low, high = fused_bounds(op.fused_activation_function, y)
@@ -171,7 +171,7 @@ def _in_floats(q: Any, rows: Places, columns: Places) -> Any:
     return np.clip(np.trunc(v + _f(0.5)), 0, 255)
 
 
-def resize_bilinear(op: Any, x: Operand, size: Operand, y: Operand) -> Any:
+def resize_bilinear(op: Any, x: Operand, size: Operand, y: Operand) -> Callable[..., Any]:
     check_types(op, ("INT8 INT8", "UINT8 UINT8", "INT16 INT16"), x, y)
     check_scaled(x, y)
     if x.type == "UINT8":

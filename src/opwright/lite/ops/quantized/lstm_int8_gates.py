@@ -11,7 +11,7 @@ normalisation and projection are always there; cells have the scale 2^-15.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -119,7 +119,9 @@ def _fixed(real: Any) -> Any:
     return INT16.saturated(np.trunc(real.astype(np.float64) * 32768)).astype(np.int64)
 
 
-def narrow_lstm(op: Any, operands: Mapping[str, Operand | None], y: Operand, intermediates: Sequence[Operand]) -> Any:
+def narrow_lstm(
+    op: Any, operands: Mapping[str, Operand | None], y: Operand, intermediates: Sequence[Operand]
+) -> Callable[..., Any]:
     """LSTM of int8 with int8 gates, one step. intermediates: twelve."""
     h, c = present(operands, "output_state", "cell_state")
     for name in ("input_to_input_weights", "cell_to_forget_weights", "cell_to_output_weights"):
@@ -136,7 +138,7 @@ def narrow_lstm(op: Any, operands: Mapping[str, Operand | None], y: Operand, int
     cell_clip, proj_clip = clip_of(op.cell_clip, c, 32767), clip_of(op.proj_clip, y, 127)
     zero = h.zero_point
 
-    def run(arrays: Mapping[str, Any]) -> Any:
+    def run(arrays: Mapping[str, Any]) -> tuple[np.ndarray]:
         x, state, cells = arrays["input"], arrays["output_state"], arrays["cell_state"]
         now, kept = state.reshape(len(x), -1).astype(np.int64), cells.reshape(len(x), -1).astype(np.int64)
         forget, new = gates["forget"].run(x, now, arrays), gates["cell"].run(x, now, arrays)

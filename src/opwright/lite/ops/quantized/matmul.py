@@ -69,7 +69,7 @@ def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None,
         n, k = w.shape
         vectors = q if op.keep_num_dims else q.reshape(-1, k)
 
-        def finish(sums: Any, where: Any, outputs: slice) -> Any:
+        def finish(sums: Any, where: tuple[slice, ...], outputs: slice) -> Any:
             acc = sums.astype(np.float64) if b is None else sums + b.reshape(-1)[outputs].astype(np.float64)
             return np.clip(scaled(acc, outputs) + y.zero_point, low, high)
 
@@ -91,7 +91,7 @@ def _by_wide_sums(x: Operand, weights: Operand, y: Operand) -> Callable[[Any, sl
     return lambda acc, outputs: INT32.rescale_wide(acc.astype(np.int64), short[outputs], e[outputs])
 
 
-def batch_matmul(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
+def batch_matmul(op: Any, x: Operand, y: Operand, z: Operand) -> Callable[..., Any]:
     """Integers of the output; of output type INT32, which has no scale, the sums of raw products."""
     kind = check_types(op, ("INT8 INT8 INT8", "INT8 INT8 INT32", "INT16 INT16 INT16", "INT16 INT8 INT16"), x, y, z)
     if z.type == "INT32":
@@ -120,14 +120,14 @@ BLOCK_ROWS, BLOCK_COLUMNS = 4, 16
 
 def shuffled_fully_connected(
     op: Any, x: Operand, weights: Operand, bias: Operand | None, y: Operand, workspace: Operand
-) -> Any:
+) -> Callable[..., Any]:
     check_types(op, SHUFFLED_TYPES, x, weights, bias, y, workspace)
     check_scaled(x, weights, y)
     n, k = weights.shape
     m, e = multiplier(float(x.scale * weights.scale) / float(y.scale))
     low, high = fused_bounds(op.fused_activation_function, y)
 
-    def run(q: Any, w: Any, b: Any) -> Any:
+    def run(q: np.ndarray, w: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         rows = (q.reshape(-1, k) ^ np.uint8(128)).view(np.int8)
         if rows.size > np.prod(workspace.shape, dtype=np.int64):
             raise workspace.wrong("is too small", list(workspace.shape), f"{rows.size} elements")

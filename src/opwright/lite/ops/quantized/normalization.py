@@ -11,6 +11,7 @@ interpolated.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ def softmax(op: Any, x: Operand, y: Operand) -> Any:
     return _by_tables(op, x) if kind == "INT16" else _in_fixed_point(op, x, y)
 
 
-def _in_fixed_point(op: Any, x: Operand, y: Operand) -> Any:
+def _in_fixed_point(op: Any, x: Operand, y: Operand) -> Callable[..., Any]:
     m, e = multiplier(min(op.beta * float(x.scale) * (1 << 26), 2.0**31 - 1))
     least = -math.floor(31 * 2.0**26 / 2.0**e)
     differences = -np.arange(256)
@@ -45,7 +46,7 @@ def _in_fixed_point(op: Any, x: Operand, y: Operand) -> Any:
     summands = INT32.shifted_right(exponentials, 12)
     shift = 31 - BITS[y.type]
 
-    def run(q: Any) -> Any:
+    def run(q: np.ndarray) -> np.ndarray:
         if not q.size:
             return q
         below = q.max(-1, keepdims=True).astype(np.int32) - q  # 0 to 255
@@ -56,7 +57,7 @@ def _in_fixed_point(op: Any, x: Operand, y: Operand) -> Any:
     return run
 
 
-def log_softmax(op: Any, x: Operand, y: Operand) -> Any:
+def log_softmax(op: Any, x: Operand, y: Operand) -> Callable[..., Any]:
     """In float32, as the official optimised kernels; their reference kernel's fixed point differs by at most one."""
     check_types(op, ("INT8 INT8", "UINT8 UINT8"), x, y)
     check_scaled(x, y)
@@ -77,7 +78,7 @@ def log_softmax(op: Any, x: Operand, y: Operand) -> Any:
     return run
 
 
-def _by_tables(op: Any, x: Operand) -> Any:
+def _by_tables(op: Any, x: Operand) -> Callable[..., Any]:
     (m, e), exp_table, inverse_table = tables_of(x.scale, op.beta)
 
     arithmetic = SoftmaxOfInt16(numpy_namespace)
@@ -92,7 +93,7 @@ def _by_tables(op: Any, x: Operand) -> Any:
     return run
 
 
-def l2_normalization(op: Any, x: Operand, y: Operand) -> Any:
+def l2_normalization(op: Any, x: Operand, y: Operand) -> Callable[..., Any]:
     """.. math:: q_y = z_y + 128 (q_x - z_x) / \\sqrt{\\sum (q_x - z_x)^2}"""
     check_types(op, ("INT8 INT8", "UINT8 UINT8"), x, y)
     check_scaled(x, y)

@@ -103,7 +103,7 @@ class Operand:
         """The greatest |q - zero_point|."""
         return max(self.high - self.zero_point, self.zero_point - self.low)
 
-    def centred(self, q: Any, dtype: Any = np.int64) -> Any:
+    def centred(self, q: np.ndarray, dtype: Any = np.int64) -> np.ndarray:
         """q - zero_point in a wider type."""
         wide = q.astype(dtype)
         if self.zero_point:
@@ -139,7 +139,8 @@ def check_types(op: Any, combinations: Iterable[str], *operands: Operand | None)
             explain="OW103",
         )
     assert operands[0] is not None
-    return operands[0].type
+    result: str = operands[0].type
+    return result
 
 
 def check_scaled(*operands: Operand | None, zero: bool = False) -> None:

@@ -68,7 +68,7 @@ def quantize(op: Any, x: Operand, y: Operand) -> Any:
     return lambda real: elements(run, (real, np.asarray(scale), np.asarray(zero_point)), real.shape)
 
 
-def _requantize(x: Operand, y: Operand) -> Any:
+def _requantize(x: Operand, y: Operand) -> Callable[..., Any]:
     """Integers of another scale. Those without one have scale 0 officially: they all stand for 0."""
     check_scaled(*([x] if len(x.scales) else []), y)
     m, e = multiplier(float(x.scale) / float(y.scale))
@@ -79,7 +79,7 @@ def _requantize(x: Operand, y: Operand) -> Any:
     return lambda q: elements(run, (q,), q.shape)
 
 
-def dequantize(op: Any, x: Operand, y: Operand) -> Any:
+def dequantize(op: Any, x: Operand, y: Operand) -> Callable[..., Any]:
     """.. math:: y = s_x (q_x - z_x)"""
     check_types(op, tuple(f"{t} FLOAT32" for t in (*_NARROW, "INT32", "UINT16")), x, y)
     if x.per_channel:

@@ -12,7 +12,7 @@ time and state.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -175,7 +175,7 @@ class _IntegerLstm:
         return ((out if self.time_major else out.swapaxes(0, 1)).reshape(self.shape),)
 
 
-def basic_lstm(op: Any, operands: Mapping[str, Operand | None], outs: Any) -> Any:
+def basic_lstm(op: Any, operands: Mapping[str, Operand | None], outs: Any) -> Callable[..., Any]:
     """LSTM of kernel_type BASIC: uint8 activations of scale 1/128, int16 cells of scale 2^-11, gates of scale 2^-12."""
     names = (
         "input",
@@ -208,7 +208,7 @@ def basic_lstm(op: Any, operands: Mapping[str, Operand | None], outs: Any) -> An
     return run
 
 
-def svdf(op: Any, operands: Mapping[str, Operand | None], y: Operand) -> Any:
+def svdf(op: Any, operands: Mapping[str, Operand | None], y: Operand) -> Callable[..., Any]:
     x, feature, time, state = present(operands, "input", "weights_feature", "weights_time", "state")
     check_types(op, ("INT8 INT8 INT16 INT16 INT8",), x, feature, time, state, y)
     if operands["bias"] is not None:
@@ -219,7 +219,7 @@ def svdf(op: Any, operands: Mapping[str, Operand | None], y: Operand) -> Any:
     to_output = multiplier(float(state.scale * time.scale / y.scale))
     batch, filters = x.shape[0], feature.shape[0]
 
-    def run(arrays: Mapping[str, Any]) -> Any:
+    def run(arrays: Mapping[str, Any]) -> tuple[np.ndarray]:
         sums = np.matmul(x.centred(arrays["input"], np.float64), arrays["weights_feature"].T.astype(np.float64))
         past = arrays["state"].reshape(batch, filters, -1)
         past[:, :, :-1] = past[:, :, 1:].copy()

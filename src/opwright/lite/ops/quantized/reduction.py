@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ def _centred_sum(op: Any, x: Operand, q: Any, axes: tuple[int, ...]) -> Any:
     return q.sum(axes, keepdims=op.keep_dims, dtype=np.int64) - x.zero_point * _count(q, axes)
 
 
-def mean(op: Any, x: Operand, axes: Operand, y: Operand) -> Any:
+def mean(op: Any, x: Operand, axes: Operand, y: Operand) -> Callable[..., Any]:
     """The sum, rescaled by a multiplier that is divided by the number of elements."""
     _checked(op, x, y)
     m, e = multiplier(float(x.scale) / float(y.scale))
@@ -55,7 +56,7 @@ def mean(op: Any, x: Operand, axes: Operand, y: Operand) -> Any:
     return run
 
 
-def sum(op: Any, x: Operand, axes: Operand, y: Operand) -> Any:
+def sum(op: Any, x: Operand, axes: Operand, y: Operand) -> Callable[..., Any]:
     """In float32, as the official kernels (not in fixed point): round(sum s_x / s_y - z_x n s_x / s_y) + z_y."""
     _checked(op, x, y)
     scale = x.scale / y.scale
@@ -69,7 +70,7 @@ def sum(op: Any, x: Operand, axes: Operand, y: Operand) -> Any:
     return run
 
 
-def prod(op: Any, x: Operand, axes: Operand, y: Operand) -> Any:
+def prod(op: Any, x: Operand, axes: Operand, y: Operand) -> Callable[..., Any]:
     """The elements multiplied one after the other, rescaled after each so that the product stays an int32."""
     _checked(op, x, y, ("INT8 INT8", "INT16 INT16"))
 
