@@ -87,7 +87,8 @@ class _PrefixedReader:
         head[:, :split] = self.prefixes[:, offset : offset + split]
         tail = np.zeros((len(self.rows), 8), np.uint8)
         tail[:, split:size] = self.rows[:, : size - split]
-        return head.view("<u8") | tail.view("<u8").T
+        result: np.ndarray = head.view("<u8") | tail.view("<u8").T
+        return result
 
     def word(self, offset: int) -> np.ndarray:
         if offset >= 8 and offset % 8 == 0 and self.prefixes.shape[1] == 4 and offset // 8 <= len(self.words):

@@ -44,7 +44,8 @@ def polynomial(rewriter: LiteRewriter, coefficients: Sequence[float], x: Value) 
     for c in reversed(others):
         scaled = rewriter.emit("MUL", x, number(rewriter, last, x) if total is None else total)
         total = rewriter.emit("ADD", scaled, number(rewriter, c, x))
-    return total
+    result: Value = total
+    return result
 
 
 def erf(rewriter: LiteRewriter, x: Value) -> Value:

@@ -45,7 +45,8 @@ def _case(node: Node, rewriter: LiteRewriter) -> RuleResult:
         rewriter.emit("LESS", index, rewriter.constant(last, int32)),
     )
     index = rewriter.emit("SELECT", clamped, index, rewriter.constant(last, int32))
-    return _tree(rewriter, index, operands, branches, 0, [v.spec for v in node.outputs])
+    result: RuleResult = _tree(rewriter, index, operands, branches, 0, [v.spec for v in node.outputs])
+    return result
 
 
 def _tree(rewriter: Any, index: Value, operands: Any, branches: Any, first: int, likes: Any) -> Any:
