@@ -1,7 +1,7 @@
 """FarmHash's 64-bit string fingerprint, which is stable across versions.
 
-Lives here: `fingerprint64`; `prefixed_fingerprints64` of many strings at once; `fingerprint_of` for any representation of bytes,
-which kernels trace.
+Lives here: `fingerprint64`; `prefixed_fingerprints64` of many strings at once; `fingerprint_of` for any representation
+of bytes, which kernels trace.
 Not here: the operator (conversion.py), kernels (compiler/kernels/lsh_projection.py).
 Source: Geoff Pike, FarmHash (MIT licence), farmhashna::Hash64.
 """
