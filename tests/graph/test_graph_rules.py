@@ -20,7 +20,7 @@ from opwright.graph import Graph, parse, same, text
 from opwright.graph.ir import same_attr
 from opwright.graph.passes import RULES, SIMPLIFY, UNUSED, run_passes
 from opwright.graph.passes.arithmetic import ARITHMETIC
-from opwright.graph.passes.branches import BRANCHES
+from opwright.graph.passes.control_flow import BRANCHES
 from opwright.graph.passes.shapes import SHAPES
 from opwright.ops import registry
 

@@ -1,4 +1,4 @@
-"""Words everyone speaks: dtypes, shapes, specs, nest, places, errors, flags.
+"""Fundamental types: dtypes, shapes, specs, nest, places, errors, flags.
 
-Lives here: plain data types with their algebra.  Not here: anything that knows what an operator is.
+Lives here: plain data types with their algebra.  Not here: operators and anything that depends on them.
 """

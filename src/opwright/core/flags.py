@@ -106,7 +106,7 @@ def words(*allowed: str) -> FlagType:
 
 SWITCH = FlagType("switch: 1/0, on/off, true/false, yes/no", _read_switch)
 COUNT = FlagType("whole number, 0 or more", _read_count)
-SIZE = FlagType("bytes, 1 or more; K, M, G, T stand for 1024s", _read_size)
+SIZE = FlagType("bytes, 1 or more; K, M, G, T are powers of 1024", _read_size)
 FOLDER = FlagType("folder", _read_folder)
 NAME = FlagType("name", lambda value: value.strip() or None if isinstance(value, str) else None)
 
@@ -166,25 +166,29 @@ FLAGS: dict[str, Flag] = {
             frozenset(),
             "Print these stages to stderr as they happen: graphs, rewrites, kernels, LLVM IR, assembly, times, plans.",
         ),
-        Flag("verify", SWITCH, False, "Check every graph after each pass, against the table of what makes one valid."),
+        Flag("verify", SWITCH, False, "Verify every graph after each pass, against the table of invariants."),
         Flag("check_numerics", SWITCH, False, "Stop at the first operator whose result has a NaN or an infinity."),
         Flag(
             "check_inputs",
             SWITCH,
             False,
-            "Stop at the first operator that writes an input, or gives a result in an input's memory without leave.",
+            "Stop at the first operator that writes an input, or whose result shares its memory without declaration.",
         ),
-        Flag("inplace", SWITCH, True, "Let graphs write results into memory that dies, where operators declare it."),
-        Flag("kernel_fallback", SWITCH, True, "Compute on the CPU what a device has no kernel for, and say so once."),
+        Flag(
+            "inplace", SWITCH, True, "Let graphs write results into memory of dead values, if the operators declare it."
+        ),
+        Flag(
+            "kernel_fallback", SWITCH, True, "Run operators without a kernel for a device on the CPU, with one warning."
+        ),
         Flag("compiled", SWITCH, True, "Let interpreters run a model's builtin operators as machine code."),
         Flag(
             "background",
             SWITCH,
             True,
-            "Compile what the cache lacks in the background, while a model runs without it; off: when it is loaded.",
+            "Compile kernels missing from the cache in the background, while the model runs; off: when it is loaded.",
         ),
-        Flag("log_transforms", SWITCH, False, "Print to stderr what becomes of an operator's inputs before it runs."),
-        Flag("check_unused_inputs", SWITCH, False, "Stop at an operator that does not read an input it was given."),
+        Flag("log_transforms", SWITCH, False, "Print the conversions of an operator's inputs to stderr."),
+        Flag("check_unused_inputs", SWITCH, False, "Stop at an operator that does not read one of its inputs."),
         Flag("benchmark", SWITCH, False, "Wait for the device after each operator that is run on one."),
         Flag("run_functions_eagerly", SWITCH, False, "Run the Python of a `function` at each call; trace nothing."),
         Flag("deterministic", SWITCH, False, "Give the same bits on every run, where that costs speed."),
@@ -193,7 +197,7 @@ FLAGS: dict[str, Flag] = {
         Flag("tune", SWITCH, False, "Time competing ways to compute on the shapes at hand, once; take the fastest."),
         Flag("num_threads", COUNT, 0, "Threads that one operator may use; 0 means one for each core."),
         Flag("hot_calls", COUNT, 0, "Calls after which a function that jit_compile leaves open is compiled; 0: never."),
-        Flag("cache_dir", FOLDER, _user_cache, "Where compiled kernels are kept: a folder that only you can write to."),
+        Flag("cache_dir", FOLDER, _user_cache, "The folder of compiled kernels, to which only you have write access."),
         Flag("target", NAME, "host", "Compile for this processor, by name: x86-64-v3 leaves out AVX-512, for example."),
         Flag("max_model_bytes", SIZE, 2**31, "Largest model file that is read; a larger one is refused."),
         Flag(
@@ -253,7 +257,7 @@ def _publish() -> None:
     values = dict(_base)
     for layer in _overrides:
         values.update(layer)
-    values["checked"] = values["check_numerics"] or values["check_inputs"]  # what hot paths read, once for both
+    values["checked"] = values["check_numerics"] or values["check_inputs"]  # read by hot paths, for both flags
     globals().update(values)
     for listener in _listeners:
         listener()

@@ -1,4 +1,4 @@
-"""The package's version, for modules on every floor; pyproject.toml says the same.
+"""The version of the package, equal to the one in pyproject.toml.
 
 Lives here: the number.  Not here: versions of operators (ops/versions.py) and of files.
 """

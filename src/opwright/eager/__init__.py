@@ -1,4 +1,4 @@
-"""Run now: tensors with values, variables, dispatch, the gradient tape.
+"""Eager execution: tensors with values, variables, dispatch, the gradient tape.
 
-Lives here: the interpreter that computes.  Not here: the one that records (tracing/), the operators (ops/).
+Lives here: the interpreter that computes.  Not here: the interpreter that records (tracing/), the operators (ops/).
 """

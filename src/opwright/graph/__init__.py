@@ -1,7 +1,7 @@
-"""The IR: Graph, Node, Value; its builders; its text form; passes as rule tables.
+"""The IR: Graph, Node, Value; its builders; its text form; passes as tables of rules.
 
-Lives here: what a program is once traced.  Not here: what operators mean (ops/) or how graphs are made (tracing/).
-An operator is known here only as an object with a name, an effect and rules to call.
+Lives here: traced programs.  Not here: the meaning of operators (ops/), the creation of graphs (tracing/). To a graph,
+an operator is an object with a name, an effect and rules to call.
 """
 
 from .builder import GraphBuilder, GraphRewriter

@@ -69,8 +69,10 @@ MAX_STEPS = 5_000  # of one search, whose time is exponential in the number of c
 
 @dataclass(frozen=True, eq=False)
 class Template:
-    """A graph to look for. captured: constants and attributes that may be anything, with the name they are given by:
-    by Value, or by node and attribute's name. several: whether such a name stands for a list."""
+    """A graph to match. captured: constants and attributes that match any value, with their capture names.
+
+    constants: by Value; attrs: by node and attribute name. several: capture names that represent a list.
+    """
 
     graph: Graph
     constants: Mapping[Value, str] = field(default_factory=dict)
@@ -98,7 +100,7 @@ class Template:
 
 
 class Match(NamedTuple):
-    """What was found. nodes, values: by those of the template; captured: by name."""
+    """One occurrence of a template. nodes, values: by the template's; captured: by name."""
 
     nodes: dict[Node, Node]
     values: dict[Value, Value]
@@ -106,7 +108,7 @@ class Match(NamedTuple):
 
 
 class Miss(NamedTuple):
-    """Why it is not there. depth: how many nodes were found before; node: where it ended."""
+    """The reason for a failed match. depth: the number of nodes matched before; node: the node at which it failed."""
 
     depth: int
     reason: str
@@ -114,7 +116,7 @@ class Miss(NamedTuple):
 
 
 class _Declined(Exception):
-    """This way does not lead to a match."""
+    """This alternative does not lead to a match."""
 
 
 Readers = Mapping[Value, Sequence[Node]]

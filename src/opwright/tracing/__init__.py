@@ -1,4 +1,5 @@
 """`function`: Python programs recorded as graphs.
 
-Lives here: the interpreter that records.  Not here: the one that computes (eager/), rewriting Python (autograph/).
+Lives here: the interpreter that records.  Not here: the interpreter that computes (eager/), rewriting of Python
+(autograph/).
 """

@@ -1,9 +1,8 @@
-"""Placeholders of a trace that represent outer values of which only a part is needed.
+"""Placeholders of a trace for variables without identity and tensors without elements.
 
 Lives here: `VariableArgument`, the placeholder of a variable among the arguments of a function; `IdentityRequired`;
-shape placeholders, of tensors of which an operator reads the shape alone.
-Not here: the types that select a trace (trace_type.py), traces for a single variable (function.py), captures of tensors
-whose elements are read (trace.py).
+shape placeholders, for tensors whose shape alone is read. Not here: the types that select a trace (trace_type.py),
+traces for a single variable (function.py), captures of tensors whose elements are read (trace.py).
 
 A `VariableArgument` reads and assigns a handle that is an input of the graph, so one trace serves every variable of a
 dtype and shape. It has no value and no identity: if a program uses either (an optimizer keeps state per variable), the
@@ -128,7 +127,7 @@ class VariableArgument(Variable):
 
 
 def by_shape(trace: FuncTrace, op: Operator, inputs: Sequence[Any]) -> list[Any]:
-    """Return the inputs of a recorded call, with shape placeholders for those of which it reads the shape alone."""
+    """Return the inputs of a recorded call, with shape placeholders for inputs whose shape alone is read."""
     return [
         value
         if declared.name not in op.shape_only

@@ -105,7 +105,7 @@ class SymbolicTensor(Tensor):
         if self.trace.finished:
             raise OperatorNotAllowedInGraphError(self.out_of_scope())
         raise OperatorNotAllowedInGraphError(
-            f"{what} is not allowed while tracing: {self} has no value yet (made at {self._where()}). "
+            f"{what} is not allowed while tracing: {self} has no value yet (created at {self._where()}). "
             f"{instead}. (opwright explain OW601)"
         )
 
@@ -117,8 +117,8 @@ class SymbolicTensor(Tensor):
         """Return the error text for its use outside of its trace."""
         return (
             f"{self!r} is out of scope and cannot be used here: it belongs to the trace of function "
-            f"{self.trace.name!r}, made at {self._where()}, and has no value outside it. Return it from the function, "
-            "or keep it in an ow.Variable. (opwright explain OW602)"
+            f"{self.trace.name!r}, created at {self._where()}, and has no value outside it. Return it from the "
+            "function, or keep it in an ow.Variable. (opwright explain OW602)"
         )
 
     def _where(self) -> str:
@@ -163,7 +163,7 @@ class SymbolicTensor(Tensor):
             error.add_note(self.out_of_scope())
         else:
             error.add_note(
-                f"{self} has no value while function {self.trace.name!r} is traced (made at {self._where()}); "
+                f"{self} has no value while function {self.trace.name!r} is traced (created at {self._where()}); "
                 "ow.print shows it at each run, ow.py_function calls Python with it"
             )
         raise error

@@ -124,16 +124,12 @@ class FuncTrace:
         self.foreign: dict[FuncTrace, Callable[[SymbolicTensor], Any]] = {}
         self.finished = False
         self.opened: weakref.WeakSet[Any] = weakref.WeakSet()  # tapes opened in this trace
-        self.shapes: dict[
-            int, SymbolicTensor
-        ] = {}  # of its tensors that were asked for after it ended (placeholders.py)
+        self.shapes: dict[int, SymbolicTensor] = {}  # of its tensors, computed after it ended (placeholders.py)
         self._distant_captures: dict[
             int, tuple[Any, SymbolicTensor]
         ] = {}  # tensors of traces further out than the parent
         self.variable_arguments: dict[int, VariableArgument] = {}  # by their places among the inputs
-        self.represented_variables: dict[
-            int, Any
-        ] = {}  # by id of arguments of other traces: the variables they stand for
+        self.represented_variables: dict[int, Any] = {}  # by id of the placeholder variables of other traces
 
     # ---- being the current trace ----------------------------------------------------------------------------------
 

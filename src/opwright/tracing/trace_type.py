@@ -228,10 +228,11 @@ class WeakReferenceType(TraceType):
 
 
 class VariableType(TraceType):
-    """A variable of a dtype and shape, whichever it is: its handle is an input of the trace.
+    """The type of variables with one dtype and shape: the variable's handle is an input of the trace.
 
-    number: which of the call's variables it is, in the order they are met. first: whether it is met here first; where
-    it is met again it has no input of its own. So a trace for two variables serves no call with one in both places.
+    number: the index of the variable in the call, by first occurrence. first: whether this is its first occurrence;
+    further ones have no input of their own. A trace for two variables therefore does not accept one variable in both
+    positions.
     """
 
     __slots__ = ("constraint", "dtype", "first", "name", "number", "shape", "trainable")

@@ -1,16 +1,15 @@
-"""Passes that preserve a graph's meaning: tables of rules and the short drivers that apply them.
+"""Passes that preserve a graph's meaning: tables of rules and the drivers that apply them.
 
-Lives here: the order of the passes, `run_passes`, the family's names.
-Not here: choice of kernels and layouts (compiler/), changes of dialect (lite/), inlining of functions, which the
-caller's trace does (tracing/inlining.py).
+Lives here: the order of the passes, `run_passes`, the names of the package. Not here: selection of kernels and layouts
+(compiler/), conversion to another dialect (lite/), inlining of functions, which the caller's trace does
+(tracing/inlining.py).
 
-rewrite_rules.py    rules, and the walk that applies them
-constant_folding.py      constant folding, common subexpressions
-arithmetic.py   identities of numbers
-shapes.py       identities of shape and order
-branches.py     static control flow
-loops.py        loop-invariant code motion
-dead_code.py    unused nodes; unused inputs and outputs of control flow
+    rewrite_rules.py      rules, and the walk that applies them
+    constant_folding.py   constant folding, common subexpressions
+    arithmetic.py         identities of numbers
+    shapes.py             identities of shape and order
+    control_flow.py       static control flow, loop-invariant code motion
+    dead_code.py          unused nodes; unused inputs and outputs of control flow
 """
 
 from __future__ import annotations
@@ -23,10 +22,9 @@ from ...core import flags
 from ..ir import Graph
 from ..verify import verify
 from .arithmetic import ARITHMETIC
-from .branches import BRANCHES
 from .constant_folding import COMMON, FOLD, FOLD_LIMIT_BYTES
+from .control_flow import BRANCHES, hoist
 from .dead_code import dead_code, prune
-from .loops import hoist
 from .rewrite_rules import Answer, Pass, PatternRewriter, RewriteRule, rewrite
 from .shapes import SHAPES
 
@@ -49,12 +47,12 @@ __all__ = [
     "run_passes",
 ]
 
-# Folding before all, so that rules see constants; merging last, so that it sees what the rules left.
+# Folding first, so that rules see constants; merging last, so that it sees the results of the rules.
 RULES: tuple[RewriteRule, ...] = (*FOLD, *BRANCHES, *SHAPES, *ARITHMETIC, *COMMON)
 
 
 SIMPLIFY: tuple[tuple[str, Pass], ...] = (
-    # in this order: rules make nodes dead and operands of control flow unused; narrower loops have more to move out
+    # in this order: rules leave dead nodes and unused operands of control flow; narrower loops have more invariants
     ("simplify", lambda g: rewrite(g, RULES)),
     ("prune", prune),
     ("hoist", hoist),

@@ -160,7 +160,7 @@ def cast_to_the_same(node: Node, rewriter: PatternRewriter) -> Answer:
     return (x,) if x.dtype is node.outputs[0].dtype else None
 
 
-# A dtype, and those that hold each of its values: there and back again is the same, bits of NaN included.
+# A dtype, and the dtypes that represent each of its values: a cast and its inverse preserve them, NaN bits included.
 _REPRESENTED_BY = {
     "bool": "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64",
     "int8": "int16 int32 int64 float16 float32 float64",
@@ -213,7 +213,10 @@ ARITHMETIC: Sequence[RewriteRule] = (
     ),
     RewriteRule("with_itself", "Maximum Minimum LogicalAnd LogicalOr BitwiseAnd BitwiseOr", with_itself, "idempotent"),
     RewriteRule(
-        "absolute_of_negative", "Abs", absolute_of_negative, "the sign bit goes; the smallest integer stays itself"
+        "absolute_of_negative",
+        "Abs",
+        absolute_of_negative,
+        "the sign bit is cleared; the smallest integer is unchanged",
     ),
     RewriteRule("select_known", "Select", select_known, "one branch is never taken"),
     RewriteRule("select_either", "Select", select_either, "both branches are one"),

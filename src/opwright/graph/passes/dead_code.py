@@ -29,7 +29,7 @@ def dead_code(graph: Graph) -> tuple[Graph, list[str]]:
 
 
 def prune(graph: Graph) -> tuple[Graph, list[str]]:
-    """Narrow If, Case and While to what is read of them, from the last to the first; then the graphs inside."""
+    """Narrow If, Case and While to their used outputs, from the last to the first; then their subgraphs."""
     if not any(map(has_subgraphs, graph.nodes)):
         return graph, []
     live = set(graph.outputs)

@@ -4,9 +4,9 @@ Lives here: `RewriteRule`, `PatternRewriter`, `rewrite`.  Not here: the rules; t
 rules of the same form (lite/convert).
 
 A rule sees one node whose operands are already rewritten. It returns the values that replace the node's outputs, or a
-node to put in its place (which the rules then see in turn), or None to decline. Rules are tried in the table's order;
-the first that answers wins. A replacement has the dtype of what it replaces, and a shape known as well as its.
-Graphs inside a node are rewritten by the same table first, and their dead nodes are dropped.
+replacement node (to which the rules are applied in turn), or None to decline. Rules are tried in the order of the
+table; the first match applies. A replacement has the dtype of the original, and a subtype of its shape. Subgraphs are
+rewritten by the same table first, and their dead nodes are removed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Rules = tuple[RewriteRule, ...]
 
 @functools.lru_cache(maxsize=64)
 def _by_operator(rules: Rules) -> tuple[dict[str, Rules], Rules]:
-    """Return the rules to try for each operator that a rule names, in order; and those for all other operators."""
+    """Return the rules to try for each operator that a rule names, in order; and the rules for all other operators."""
     names = {rule: rule.ops.split() for rule in rules}
     return (
         {name: tuple(r for r in rules if not r.ops or name in names[r]) for ops in names.values() for name in ops},
@@ -72,7 +72,7 @@ class PatternRewriter(GraphRewriter):
         return [inner[v] for v in graph.outputs]
 
     def visit(self, node: Node) -> Sequence[Value]:
-        """Apply the rules to a node whose operands are new; append what is left of it and return its outputs."""
+        """Apply the rules to a node whose operands are new; append the remaining node and return its outputs."""
         while True:
             for rule in self._by_name.get(node.op.name, self._general):
                 answer = rule.rewrite(node, self)
@@ -87,7 +87,7 @@ class PatternRewriter(GraphRewriter):
 
     @staticmethod
     def _replacement(node: Node, answer: Sequence[Value] | Node) -> Sequence[Value] | None:
-        """Return the values of an answer, if their types know no less than those of the node's outputs."""
+        """Return the values of an answer if their types are subtypes of the types of the node's outputs."""
         values = answer.outputs if isinstance(answer, Node) else answer
         for old, new in zip(node.outputs, values):
             if new.spec is not old.spec and not (new.dtype is old.dtype and new.shape.is_subtype_of(old.shape)):

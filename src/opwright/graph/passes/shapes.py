@@ -160,7 +160,7 @@ SHAPES: Sequence[RewriteRule] = (
         there_and_back,
         "elements keep their order, and known sizes cannot fail",
     ),
-    RewriteRule("expand_and_squeeze", "Squeeze", expand_and_squeeze, "the dimension that goes is the one that came"),
+    RewriteRule("expand_and_squeeze", "Squeeze", expand_and_squeeze, "the removed dimension is the added one"),
     RewriteRule("transpose", "Transpose", transpose, "permutations compose"),
     RewriteRule(
         "same_shape",
@@ -172,9 +172,9 @@ SHAPES: Sequence[RewriteRule] = (
         "slice_of_everything", "StridedSlice", slice_of_everything, "equal sizes in steps of one leave nothing out"
     ),
     RewriteRule("one_part", "Concat Split", one_part, "one tensor is the whole"),
-    RewriteRule("no_axes", "Sum Prod Max Min All Any Reverse", no_axes, "nothing is reduced or turned around"),
+    RewriteRule("no_axes", "Sum Prod Max Min All Any Reverse", no_axes, "nothing is reduced or reversed"),
     RewriteRule("tile_once", "Tile", all_constant(1, 1), "one copy is the tensor"),
-    RewriteRule("pad_with_nothing", "Pad MirrorPad", all_constant(0, 1), "nothing is put around it"),
-    RewriteRule("roll_by_nothing", "Roll", all_constant(0, 1), "each element stays where it is"),
+    RewriteRule("pad_with_nothing", "Pad MirrorPad", all_constant(0, 1), "nothing is added"),
+    RewriteRule("roll_by_nothing", "Roll", all_constant(0, 1), "each element keeps its index"),
     RewriteRule("unpack_of_pack", "Unpack", unpack_of_pack, "along one axis they are inverses"),
 )

@@ -1,6 +1,6 @@
 """Cursors: iteration in a `for` over values of a graph.
 
-Lives here: `Cursor`, and those with a length and indexed items: tensors, ranges, enumerate, zip, map.
+Lives here: `Cursor`; cursors with a length and indexed items: tensors, ranges, enumerate, zip, map.
 Not here: the loop (loops.py), datasets (data/), lists that grow (growing_list.py).
 """
 

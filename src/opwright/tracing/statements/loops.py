@@ -1,6 +1,6 @@
 """Loops on values of a graph: `while`, and `for` over cursors, as `While` nodes that carry the modified variables.
 
-Lives here: the selection of loop variables, those first assigned in the body, errors that name a variable.
+Lives here: the selection of loop variables, variables first assigned in the body, errors that name a variable.
 Not here: the node (tracing/control/loops.py), iteration (cursors.py).
 
 The body is recorded once. A variable that is first assigned in the body becomes a loop variable afterwards, with an
@@ -246,7 +246,7 @@ class _LoopRecorder:
                 refuse(
                     ValueError,
                     f"{described(symbol)} is not allowed to be None before the loop",
-                    do=f"give {symbol} a tensor of its later type before the loop",
+                    do=f"assign a tensor of its later type to {symbol} before the loop",
                 )
             if new is None and old is not None:
                 refuse(ValueError, f"{described(symbol)} is None at the end of the iteration.")

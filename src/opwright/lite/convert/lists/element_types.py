@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ....core.dtypes import DType, variant
 from ....core.shapes import UNKNOWN, TensorShape
 from ....graph import Graph, Node, Value
-from ....graph.passes.branches import control_operands
+from ....graph.passes.control_flow import control_operands
 from ..errors import UnsupportedNode
 
 Frames = tuple[tuple[Graph, Node], ...]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ....core.dtypes import int32, variant
 from ....graph import Graph, Node, Value
-from ....graph.passes.branches import control_operands
+from ....graph.passes.control_flow import control_operands
 from ..rewriter import scalar
 from .element_types import Frames
 
