@@ -1,4 +1,4 @@
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from ...core.dtypes import DType
 from ..target import Target as Target
@@ -81,19 +81,19 @@ from .vectors import splat as splat
 from .vectors import stack as stack
 
 # At run time, element types are dtypes. For checkers, `x: f32` declares a value, and `f32` is a dtype (values.py).
-f16 = Value
-bf16 = Value
-f32 = Value
-f64 = Value
-i8 = Value
-u8 = Value
-i16 = Value
-u16 = Value
-i32 = Value
-u32 = Value
-i64 = Value
-u64 = Value
-bool1 = Value
+f16: TypeAlias = Value
+bf16: TypeAlias = Value
+f32: TypeAlias = Value
+f64: TypeAlias = Value
+i8: TypeAlias = Value
+u8: TypeAlias = Value
+i16: TypeAlias = Value
+u16: TypeAlias = Value
+i32: TypeAlias = Value
+u32: TypeAlias = Value
+i64: TypeAlias = Value
+u64: TypeAlias = Value
+bool1: TypeAlias = Value
 
 _Element = TypeVar("_Element", bound=Value)
 
