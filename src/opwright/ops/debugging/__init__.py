@@ -1,4 +1,4 @@
-"""Assertions: what must hold of values, shapes and dtypes, `ow.debugging`.
+"""Assertions on values, shapes and dtypes: `ow.debugging`.
 
 Lives here: the family's public names.  Not here: switches (eager/debugging.py).
 """

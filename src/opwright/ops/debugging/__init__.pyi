@@ -10,17 +10,17 @@ from .assertions import assert_non_negative as assert_non_negative
 from .assertions import assert_non_positive as assert_non_positive
 from .assertions import assert_none_equal as assert_none_equal
 from .assertions import assert_positive as assert_positive
-from .expectations import assert_integer as assert_integer
-from .expectations import assert_proper_iterable as assert_proper_iterable
-from .expectations import assert_rank as assert_rank
-from .expectations import assert_rank_at_least as assert_rank_at_least
-from .expectations import assert_rank_in as assert_rank_in
-from .expectations import assert_same_float_dtype as assert_same_float_dtype
-from .expectations import assert_scalar as assert_scalar
-from .expectations import assert_shapes as assert_shapes
-from .expectations import assert_type as assert_type
-from .expectations import is_numeric_tensor as is_numeric_tensor
 from .finiteness import assert_all_finite as assert_all_finite
 from .finiteness import check_numerics as check_numerics
+from .static_assertions import assert_integer as assert_integer
+from .static_assertions import assert_proper_iterable as assert_proper_iterable
+from .static_assertions import assert_rank as assert_rank
+from .static_assertions import assert_rank_at_least as assert_rank_at_least
+from .static_assertions import assert_rank_in as assert_rank_in
+from .static_assertions import assert_same_float_dtype as assert_same_float_dtype
+from .static_assertions import assert_scalar as assert_scalar
+from .static_assertions import assert_shapes as assert_shapes
+from .static_assertions import assert_type as assert_type
+from .static_assertions import is_numeric_tensor as is_numeric_tensor
 
 __all__: list[str]

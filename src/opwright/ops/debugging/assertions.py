@@ -1,10 +1,10 @@
-"""Assertions on values: checked at once where they are known, else each time the program runs.
+"""Assertions on values: checked immediately if they are known, else whenever the program runs.
 
-Lives here: Assert, and the assertions that compare elements.
-Not here: shapes, ranks and dtypes (expectations.py), NaN and infinity (finiteness.py).
+Lives here: Assert, and element-wise comparisons.
+Not here: shapes, ranks and dtypes (static_assertions.py), NaN and infinity (finiteness.py).
 
-Inside `function` an assertion is an operator with an effect: it is never dropped and keeps its place in the program.
-What is wrong already while tracing is an error then.
+Inside `function` an assertion is an operator with an effect: it is neither dropped nor reordered. Violations that
+are known while tracing raise immediately.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, na
 
 
 def _values(tensor: Any, limit: int) -> str:
-    """The first elements of a computed tensor: 1, 2, 3, ..."""
+    """Format the first elements of an eager tensor: 1, 2, 3, ..."""
     flat = np.asarray(tensor._array).reshape(-1)
     shown = [str(v) for v in (flat if limit < 0 else flat[:limit])]
     return ", ".join([*shown, "..."] if 0 <= limit < flat.size else shown)
@@ -110,7 +110,7 @@ def _require(
     summarize: int | None,
     name: str,
 ) -> None:
-    """Check now what is known now, and leave the rest to the run."""
+    """Check a condition immediately if it is known, else at run time."""
     if not _tracing():
         if not holds()._array:
             raise InvalidArgumentError(what=eagerly())
@@ -133,7 +133,7 @@ def _compare(
     name: str | None,
 ) -> None:
     x, y = dispatch.to_tensor(x), dispatch.to_tensor(y)
-    if x is y and sign in ("==", "<=", ">="):  # a NaN equals nothing, yet TensorFlow takes a tensor to equal itself
+    if x is y and sign in ("==", "<=", ">="):  # as in TensorFlow, also for NaN
         return
     test = getattr(math, operation)
     start = _start(message)
@@ -169,8 +169,8 @@ def assert_equal(
 ) -> None:
     """Fail unless x == y for each element, after broadcasting.
 
-    message: what the error begins with. summarize: elements it shows of each, 3.
-    raises InvalidArgumentError: at once where the values are known, else when the program runs
+    message: prefix of the error message. summarize: the number of elements it shows, by default 3.
+    raises InvalidArgumentError: immediately if the values are known, else when the program runs
     """
     _compare("==", "equal", np.equal, "assert_equal", x, y, message, summarize, name)
 
@@ -178,35 +178,35 @@ def assert_equal(
 def assert_none_equal(
     x: Any, y: Any, summarize: int | None = None, message: str | None = None, name: str | None = None
 ) -> None:
-    """Fail unless x != y for each element, after broadcasting. See `assert_equal`."""
+    """Fail unless x != y for each element, after broadcasting. Arguments and errors: as in `assert_equal`."""
     _compare("!=", "not_equal", np.not_equal, "assert_none_equal", x, y, message, summarize, name)
 
 
 def assert_less(
     x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
-    """Fail unless x < y for each element, after broadcasting. See `assert_equal`."""
+    """Fail unless x < y for each element, after broadcasting. Arguments and errors: as in `assert_equal`."""
     _compare("<", "less", np.less, "assert_less", x, y, message, summarize, name)
 
 
 def assert_less_equal(
     x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
-    """Fail unless x <= y for each element, after broadcasting. See `assert_equal`."""
+    """Fail unless x <= y for each element, after broadcasting. Arguments and errors: as in `assert_equal`."""
     _compare("<=", "less_equal", np.less_equal, "assert_less_equal", x, y, message, summarize, name)
 
 
 def assert_greater(
     x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
-    """Fail unless x > y for each element, after broadcasting. See `assert_equal`."""
+    """Fail unless x > y for each element, after broadcasting. Arguments and errors: as in `assert_equal`."""
     _compare(">", "greater", np.greater, "assert_greater", x, y, message, summarize, name)
 
 
 def assert_greater_equal(
     x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
-    """Fail unless x >= y for each element, after broadcasting. See `assert_equal`."""
+    """Fail unless x >= y for each element, after broadcasting. Arguments and errors: as in `assert_equal`."""
     _compare(">=", "greater_equal", np.greater_equal, "assert_greater_equal", x, y, message, summarize, name)
 
 
@@ -232,26 +232,26 @@ def _sign(
 
 
 def assert_positive(x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None) -> None:
-    """Fail unless each element is above zero. See `assert_equal`."""
+    """Fail unless each element is above zero. Arguments and errors: as in `assert_equal`."""
     _sign(">", "greater", np.greater, "assert_positive", x, message, summarize, name)
 
 
 def assert_negative(x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None) -> None:
-    """Fail unless each element is below zero. See `assert_equal`."""
+    """Fail unless each element is below zero. Arguments and errors: as in `assert_equal`."""
     _sign("<", "less", np.less, "assert_negative", x, message, summarize, name)
 
 
 def assert_non_negative(
     x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
-    """Fail unless each element is zero or above. See `assert_equal`."""
+    """Fail unless each element is zero or above. Arguments and errors: as in `assert_equal`."""
     _sign(">=", "greater_equal", np.greater_equal, "assert_non_negative", x, message, summarize, name)
 
 
 def assert_non_positive(
     x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
-    """Fail unless each element is zero or below. See `assert_equal`."""
+    """Fail unless each element is zero or below. Arguments and errors: as in `assert_equal`."""
     _sign("<=", "less_equal", np.less_equal, "assert_non_positive", x, message, summarize, name)
 
 
@@ -266,7 +266,7 @@ def assert_near(
 ) -> None:
     """Fail unless |x - y| <= atol + rtol * |y| for each element, after broadcasting.
 
-    rtol, atol: by default ten times the distance from 1.0 to the next number of the dtype.
+    rtol, atol: by default 10 times the machine epsilon of the dtype.
     raises InvalidArgumentError: eagerly at once, inside `function` when the program runs
     """
     x = dispatch.to_tensor(x)

@@ -1,7 +1,7 @@
-"""NaN and infinity found out where a program asks for it.
+"""Detection of NaN and infinity.
 
-Lives here: CheckNumerics, and the words for what the switch `check_numerics` finds.
-Not here: the switch (eager/debugging.py), where it looks (eager/execute.py, compiler/plan.py).
+Lives here: CheckNumerics, and the errors of the switch `check_numerics`.
+Not here: the switch (eager/debugging.py), its checks (eager/execute.py, compiler/plan.py).
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 
 @operator
 class CheckNumerics(OperatorDefinition):
-    """The tensor itself, if all its elements are finite numbers.
+    """Return a tensor; raise an error unless all its elements are finite.
 
     .. math:: output = tensor
 
-    message: what the error begins with.
-    raises InvalidArgumentError saying whether there are NaN, Inf or both
+    message: prefix of the error message.
+    raises InvalidArgumentError naming NaN, Inf or both
     """
 
     tensor = Input(floating)
     output = Output(like="tensor")
     message = Attr(str)
     inplace = {"output": "tensor"}
-    effect = "write"  # it may raise, which is what it is there for: it keeps its place and is never dropped
+    effect = "write"  # its purpose is to raise: it is neither reordered nor dropped
 
     def compute(op, tensor: np.ndarray) -> np.ndarray:
         if not np.isfinite(tensor).all():
-            kinds = [k for k, found in (("Inf", np.isinf(tensor).any()), ("NaN", np.isnan(tensor).any())) if found]
+            kinds = [k for k, present in (("Inf", np.isinf(tensor).any()), ("NaN", np.isnan(tensor).any())) if present]
             raise InvalidArgumentError(what=f"{op.message} : Tensor had {' and '.join(kinds)} values")
         return tensor
 
@@ -61,7 +61,7 @@ def assert_all_finite(x: Any, message: str, name: str | None = None) -> Tensor:
     return check_numerics(dispatch.to_tensor(x), message, name=name)
 
 
-# Operators that only move values from place to place: what they give was wrong before.
+# Operators that only move values: their nonfinite outputs stem from nonfinite inputs.
 MOVERS = frozenset(
     {
         "BroadcastTo",
@@ -94,7 +94,7 @@ MOVERS = frozenset(
 
 def _kinds(array: np.ndarray) -> list[tuple[str, int]]:
     counts = (("-Inf", array == -np.inf), ("+Inf", array == np.inf), ("NaN", np.isnan(array)))
-    return [(kind, int(np.count_nonzero(found))) for kind, found in counts if found.any()]
+    return [(kind, int(np.count_nonzero(mask))) for kind, mask in counts if mask.any()]
 
 
 def wrong_number(
@@ -107,9 +107,9 @@ def wrong_number(
     at: str | None,
     graph: str | None = None,
 ) -> InvalidArgumentError | None:
-    """The error for output `index` of a call if a NaN or infinity is in it, else None.
+    """Return the error for a NaN or infinity in output `index` of a call, or None.
 
-    outputs, dtypes: all outputs. inputs: each in words. at: the user's line. graph: where the call is one's node.
+    outputs, dtypes: of all outputs. inputs: a description of each. at: the user's line. graph: of the node, if any.
     """
     dtype = dtypes[index]
     if not dtype.is_floating and not dtype.is_complex:

@@ -1,6 +1,6 @@
-"""Frames of signals, which may overlap, and the windows that weight them.
+"""Framing of signals; window functions.
 
-Lives here: Frame and OverlapAndAdd, each the other's gradient, and their functions; hann_window, hamming_window,
+Lives here: Frame and OverlapAndAdd, gradients of each other, and their functions; hann_window, hamming_window,
 kaiser_window, kaiser_bessel_derived_window, vorbis_window.
 Not here: transforms of frames (spectra.py).
 
@@ -31,27 +31,27 @@ from ..math.elementary import cos, exp, sin, sqrt, square
 from ..math.reduction import Sum
 from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
-from .fourier import fitted
+from .fourier import crop_or_pad
 
 if TYPE_CHECKING:
     from ...core.specs import TensorSpec
     from ..tensor import Tensor
 
 
-def _asked(window_length: Any, dtype: Any) -> tuple[Any, DType, DType]:
-    """The length, an int where it is known; the dtype; the one to compute in."""
+def _window_arguments(window_length: Any, dtype: Any) -> tuple[Any, DType, DType]:
+    """Return the length, an int if it is known; the dtype; and the dtype of the computation."""
     dtype = as_dtype(dtype)
     if not dtype.is_floating:
         raise ValueError(f"dtype must be a floating point type. Found {dtype}")
     length = dispatch.to_tensor(window_length, dtypes.int32)
     if length.shape.rank not in (0, None):
         raise ValueError(f"window_length is a scalar; found one of shape {length.shape}")
-    known = length.constant
-    return (length if known is None else int(known)), dtype, dtypes.float32 if dtype.size < 4 else dtype
+    constant = length.constant
+    return (length if constant is None else int(constant)), dtype, dtypes.float32 if dtype.size < 4 else dtype
 
 
 def _samples(length: Any, dtype: DType) -> Tensor:
-    """0, 1, ..., length - 1"""
+    """Return the numbers 0 to length - 1."""
     return array.cast(array.range(length), dtype)
 
 
@@ -59,33 +59,35 @@ def _scalar(value: Any, dtype: DType) -> Tensor:
     return array.cast(value, dtype) if hasattr(value, "dtype") else dispatch.to_tensor(value, dtype)
 
 
-def _one_if_alone(window: Any, length: Any) -> Tensor:
-    """A window of one sample is 1, whatever the formula says."""
+def _handle_length_one(window: Tensor, length: Any) -> Tensor:
+    """Return a window, or 1 if the length is one at run time."""
     return window if isinstance(length, int) else array.where(length == 1, array.ones_like(window), window)
 
 
 def _raised_cosine(
-    window_length: Any, periodic: Any, dtype: Any, base: float, swing: float, name: str | None
+    window_length: Any, periodic: Any, dtype: Any, base: float, amplitude: float, name: str | None
 ) -> Tensor:
-    length, dtype, within = _asked(window_length, dtype)
+    length, dtype, compute_dtype = _window_arguments(window_length, dtype)
     if isinstance(length, int) and length == 1:
         return array.ones([1], dtype, name=name)
     even = 1 - length % 2
-    more = int(periodic) if isinstance(periodic, bool) else array.cast(dispatch.to_tensor(periodic), dtypes.int32)
-    period = _scalar(length + more * even - 1, within)
-    angle = _samples(length, within) * (2 * math.pi) / maximum(period, _scalar(1, within))
-    return array.cast(_one_if_alone(base - swing * cos(angle), length), dtype, name=name)
+    is_periodic = (
+        int(periodic) if isinstance(periodic, bool) else array.cast(dispatch.to_tensor(periodic), dtypes.int32)
+    )
+    period = _scalar(length + is_periodic * even - 1, compute_dtype)
+    angle = _samples(length, compute_dtype) * (2 * math.pi) / maximum(period, _scalar(1, compute_dtype))
+    return array.cast(_handle_length_one(base - amplitude * cos(angle), length), dtype, name=name)
 
 
 def hann_window(
     window_length: Any, periodic: Any = True, dtype: Any = dtypes.float32, name: str | None = None
 ) -> Tensor:
-    """Hann's window, [window_length]; of one sample it is 1.
+    """Return the Hann window, [window_length]; 1 for a single sample.
 
     .. math:: w_n = \\frac{1}{2} - \\frac{1}{2} \\cos(2 \\pi n / N)
 
-    periodic: N is the length if that is even, as transforms want; else, and for odd ones, the length less 1.
-    raises ValueError for a dtype that is not floating, or a length that is no scalar
+    periodic: N is the length if it is even, as spectral analysis requires; otherwise the length minus 1.
+    raises ValueError for a dtype that is not floating, or a length that is not a scalar
     """
     return _raised_cosine(window_length, periodic, dtype, 0.5, 0.5, name)
 
@@ -93,7 +95,7 @@ def hann_window(
 def hamming_window(
     window_length: Any, periodic: Any = True, dtype: Any = dtypes.float32, name: str | None = None
 ) -> Tensor:
-    """Hamming's window, [window_length]; of one sample it is 1. periodic, errors: as in `hann_window`.
+    """Return the Hamming window, [window_length]; 1 for a single sample. periodic, errors: as in `hann_window`.
 
     .. math:: w_n = 0.54 - 0.46 \\cos(2 \\pi n / N)
     """
@@ -101,62 +103,63 @@ def hamming_window(
 
 
 def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
-    """Kaiser's window, [window_length]; of one sample it is 1.
+    """Return the Kaiser window, [window_length]; 1 for a single sample.
 
     .. math:: w_n = I_0\\left(\\beta \\sqrt{1 - \\left(\\frac{2 n}{N - 1} - 1\\right)^2}\\right) / I_0(\\beta)
 
-    beta: how narrow it is. raises ValueError as `hann_window` does
+    beta: the shape parameter; larger values narrow the window. raises ValueError as `hann_window` does
     """
-    length, dtype, within = _asked(window_length, dtype)
+    length, dtype, compute_dtype = _window_arguments(window_length, dtype)
     if isinstance(length, int) and length == 1:
         return array.ones([1], dtype, name=name)
-    middle = (_scalar(length, within) - 1) / 2
-    place = (_samples(length, within) - middle) / maximum(middle, _scalar(0.5, within))
-    beta = _scalar(beta, within)
-    x = beta * sqrt(maximum(1 - square(place), _scalar(0, within)))
+    middle = (_scalar(length, compute_dtype) - 1) / 2
+    position = (_samples(length, compute_dtype) - middle) / maximum(middle, _scalar(0.5, compute_dtype))
+    beta = _scalar(beta, compute_dtype)
+    x = beta * sqrt(maximum(1 - square(position), _scalar(0, compute_dtype)))
     window = exp(x - beta) * (bessel_i0e(x) / bessel_i0e(beta))
-    return array.cast(_one_if_alone(window, length), dtype, name=name)
+    return array.cast(_handle_length_one(window, length), dtype, name=name)
 
 
 def kaiser_bessel_derived_window(
     window_length: Any, beta: Any = 12.0, dtype: Any = dtypes.float32, name: str | None = None
 ) -> Tensor:
-    """Roots of the running sums of Kaiser's window of half the length, up and down again: [window_length], even.
+    """Return the Kaiser-Bessel-derived window: symmetric square roots of cumulative sums of a Kaiser window.
 
     .. math:: w_n = \\sqrt{\\sum_{j=0}^n k_j / \\sum_{j=0}^{N/2} k_j}, \\quad w_{N-1-n} = w_n
 
-    Of an odd length it has one sample less. beta, errors: as in `kaiser_window`.
+    k: the Kaiser window of half the length. Shape: [window_length], minus 1 for an odd length. beta, errors: as in
+    `kaiser_window`.
     """
-    length, dtype, within = _asked(window_length, dtype)
-    sums = cumsum(kaiser_window(length // 2 + 1, beta, within))
+    length, dtype, compute_dtype = _window_arguments(window_length, dtype)
+    sums = cumsum(kaiser_window(length // 2 + 1, beta, compute_dtype))
     rising = sqrt(sums[:-1] / sums[-1])
     return array.cast(array.concat([rising, array.reverse(rising, [0])], 0), dtype, name=name)
 
 
 def vorbis_window(window_length: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
-    """Vorbis's window, [window_length], whose squares add up to 1 with those half a length away.
+    """Return the Vorbis power-complementary window, [window_length].
 
     .. math:: w_n = \\sin\\left(\\frac{\\pi}{2} \\sin^2\\left(\\frac{\\pi}{N} (n + \\frac{1}{2})\\right)\\right)
 
     raises ValueError as `hann_window` does
     """
-    length, dtype, within = _asked(window_length, dtype)
-    angle = (_samples(length, within) + 0.5) * math.pi / _scalar(length, within)
+    length, dtype, compute_dtype = _window_arguments(window_length, dtype)
+    angle = (_samples(length, compute_dtype) + 0.5) * math.pi / _scalar(length, compute_dtype)
     return array.cast(sin(square(sin(angle)) * (math.pi / 2)), dtype, name=name)
 
 
-def _number(x: Any, name: str, least: int) -> int | None:
-    """The value of a scalar input where it is known. Raises InvalidArgumentError below `least`."""
+def _static_scalar(x: Any, name: str, minimum: int) -> int | None:
+    """Return the value of a scalar input if it is known. Raises InvalidArgumentError below `minimum`."""
     if x.constant is None:
         return None
     value = int(x.constant)
-    if value < least:
-        raise InvalidArgumentError(what=f"{name} is too small", found=value, wanted=f"at least {least}")
+    if value < minimum:
+        raise InvalidArgumentError(what=f"{name} is too small", found=value, wanted=f"at least {minimum}")
     return value
 
 
 def _frames(n: int | None, length: int | None, step: int | None, padded: bool) -> int | None:
-    """How many frames n samples make."""
+    """Return the number of frames of n samples."""
     if n is None or step is None or (length is None and not padded):
         return None
     return -(-n // step) if padded or length is None else max(0, (n - length + step) // step)
@@ -164,13 +167,13 @@ def _frames(n: int | None, length: int | None, step: int | None, padded: bool) -
 
 @operator
 class Frame(OperatorDefinition):
-    """One dimension cut into frames, which overlap where frame_step is less than frame_length.
+    """Split one dimension into frames, which overlap if frame_step is less than frame_length.
 
     .. math:: output_{f, j} = signal_{f \\cdot frame\\_step + j}
 
-    signal: [..., n, ...]; output: [..., frames, frame_length, ...]. Frames lie within the signal, so there are
-    (n - frame_length) / frame_step + 1, rounded down; with pad_value they need only begin within it, and what lies
-    behind its end is pad_value. axis: the dimension that is cut.
+    signal: [..., n, ...]; output: [..., frames, frame_length, ...]. Without pad_value, frames are inside the signal:
+    (n - frame_length) / frame_step + 1, rounded down; with it, they begin inside the signal and are padded at its end.
+    axis: the dimension to split.
     raises InvalidArgumentError for a scalar, an axis out of range, a frame_step below 1 or a frame_length below 0
     """
 
@@ -184,8 +187,8 @@ class Frame(OperatorDefinition):
     lod = lod_rules.along("axis", "signal")
 
     def infer(op) -> TensorSpec:
-        spec, length = op.signal.spec, _number(op.frame_length, "frame_length", 0)
-        step = _number(op.frame_step, "frame_step", 1)
+        spec, length = op.signal.spec, _static_scalar(op.frame_length, "frame_length", 0)
+        step = _static_scalar(op.frame_step, "frame_step", 1)
         if spec.shape.dims is None:
             return spec.with_shape(UNKNOWN)
         if not spec.shape.dims:
@@ -200,31 +203,31 @@ class Frame(OperatorDefinition):
             raise InvalidArgumentError(what="frame_length or frame_step is too small", found=(length, step))
         n = signal.shape[axis]
         frames = _frames(n, length, step, pad_value is not None) or 0
-        x, behind = np.moveaxis(signal, axis, -1), (frames - 1) * step + length - n
-        if frames and behind > 0:
-            x = np.concatenate([x, like_device.full(x, (*x.shape[:-1], behind), pad_value, x.dtype)], -1)
-        places = like_device.arange(x, frames)[:, None] * step + like_device.arange(x, length)
-        return np.moveaxis(x[..., places], (-2, -1), (axis, axis + 1))
+        x, missing = np.moveaxis(signal, axis, -1), (frames - 1) * step + length - n
+        if frames and missing > 0:
+            x = np.concatenate([x, like_device.full(x, (*x.shape[:-1], missing), pad_value, x.dtype)], -1)
+        indices = like_device.arange(x, frames)[:, None] * step + like_device.arange(x, length)
+        return np.moveaxis(x[..., indices], (-2, -1), (axis, axis + 1))
 
     def gradient(op, doutput: Any) -> tuple[Any, None, None, Tensor]:
-        whole = OverlapAndAdd(doutput, op.frame_step, axis=op.axis)
+        dsignal = OverlapAndAdd(doutput, op.frame_step, axis=op.axis)
         dpad = None
         if op.pad_value is not None:
-            outside = Frame(
+            is_padding = Frame(
                 array.zeros_like(op.signal), op.frame_length, op.frame_step, array.ones_like(op.pad_value), axis=op.axis
             )
-            dpad = Sum(doutput * outside)
-        return fitted(whole, op.signal), None, None, dpad
+            dpad = Sum(doutput * is_padding)
+        return crop_or_pad(dsignal, op.signal), None, None, dpad
 
 
 @operator
 class OverlapAndAdd(OperatorDefinition):
-    """Frames put together to a signal, added where they overlap.
+    """Reconstruct a signal from frames, adding overlapping ones.
 
     .. math:: output_t = \\sum_{f, j : f \\cdot frame\\_step + j = t} signal_{f, j}
 
     signal: [..., frames, frame_length, ...]; output: [..., (frames - 1) frame_step + frame_length, ...].
-    axis: the dimension of the output that is put together. 16-bit floats are added in float32.
+    axis: the reconstructed dimension of the output. 16-bit floats are accumulated in float32.
     raises InvalidArgumentError for a rank below 2, an axis out of range or a frame_step below 1
     """
 
@@ -236,7 +239,7 @@ class OverlapAndAdd(OperatorDefinition):
     lod = "vanishes"
 
     def infer(op) -> TensorSpec:
-        spec, step = op.signal.spec, _number(op.frame_step, "frame_step", 1)
+        spec, step = op.signal.spec, _static_scalar(op.frame_step, "frame_step", 1)
         if spec.shape.dims is None:
             return spec.with_shape(UNKNOWN)
         dims = spec.shape.dims
@@ -257,16 +260,16 @@ class OverlapAndAdd(OperatorDefinition):
         frames, length = x.shape[-2:]
         n, pieces = max(0, (frames - 1) * step + length), -(-length // step)
         rows = like_device.zeros(x, (*x.shape[:-2], max(frames + pieces - 1, -(-n // step)), step), x.dtype)
-        for i in range(pieces):  # the i-th piece of each frame, a step long, comes i rows later
+        for i in range(pieces):  # piece i of each frame, of frame_step samples, is added i rows later
             piece = x[..., i * step : (i + 1) * step]
             rows[..., i : i + frames, : piece.shape[-1]] += piece
-        whole = rows.reshape(*x.shape[:-2], rows.shape[-2] * step)[..., :n]
-        return np.moveaxis(whole, -1, axis).astype(signal.dtype, copy=False)
+        output = rows.reshape(*x.shape[:-2], rows.shape[-2] * step)[..., :n]
+        return np.moveaxis(output, -1, axis).astype(signal.dtype, copy=False)
 
     def gradient(op, doutput: Any) -> tuple[Any, None]:
-        place = op.axis + 1 if op.axis >= 0 else op.axis
-        length = array.shape_op(op.signal)[place]
-        return fitted(Frame(doutput, length, op.frame_step, None, axis=op.axis), op.signal), None
+        length_axis = op.axis + 1 if op.axis >= 0 else op.axis
+        length = array.shape_op(op.signal)[length_axis]
+        return crop_or_pad(Frame(doutput, length, op.frame_step, None, axis=op.axis), op.signal), None
 
 
 @documented_by(Frame)
@@ -296,15 +299,15 @@ def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Te
     return OverlapAndAdd(signal, dispatch.to_tensor(frame_step), name=name)
 
 
-def resized(x: Any, n: Any) -> Any:
-    """x with its last dimension cut or padded with zeros to n, an int or a scalar."""
+def crop_or_pad_last(x: Tensor, n: Any) -> Tensor:
+    """Crop the last dimension of x, or pad it with zeros, to n, an int or a scalar tensor."""
     dims = x.shape.dims
-    have = dims[-1] if dims else None
-    if isinstance(n, int) and have is not None:
-        if n <= have:
-            return x if n == have else x[..., :n]
-        return array.pad(x, [[0, 0]] * (len(dims) - 1) + [[0, n - have]])
-    x = x[..., :n]
+    size = dims[-1] if dims else None
+    if isinstance(n, int) and dims and size is not None:
+        if n <= size:
+            return x if n == size else array.getitem(x, (..., slice(None, n)))
+        return array.pad(x, [[0, 0]] * (len(dims) - 1) + [[0, n - size]])
+    x = array.getitem(x, (..., slice(None, n)))
     n = array.cast(n, dtypes.int32)
     missing = array.stack([0, n - array.shape_op(x)[-1]])
     before = array.zeros(array.stack([array.rank(x) - 1, 2]), dtypes.int32)

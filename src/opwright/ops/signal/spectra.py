@@ -1,6 +1,6 @@
-"""Spectra: discrete cosine transforms, transforms of the frames of a signal, the mel scale.
+"""Spectral analysis: discrete cosine transforms, short-time transforms, the mel scale.
 
-Lives here: dct and idct, by Fourier transforms of twice the length; stft, inverse_stft, inverse_stft_window_fn, mdct,
+Lives here: dct and idct, by Fourier transforms of double length; stft, inverse_stft, inverse_stft_window_fn, mdct,
 inverse_mdct; linear_to_mel_weight_matrix, mfccs_from_log_mel_spectrograms.
 Not here: frames and windows (frames.py), Fourier transforms (fourier.py).
 """
@@ -18,8 +18,8 @@ from ..math.arithmetic import maximum, minimum
 from ..math.complex_numbers import complex, real
 from ..math.elementary import cos, log, rsqrt, sin, square
 from ..math.reduction import Sum
-from .fourier import at_least, irfft, rfft
-from .frames import frame, hann_window, overlap_and_add, resized, vorbis_window
+from .fourier import check_min_rank, irfft, rfft
+from .frames import crop_or_pad_last, frame, hann_window, overlap_and_add, vorbis_window
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def dct(
     input: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None, name: str | None = None
 ) -> Tensor:
-    """Discrete cosine transform of the last dimension of size N.
+    """Compute the discrete cosine transform of the last dimension, of size N.
 
     .. math::
         X_k = x_0 + (-1)^k x_{N-1} + 2 \\sum_{j=1}^{N-2} x_j \\cos \\frac{\\pi j k}{N - 1} \\quad (type\\ 1)
@@ -36,31 +36,32 @@ def dct(
         X_k = x_0 + 2 \\sum_{j \\ge 1} x_j \\cos \\frac{\\pi j (2 k + 1)}{2 N} \\quad (type\\ 3)
         X_k = 2 \\sum_j x_j \\cos \\frac{\\pi (2 j + 1) (2 k + 1)}{4 N} \\quad (type\\ 4)
 
-    input: [..., N], float32 or float64. n: the size to which it is cut or padded with zeros first. norm: "ortho" for
-    the orthonormal transform, which type 1 has not. See RFFT.
-    raises ValueError for other types and norms, an n below 1, or type 1 of less than 2 samples; NotImplementedError for
-    another axis than the last
+    input: [..., N], float32 or float64. n: crop the input or pad it with zeros to this size first. norm: "ortho" for
+    the orthonormal transform, unsupported for type 1.
+    raises ValueError for other types and norms, an n below 1, or type 1 of fewer than 2 samples; NotImplementedError
+    for an axis other than the last
     """
-    return array.identity(_dct(_checked(input, type, n, axis, norm), type, norm), name=name)
+    return array.identity(_dct(_check_arguments(input, type, n, axis, norm), type, norm), name=name)
 
 
 def idct(
     input: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None, name: str | None = None
 ) -> Tensor:
-    """What undoes `dct` of the same type: types 2 and 3 undo each other, 1 and 4 themselves.
+    """Compute the inverse of `dct` of the same type, up to scale.
 
-    Without norm="ortho" the result is 2 N times too large, of type 1 2 (N - 1) times.
+    Types 2 and 3 are inverses of each other, 1 and 4 of themselves.
+    Without norm="ortho" the result is scaled by 2 N, for type 1 by 2 (N - 1).
 
     .. math:: y = dct(input, \\{1: 1, 2: 3, 3: 2, 4: 4\\}[type])
 
     n, errors: as in `dct`.
     """
-    x = _checked(input, type, n, axis, norm)
+    x = _check_arguments(input, type, n, axis, norm)
     return array.identity(_dct(x, {1: 1, 2: 3, 3: 2, 4: 4}[type], norm), name=name)
 
 
-def _checked(input: Any, type: int, n: int | None, axis: int, norm: str | None) -> Any:
-    """The input as a tensor with n samples."""
+def _check_arguments(input: Any, type: int, n: int | None, axis: int, norm: str | None) -> Tensor:
+    """Check the arguments of a cosine transform; return the input as a tensor with n samples."""
     if axis != -1:
         raise NotImplementedError(f"axis must be -1. Got: {axis}")
     if n is not None and n < 1:
@@ -72,7 +73,7 @@ def _checked(input: Any, type: int, n: int | None, axis: int, norm: str | None) 
     x = dispatch.to_tensor(input)
     if not x.dtype.is_floating:
         raise TypeError(f"dct takes float32 or float64; found {x.dtype.name}")
-    x = x if n is None else resized(x, n)
+    x = x if n is None else crop_or_pad_last(x, n)
     if type == 1:
         if norm == "ortho":
             raise ValueError("Normalization is not supported for the Type-I DCT.")
@@ -81,44 +82,46 @@ def _checked(input: Any, type: int, n: int | None, axis: int, norm: str | None) 
     return x
 
 
-def _turned(size: Any, samples: Any, sign: int) -> Tensor:
-    """e^(i sign pi k / 2N), for k from 0 to N - 1."""
+def _phase_factors(size: Any, samples: Any, sign: int) -> Tensor:
+    """Return e^(i sign pi k / 2N) for k from 0 to N - 1."""
     angle = array.cast(array.range(samples), size.dtype) * (math.pi / 2) / size
     return complex(cos(angle), sin(angle) * sign)
 
 
 def _weights(size: Any, samples: Any, first: float) -> Tensor:
-    """1 / sqrt(2N), the first of them times `first`."""
+    """Return N weights 1 / sqrt(2N), the first multiplied by `first`."""
     k = array.range(samples)
     scale = rsqrt(size * 2)
     return array.where(k == 0, scale * first, scale)
 
 
-def _dct(x: Any, type: int, norm: str | None) -> Any:
-    samples = x.shape.dims[-1] if x.shape.dims else None
+def _dct(x: Tensor, type: int, norm: str | None) -> Tensor:
+    samples: Any = x.shape.dims[-1] if x.shape.dims else None
     if samples == 0:
         return x
     if samples is None:
         samples = array.shape_op(x)[-1]
     size = array.cast(dispatch.to_tensor(samples), x.dtype)
     if type == 1:
-        return real(rfft(array.concat([x, array.reverse(x[..., 1:-1], [-1])], -1)))
-    if type == 2:
-        found = real(rfft(x, [2 * samples])[..., :samples] * _turned(size, samples, -1)) * 2
-        return found if norm is None else found * _weights(size, samples, math.sqrt(0.5))
-    if type == 3:
+        spectrum: Tensor = real(rfft(array.concat([x, array.reverse(x[..., 1:-1], [-1])], -1)))
+    elif type == 2:
+        spectrum = real(rfft(x, [2 * samples])[..., :samples] * _phase_factors(size, samples, -1)) * 2
+        spectrum = spectrum if norm is None else spectrum * _weights(size, samples, math.sqrt(0.5))
+    elif type == 3:
         x = x if norm is None else x * _weights(size, samples, math.sqrt(2))
-        turned = complex(x, array.zeros_like(x)) * _turned(size, samples, 1)
-        return irfft(turned, [2 * samples])[..., :samples] * (size * 2)
-    found = _dct(resized(x, 2 * samples), 2, None)[..., 1::2]
-    return found if norm is None else found * rsqrt(size * 2)
+        phased = complex(x, array.zeros_like(x)) * _phase_factors(size, samples, 1)
+        spectrum = irfft(phased, [2 * samples])[..., :samples] * (size * 2)
+    else:
+        spectrum = _dct(crop_or_pad_last(x, 2 * samples), 2, None)[..., 1::2]
+        spectrum = spectrum if norm is None else spectrum * rsqrt(size * 2)
+    return spectrum
 
 
 WindowFn = Callable[..., Any]
 
 
 def _scalar(value: Any, name: str) -> Tensor | int:
-    """An int where the value is known, else the tensor. Raises ValueError for what is no scalar."""
+    """Return an int if the value is known, else a tensor. Raises ValueError for values that are not scalars."""
     tensor = dispatch.to_tensor(value)
     if tensor.shape.rank not in (0, None):
         raise ValueError(f"{name} is a scalar; found one of shape {tensor.shape}")
@@ -126,7 +129,7 @@ def _scalar(value: Any, name: str) -> Tensor | int:
 
 
 def _transform_length(frame_length: Any, fft_length: Any) -> Tensor | int:
-    """fft_length, by default the least power of 2 that is not less than frame_length."""
+    """Return fft_length, by default the smallest power of 2 not less than frame_length."""
     if fft_length is not None:
         return _scalar(fft_length, "fft_length")
     if isinstance(frame_length, int):
@@ -147,15 +150,15 @@ def stft(
     window_fn: WindowFn | None = hann_window,
     pad_end: bool = False,
     name: str | None = None,
-) -> Any:
-    """Short-time Fourier transform: that of windowed frames.
+) -> Tensor:
+    """Compute the short-time Fourier transform: the transform of windowed frames.
 
     .. math:: X_{f, k} = \\sum_j w_j x_{f \\cdot frame\\_step + j} e^{-2 \\pi i j k / fft\\_length}
 
-    signals: [..., samples]; result: complex [..., frames, fft_length / 2 + 1]. fft_length: by default the least power
-    of 2 that is not less than frame_length. window_fn: makes the w_j, called with frame_length and dtype=; None for
-    none. pad_end: as in `frame`. See Frame, RFFT.
-    raises ValueError for signals of rank 0, or lengths that are no scalars
+    signals: [..., samples]; result: complex [..., frames, fft_length / 2 + 1]. fft_length: by default the smallest
+    power of 2 not less than frame_length. window_fn: returns the w_j for frame_length and dtype=; None for no window.
+    pad_end: as in `frame`.
+    raises ValueError for signals of rank 0, or lengths that are not scalars
     """
     signals = dispatch.to_tensor(signals)
     length, step = _scalar(frame_length, "frame_length"), _scalar(frame_step, "frame_step")
@@ -169,22 +172,22 @@ def stft(
 def inverse_stft_window_fn(
     frame_step: Any, forward_window_fn: WindowFn = hann_window, name: str | None = None
 ) -> Callable[..., Any]:
-    """The window_fn with which `inverse_stft` undoes `stft` with forward_window_fn.
+    """Return the window_fn with which `inverse_stft` inverts `stft` with forward_window_fn.
 
     .. math:: v_j = w_j / \\sum_i w_{j + i \\cdot frame\\_step}^2
 
-    The result takes a frame_length and dtype=, and gives a window [frame_length], 0 where the sum is.
+    The result is a function of frame_length and dtype=, which returns a window [frame_length], 0 where the sum is 0.
     """
 
     def window_fn(frame_length: Any, dtype: Any) -> Tensor:
         step, length = _scalar(frame_step, "frame_step"), _scalar(frame_length, "frame_length")
         window = forward_window_fn(length, dtype=dtype)
         overlaps = -(-length // step)
-        parts = array.reshape(resized(square(window), overlaps * step), array.stack([overlaps, step]))
+        parts = array.reshape(crop_or_pad_last(square(window), overlaps * step), array.stack([overlaps, step]))
         sums = array.tile(Sum(parts, axis=(0,)), array.reshape(overlaps, [1]))[:length]
-        some = sums != 0
-        found = window / array.where(some, sums, array.ones_like(sums))
-        return array.where(some, found, array.zeros_like(window), name=name)
+        nonzero = sums != 0
+        normalized = window / array.where(nonzero, sums, array.ones_like(sums))
+        return array.where(nonzero, normalized, array.zeros_like(window), name=name)
 
     return window_fn
 
@@ -197,18 +200,18 @@ def inverse_stft(
     window_fn: WindowFn | None = hann_window,
     name: str | None = None,
 ) -> Tensor:
-    """Signals of which `stft` gave these spectra, if window_fn is `inverse_stft_window_fn` of the frame_step there.
+    """Reconstruct signals from the result of `stft`. window_fn: for exact inversion, from `inverse_stft_window_fn`.
 
     .. math:: x_t = \\sum_{f, j : f \\cdot frame\\_step + j = t} v_j \\, irfft(stfts_f)_j
 
     stfts: complex [..., frames, fft_length / 2 + 1]; result: [..., (frames - 1) frame_step + frame_length].
-    fft_length, window_fn: as in `stft`. See IRFFT, OverlapAndAdd.
-    raises ValueError for a rank below 2, or lengths that are no scalars
+    fft_length: as in `stft`.
+    raises InvalidArgumentError for a rank below 2, ValueError for lengths that are not scalars
     """
     stfts = dispatch.to_tensor(stfts)
-    at_least(stfts.spec, 2)
+    check_min_rank(stfts.spec, 2)
     length, step = _scalar(frame_length, "frame_length"), _scalar(frame_step, "frame_step")
-    frames = resized(irfft(stfts, [_transform_length(length, fft_length)]), length)
+    frames = crop_or_pad_last(irfft(stfts, [_transform_length(length, fft_length)]), length)
     window = _window(window_fn, length, frames.dtype)
     return overlap_and_add(frames if window is None else frames * window, step, name=name)
 
@@ -221,14 +224,14 @@ def mdct(
     norm: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Modified discrete cosine transform: that of frames which overlap by half, to half as many numbers.
+    """Compute the modified discrete cosine transform of frames that overlap by half.
 
     .. math:: X_{f, k} = 2 \\sum_{j=0}^{2N-1} w_j x_{f N + j}
         \\cos\\left(\\frac{\\pi}{N} (j + \\frac{1}{2} + \\frac{N}{2}) (k + \\frac{1}{2})\\right)
 
-    signals: [..., samples]; 2 N: frame_length; result: [..., frames, N]. window_fn: makes the w_j, as in `stft`; None
-    for sqrt(1/2). norm: "ortho" divides by sqrt(2 N). pad_end: as in `frame`. See Frame and `dct`.
-    raises ValueError for a frame_length that is no multiple of 4
+    signals: [..., samples]; 2 N: frame_length; result: [..., frames, N]. window_fn: returns the w_j, as in `stft`; None
+    for sqrt(1/2). norm: "ortho" divides by sqrt(2 N). pad_end: as in `frame`.
+    raises ValueError for a frame_length that is not a multiple of 4
     """
     signals = dispatch.to_tensor(signals)
     length = _scalar(frame_length, "frame_length")
@@ -247,27 +250,27 @@ def mdct(
 def inverse_mdct(
     mdcts: Any, window_fn: WindowFn | None = vorbis_window, norm: str | None = None, name: str | None = None
 ) -> Tensor:
-    """Signals of which `mdct` with this window_fn and norm gave these numbers.
+    """Reconstruct signals from the result of `mdct` with the same window_fn and norm.
 
     .. math:: x_t = \\sum_{f, j : f N + j = t} \\frac{w_j}{N} \\sum_k mdcts_{f, k}
         \\cos\\left(\\frac{\\pi}{N} (j + \\frac{1}{2} + \\frac{N}{2}) (k + \\frac{1}{2})\\right)
 
-    mdcts: [..., frames, N]; result: [..., (frames + 1) N]. The first and last N samples, of one frame alone, are not
-    restored. window_fn, norm: as in `mdct`.
-    raises ValueError for a rank below 2
+    mdcts: [..., frames, N]; result: [..., (frames + 1) N]. The first and last N samples, which belong to one
+    frame only, are not restored. window_fn, norm: as in `mdct`.
+    raises InvalidArgumentError for a rank below 2
     """
     mdcts = dispatch.to_tensor(mdcts)
-    at_least(mdcts.spec, 2)
+    check_min_rank(mdcts.spec, 2)
     half = mdcts.shape.dims[-1] if mdcts.shape.dims else None
     if half is None:
         half = array.shape_op(mdcts)[-1]
-    found = dct(mdcts, type=4, norm=norm)
+    folded = dct(mdcts, type=4, norm=norm)
     if norm is None:
-        found = found * (0.5 / array.cast(dispatch.to_tensor(half), found.dtype))
+        folded = folded * (0.5 / array.cast(dispatch.to_tensor(half), folded.dtype))
     quarter = half // 2
-    first, second = found[..., :quarter], found[..., quarter:]
+    first, second = folded[..., :quarter], folded[..., quarter:]
     unfolded = array.concat([second, -array.reverse(second, [-1]), -array.reverse(first, [-1]), -first], -1)
-    window = _window(window_fn, 2 * half, found.dtype)
+    window = _window(window_fn, 2 * half, folded.dtype)
     return overlap_and_add(unfolded * (math.sqrt(0.5) if window is None else window), half, name=name)
 
 
@@ -284,31 +287,31 @@ def linear_to_mel_weight_matrix(
     dtype: Any = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """The matrix that takes a spectrum over frequencies to the mel scale: [num_spectrogram_bins, num_mel_bins].
+    """Return the matrix that maps linear-frequency spectra to the mel scale: [num_spectrogram_bins, num_mel_bins].
 
     .. math:: A_{ij} = \\max\\left(0, \\min\\left(\\frac{m(f_i) - e_j}{e_{j+1} - e_j},
         \\frac{e_{j+2} - m(f_i)}{e_{j+2} - e_{j+1}}\\right)\\right), \\quad m(f) = 1127 \\ln(1 + f / 700)
 
-    f_i: num_spectrogram_bins frequencies from 0 to sample_rate / 2, of which the first has no weight; e_j:
-    num_mel_bins + 2 points on the mel scale from lower_edge_hertz to upper_edge_hertz, a triangle over each three.
-    raises ValueError for bins or a rate below 0, edges in the wrong order or above sample_rate / 2, a dtype that is not
-    floating
+    f_i: num_spectrogram_bins frequencies from 0 to sample_rate / 2, the first with weight 0; e_j: num_mel_bins + 2
+    points on the mel scale from lower_edge_hertz to upper_edge_hertz, the corners of triangular filters.
+    raises ValueError for nonpositive bins or rate, edges in the wrong order or above sample_rate / 2, or a dtype that
+    is not floating
     """
     dtype = as_dtype(dtype)
     rate = dispatch.to_tensor(sample_rate)
-    known = None if rate.constant is None else rate.constant.item()
+    static_rate = None if rate.constant is None else rate.constant.item()
     if num_mel_bins <= 0:
         raise ValueError(f"num_mel_bins must be positive. Got: {num_mel_bins}")
     if lower_edge_hertz < 0.0:
         raise ValueError(f"lower_edge_hertz must be non-negative. Got: {lower_edge_hertz}")
     if lower_edge_hertz >= upper_edge_hertz:
         raise ValueError(f"lower_edge_hertz {lower_edge_hertz:.1f} >= upper_edge_hertz {upper_edge_hertz:.1f}")
-    if known is not None and known <= 0.0:
-        raise ValueError(f"sample_rate must be positive. Got: {known}")
-    if known is not None and upper_edge_hertz > known / 2:
+    if static_rate is not None and static_rate <= 0.0:
+        raise ValueError(f"sample_rate must be positive. Got: {static_rate}")
+    if static_rate is not None and upper_edge_hertz > static_rate / 2:
         raise ValueError(
             "upper_edge_hertz must not be larger than the Nyquist frequency (sample_rate / 2). "
-            f"Got {upper_edge_hertz} for sample_rate: {known}"
+            f"Got {upper_edge_hertz} for sample_rate: {static_rate}"
         )
     if not dtype.is_floating:
         raise ValueError(f"dtype must be a floating point type. Got: {dtype}")
@@ -325,17 +328,17 @@ def linear_to_mel_weight_matrix(
 
 
 def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None = None) -> Tensor:
-    """Mel-frequency cepstral coefficients: the cosine transform of type 2, scaled as the HTK does.
+    """Compute mel-frequency cepstral coefficients: the type-2 cosine transform, scaled as in HTK.
 
     .. math:: c_k = \\sqrt{\\frac{2}{N}} \\sum_j x_j \\cos \\frac{\\pi (2 j + 1) k}{2 N}
 
-    log_mel_spectrograms: [..., N], float32 or float64. See `dct`.
-    raises ValueError where N is 0
+    log_mel_spectrograms: [..., N], float32 or float64.
+    raises ValueError if N is 0
     """
     x = dispatch.to_tensor(log_mel_spectrograms)
     bins = x.shape.dims[-1] if x.shape.dims else None
     if bins == 0:
         raise ValueError(f"num_mel_bins must be positive. Got: {x}")
-    found = dct(x, type=2)
-    size = array.cast(dispatch.to_tensor(array.shape_op(x)[-1] if bins is None else bins), found.dtype)
-    return array.identity(found * rsqrt(size * 2), name=name)
+    coefficients = dct(x, type=2)
+    size = array.cast(dispatch.to_tensor(array.shape_op(x)[-1] if bins is None else bins), coefficients.dtype)
+    return array.identity(coefficients * rsqrt(size * 2), name=name)

@@ -1,6 +1,6 @@
-"""Assertions on ranks, shapes and dtypes: mostly known ahead, so mostly checked while tracing.
+"""Assertions on ranks, shapes and dtypes, usually checked while tracing.
 
-Lives here: assert_rank and its kin, assert_scalar, assert_shapes, the assertions on dtypes.
+Lives here: assert_rank, assert_rank_at_least, assert_rank_in, assert_scalar, assert_shapes, the assertions on dtypes.
 Not here: assertions on values (assertions.py), shapes as results (array/shape_checks.py: ensure_shape).
 """
 
@@ -27,7 +27,7 @@ def _start(message: str | None) -> str:
 
 
 def _static_rank(rank: Any) -> int | None:
-    """A rank given as a number or a tensor; None where it is not known yet. Raises ValueError, TypeError."""
+    """Return a rank, a number or a tensor, as an int; None if it is unknown. Raises ValueError, TypeError."""
     tensor = dispatch.to_tensor(rank)
     if not tensor.dtype.is_integer:
         raise TypeError(f"tensor must be of type tf.int32; got {tensor.dtype!r}")
@@ -40,27 +40,27 @@ def _static_rank(rank: Any) -> int | None:
 def _check_rank(
     x: Any, ranks: Sequence[Any], words: str, holds: Any, combine: str, message: str | None, name: str
 ) -> None:
-    """holds(rank of x, rank given), for any (or all) of the ranks; works on numbers and on tensors."""
+    """Assert holds(rank of x, r) for any of the ranks, on numbers if they are known, else on tensors."""
     x = dispatch.to_tensor(x)
-    known = [_static_rank(r) for r in ranks]
-    found = x.shape.rank
-    shown: Any = tuple(known) if combine == "any" else known[0]
-    if found is not None and None not in known:
-        if not any(holds(found, r) for r in known):
+    static_ranks = [_static_rank(r) for r in ranks]
+    rank = x.shape.rank
+    expected: Any = tuple(static_ranks) if combine == "any" else static_ranks[0]
+    if rank is not None and None not in static_ranks:
+        if not any(holds(rank, r) for r in static_ranks):
             raise ValueError(
-                f"{_start(message)}Tensor {_name(x)} must have rank {words}{shown}.  Received rank {found}, "
+                f"{_start(message)}Tensor {_name(x)} must have rank {words}{expected}.  Received rank {rank}, "
                 f"shape {x.shape}"
             )
         return
     actual = array.rank(x)
-    given = [array.cast(dispatch.to_tensor(r), "int32") for r in ranks]
-    condition = holds(actual, given[0])
-    for other in given[1:]:
+    rank_tensors = [array.cast(dispatch.to_tensor(r), "int32") for r in ranks]
+    condition = holds(actual, rank_tensors[0])
+    for other in rank_tensors[1:]:
         condition = math.logical_or(condition, holds(actual, other))
     data = [
         _start(message),
         f"Tensor {_name(x)} must have rank {words}".rstrip(),
-        *given,
+        *rank_tensors,
         "Received shape: ",
         array.shape(x),
     ]
@@ -70,18 +70,18 @@ def _check_rank(
 def assert_rank(x: Any, rank: Any, message: str | None = None, name: str | None = None) -> None:
     """Fail unless x has `rank` dimensions.
 
-    raises ValueError where the rank is known and wrong, InvalidArgumentError when run where it is not
+    raises ValueError for a wrong rank if it is known, else InvalidArgumentError at run time
     """
     _check_rank(x, [rank], "", lambda a, b: _equal(a, b), "one", message, name or "assert_rank")
 
 
 def assert_rank_at_least(x: Any, rank: Any, message: str | None = None, name: str | None = None) -> None:
-    """Fail unless x has `rank` dimensions or more. See `assert_rank`."""
+    """Fail unless x has at least `rank` dimensions. Errors: as in `assert_rank`."""
     _check_rank(x, [rank], "at least ", lambda a, b: a >= b, "one", message, name or "assert_rank_at_least")
 
 
 def assert_rank_in(x: Any, ranks: Any, message: str | None = None, name: str | None = None) -> None:
-    """Fail unless the number of dimensions of x is among `ranks`. See `assert_rank`."""
+    """Fail unless the number of dimensions of x is among `ranks`. Errors: as in `assert_rank`."""
     _check_rank(x, list(ranks), "in ", lambda a, b: _equal(a, b), "any", message, name or "assert_rank_in")
 
 
@@ -92,7 +92,7 @@ def _equal(a: Any, b: Any) -> bool | Tensor:
 def assert_scalar(tensor: Any, message: str | None = None, name: str | None = None) -> None:
     """Fail unless the tensor's shape is ().
 
-    raises ValueError for another shape, InvalidArgumentError when run where the rank is not known before
+    raises ValueError for another shape, InvalidArgumentError at run time if the rank is unknown before
     """
     tensor = dispatch.to_tensor(tensor)
     if tensor.shape.rank is None:
@@ -107,10 +107,10 @@ def assert_scalar(tensor: Any, message: str | None = None, name: str | None = No
 
 def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str | None = None) -> None:
     """Fail unless the tensor has that dtype. raises TypeError otherwise"""
-    wanted = as_dtype(tf_type)
+    dtype = as_dtype(tf_type)
     tensor = dispatch.to_tensor(tensor)
-    if tensor.dtype is not wanted:
-        raise TypeError(f"{_start(message)}tensor must be of type {wanted!r}; got {tensor.dtype!r}")
+    if tensor.dtype is not dtype:
+        raise TypeError(f"{_start(message)}tensor must be of type {dtype!r}; got {tensor.dtype!r}")
 
 
 def assert_integer(x: Any, message: str | None = None, name: str | None = None) -> None:
@@ -122,7 +122,7 @@ def assert_integer(x: Any, message: str | None = None, name: str | None = None) 
 
 
 def is_numeric_tensor(tensor: Any) -> bool:
-    """Whether it is a tensor of numbers: not of strings or bool, and no Python number or variable."""
+    """Return whether a value is a tensor of numbers: not of strings or bool, not a Python number or variable."""
     if not isinstance(tensor, (Tensor, IndexedSlices)):
         return False
     dtype: DType = tensor.dtype
@@ -130,24 +130,24 @@ def is_numeric_tensor(tensor: Any) -> bool:
 
 
 def assert_same_float_dtype(tensors: Sequence[Any] | None = None, dtype: Any = None) -> DType:
-    """The one floating dtype that all tensors have: `dtype` if it is given, float32 where nothing says.
+    """Return the common floating dtype of tensors and `dtype`; float32 by default.
 
-    raises ValueError where they differ or the dtype is not floating
+    raises ValueError for different dtypes, or one that is not floating
     """
-    wanted = None if dtype is None else as_dtype(dtype)
+    common = None if dtype is None else as_dtype(dtype)
     first: Any = None
     for tensor in tensors or ():
         if tensor is None:
             continue
-        if wanted is None:
-            wanted, first = tensor.dtype, tensor
-        elif tensor.dtype is not wanted:
+        if common is None:
+            common, first = tensor.dtype, tensor
+        elif tensor.dtype is not common:
             as_what = "" if first is None else f" as {first}"
-            raise ValueError(f"{tensor}, type={tensor.dtype!r}, must be of the same type ({wanted!r}){as_what}.")
-    wanted = as_dtype("float32") if wanted is None else wanted
-    if not wanted.is_floating:
-        raise ValueError(f"Expected floating point type, got {wanted!r}.")
-    return wanted
+            raise ValueError(f"{tensor}, type={tensor.dtype!r}, must be of the same type ({common!r}){as_what}.")
+    common = as_dtype("float32") if common is None else common
+    if not common.is_floating:
+        raise ValueError(f"Expected floating point type, got {common!r}.")
+    return common
 
 
 def assert_proper_iterable(values: Any) -> None:
@@ -164,7 +164,7 @@ _ANY_NUMBER = ("*", ...)
 
 
 def _symbols(shape: Any) -> tuple[Any, ...]:
-    """A shape as written: sizes, letters, None or "." for any size; "*" or ... first, for any number of them."""
+    """Return the symbols of a shape: sizes, letters, None or "." for any size; initially "*" or ... for any number."""
     if isinstance(shape, (str, list, tuple)):
         return tuple(shape)
     return tuple(shape) if isinstance(shape, Iterable) else (shape,)
@@ -173,17 +173,17 @@ def _symbols(shape: Any) -> tuple[Any, ...]:
 def assert_shapes(
     shapes: Any, data: Any = None, summarize: int | None = None, message: str | None = None, name: str | None = None
 ) -> None:
-    """Fail unless tensors have these shapes, in which equal letters stand for equal sizes.
+    """Fail unless tensors have the given shapes, in which equal letters denote equal sizes.
 
     shapes: pairs of a tensor and its shape, in a list or a dict: sizes, letters, None or "." for any size; "*" or ...
     as the first entry for any number of dimensions. data: shown in the error.
 
     >>> ow.debugging.assert_shapes([(x, ("N", "Q")), (y, ("N", 3)), (q, ("Q",))])
 
-    raises ValueError where known shapes are wrong, InvalidArgumentError when run where they are not known before
+    raises ValueError for wrong shapes if they are known, else InvalidArgumentError at run time
     """
     pairs = shapes.items() if isinstance(shapes, Mapping) else shapes
-    known: dict[Any, tuple[Any, str]] = {}
+    sizes: dict[Any, tuple[Any, str]] = {}
     start, name = _start(message), name or "assert_shapes"
     checks: list[tuple[Any, tuple[Any, ...], bool]] = []
     for tensor, shape in pairs:
@@ -195,29 +195,29 @@ def assert_shapes(
                     "number of unspecified dimensions is only allowed as the first entry"
                 )
         checks.append((x, symbols, bool(symbols) and symbols[0] in _ANY_NUMBER))
-    for x, symbols, ends in checks:
-        if len(symbols) > 1:  # a scalar and a vector of one element are not told apart
-            if ends:
+    for x, symbols, has_prefix in checks:
+        if len(symbols) > 1:  # scalars and vectors of one element are equivalent
+            if has_prefix:
                 assert_rank_at_least(x, len(symbols) - 1, message, f"{name}/assert_rank")
             else:
                 assert_rank(x, len(symbols), message, f"{name}/assert_rank")
-        elif not ends:
+        elif not has_prefix:
             assert_rank_in(x, [0, 1], message, f"{name}/assert_rank")
-    for x, symbols, ends in checks:
+    for x, symbols, has_prefix in checks:
         for i, symbol in enumerate(symbols):
             if symbol in (None, ".") or symbol in _ANY_NUMBER:
                 continue
-            axis = i - len(symbols) if ends else i
+            axis = i - len(symbols) if has_prefix else i
             size = _size(x, axis)
             explicit = isinstance(symbol, int)
-            wanted, origin = (symbol, "Specified explicitly") if explicit else known.get(symbol, (None, ""))
-            if wanted is None:
-                known[symbol] = (size, f"Specified by tensor {_described(x)} dimension {axis}")
+            expected, origin = (symbol, "Specified explicitly") if explicit else sizes.get(symbol, (None, ""))
+            if expected is None:
+                sizes[symbol] = (size, f"Specified by tensor {_described(x)} dimension {axis}")
                 continue
-            if isinstance(wanted, int) and isinstance(size, int):
-                if wanted != size:
+            if isinstance(expected, int) and isinstance(size, int):
+                if expected != size:
                     raise ValueError(
-                        f"{start}{origin}.  Tensor {_described(x)} dimension {axis} must have size {wanted}.  "
+                        f"{start}{origin}.  Tensor {_described(x)} dimension {axis} must have size {expected}.  "
                         f"Received size {size}, shape {x.shape}"
                     )
                 continue
@@ -227,12 +227,12 @@ def assert_shapes(
                 f"Tensor {_described(x)} dimension",
                 axis,
                 "must have size",
-                wanted,
+                expected,
                 "Received shape: ",
                 array.shape(x),
             ]
             Assert(
-                _equal(dispatch.to_tensor(size), dispatch.to_tensor(wanted)),
+                _equal(dispatch.to_tensor(size), dispatch.to_tensor(expected)),
                 [*words, *(data or ())],
                 summarize,
                 f"{name}/Assert",
@@ -244,7 +244,7 @@ def _described(x: Any) -> str:
 
 
 def _size(x: Any, axis: int) -> int | Tensor:
-    """The size of one axis: a number where it is known, else a tensor. A scalar counts as a vector of one."""
+    """Return the size of an axis, a tensor if it is unknown. A scalar counts as a vector of one element."""
     shape = x.shape
     if shape.rank == 0:
         return 1
