@@ -117,7 +117,7 @@ def identity_n(input: Any, name: str | None = None) -> list[Any]:
 
 
 def guarantee_const(input: Any, name: str | None = None) -> Tensor:
-    """Return a tensor as it is. Exists for compatibility with programs that mark constants."""
+    """Return a tensor unchanged. Exists for compatibility with programs that mark constants."""
     return identity(input, name=name)
 
 

@@ -190,7 +190,7 @@ class SequenceScatter(OperatorDefinition):
     offsets = Input(dtypes.int64, rank=1, lod_of="ids")
     update_offsets = Input(dtypes.int64, rank=1, lod_of="updates")
     y = Output(like="x")
-    places = Output(dtype=dtypes.int64, intermediate=True, doc="of the updates, in x laid flat")
+    places = Output(dtype=dtypes.int64, intermediate=True, doc="indices of the updates in flattened x")
     no_need_buffer = ("x", "updates")
     lod = "vanishes"
 
