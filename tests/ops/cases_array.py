@@ -176,7 +176,7 @@ CASES = {
         case(np.float32(1.0), type="int32", expect=np.int32(0x3F800000), half=False),
         bad(u8(3), says="Cannot bitcast", type="float32"),
     ],
-    # ---- shaped (shaping.py, shape_checks.py) ----
+    # ---- shaped (shape_operators.py, shape_checks.py) ----
     "Identity": [case(f64(2, 3), expect=lambda x: x), case(strings(2), expect=lambda x: x)],
     "StopGradient": [case(f64(3), expect=lambda x: x)],
     "Shape": [

@@ -27,7 +27,7 @@ from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
 from ..eager.variable import Variable
 from ..ops import array, dispatch
-from ..ops.array.shaping import BroadcastTo, Shape
+from ..ops.array.shape_operators import BroadcastTo, Shape
 from ..ops.autodiff import CustomRecord
 from ..ops.definition import Operator
 from ..ops.shape_only_tensor import ShapeOnlyTensor

@@ -25,7 +25,7 @@ from ..slots import Input, OperatorDefinition, Output
 from ..strategies import Strategies, Strategy
 from ..tensor import TensorLike
 from .casting import cast
-from .shaping import dims_tensor, expand_dims, reshape, shape_op
+from .shape_operators import dims_tensor, expand_dims, reshape, shape_op
 
 if TYPE_CHECKING:
     from .. import signatures

@@ -25,7 +25,7 @@ from ..inference import axis_in, is_static, number_of_steps, shape_from, static_
 from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..strategies import Strategies, Strategy
-from .shaping import dims_tensor
+from .shape_operators import dims_tensor
 
 if TYPE_CHECKING:
     from .. import signatures

@@ -26,7 +26,7 @@ from ..slots import Input, OperatorDefinition, Output
 from .concatenation import concat
 from .constants import range as range_
 from .scatter_arrays import combine
-from .shaping import broadcast_to, expand_dims, reshape, shape_op, size
+from .shape_operators import broadcast_to, expand_dims, reshape, shape_op, size
 from .slicing import getitem
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from ..attributes import Attr, one_of
 from ..definition import operator
 from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
-from .shaping import shape_op
+from .shape_operators import shape_op
 from .slicing import Slice, getitem
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from ..inference import axes_in, axis_in, elements_of, is_static, static_axes, s
 from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from .casting import cast
-from .shaping import dims_tensor, reshape
+from .shape_operators import dims_tensor, reshape
 
 if TYPE_CHECKING:
     from ...core.specs import TensorSpec

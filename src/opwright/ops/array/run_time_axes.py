@@ -19,7 +19,7 @@ from .casting import cast
 from .concatenation import Concat
 from .constants import range as range_
 from .permutation import Permute
-from .shaping import dims_tensor, expand_dims, rank, reshape, shape_op, size
+from .shape_operators import dims_tensor, expand_dims, rank, reshape, shape_op, size
 from .slicing import getitem
 
 if TYPE_CHECKING:

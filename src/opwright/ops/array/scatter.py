@@ -23,7 +23,7 @@ from .casting import cast
 from .constants import zeros_like
 from .indexing import check_vectors, gather_nd
 from .scatter_arrays import combine, put_last
-from .shaping import dims_tensor, shape_op
+from .shape_operators import dims_tensor, shape_op
 
 if TYPE_CHECKING:
     from ...core.specs import TensorSpec

@@ -28,7 +28,7 @@ from .concatenation import concat
 from .constants import range as range_
 from .constants import zeros_like
 from .indexing import gather
-from .shaping import broadcast_to, expand_dims, reshape, shape_op, squeeze
+from .shape_operators import broadcast_to, expand_dims, reshape, shape_op, squeeze
 from .slicing import getitem
 
 

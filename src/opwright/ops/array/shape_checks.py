@@ -1,7 +1,7 @@
 """Shape assertions and shapes of broadcasts.
 
 Lives here: EnsureShape, BroadcastArgs, `broadcast_static_shape`, `identity_n`, `shape_n`.
-Not here: changing a shape (shaping.py), assertions on values (debugging).
+Not here: changing a shape (shape_operators.py), assertions on values (debugging).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..definition import operator
 from ..inference import shape_from
 from ..public_functions import documented_by
 from ..slots import Input, OperatorDefinition, Output
-from .shaping import dims_tensor, identity, shape_op
+from .shape_operators import dims_tensor, identity, shape_op
 
 if TYPE_CHECKING:
     from ...core.specs import TensorSpec

@@ -28,7 +28,7 @@ from ..tensor import Tensor
 from .casting import cast
 from .concatenation import stack
 from .constants import ones_like, zeros_like
-from .shaping import shape_op, sum_to_shape_of
+from .shape_operators import shape_op, sum_to_shape_of
 
 
 @operator

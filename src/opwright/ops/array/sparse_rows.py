@@ -20,7 +20,7 @@ from ..tensor import Tensor
 from .indexing import gather, sparse_rows
 from .scatter_arrays import merge
 from .selection import searchsorted
-from .shaping import reshape, shape_op
+from .shape_operators import reshape, shape_op
 
 if TYPE_CHECKING:
     from ..indexed_slices import IndexedSlices

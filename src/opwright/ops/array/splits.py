@@ -28,7 +28,7 @@ from .concatenation import concat, stack
 from .constants import range as range_
 from .indexing import gather
 from .scatter_arrays import put_last
-from .shaping import dims_tensor, reshape, shape_op, size
+from .shape_operators import dims_tensor, reshape, shape_op, size
 
 if TYPE_CHECKING:
     from .. import signatures

@@ -18,7 +18,7 @@ from ...core.dtypes import float32, float64, floating
 from ...core.errors import InvalidArgumentError
 from .. import array, lod_rules, math
 from ..array import cast
-from ..array.shaping import shape_op
+from ..array.shape_operators import shape_op
 from ..definition import operator
 from ..public_functions import documented_by
 from ..random import stateless_uniform, uniform

@@ -19,7 +19,7 @@ from ...core.specs import TensorSpec
 from .. import array, like_device, math
 from ..array import range as range_
 from ..array import reshape, transpose
-from ..array.shaping import dims_tensor, shape_op
+from ..array.shape_operators import dims_tensor, shape_op
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..inference import elements_of

@@ -18,7 +18,7 @@ from ...core.dtypes import int32
 from ...core.errors import InvalidArgumentError
 from .. import array, dispatch, math
 from ..array import cast, pad, reshape
-from ..array.shaping import dims_tensor, shape_op
+from ..array.shape_operators import dims_tensor, shape_op
 from ..array.slicing import slice_op
 from ..math import mod
 from ..random import stateless_uniform, uniform

@@ -14,7 +14,7 @@ import numpy as np
 from ...core.dtypes import float32
 from ...core.errors import InvalidArgumentError
 from .. import array, dispatch, math
-from ..array.shaping import dims_tensor, shape_op
+from ..array.shape_operators import dims_tensor, shape_op
 from ..nn import avg_pool, depthwise_conv2d, relu, softmax
 from .color_spaces import convert_image_dtype
 from .sizes import is_known

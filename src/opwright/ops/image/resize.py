@@ -16,7 +16,7 @@ from ...core.dtypes import float32, float64, floating, int32
 from ...core.errors import InvalidArgumentError
 from .. import dispatch, math
 from ..array import cast, expand_dims, squeeze, stack
-from ..array.shaping import dims_tensor, shape_op
+from ..array.shape_operators import dims_tensor, shape_op
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..slots import Input, OperatorDefinition, Output

@@ -20,7 +20,7 @@ from ...core.specs import TensorSpec
 from ...scalar.resampling import Sampling
 from .. import like_device
 from ..array import cast
-from ..array.shaping import shape_op
+from ..array.shape_operators import shape_op
 from ..attributes import Attr
 from ..definition import operator
 from ..inference import elements_of

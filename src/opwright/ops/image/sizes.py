@@ -13,7 +13,7 @@ from ...core import dtypes
 from ...core.errors import InvalidArgumentError
 from .. import dispatch, math
 from ..array import cast, expand_dims, squeeze
-from ..array.shaping import shape_op
+from ..array.shape_operators import shape_op
 
 if TYPE_CHECKING:
     from ..tensor import Tensor

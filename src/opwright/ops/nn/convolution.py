@@ -22,7 +22,7 @@ from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from .. import conv_arrays, dispatch
 from ..array import concat, expand_dims, reshape, squeeze
-from ..array.shaping import dims_tensor, shape_op
+from ..array.shape_operators import dims_tensor, shape_op
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..inference import shape_from

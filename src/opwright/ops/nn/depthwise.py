@@ -13,7 +13,7 @@ from ...core.dtypes import floating, index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape
 from .. import conv_arrays, dispatch
-from ..array.shaping import shape_op
+from ..array.shape_operators import shape_op
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..inference import shape_from

@@ -12,7 +12,7 @@ from ...core.dtypes import DType
 from ...core.shapes import TensorShape
 from .. import dispatch
 from ..array import cast, where, zeros_like
-from ..array.shaping import shape_op
+from ..array.shape_operators import shape_op
 from ..random import stateless_uniform, uniform
 from ..tensor import Tensor, TensorLike
 from ..windows import wide_dtype

@@ -12,7 +12,7 @@ from ...core.dtypes import float32
 from .. import dispatch
 from ..array import cast, gather, ones_like, rank
 from ..array.run_time_axes import as_axes
-from ..array.shaping import shape_op
+from ..array.shape_operators import shape_op
 from ..inference import is_static, static_axes
 from ..math import divide_no_nan, reduce_mean, reduce_prod, reduce_sum, rsqrt, square, squared_difference
 from ..windows import wide_dtype

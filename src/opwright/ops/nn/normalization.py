@@ -18,7 +18,7 @@ from ...core.specs import TensorSpec
 from .. import lod_rules
 from ..array import cast, expand_dims, ones_like, reshape
 from ..array import range as range_
-from ..array.shaping import shape_op, sum_to_shape_of
+from ..array.shape_operators import shape_op, sum_to_shape_of
 from ..attributes import Attr, at_least, one_of
 from ..definition import operator
 from ..inference import axes_in, static_axes

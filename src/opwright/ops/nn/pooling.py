@@ -22,7 +22,7 @@ from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from .. import dispatch, like_device
 from ..array import expand_dims, squeeze
-from ..array.shaping import shape_op
+from ..array.shape_operators import shape_op
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..inference import shape_from

@@ -17,7 +17,7 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape, broadcast
 from .. import array, dispatch, lod_rules
 from ..array import cast, expand_dims, one_hot
-from ..array.shaping import shape_op, sum_to_shape_of
+from ..array.shape_operators import shape_op, sum_to_shape_of
 from ..attributes import Attr
 from ..definition import operator
 from ..inference import axis_in, static_int

@@ -16,7 +16,7 @@ from ...core.dtypes import DType, as_dtype
 from ...core.shapes import TensorShape
 from .. import array, dispatch
 from ..array import cast
-from ..array.shaping import dims_tensor
+from ..array.shape_operators import dims_tensor
 from ..math import maximum
 from ..public_functions import documented_by
 from . import stateless

@@ -16,7 +16,7 @@ from typing import Any
 from ...core.specs import TensorSpec
 from ...eager.variable import Variable
 from ...ops import array
-from ...ops.array.shaping import dims_tensor
+from ...ops.array.shape_operators import dims_tensor
 from ...ops.autodiff import OpRecord, is_trainable
 from ...ops.indexed_slices import IndexedSlices
 from .body import Body
