@@ -32,7 +32,8 @@ from .cache import Mapped, objects
 from .native import executor as native
 from .native.host import is_described
 from .native.image import runs_images
-from .native.store import list_sources, load_packed, program_digest
+from .native.source_digest import list_sources
+from .native.store import load_packed, program_digest
 
 if TYPE_CHECKING:
     import hashlib

@@ -18,7 +18,7 @@ from images_kit import ANSWER, EVERYTHING, TABLE, function
 
 from opwright.compiler import target as targets
 from opwright.compiler.native.image import PAGE, Image, load_images, runs_images
-from opwright.compiler.native.linking import link
+from opwright.compiler.native.linker import link
 from opwright.compiler.native.workers import executor_text
 from opwright.core.errors import DataLossError, NotFoundError, UnimplementedError
 

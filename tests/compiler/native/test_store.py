@@ -18,7 +18,7 @@ from images_kit import ANSWER, function
 
 from opwright.compiler import cache
 from opwright.compiler.native import host as hosts
-from opwright.compiler.native import store
+from opwright.compiler.native import source_digest, store
 from opwright.core import flags
 
 Make = Callable[[], tuple[str, str]]
@@ -72,10 +72,10 @@ def test_code_hangs_on_constants_and_on_our_own_sources(folder: Path, monkeypatc
 
 def test_sources_are_those_of_the_compiler() -> None:
     found: list[str] = []
-    store.list_sources(str(Path(store.__file__).parents[1]), found)
+    source_digest.list_sources(str(Path(store.__file__).parents[1]), found)
     names = {line.split()[0] for line in found}
     assert {"store.py", "executor.ll", "families.py", "target.py"} <= names
-    assert len(store.sources()) == 64
+    assert len(source_digest.sources()) == 64
 
 
 WARM = """
@@ -124,7 +124,7 @@ def test_threads_race(folder: Path) -> None:
         found = list(pool.map(lambda n: find(n % 5, made), range(200)))
     assert found == [n % 5 for n in range(200)]
     assert sorted(made) == [0, 1, 2, 3, 4]
-    assert not store._making
+    assert not store._compiling
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
@@ -283,8 +283,8 @@ def test_a_maker_that_fails_leaves_nothing_behind(folder: Path) -> None:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Counts how often LLVM is asked."""
     count: list[int] = []
-    whole = hosts._asked
-    monkeypatch.setattr(hosts, "_asked", lambda: (count.append(1), whole())[1])
+    whole = hosts._from_llvm
+    monkeypatch.setattr(hosts, "_from_llvm", lambda: (count.append(1), whole())[1])
     return count
 
 
@@ -292,7 +292,7 @@ def test_the_host_is_described_once(folder: Path, asked: list[int]) -> None:
     first = hosts.host_words()
     assert hosts.host_words() == first
     assert len(asked) == 1
-    assert first == hosts._asked()
+    assert first == hosts._from_llvm()
 
 
 @pytest.mark.parametrize("damage", [b"", b"x", b"a\0b\0c\0d", b"a\0b\0c\0" + b"1" * 30, b"\xff\0\xff\0\0"])

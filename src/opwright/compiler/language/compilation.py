@@ -23,7 +23,8 @@ from ...core import files, flags
 from ...core.lazy_imports import paused
 from ..cache import objects
 from ..native.image import runs_images
-from ..native.store import Code, find_module, find_or_make, sources
+from ..native.source_digest import sources
+from ..native.store import LoadedCode, find_module, find_or_make
 from ..target import Target, host
 
 Stage = Callable[[Target, bool], Any]
@@ -36,7 +37,7 @@ def text_of(stage: Stage, target: Target | None = None) -> str:
         return str(stage(target or host(), runs_images()))
 
 
-def compile_kernel(entry: str, stage: Stage | str, key: tuple[str, str] | None = None) -> Code:
+def compile_kernel(entry: str, stage: Stage | str, key: tuple[str, str] | None = None) -> LoadedCode:
     """Return the machine code of a kernel for this processor.
 
     entry: the function of the module to call. stage: stages the kernel, or the text of its module. key: the name and

@@ -1,7 +1,7 @@
-"""Builtin functions of Python made of machine code: called at a third of what ctypes costs.
+"""Builtin functions of Python from machine code: calls cost a third of those by ctypes.
 
-Lives here: `Method`, `bound`; `builtins`, `make_builtins`: those of builtins.ll.
-Not here: other machine code that is called so (executor.ll, ../elementwise.py).
+Lives here: `Method`, `bound`; `builtins`, `make_builtins`: the functions of builtins.ll.
+Not here: other machine code with this calling convention (executor.ll, ../elementwise.py).
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from ...core.named_tuples import NamedTuple
 from ..background import compiling
 from . import objects
 from .image import runs_images
-from .store import NotCached, find_or_make, only_cached, read_text
+from .source_digest import read_text
+from .store import NotCached, find_or_make, only_cached
 
 ONE, NO_ARGUMENTS, SEVERAL = 0x8, 0x4, 0x80
-"""How C functions take arguments: METH_O, METH_NOARGS, METH_FASTCALL."""
+"""Calling conventions of C functions: METH_O, METH_NOARGS, METH_FASTCALL."""
 
 
 class Method(ctypes.Structure):
-    """PyMethodDef of Python's C API; functions that are made of one point to it."""
+    """PyMethodDef of the C API of Python; its functions point to it."""
 
     _fields_ = [
         ("name", ctypes.c_char_p),
@@ -35,14 +36,14 @@ class Method(ctypes.Structure):
 
 
 def bound(method: Method, to: Any) -> Callable[..., Any]:
-    """The method of an object, which it keeps alive. `method` has to live as long as the function."""
+    """Bind a method to an object, which the result keeps alive. `method` has to outlive the result."""
     function: Callable[..., Any] = _new_function()(ctypes.addressof(method), to, None)
     return function
 
 
 @once
 def _new_function() -> Any:
-    """Of Python's C API: a function of a PyMethodDef and `self`."""
+    """Return the constructor of functions in the C API of Python, from a PyMethodDef and `self`."""
     return ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
         ("PyCFunction_NewEx", ctypes.pythonapi)
     )
@@ -51,12 +52,12 @@ def _new_function() -> Any:
 class Builtins(NamedTuple):
     """The functions of builtins.ll.
 
-        bound(put, array)(value)    copies a dense array of the same dtype and shape into it and gives 1; for anything
-                                    else gives 0, with nothing changed
-        bound(take, array)()        gives a copy; of rank 0, a scalar
+        bound(put, array)(value)    copies a dense array of the same dtype and shape into it and returns 1; for other
+                                    values returns 0, with nothing changed
+        bound(take, array)()        returns a copy; for rank 0, a scalar
         bound(foreign, address)()   calls `int f(void *)` without the GIL; f and its argument are the words there
 
-    put, take: of dense arrays of numbers; other threads of Python do not run meanwhile
+    put, take: for dense arrays of numbers; they hold the GIL
     """
 
     put: Method
@@ -85,18 +86,20 @@ def _text() -> str:
 
 @once
 def make_builtins() -> Builtins | None:
-    """Find them in the cache or make them; None where this process cannot run them, or objects lie otherwise than they
-    take them. Raises NotCached inside `only_cached()` for what would have to be compiled."""
+    """Return the functions from the cache or compile them; None if this process cannot run them.
+
+    raises NotCached inside `only_cached()` if they would have to be compiled
+    """
     if not runs_images() or objects.items_offset() is None:
         return None
     code = find_or_make("builtins", "", None, lambda: (_text(), "builtins"))
     table = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int64)(code.address)
-    takes = ONE, NO_ARGUMENTS, NO_ARGUMENTS
-    return Builtins(*(Method(name.encode(), table(i), takes[i], None) for i, name in enumerate(Builtins._fields)))
+    conventions = ONE, NO_ARGUMENTS, NO_ARGUMENTS
+    return Builtins(*(Method(name.encode(), table(i), conventions[i], None) for i, name in enumerate(Builtins._fields)))
 
 
 def builtins() -> Builtins | None:
-    """Them, for who can do without; None where they cannot be had, or are still to be compiled in the background."""
+    """Return the functions; None if they are unavailable, or still to be compiled in the background."""
     try:
         if not flags.background:
             return make_builtins()
@@ -104,6 +107,6 @@ def builtins() -> Builtins | None:
             return make_builtins()
     except NotCached:
         compiling.submit(make_builtins)
-    except (ImportError, OSError, OpError):  # there is no LLVM here, or code may not be run
+    except (ImportError, OSError, OpError):  # no LLVM, or the system forbids to run code
         pass
     return None

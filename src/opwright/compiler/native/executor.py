@@ -1,11 +1,10 @@
-"""The executor: runs a plan, which is data, through machine code.
+"""The executor: runs plans, which are data, by machine code.
 
-Lives here: `Step`, `Executor`, `StepError`, `StepFailed`, `call`, memory (`aligned`).
-Not here: what the steps are (loops/planning), their code (store.py), the machine code that runs them (executor.ll), the
-threads it runs on (workers.py).
+Lives here: `Step`, `Executor`, `StepError`, `StepFailed`, `call`, memory (`aligned`). Not here: the contents of steps
+(loops/planner.py), their code (store.py), the machine code of the executor (executor.ll), its threads (workers.py).
 
 A step calls one kernel, `i64 kernel(ptr words, i64 begin, i64 end, ptr scratch)`, for its items [0, items): at once
-or in chunks, on whichever thread is free. Items are independent, so that every split gives the same bits.
+or in chunks, on any thread. Items are independent, so that results do not depend on the division.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from .builtins import NO_ARGUMENTS, Method, bound
 from .interrupts import raise_pending, state_address
 from .workers import functions, pool_of
 
-ALIGNMENT = 64  # bytes: memory starts on a line of the cache
+ALIGNMENT = 64  # bytes of a cache line
 _PLAN, ROW = 16, 8  # words of a plan and of a step in executor.ll
-_COVERS = 4  # which word of a step
+_COVERS = 4  # index of the word of a step
 _COUNT, _POOL, _SCRATCH, _SCRATCH_BYTES, _FAILED, _STATE, _POLLS = 1, 2, 3, 4, 5, 7, 8
-_CHUNKS_A_THREAD = 8  # of a step that leaves it to us: so that threads finish at about the same time
-_MOST_SHARED = 1 << 31  # so that no sum of items and chunks has more than 32 bits
+_CHUNKS_A_THREAD = 8  # by default, so that threads finish at about the same time
+_SHARED_LIMIT = 1 << 31  # items: sums of items and chunks fit 32 bits
 _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 _TIMED = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 
@@ -38,11 +37,11 @@ _TIMED = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 class Step(NamedTuple):
     """One kernel over its items.
 
-    address: of its code; words: int64[n], its parameters; chunk: how many items a thread is handed at a time, 0 for
-    the executor's choice; from `items` on the calling thread does them alone; scratch: bytes a thread
+    address: of its code; words: int64[n], its parameters; chunk: items that a thread claims at a time, 0 for the choice
+    of the executor; from `items` on, the calling thread executes them alone; scratch: bytes per thread
 
-    covers: where it is the head of strands, how many steps follow that are theirs. It has no kernel then, and its items
-    are the strands: a thread that takes one runs its steps in order, each whole. strand: which one a step is of.
+    covers: number of the following steps that belong to the strands of this step, if it is the head of strands. It has
+    no kernel then, and its items are the strands: a thread that claims one runs its steps in order. strand: of a step.
     """
 
     address: int
@@ -59,7 +58,7 @@ class StepFailed(InvalidArgumentError):
 
     @classmethod
     def of(cls, form: Any, kernel: str, status: int) -> StepFailed:
-        """form: whose step it was, with the names of its operators as `origin`; status: what the kernel gave."""
+        """Return the error of a step. form: its operation, with operators as `origin`; status: result of the kernel."""
         origin = " + ".join(form.origin) if form is not None else ""
         return cls(
             op=origin or kernel, what="an index points outside of what it indexes", found=f"{kernel} gave {status}"
@@ -67,7 +66,7 @@ class StepFailed(InvalidArgumentError):
 
 
 class StepError(Exception):
-    """A kernel stopped the plan. step: which; status: what it gave."""
+    """A kernel stopped the plan. step: its index; status: its result."""
 
     def __init__(self, step: int, status: int) -> None:
         super().__init__(f"step {step} gave {status}")
@@ -75,31 +74,30 @@ class StepError(Exception):
 
 
 def call(address: int, words: np.ndarray, begin: int = 0, end: int = 1) -> int:
-    """Call a kernel that needs no scratch, once, for items [begin, end). words: int64[n]. Gives its status."""
+    """Call a kernel without scratch memory once, for items [begin, end); return its status. words: int64[n]."""
     status: int = _KERNEL(address)(words.ctypes.data, begin, end, None)
     return status
 
 
 class Executor:
-    """Runs steps in order. words: for each step, its parameters inside the plan: int64 views that may be changed.
+    """A plan that runs steps in order. words: parameters of each step inside the plan: int64 views that may change.
 
-    threads: how many work on a step; keep: what has to live as long as the plan; inner: how many threads the plans have
-    that its steps run
-    raises ResourceExhaustedError where there is no memory for the plan or its scratch
+    threads: of a step; keep: objects that have to outlive the plan; inner: threads of plans that its steps run
+    raises ResourceExhaustedError without memory for the plan or its scratch memory
     """
 
     def __init__(self, steps: Sequence[Step], threads: int = 1, keep: Sequence[Any] = (), inner: int = 1) -> None:
         lengths = [len(step.words) for step in steps]
         block = np.zeros(ROW * len(steps) + sum(lengths), np.int64)
-        at = ROW * len(steps)
-        places = []
+        start = ROW * len(steps)
+        slices = []
         for i, (step, length) in enumerate(zip(steps, lengths)):
-            block[ROW * i : ROW * i + 6] = step.address, at, step.items, step.chunk, step.covers, step.strand
-            block[at : at + length] = step.words
-            places.append(slice(at, at + length))
-            at += length
+            block[ROW * i : ROW * i + 6] = step.address, start, step.items, step.chunk, step.covers, step.strand
+            block[start : start + length] = step.words
+            slices.append(slice(start, start + length))
+            start += length
         self._set(block, len(steps), max((step.scratch for step in steps), default=0), threads, keep)
-        self.words: list[np.ndarray] = [self.block[place] for place in places]
+        self.words: list[np.ndarray] = [self.block[words] for words in slices]
         self._inner = inner
         if inner > 1:
             _threaded.add(self)
@@ -108,10 +106,10 @@ class Executor:
     def of_block(
         cls, block: np.ndarray, steps: int, scratch: int, threads: int = 1, keep: Sequence[Any] = ()
     ) -> Executor:
-        """The executor of steps that are data already.
+        """Return the executor of serialized steps.
 
-        block: int64[n], copied: a row of ROW words a step (address, where in the block its words begin, items, items a
-        chunk, covers, strand, zeros), and all words. `words` is empty: change those in `block`, the executor's own.
+        block: int64[n], copied: a row of ROW words per step (address, index of its words in the block, items, items of
+        a chunk, covers, strand, zeros), and all words. `words` is empty: change those in `block` of the executor.
         """
         self = object.__new__(cls)
         self._set(block, steps, scratch, threads, keep)
@@ -133,7 +131,7 @@ class Executor:
         if heads.size:
             rows[heads, 0], rows[heads, 1] = functions().strands, start + 8 * ROW * heads
         rows[:, 3] = self._chunks(rows[:, 2], rows[:, 3])
-        stride = -(-scratch // 128) * 128  # no line is two threads'
+        stride = -(-scratch // 128) * 128  # threads share no cache line
         self._scratch = aligned(stride * self.threads)
         self._plan[:_FAILED] = start, steps, 0, self._scratch.ctypes.data, stride
         self._plan[_STATE], self._plan[_POLLS] = state_address(), 1
@@ -144,22 +142,22 @@ class Executor:
             _threaded.add(self)
 
     def _chunks(self, items: np.ndarray, asked: np.ndarray) -> np.ndarray:
-        """For each step: items a chunk, 0 where the caller does them all."""
+        """Return the items of a chunk for each step, 0 if the caller executes them all."""
         if self.threads == 1:
             return np.zeros_like(items)
         chosen = np.maximum(items // (_CHUNKS_A_THREAD * self.threads), 1)
         chunk = np.where(asked > 0, asked, chosen)
-        shared = (chunk < items) & (items < _MOST_SHARED)
-        return np.where(shared, np.minimum(chunk, _MOST_SHARED // (self.threads + 1)), 0)
+        shared = (chunk < items) & (items < _SHARED_LIMIT)
+        return np.where(shared, np.minimum(chunk, _SHARED_LIMIT // (self.threads + 1)), 0)
 
     def _begin(self) -> None:
-        """Make `_run` the native call, on started threads where there are to be some."""
+        """Set `_run` to the native call, with threads started if needed."""
         if self._shares:
             self._plan[_POOL] = pool_of(self.threads).address
         self._run = bound(_method(), self._plan.ctypes.data)
 
-    def _run_anew(self) -> int:
-        """The first run after a fork, which the threads did not come through."""
+    def _run_after_fork(self) -> int:
+        """Run for the first time after a fork, which ended the threads."""
         self._begin()
         if self._inner > 1:
             pool_of(self._inner)
@@ -167,37 +165,41 @@ class Executor:
 
     @property
     def address(self) -> int:
-        """Of the plan, for `functions().run`: runs all steps and gives 0, or the status of the first that failed. Where
-        it runs on threads, it is to be asked for anew after a fork."""
+        """Address of the plan, for `functions().run`: it runs all steps and returns 0 or the first status of a failure.
+
+        Read it again after a fork if the plan runs on threads.
+        """
         if self._shares:
             self._plan[_POOL] = pool_of(self.threads).address
         return int(self._plan.ctypes.data)
 
     @property
     def entry(self) -> Callable[[], int]:
-        """Runs all steps once, without the GIL, and gives 0, or the status of a kernel that stopped it: for `check`. To
-        be asked for anew after a fork."""
+        """Function that runs all steps once, without the GIL, and returns 0 or a status for `check`.
+
+        Read it again after a fork.
+        """
         return self._run
 
     @property
     def failed(self) -> int:
-        """Which step stopped the last run that was stopped."""
+        """Index of the step that stopped the last run that failed."""
         return int(self._plan[_FAILED])
 
     def run(self) -> None:
-        """Run all steps once, without the GIL. Raises StepError where a kernel gives something else than 0."""
+        """Run all steps once, without the GIL. Raises StepError if a kernel returns other than 0."""
         status = self._run()
         if status:
             self.check(status)
 
     def check(self, status: int) -> None:
-        """Raise the error for a run that gave a status: what a signal's handler raised, or StepError."""
+        """Raise the error of the status of a run: the exception of a signal handler, or StepError."""
         if status:
             raise_pending()
             raise StepError(int(self._plan[_FAILED]), status)
 
     def run_profiled(self) -> np.ndarray:
-        """Run all steps once. Gives int64[steps]: the nanoseconds that each took. Raises StepError."""
+        """Run all steps once; return the nanoseconds of each, int64[steps]. Raises StepError."""
         times = np.zeros(self._steps, np.int64)
         self.check(_TIMED(functions().run_timed)(self._plan.ctypes.data, times.ctypes.data))
         return times
@@ -209,9 +211,9 @@ def _method() -> Method:
 
 
 def aligned(nbytes: int) -> np.ndarray:
-    """Zeros at a multiple of 64, uint8[nbytes]; they take no room until they are touched.
+    """Return zeros at a multiple of 64, uint8[nbytes], whose pages are allocated on first use.
 
-    raises ResourceExhaustedError where there is not so much
+    raises ResourceExhaustedError
     """
     try:
         raw = np.zeros(nbytes + ALIGNMENT, np.uint8)
@@ -226,7 +228,7 @@ _threaded: weakref.WeakSet[Executor] = weakref.WeakSet()
 
 def _after_fork() -> None:
     for executor in _threaded:
-        executor._run = executor._run_anew
+        executor._run = executor._run_after_fork
 
 
 forks.in_child(_after_fork)

@@ -1,10 +1,10 @@
-"""This processor, described without LLVM where it was described before.
+"""The description of this processor, cached so that it does not require LLVM.
 
-Lives here: `host_words`, finding them in the cache, asking LLVM; asking Linux for tiles; `cache_bytes`.
-Not here: what a Target is (target.py).
+Lives here: `host_words`, its cache, the request to LLVM; the permission of Linux for AMX tiles; `cache_bytes`.
+Not here: targets (target.py).
 
-Importing llvmlite takes longer than loading all kernels of a model. So what LLVM says of a processor is kept in the
-object cache, under a digest of what the system says of it, and of the llvmlite at hand.
+To import llvmlite takes longer than to load all kernels of a model. So the description by LLVM is in the object cache,
+under a digest of the description by the system, and of the installed llvmlite.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from ..cache import objects
 from .image import library
 
 _CPUINFO, _CACHES = "/proc/cpuinfo", "/sys/devices/system/cpu/cpu0/cache"
-_MOST_BYTES = 1 << 14  # of the first processor: a few thousand
-# The lines that say what it is; the others change from one moment or core to the next.
+_CPUINFO_BYTES = 1 << 14  # of the first processor, which needs a few thousand
+# Lines that identify the processor; others vary over time or by core.
 _LINES = (
     "vendor_id",
     "cpu family",
@@ -48,14 +48,14 @@ _ARM_FEATURES = {
     "i8mm": "i8mm",
     "bf16": "bf16",
 }
-"""Linux's names of features of 64-bit ARM that LLVM does not look for, and LLVM's. Source: Linux,
+"""Features of 64-bit ARM that LLVM does not detect: names in Linux and in LLVM. Source: Linux,
 Documentation/arch/arm64/elf_hwcaps.rst."""
 _ARCH_PRCTL, _REQUEST, _TILE_DATA = 158, 0x1023, 18
-"""The system call, ARCH_REQ_XCOMP_PERM, and the state asked for. Source: Linux, Documentation/arch/x86/xstate.rst."""
+"""The system call, ARCH_REQ_XCOMP_PERM, and the requested state. Source: Linux, Documentation/arch/x86/xstate.rst."""
 
 
 class HostWords(NamedTuple):
-    """This processor in LLVM's words, and the bytes of its vectors."""
+    """This processor in the terms of LLVM, and the bytes of its vectors."""
 
     triple: str
     cpu: str
@@ -64,70 +64,72 @@ class HostWords(NamedTuple):
 
 
 def host_words() -> HostWords:
-    """What LLVM says of this processor, less what the system does not let this process have."""
-    words = _known()
+    """Return the description of this processor, without features that the system denies to this process."""
+    words = _description()
     if "+amx-tile" in words.features and not _may_use_tiles():
         words = words._replace(features=words.features.replace("+amx-", "-amx-"))
     return words
 
 
 def _may_use_tiles() -> bool:
-    """Ask Linux for tiles, which no process may use before it asked. Its threads and children may use them, too."""
+    """Request the permission of Linux to use AMX tiles, for this process, its threads and children."""
     if sys.platform != "linux" or platform.machine() != "x86_64" or sys.maxsize <= 1 << 32:
         return False
     return bool(library().syscall(*(ctypes.c_long(n) for n in (_ARCH_PRCTL, _REQUEST, _TILE_DATA))) == 0)
 
 
-_at_hand: HostWords | None = None
-"""What LLVM says, once this process has it."""
+_loaded: HostWords | None = None
+"""The description, once this process has it."""
 
 
 def is_described() -> bool:
-    """Whether LLVM need not be asked. Where it is to be, the cache has no code for this processor: who can do without
-    code spares the time that importing LLVM takes."""
-    if _at_hand is not None:
+    """Return whether the description is available without LLVM.
+
+    If it is not, the cache has no code for this processor: callers that do not need code avoid the import of LLVM.
+    """
+    if _loaded is not None:
         return True
     name = _name()
-    return name is None or _kept(name) is not None  # None: it is asked in every process
+    return name is None or _cached(name) is not None  # None: LLVM describes it in every process
 
 
 def keep_description() -> None:
-    """Keep what LLVM says where the cache lacks it: beside code for this processor, which nobody finds without."""
+    """Cache the description if missing: code for this processor is not found without it."""
     name = _name()
-    if name is not None and _at_hand is not None and _kept(name) is None:
-        _keep(name, _at_hand)
+    if name is not None and _loaded is not None and _cached(name) is None:
+        _write(name, _loaded)
 
 
-def _known() -> HostWords:
-    """What LLVM says; from the cache where it holds that."""
-    global _at_hand
+def _description() -> HostWords:
+    """Return the description from the cache, or from LLVM."""
+    global _loaded
     name = _name()
-    words = None if name is None else _kept(name)
+    words = None if name is None else _cached(name)
     if words is None:
-        words = _asked()
+        words = _from_llvm()
         if name is not None:
-            _keep(name, words)
-    _at_hand = words
+            _write(name, words)
+    _loaded = words
     return words
 
 
 def _name() -> str | None:
-    """What LLVM's words are kept as; None where the system does not say what the processor is."""
-    signs = _signs()
-    return None if signs is None else digest(f"host 2\0{signs}".encode())
+    """Return the digest of the description; None if the system does not identify the processor."""
+    identification = _identification()
+    return None if identification is None else digest(f"host 2\0{identification}".encode())
 
 
-def _keep(name: str, words: HostWords) -> None:
+def _write(name: str, words: HostWords) -> None:
     objects(flags.cache_dir).keep(name, "\0".join(map(str, words)).encode())
 
 
-def _kept(name: str) -> HostWords | None:
-    kept = objects(flags.cache_dir).find(name)
-    return None if kept is None else _read(kept)
+def _cached(name: str) -> HostWords | None:
+    data = objects(flags.cache_dir).find(name)
+    return None if data is None else _parse(data)
 
 
-def _read(kept: bytes) -> HostWords | None:
-    match kept.decode(errors="replace").split("\0"):
+def _parse(data: bytes) -> HostWords | None:
+    match data.decode(errors="replace").split("\0"):
         case [triple, cpu, features, wide] if wide in ("16", "32", "64"):
             return HostWords(triple, cpu, features, int(wide))
     return None
@@ -135,15 +137,17 @@ def _read(kept: bytes) -> HostWords | None:
 
 @functools.cache
 def cache_bytes(level: int = 2) -> int:
-    """Bytes of the second-level cache, a processor's own, or the third-level one, which several share; 1 and 32 MiB
-    where the system does not say."""
+    """Return the bytes of the second-level cache of a processor, or of the shared third-level one.
+
+    They are 1 and 32 MiB if the system does not report them.
+    """
     folders: list[str] = []
     with contextlib.suppress(OSError):
         folders = sorted(name for name in os.listdir(_CACHES) if name.startswith("index"))
     for folder in folders:
         try:
-            found, kind, size = (_words(os.path.join(_CACHES, folder, name)) for name in ("level", "type", "size"))
-            if found == str(level) and kind != "Instruction":
+            actual, kind, size = (_words(os.path.join(_CACHES, folder, name)) for name in ("level", "type", "size"))
+            if actual == str(level) and kind != "Instruction":
                 return int(size.removesuffix("K")) * 1024
         except (OSError, ValueError):
             continue
@@ -155,7 +159,7 @@ def _words(path: str) -> str:
         return file.read().strip()
 
 
-def _asked() -> HostWords:
+def _from_llvm() -> HostWords:
     from llvmlite import binding as llvm
 
     with LLVM:
@@ -166,7 +170,7 @@ def _asked() -> HostWords:
 
 
 def _listed_for_arm() -> list[str]:
-    """Features of a 64-bit ARM that the system lists and LLVM does not look for, as LLVM's target takes them."""
+    """Return features of 64-bit ARM that the system lists and LLVM does not detect, in the format of LLVM."""
     if platform.machine() not in ("aarch64", "arm64"):
         return []
     lines = [line.partition(":")[2].split() for line in _first_processor().splitlines() if line.startswith("Features")]
@@ -174,16 +178,16 @@ def _listed_for_arm() -> list[str]:
 
 
 def _first_processor() -> str:
-    """What the system says of the first processor; nothing where it does not."""
+    """Return the description of the first processor by the system, or an empty text."""
     try:
         with open(_CPUINFO, "rb") as file:
-            return file.read(_MOST_BYTES).partition(b"\n\n")[0].decode(errors="replace")
+            return file.read(_CPUINFO_BYTES).partition(b"\n\n")[0].decode(errors="replace")
     except OSError:
         return ""
 
 
-def _signs() -> str | None:
-    """Return the processor's identification and features as the system lists them, or None if it does not."""
+def _identification() -> str | None:
+    """Return the identification and features of the processor as the system lists them, or None."""
     lines = [line for line in _first_processor().splitlines() if line.startswith(_LINES)]
     if not lines:
         return None
@@ -191,7 +195,7 @@ def _signs() -> str | None:
 
 
 def compiler_stamp() -> str:
-    """Which llvmlite there is, without importing it: the size and time of the files that say its version."""
+    """Identify the installed llvmlite without importing it, by the size and time of the files with its version."""
     spec = PathFinder.find_spec("llvmlite")
     if spec is None or spec.origin is None:
         return ""

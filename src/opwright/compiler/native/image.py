@@ -1,11 +1,11 @@
-"""Images: machine code in a form that is loaded by copying it, and loading it.
+"""Images: position-independent machine code that is loaded by copying.
 
-Lives here: `Image`, its bytes, `load_images`, symbols of this process.  Not here: making images (linking.py), keeping
-them (store.py).
+Lives here: `Image`, its serialization, `load_images`, symbols of this process.
+Not here: making images (linker.py), the cache of images (store.py).
 
-An image is one block of code and constants. Two short lists say what is filled in once its address is known: words
-that hold an offset into the block, and words for the addresses of C functions. Then it is made read-only and runs.
-What is loaded stays for the process's life: threads may run in it until the very end.
+An image is one block of code and constants. Two short lists name what depends on its address: words with an offset into
+the block, and words for the addresses of C functions. Then it is made read-only and executable. Loaded images stay for
+the life of the process: threads may run in them until the end.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from ...core.errors import DataLossError, NotFoundError, ResourceExhaustedError
 from ...core.forks import once
 from ...core.named_tuples import NamedTuple
 
-PAGE = 4096  # of the page-relative instructions of AArch64, whatever the system's is
+PAGE = 4096  # of the page-relative instructions of AArch64, independent of the system
 POLL = "opwright_poll"
-"""The function that long-running code calls now and then (poll.py); code finds it as it does C functions."""
-_PROVIDERS = ((POLL, "poll", "poll_address"), ("PyArray_", "objects", "numpy_function"))
-"""Symbols by how they begin, with the module of this package and its function that gives a symbol's address; loaded
-when code first names one. Other symbols are C functions of the process."""
+"""The function that long-running code calls periodically (workers.py); code imports it like a C function."""
+_PROVIDERS = ((POLL, "workers", "poll_address"), ("PyArray_", "objects", "numpy_function"))
+"""Prefixes of symbols, with the module of this package and its function that returns their addresses; imported on first
+use. Other symbols are C functions of the process."""
 _COMMITTED, _READ_AND_WRITE = 0x3000, 4  # VirtualAlloc: MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE
 _MAGIC = b"OWI1"
 _HEADER = struct.Struct("<4sIIIIII")  # magic, align, entries, bases, imports, bytes of names, bytes of content
@@ -40,8 +40,8 @@ _HEADER = struct.Struct("<4sIIIIII")  # magic, align, entries, bases, imports, b
 class Image(NamedTuple):
     """Code and constants in one block.
 
-    entries: functions by name, and where they begin; bases: where the block's address is added to a 64-bit word;
-    imports: where the address of a C function belongs, and its name; align: of the block's address
+    entries: offsets of functions by name; bases: offsets of 64-bit words to which the address of the block is added;
+    imports: offsets and names of addresses of C functions; align: of the address of the block
     """
 
     entries: dict[str, int]
@@ -51,16 +51,16 @@ class Image(NamedTuple):
     align: int
 
     def to_bytes(self) -> bytes:
-        """As a file holds it."""
+        """Serialize the image."""
         names = "\0".join([*self.entries, *(name for _, name in self.imports)]).encode()
-        numbers = (*self.entries.values(), *self.bases, *(at for at, _ in self.imports))
+        numbers = (*self.entries.values(), *self.bases, *(offset for offset, _ in self.imports))
         counts = len(self.entries), len(self.bases), len(self.imports)
         header = _HEADER.pack(_MAGIC, self.align, *counts, len(names), len(self.content))
         return b"".join((header, struct.pack(f"<{len(numbers)}I", *numbers), names, self.content))
 
     @classmethod
     def from_bytes(cls, data: bytes | memoryview) -> Image:
-        """What `to_bytes` gave, its content in the same memory. Raises DataLossError for anything else."""
+        """Parse the result of `to_bytes`; the content shares its memory. Raises DataLossError for other data."""
         data = memoryview(data)
         try:
             magic, align, *counts, names_size, size = _HEADER.unpack_from(data)
@@ -72,21 +72,21 @@ class Image(NamedTuple):
         content = data[start + names_size :]
         first, second = counts[0], counts[0] + counts[1]
         entries, bases, imports = numbers[:first], numbers[first:second], numbers[second:]
-        whole = (
+        valid = (
             magic == _MAGIC
             and align in (64, PAGE)
             and len(content) == size
             and len(names) == first + counts[2]
-            and all(at < size for at in entries)
-            and all(at + 8 <= size for at in (*bases, *imports))
+            and all(offset < size for offset in entries)
+            and all(offset + 8 <= size for offset in (*bases, *imports))
         )
-        if not whole:
+        if not valid:
             raise DataLossError(what="a damaged image", found=f"{len(data)} bytes")
         return cls(dict(zip(names, entries)), bases, tuple(zip(imports, names[first:])), content, align)
 
 
 def merged(images: dict[str, Image]) -> Image:
-    """One image of several, whose only entries are known by new names."""
+    """Merge images with one entry each; entries are named by the keys."""
     entries: dict[str, int] = {}
     bases: list[int] = []
     imports: list[tuple[int, str]] = []
@@ -97,37 +97,36 @@ def merged(images: dict[str, Image]) -> Image:
         content += image.content
         (entry,) = image.entries.values()
         entries[name] = start + entry
-        bases += [start + at for at in image.bases]
-        imports += [(start + at, symbol) for at, symbol in image.imports]
-        for at in image.bases:
-            (offset,) = struct.unpack_from("<Q", content, start + at)
-            struct.pack_into("<Q", content, start + at, start + offset)
+        bases += [start + base for base in image.bases]
+        imports += [(start + offset, symbol) for offset, symbol in image.imports]
+        for base in image.bases:
+            (offset,) = struct.unpack_from("<Q", content, start + base)
+            struct.pack_into("<Q", content, start + base, start + offset)
     align = max((image.align for image in images.values()), default=64)
     return Image(entries, tuple(bases), tuple(imports), bytes(content), align)
 
 
 @functools.cache
 def runs_images() -> bool:
-    """Whether this process can run images: LLVM makes ELF for it, of a processor that linking.py knows."""
+    """Return whether this process can run images: LLVM generates ELF, for a processor that linker.py supports."""
     return sys.platform == "linux" and sys.maxsize > 1 << 32 and platform.machine() in ("x86_64", "aarch64")
 
 
 @once
 def library() -> Any:
-    """The C functions of this process."""
+    """Return the C library of this process."""
     return ctypes.CDLL(None if os.name == "posix" else "ucrtbase", use_errno=True)
 
 
 @once
 def system_library() -> Any:
-    """The functions of the operating system: on Windows a library of its own, else the C functions."""
-    return ctypes.CDLL("kernel32") if os.name == "nt" else library()  # with 64 bits there is one way to call
+    """Return the library of the operating system: kernel32 on Windows, otherwise the C library."""
+    return ctypes.CDLL("kernel32") if os.name == "nt" else library()  # 64-bit Windows has one calling convention
 
 
 @once
 def address_of(symbol: str) -> int | None:
-    """The address of a C function in this process, of the system's or of Python's; None where there is none of that
-    name."""
+    """Return the address of a function of the C library, Python or the system; None if there is none."""
     for functions in (library(), ctypes.pythonapi, system_library()):
         with contextlib.suppress(AttributeError):
             return ctypes.cast(getattr(functions, symbol), ctypes.c_void_p).value
@@ -135,7 +134,7 @@ def address_of(symbol: str) -> int | None:
 
 
 def memory(size: int) -> int:
-    """The address of `size` zeros of this process, from a page's start on, that are never given back.
+    """Allocate `size` zeros, aligned to a page, that are never freed; return their address.
 
     raises ResourceExhaustedError
     """
@@ -156,9 +155,9 @@ def memory(size: int) -> int:
 
 
 def load_images(images: Sequence[Image]) -> list[dict[str, int]]:
-    """Put images into this process, side by side: the addresses of their entries.
+    """Load images into this process; return the addresses of their entries.
 
-    raises NotFoundError for a C function that is not there, ResourceExhaustedError, OSError where code may not be run
+    raises NotFoundError for a missing C function, ResourceExhaustedError, OSError if the system forbids to run code
     """
     starts, size = [], 0
     for image in images:
@@ -170,15 +169,17 @@ def load_images(images: Sequence[Image]) -> list[dict[str, int]]:
     content = memoryview((ctypes.c_char * size).from_address(address)).cast("B")
     for start, image in zip(starts, images):
         content[start : start + len(image.content)] = image.content
-        for at in image.bases:
-            (offset,) = struct.unpack_from("<Q", content, start + at)
-            struct.pack_into("<Q", content, start + at, address + start + offset)
-        for at, symbol in image.imports:
-            struct.pack_into("<Q", content, start + at, _imported(symbol))
-    # The pages were never executable: where instructions have a cache of their own, the system tends to it here.
+        for base in image.bases:
+            (offset,) = struct.unpack_from("<Q", content, start + base)
+            struct.pack_into("<Q", content, start + base, address + start + offset)
+        for position, symbol in image.imports:
+            struct.pack_into("<Q", content, start + position, _imported(symbol))
+    # The pages were never executable: the system synchronizes a separate instruction cache here.
     if library().mprotect(ctypes.c_void_p(address), ctypes.c_size_t(size), mmap.PROT_READ | mmap.PROT_EXEC):
         raise OSError(ctypes.get_errno(), "this process may not run code that it wrote")
-    return [{name: address + start + at for name, at in image.entries.items()} for start, image in zip(starts, images)]
+    return [
+        {name: address + start + entry for name, entry in image.entries.items()} for start, image in zip(starts, images)
+    ]
 
 
 def _imported(symbol: str) -> int:
@@ -186,7 +187,7 @@ def _imported(symbol: str) -> int:
         if symbol.startswith(prefix):
             address: int = getattr(importlib.import_module(f".{module}", __package__), function)(symbol)
             return address
-    found = address_of(symbol)
-    if found is None:
+    c_function = address_of(symbol)
+    if c_function is None:
         raise NotFoundError(what="compiled code calls a C function that this process lacks", found=symbol)
-    return found
+    return c_function

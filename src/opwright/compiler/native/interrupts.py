@@ -1,15 +1,14 @@
-"""Interrupts: how Ctrl-C, or whatever signal, ends machine code.
+"""Interrupts: how Ctrl-C, or any other signal, ends machine code.
 
-Lives here: `state_address`, `INTERRUPTED`, `raise_pending`.
-Not here: the function that kernels call now and then (poll.py), its machine code (executor.ll), where kernels poll
-(../polling.py).
+Lives here: `state_address`, `INTERRUPTED`, `raise_pending`. Not here: the function that kernels call (workers.py), its
+machine code (executor.ll), where kernels poll (../polling.py).
 
-Python's own handler of signals only sets a flag, which the interpreter looks at between its instructions; machine code
-that runs without the GIL is between none. So it polls: on the main thread a poll takes the GIL at most every 50 ms and
-lets Python run the handlers; code that was called with the GIL lets other threads have it for a moment. Where one
-raises, the exception is put aside, the code returns INTERRUPTED, and who called it raises the exception. On a worker's
-thread a poll asks whether the step that it works on has failed or ended so. Handlers stay the user's, and what a
-handler does that raises nothing is done while the code runs.
+The signal handler of Python only sets a flag, which the interpreter checks between its instructions; machine code
+without the GIL never does. So it polls: on the main thread a poll acquires the GIL at most every 50 ms and lets Python
+run the handlers; code that was called with the GIL releases it for a moment. If a handler raises, the exception is
+saved, the code returns INTERRUPTED, and its caller raises the exception. On a worker thread a poll checks whether its
+step failed or was interrupted. Handlers remain those of the user, and handlers that do not raise run while the code
+does.
 """
 
 from __future__ import annotations
@@ -22,25 +21,25 @@ from .image import memory
 from .threads import make_key
 
 INTERRUPTED = -(1 << 63)
-"""The status of code that a signal's handler ended. No kernel gives it."""
+"""The status of code that a signal handler ended. No kernel returns it."""
 
-_MAIN, _PENDING, _KEY = 0, 2, 5  # words of the state, as executor.ll lays it out
+_MAIN, _PENDING, _KEY = 0, 2, 5  # words of the state in executor.ll
 _lock = forks.lock()
-_made: dict[str, int] = {}
+_addresses: dict[str, int] = {}
 
 
 def state_address() -> int:
-    """Of the words that polls read: the main thread, when Python is asked next, the exception that is put aside."""
-    found = _made.get("state")
-    if found is None:
+    """Return the address of the words of polls: the main thread, when to ask Python next, a saved exception."""
+    address = _addresses.get("state")
+    if address is None:
         with _lock:
-            found = _made.get("state")
-            if found is None:
-                found = memory(4096)
-                words = (ctypes.c_int64 * 8).from_address(found)
+            address = _addresses.get("state")
+            if address is None:
+                address = memory(4096)
+                words = (ctypes.c_int64 * 8).from_address(address)
                 words[_KEY], words[_MAIN] = make_key(), _main_thread()
-                _made["state"] = found
-    return found
+                _addresses["state"] = address
+    return address
 
 
 def _main_thread() -> int:
@@ -49,22 +48,22 @@ def _main_thread() -> int:
 
 
 def raise_pending() -> None:
-    """Raise the exception that a poll put aside, if there is one."""
-    if "state" not in _made:
+    """Raise the exception that a poll saved, if any."""
+    if "state" not in _addresses:
         return
-    words = (ctypes.c_int64 * 8).from_address(_made["state"])
+    words = (ctypes.c_int64 * 8).from_address(_addresses["state"])
     if not words[_PENDING]:
         return
     pending = [ctypes.c_void_p(word or None) for word in words[_PENDING : _PENDING + 3]]
     for i in range(_PENDING, _PENDING + 3):
         words[i] = 0
     restore = ctypes.PYFUNCTYPE(None, *[ctypes.c_void_p] * 3)(("PyErr_Restore", ctypes.pythonapi))
-    restore(*pending)  # ctypes then finds an exception set, and lets it go on
+    restore(*pending)  # ctypes propagates the exception that is set
 
 
 def _after_fork() -> None:
-    if "state" in _made:
-        words = (ctypes.c_int64 * 8).from_address(_made["state"])
+    if "state" in _addresses:
+        words = (ctypes.c_int64 * 8).from_address(_addresses["state"])
         words[_MAIN] = _main_thread()
 
 

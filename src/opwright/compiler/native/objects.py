@@ -1,9 +1,9 @@
-"""How Python's objects lie in memory, where machine code reads them itself.
+"""The memory layout of Python objects that machine code reads.
 
-Lives here: whether tuples and arrays lie as it takes them, where functions of NumPy's C API are.
-Not here: what reads them (../kernels/array_binding.py, ../elementwise.py, builtins.ll).
+Lives here: checks of the layout of tuples and arrays, addresses of functions of the C API of NumPy.
+Not here: the code that reads them (../kernels/array_binding.py, ../elementwise.py, builtins.ll).
 
-NumPy's own ways to an array's address take 0.8 us each; to read it where the object has it takes a nanosecond.
+The functions of NumPy for the address of an array take 0.8 us each; to read it from the object takes a nanosecond.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ import numpy as np
 from ...core.forks import once
 
 DATA, RANK, SIZES, DTYPE, FLAGS = 2, 3, 4, 7, 8
-"""The words of an array: the address of its elements, its rank (the low half), the addresses of its sizes and of its
-dtype object, NumPy's flags. The word 1 of any object is its type."""
+"""Words of an array: address of its elements, rank (the low half), addresses of its sizes and of its dtype object,
+flags. Word 1 of any object is its type."""
 ITEMSIZE = 5
-"""The word of a dtype object that says how many bytes an element has."""
+"""Word of a dtype object: bytes of an element."""
 CONTIGUOUS, WRITEABLE = 0x1 | 0x100, 0x400
-"""NumPy's flags: in C order and aligned; may be written."""
+"""Flags of NumPy: C order and aligned; writeable."""
 
 NUMPY = {"PyArray_Scalar": 60, "PyArray_NewLikeArray": 277}
-"""Functions of NumPy's C API that machine code calls, and where its table has them, which is so for all versions."""
+"""Functions of the C API of NumPy that machine code calls, and their indices in its table, equal in all versions."""
 
 
 @once
 def numpy_function(name: str) -> int:
-    """The address of a function of NumPy's C API. Raises KeyError for one that is not listed above."""
-    from numpy._core._multiarray_umath import _ARRAY_API  # type: ignore[import-not-found]  # as NumPy's import_array does
+    """Return the address of a function of the C API of NumPy. Raises KeyError for those not listed above."""
+    from numpy._core._multiarray_umath import _ARRAY_API  # type: ignore[import-not-found]  # as import_array of NumPy does
 
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -39,7 +39,7 @@ def numpy_function(name: str) -> int:
 
 @functools.cache
 def items_offset() -> int | None:
-    """Bytes from a tuple's address to its items; None where tuples or arrays lie otherwise than we take them."""
+    """Return the offset of the items of a tuple; None if tuples or arrays have another layout than expected."""
     a, b = np.zeros((2, 3), np.float32), np.zeros(5, np.int64)
     for array in (a, b):
         words = [ctypes.c_int64.from_address(id(array) + 8 * i).value for i in range(9)]

@@ -1,15 +1,15 @@
-"""What the operating system gives threads: starting one, locks and conditions, a word that each thread has of its own.
+"""Threads of the operating system: starting them, locks and conditions, thread-local words.
 
-Lives here: what Python calls of it, for POSIX and for Windows; which text has what machine code calls of it.
-Not here: what the threads do (workers.py, executor.ll).
+Lives here: the functions that Python calls, for POSIX and for Windows; the text of those that machine code calls.
+Not here: the work of the threads (workers.py, executor.ll).
 
-Linux, macOS and Windows differ in names, in how a wait is limited and by which clock. Machine code knows them by the
-functions `lock`, `unlock`, `notify`, `wait`, `now`, `thread`, `own_pool` and `keep_pool` of threads_*.ll.
+Linux, macOS and Windows differ in names, and in the clocks and limits of waits. Machine code calls the functions
+`lock`, `unlock`, `notify`, `wait`, `now`, `thread`, `own_pool` and `keep_pool` of threads_*.ll.
 """
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]  # what `signal` wraps in enums, in 0.7 ms
+import _signal  # type: ignore[import-not-found]  # `signal` wraps it in enums, which takes 0.7 ms
 import ctypes
 import os
 import sys
@@ -20,16 +20,16 @@ from ...core.errors import ResourceExhaustedError
 from .image import library, system_library
 
 RECORD = 128
-"""Bytes that are enough for a lock or a condition anywhere."""
-_ATTRIBUTES = 256  # bytes that are enough for attributes of either
+"""Bytes of a lock or a condition, at most, on any system."""
+_ATTRIBUTES = 256  # bytes of attributes of either, at most
 _DETACHED = 2 if sys.platform == "darwin" else 1  # PTHREAD_CREATE_DETACHED
-_STACK_IS_A_RESERVATION = 0x10000  # Windows: CreateThread's size is what may be used, not what is used at once
+_STACK_IS_A_RESERVATION = 0x10000  # Windows: the stack size of CreateThread is reserved, not committed
 
 
 def text_for(triple: str) -> str:
-    """The name of the text with the functions that machine code for a triple of LLVM's calls.
+    """Return the name of the text with the functions that machine code for a triple of LLVM calls.
 
-    Systems that are none of the three are taken to have Linux's, which are those of POSIX.
+    Other systems than the three use that of Linux, which is POSIX.
     """
     system = triple.partition("-")[2]
     if any(name in system for name in ("apple", "darwin", "macosx")):
@@ -38,39 +38,39 @@ def text_for(triple: str) -> str:
 
 
 def make_key() -> int:
-    """A key, by which each thread finds a word of its own. Raises ResourceExhaustedError."""
+    """Create the key of a thread-local word. Raises ResourceExhaustedError."""
     if os.name == "nt":
         key: int = system_library().TlsAlloc()
         failed = key == -1
     else:
-        made = ctypes.c_ulong()  # macOS has longs, Linux the half of that
-        failed = library().pthread_key_create(ctypes.byref(made), None) != 0
-        key = made.value
+        result = ctypes.c_ulong()  # a long on macOS, half of it on Linux
+        failed = library().pthread_key_create(ctypes.byref(result), None) != 0
+        key = result.value
     if failed:
         raise ResourceExhaustedError(what="no key for words of threads")
     return key
 
 
 def make_lock(address: int) -> None:
-    """Make zeros a lock that nobody holds. Windows takes zeros for one."""
+    """Initialize a lock in zeros. On Windows zeros are a lock."""
     if os.name != "nt":
         library().pthread_mutex_init(ctypes.c_void_p(address), None)
 
 
 def make_condition(address: int) -> None:
-    """Make zeros a condition that nobody waits for; where waits end at a time, that of CLOCK_MONOTONIC."""
+    """Initialize a condition in zeros, with timeouts by CLOCK_MONOTONIC."""
     if os.name == "nt":
         return
     c, attributes = library(), ctypes.create_string_buffer(_ATTRIBUTES)
     c.pthread_condattr_init(attributes)
-    if hasattr(c, "pthread_condattr_setclock"):  # macOS waits for so long, not until
+    if hasattr(c, "pthread_condattr_setclock"):  # macOS: timeouts are durations
         c.pthread_condattr_setclock(attributes, time.CLOCK_MONOTONIC)
     c.pthread_cond_init(ctypes.c_void_p(address), attributes)
     c.pthread_condattr_destroy(attributes)
 
 
 def start(function: int, argument: int, stack: int) -> None:
-    """Run a C function of one pointer on a thread of its own, with signals for other threads, if the system has one."""
+    """Run a C function of one pointer on a new thread, with signals blocked, if the system has threads left."""
     (_start_on_windows if os.name == "nt" else _start_on_posix)(function, argument, stack)
 
 

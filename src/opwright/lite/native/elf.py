@@ -1,7 +1,7 @@
 """ELF reader for shared libraries: target machine, exported and imported symbols.
 
 Lives here: `read_library`; `file_kind`, a description of files of other formats.
-Not here: loading a library (library.py), object files of kernels (compiler/native/linking.py).
+Not here: loading a library (library.py), object files of kernels (compiler/native/linker.py).
 
 Source: the System V gABI, chapters 4 (header, sections, symbols) and 5 (segments, dynamic section). Only 64-bit
 little-endian files are read beyond their header: others do not load here. Names and sizes in the file are untrusted:

@@ -1,9 +1,9 @@
-"""Linking: an object file of LLVM's becomes an image, which is code that runs wherever it is put.
+"""The linker: from an ELF object file of LLVM to an image, which runs at any address.
 
-Lives here: reading ELF, laying sections out, relocations of x86-64 and AArch64.  Not here: loading images (image.py).
+Lives here: reading ELF, section layout, relocations of x86-64 and AArch64.  Not here: loading images (image.py).
 
 Sources: the System V gABI, chapters 4 and 5 (sections, symbols); the psABI of x86-64, table 4.9; ELF for the Arm 64-bit
-architecture (AAELF64), section 5.7. `S` is a symbol's address, `A` the addend, `P` the place that is written.
+architecture (AAELF64), section 5.7. `S` is the address of a symbol, `A` the addend, `P` the address of the relocation.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _WRITE, _ALLOC, _EXECUTE = 1, 2, 4
 _UNDEFINED, _ABSOLUTE = 0, 0xFFF1
 _GLOBAL, _FUNCTION = 1, 2
 _X86_64, _AARCH64 = 62, 183
-_MOST_ZEROS = 1 << 24
-# Sections that hold what nobody reads here: unwinding, notes, what the linker is told.
-_LEFT_OUT = (".eh_frame", ".note", ".comment", ".llvm")
+_ZEROS_LIMIT = 1 << 24
+# Sections without use here: unwinding, notes, options of linkers.
+_DISCARDED = (".eh_frame", ".note", ".comment", ".llvm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class _Section:
     align: int
 
     @property
-    def kept(self) -> bool:
-        return bool(self.flags & _ALLOC) and self.kind in (_PROGBITS, _NOBITS) and not self.name.startswith(_LEFT_OUT)
+    def is_loaded(self) -> bool:
+        return bool(self.flags & _ALLOC) and self.kind in (_PROGBITS, _NOBITS) and not self.name.startswith(_DISCARDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +56,18 @@ def _refused(why: str, found: object = None) -> UnimplementedError:
 
 
 def link(code: bytes) -> Image:
-    """The image of an object file; its entries are the functions that it defines for all to see.
+    """Link an object file; the entries of the image are its global functions.
 
-    raises UnimplementedError for what is no whole ELF object of x86-64 or AArch64, has variables or unknown relocations
+    raises UnimplementedError for damaged files, other formats and processors, variables, and unknown relocations
     """
     try:
         return _Linker(code).image()
-    except (struct.error, IndexError, ValueError) as error:  # ValueError: a text without an end, or in no encoding
+    except (struct.error, IndexError, ValueError) as error:  # ValueError: an unterminated or undecodable text
         raise _refused("the object file is not whole", repr(error)) from None
 
 
 class _Linker:
-    """One object file on its way."""
+    """An object file, and the image under construction."""
 
     def __init__(self, code: bytes) -> None:
         self.code = code
@@ -81,17 +81,17 @@ class _Linker:
             for name, kind, flags, _, offset, size, link, info, align, _ in rows
         ]
         self.symbols = self._symbols()
-        self.at: dict[int, int] = {}  # where a section begins
+        self.starts: dict[int, int] = {}  # of sections
         self.stubs: dict[_Symbol, int] = {}
         self.content = bytearray()
         self.bases: list[int] = []
 
-    def _text(self, at: int) -> str:
-        return self.code[at : self.code.index(b"\0", at)].decode()
+    def _text(self, offset: int) -> str:
+        return self.code[offset : self.code.index(b"\0", offset)].decode()
 
     def _bytes(self, section: _Section) -> bytes:
         if section.kind == _NOBITS:
-            if section.size > _MOST_ZEROS:
+            if section.size > _ZEROS_LIMIT:
                 raise IndexError(section.name)
             return bytes(section.size)
         if section.offset + section.size > len(self.code):
@@ -99,15 +99,16 @@ class _Linker:
         return self.code[section.offset : section.offset + section.size]
 
     def _symbols(self) -> list[_Symbol]:
-        found = []
+        symbols = []
         for section in self.sections:
             if section.kind == _SYMTAB:
                 strings = self.sections[section.link].offset
                 for name, info, _, index, value, _ in _SYMBOL.iter_unpack(self._bytes(section)):
-                    found.append(_Symbol(self._text(strings + name), index, value, info >> 4, info & 15))
-        return found
+                    symbols.append(_Symbol(self._text(strings + name), index, value, info >> 4, info & 15))
+        return symbols
 
     def image(self) -> Image:
+        """Lay out the sections, apply the relocations and return the image."""
         for index in self._order():
             section = self.sections[index]
             if section.flags & _WRITE and not section.name.startswith(".data.rel.ro"):
@@ -117,24 +118,24 @@ class _Linker:
             if section.align > PAGE:
                 raise _refused("a section aligned wider than a page", section.align)
             self._pad(max(section.align, 1))
-            self.at[index] = len(self.content)
+            self.starts[index] = len(self.content)
             self.content += self._bytes(section)
         relocations = list(self._relocations())
         self._pad(16)
-        for _, _, symbol, _ in relocations:  # a stub for each function that is elsewhere
+        for _, _, symbol, _ in relocations:  # a stub for each external function
             if symbol.section == _UNDEFINED and symbol not in self.stubs:
                 self._add_stub(symbol)
-        for place, kind, symbol, addend in relocations:
+        for offset, kind, symbol, addend in relocations:
             if (self.machine, kind) not in _RELOCATIONS:
                 raise _refused("an unknown relocation", f"{kind} to {symbol.name}")
-            _RELOCATIONS[self.machine, kind](self, place, symbol, addend)
+            _RELOCATIONS[self.machine, kind](self, offset, symbol, addend)
         entries = {
             s.name: self._address(s)
             for s in self.symbols
             if s.bound == _GLOBAL and s.kind == _FUNCTION and s.section != _UNDEFINED
         }
-        imports = tuple((at + 8, s.name) for s, at in self.stubs.items() if s.section == _UNDEFINED)
-        # AArch64 code reaches data by page and offset in it: images keep their place in a page.
+        imports = tuple((stub + 8, s.name) for s, stub in self.stubs.items() if s.section == _UNDEFINED)
+        # AArch64 code addresses data by page and offset in it: images keep their offset in a page.
         align = PAGE if self.machine == _AARCH64 else 64
         return Image(entries, tuple(self.bases), imports, bytes(self.content), align)
 
@@ -143,9 +144,9 @@ class _Linker:
         self.content += _STUB[self.machine] + bytes(8)
 
     def _order(self) -> Sequence[int]:
-        """The sections that are kept: code first, then what only relocation writes."""
-        kept = [i for i, s in enumerate(self.sections) if s.kept]
-        return sorted(kept, key=lambda i: (not self.sections[i].flags & _EXECUTE, self.sections[i].flags & _WRITE))
+        """Return the loaded sections: code first, then those that only relocations write."""
+        loaded = [i for i, s in enumerate(self.sections) if s.is_loaded]
+        return sorted(loaded, key=lambda i: (not self.sections[i].flags & _EXECUTE, self.sections[i].flags & _WRITE))
 
     def _pad(self, align: int) -> None:
         self.content += bytes(-len(self.content) % align)
@@ -154,8 +155,8 @@ class _Linker:
         for section in self.sections:
             if section.kind == _REL_TYPE:
                 raise _refused("relocations without addends", section.name)
-            if section.kind == _RELA_TYPE and section.info in self.at:
-                start, size = self.at[section.info], self.sections[section.info].size
+            if section.kind == _RELA_TYPE and section.info in self.starts:
+                start, size = self.starts[section.info], self.sections[section.info].size
                 for offset, info, addend in _RELA.iter_unpack(self._bytes(section)):
                     if offset >= size:
                         raise IndexError(offset)
@@ -164,70 +165,70 @@ class _Linker:
     def _address(self, symbol: _Symbol) -> int:
         if symbol.section == _UNDEFINED:
             return self.stubs[symbol]
-        if symbol.section not in self.at:
+        if symbol.section not in self.starts:
             raise _refused("a symbol outside of code and constants", symbol.name)
         if symbol.value > self.sections[symbol.section].size:
             raise IndexError(symbol.name)
-        return self.at[symbol.section] + symbol.value
+        return self.starts[symbol.section] + symbol.value
 
     def slot(self, symbol: _Symbol) -> int:
-        """Where the address of a symbol lies."""
+        """Return the offset of the address of a symbol, as in a global offset table."""
         if symbol not in self.stubs:
             self._add_stub(symbol)
             _absolute(self, self.stubs[symbol] + 8, symbol, 0)
         return self.stubs[symbol] + 8
 
-    def write(self, place: int, form: str, value: int) -> None:
-        """A number of that form at a place. Raises struct.error where it does not fit."""
-        struct.pack_into(form, self.content, place, value)
+    def write(self, offset: int, form: str, value: int) -> None:
+        """Write a number of that form. Raises struct.error if it does not fit."""
+        struct.pack_into(form, self.content, offset, value)
 
-    def insert(self, place: int, value: int, low: int, width: int) -> None:
-        """Bits of an instruction: `width` of them from bit `low` become those of `value`."""
+    def insert(self, offset: int, value: int, low: int, width: int) -> None:
+        """Set `width` bits of an instruction, from bit `low` on, to those of `value`."""
         mask = ((1 << width) - 1) << low
-        (word,) = struct.unpack_from("<I", self.content, place)
-        self.write(place, "<I", word & ~mask | value << low & mask)
+        (word,) = struct.unpack_from("<I", self.content, offset)
+        self.write(offset, "<I", word & ~mask | value << low & mask)
 
 
 _Rule = Callable[[_Linker, int, _Symbol, int], None]
 
 
 def _relative(form: str) -> _Rule:
-    """S + A - P."""
+    """Return the rule of S + A - P."""
     return lambda k, p, s, a: k.write(p, form, k._address(s) + a - p)
 
 
-def _absolute(k: _Linker, place: int, symbol: _Symbol, addend: int) -> None:
-    """S + A, once it is known where the image lies."""
-    k.write(place, "<Q", k._address(symbol) + addend)
-    k.bases.append(place)
+def _absolute(k: _Linker, offset: int, symbol: _Symbol, addend: int) -> None:
+    """Write S + A, completed when the image is loaded."""
+    k.write(offset, "<Q", k._address(symbol) + addend)
+    k.bases.append(offset)
 
 
-def _through_table(k: _Linker, place: int, symbol: _Symbol, addend: int) -> None:
-    """G + A - P, G being where the symbol's address lies."""
-    k.write(place, "<i", k.slot(symbol) + addend - place)
+def _through_table(k: _Linker, offset: int, symbol: _Symbol, addend: int) -> None:
+    """Write G + A - P, G being the offset of the address of the symbol."""
+    k.write(offset, "<i", k.slot(symbol) + addend - offset)
 
 
-def _branch(k: _Linker, place: int, symbol: _Symbol, addend: int) -> None:
-    """B and BL: 26 bits of words."""
-    distance = k._address(symbol) + addend - place
+def _branch(k: _Linker, offset: int, symbol: _Symbol, addend: int) -> None:
+    """Write the target of B and BL: 26 bits, in words."""
+    distance = k._address(symbol) + addend - offset
     if not -(1 << 27) <= distance < 1 << 27:
         raise _refused("a branch too far", symbol.name)
-    k.insert(place, distance >> 2, 0, 26)
+    k.insert(offset, distance >> 2, 0, 26)
 
 
 def _page(address: Callable[[_Linker, _Symbol], int]) -> _Rule:
-    """ADRP: pages between, its two low bits at bit 29, the others at bit 5."""
+    """Return the rule of ADRP: a distance in pages, its two low bits at bit 29, the others at bit 5."""
 
-    def rule(k: _Linker, place: int, symbol: _Symbol, addend: int) -> None:
-        pages = (address(k, symbol) + addend) // PAGE - place // PAGE
-        k.insert(place, pages & 3, 29, 2)
-        k.insert(place, pages >> 2, 5, 19)
+    def rule(k: _Linker, offset: int, symbol: _Symbol, addend: int) -> None:
+        pages = (address(k, symbol) + addend) // PAGE - offset // PAGE
+        k.insert(offset, pages & 3, 29, 2)
+        k.insert(offset, pages >> 2, 5, 19)
 
     return rule
 
 
 def _in_page(shift: int, address: Callable[[_Linker, _Symbol], int] = _Linker._address) -> _Rule:
-    """ADD, LDR and STR: the offset in a page, in units of what is loaded."""
+    """Return the rule of ADD, LDR and STR: the offset in a page, in units of the operand."""
     return lambda k, p, s, a: k.insert(p, (address(k, s) + a) % PAGE >> shift, 10, 12)
 
 
