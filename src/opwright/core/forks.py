@@ -30,7 +30,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 PATIENCE = 30.0
 """Maximum wait of a fork in seconds. Compiling a kernel takes up to one; a longer wait is a deadlock."""
@@ -46,21 +46,33 @@ _acquired: dict[int, list[Callable[[], None]]] = {}
 one list, the fork that ends would release the locks of the fork that begins."""
 
 
-def lock() -> Any:
+class ReentrantLock(Protocol):
+    """`threading.RLock`, with its query of the owner."""
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
+    def release(self) -> None: ...
+    def __enter__(self) -> bool: ...
+    def __exit__(self, *exc: object) -> None: ...
+    def _is_owned(self) -> bool: ...
+
+
+def lock() -> ReentrantLock:
     """Return a new reentrant lock, which is free in the child of a fork unless the forking thread holds it."""
-    new = threading.RLock()
+    new: Any = threading.RLock()
     _reset_in_child.add(new)
-    return new
+    result: ReentrantLock = new
+    return result
 
 
-def held_through_forks() -> Any:
+def held_through_forks() -> ReentrantLock:
     """Return a new reentrant lock that exists for the life of the process and that excludes forks.
 
     A thread that holds it must not wait for another lock that may be held around a fork.
     """
-    new = threading.RLock()
+    new: Any = threading.RLock()
     _uninterruptible.append(new)
-    return new
+    result: ReentrantLock = new
+    return result
 
 
 def in_child(hook: Callable[[], None]) -> None:

@@ -157,11 +157,12 @@ class CallCacheEntry:
             return EagerTensor(results[0], self._dtype)
         return self.concrete.pack([EagerTensor(r, d) for r, d in zip(results, self._dtypes)])
 
-    def _recover(self, error: Exception, tensors: list[Any]) -> Any:
+    def _recover(self, error: Exception, tensors: list[Any]) -> Sequence[Any]:
         """Handle an error: run without the quiet context if it is already entered, otherwise explain the error."""
         try:
             if type(error) is RuntimeError and str(error).startswith("cannot enter context"):
-                return self._run(*[t._array for t in tensors], *self._captured)
+                results: Sequence[Any] = self._run(*[t._array for t in tensors], *self._captured)
+                return results
         except Exception as other:
             error = other
         raise (failure := self.concrete.program.plan.explain(error)) from failure.__cause__

@@ -363,7 +363,7 @@ class FuncTrace:
 
     # ---- variables ------------------------------------------------------------------------------------------------
 
-    def lift_initial_value(self, variable: Any, value: Any) -> Any:
+    def lift_initial_value(self, variable: Any, value: Any) -> object:
         """Compute the initial value of a variable created while tracing, once, outside of the graph.
 
         raises ValueError if the function was traced before, or if the value depends on arguments whose values are

@@ -16,9 +16,10 @@ from ...ops import array, dispatch, math
 from ...ops.control import If as _If
 from ...ops.control import Undefined as UndefinedOperator
 from ...ops.control import merged_specs
-from ...ops.tensor import TensorLike
+from ...ops.tensor import Tensor, TensorLike
 from ..control.body import Body, capture_placeholders, captured_by, record_body
 from ..control.branches import BranchRecord, branch_attrs
+from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
 from .growing_list import GrowingList, begin_growing
 from .merge import Leaf, fill, is_value, leaves_of, merge_leaf, refuse, same_structure
@@ -27,13 +28,13 @@ state = dispatch.state
 If: Any = _If
 
 
-def truth(test: Any, what: str) -> Any:
+def truth(test: Any, what: str) -> Tensor:
     """Convert a condition to a scalar bool tensor; as in Python, nonzero is true. Raises ValueError for several
     elements.
     """
     trace = state.trace
     assert isinstance(trace, FuncTrace)
-    tensor = trace.to_tensor(test)
+    tensor: Tensor = trace.to_tensor(test)
     if tensor.shape.rank:
         if tensor.shape.num_elements() != 1:
             refuse(
@@ -134,15 +135,18 @@ def _merged(
     return a, [merge_leaf(name, x, y, main_trace, other_trace) for x, y in zip(leaves_of(a), leaves_of(b))]
 
 
-def _output(leaf: Leaf, side: str, trace: FuncTrace) -> Any:
+def _output(leaf: Leaf, side: str, trace: FuncTrace) -> SymbolicTensor:
     value = getattr(leaf, side)
     with trace.resumed():
         if isinstance(value, Unbound):
             like = leaf.other if side == "main" else leaf.main
             if not isinstance(like, TensorLike):
                 like = dispatch.to_tensor(like)
-            return UndefinedOperator(dtype=like.dtype, shape=like.shape)
-        return trace.to_tensor(value)
+            undefined: Any = UndefinedOperator(dtype=like.dtype, shape=like.shape)
+            result: SymbolicTensor = undefined
+            return result
+        tensor: SymbolicTensor = trace.to_tensor(value)
+        return tensor
 
 
 def if_stmt(test: Any, body: Thunk, orelse: Thunk | None, variables: StatementState, options: dict[str, Any]) -> None:

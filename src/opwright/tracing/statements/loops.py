@@ -275,8 +275,9 @@ class _LoopRecorder:
             raise _RecordAgain
         return [*results, *late]
 
-    def _checked(self, trace: FuncTrace, carried: _LoopVariable, old: Any, new: Any) -> Any:
+    def _checked(self, trace: FuncTrace, carried: _LoopVariable, old: Any, new: Any) -> SymbolicTensor:
         symbol, spec = carried.name, carried.spec
+        tensor: SymbolicTensor
         if new is None:
             refuse(ValueError, f"{described(symbol)} is None at the end of the iteration.")
         if not is_value(new):
@@ -380,7 +381,7 @@ def is_carried(leaf: Any) -> bool:
     return is_value(leaf) and not isinstance(leaf, (str, bytes))
 
 
-def rows_of(tensor: Any) -> Any:
+def rows_of(tensor: TensorLike) -> Tensor | int:
     """Return the first size of a tensor: an int if it is known."""
     size = tensor.shape[0] if tensor.shape.rank else None
     return array.shape(tensor)[0] if size is None else size

@@ -14,8 +14,9 @@ from ...autograph.handlers import Unbound, is_flag, is_return_flag, is_returned_
 from ...core import nest
 from ...core.errors import compose
 from ...core.introspection import users_line
-from ...eager.variable import Variable
 from ...ops.tensor import TensorLike
+from ..symbolic import SymbolicTensor
+from ..trace import FuncTrace
 
 NUMBERS = (bool, int, float, complex, str, bytes, np.ndarray, np.generic)
 
@@ -125,13 +126,14 @@ def _of(value: Any, trace: Any) -> bool:
     return getattr(value, "trace", None) is trace
 
 
-def _tensor(value: Any, trace: Any, dtype: Any, name: str) -> Any:
+def _tensor(value: Any, trace: FuncTrace, dtype: Any, name: str) -> SymbolicTensor:
     with trace.resumed():
-        if isinstance(value, Variable):
-            return trace.to_tensor(value)
+        tensor: SymbolicTensor
         if isinstance(value, TensorLike):
-            return trace.to_tensor(value)
-        try:
-            return trace.to_tensor(value, dtype)
-        except (TypeError, ValueError, OverflowError):
-            return trace.to_tensor(value)
+            tensor = trace.to_tensor(value)
+        else:
+            try:
+                tensor = trace.to_tensor(value, dtype)
+            except (TypeError, ValueError, OverflowError):
+                tensor = trace.to_tensor(value)
+        return tensor
