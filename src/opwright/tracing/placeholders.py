@@ -126,7 +126,7 @@ class VariableArgument(Variable):
         return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, an argument while tracing>"
 
 
-def by_shape(trace: FuncTrace, op: Operator, inputs: Sequence[Any]) -> list[Any]:
+def with_shape_placeholders(trace: FuncTrace, op: Operator, inputs: Sequence[Any]) -> list[Any]:
     """Return the inputs of a recorded call, with shape placeholders for inputs whose shape alone is read."""
     return [
         value

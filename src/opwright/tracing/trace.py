@@ -30,7 +30,7 @@ from ..ops.definition import Operator
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.shape_only_tensor import ShapeOnlyTensor
 from ..ops.tensor import Overriding, TensorLike, overriding
-from .placeholders import VariableArgument
+from .placeholders import VariableArgument, with_shape_placeholders
 from .symbolic import OutOfScopeError, SymbolicTensor
 
 state = dispatch.state
@@ -173,9 +173,7 @@ class FuncTrace:
         for x in inputs:
             if type(x) is not SymbolicTensor or x.trace is not self:
                 if op.shape_only:
-                    from .placeholders import by_shape
-
-                    inputs = by_shape(self, op, inputs)
+                    inputs = with_shape_placeholders(self, op, inputs)
                 inputs = tensors(op, inputs, self.to_tensor, name)
                 special = overriding(inputs)
                 if special is not None:
