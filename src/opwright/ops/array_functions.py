@@ -43,20 +43,20 @@ def mirror_indices(n: int, before: int, after: int, mode: str) -> np.ndarray:
     return np.concatenate([np.arange(before)[::-1] + skip, np.arange(n), n - 1 - skip - np.arange(after)])
 
 
-def mirrored(x: Any, pairs: Pairs, mode: str) -> Any:
+def mirrored(x: np.ndarray, pairs: Pairs, mode: str) -> np.ndarray:
     """Return x with a border that mirrors it: REFLECT without the edge itself, SYMMETRIC with it."""
     rows = [mirror_indices(n, before, after, mode) for n, (before, after) in zip(x.shape, pairs)]
     return x[np.ix_(*rows)] if rows else x
 
 
-def space_to_depth(x: Any, size: int) -> Any:
+def space_to_depth(x: np.ndarray, size: int) -> np.ndarray:
     """Return images [n, h, w, c] with each block of size by size pixels as one pixel."""
     n, h, w, c = x.shape
     blocks = x.reshape(n, h // size, size, w // size, size, c).transpose(0, 1, 3, 2, 4, 5)
     return blocks.reshape(n, h // size, w // size, size * size * c)
 
 
-def depth_to_space(x: Any, size: int) -> Any:
+def depth_to_space(x: np.ndarray, size: int) -> np.ndarray:
     """Return images [n, h, w, c] with each pixel as a block of size by size pixels."""
     n, h, w, c = x.shape
     depth = c // (size * size)
@@ -76,7 +76,7 @@ def space_to_batch(x: Any, block: Sequence[int], paddings: Pairs, value: Any = 0
     return cut.transpose(order).reshape([n * math.prod(block), *sizes, *inner])
 
 
-def batch_to_space(x: Any, block: Sequence[int], crops: Pairs) -> Any:
+def batch_to_space(x: np.ndarray, block: Sequence[int], crops: Pairs) -> np.ndarray:
     """Return x [n prod(block), *space, *inner] with batch entries as positions within blocks of space, cropped."""
     m, n = len(block), x.shape[0] // math.prod(block)
     space, inner = x.shape[1 : m + 1], x.shape[m + 1 :]
@@ -86,7 +86,7 @@ def batch_to_space(x: Any, block: Sequence[int], crops: Pairs) -> Any:
     return image[(slice(None), *(slice(a, d * k - b) for d, k, (a, b) in zip(space, block, crops)))]
 
 
-def bitcast(x: Any, dtype: np.dtype) -> Any:
+def bitcast(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return the bits of x as elements of another dtype; a wider one takes the last dimension, a narrower adds one."""
     x = np.asarray(x, order="C") if like_device.on_host(x) else x.copy()
     if x.dtype.itemsize == dtype.itemsize:
@@ -107,7 +107,7 @@ def batch_key(indices: np.ndarray, batch_dims: int) -> tuple[Any, ...]:
     )
 
 
-def gathered(x: Any, indices: Any, axis: int, batch_dims: int) -> Any:
+def gathered(x: np.ndarray, indices: np.ndarray, axis: int, batch_dims: int) -> np.ndarray:
     """Return the slices of x along an axis that `indices` name; the first batch_dims dimensions go side by side."""
     if not batch_dims:
         return np.take(x, indices, axis)
@@ -116,11 +116,12 @@ def gathered(x: Any, indices: Any, axis: int, batch_dims: int) -> Any:
     return np.moveaxis(picked, tuple(middle), tuple(range(batch_dims, axis)))
 
 
-def one_hot(indices: Any, depth: int, on: Any, off: Any, axis: int) -> Any:
+def one_hot(indices: np.ndarray, depth: int, on: Any, off: Any, axis: int) -> np.ndarray:
     """Return `on` where a new axis of size depth has the index, else `off`."""
     axis %= indices.ndim + 1
     classes = like_device.arange(indices, depth).reshape((-1,) + (1,) * (indices.ndim - axis))
-    return np.where(np.expand_dims(indices, axis) == classes, on, off)
+    result: np.ndarray = np.where(np.expand_dims(indices, axis) == classes, on, off)
+    return result
 
 
 def check_lengths(lengths: Any, n: int) -> None:
@@ -134,7 +135,7 @@ def check_lengths(lengths: Any, n: int) -> None:
         )
 
 
-def reversed_sequences(x: Any, lengths: Any, sequence_axis: int, batch_axis: int) -> Any:
+def reversed_sequences(x: np.ndarray, lengths: np.ndarray, sequence_axis: int, batch_axis: int) -> np.ndarray:
     """Return x with the first lengths[b] elements of each batch entry in reverse order."""
     front = np.moveaxis(x, (batch_axis, sequence_axis), (0, 1))
     steps, ends = like_device.arange(front, front.shape[1]), lengths[:, None]

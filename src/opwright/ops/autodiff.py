@@ -58,7 +58,7 @@ def _convert_gradients(op: Any, structure: Sequence[Any], grads: Sequence[Any]) 
     return converted
 
 
-def _convert_gradient(op: Any, name: str, x: Any, grad: Any) -> Any:
+def _convert_gradient(op: Any, name: str, x: Any, grad: Any) -> object:
     if not hasattr(grad, "spec"):
         try:
             grad = dispatch.to_tensor(grad, None if hasattr(grad, "dtype") else x.dtype)
@@ -246,7 +246,7 @@ def flattened(structure: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(flat)
 
 
-def _identities(item: Any) -> Any:
+def _identities(item: Any) -> object:
     if type(item) is tuple:
         return tuple([x._identity for x in item])
     return None if item is None else item._identity

@@ -205,7 +205,7 @@ def _batch(run: Callable[..., Any], args: Sequence[Any], size: int, wait: Callab
     return clock() - start
 
 
-def _read_only(x: Any) -> Any:
+def _read_only(x: Any) -> object:
     """Return a read-only view: a write would change the inputs of the next algorithm."""
     if isinstance(x, list):
         return [_read_only(y) for y in x]
@@ -265,7 +265,7 @@ def bind(op: Any, call: Any, dtype: Any) -> Callable[..., Any]:
     if op.key_rule is not None or not tunable(op) or not kernels.serving(op, kernels.key_of(op, call, dtype)):
         return by_order
 
-    def run(*arrays: Any) -> Any:
+    def run(*arrays: Any) -> object:
         if not active:
             return by_order(*arrays)
         cache_key = (call, dtype, _shapes(arrays))

@@ -46,12 +46,12 @@ def narrowed(op: Operator, reference: Callable[..., Any]) -> Callable[..., Any]:
 
     first = likes[0]
 
-    def single(*arrays: Any, **out: Any) -> Any:
+    def single(*arrays: Any, **out: Any) -> object:
         assert first is not None
         result, source = reference(*arrays, **out), arrays[first]
         return result if getattr(result, "dtype", None) is source.dtype else _as_float_of(source, result)
 
-    def several(*arrays: Any) -> Any:
+    def several(*arrays: Any) -> object:
         results = reference(*arrays)
         if not isinstance(results, (tuple, list)) or len(results) != len(likes):
             return results  # the caller reports it
@@ -60,7 +60,7 @@ def narrowed(op: Operator, reference: Callable[..., Any]) -> Callable[..., Any]:
     return single if len(likes) == 1 else several
 
 
-def _as_float_of(source: Any, result: Any) -> Any:
+def _as_float_of(source: Any, result: Any) -> object:
     """Return `result` in the dtype of array `source` if both are floating and differ."""
     dtype, target = getattr(result, "dtype", None), getattr(source, "dtype", None)
     if dtype is None or target is None or dtype == target:
@@ -128,7 +128,7 @@ def guarded(op: Operator, compute: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a user's computation: its inputs read-only, its results its own, new offsets a LoD over their rows."""
     new_offsets = [(op.output_names.index(o.lod_of), k, o.repeated) for k, o in enumerate(op.outputs) if o.lod_of]
 
-    def run(*arrays: Any, **out: Any) -> Any:
+    def run(*arrays: Any, **out: Any) -> object:
         readonly_arrays = [_readonly(a) for a in arrays]
         try:
             result = compute(*readonly_arrays, **out)
@@ -180,7 +180,7 @@ def offsets_violation(
     )
 
 
-def _readonly(value: Any) -> Any:
+def _readonly(value: Any) -> object:
     if type(value) is np.ndarray:
         view = value.view()
         view.setflags(write=False)
@@ -190,7 +190,7 @@ def _readonly(value: Any) -> Any:
     return value
 
 
-def _own(op: Operator, position: int, result: Any, inputs: Sequence[Any]) -> Any:
+def _own(op: Operator, position: int, result: Any, inputs: Sequence[Any]) -> object:
     """Return a result, or its copy if it aliases an input without permission."""
     if type(result) is list:
         return [_own(op, position, r, inputs) for r in result]
@@ -264,7 +264,7 @@ def _wrote(op: Operator, compute: Callable[..., Any], arrays: Sequence[Any], err
     return write_error(op, "', '".join(candidates), message=str(error))
 
 
-def _copied(value: Any) -> Any:
+def _copied(value: Any) -> object:
     if type(value) in (list, tuple):
         return [_copied(v) for v in value]
     return value.copy() if isinstance(value, np.ndarray) else value
@@ -298,7 +298,7 @@ def watched(
 ) -> Callable[..., Any]:
     """Return a kernel that raises if it writes an input or returns an unpermitted alias of one."""
 
-    def run(*arrays: Any, **out: Any) -> Any:
+    def run(*arrays: Any, **out: Any) -> object:
         before = [fingerprint(a) for a in arrays]
         result = kernel(*arrays, **out)
         compare(op, arrays, before, named_results(op, result), node, at)

@@ -184,7 +184,7 @@ class FusionInputs(OperatorDefinition[list[Tensor]]):
     def compute(op, inputs: Any) -> list[Any]:
         return list(inputs)
 
-    def gradient(op, doutputs: Any) -> Any:
+    def gradient(op, doutputs: list[Tensor]) -> list[Tensor]:
         return doutputs
 
 
@@ -209,5 +209,5 @@ class FusionResults(OperatorDefinition[list[Tensor]]):
     def compute(op, results: Any, inputs: Any) -> list[Any]:
         return list(results)
 
-    def gradient(op, doutputs: Any) -> tuple[Any, list[None]]:
+    def gradient(op, doutputs: list[Tensor]) -> tuple[list[Tensor], list[None]]:
         return doutputs, [None] * len(op.inputs)

@@ -51,12 +51,12 @@ _FLOATS = (dtypes.float16, dtypes.float32, dtypes.float64)
 _COMPLEX = (dtypes.complex64, dtypes.complex128)
 
 
-def _matmul(call: Any, a: Any, b: Any) -> Any:
+def _matmul(call: Any, a: Any, b: Any) -> object:
     """Run the reference: on arrays of a GPU `np.matmul` is cuBLAS's gemm, batched if needed."""
     return call.operator.compute_rule(call, a, b)
 
 
-def _convolve(call: Any, image: Any, filters: Any) -> Any:
+def _convolve(call: Any, image: Any, filters: Any) -> object:
     """y[n, p, :] = sum over q of x[n, p * stride + q * dilation - before, :] @ w[q]."""
     from .nn.convolution import check_depths, from_last, to_last
     from .windows import spatial_windows
@@ -104,7 +104,7 @@ _SPECIAL = {  # operator -> its name in cupyx.scipy.special
 
 
 def _special(name: str) -> Callable[..., Any]:
-    def kernel(call: Any, *arrays: Any) -> Any:
+    def kernel(call: Any, *arrays: Any) -> object:
         function = getattr(importlib.import_module("cupyx.scipy.special"), name, None)
         if function is None:
             return NotImplemented

@@ -481,7 +481,7 @@ class Operator:
     def __repr__(self) -> str:
         return f"<operator {self.signature()}, version {self.version}>"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return registry.get, (self.name,)
 
     def __hash__(self) -> int:
@@ -518,7 +518,7 @@ def _dtype_names(dtypes: Iterable[DType]) -> str:
     return "one of " + ", ".join(d.name for d in dtypes)
 
 
-def _dtypes_of(value: Any) -> Any:
+def _dtypes_of(value: Any) -> object:
     if value is None:
         return None
     if isinstance(value, (tuple, list)):

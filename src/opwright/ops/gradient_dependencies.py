@@ -153,7 +153,7 @@ def _is_first_argument(steps: Sequence[tuple[Any, str, Any]], i: int, code: type
     return False
 
 
-def _callee(steps: Sequence[tuple[Any, str, Any]], i: int, function: types.FunctionType) -> Any:
+def _callee(steps: Sequence[tuple[Any, str, Any]], i: int, function: types.FunctionType) -> object:
     """Return the function loaded just before step i for a call. Raises _Unanalyzable if it is unknown."""
     index = i - 1
     ready = False  # whether what is loaded is going to be called

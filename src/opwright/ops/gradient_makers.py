@@ -18,7 +18,7 @@ outputs are `<input>_grad`. Values that a gradient needs stay alive from forward
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -68,9 +68,9 @@ class GradientMaker:
     def __init__(self, operator: Any = None) -> None:
         self._operator = operator
 
-    def rule(self, forward: Operator) -> Any:
+    def rule(self, forward: Operator) -> Callable[..., Any] | None:
         """Return the gradient as a rule, a function of the call and the gradients of its outputs; None without one."""
-        return
+        return None  # subclasses return a function
 
     def __str__(self) -> str:
         return self.word
@@ -173,11 +173,11 @@ class _ByOperator(GradientMaker):
     def _missing(self, forward: Operator, backward: Operator) -> Sequence[str]:
         return ()
 
-    def rule(self, forward: Operator) -> Any:
+    def rule(self, forward: Operator) -> Callable[..., Any]:
         """Return a function that calls the gradient operator."""
         resolved: list[Operator] = []
 
-        def gradient(call: Any, *dys: Any) -> Any:
+        def gradient(call: Any, *dys: Any) -> object:
             if not resolved:
                 resolved.append(self.operator(forward))
             backward = resolved[0]

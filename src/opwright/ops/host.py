@@ -145,7 +145,7 @@ def print(*inputs: Any, **kwargs: Any) -> None:
     tensors: list[Any] = []
     pieces: list[str] = [""]  # the text between tensors
 
-    def leaf(value: Any) -> Any:
+    def leaf(value: Any) -> object:
         if isinstance(value, IndexedSlices) and value.dense_shape is not None:
             value = value.to_dense()
         if not isinstance(value, TensorLike):
@@ -179,7 +179,7 @@ def translated(error: Exception, op: str) -> errors.OpError:
     return errors.status_class(error)(op=op, what=f"{type(error).__name__}: {error}")
 
 
-def _called(handle: Any, method: str, op: str, *args: Any) -> Any:
+def _called(handle: Any, method: str, op: str, *args: Any) -> object:
     try:
         return getattr(handle, method)(*args)
     except Exception as error:
@@ -209,7 +209,7 @@ class EagerPyFunc(OperatorDefinition[list[Tensor]]):
     def infer(op) -> tuple[list[TensorSpec], TensorSpec]:
         return [TensorSpec(UNKNOWN, d) for d in op.out_dtypes], _HANDLE
 
-    def compute(op, func: Any, input: Any) -> Any:
+    def compute(op, func: Any, input: Any) -> object:
         return _called(func, "call", "EagerPyFunc", input, op.out_dtypes)
 
     def gradient(op, doutput: Any, drun: Any) -> tuple[None, list[Any | None]]:
@@ -241,7 +241,7 @@ class EagerPyFuncGrad(OperatorDefinition[list[Tensor]]):
     def infer(op) -> tuple[list[TensorSpec], TensorSpec]:
         return [x.spec for x in op.input], _HANDLE
 
-    def compute(op, run: Any, input: Any, doutput: Any) -> Any:
+    def compute(op, run: Any, input: Any, doutput: Any) -> object:
         return _called(run, "backward", "EagerPyFuncGrad", doutput)
 
     def gradient(op, ddinput: Any, dthis_run: Any) -> tuple[None, list[Tensor], list[Tensor]]:
@@ -264,7 +264,7 @@ def _numpy_operator(name: str, effect_: str | None) -> Operator:
         def infer(op) -> list[Any]:
             return [TensorSpec(UNKNOWN, d) for d in op.out_dtypes]
 
-        def compute(op, func: Any, input: Any) -> Any:
+        def compute(op, func: Any, input: Any) -> object:
             return _called(func, "call", name, input, op.out_dtypes)
 
     state = "It may have side effects." if effect_ else "It has no side effects: equal calls may become one, or none."

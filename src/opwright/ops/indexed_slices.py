@@ -49,7 +49,7 @@ class IndexedSlicesSpec(TypeSpec):
     dtype = property(lambda self: self._dtype, doc="Element type of the values.")
 
     @property
-    def value_type(self) -> Any:
+    def value_type(self) -> type[IndexedSlices]:
         """IndexedSlices."""
         return IndexedSlices
 
@@ -219,7 +219,7 @@ class IndexedSlices(CompositeTensor):
         return array.tensor_scatter_nd_add(dense, array.expand_dims(self.indices, -1), self.values)
 
     @staticmethod
-    def _scalar(factor: Any) -> Any:
+    def _scalar(factor: Any) -> object:
         rank = getattr(getattr(factor, "shape", ()), "rank", None) if hasattr(factor, "spec") else np.ndim(factor)
         if rank:
             raise ValueError(f"IndexedSlices are multiplied and divided by scalars only; found shape {factor.shape}")
@@ -262,7 +262,7 @@ def concatenated(parts: Sequence[IndexedSlices]) -> IndexedSlices:
     return IndexedSlices(array.concat([p.values for p in parts], 0), array.concat(indices, 0), shape)
 
 
-def summed(parts: Sequence[Any]) -> Any:
+def summed(parts: Sequence[Any]) -> IndexedSlices | Tensor:
     """Return the sum of tensors and sparse rows: merged sparse rows if all are such, else a tensor.
 
     raises InvalidArgumentError where shapes or dtypes differ

@@ -46,7 +46,7 @@ class BuildDataset(OperatorDefinition):
     def infer(op) -> TensorSpec:
         return _HANDLE
 
-    def compute(op, operands: Any) -> Any:
+    def compute(op, operands: Any) -> object:
         return op.recipe(operands)
 
 
@@ -66,7 +66,7 @@ class MakeIterator(OperatorDefinition):
     def infer(op) -> TensorSpec:
         return _HANDLE
 
-    def compute(op, dataset: Any) -> Any:
+    def compute(op, dataset: Any) -> object:
         return dataset.make_state()
 
 
@@ -131,7 +131,7 @@ class IteratorNextAsOptional(OperatorDefinition):
     def infer(op) -> TensorSpec:
         return _HANDLE
 
-    def compute(op, iterator: Any) -> Any:
+    def compute(op, iterator: Any) -> object:
         return iterator.take_optional()
 
 
@@ -152,7 +152,7 @@ class MakeOptional(OperatorDefinition):
     def infer(op) -> TensorSpec:
         return _HANDLE
 
-    def compute(op, components: Any) -> Any:
+    def compute(op, components: Any) -> object:
         return op.recipe(components)
 
 

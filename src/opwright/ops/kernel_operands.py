@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from ..core import dtypes
 from ..core.dtypes import DType
@@ -59,7 +59,7 @@ class KernelOperand:
         return self.checked().shape
 
     @property
-    def constant(self) -> Any:
+    def constant(self) -> NoReturn:
         """Raise DefinitionError: a kernel is selected by types of tensors, never by elements."""
         raise DefinitionError(
             op=self.op,

@@ -294,13 +294,13 @@ def _in_order(op: Operator, call: Any, kernels: Iterable[Kernel]) -> Callable[..
     if len(chosen) == 1:
         (first,) = chosen
 
-        def first_or_reference(*arrays: Any) -> Any:
+        def first_or_reference(*arrays: Any) -> object:
             result = first(*arrays)
             return op.reference(call)(*arrays) if result is NotImplemented else result
 
         return first_or_reference
 
-    def run(*arrays: Any) -> Any:
+    def run(*arrays: Any) -> object:
         for kernel in chosen:
             result = kernel(*arrays)
             if result is not NotImplemented:
@@ -319,7 +319,7 @@ def install_key_rules(key_by_rule: Callable[[Operator, Any, Iterable[Any]], Kern
     _key_by_rule = key_by_rule
 
 
-def _by_rule(op: Operator, call: Any, *arrays: Any) -> Any:
+def _by_rule(op: Operator, call: Any, *arrays: Any) -> object:
     """Compute with the kernel for the key that `expected_kernel_key` returns for these arrays."""
     if _key_by_rule is None:
         load("opwright.ops.kernel_selection")

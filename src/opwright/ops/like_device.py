@@ -39,11 +39,11 @@ def arange(x: Any, stop: int, dtype: Any = None) -> np.ndarray:
     return np.arange(stop, dtype=dtype) if type(x) is np.ndarray or on_host(x) else np.arange(stop, dtype=dtype, like=x)
 
 
-def array(x: Any, values: Any) -> Any:
+def array(x: Any, values: np.ndarray) -> np.ndarray:
     """Return a host array on the device of x: itself on the host, a copy on a device."""
     return values if type(x) is np.ndarray or on_host(x) else np.asarray(values, like=x)
 
 
-def copy(x: Any) -> Any:
+def copy(x: np.ndarray) -> np.ndarray:
     """Return a copy of x, as an array also for a number."""
     return np.array(x) if type(x) is np.ndarray or on_host(x) else x.copy()

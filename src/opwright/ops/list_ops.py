@@ -103,7 +103,7 @@ class ListLength(OperatorDefinition):
     def infer(op) -> TensorSpec:
         return TensorSpec(SCALAR, SIZE)
 
-    def compute(op, list: Any) -> np.generic:
+    def compute(op, list: TensorList) -> np.generic:
         return np.int32(list.length)
 
 
@@ -122,7 +122,7 @@ class ListZerosLike(OperatorDefinition):
     def infer(op) -> TensorSpec:
         return LIST
 
-    def compute(op, list: Any) -> Any:
+    def compute(op, list: TensorList) -> TensorList:
         return list.zeros_like()
 
 
@@ -144,7 +144,7 @@ class ListAdd(OperatorDefinition):
     def infer(op) -> TensorSpec:
         return LIST
 
-    def compute(op, x: Any, y: Any) -> Any:
+    def compute(op, x: TensorList, y: TensorList) -> TensorList:
         return x.add(y)
 
     def gradient(op, doutput: Any) -> tuple[Any, Any]:
@@ -169,7 +169,7 @@ class ListResize(OperatorDefinition):
         _at_least_0("TensorListSlice expects size to be non-negative. Got:", op.size.constant)
         return LIST
 
-    def compute(op, list: Any, size: Any) -> Any:
+    def compute(op, list: TensorList, size: Any) -> TensorList:
         return list.resize(int(size))
 
     def gradient(op, doutput: Any) -> tuple[Tensor, None]:
@@ -194,7 +194,7 @@ class ListPush(OperatorDefinition):
     def infer(op) -> TensorSpec:
         return LIST
 
-    def compute(op, list: Any, item: Any) -> Any:
+    def compute(op, list: TensorList, item: Any) -> TensorList:
         return list.push(item)
 
     def gradient(op, doutput: Any) -> tuple[Tensor, Any]:
@@ -234,7 +234,7 @@ class ListPop(OperatorDefinition[tuple[Tensor, Tensor]]):
     def infer(op) -> tuple[TensorSpec, TensorSpec]:
         return LIST, element_spec(op)
 
-    def compute(op, list: Any, shape: Any) -> Any:
+    def compute(op, list: TensorList, shape: Any) -> tuple[TensorList, Any]:
         list.check_dtype(op.element_dtype)
         return list.pop(element_shape_of(op, shape))
 
@@ -264,7 +264,7 @@ class ListGet(OperatorDefinition):
     def infer(op) -> TensorSpec:
         return element_spec(op)
 
-    def compute(op, list: Any, index: Any, shape: Any) -> Any:
+    def compute(op, list: TensorList, index: Any, shape: Any) -> object:
         list.check_dtype(op.element_dtype)
         return list.get(int(index), element_shape_of(op, shape))
 
@@ -293,7 +293,7 @@ class ListSet(OperatorDefinition):
     def infer(op) -> TensorSpec:
         return LIST
 
-    def compute(op, list: Any, index: Any, item: Any) -> Any:
+    def compute(op, list: TensorList, index: Any, item: Any) -> TensorList:
         return list.set(int(index), item, op.grow)
 
     def gradient(op, doutput: Any) -> tuple[Tensor, None, Any | None]:
@@ -324,7 +324,7 @@ class ListUnset(OperatorDefinition):
     def infer(op) -> TensorSpec:
         return LIST
 
-    def compute(op, list: Any, indices: Any) -> Any:
+    def compute(op, list: TensorList, indices: Any) -> TensorList:
         return list.unset_at(np.asarray(indices).reshape(-1).tolist())
 
     def gradient(op, doutput: Any) -> tuple[Tensor, None]:

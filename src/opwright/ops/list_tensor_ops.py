@@ -5,6 +5,7 @@ Lives here: stack, from tensor, gather, scatter, concat, split.  Not here: singl
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,7 @@ class ListStack(OperatorDefinition):
     def infer(op) -> TensorSpec:
         return _rows(None if op.num < 0 else op.num, element_spec(op).shape, op.element_dtype)
 
-    def compute(op, list: Any, shape: Any) -> Any:
+    def compute(op, list: TensorList, shape: Any) -> np.ndarray:
         list.check_dtype(op.element_dtype)
         if op.num not in (-1, list.length):
             raise fail(f"Operation expected a list with {op.num} elements but got a list with {list.length} elements.")
@@ -147,7 +148,7 @@ class ListGather(OperatorDefinition):
     def infer(op) -> TensorSpec:
         return _rows(_count(op.indices.spec.shape), element_spec(op).shape, op.element_dtype)
 
-    def compute(op, list: Any, indices: Any, shape: Any) -> Any:
+    def compute(op, list: TensorList, indices: Any, shape: Any) -> np.ndarray:
         list.check_dtype(op.element_dtype)
         return list.stack(element_shape_of(op, shape), indices.tolist())
 
@@ -162,7 +163,7 @@ def _check_rows(tensor: Any, indices: Any) -> None:
         raise fail(f"Invalid number of rows in input tensor. Expected: {expected} Actual: {rows}")
 
 
-def _checked_indices(list: Any, indices: np.ndarray, tensor: np.ndarray, grow: bool = False) -> Any:
+def _checked_indices(list: TensorList, indices: np.ndarray, tensor: np.ndarray, grow: bool = False) -> Iterator[int]:
     """Yield the indices as checked numbers. Raises InvalidArgumentError."""
     if len(indices) != len(tensor):
         raise fail(f"Invalid number of rows in input tensor. Expected: {len(indices)} Actual: {len(tensor)}")
@@ -196,7 +197,7 @@ class ListScatter(OperatorDefinition):
         _check_rows(op.tensor, op.indices)
         return LIST
 
-    def compute(op, list: Any, indices: Any, tensor: Any) -> Any:
+    def compute(op, list: TensorList, indices: Any, tensor: Any) -> TensorList:
         for k, i in enumerate(_checked_indices(list, indices, tensor, op.grow)):
             list = list.set(i, row(tensor, k), op.grow)
         return list
@@ -242,7 +243,7 @@ class ListScatterAdd(OperatorDefinition):
         _check_rows(op.tensor, op.indices)
         return LIST
 
-    def compute(op, list: Any, indices: Any, tensor: Any) -> Any:
+    def compute(op, list: TensorList, indices: Any, tensor: Any) -> TensorList:
         for k, i in enumerate(_checked_indices(list, indices, tensor)):
             before = list._get(i)
             list = list.set(i, row(tensor, k) if before is None else added(before, row(tensor, k)))
@@ -286,7 +287,7 @@ class ListConcat(OperatorDefinition[tuple[Tensor, Tensor]]):
             row_shape = merged(row_shape, shape_from(op.shape))
         return _rows(None, row_shape, op.element_dtype), TensorSpec([None], dtypes.int64)
 
-    def compute(op, list: Any, leading: Any, shape: Any) -> tuple[np.ndarray, np.ndarray]:
+    def compute(op, list: TensorList, leading: Any, shape: Any) -> tuple[np.ndarray, np.ndarray]:
         list.check_dtype(op.element_dtype)
         element_shape = merged(op.element_shape, list.element_shape)
         if shape is not None:

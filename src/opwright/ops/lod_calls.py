@@ -193,7 +193,7 @@ def joined(op: Any, inputs: Sequence[Any], name: str | None = None) -> LoDTensor
     return LoDTensor.of(None, levels)
 
 
-def _shared(op: Any, output: Any, carrier: LoDTensor, result: Any, name: str | None) -> Any:
+def _shared(op: Any, output: Any, carrier: LoDTensor, result: Any, name: str | None) -> object:
     if isinstance(result, (list, tuple)):
         return type(result)([_shared(op, output, carrier, r, name) for r in result])
     if not output.rows:

@@ -7,7 +7,7 @@ Not here: arithmetic on offsets (core/lod.py), calls of operators with one (lod_
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,7 @@ class LoDTensorSpec(TypeSpec):
     lod_level = property(lambda self: self._level, doc="Number of levels.")
 
     @property
-    def value_type(self) -> Any:
+    def value_type(self) -> type[LoDTensor]:
         """LoDTensor."""
         return LoDTensor
 
@@ -303,7 +303,7 @@ class LoDTensor(Overriding, CompositeTensor):
     def __len__(self) -> int:
         return len(self.values)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Any]:
         return iter(self.values)
 
     def __bool__(self) -> bool:

@@ -281,11 +281,12 @@ def _mean(x: Any, target: Any, c: Any) -> None:
     x += c[2] * target
 
 
-def _variance(state: Any) -> Any:
+def _variance(state: Sequence[np.ndarray]) -> np.ndarray:
     """Return v - mean^2."""
     v, mean = state[:2]
     t = mean * mean
-    return v - t
+    result: np.ndarray = v - t
+    return result
 
 
 @_rule("v", "rate rho rest epsilon", idle=_rmsprop_idle)

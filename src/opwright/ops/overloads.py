@@ -24,7 +24,7 @@ def _matmul(x: Any, y: Any) -> Tensor:
 
 
 def _bitwise_or_logical(bitwise: str, logical: Callable[..., Any]) -> Callable[..., Any]:
-    def apply(x: Any, y: Any) -> Any:
+    def apply(x: Any, y: Any) -> object:
         first = x if isinstance(x, TensorLike) else y
         if first.dtype.is_bool:
             return logical(x, y)
@@ -71,7 +71,7 @@ UNARY: dict[str, Callable[[Any], Any]] = {
 
 
 def _forward(function: Callable[[Any, Any], Any], reflected: str) -> Callable[[Any, Any], Any]:
-    def method(self: Any, other: Any) -> Any:
+    def method(self: Any, other: Any) -> object:
         try:
             return function(self, other)
         except (TypeError, ValueError):
@@ -88,7 +88,7 @@ def _forward(function: Callable[[Any, Any], Any], reflected: str) -> Callable[[A
 
 
 def _backward(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def method(self: Any, other: Any) -> Any:
+    def method(self: Any, other: Any) -> object:
         if isinstance(other, (np.ndarray, np.generic)):  # on either side it takes the tensor's dtype
             other = dispatch.to_tensor(other, self.dtype)
         return function(other, self)
@@ -97,7 +97,7 @@ def _backward(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _equality(function: Callable[[Any, Any], Any], when_incomparable: bool) -> Callable[[Any, Any], Any]:
-    def method(self: Any, other: Any) -> Any:
+    def method(self: Any, other: Any) -> object:
         if other is None:
             return when_incomparable
         try:

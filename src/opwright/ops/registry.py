@@ -90,7 +90,7 @@ class UnknownOperatorError(NotFoundError, KeyError):
     __str__ = Exception.__str__  # KeyError's is the repr of its text
 
 
-def get(name: str) -> Any:
+def get(name: str) -> Operator:
     """Return the operator of that name, such as "Atan", or of that public function, such as "atan".
 
     The catalogue's come first, then those defined in this process, then those of installed packages.
@@ -136,12 +136,12 @@ def from_package(name: str) -> Any:
     return package_op
 
 
-def _operator_from_package(name: str) -> Any:
+def _operator_from_package(name: str) -> Operator | None:
     package_op = from_package(name)
     return package_op if hasattr(package_op, "attr_defs") else None  # a Registration is for the interpreter alone
 
 
-def operator_of(op: Any) -> Any:
+def operator_of(op: Any) -> Operator:
     """Return an operator, given itself or its name. Raises as `get`, and SignatureError for anything else."""
     if isinstance(op, str):
         return get(op)
@@ -152,7 +152,8 @@ def operator_of(op: Any) -> Any:
             found=f"{op!r} ({type(op).__name__})"[:80],
             wanted="one that @ow.operator made, or its name",
         )
-    return op
+    result: Operator = op
+    return result
 
 
 def list_names() -> list[str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from ..core.errors import (
 
 if TYPE_CHECKING:
     from .definition import Operator
+
+R = TypeVar("R")
 
 
 def rule_failure(
@@ -80,7 +82,7 @@ def contract_violation(
     return cls(op=op.name, node=node, what=f"{rule} {what}", found=found, wanted=wanted, do=do)
 
 
-def call_rule(op: Operator, rule: str, function: Callable[..., Any], *args: Any, node: str | None = None) -> Any:
+def call_rule(op: Operator, rule: str, function: Callable[..., R], *args: Any, node: str | None = None) -> R:
     """Call a rule of an operator; an exception that it raises names the operator and the rule."""
     try:
         return function(*args)

@@ -124,12 +124,12 @@ class ShapeOnlyArray:
 
     __iter__ = __getitem__ = __bool__ = __float__ = __int__ = __array__
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("_"):  # protocols: NumPy asks for several
             raise AttributeError(name)
         raise withheld_error(self._tensor)
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> object:
         answer = _BY_SHAPE.get(function)
         if answer is None or not args or args[0] is not self:
             raise withheld_error(self._tensor)
@@ -140,7 +140,7 @@ class ShapeOnlyArray:
 
 
 def _like(make: Callable[..., Any]) -> Callable[..., Any]:
-    def create(x: ShapeOnlyArray, *args: Any, dtype: Any = None, shape: Any = None, **kwargs: Any) -> Any:
+    def create(x: ShapeOnlyArray, *args: Any, dtype: Any = None, shape: Any = None, **kwargs: Any) -> object:
         kwargs.pop("subok", None)
         return make(x.shape if shape is None else shape, *args, dtype=x.dtype if dtype is None else dtype, **kwargs)
 
@@ -185,7 +185,7 @@ def identity_key(x: Any) -> int:
     return 0 if identity is None else id(identity)
 
 
-def shape_only_in_trace(x: Any) -> Any:
+def shape_only_in_trace(x: Any) -> object:
     """Return a symbolic tensor as a shape-only tensor; variables and handles stay as they are.
 
     For rules run in a trace: what an input declared `no_need_buffer` has there.

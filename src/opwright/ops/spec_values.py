@@ -72,7 +72,7 @@ def _array(value: np.ndarray) -> dict[str, Any]:
     return {"dtype": dtype.name, "shape": list(value.shape), "data": data}
 
 
-def _imported(name: str) -> Any:
+def _imported(name: str) -> object:
     """Return the object with this dotted name in a loaded module; None without one."""
     module, _, path = name.rpartition(".")
     while module and module not in sys.modules:
@@ -84,7 +84,7 @@ def _imported(name: str) -> Any:
     return value
 
 
-def value_of(data: Any) -> Any:
+def value_of(data: Any) -> object:
     """Return the value that `plain` converted to this data; lists become tuples.
 
     raises InvalidArgumentError for what `plain` does not make, and for opaque objects, which no text brings back
@@ -116,7 +116,7 @@ def _read_array(content: Any) -> np.ndarray:
     return array
 
 
-def _read_python(content: str) -> Any:
+def _read_python(content: str) -> object:
     value = _imported(content)
     if value is None:
         raise ValueError(f"{content} is not there; import the module that defines it")

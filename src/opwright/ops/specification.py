@@ -44,7 +44,7 @@ class SpecField(NamedTuple):
     get: Callable[[Any], Any]
 
 
-def _by_call(fixed: Any, rule: Any) -> Any:
+def _by_call(fixed: Any, rule: Any) -> object:
     return "by the call" if rule is not None else fixed
 
 
@@ -224,7 +224,7 @@ def _read(data: Any, where: str) -> Spec:
     return read
 
 
-def _floats(value: Any) -> Any:
+def _floats(value: Any) -> object:
     if type(value) is list:
         return [_floats(v) for v in value]
     return float(value) if type(value) is int and abs(value) < 2**53 else value

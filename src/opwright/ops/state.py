@@ -43,7 +43,7 @@ class ReadVariable(OperatorDefinition):
     def infer(op) -> TensorSpec:
         return TensorSpec(op.shape, op.dtype)
 
-    def compute(op, handle: Any) -> Any:
+    def compute(op, handle: Any) -> object:
         return handle.read_array()
 
     def gradient(op, dvalue: Any) -> Any:
@@ -90,7 +90,7 @@ def _copied(variable: Any) -> Iterator[np.ndarray]:
     variable.write_array(array)
 
 
-def writing(variable: Any) -> Any:
+def writing(variable: Any) -> contextlib.AbstractContextManager[np.ndarray]:
     """Return a context manager with the value as a writable array: its own buffer if unshared, else a copy.
 
     Check before writing: an error does not undo writes.

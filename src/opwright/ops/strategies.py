@@ -75,7 +75,7 @@ class Strategies:
         """Return the rows that apply to these arrays, fast or not."""
         return [s for s in self.others if s.fits(call, *arrays)]
 
-    def _tuned(self, call: Any, arrays: tuple[Any, ...]) -> Any:
+    def _tuned(self, call: Any, arrays: tuple[Any, ...]) -> object:
         heuristic = self.chosen(call, *arrays)
         ways = [
             autotuner.TimedAlgorithm("plain", self.plain),

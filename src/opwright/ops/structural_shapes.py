@@ -99,7 +99,7 @@ class SliceMasks:
 
     def _item(
         self, i: int, bit: int, begin: int | None, end: int | None, stride: int | None, d: int | None, axis: int
-    ) -> Any:
+    ) -> object:
         if stride == 0:
             raise InvalidArgumentError(what=f"strides[{i}] must be non-zero", found=0, wanted="any other number")
         if self.shrink_axis & bit:

@@ -179,14 +179,14 @@ class TensorReference:
 
     __slots__ = ("__weakref__", "_target")
 
-    def __init__(self, target: Any) -> None:
+    def __init__(self, target: TensorLike) -> None:
         self._target = target
 
     def __lt__(self, other: Any) -> bool:
         """Return an arbitrary order, so that keys of a dict can be sorted."""
         return id(self._target) < id(other._target) if isinstance(other, TensorReference) else NotImplemented
 
-    def deref(self) -> Any:
+    def deref(self) -> TensorLike:
         """Return the tensor."""
         return self._target
 

@@ -304,7 +304,7 @@ class TensorList:
             new = new._next(i, x if before is None else added(before, x), self.length)
         return new
 
-    def _fit(self, item: Any, verb: str) -> Any:
+    def _fit(self, item: Any, verb: str) -> object:
         """Return `item` as an element. Raises InvalidArgumentError for an incompatible dtype or shape."""
         if self.dtype.is_handle:
             return item
@@ -326,7 +326,7 @@ class TensorList:
     def __repr__(self) -> str:
         return "<TensorList>"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return TensorList, (self.length, self.dtype, self.element_shape, dict(self.items()))
 
 

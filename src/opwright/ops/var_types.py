@@ -125,7 +125,7 @@ def infer(
 
 def _of_output(
     op: Operator, output: Output[Any], by_name: Mapping[str, Any], word: str, attrs: Mapping[str, Any]
-) -> Any:
+) -> object:
     said = output.kind
     if said is not None and said.startswith("as "):
         return by_name[said[3:]]

@@ -149,11 +149,12 @@ def taps(windows: Sequence[Window]) -> Iterable[tuple[tuple[int, ...], tuple[sli
         yield index, tuple(w.tap(i) for w, i in zip(windows, index))
 
 
-def wide(dtype: Any) -> Any:
+def wide(dtype: Any) -> np.dtype[Any]:
     """Return the NumPy dtype to accumulate in: float32 for the 16-bit floats, else the dtype itself."""
     dtype = np.dtype(dtype)
     if dtype.itemsize != 2:  # bfloat16.np imports ml_dtypes
-        return dtype
+        result: np.dtype[Any] = dtype
+        return result
     return np.dtype(np.float32) if dtype in (float16.np, bfloat16.np) else dtype
 
 

@@ -95,10 +95,11 @@ class Mul(OperatorDefinition):
 multiply: signatures.Mul = Mul.as_function("multiply")
 
 
-def _conj(x: Any) -> Any:
+def _conj(x: Any) -> Tensor:
     """Return the complex conjugate; real tensors unchanged."""
     if not x.dtype.is_complex:
-        return x
+        result: Tensor = x
+        return result
     return math.conj(x)
 
 
@@ -192,9 +193,10 @@ class FloorDiv(OperatorDefinition):
     elementwise = True
     gradient = None
 
-    def compute(op, x: Any, y: Any) -> Any:
+    def compute(op, x: Any, y: Any) -> np.ndarray:
         _no_zero(y)
-        return FUNCTIONS["floor_div"].numpy(x, y)
+        result: np.ndarray = FUNCTIONS["floor_div"].numpy(x, y)
+        return result
 
 
 floordiv: signatures.FloorDiv = FloorDiv.as_function("floordiv")
@@ -214,9 +216,10 @@ class FloorMod(OperatorDefinition):
     z = Output(like="x")
     elementwise = True
 
-    def compute(op, x: Any, y: Any) -> Any:
+    def compute(op, x: Any, y: Any) -> np.ndarray:
         _no_zero(y)
-        return FUNCTIONS["floor_mod"].numpy(x, y)
+        result: np.ndarray = FUNCTIONS["floor_mod"].numpy(x, y)
+        return result
 
     def gradient(op, dz: Any) -> tuple[Any, Any]:
         return dz, -dz * FloorDiv(op.x, op.y)
@@ -239,12 +242,13 @@ class Pow(OperatorDefinition):
     z = Output(like="x")
     elementwise = True
 
-    def compute(op, x: Any, y: Any) -> Any:
+    def compute(op, x: Any, y: Any) -> np.ndarray:
         if y.dtype.kind == "i" and np.any(y < 0):
             raise InvalidArgumentError(
                 what="Integers to negative integer powers are not allowed", do="ow.cast the base to a float"
             )
-        return FUNCTIONS["pow"].numpy(x, y)
+        result: np.ndarray = FUNCTIONS["pow"].numpy(x, y)
+        return result
 
     def gradient(op, dz: Any) -> tuple[Any, Any]:
         x, y = _conj(op.x), _conj(op.y)
@@ -314,8 +318,9 @@ class SquaredDifference(OperatorDefinition):
     elementwise = True
     inplace = {"z": "x"}
 
-    def compute(op, x: Any, y: Any, *, out: Any = None) -> Any:
-        return FUNCTIONS["squared_difference"].numpy(x, y, out)
+    def compute(op, x: Any, y: Any, *, out: Any = None) -> np.ndarray:
+        result: np.ndarray = FUNCTIONS["squared_difference"].numpy(x, y, out)
+        return result
 
     def gradient(op, dz: Any) -> tuple[Any, Any]:
         difference = op.x - op.y
@@ -341,11 +346,12 @@ class Neg(OperatorDefinition):
     inplace = {"y": "x"}
     compute = FUNCTIONS["neg"].numpy
 
-    def on_rows(op, x: Any) -> Any:
+    def on_rows(op, x: Any) -> object:
         return -x
 
-    def gradient(op, dy: Any) -> Any:
-        return -dy
+    def gradient(op, dy: Any) -> Tensor:
+        result: Tensor = -dy
+        return result
 
 
 negative: signatures.Neg = Neg.as_function("negative")
@@ -380,7 +386,7 @@ class AddN(OperatorDefinition):
             return "rows"
         return "lod" if "lod" in kinds else "dense"
 
-    def on_rows(op, inputs: Any) -> Any:
+    def on_rows(op, inputs: Any) -> object:
         from ..indexed_slices import summed
 
         return summed(inputs)
@@ -400,7 +406,7 @@ class AddN(OperatorDefinition):
             shape = broadcast(shape, other.spec.shape)
         return TensorSpec(shape, op.inputs[0].spec.dtype)
 
-    def compute(op, inputs: Any) -> Any:
+    def compute(op, inputs: Any) -> object:
         total = inputs[0]
         if isinstance(total, TensorList):
             return functools.reduce(TensorList.add, inputs)

@@ -23,6 +23,7 @@ from .ufunc import ufunc
 
 if TYPE_CHECKING:
     from .. import signatures
+    from ..tensor import Tensor
 
 
 def _compared(relation: Callable[..., Any]) -> Callable[[Any, Any], Any]:
@@ -31,7 +32,7 @@ def _compared(relation: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     One string alone is `bytes`, which NumPy would compare without the zero bytes at its end.
     """
 
-    def compare(x: Any, y: Any) -> Any:
+    def compare(x: Any, y: Any) -> np.ndarray:
         if type(x) is bytes or type(y) is bytes:
             x, y = np.asarray(x, object), np.asarray(y, object)
         return np.asarray(relation(x, y), np.bool_)[()] if x.dtype.kind == "O" else relation(x, y)
@@ -107,10 +108,12 @@ class ApproximateEqual(OperatorDefinition):
             raise InvalidArgumentError(what="x and y must be of the same shape", found=f"{x.short()}, {y.short()}")
         return TensorSpec(x.shape.merge_with(y.shape), dtypes.bool)
 
-    def compute(op, x: Any, y: Any) -> Any:
+    def compute(op, x: Any, y: Any) -> np.ndarray:
         if x.dtype.kind in "iu":  # unsigned differences wrap
-            return np.subtract(np.maximum(x, y), np.minimum(x, y)) < op.tolerance
-        return np.absolute(np.subtract(x, y)) < np.float32(op.tolerance)
+            result: np.ndarray = np.subtract(np.maximum(x, y), np.minimum(x, y)) < op.tolerance
+            return result
+        output: np.ndarray = np.absolute(np.subtract(x, y)) < np.float32(op.tolerance)
+        return output
 
 
 approximate_equal: signatures.ApproximateEqual = ApproximateEqual.as_function("approximate_equal")
@@ -127,6 +130,7 @@ LogicalNot, logical_not = ufunc(
 )
 
 
-def logical_xor(x: Any, y: Any, name: str | None = "LogicalXor") -> Any:
+def logical_xor(x: Any, y: Any, name: str | None = "LogicalXor") -> Tensor:
     """Return whether exactly one operand is true."""
-    return LogicalAnd(LogicalOr(x, y), LogicalNot(LogicalAnd(x, y)), name=name)
+    result: Tensor = LogicalAnd(LogicalOr(x, y), LogicalNot(LogicalAnd(x, y)), name=name)
+    return result

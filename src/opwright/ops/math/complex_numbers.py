@@ -80,8 +80,9 @@ class Real(OperatorDefinition):
     infer = _real_spec
     views = {"output": "input"}
 
-    def compute(op, input: Any) -> Any:
-        return input.real
+    def compute(op, input: Any) -> np.ndarray:
+        result: np.ndarray = input.real
+        return result
 
     def gradient(op, doutput: Any) -> Tensor:
         return Complex(doutput, array.zeros_like(doutput))
@@ -96,7 +97,7 @@ def _numbers(value: Any) -> Tensor:
 
 
 @documented_by(Real)
-def real(input: Any, name: str | None = None) -> Any:
+def real(input: Any, name: str | None = None) -> Tensor:
     """Return the real part; real tensors unchanged."""
     input = _numbers(input)
     return Real(input, name=name) if input.dtype.is_complex else input
@@ -115,8 +116,9 @@ class Imag(OperatorDefinition):
     infer = _real_spec
     views = {"output": "input"}
 
-    def compute(op, input: Any) -> Any:
-        return input.imag
+    def compute(op, input: Any) -> np.ndarray:
+        result: np.ndarray = input.imag
+        return result
 
     def gradient(op, doutput: Any) -> Tensor:
         return Complex(array.zeros_like(doutput), doutput)
@@ -147,14 +149,15 @@ class Conj(OperatorDefinition):
 
 
 @documented_by(Conj)
-def conj(x: Any, name: str | None = None) -> Any:
+def conj(x: Any, name: str | None = None) -> Tensor:
     """Return the complex conjugate; real tensors unchanged."""
     x = dispatch.to_tensor(x)
     if x.dtype.is_complex:
         return Conj(x, name=name)
     if not (x.dtype.is_floating or x.dtype.is_integer):
         raise TypeError(f"Expected numeric or variant tensor, got dtype {x.dtype!r}")
-    return x
+    result: Tensor = x
+    return result
 
 
 @operator
@@ -169,8 +172,9 @@ class Angle(OperatorDefinition):
     elementwise = True
     infer = _real_spec
 
-    def compute(op, input: Any) -> Any:
-        return np.arctan2(input.imag, input.real)
+    def compute(op, input: Any) -> np.ndarray:
+        result: np.ndarray = np.arctan2(input.imag, input.real)
+        return result
 
     def gradient(op, doutput: Any) -> Tensor:
         # d angle = Im(dz / z) = Re(conj(i z / |z|^2) dz)
@@ -202,8 +206,9 @@ class Abs(OperatorDefinition):
     inplace = {"y": "x"}
     compute = FUNCTIONS["abs"].numpy
 
-    def gradient(op, dy: Any) -> Any:
-        return dy * Sign(op.x)
+    def gradient(op, dy: Any) -> Tensor:
+        result: Tensor = dy * Sign(op.x)
+        return result
 
 
 @operator
@@ -243,14 +248,15 @@ class Sign(OperatorDefinition):
     inplace = {"y": "x"}
     compute = FUNCTIONS["sign"].numpy
 
-    def gradient(op, dy: Any) -> Any:
+    def gradient(op, dy: Any) -> Tensor:
         if not op.x.dtype.is_complex:
             return array.zeros_like(dy)
         # y moves along the unit circle only: what of dy points along y is lost; at 0 all of it is
         along, size = real(dy * Conj(op.y)), abs(op.x)
         some, one, zero = size > 0, array.ones_like(size), array.zeros_like(size)
         scale = array.where(some, one / array.where(some, size, one), zero)
-        return (dy - op.y * complex(along, zero)) * complex(scale, zero)
+        result: Tensor = (dy - op.y * complex(along, zero)) * complex(scale, zero)
+        return result
 
 
 sign: signatures.Sign = Sign.as_function("sign")

@@ -61,15 +61,16 @@ class Cumsum(OperatorDefinition):
         return Cumsum(dy, axis=op.axis, exclusive=op.exclusive, reverse=not op.reverse)
 
 
-def _along(op: Any, x: Any, axis: Any, exclusive: bool, reverse: bool, name: str | None) -> Any:
+def _along(op: Any, x: Any, axis: Any, exclusive: bool, reverse: bool, name: str | None) -> Tensor:
     """Call a scan along an axis that may be a tensor."""
     if is_static(axis):
-        return op(x, axis=static_int(axis, "axis"), exclusive=exclusive, reverse=reverse, name=name)
+        result: Tensor = op(x, axis=static_int(axis, "axis"), exclusive=exclusive, reverse=reverse, name=name)
+        return result
     return array.run_time_axes.along(lambda y: op(y, axis=0, exclusive=exclusive, reverse=reverse), x, axis, name)
 
 
 @documented_by(Cumsum)
-def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Any:
+def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
     """Return cumulative sums along an axis."""
     return _along(Cumsum, x, axis, exclusive, reverse, name)
 
@@ -108,7 +109,7 @@ class Cumprod(OperatorDefinition):
 
 
 @documented_by(Cumprod)
-def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Any:
+def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
     """Return cumulative products along an axis."""
     return _along(Cumprod, x, axis, exclusive, reverse, name)
 
@@ -222,6 +223,6 @@ class CumulativeLogsumexp(OperatorDefinition):
 @documented_by(CumulativeLogsumexp)
 def cumulative_logsumexp(
     x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
-) -> Any:
+) -> Tensor:
     """Return cumulative logarithms of sums of exponentials along an axis."""
     return _along(CumulativeLogsumexp, dispatch.to_tensor(x), axis, exclusive, reverse, name)

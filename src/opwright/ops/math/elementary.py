@@ -204,7 +204,7 @@ def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
     return negative(softplus(negative(x)), name=name)
 
 
-def polyval(coeffs: Any, x: Any, name: str | None = None) -> Any:
+def polyval(coeffs: Any, x: Any, name: str | None = None) -> Tensor:
     """Evaluate a polynomial at x by Horner's rule; coeffs: a list, the highest power first; empty for 0.
 
     .. math:: p(x) = coeffs_0 x^{n-1} + ... + coeffs_{n-1}
@@ -218,4 +218,5 @@ def polyval(coeffs: Any, x: Any, name: str | None = None) -> Any:
     total = coeffs[0]
     for coeff in coeffs[1:]:
         total = coeff + total * x
-    return total
+    result: Tensor = total
+    return result

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from .. import array
 from . import special_arrays
 from .elementary import cos, exp, log, sin
 from .ufunc import in_float64, ufunc
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 _EULER = 0.57721566490153286060651209008240243
 # Where Ei is 0, in two parts
@@ -144,13 +147,14 @@ def dilogarithm(x: np.ndarray) -> np.ndarray:
 # ---- the operators --------------------------------------------------------------------------------------------------
 
 
-def _spence_gradient(op: Any, dy: Any) -> Any:
+def _spence_gradient(op: Any, dy: Any) -> Tensor:
     # ln x / (1 - x), and around 1, where that is 0 / 0, its series: so that it can be differentiated there too
     away = 1.0 - op.x
     near = away * away < 1e-8
     safe = array.where(near, array.ones_like(away) * 0.5, away)
     series = -1.0 - away * (0.5 + away * (1.0 / 3.0 + away * 0.25))
-    return dy * array.where(near, series, log(1.0 - safe) / safe)
+    result: Tensor = dy * array.where(near, series, log(1.0 - safe) / safe)
+    return result
 
 
 Dawsn, dawsn = ufunc(

@@ -36,8 +36,9 @@ class DivNoNan(OperatorDefinition):
     z = Output(like="x")
     elementwise = True
 
-    def compute(op, x: Any, y: Any) -> Any:
-        return FUNCTIONS["divide_no_nan"].numpy(x, y)
+    def compute(op, x: Any, y: Any) -> np.ndarray:
+        result: np.ndarray = FUNCTIONS["divide_no_nan"].numpy(x, y)
+        return result
 
     def gradient(op, dz: Any) -> tuple[Tensor, Tensor]:
         y = conj(op.y)
@@ -69,8 +70,9 @@ class MulNoNan(OperatorDefinition):
     z = Output(like="x")
     elementwise = True
 
-    def compute(op, x: Any, y: Any) -> Any:
-        return np.where(y == 0, x.dtype.type(0), np.multiply(x, y))
+    def compute(op, x: Any, y: Any) -> np.ndarray:
+        result: np.ndarray = np.where(y == 0, x.dtype.type(0), np.multiply(x, y))
+        return result
 
     def gradient(op, dz: Any) -> tuple[Tensor, Tensor]:
         x, y = conj(op.x), conj(op.y)
@@ -80,9 +82,10 @@ class MulNoNan(OperatorDefinition):
 multiply_no_nan: signatures.MulNoNan = MulNoNan.as_function("multiply_no_nan")
 
 
-def _not_zero(x: Any) -> Any:
+def _not_zero(x: Any) -> Tensor:
     """1 where x is not 0, else 0."""
-    return array.cast(x != 0, x.dtype)
+    result: Tensor = array.cast(x != 0, x.dtype)
+    return result
 
 
 @operator
@@ -97,8 +100,9 @@ class Xlogy(OperatorDefinition):
     z = Output(like="x")
     elementwise = True
 
-    def compute(op, x: Any, y: Any) -> Any:
-        return np.where(x == 0, x.dtype.type(0), x * np.log(y))
+    def compute(op, x: Any, y: Any) -> np.ndarray:
+        result: np.ndarray = np.where(x == 0, x.dtype.type(0), x * np.log(y))
+        return result
 
     def gradient(op, dz: Any) -> tuple[Any, Any]:
         x, y = conj(op.x), conj(op.y)
@@ -120,8 +124,9 @@ class Xlog1py(OperatorDefinition):
     z = Output(like="x")
     elementwise = True
 
-    def compute(op, x: Any, y: Any) -> Any:
-        return np.where(x == 0, x.dtype.type(0), x * np.log1p(y))
+    def compute(op, x: Any, y: Any) -> np.ndarray:
+        result: np.ndarray = np.where(x == 0, x.dtype.type(0), x * np.log1p(y))
+        return result
 
     def gradient(op, dz: Any) -> tuple[Any, Any]:
         x, y = conj(op.x), conj(op.y)
@@ -143,8 +148,9 @@ class Xdivy(OperatorDefinition):
     z = Output(like="x")
     elementwise = True
 
-    def compute(op, x: Any, y: Any) -> Any:
-        return FUNCTIONS["zero_or_quotient"].numpy(x, y)
+    def compute(op, x: Any, y: Any) -> np.ndarray:
+        result: np.ndarray = FUNCTIONS["zero_or_quotient"].numpy(x, y)
+        return result
 
     def gradient(op, dz: Any) -> tuple[Any, Any]:
         x, y = conj(op.x), conj(op.y)

@@ -45,14 +45,16 @@ def _wide(dtype: np.dtype) -> np.dtype:
     return dtypes.float32.np if dtype in (dtypes.float16.np, dtypes.bfloat16.np) else dtype
 
 
-def _expanded(op: Any, y: Any) -> Any:
+def _expanded(op: Any, y: Any) -> Tensor:
     """Return the result of a reduction with its reduced dimensions restored with size 1."""
     if op.keepdims or op.axis == ():
-        return y
+        result: Tensor = y
+        return result
     rank = op.input_tensor.shape.rank
     if rank is None:
         if op.axis is None:
-            return y  # a scalar fits wherever it is broadcast
+            output: Tensor = y  # a scalar fits wherever it is broadcast
+            return output
         shape = array.shape_op(op.input_tensor)
         n = array.size(shape)
         places = array.expand_dims((dispatch.to_tensor(list(op.axis), dtypes.int32) + n) % n, 1)
@@ -60,7 +62,8 @@ def _expanded(op: Any, y: Any) -> Any:
         return array.reshape(y, array.tensor_scatter_nd_update(shape, places, ones))
     for axis in sorted(axes_in(op.axis, rank)):
         y = array.expand_dims(y, axis)
-    return y
+    values: Tensor = y
+    return values
 
 
 def _spread(op: Any, dy: Any) -> Tensor:
@@ -86,9 +89,10 @@ class Sum(OperatorDefinition):
     lod = lod_rules.along("axis", "input_tensor")
     infer = _reduced
 
-    def compute(op, input_tensor: Any) -> Any:
+    def compute(op, input_tensor: Any) -> np.ndarray:
         x = input_tensor
-        return np.sum(x, axis=op.axis, keepdims=op.keepdims, dtype=_wide(x.dtype)).astype(x.dtype)
+        result: np.ndarray = np.sum(x, axis=op.axis, keepdims=op.keepdims, dtype=_wide(x.dtype)).astype(x.dtype)
+        return result
 
     def gradient(op, doutput: Any) -> Tensor:
         return _spread(op, doutput)
@@ -112,7 +116,7 @@ class Mean(OperatorDefinition):
     lod = lod_rules.along("axis", "input_tensor")
     infer = _reduced
 
-    def compute(op, input_tensor: Any) -> Any:
+    def compute(op, input_tensor: Any) -> np.ndarray:
         x = input_tensor
         count = x.size if op.axis is None else int(np.prod([x.shape[a] for a in op.axis], dtype=np.int64))
         if x.dtype.kind in "iu":
@@ -120,7 +124,8 @@ class Mean(OperatorDefinition):
             total = np.sum(x, axis=op.axis, keepdims=op.keepdims, dtype=wide)
             return (np.sign(total) * (np.abs(total) // total.dtype.type(max(1, count)))).astype(x.dtype)
         total = np.sum(x, axis=op.axis, keepdims=op.keepdims, dtype=_wide(x.dtype))
-        return np.divide(total, total.dtype.type(count)).astype(x.dtype)
+        result: np.ndarray = np.divide(total, total.dtype.type(count)).astype(x.dtype)
+        return result
 
     def gradient(op, doutput: Any) -> Tensor:
         x = op.input_tensor
@@ -151,11 +156,12 @@ class Prod(OperatorDefinition):
     lod = lod_rules.along("axis", "input_tensor")
     infer = _reduced
 
-    def compute(op, input_tensor: Any) -> Any:
+    def compute(op, input_tensor: Any) -> np.ndarray:
         x = input_tensor
-        return np.prod(x, axis=op.axis, keepdims=op.keepdims, dtype=_wide(x.dtype)).astype(x.dtype)
+        result: np.ndarray = np.prod(x, axis=op.axis, keepdims=op.keepdims, dtype=_wide(x.dtype)).astype(x.dtype)
+        return result
 
-    def gradient(op, doutput: Any) -> Any:
+    def gradient(op, doutput: Any) -> Tensor:
         # The product of all others, without dividing, so that zeros are no exception: along one axis the products of
         # those before and those after; axis by axis, the others of one's line times the products of the other lines.
         x = op.input_tensor
@@ -169,36 +175,38 @@ class Prod(OperatorDefinition):
             if len(axes) > 1:
                 part = Prod(part, axis=(axis,), keepdims=True)
         if others is None:
-            return doutput
+            result: Tensor = doutput
+            return result
         if over_all:
             others = array.reshape(others, array.shape_op(x))
         return _spread(op, doutput) * _conj(others)
 
 
-def _conj(x: Any) -> Any:
+def _conj(x: Any) -> Tensor:
     from .arithmetic import _conj as conj_of_complex
 
     return conj_of_complex(x)
 
 
-def _lowest(dtype: np.dtype) -> Any:
+def _lowest(dtype: np.dtype) -> object:
     """Return the maximum of no elements: minus infinity, or the smallest integer."""
     limits = dtypes.of_numpy(dtype)
     return dtype.type(-np.inf) if limits.is_floating else limits.min
 
 
-def _highest(dtype: np.dtype) -> Any:
+def _highest(dtype: np.dtype) -> object:
     """Return the minimum of no elements: infinity, or the largest integer."""
     limits = dtypes.of_numpy(dtype)
     return dtype.type(np.inf) if limits.is_floating else limits.max
 
 
-def _extreme_gradient(op: Any, doutput: Any) -> Any:
+def _extreme_gradient(op: Any, doutput: Any) -> Tensor:
     """Return the gradient of an extreme, shared equally among equal elements."""
     x = op.input_tensor
     extremes = op.operator(x, axis=op.axis, keepdims=True) if op.axis != () else x
     chosen = array.cast(x == extremes, x.dtype)
-    return chosen / Sum(chosen, axis=op.axis, keepdims=True) * _expanded(op, doutput)
+    result: Tensor = chosen / Sum(chosen, axis=op.axis, keepdims=True) * _expanded(op, doutput)
+    return result
 
 
 @operator
@@ -219,10 +227,11 @@ class Max(OperatorDefinition):
     lod = lod_rules.along("axis", "input_tensor")
     infer = _reduced
 
-    def compute(op, input_tensor: Any) -> Any:
+    def compute(op, input_tensor: Any) -> np.ndarray:
         x = input_tensor
         maximum: Any = np.maximum
-        return maximum.reduce(x, axis=op.axis, keepdims=op.keepdims, initial=_lowest(x.dtype))
+        result: np.ndarray = maximum.reduce(x, axis=op.axis, keepdims=op.keepdims, initial=_lowest(x.dtype))
+        return result
 
     gradient = _extreme_gradient
 
@@ -245,10 +254,11 @@ class Min(OperatorDefinition):
     lod = lod_rules.along("axis", "input_tensor")
     infer = _reduced
 
-    def compute(op, input_tensor: Any) -> Any:
+    def compute(op, input_tensor: Any) -> np.ndarray:
         x = input_tensor
         minimum: Any = np.minimum
-        return minimum.reduce(x, axis=op.axis, keepdims=op.keepdims, initial=_highest(x.dtype))
+        result: np.ndarray = minimum.reduce(x, axis=op.axis, keepdims=op.keepdims, initial=_highest(x.dtype))
+        return result
 
     gradient = _extreme_gradient
 
@@ -270,8 +280,9 @@ class All(OperatorDefinition):
     infer = _reduced
     gradient = None
 
-    def compute(op, input_tensor: Any) -> Any:
-        return np.all(input_tensor, axis=op.axis, keepdims=op.keepdims)
+    def compute(op, input_tensor: Any) -> np.ndarray:
+        result: np.ndarray = np.all(input_tensor, axis=op.axis, keepdims=op.keepdims)
+        return result
 
 
 @operator(name="Any")
@@ -291,8 +302,9 @@ class AnyTrue(OperatorDefinition):
     infer = _reduced
     gradient = None
 
-    def compute(op, input_tensor: Any) -> Any:
-        return np.any(input_tensor, axis=op.axis, keepdims=op.keepdims)
+    def compute(op, input_tensor: Any) -> np.ndarray:
+        result: np.ndarray = np.any(input_tensor, axis=op.axis, keepdims=op.keepdims)
+        return result
 
 
 @operator
@@ -311,12 +323,13 @@ class EuclideanNorm(OperatorDefinition):
     lod = lod_rules.along("axis", "input_tensor")
     infer = _reduced
 
-    def compute(op, input_tensor: Any) -> Any:
+    def compute(op, input_tensor: Any) -> np.ndarray:
         x = np.abs(input_tensor) if input_tensor.dtype.kind == "c" else input_tensor
         x = x.astype(np.float64 if x.dtype.kind in "iu" else _wide(x.dtype))
-        return np.sqrt(np.sum(x * x, axis=op.axis, keepdims=op.keepdims)).astype(input_tensor.dtype)
+        result: np.ndarray = np.sqrt(np.sum(x * x, axis=op.axis, keepdims=op.keepdims)).astype(input_tensor.dtype)
+        return result
 
-    def gradient(op, doutput: Any) -> Any:
+    def gradient(op, doutput: Any) -> Tensor:
         if op.input_tensor.dtype.is_complex:
             doutput = array.cast(math.real(doutput), doutput.dtype)
         return op.input_tensor * _expanded(op, doutput / op.output)

@@ -92,9 +92,10 @@ class TruncateDiv(OperatorDefinition):
     elementwise = True
     gradient = None
 
-    def compute(op, x: Any, y: Any) -> Any:
+    def compute(op, x: Any, y: Any) -> np.ndarray:
         _no_zero(y)
-        return FUNCTIONS["truncate_div"].numpy(x, y)
+        result: np.ndarray = FUNCTIONS["truncate_div"].numpy(x, y)
+        return result
 
 
 truncatediv: signatures.TruncateDiv = TruncateDiv.as_function("truncatediv")
@@ -114,9 +115,10 @@ class TruncateMod(OperatorDefinition):
     z = Output(like="x")
     elementwise = True
 
-    def compute(op, x: Any, y: Any) -> Any:
+    def compute(op, x: Any, y: Any) -> np.ndarray:
         _no_zero(y)
-        return FUNCTIONS["truncate_mod"].numpy(x, y)
+        result: np.ndarray = FUNCTIONS["truncate_mod"].numpy(x, y)
+        return result
 
     def gradient(op, dz: Any) -> tuple[Any, Any]:
         return dz, -dz * TruncateDiv(op.x, op.y)
@@ -151,11 +153,12 @@ class ClipByValue(OperatorDefinition):
                 )
         return spec
 
-    def compute(op, t: Any, clip_value_min: Any, clip_value_max: Any, *, out: Any = None) -> Any:
+    def compute(op, t: Any, clip_value_min: Any, clip_value_max: Any, *, out: Any = None) -> np.ndarray:
         output = FUNCTIONS["clip"].numpy(t, clip_value_min, clip_value_max, out)
         if output.shape != t.shape:
             raise ValueError("a bound cannot be broadcast to t")
-        return output
+        result: np.ndarray = output
+        return result
 
     def gradient(op, doutput: Any) -> tuple[Any, Any, Any]:
         t, low, high = op.t, op.clip_value_min, op.clip_value_max

@@ -225,8 +225,9 @@ class SegmentSum(OperatorDefinition):
     lod = "vanishes"
     infer = _sorted_spec
 
-    def compute(op, data: Any, segment_ids: Any) -> Any:
-        return SEGMENT_SUM(op, data, segment_ids, _count_segments(data, segment_ids))
+    def compute(op, data: Any, segment_ids: Any) -> np.ndarray:
+        result: np.ndarray = SEGMENT_SUM(op, data, segment_ids, _count_segments(data, segment_ids))
+        return result
 
     def gradient(op, doutput: Any) -> tuple[Any, None]:
         return _per_row(op, doutput), None
@@ -249,26 +250,29 @@ class SegmentMean(OperatorDefinition):
     lod = "vanishes"
     infer = _sorted_spec
 
-    def compute(op, data: Any, segment_ids: Any) -> Any:
+    def compute(op, data: Any, segment_ids: Any) -> np.ndarray:
         n = _count_segments(data, segment_ids)
         half = data.dtype in (dtypes.float16.np, dtypes.bfloat16.np)
         total = reduce_rows(np.add, data.astype(np.float32) if half else data, segment_ids, n, 0)
         counts = np.maximum(np.bincount(segment_ids, minlength=n), 1).reshape(-1, *[1] * (data.ndim - 1))
         if data.dtype.kind in "iu":
-            return (np.sign(total) * (np.abs(total) // counts)).astype(data.dtype)
-        return (total / counts.astype(total.dtype)).astype(data.dtype)
+            result: np.ndarray = (np.sign(total) * (np.abs(total) // counts)).astype(data.dtype)
+            return result
+        output: np.ndarray = (total / counts.astype(total.dtype)).astype(data.dtype)
+        return output
 
     def gradient(op, doutput: Any) -> tuple[Any, None]:
         rows = SegmentSum(array.cast(array.ones_like(op.segment_ids), doutput.dtype), op.segment_ids)
         return _per_row(op, doutput) / as_column(_per_row(op, rows), op.data), None
 
 
-def as_column(x: Any, data: Any) -> Any:
+def as_column(x: Any, data: Any) -> Tensor:
     """x [n...] as [n..., 1...], with the rank of data."""
     if data.shape.rank is not None and x.shape.rank is not None:
         for _ in range(data.shape.rank - x.shape.rank):
             x = array.expand_dims(x, -1)
-        return x
+        result: Tensor = x
+        return result
     ones = array.ones_like(array.shape_op(data))
     return array.reshape(x, array.concat([array.shape_op(x), ones[array.rank(x) :]], 0))
 
@@ -317,7 +321,7 @@ class SegmentMin(OperatorDefinition):
     gradient = _extreme_gradient
 
 
-def product_gradient(op: Any, doutput: Any, products: Any, sums: Any, spread: Any) -> Any:
+def product_gradient(op: Any, doutput: Any, products: Any, sums: Any, spread: Any) -> Tensor:
     """Return the gradient of a product: per row the product of the others in its segment, without dividing by zero.
 
     products, sums: reduce rows by segment; spread: gives each row its segment's value.
@@ -328,10 +332,13 @@ def product_gradient(op: Any, doutput: Any, products: Any, sums: Any, spread: An
     ones = array.cast(zero, data.dtype)
     other_zeros = spread(sums(ones)) - ones
     others = spread(products(nonzero)) / nonzero
-    return _conj(array.where(other_zeros == array.zeros_like(data), others, array.zeros_like(data))) * spread(doutput)
+    result: Tensor = _conj(array.where(other_zeros == array.zeros_like(data), others, array.zeros_like(data))) * spread(
+        doutput
+    )
+    return result
 
 
-def _conj(x: Any) -> Any:
+def _conj(x: Any) -> Tensor:
     from .arithmetic import _conj as conj_of_complex
 
     return conj_of_complex(x)

@@ -339,14 +339,16 @@ class InTopK(OperatorDefinition):
             raise InvalidArgumentError(what=f"First dimension of predictions {rows} must match length of targets {n}")
         return TensorSpec([rows if n is None else n], dtypes.bool)
 
-    def compute(op, targets: Any, predictions: Any, k: Any) -> Any:
+    def compute(op, targets: Any, predictions: Any, k: Any) -> np.ndarray:
         classes = predictions.shape[1]
         in_range = (targets >= 0) & (targets < classes)
         if classes == 0:
-            return in_range
+            result: np.ndarray = in_range
+            return result
         of_target = np.take_along_axis(predictions, np.where(in_range, targets, 0)[:, None], 1)
         higher = (predictions > of_target).sum(1)
-        return in_range & np.isfinite(predictions).all(1) & (higher < k)
+        output: np.ndarray = in_range & np.isfinite(predictions).all(1) & (higher < k)
+        return output
 
 
 @documented_by(InTopK)

@@ -10,7 +10,7 @@ single precision); no instruction here may be regrouped, as they rely on the ord
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ...core.dtypes import float32, int32
 from ..formulas import is_nan, polynomial
@@ -28,16 +28,19 @@ _LOG = (
     -1.1514610310e-1,
     7.0376836292e-2,
 )
+
+if TYPE_CHECKING:
+    from ..namespace import MathNamespace, Values
 _TANH = (-3.33332819422e-1, 1.33314422036e-1, -5.37397155531e-2, 2.06390887954e-2, -5.70498872745e-3)
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
 
 
-def _power_of_two(m: Any, n: Any) -> Any:
+def _power_of_two(m: MathNamespace, n: Values) -> Values:
     """Compute 2^n of an int32 in [-126, 127], by its bits."""
     return m.bitcast((n + 127) << 23, float32)
 
 
-def exp(m: Any, x: Any) -> Any:
+def exp(m: MathNamespace, x: Values) -> Values:
     """Compute 2^n e^r with r = x - n ln 2, with 2^n as two factors: only the last can overflow or be denormal."""
     x = m.select(x > 89.0, m.full_like(x, 89.0), x)
     x = m.select(x < -104.0, m.full_like(x, -104.0), x)
@@ -49,7 +52,7 @@ def exp(m: Any, x: Any) -> Any:
     return p * _power_of_two(m, half) * _power_of_two(m, rounded - half)
 
 
-def log(m: Any, x: Any) -> Any:
+def log(m: MathNamespace, x: Values) -> Values:
     """Compute e ln 2 + log(1 + f), with x = 2^e (1 + f) and 1 + f between the roots of 1/2 and 2."""
     tiny = x < 2.0**-126
     bits = m.bitcast(m.select(tiny, x * 2.0**23, x), int32)
@@ -64,7 +67,7 @@ def log(m: Any, x: Any) -> Any:
     return m.select((x < 0.0) | is_nan(m, x), m.full_like(y, float("nan")), y)
 
 
-def tanh(m: Any, x: Any) -> Any:
+def tanh(m: MathNamespace, x: Values) -> Values:
     """Compute a polynomial near 0, else 1 - 2 / (e^2a + 1), a = |x|, with the sign of x."""
     a = m.abs(x)
     z = a * a
@@ -73,7 +76,7 @@ def tanh(m: Any, x: Any) -> Any:
     return m.copysign(m.select(a < 0.625, near, far), x)
 
 
-def sigmoid(m: Any, x: Any) -> Any:
+def sigmoid(m: MathNamespace, x: Values) -> Values:
     """Compute 1 / (1 + e) or e / (1 + e) with e = exp(-|x|), which cannot overflow."""
     e = exp(m, -m.abs(x))
     return m.select(x < 0.0, e, 1.0) / (e + 1.0)
