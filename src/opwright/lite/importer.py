@@ -65,8 +65,8 @@ def import_graph(model: Model, index: int = 0, definitions: Definitions | None =
 
 def operator_of(node: Node) -> tuple[int, int] | None:
     """Return the subgraph and the number of the operator that an imported node came from; None for other nodes."""
-    found = _PLACE.fullmatch(node.at or "")
-    return None if found is None else (int(found["subgraph"] or 0), int(found["number"]))
+    match = _PLACE.fullmatch(node.at or "")
+    return None if match is None else (int(match["subgraph"] or 0), int(match["number"]))
 
 
 def place_of(subgraph: int, number: int) -> str:
@@ -91,7 +91,7 @@ def _signature(model: Model, definition: Any) -> Signature:
     subgraph = model.subgraphs[index]
 
     def positions(side: str) -> dict[str, int]:
-        tensors, found = _ints(getattr(subgraph, side)), {}
+        tensors, indices = _ints(getattr(subgraph, side)), {}
         for entry in getattr(definition, side):
             if int(entry.tensor_index) not in tensors:
                 raise InvalidArgumentError(
@@ -99,8 +99,8 @@ def _signature(model: Model, definition: Any) -> Signature:
                     found=f"{entry.name!r}: tensor {int(entry.tensor_index)}",
                     wanted=f"one of {tensors}",
                 )
-            found[entry.name] = tensors.index(int(entry.tensor_index))
-        return found
+            indices[entry.name] = tensors.index(int(entry.tensor_index))
+        return indices
 
     return Signature(definition.signature_key, positions("inputs"), positions("outputs"), index)
 

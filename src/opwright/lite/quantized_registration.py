@@ -1,4 +1,4 @@
-"""Quantised nodes: how a node with integer tensors that stand for real numbers gets its kernel.
+"""Quantized nodes: how a node with integer tensors that stand for real numbers gets its kernel.
 
 Lives here: which nodes these are, finding the operator's rule, what shape rules see of such tensors.
 Not here: the rules (ops/quantized/), the four methods (registration.py).
@@ -34,12 +34,12 @@ NARROW = frozenset(name for name, (_, high) in LIMITS.items() if high < 1 << 16)
 
 
 def is_narrow(t: Tensor | None) -> bool:
-    """Whether a tensor's integers of up to 16 bits stand for real numbers."""
+    """Return whether a tensor is quantized with integers of up to 16 bits."""
     return t is not None and t.is_quantized and t.type.name in NARROW
 
 
 def is_quantized(operator: Any, node: Node) -> bool:
-    """Whether a node takes the quantised way."""
+    """Return whether a node runs by a rule for quantized tensors."""
     if any(map(is_narrow, node.tensors_in)) or any(map(is_narrow, node.tensors_out)):
         return True
     unscaled = isinstance(operator, LiteOperator) and operator.unscaled
@@ -48,14 +48,14 @@ def is_quantized(operator: Any, node: Node) -> bool:
 
 @functools.cache
 def rule_named(path: str) -> Callable[..., Any]:
-    """The rule "module.function" of ops/quantized, imported when first asked for."""
+    """Import the rule "module.function" of ops/quantized on first use."""
     module, _, name = path.partition(".")
     result: Callable[..., Any] = getattr(importlib.import_module(f".ops.quantized.{module}", __package__), name)
     return result
 
 
 def rule_of(operator: Any, node: Node) -> Any:
-    """The rule of a quantised node, "module.function" or itself; None for an operator that moves integers as they are.
+    """Return the rule of a quantized node, "module.function" or itself; None for an operator that moves integers.
     Users' operators say it by `quantized` in their class (ops/quantized/quantization.py).
 
     raises UnimplementedError naming operator, tensors and types where there is none
@@ -86,15 +86,15 @@ def rule_of(operator: Any, node: Node) -> Any:
 
 
 def _check_alike(operator: LiteOperator, node: Node) -> None:
-    """Raises InvalidArgumentError for an output with other parameters than the input whose elements it holds."""
-    place = next(i for i, declared in enumerate(operator.inputs) if declared.name == operator.outputs[0].like)
-    moved = node.tensors_in[place] if place < len(node.tensors_in) else None
+    """Raise InvalidArgumentError if the parameters of an output differ from those of the moved input."""
+    position = next(i for i, declared in enumerate(operator.inputs) if declared.name == operator.outputs[0].like)
+    moved = node.tensors_in[position] if position < len(node.tensors_in) else None
     if moved is not None and moved.type.name in ("INT8", "UINT8", "INT16"):  # kernels differ about others
         check_same(Operand(moved), *map(Operand, node.tensors_out))
 
 
 def kernel_of(operator: Any, path: Any, call: Any, node: Node, group: Callable[..., list[Any]]) -> Callable[..., Any]:
-    """The kernel on raw integers of a quantised node whose shapes have been found to fit, by the rule of this path.
+    """Return the integer kernel of a quantized node with valid shapes, by the rule of this path.
 
     group: flat tensors -> by declared input.
     raises UnimplementedError for types that it does not take, InvalidArgumentError for such parameters
@@ -132,7 +132,7 @@ def kernel_of(operator: Any, path: Any, call: Any, node: Node, group: Callable[.
 
 
 class Real:
-    """A quantised tensor as shape rules see it: real numbers of unknown value. stored: the dtype of the integers."""
+    """A quantized tensor as shape rules see it: real numbers of unknown value. stored: the dtype of the integers."""
 
     __slots__ = ("spec", "stored")
     constant = None
@@ -141,8 +141,8 @@ class Real:
         self.spec, self.stored = TensorSpec(t.spec.shape, dtype), t.dtype
 
 
-def as_real(operator: Any, node: Node, known: Callable[[Tensor], Any]) -> list[Any]:
-    """What shape rules see of each input: reals for quantised ones and for integers where only floats are declared.
+def as_real(operator: Any, node: Node, operand_of: Callable[[Tensor], Any]) -> list[Any]:
+    """Return the inputs for shape rules: reals for quantized inputs and for integers where only floats are declared.
 
     (Files may leave a bias without scales, beside integers.) The reals are of the type of the node's first float,
     float32 where it has none. known: what stands for other inputs.
@@ -164,17 +164,17 @@ def as_real(operator: Any, node: Node, known: Callable[[Tensor], Any]) -> list[A
         ):
             seen.append(Real(t, real))
         else:
-            seen.append(known(t))
+            seen.append(operand_of(t))
     return seen
 
 
 def real_dtype(t: Tensor) -> Any:
-    """The dtype of an output in shape rules. (An integer without scale counts as scaled; rules check types.)"""
+    """Return the dtype of an output for shape rules. (An integer without scale counts as scaled; rules check types.)"""
     return float32 if t.is_quantized or t.type.name in NARROW else t.dtype
 
 
 def divided(operator: Any) -> Callable[..., Any] | None:
-    """How results of an operator's kernels may be made in parts: by elements, by rows, or None for neither."""
+    """Return the partition of an operator's results: by elements, by rows, or None for neither."""
     if not isinstance(operator, LiteOperator):
         return None
     return elements if operator.elementwise else rows if operator.by_row else None
@@ -187,7 +187,7 @@ def run_quantized(
     name: str,
     divide: Callable[..., Any] | None = None,
 ) -> None:
-    """Run a kernel; its results, already within range, are stored in the outputs' type.
+    """Run a kernel and store its results, which are within range, in the outputs' types.
 
     divide: of a large result how it is made in parts (`divided`), so that wide integers stay few and in the cache
     """

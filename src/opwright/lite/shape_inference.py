@@ -41,16 +41,18 @@ def with_shapes(graph: Graph, shapes: Mapping[int, Any] | None = None) -> Graph:
     shapes of the nodes' operands; a loop's variable that changes its shape has an open one.
     raises InvalidArgumentError for shapes of another rank or size than the input's, and what shape rules raise
     """
-    given = shapes or {}
-    wanted = [as_shape(given[i]) if i in given else _static(v.spec) for i, v in enumerate(graph.inputs)]
-    for value, shape in zip(graph.inputs, wanted):
+    shapes_by_input = shapes or {}
+    input_shapes = [
+        as_shape(shapes_by_input[i]) if i in shapes_by_input else _static(v.spec) for i, v in enumerate(graph.inputs)
+    ]
+    for value, shape in zip(graph.inputs, input_shapes):
         if not shape.is_compatible_with(value.shape):
             raise InvalidArgumentError(
                 what=f"input {value.name!r} cannot have this shape",
                 found=TensorSpec(shape, value.dtype).short(),
                 wanted=value.spec.short(),
             )
-    return _Shaper().graph(graph, wanted)
+    return _Shaper().graph(graph, input_shapes)
 
 
 def _static(spec: TensorSpec) -> TensorShape:
@@ -62,7 +64,7 @@ def _static(spec: TensorSpec) -> TensorShape:
 
 
 class ValueTensor:
-    """A value as rules of operators see a tensor: shape rules, and those of quantised operators.
+    """A value as rules of operators see a tensor: shape rules, and those of quantized operators.
 
     blocks: scales by block along the last dimension, or None; the rest as of `runtime.Tensor`.
     """
@@ -88,7 +90,7 @@ class ValueTensor:
 
 
 class RuleNode:
-    """A node with operands of an imported graph, as rules of quantised operators see it.
+    """A node with operands of an imported graph, as rules of quantized operators see it.
 
     tensors_in, tensors_out: flat, None for an input left out.
     """
@@ -129,13 +131,13 @@ class _Shaper:
         outer = set(graph.outputs)
         for old in graph.nodes:
             if old.op.name == "Const" or old.op is VARIABLE:
-                made = [old]
+                replacements = [old]
             else:
                 node = self._node(old, [rewriter.operand(o) for o in old.inputs])
                 settled = [] if outer.intersection(old.outputs) else _settled(node)
-                made = settled or [node]
-            rewriter.nodes += made
-            rewriter.replace(old, [v for node in made for v in node.outputs])
+                replacements = settled or [node]
+            rewriter.nodes += replacements
+            rewriter.replace(old, [v for node in replacements for v in node.outputs])
         return rewriter.finish()
 
     def _node(self, old: Node, inputs: Sequence[Operand]) -> Node:
@@ -199,24 +201,24 @@ def _settled(node: Node) -> list[Node]:
     arrays = []
     for declared, operand in zip(op.inputs, node.inputs):
         values, shape_only = flat([operand]), declared.name in op.shape_only
-        found = [_elements(v, shape_only) for v in values]
+        elements = [_elements(v, shape_only) for v in values]
         if any(
             v is not None and (array is None or (_has_scales(v.spec) and not shape_only))
-            for array, v in zip(found, values)
+            for array, v in zip(elements, values)
         ):
             return []
-        arrays.append(found if isinstance(operand, tuple) else found[0])
+        arrays.append(elements if isinstance(operand, tuple) else elements[0])
     try:
         results = op.compute(call, arrays)
     except (OpError, ArithmeticError, IndexError, TypeError, ValueError):
         return []  # a run says what is wrong
-    made = []
+    constants = []
     for value, result in zip(node.outputs, results):
         array = np.array(result)
         if array.shape != tuple(value.shape.as_list()) or array.dtype != value.dtype.np:
             return []
-        made.append(constant_node(registry.get("Const"), array, value.spec, value.name, node.at))
-    return made
+        constants.append(constant_node(registry.get("Const"), array, value.spec, value.name, node.at))
+    return constants
 
 
 def _elements(value: Value | None, shape_only: bool) -> np.ndarray | None:

@@ -142,7 +142,7 @@ class Mfcc(LiteDefinition):
 
 @functools.lru_cache(maxsize=8)
 def _mel_weights(bins: int, rate: int, bands: int, low: int, high: int) -> np.ndarray | None:
-    """The weight of each frequency in each band, float64 [bands, bins]; None where `high` is beyond the frequencies.
+    """Return the weight of each frequency in each band, float64 [bands, bins]; None if `high` exceeds the frequencies.
 
     Frequency 0 counts nowhere. A frequency lies on the falling side of one triangle and the rising one of the next.
     """
@@ -153,14 +153,16 @@ def _mel_weights(bins: int, rate: int, bands: int, low: int, high: int) -> np.nd
         return None
     bottom = _mel(low)
     centres = bottom + (_mel(high) - bottom) / (bands + 1) * np.arange(bands + 2)
-    at = np.arange(first, last + 1)
-    mels = _mel(at * spacing)
-    band = np.searchsorted(centres[1:-1], mels) - 1 if len(at) else at  # the triangle it falls in; -1: before the first
+    bins_in_range = np.arange(first, last + 1)
+    mels = _mel(bins_in_range * spacing)
+    band = (
+        np.searchsorted(centres[1:-1], mels) - 1 if len(bins_in_range) else bins_in_range
+    )  # the triangle it falls in; -1: before the first
     band = np.minimum(band, bands - 1)
     falls = (centres[band + 2] - mels) / (centres[band + 2] - centres[band + 1])
-    weights[band[band >= 0], at[band >= 0]] = falls[band >= 0]
+    weights[band[band >= 0], bins_in_range[band >= 0]] = falls[band >= 0]
     rising = band + 1 < bands
-    weights[band[rising] + 1, at[rising]] = 1.0 - falls[rising]
+    weights[band[rising] + 1, bins_in_range[rising]] = 1.0 - falls[rising]
     weights.flags.writeable = False  # one for all who ask
     return weights
 

@@ -55,14 +55,14 @@ class CustomOperator(LiteOperator):
         self.code = int(schema.BuiltinOperator.CUSTOM)
 
     def from_options(self, options: Any, outputs: Sequence[DType] = (), graph: Any = None) -> Call:
-        """The attributes in a node's option bytes (None or empty: every one has its default).
+        """Return the attributes in a node's option bytes (None or empty: all defaults).
 
         raises InvalidArgumentError for an option that cannot be converted or is out of its range, DataLossError for
         damaged bytes
         """
         raw = b"" if options is None else bytes(options)
-        given = self._structure(raw) if self.layout else decode_options(raw)
-        attrs = {name: self._converted(name, given[name]) for name in self.attr_defs if name in given}
+        fields = self._structure(raw) if self.layout else decode_options(raw)
+        attrs = {name: self._converted(name, fields[name]) for name in self.attr_defs if name in fields}
         if self.counted_by:
             attrs[self.counted_by] = max(1, len(outputs))
         elif self.typed_by and len(outputs) > self.typed_output:
@@ -70,19 +70,19 @@ class CustomOperator(LiteOperator):
         return self.bind(attrs)
 
     def _structure(self, raw: bytes) -> dict[str, Any]:
-        """The fields of a C structure, of which a file may have left out the last ones."""
+        """Return the fields of a C structure, of which files may omit the last ones."""
         n = min(len(raw) // 4, len(self.layout))
         return dict(zip(self.layout, struct.unpack(f"<{n}i", raw[: 4 * n])))
 
     def _converted(self, name: str, value: Any) -> Any:
-        wanted = self.attr_defs[name].type
-        if isinstance(self.attr_defs[name], EnumAttr) or wanted is object:
+        kind = self.attr_defs[name].type
+        if isinstance(self.attr_defs[name], EnumAttr) or kind is object:
             return value
         try:
-            if isinstance(wanted, list):
-                return tuple(wanted[0](v) for v in value)
-            if wanted in (int, float, bool):
-                return wanted(0 if value is None else value)
+            if isinstance(kind, list):
+                return tuple(kind[0](v) for v in value)
+            if kind in (int, float, bool):
+                return kind(0 if value is None else value)
             return value
         except (TypeError, ValueError, OverflowError):
             raise InvalidArgumentError(
@@ -102,18 +102,18 @@ class CustomOperator(LiteOperator):
 
 
 def custom_operator(
-    name: str, *also: str, versions: tuple[int, int] = (1, 1), **told: Any
+    name: str, *also: str, versions: tuple[int, int] = (1, 1), **settings: Any
 ) -> Callable[[type], CustomOperator]:
     """Class decorator: define the custom operator of that name, and of the others that files give it.
 
-    told: typed_by, counted_by, as CustomOperator has them.
+    settings: typed_by, counted_by, as CustomOperator has them.
     """
 
     def define(cls: type) -> CustomOperator:
-        made = CustomOperator(cls, name, versions, **told)
-        note_origin(made)
-        for known in (name, *also):
-            defined[known] = [*(op for op in defined.get(known, ()) if not is_abandoned(op)), made]
-        return made
+        operator = CustomOperator(cls, name, versions, **settings)
+        note_origin(operator)
+        for file_name in (name, *also):
+            defined[file_name] = [*(op for op in defined.get(file_name, ()) if not is_abandoned(op)), operator]
+        return operator
 
     return define

@@ -40,19 +40,19 @@ def decoded(op: Any, codes: np.ndarray, anchors: np.ndarray) -> np.ndarray:
         return np.stack([ym - hh, xm - hw, ym + hh, xm + hw], 1)
 
 
-def chosen(
-    op: Any, boxes: np.ndarray, areas: np.ndarray, scores: np.ndarray, most: int, above: Any = -np.inf
+def non_max_suppression(
+    op: Any, boxes: np.ndarray, areas: np.ndarray, scores: np.ndarray, max_count: int, above: Any = -np.inf
 ) -> list[int]:
-    """The boxes kept, the best first: each takes away those after it that share more than nms_iou_threshold.
+    """Return the boxes kept by non-maximum suppression, in descending order of scores.
 
-    above: scores up to this one are not asked for.
+    above: scores must exceed this one.
     """
-    kept = np.flatnonzero((scores >= np.float32(op.nms_score_threshold)) & (scores > above))
-    order = kept[np.argsort(-scores[kept], kind="stable")]
-    found: list[int] = []
-    while len(order) and len(found) < most:
+    candidates = np.flatnonzero((scores >= np.float32(op.nms_score_threshold)) & (scores > above))
+    order = candidates[np.argsort(-scores[candidates], kind="stable")]
+    selected: list[int] = []
+    while len(order) and len(selected) < max_count:
         best, order = int(order[0]), order[1:]
-        found.append(best)
+        selected.append(best)
         a, b = boxes[best], boxes[order]
         height = np.minimum(a[2], b[:, 2]) - np.maximum(a[0], b[:, 0])
         width = np.minimum(a[3], b[:, 3]) - np.maximum(a[1], b[:, 1])
@@ -60,11 +60,14 @@ def chosen(
         flat = (areas[best] <= 0) | (areas[order] <= 0)
         shared = both / np.where(flat, np.float32(1), areas[best] + areas[order] - both)
         order = order[flat | ~(shared > np.float32(op.nms_iou_threshold))]
-    return found
+    return selected
 
 
 def detections(op: Any, codes: np.ndarray, scores: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The four outputs. codes: float32 [n, 4 or more]; scores: [n, classes, background first]; anchors: [n, 4]."""
+    """Return the four outputs.
+
+    codes: float32 [n, 4 or more]; scores: [n, classes, background first]; anchors: [n, 4]
+    """
     boxes = decoded(op, codes, anchors)
     if np.any((boxes[:, 0] > boxes[:, 2]) | (boxes[:, 1] > boxes[:, 3])):
         raise refuse("a box ends before it begins", wanted="anchors of positive size, positive scales")
@@ -73,8 +76,8 @@ def detections(op: Any, codes: np.ndarray, scores: np.ndarray, anchors: np.ndarr
     rows = op.max_detections * op.max_classes_per_detection
     where, classes, values = np.zeros((1, rows, 4), np.float32), *np.zeros((2, 1, rows), np.float32)
     choose = _by_class if op.use_regular_nms else _by_best_class
-    count, found = choose(op, boxes, areas, scores)
-    for row, box, kind in found:
+    count, detected = choose(op, boxes, areas, scores)
+    for row, box, kind in detected:
         where[0, row], classes[0, row], values[0, row] = boxes[box], kind, scores[box, kind]
     return where, classes, values, np.array([count], np.float32)
 
@@ -83,29 +86,31 @@ def _by_best_class(op: Any, boxes: Any, areas: Any, scores: Any) -> tuple[int, l
     """Each box counts with its best class; the best classes of those kept are given."""
     n = min(op.max_classes_per_detection, op.num_classes)
     best = scores.max(1) if len(scores) else np.zeros(0, np.float32)
-    kept = chosen(op, boxes, areas, best, op.max_detections)
-    found = [
+    selected = non_max_suppression(op, boxes, areas, best, op.max_detections)
+    detected = [
         (op.max_classes_per_detection * i + j, box, kind)
-        for i, box in enumerate(kept)
+        for i, box in enumerate(selected)
         for j, kind in enumerate(partial_sort(scores[box], n))
     ]
-    return len(kept), found
+    return len(selected), detected
 
 
 def _by_class(op: Any, boxes: Any, areas: Any, scores: Any) -> tuple[int, list[tuple[int, int, int]]]:
     """Each class by itself; of all that is kept, the best."""
     best: list[tuple[int, int]] = []
-    most, above = min(op.detections_per_class, op.max_detections), -np.inf  # no class gives more to the end
+    max_count, above = min(op.detections_per_class, op.max_detections), -np.inf  # no class gives more to the end
     for kind in range(op.num_classes):
-        best += [(box, kind) for box in chosen(op, boxes, areas, scores[:, kind], most, above)]
-        best = sorted(best, key=lambda found: -scores[found])[: op.max_detections]  # stable: the first class goes first
+        best += [(box, kind) for box in non_max_suppression(op, boxes, areas, scores[:, kind], max_count, above)]
+        best = sorted(best, key=lambda detected: -scores[detected])[
+            : op.max_detections
+        ]  # stable: the first class goes first
         if len(best) == op.max_detections and best:
             above = scores[best[-1]]  # what is not better comes after it
     return len(best), [(row, box, kind) for row, (box, kind) in enumerate(best)]
 
 
 def _quantized(op: Any, codes: Operand, scores: Operand, anchors: Operand, *outputs: Operand) -> Callable[..., Any]:
-    """The same on uint8: codes and anchors together, scores by themselves."""
+    """Build the kernel for uint8: codes and anchors are both quantized or both float, scores independently."""
     kinds = (codes.type, scores.type, anchors.type)
     if kinds[0] != kinds[2] or any(k not in ("FLOAT32", "UINT8") for k in kinds):
         raise UnimplementedError(
@@ -194,8 +199,13 @@ class DetectionPostProcess(LiteDefinition):
 
 
 def _check_options(op: Any) -> None:
-    least = (("max_detections", 0), ("num_classes", 1), ("max_classes_per_detection", 1), ("detections_per_class", 1))
-    for name, low in least:
+    minimums = (
+        ("max_detections", 0),
+        ("num_classes", 1),
+        ("max_classes_per_detection", 1),
+        ("detections_per_class", 1),
+    )
+    for name, low in minimums:
         if getattr(op, name) < low:
             raise refuse(f"{name} is too small", found=getattr(op, name), wanted=f"at least {low}")
     if not 0 < op.nms_iou_threshold <= 1:
@@ -206,7 +216,7 @@ def _check_options(op: Any) -> None:
 
 
 def partial_sort(values: np.ndarray, k: int) -> list[int]:
-    """Indices of the k greatest, the greatest first. values: float32 [n]; 1 <= k <= n."""
+    """Return the indices of the k greatest in descending order. values: float32 [n]; 1 <= k <= n."""
     if k == 1:
         return [int(np.argmax(values))]
     if len(np.unique(values)) == len(values):
@@ -220,15 +230,15 @@ def _heap_select(values: list[float], indices: list[int], k: int) -> list[int]:
         _sift(values, indices, parent, k, indices[parent])
     for i in range(k, len(indices)):
         if values[indices[i]] > values[indices[0]]:
-            taken, indices[i] = indices[i], indices[0]
-            _sift(values, indices, 0, k, taken)
+            index, indices[i] = indices[i], indices[0]
+            _sift(values, indices, 0, k, index)
     for last in range(k - 1, 0, -1):
-        taken, indices[last] = indices[last], indices[0]
-        _sift(values, indices, 0, last, taken)
+        index, indices[last] = indices[last], indices[0]
+        _sift(values, indices, 0, last, index)
     return indices[:k]
 
 
-def _sift(values: list[float], heap: list[Any], hole: int, size: int, taken: int) -> None:
+def _sift(values: list[float], heap: list[Any], hole: int, size: int, index: int) -> None:
     """Put `taken` where the heap [0, size) has a hole: the hole goes down to a leaf, then `taken` rises from there."""
     top, child = hole, hole
     while child < (size - 1) // 2:
@@ -241,7 +251,7 @@ def _sift(values: list[float], heap: list[Any], hole: int, size: int, taken: int
         child = 2 * child + 1
         heap[hole] = heap[child]
         hole = child
-    while hole > top and values[heap[(hole - 1) // 2]] > values[taken]:
+    while hole > top and values[heap[(hole - 1) // 2]] > values[index]:
         heap[hole] = heap[(hole - 1) // 2]
         hole = (hole - 1) // 2
-    heap[hole] = taken
+    heap[hole] = index

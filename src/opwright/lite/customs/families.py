@@ -41,12 +41,12 @@ _module_of = {name: module for module, names in FAMILIES.items() for name in nam
 
 
 def list_names() -> list[str]:
-    """The names of the custom operators that need no definition of one's own, sorted. Imports nothing."""
+    """Return the sorted names of the shipped custom operators. Imports nothing."""
     return sorted(_module_of)
 
 
 def module_of(name: str) -> str:
-    """The module of lite.customs that defines a custom operator. Raises NotFoundError."""
+    """Return the module of lite.customs that defines a custom operator. Raises NotFoundError."""
     try:
         return _module_of[name]
     except KeyError:
@@ -66,19 +66,19 @@ def _all(name: str) -> list[CustomOperator]:
 
 
 def get(name: str, version: int | None = None) -> CustomOperator:
-    """The custom operator of that name, in its newest version or the one asked for. Raises NotFoundError."""
+    """Return the custom operator of that name, of the given or the latest version. Raises NotFoundError."""
     operators = _all(name)
     if version is None:
         return max(operators, key=lambda op: op.versions[1])
-    found = next((op for op in operators if op.versions[0] <= version <= op.versions[1]), None)
-    if found is None:
+    operator = next((op for op in operators if op.versions[0] <= version <= op.versions[1]), None)
+    if operator is None:
         raise NotFoundError(
             op=name,
             what="no such version of this custom operator is shipped",
             found=version,
             wanted=", ".join(f"{a}..{b}" for a, b in versions_of(name)),
         )
-    return found
+    return operator
 
 
 def find(name: str, version: int) -> CustomOperator | None:
@@ -89,5 +89,5 @@ def find(name: str, version: int) -> CustomOperator | None:
 
 
 def versions_of(name: str) -> list[tuple[int, int]]:
-    """The ranges of versions of a shipped custom operator; empty for a name that is none."""
+    """Return the version ranges of a shipped custom operator; empty for unknown names."""
     return sorted(op.versions for op in _all(name)) if name in _module_of else []

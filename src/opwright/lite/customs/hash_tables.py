@@ -34,7 +34,7 @@ _VALUE = (*_KEY, float32)
 
 
 def number_of(name: str) -> int:
-    """The number that stands for a table's name: an int32, the same for equal names, beside those of builtin ones."""
+    """Return an int32 that identifies a table by its name, distinct from the numbers of builtin tables."""
     return zlib.crc32(name.encode()) - (1 << 31)
 
 
@@ -68,7 +68,7 @@ class HandleRegistration(OperatorRegistration):
         super()._prepare(context, node) if _is_number(node) else self._prepare_resource(context, node)
 
     def _prepare_resource(self, context: Any, node: Any) -> None:
-        """Declarations know no tensors that hold resources, so the type is checked here."""
+        """Check the type of the output: declarations do not cover tensors of resources."""
         self.operator.infer(self._call(node), [])
         if len(node.tensors_out) != 1 or node.tensors_out[0].dtype is not resource:
             raise refuse(
@@ -91,7 +91,7 @@ def _is_number(node: Any) -> bool:
 
 
 def value_type(name: str) -> str:
-    """The type of values: 1 is FLOAT32 in the older kernels' numbering and FLOAT16 in the schema's."""
+    """Return the type of values: 1 is FLOAT32 in the numbering of older kernels, FLOAT16 in the schema."""
     return "FLOAT32" if name == "FLOAT16" else name
 
 
@@ -127,11 +127,11 @@ class HashTableV2(LiteDefinition):
 
 
 def _table(resources: Any, handle: np.ndarray, *entries: np.ndarray) -> Any:
-    """The table of a handle, after checking that keys (and values) are of its types."""
-    found: Any = handle.reshape(-1)[0] if handle.size else None
+    """Return the table of a handle; check the types of keys and values."""
+    table: Any = handle.reshape(-1)[0] if handle.size else None
     if handle.dtype != object:
-        found = resources.tables.get(int(found)) if found is not None else None
-    return checked_table(found, entries, "HashTableV2")
+        table = resources.tables.get(int(table)) if table is not None else None
+    return checked_table(table, entries, "HashTableV2")
 
 
 @custom_operator("LookupTableImportV2")

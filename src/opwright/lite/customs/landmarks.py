@@ -25,7 +25,7 @@ _MATRIX = TensorSpec((1, 4, 4), float32)
 
 
 def check_matrix(matrix: Any) -> None:
-    """Raises InvalidArgumentError for an operand that is no 4 by 4 matrix."""
+    """Raise InvalidArgumentError unless the operand is a 4 by 4 matrix."""
     if matrix.spec.shape.num_elements() not in (None, 16):
         raise refuse("the matrix does not have 16 elements", found=text(matrix.spec.shape), wanted="[1,4,4]")
 
@@ -104,29 +104,29 @@ def _rotation(angle: Any) -> np.ndarray:
 
 
 def _box(points: np.ndarray, angle: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The middle and the size of the box that points fill when turned by an angle; the middle is turned back."""
+    """Return center and size of the bounding box of points rotated by an angle; the center is rotated back."""
     turned = points @ _rotation(angle).T
     low, high = turned.min(0), turned.max(0)
     return _rotation(-angle) @ ((low + high) / 2), high - low
 
 
 def _check_indices(op: Any, subset: str, points: int | None) -> None:
-    """Raises InvalidArgumentError for landmarks that are not there."""
-    for name, found in (
+    """Raise InvalidArgumentError for indices of missing landmarks."""
+    for name, indices in (
         (subset, getattr(op, subset)),
         ("left_rotation_idx", (op.left_rotation_idx,)),
         ("right_rotation_idx", (op.right_rotation_idx,)),
     ):
-        if not found or min(found) < 0 or (points is not None and max(found) >= points):
+        if not indices or min(indices) < 0 or (points is not None and max(indices) >= points):
             raise refuse(
                 f"{name} names landmarks that are not there",
-                found=list(found)[:8],
+                found=list(indices)[:8],
                 wanted="0 and more" if points is None else f"0 to {points - 1}",
             )
 
 
 def _affine(linear: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """The matrix [1, 4, 4] of an affine map of the plane."""
+    """Return the matrix [1, 4, 4] of an affine map of the plane."""
     matrix = np.eye(4)
     matrix[:2, :2], matrix[:2, 3] = linear, shift
     return matrix[None].astype(np.float32)

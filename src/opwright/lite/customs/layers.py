@@ -51,16 +51,16 @@ class UnidirectionalSequenceGRU(LiteDefinition):
         if not same(batch, op.state.spec.shape[0]):
             raise refuse("state has another batch size", found=text(op.state.spec.shape), wanted=f"[{batch},units]")
         if units is not None and inputs is not None:
-            wanted = {
+            expected = {
                 "gate_weights": (2 * units, inputs + units),
                 "gate_bias": (2 * units,),
                 "candidate_weights": (units, inputs + units),
                 "candidate_bias": (units,),
             }
-            for name, dims in wanted.items():
-                found = getattr(op, name).spec.shape
-                if not all(map(same, found.dims or dims, dims)):
-                    raise refuse(f"{name} does not fit x and state", found=text(found), wanted=text(dims))
+            for name, dims in expected.items():
+                shape = getattr(op, name).spec.shape
+                if not all(map(same, shape.dims or dims, dims)):
+                    raise refuse(f"{name} does not fit x and state", found=text(shape), wanted=text(dims))
         return spec((time, batch, units), float32), TensorSpec(op.state.spec.shape, float32)
 
     def compute(
@@ -172,8 +172,8 @@ class ScaledDotProductAttention(LiteDefinition):
         scores -= scores.max(-1, keepdims=True)
         np.exp(scores, out=scores)
         scores /= scores.sum(-1, keepdims=True)
-        found = scores.reshape(b, m, n // m * s, t) @ v.transpose(0, 2, 1, 3)
-        return np.ascontiguousarray(found.reshape(b, n, s, h).transpose(0, 2, 1, 3))
+        y = scores.reshape(b, m, n // m * s, t) @ v.transpose(0, 2, 1, 3)
+        return np.ascontiguousarray(y.reshape(b, n, s, h).transpose(0, 2, 1, 3))
 
 
 _F = (float32,)
@@ -228,10 +228,10 @@ class UpdateExternalKVCache(LiteDefinition):
             raise refuse(
                 "a position is outside the cache", found=f"{at.min()} to {at.max()}", wanted=f"0 to {keys.shape[1] - 1}"
             )
-        found = keys.copy(), values.copy()
-        for cache, part in zip(found, (key_slice, value_slice)):
+        caches = keys.copy(), values.copy()
+        for cache, part in zip(caches, (key_slice, value_slice)):
             cache[0, at] = part[0, : len(at)]
-        return found
+        return caches
 
 
 @custom_operator("odml.update_kv_cache")

@@ -88,12 +88,12 @@ class Table(LiteDefinition):
     moves = True
 
     def infer(op: Any) -> TensorSpec:
-        entries, wanted = op.table.spec.shape[0], 256 if op.x.spec.dtype is int8 else 513
-        if entries not in (None, wanted):
+        entries, size = op.table.spec.shape[0], 256 if op.x.spec.dtype is int8 else 513
+        if entries not in (None, size):
             raise refuse(
                 "the table has the wrong size for the type of x",
                 found=entries,
-                wanted=f"{wanted} entries for {op.x.spec.dtype.name}",
+                wanted=f"{size} entries for {op.x.spec.dtype.name}",
             )
         return TensorSpec(op.x.spec.shape, op.table.spec.dtype)
 
@@ -102,7 +102,7 @@ class Table(LiteDefinition):
 
 
 def _shape(op: Any, dtype: Any, columns: Any) -> TensorSpec:
-    """The output's spec. columns: from the second length, the last size."""
+    """Return the output's spec. columns: computes the last size from the second length."""
     dims, lengths = op.x.spec.shape.dims, ints(op.fft_length)
     if not same(op.fft_length.spec.shape[0], 2):
         raise refuse("fft_length is not two numbers", found=text(op.fft_length.spec.shape), wanted="[h, w]")
@@ -241,8 +241,8 @@ class BroadcastGradientArgs(LiteDefinition):
     axes_b = Output(like="a")
 
     def infer(op: Any) -> tuple[TensorSpec, TensorSpec]:
-        found = spec((None,), op.a.spec.dtype)
-        return found, found
+        axes = spec((None,), op.a.spec.dtype)
+        return axes, axes
 
     def compute(op: Any, a: Any, b: Any) -> Any:
         if a.shape == b.shape and np.array_equal(a, b):

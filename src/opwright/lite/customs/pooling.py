@@ -35,17 +35,17 @@ LOWEST = np.finfo(np.float32).min
 
 
 def padding_of(op: Any) -> str:
-    """SAME or VALID, of an attribute that is a number. Raises InvalidArgumentError for others."""
-    found = PADDINGS.get(op.padding)
-    if found is None:
+    """Return SAME or VALID for a numeric attribute. Raises InvalidArgumentError for other numbers."""
+    padding = PADDINGS.get(op.padding)
+    if padding is None:
         raise refuse("padding is neither SAME nor VALID", found=op.padding, wanted="1 (SAME) or 2 (VALID)")
-    return found
+    return padding
 
 
 def _greatest(x: np.ndarray, rows: Window, columns: Window) -> tuple[np.ndarray, np.ndarray]:
-    """The greatest of each window and the number of its tap, the first of equal ones; NaN is never the greatest."""
+    """Return the maximum of each window and the index of its first tap; NaN is never the maximum."""
     shape = (x.shape[0], rows.out, columns.out, x.shape[3])
-    y, at = np.full(shape, LOWEST, np.float32), np.zeros(shape, np.int32)
+    y, taps = np.full(shape, LOWEST, np.float32), np.zeros(shape, np.int32)
     for i in range(rows.kernel):
         for j in range(columns.kernel):
             vertical, horizontal = valid_positions(rows, i), valid_positions(columns, j)
@@ -53,10 +53,10 @@ def _greatest(x: np.ndarray, rows: Window, columns: Window) -> tuple[np.ndarray,
                 continue
             target = (slice(None), vertical[0], horizontal[0])
             seen = x[:, vertical[1], horizontal[1]]
-            better = seen > y[target]
-            np.copyto(y[target], seen, where=better)
-            at[target][better] = i * columns.kernel + j
-    return y, at
+            is_greater = seen > y[target]
+            np.copyto(y[target], seen, where=is_greater)
+            taps[target][is_greater] = i * columns.kernel + j
+    return y, taps
 
 
 def _pooled(op: Any, x: Any, kernel: Any, strides: Any, padding: str) -> Any:
@@ -99,13 +99,13 @@ class MaxPoolingWithArgmax2D(LiteDefinition):
     def infer(op: Any) -> Any:
         check_positive(op, *POOL[1:5])
         kernel, strides = (op.filter_height, op.filter_width), (op.stride_h, op.stride_w)
-        found = spec(_pooled(op, op.x.spec.shape, kernel, strides, padding_of(op)), float32)
-        return found, found
+        pooled = spec(_pooled(op, op.x.spec.shape, kernel, strides, padding_of(op)), float32)
+        return pooled, pooled
 
     def compute(op: Any, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         kernel, strides = (op.filter_height, op.filter_width), (op.stride_h, op.stride_w)
-        y, at = _greatest(x, *_windows(x, kernel, strides, padding_of(op)))
-        return fuse(op, y), at.astype(np.float32) + np.float32(op.place_offset())
+        y, taps = _greatest(x, *_windows(x, kernel, strides, padding_of(op)))
+        return fuse(op, y), taps.astype(np.float32) + np.float32(op.place_offset())
 
 
 @custom_operator("MaxPoolWithArgmax", typed_by="Targmax")
@@ -138,8 +138,8 @@ class MaxPoolWithArgmax(LiteDefinition):
 
     def compute(op: Any, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         rows, columns = _windows(x, op.ksize[1:3], op.strides[1:3], op.padding)
-        y, at = _greatest(x, rows, columns)
-        i, j = np.divmod(at.astype(np.int64), columns.kernel)
+        y, taps = _greatest(x, rows, columns)
+        i, j = np.divmod(taps.astype(np.int64), columns.kernel)
         i += (np.arange(rows.out) * rows.stride - rows.before)[:, None, None]
         j += (np.arange(columns.out) * columns.stride - columns.before)[:, None]
         n, h, w, c = x.shape
@@ -151,7 +151,7 @@ class MaxPoolWithArgmax(LiteDefinition):
 
 
 def check_pool(op: Any, rank: int) -> None:
-    """Raises InvalidArgumentError for `ksize` or `strides` other than [1, positive ..., 1], or an unknown `padding`."""
+    """Raise InvalidArgumentError for `ksize` or `strides` other than [1, positive ..., 1], or an unknown `padding`."""
     for name in ("ksize", "strides"):
         sizes = getattr(op, name)
         if len(sizes) != rank or min(sizes) < 1 or sizes[0] != 1 or sizes[-1] != 1:
@@ -246,6 +246,6 @@ class MaxUnpooling2D(LiteDefinition):
                     found=f"{index.min()} to {index.max()}",
                     wanted=f"0 to {sizes[1] * sizes[2] * c - 1}",
                 )
-            for image, values, at in zip(y.reshape(n, -1), x, index):
-                image[at.reshape(-1)] = values.reshape(-1)
+            for image, values, positions in zip(y.reshape(n, -1), x, index):
+                image[positions.reshape(-1)] = values.reshape(-1)
         return y

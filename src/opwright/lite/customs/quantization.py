@@ -1,7 +1,7 @@
-"""Operators around quantisation: aeq.hadamard_rotation and NumericVerify.
+"""Operators around quantization: aeq.hadamard_rotation and NumericVerify.
 
-Lives here: the rotation that spreads outliers before quantisation, and the operator that TensorFlow's converter inserts
-to measure the distance of a quantised tensor from the floats that it represents.
+Lives here: the rotation that spreads outliers before quantization, and the operator that TensorFlow's converter inserts
+to measure the distance of a quantized tensor from the floats that it represents.
 Not here: QUANTIZE and DEQUANTIZE (lite/ops/quantization.py).
 """
 
@@ -66,17 +66,17 @@ class HadamardRotation(LiteDefinition):
 
 
 def _difference(op: Any, real: np.ndarray, reference: np.ndarray, scale: Any) -> np.ndarray:
-    y = real - reference
-    most = np.float32(op.tolerance) * np.float32(scale)
-    if op.is_checked() and np.any(np.abs(y) > most):
-        at = int(np.argmax(np.abs(y) > most))
+    y: np.ndarray = real - reference
+    limit = np.float32(op.tolerance) * np.float32(scale)
+    if op.is_checked() and np.any(np.abs(y) > limit):
+        position = int(np.argmax(np.abs(y) > limit))
+        value, expected = real.reshape(-1)[position], reference.reshape(-1)[position]
         raise InvalidArgumentError(
-            what=f"element {at} is quantised to {real.reshape(-1)[at]:g}, too far from {reference.reshape(-1)[at]:g}",
-            found=f"a difference of {abs(y.reshape(-1)[at]):g}",
+            what=f"element {position} is quantised to {value:g}, too far from {expected:g}",
+            found=f"a difference of {abs(y.reshape(-1)[position]):g}",
             wanted=f"at most tolerance * scale, {op.tolerance:g} * {scale:g}",
         )
-    result: np.ndarray = y
-    return result
+    return y
 
 
 def _quantized(op: Any, x: Operand, reference: Operand, y: Operand) -> Callable[..., Any]:
@@ -88,7 +88,7 @@ def _quantized(op: Any, x: Operand, reference: Operand, y: Operand) -> Callable[
 
 @custom_operator("NumericVerify")
 class NumericVerify(LiteDefinition):
-    """The difference between a quantised tensor and its reference.
+    """The difference between a quantized tensor and its reference.
 
     .. math:: y = dequantized(x) - expected
 

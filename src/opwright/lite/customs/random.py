@@ -50,9 +50,9 @@ def _filled(name: str, draw: Any, law: str) -> CustomOperator:
 
     def compute(op: Any, shape: Any) -> Any:
         dtype = types.dtype_of(op.dtype).np.type
-        found = draw(op, [int(d) for d in shape]).astype(dtype)
+        numbers = draw(op, [int(d) for d in shape]).astype(dtype)
         # rounding to float32 may give 1, which is outside the law
-        return np.minimum(found, np.nextafter(dtype(1), dtype(0))) if draw is _numbers else found
+        return np.minimum(numbers, np.nextafter(dtype(1), dtype(0))) if draw is _numbers else numbers
 
     body = {
         "__doc__": "A tensor of independent random numbers.\n\n"
@@ -134,5 +134,5 @@ class Multinomial(LiteDefinition):
 
     def compute(op: Any, logits: Any, num_samples: Any) -> Any:
         numbers = _numbers(op, (len(logits), int(num_samples)))
-        found = np.minimum(classes_of(logits, numbers), logits.shape[1] - 1)
-        return found.astype(types.dtype_of(op.output_dtype).np)
+        classes = np.minimum(classes_of(logits, numbers), logits.shape[1] - 1)
+        return classes.astype(types.dtype_of(op.output_dtype).np)

@@ -24,7 +24,7 @@ _ONE = np.float32(1)
 
 
 def _check_places(op: Any, name: str) -> None:
-    """Raises InvalidArgumentError where an operand has not two numbers for each pixel of x."""
+    """Raise InvalidArgumentError unless an operand has two elements for each pixel of x."""
     x, places = op.x.spec.shape, getattr(op, name).spec.shape
     if not same(places[3], 2) or not all(map(same, (x.dims or ())[:3], (places.dims or ())[:3])):
         raise refuse(f"{name} does not fit x", found={"x": text(x), name: text(places)}, wanted="[n,h,w,2]")
@@ -62,7 +62,7 @@ class DenseImageWarp(LiteDefinition):
 
 
 def _within(at: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """The pixel before each place, at most the last but one, and how far beyond it the place is, 0 to 1."""
+    """Return the pixel before each position, at most the last but one, and the fractional distance from it."""
     with np.errstate(invalid="ignore"):
         first = np.clip(np.nan_to_num(np.floor(at), nan=0.0), 0, size - 2).astype(np.int64)
     return first, np.clip(at - first.astype(np.float32), np.float32(0), _ONE)

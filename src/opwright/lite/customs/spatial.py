@@ -78,12 +78,12 @@ class Convolution2DTransposeBias(LiteDefinition):
         (n, h, w, _), (o, kh, kw, _) = x.shape, filter.shape
         high, top = op.result_size(h, kh, op.stride_h)
         wide, left = op.result_size(w, kw, op.stride_w)
-        whole = np.zeros((n, op.stride_h * (h - 1) + kh, op.stride_w * (w - 1) + kw, o), np.float32)
+        full = np.zeros((n, op.stride_h * (h - 1) + kh, op.stride_w * (w - 1) + kw, o), np.float32)
         for i in range(kh):
             rows = slice(i, i + op.stride_h * (h - 1) + 1, op.stride_h)
             for j in range(kw):
-                whole[:, rows, j : j + op.stride_w * (w - 1) + 1 : op.stride_w] += x @ filter[:, i, j].T
-        return whole[:, top : top + high, left : left + wide] + bias
+                full[:, rows, j : j + op.stride_w * (w - 1) + 1 : op.stride_w] += x @ filter[:, i, j].T
+        return full[:, top : top + high, left : left + wide] + bias
 
 
 TYPES = ("INT8 INT8", "INT16 INT16")
@@ -126,7 +126,7 @@ def _checked(op: Any, x: Operand, y: Operand) -> None:
 
 
 def _average(op: Any, x: Operand, y: Operand) -> Callable[..., Any]:
-    """Sums of integers over their number, halves away from zero."""
+    """Compute means of integers, rounded half away from zero."""
     _checked(op, x, y)
 
     def run(q: Any) -> Any:

@@ -29,15 +29,15 @@ SPACES = frozenset(
 
 
 def words_of(raw: bytes) -> list[bytes]:
-    """The words of a text in UTF-8, up to what is none (or stands for that, U+FFFD)."""
-    found = raw.decode("utf-8", "replace").partition("\ufffd")[0]
-    return "".join(" " if c in SPACES else c for c in found).encode().split(b" ")
+    """Return the words of a UTF-8 text, up to the first invalid sequence or U+FFFD."""
+    text = raw.decode("utf-8", "replace").partition("\ufffd")[0]
+    return "".join(" " if c in SPACES else c for c in text).encode().split(b" ")
 
 
-def _strings(found: list[bytes], shape: Any) -> np.ndarray:
-    made = np.empty(len(found), object)
-    made[:] = found
-    return made.reshape(shape)
+def _strings(elements: list[bytes], shape: Any) -> np.ndarray:
+    array = np.empty(len(elements), object)
+    array[:] = elements
+    return array.reshape(shape)
 
 
 @custom_operator("tftext:WhitespaceTokenizer", counted_by="outputs")
@@ -69,9 +69,9 @@ class WhitespaceTokenizer(LiteDefinition):
     def compute(op: Any, x: np.ndarray) -> list[np.ndarray]:
         lists = [[w for w in words_of(raw) if w] for raw in x.reshape(-1).tolist()]
         if op.outputs == 1:
-            most = max(map(len, lists), default=0)
-            flat = [w for words in lists for w in (*words, *[b""] * (most - len(words)))]
-            return [_strings(flat, (*x.shape, most))]
+            longest = max(map(len, lists), default=0)
+            flat = [w for words in lists for w in (*words, *[b""] * (longest - len(words)))]
+            return [_strings(flat, (*x.shape, longest))]
         rows, count = [], 1
         for i, d in enumerate(x.shape[:-1]):
             count *= d
@@ -122,10 +122,10 @@ class Ngrams(LiteDefinition):
             ends = list(range(0, len(words) + 1, x.shape[-1])) if x.shape[-1] else [0]
         if any(a > b for a, b in itertools.pairwise(ends)) or (ends and (ends[0] < 0 or ends[-1] > len(words))):
             raise refuse("the rows are not within the words", found=ends[:8], wanted=f"rising, 0 to {len(words)}")
-        joined, made = [], [0]
+        joined, offsets = [], [0]
         for a, b in itertools.pairwise(ends):
             joined += [separator.join(words[i : i + op.width]) for i in range(a, b - op.width + 1)]
-            made.append(len(joined))
+            offsets.append(len(joined))
         if rows:
-            return [_strings(joined, (-1,)), *rows[:-1], np.array(made[: len(ends)], np.int64)]
+            return [_strings(joined, (-1,)), *rows[:-1], np.array(offsets[: len(ends)], np.int64)]
         return [_strings(joined, (*x.shape[:-1], max(0, x.shape[-1] - op.width + 1)))]

@@ -1,4 +1,4 @@
-"""Activations with options or operands, and normalisations over the last dimension.
+"""Activations with options or operands, and normalizations over the last dimension.
 
 Lives here: LEAKY_RELU, PRELU, GELU, SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION, LOCAL_RESPONSE_NORMALIZATION.
 Not here: activations of one element alone (elementwise.py), those fused into other operators (parts.py).
@@ -90,7 +90,7 @@ def _has_rank(op: Any) -> TensorSpec:
 
 
 def _shifted(x: np.ndarray) -> np.ndarray:
-    """x minus the greatest of each row, so that exp cannot overflow."""
+    """Subtract the maximum of each row, so that exp cannot overflow."""
     return x - x.max(-1, keepdims=True) if x.shape[-1] else x
 
 
@@ -165,8 +165,11 @@ class LocalResponseNormalization(LiteDefinition):
     def compute(op: Any, x: Any) -> Any:
         n = x.shape[-1]
         squares = np.concatenate([np.zeros((*x.shape[:-1], 1)), np.cumsum(np.square(x, dtype=np.float64), -1)], -1)
-        at = np.arange(n)
-        near = squares[..., np.minimum(at + op.radius, n - 1) + 1] - squares[..., np.maximum(at - op.radius, 0)]
-        base = op.bias + op.alpha * near
+        channels = np.arange(n)
+        window_sums = (
+            squares[..., np.minimum(channels + op.radius, n - 1) + 1]
+            - squares[..., np.maximum(channels - op.radius, 0)]
+        )
+        base = op.bias + op.alpha * window_sums
         base = np.where(np.abs(base) > np.finfo(np.float32).max, np.copysign(np.inf, base), base)  # overflows float32
         return (x * base**-op.beta).astype(np.float32)

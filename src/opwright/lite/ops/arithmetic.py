@@ -38,7 +38,7 @@ from .shapes import refuse, text
 
 
 def check_nonzero(y: Any) -> None:
-    """Raises InvalidArgumentError where a divisor is 0."""
+    """Raise InvalidArgumentError if a divisor is 0."""
     if not np.all(y):
         raise refuse("Division by 0", wanted="divisors other than 0")
 
@@ -54,7 +54,7 @@ def _check_exponents(y: Any) -> None:
 
 
 def divide(x: Any, y: Any) -> Any:
-    """x / y; integers are truncated toward zero, as in C, and the one overflow gives the greatest."""
+    """Divide; integers are truncated toward zero, as in C, and the one overflow saturates."""
     if x.dtype.kind == "f":
         return np.divide(x, y)
     check_nonzero(y)
@@ -65,7 +65,7 @@ def divide(x: Any, y: Any) -> Any:
 
 
 def floor_divide(x: Any, y: Any) -> Any:
-    """The quotient rounded down; of floats, that of float64, so that a quotient just below an integer stays below."""
+    """Return the quotient rounded down; floats are divided in float64, so that it stays below integers."""
     check_nonzero(y)
     if x.dtype.kind != "f":
         return FUNCTIONS["floor_div"].of_arrays(x, y)
@@ -92,7 +92,7 @@ def power(x: Any, y: Any) -> Any:
 
 
 def _integers_by(ufunc: np.ufunc) -> Callable[..., Any]:
-    """The setting `writes` of an operator whose integers a ufunc alone computes."""
+    """Return the setting `writes` of an operator whose integer kernels are a ufunc."""
     return lambda op, dtype: ufunc if dtype.is_integer else None
 
 

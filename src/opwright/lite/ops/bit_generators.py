@@ -19,7 +19,7 @@ _WIDE = (1 << 64) - 1
 
 
 def begun(seed: int, seed2: int) -> np.ndarray:
-    """The state of a sequence before its first block. Both seeds 0: of a sequence nobody knows beforehand."""
+    """Return the initial state of a sequence. Seeds of 0 and 0 are replaced by random ones."""
     if seed == 0 and seed2 == 0:
         seed, seed2 = (int.from_bytes(os.urandom(8), "little") for _ in range(2))
     return np.array([seed & _WIDE, 0, seed2 & _WIDE], np.uint64)
@@ -35,22 +35,22 @@ class Philox:
         self.state = state
 
     def words(self, count: int) -> np.ndarray:
-        """The next `count` words, uint32; what is left of the last block is lost."""
+        """Return the next `count` words, uint32; the remainder of the last block is discarded."""
         key, low, high = map(int, self.state)
         used = -(-count // 4)
-        found = blocks(key, low, high, used)
+        words = blocks(key, low, high, used)
         self.skip(used)
-        return found.reshape(-1)[:count]
+        return words.reshape(-1)[:count]
 
     def skip(self, count: int) -> None:
-        """Pass over so many blocks."""
+        """Skip `count` blocks."""
         key, low, high = map(int, self.state)
         after = low + count
         self.state[:] = key, after & _WIDE, high + (after >> 64) & _WIDE
 
 
 def blocks(key: int, first: int, upper: int, count: int) -> np.ndarray:
-    """The words of the counters upper 2^64 + first, + 1, ...: uint32 [count, 4]. All modulo their bits."""
+    """Return the words of the counters upper 2^64 + first, + 1, ...: uint32 [count, 4], modulo their bits."""
     first, upper = first & _WIDE, upper & _WIDE
     low = np.arange(count, dtype=np.uint64) + np.uint64(first)
     high = np.where(low < np.uint64(first), np.uint64(upper + 1 & _WIDE), np.uint64(upper))
@@ -58,12 +58,12 @@ def blocks(key: int, first: int, upper: int, count: int) -> np.ndarray:
 
 
 def uniform(words: np.ndarray) -> np.ndarray:
-    """float32 in [0, 1) from the lower 23 bits of each word."""
+    """Return float32 in [0, 1) from the lower 23 bits of each word."""
     return ((words & np.uint32(0x7FFFFF)) | np.uint32(127 << 23)).view(np.float32) - np.float32(1)
 
 
 def normal(words: np.ndarray) -> np.ndarray:
-    """Standard normal float32, two from each two words (Box and Muller 1958)."""
+    """Return standard normal float32, two for each two words (Box and Muller 1958)."""
     pairs = uniform(words).reshape(-1, 2)
     radius = np.sqrt(np.float32(-2) * np.log(np.maximum(pairs[:, 0], np.float32(1e-7))))
     angle = np.float32(2 * np.pi) * pairs[:, 1]
@@ -71,7 +71,7 @@ def normal(words: np.ndarray) -> np.ndarray:
 
 
 def doubles(words: np.ndarray) -> np.ndarray:
-    """float64 in [0, 1), one from each two words: 20 bits of the first, all of the second."""
+    """Return float64 in [0, 1), one for each two words: 20 bits of the first, all of the second."""
     pairs = words.reshape(-1, 2).astype(np.uint64)
     bits = (pairs[:, 0] & np.uint64(0xFFFFF)) << np.uint64(32) | pairs[:, 1] | np.uint64(1023 << 52)
     return bits.view(np.float64) - 1.0

@@ -135,21 +135,21 @@ class Unpack(LiteDefinition):
         return list(np.moveaxis(x, op.axis, 0))
 
 
-MOST_PARTS = 1 << 16
+MAX_PARTS = 1 << 16
 
 
 def _check_count(n: int, name: str) -> None:
-    if not 0 <= n <= MOST_PARTS:
-        raise refuse(f"{name} is out of range", found=n, wanted=f"between 0 and {MOST_PARTS}")
+    if not 0 <= n <= MAX_PARTS:
+        raise refuse(f"{name} is out of range", found=n, wanted=f"between 0 and {MAX_PARTS}")
 
 
-def _known_axis(operand: Any, rank: int | None) -> int | None:
-    found = ints(operand)
-    if found is None or rank is None:
+def _constant_axis(operand: Any, rank: int | None) -> int | None:
+    axes = ints(operand)
+    if axes is None or rank is None:
         return None
-    if len(found) != 1:
-        raise refuse("axis is one number", found=found, wanted="one number")
-    return axis_in(found[0], rank)
+    if len(axes) != 1:
+        raise refuse("axis is one number", found=axes, wanted="one number")
+    return axis_in(axes[0], rank)
 
 
 @lite_operator("SPLIT")
@@ -166,7 +166,7 @@ class Split(LiteDefinition):
         _check_count(n, "num_splits")
         if dims is None:
             return [TensorSpec(UNKNOWN, dtype)] * n
-        axis = _known_axis(op.axis, len(dims))
+        axis = _constant_axis(op.axis, len(dims))
         if axis is None:
             return [spec((None,) * len(dims), dtype)] * n
         size = dims[axis]
@@ -197,7 +197,7 @@ class SplitV(LiteDefinition):
         _check_count(n, "num_splits")
         if not same(op.sizes.spec.shape[0], n):
             raise refuse("num_splits is not the number of sizes", found=n, wanted=op.sizes.spec.shape[0])
-        axis = None if dims is None else _known_axis(op.axis, len(dims))
+        axis = None if dims is None else _constant_axis(op.axis, len(dims))
         sizes = ints(op.sizes)
         if dims is None or axis is None:
             return [TensorSpec(UNKNOWN, dtype) if dims is None else spec((None,) * len(dims), dtype)] * n
@@ -205,12 +205,12 @@ class SplitV(LiteDefinition):
         return [spec((*dims[:axis], part, *dims[axis + 1 :]), dtype) for part in parts]
 
     def compute(op: Any, x: Any, sizes: Any, axis: Any) -> Any:
-        at = int(axis.reshape(-1)[0])
-        parts = part_sizes(sizes.tolist(), x.shape[at], at)
-        return np.split(x, np.cumsum(parts)[:-1].tolist(), at) if parts else []
+        dimension = int(axis.reshape(-1)[0])
+        parts = part_sizes(sizes.tolist(), x.shape[dimension], dimension)
+        return np.split(x, np.cumsum(parts)[:-1].tolist(), dimension) if parts else []
 
 
-def _padded(op: Any) -> TensorSpec:
+def _padded_spec(op: Any) -> TensorSpec:
     dims, shape, flat = op.x.spec.shape.dims, op.paddings.spec.shape, ints(op.paddings)
     if dims is None:
         return TensorSpec(UNKNOWN, op.x.spec.dtype)
@@ -241,7 +241,7 @@ class Pad(LiteDefinition):
     paddings = Input(_WIDTHS)
     y = Output(like="x")
     quantized = "concatenation.pad"
-    infer = _padded
+    infer = _padded_spec
 
     def parts(op: Any, x: np.ndarray, paddings: np.ndarray) -> Iterator[Part]:
         return surrounded(x, _pairs(paddings))
@@ -262,7 +262,7 @@ class PadV2(LiteDefinition):
 
     def infer(op: Any) -> TensorSpec:
         check_one(op.value, "the padding value")
-        return _padded(op)
+        return _padded_spec(op)
 
     def parts(op: Any, x: np.ndarray, paddings: np.ndarray, value: np.ndarray) -> Iterator[Part]:
         return surrounded(x, _pairs(paddings), value.reshape(-1)[0])
@@ -282,7 +282,7 @@ class MirrorPad(LiteDefinition):
 
     def infer(op: Any) -> TensorSpec:
         dims, flat = op.x.spec.shape.dims, ints(op.paddings)
-        found = _padded(op)
+        padded_spec = _padded_spec(op)
         if flat is not None and dims is not None:
             edge = 1 if op.mode == "REFLECT" else 0
             for d, a, b in zip(dims, flat[::2], flat[1::2]):
@@ -290,7 +290,7 @@ class MirrorPad(LiteDefinition):
                     raise refuse(
                         "the padding is larger than the mirror image", found=flat, wanted=f"at most {d - edge}"
                     )
-        return found
+        return padded_spec
 
     def compute(op: Any, x: Any, paddings: Any) -> Any:
         return mirrored(x, _pairs(paddings), op.mode)

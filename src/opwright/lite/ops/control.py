@@ -25,11 +25,11 @@ from .definition import LiteDefinition, lite_operator
 from .shapes import check_one, refuse
 
 
-def _takes(graph: Graph, operands: Sequence[Any], role: str) -> None:
-    """Raises InvalidArgumentError where a graph does not take these operands."""
-    found, wanted = [x.spec.dtype.name for x in operands], [v.dtype.name for v in graph.inputs]
-    if found != wanted:
-        raise InvalidArgumentError(what=f"the {role} does not take these inputs", found=found, wanted=wanted)
+def _check_inputs(graph: Graph, operands: Sequence[Any], role: str) -> None:
+    """Raise InvalidArgumentError if the inputs of a graph do not match the operands."""
+    dtypes, expected = [x.spec.dtype.name for x in operands], [v.dtype.name for v in graph.inputs]
+    if dtypes != expected:
+        raise InvalidArgumentError(what=f"the {role} does not take these inputs", found=dtypes, wanted=expected)
 
 
 @lite_operator("IF", graphs={"then_subgraph_index": "then_branch", "else_subgraph_index": "else_branch"})
@@ -50,7 +50,7 @@ class If(LiteDefinition):
         check_one(op.cond, "the condition", "element")
         branches, roles = (op.then_branch, op.else_branch), ("then branch", "else branch")
         for branch, role in zip(branches, roles):
-            _takes(branch, op.inputs, role)
+            _check_inputs(branch, op.inputs, role)
         return merged_specs(branches, roles)
 
     def infer_kinds(op: Any) -> Any:
@@ -81,7 +81,7 @@ class Case(LiteDefinition):
             raise refuse("there is no branch", found=0, wanted="at least one")
         roles = [f"branch {i}" for i in range(len(op.branches))]
         for branch, role in zip(op.branches, roles):
-            _takes(branch, op.inputs, role)
+            _check_inputs(branch, op.inputs, role)
         return merged_specs(op.branches, roles)
 
     def infer_kinds(op: Any) -> Any:
@@ -106,7 +106,7 @@ class Call(LiteDefinition):
     control = True
 
     def infer(op: Any) -> list[TensorSpec]:
-        _takes(op.body, op.inputs, "body")
+        _check_inputs(op.body, op.inputs, "body")
         return [v.spec for v in op.body.outputs]
 
     def infer_kinds(op: Any) -> Any:
@@ -134,7 +134,7 @@ class Composite(LiteDefinition):
     control = True
 
     def infer(op: Any) -> list[TensorSpec]:
-        _takes(op.decomposition, op.inputs, "decomposition")
+        _check_inputs(op.decomposition, op.inputs, "decomposition")
         return [v.spec for v in op.decomposition.outputs]
 
     def infer_kinds(op: Any) -> Any:
@@ -162,14 +162,16 @@ class While(LiteDefinition):
     control = True
 
     def infer(op: Any) -> list[TensorSpec]:
-        _takes(op.cond, op.variables, "condition")
-        _takes(op.body, op.variables, "body")
+        _check_inputs(op.cond, op.variables, "condition")
+        _check_inputs(op.body, op.variables, "body")
         if [v.dtype.name for v in op.cond.outputs] != ["bool"]:
             raise refuse(
                 "the condition gives one bool", found=[v.spec.short() for v in op.cond.outputs], wanted="one bool"
             )
-        if (found := [v.dtype.name for v in op.body.outputs]) != (wanted := [v.dtype.name for v in op.body.inputs]):
-            raise InvalidArgumentError(what="the body gives other types than it takes", found=found, wanted=wanted)
+        if (results := [v.dtype.name for v in op.body.outputs]) != (
+            variables := [v.dtype.name for v in op.body.inputs]
+        ):
+            raise InvalidArgumentError(what="the body gives other types than it takes", found=results, wanted=variables)
         return [v.spec for v in op.body.inputs]
 
     def infer_kinds(op: Any) -> list[str]:

@@ -62,8 +62,8 @@ class Range(LiteDefinition):
         for operand, name in ((op.start, "start"), (op.limit, "limit"), (op.delta, "delta")):
             check_one(operand, name)
         values = [op.start.constant, op.limit.constant, op.delta.constant]
-        known = all(v is not None for v in values)
-        return spec((_count(*(v.reshape(-1)[0] for v in values)) if known else None,), op.start.spec.dtype)
+        is_constant = all(v is not None for v in values)
+        return spec((_count(*(v.reshape(-1)[0] for v in values)) if is_constant else None,), op.start.spec.dtype)
 
     def compute(op: Any, start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> np.ndarray:
         y = np.full(_count(*(v.reshape(-1)[0] for v in (start, limit, delta))), delta.reshape(-1)[0], start.dtype)
@@ -72,16 +72,16 @@ class Range(LiteDefinition):
 
 
 def _count(start: Any, limit: Any, delta: Any) -> int:
-    found = {name: v.item() for name, v in (("start", start), ("limit", limit), ("delta", delta))}
+    operands = {name: v.item() for name, v in (("start", start), ("limit", limit), ("delta", delta))}
     if delta == 0 or (start > limit and delta > 0) or (start < limit and delta < 0):
         raise refuse(
             "delta does not lead from start to limit",
-            found=found,
+            found=operands,
             wanted="a delta other than 0, of the sign of limit - start",
         )
     count = number_of_steps(start, limit, delta)
     if count is None:
-        raise refuse("the range has no end", found=found, wanted="finite numbers")
+        raise refuse("the range has no end", found=operands, wanted="finite numbers")
     return count
 
 
@@ -104,8 +104,8 @@ class OneHot(LiteDefinition):
             raise refuse("depth is negative", found=depth[0], wanted="at least 0")
         if dims is None:
             return TensorSpec(UNKNOWN, dtype)
-        at = axis_in(op.axis, len(dims) + 1)
-        return spec((*dims[:at], None if depth is None else depth[0], *dims[at:]), dtype)
+        axis = axis_in(op.axis, len(dims) + 1)
+        return spec((*dims[:axis], None if depth is None else depth[0], *dims[axis:]), dtype)
 
     def compute(op: Any, indices: Any, depth: Any, on_value: Any, off_value: Any) -> Any:
         depth, on, off = (a.reshape(-1)[0] for a in (depth, on_value, off_value))
@@ -156,16 +156,16 @@ class MatrixSetDiag(LiteDefinition):
     moves = True
 
     def infer(op: Any) -> TensorSpec:
-        dims, given = op.x.spec.shape.dims, op.diagonal.spec.shape.dims
+        dims, diagonal = op.x.spec.shape.dims, op.diagonal.spec.shape.dims
         if dims is not None and len(dims) < 2:
             raise refuse("no matrices", found=text(dims), wanted="two dimensions or more")
-        if dims is not None and given is not None:
-            wanted = (*dims[:-2], None if None in dims[-2:] else min(dims[-2:]))
-            if len(wanted) != len(given) or not all(map(same, wanted, given)):
+        if dims is not None and diagonal is not None:
+            expected = (*dims[:-2], None if None in dims[-2:] else min(dims[-2:]))
+            if len(expected) != len(diagonal) or not all(map(same, expected, diagonal)):
                 raise refuse(
                     "the diagonal does not fit the matrices",
-                    found={"x": text(dims), "diagonal": text(given)},
-                    wanted=f"diagonal {text(wanted)}",
+                    found={"x": text(dims), "diagonal": text(diagonal)},
+                    wanted=f"diagonal {text(expected)}",
                 )
         return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
 

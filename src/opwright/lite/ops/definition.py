@@ -42,7 +42,7 @@ class EnumAttr(Attr[str]):
         super().__init__(str, default=default, check=check, since=since)
 
     def convert(self, value: Any) -> str:
-        """The member's name. Raises TypeError where the enum has no such member."""
+        """Return the member's name. Raises TypeError if the enum has no such member."""
         members = schema.enum(self.enum).__members__
         name = value if isinstance(value, str) else None
         if isinstance(value, int):
@@ -63,7 +63,7 @@ _CHECKS = {"ActivationFunctionType": one_of("NONE", *FUSED_CLAMPS)}
 
 
 def _attr(field: schema.SchemaField, since: int = 1) -> Attr[Any]:
-    """The attribute for one field of an options table. since: the version it came with."""
+    """Return the attribute for a field of an options table. since: the version that introduced it."""
     if field.kind == "vector":
         return Attr([_SCALARS.get(field.scalar, int)], default=(), since=since)
     if field.enum:
@@ -72,12 +72,12 @@ def _attr(field: schema.SchemaField, since: int = 1) -> Attr[Any]:
 
 
 def _taken(cls: type, setting: str) -> Any:
-    """A setting of the class body that only this dialect has, taken out of it."""
+    """Remove a setting of this dialect from the class body and return it."""
     if setting not in vars(cls):
         return None
-    found = vars(cls)[setting]
+    value = vars(cls)[setting]
     delattr(cls, setting)
-    return found
+    return value
 
 
 class LiteOperator(Operator):
@@ -91,7 +91,7 @@ class LiteOperator(Operator):
     the Graph (a tuple of them) in the IR; the definition declares it.
     registration: the definition's method of that name, where running takes more than `compute`: it gives the
     Registration (such as one that runs other subgraphs, or keeps state).
-    quantized, hybrid: the rule for quantised tensors, and the one for float activations with integer weights, each as
+    quantized, hybrid: the rule for quantized tensors, and the one for float activations with integer weights, each as
     "module.function" of ops/quantized (or the function itself). moves: True where it treats their integers as any
     others.
     alike: True where it moves them only to outputs that stand for the same numbers.
@@ -118,7 +118,7 @@ class LiteOperator(Operator):
         self.code = int(row["code"])
 
     def _take_settings(self, cls: type) -> None:
-        """Take out of the class body what only this dialect has."""
+        """Remove the settings of this dialect from the class body."""
         self.registration: Callable[[Any], Any] | None = _taken(cls, "registration")
         self.quantized: str | Callable[..., Any] | None = _taken(cls, "quantized")
         self.hybrid: str | Callable[..., Any] | None = _taken(cls, "hybrid")
@@ -171,7 +171,7 @@ class LiteOperator(Operator):
         return self.bind(attrs)
 
     def check_options(self, options: Any) -> None:
-        """Raises InvalidArgumentError for an options object of another operator."""
+        """Raise InvalidArgumentError for an options object of another operator."""
         if options is not None and self.options and options.table_name != self.options:
             raise InvalidArgumentError(
                 op=self.name,
@@ -181,9 +181,9 @@ class LiteOperator(Operator):
             )
 
     def to_options(self, attrs: Mapping[str, Any], subgraph_index: Callable[[Any], int] | None = None) -> Any:
-        """The options object that holds these attributes; None for an operator without options.
+        """Return the options object with these attributes; None for an operator without options.
 
-        subgraph_index: of a Graph among the attributes, the place of its subgraph in the file.
+        subgraph_index: function from a Graph among the attributes to the index of its subgraph.
         raises SignatureError or InvalidArgumentError for attributes that do not fit
         """
         if not self.options:
@@ -193,8 +193,10 @@ class LiteOperator(Operator):
         for name in self.option_names:
             if name in self.graphs:
                 assert subgraph_index is not None, "an operator with graphs is written by the exporter"
-                held = getattr(bound, self.graphs[name])
-                values[name] = list(map(subgraph_index, held)) if isinstance(held, tuple) else subgraph_index(held)
+                graphs = getattr(bound, self.graphs[name])
+                values[name] = (
+                    list(map(subgraph_index, graphs)) if isinstance(graphs, tuple) else subgraph_index(graphs)
+                )
                 continue
             attr = RENAMED.get(name, name)
             definition, value = self.attr_defs[attr], getattr(bound, attr)
@@ -246,11 +248,11 @@ def lite_operator(
     """
 
     def define(cls: type) -> LiteOperator:
-        made = LiteOperator(cls, name, typed_by, graphs)
+        operator = LiteOperator(cls, name, typed_by, graphs)
         if name in defined and not is_abandoned(defined[name]):
             raise InternalError(what=f"the lite dialect has two operators {name}")
-        defined[name] = made
-        note_origin(made)
-        return made
+        defined[name] = operator
+        note_origin(operator)
+        return operator
 
     return define

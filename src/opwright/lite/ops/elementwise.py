@@ -60,9 +60,9 @@ def define(
     fused = options is not None and any(f.name == FUSED_ACTIVATION for f in schema.table(options).fields)
 
     def infer(op: Any) -> TensorSpec:
-        known = fixed(op.y) if check is not None else None
-        if check is not None and known is not None:
-            check(known)
+        elements = fixed(op.y) if check is not None else None
+        if check is not None and elements is not None:
+            check(elements)
         return TensorSpec(broadcast(op.x, op.y), out or op.x.spec.dtype)
 
     def computed(op: Any, *arrays: Any) -> np.ndarray:
@@ -121,7 +121,7 @@ def clamp(name: str) -> Callable[[Any], Any]:
 
 @in_float32
 def logistic(x: Any) -> Any:
-    """1 / (1 + e^-x), and e^x below -9, where the sum would lose what e^x has."""
+    """Compute 1 / (1 + e^-x), and e^x below -9, where the sum would lose precision."""
     one = x.dtype.type(1)
     y = one / (one + np.exp(-x))
     below = np.less(x, -9)
@@ -130,13 +130,13 @@ def logistic(x: Any) -> Any:
 
 @in_float32
 def elu(x: np.ndarray) -> np.ndarray:
-    """x, and e^x - 1 below 0."""
+    """Return x, and e^x - 1 below 0."""
     return np.where(x < 0, np.expm1(np.minimum(x, x.dtype.type(0))), x)
 
 
 @in_float32
 def hard_swish(x: Any) -> Any:
-    """x (min(max(x + 3, 0), 6) / 6): x times 6 would overflow where the result does not."""
+    """Compute x (min(max(x + 3, 0), 6) / 6): x times 6 could overflow."""
     three, six = x.dtype.type(3), x.dtype.type(6)
     return x * (np.clip(x + three, x.dtype.type(0), six) / six)
 
@@ -191,25 +191,25 @@ class Cast(LiteDefinition):
     moves = True
 
     def infer(op: Any) -> TensorSpec:
-        wanted = types.dtype_of(op.out_data_type)
-        if not wanted.size:
+        dtype = types.dtype_of(op.out_data_type)
+        if not dtype.size:
             raise refuse(
                 "no number can be cast to this type", found=op.out_data_type, wanted="a type of numbers, or BOOL"
             )
-        return TensorSpec(op.x.spec.shape, wanted)
+        return TensorSpec(op.x.spec.shape, dtype)
 
     def compute(op: Any, x: np.ndarray) -> np.ndarray:
-        wanted = types.dtype_of(op.out_data_type)
-        if x.dtype.kind == "c" and not wanted.is_complex:
+        dtype = types.dtype_of(op.out_data_type)
+        if x.dtype.kind == "c" and not dtype.is_complex:
             x = x.real
         if x.dtype.kind == "V" and x.dtype != bfloat16.np:  # integers below a byte, which are not cast to each other
             x = x.astype(np.int16)
-        y = x.astype(wanted.np)
-        if wanted.is_integer and (x.dtype.kind == "f" or x.dtype == bfloat16.np):
+        y = x.astype(dtype.np)
+        if dtype.is_integer and (x.dtype.kind == "f" or x.dtype == bfloat16.np):
             x = x.astype(np.float32) if x.dtype.itemsize == 2 else x  # 16 bits do not hold the limits
-            low, high = int(wanted.min), int(wanted.max)
-            np.copyto(y, wanted.max, where=~(x < high + 1))
-            np.copyto(y, wanted.min, where=x < low)
+            low, high = int(dtype.min), int(dtype.max)
+            np.copyto(y, dtype.max, where=~(x < high + 1))
+            np.copyto(y, dtype.min, where=x < low)
         return y
 
     parts = in_elements

@@ -65,7 +65,7 @@ _family_of = {name: module for module, names in FAMILIES.items() for name in nam
 
 
 def get(name: str) -> LiteOperator:
-    """The builtin operator of that name, such as "CONV_2D"; imports its family. Raises NotFoundError."""
+    """Return the builtin operator of that name, such as "CONV_2D"; imports its family. Raises NotFoundError."""
     load(f"{__package__}.{family_of(name)}")
     if name not in defined:
         raise InternalError(what=f"lite.ops.{family_of(name)} does not define {name}", do="correct lite.ops.FAMILIES")
@@ -73,7 +73,7 @@ def get(name: str) -> LiteOperator:
 
 
 def family_of(name: str) -> str:
-    """The module of lite.ops that defines an operator. Raises NotFoundError."""
+    """Return the module of lite.ops that defines an operator. Raises NotFoundError."""
     try:
         return _family_of[name]
     except KeyError:
@@ -85,10 +85,10 @@ def family_of(name: str) -> str:
 
 
 def list_names() -> list[str]:
-    """The names of the dialect's operators, sorted. Imports nothing."""
+    """Return the sorted names of the dialect's operators. Imports nothing."""
     return sorted(_family_of)
 
 
 def operators() -> dict[str, LiteOperator]:
-    """The dialect's operators by name, sorted. Imports every family."""
+    """Return the dialect's operators by name, sorted. Imports every family."""
     return {name: get(name) for name in list_names()}

@@ -57,7 +57,7 @@ def _check_kinds(key: str, value: str) -> None:
 
 
 def check_pairs(op: Any) -> None:
-    """Raises InvalidArgumentError where the operands `keys` and `values` differ in shape."""
+    """Raise InvalidArgumentError if the operands `keys` and `values` differ in shape."""
     keys, values = op.keys.spec.shape, op.values.spec.shape
     if not keys.is_compatible_with(values):
         raise refuse(
@@ -133,13 +133,13 @@ class HashtableSize(LiteDefinition):
 
 
 def _table(handle: np.ndarray, *entries: np.ndarray) -> Any:
-    """The table in a handle, after checking that keys (and values) are of its types."""
+    """Return the table in a handle; check the types of keys and values."""
     return checked_table(handle.reshape(-1)[0] if handle.size else None, entries, "HASHTABLE")
 
 
 @functools.cache
 def _hash_table() -> Any:
-    """The class, which a process without tables does not load."""
+    """Import the class on first use: processes without tables do not load it."""
     from ..runtime.resources import HashTable
 
     return HashTable
@@ -147,19 +147,19 @@ def _hash_table() -> Any:
 
 @functools.cache
 def _entry_name(dtype: np.dtype[Any]) -> str:
-    """What a table calls elements of this dtype."""
+    """Return the schema's name of a dtype of entries."""
     return "STRING" if dtype.kind == "O" else dtype.name.upper()
 
 
-def checked_table(found: Any, entries: Sequence[np.ndarray], maker: str) -> Any:
-    """What a handle stands for, if it is a hash table whose keys (and values) are of the entries' types.
+def checked_table(table: Any, entries: Sequence[np.ndarray], maker: str) -> Any:
+    """Return the hash table of a handle; check that its types are those of the entries.
 
     maker: the operator whose output handles are. raises InvalidArgumentError
     """
-    if not isinstance(found, _hash_table()):
-        raise refuse("the handle does not stand for a hash table", found=repr(found), wanted=f"the output of a {maker}")
+    if not isinstance(table, _hash_table()):
+        raise refuse("the handle does not stand for a hash table", found=repr(table), wanted=f"the output of a {maker}")
     names = [_entry_name(x.dtype) for x in entries]
-    wanted = [found.key_dtype, found.value_dtype][: len(names)]
-    if names != wanted:
-        raise refuse(f"{found!r} has other types", found=" to ".join(names), wanted=" to ".join(wanted))
-    return found
+    expected = [table.key_dtype, table.value_dtype][: len(names)]
+    if names != expected:
+        raise refuse(f"{table!r} has other types", found=" to ".join(names), wanted=" to ".join(expected))
+    return table

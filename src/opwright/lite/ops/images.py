@@ -28,8 +28,8 @@ from .types import ANY
 _f = np.float32
 
 
-def resized(op: Any, least: int) -> TensorSpec:
-    """The output of a resize: x [n, h, w, c] with h and w from `size`, int32 [2], each at least `least`."""
+def resized(op: Any, minimum: int) -> TensorSpec:
+    """Infer the result of resizing x [n, h, w, c] to `size`, int32 [2], whose elements are at least `minimum`."""
     n, h, w, c = op.x.spec.shape.dims or (None,) * 4
     if 0 in (h, w):
         raise refuse("the image is empty", found=text(op.x.spec.shape), wanted="at least one pixel")
@@ -38,20 +38,20 @@ def resized(op: Any, least: int) -> TensorSpec:
     sizes = ints(op.size)
     if sizes is None:
         return spec((n, None, None, c), op.x.spec.dtype)
-    if min(sizes) < least:
-        raise refuse("the size is not positive", found=sizes, wanted=f"at least {least} pixels")
+    if min(sizes) < minimum:
+        raise refuse("the size is not positive", found=sizes, wanted=f"at least {minimum} pixels")
     return spec((n, *sizes, c), op.x.spec.dtype)
 
 
 def sampling(op: Any, size: int, out: int) -> Sampling:
-    """Positions along one dimension, by the operator's options."""
+    """Return the sampling positions along one dimension, as the operator's options specify."""
     return Sampling(size, out, op.align_corners, op.half_pixel_centers)
 
 
 def stretched(
     op: Any, x: Any, size: Any, places: Callable[[Sampling], Places], blend: Callable[..., Any], itemsize: int
 ) -> Iterator[Part]:
-    """A resize of x [n, h, w, c] in parts.
+    """Resize x [n, h, w, c] in parts.
 
     blend: fn(images, rows, columns) -> images, the weights of rows and columns being [rows, 1, 1] and [columns, 1];
     itemsize: of the numbers that it computes with.

@@ -22,7 +22,7 @@ from .shapes import fixed, ints, product, refuse, same, spec, text, unknown
 
 
 def _rows_of(op: Any) -> tuple[Any, ...] | None:
-    """The sizes of a table of at least two dimensions, as far as they are known."""
+    """Return the sizes of a table of at least two dimensions, None if unknown."""
     dims = op.value.spec.shape.dims
     if dims is not None and len(dims) < 2:
         raise refuse("the table is no list of rows", found=text(dims), wanted="two dimensions or more")
@@ -37,7 +37,7 @@ def _check_ids(ids: Any, rows: int) -> None:
 
 @lite_operator("EMBEDDING_LOOKUP")
 class EmbeddingLookup(LiteDefinition):
-    """Rows of a table by number; of a quantised table as integers, or as the reals that they stand for.
+    """Rows of a table by number; of a quantized table as integers, or as the reals that they stand for.
 
     .. math:: y_i = value_{lookup_i}
     """
@@ -106,21 +106,21 @@ class EmbeddingLookupSparse(LiteDefinition):
     ) -> np.ndarray:
         sizes = [int(d) for d in dense_shape[:-1]]
         _check_ids(ids, len(value))
-        places = indices[:, :-1]
-        if np.any(places < 0) or np.any(places >= np.array(sizes, np.int32)):
-            raise refuse("an index is out of range", found=places.max(), wanted=f"within {sizes}")
+        rows = indices[:, :-1]
+        if np.any(rows < 0) or np.any(rows >= np.array(sizes, np.int32)):
+            raise refuse("an index is out of range", found=rows.max(), wanted=f"within {sizes}")
         y = np.zeros((int(np.prod(sizes, dtype=np.int64)), *value.shape[1:]), np.float32)
         if not len(ids):
             return y.reshape(*sizes, *value.shape[1:])
-        bucket = np.ravel_multi_index(tuple(places.T), sizes) if sizes else np.zeros(len(ids), np.int64)
-        along = (-1,) + (1,) * (value.ndim - 1)
-        np.add.at(y, bucket, value[ids] * weights.reshape(along))
+        bucket = np.ravel_multi_index(tuple(rows.T), sizes) if sizes else np.zeros(len(ids), np.int64)
+        column = (-1,) + (1,) * (value.ndim - 1)
+        np.add.at(y, bucket, value[ids] * weights.reshape(column))
         if op.combiner != "SUM":
             total = np.zeros(len(y), np.float32)
             np.add.at(total, bucket, weights if op.combiner == "MEAN" else np.square(weights))
             used = np.zeros(len(y), bool)
             used[bucket] = True
-            y[used] /= (total if op.combiner == "MEAN" else np.sqrt(total))[used].reshape(along)
+            y[used] /= (total if op.combiner == "MEAN" else np.sqrt(total))[used].reshape(column)
         return y.reshape(*sizes, *value.shape[1:])
 
 
@@ -156,9 +156,9 @@ class HashtableLookup(LiteDefinition):
         empty = np.full((len(lookup), *value.shape[1:]), b"" if value.dtype.kind == "O" else 0, value.dtype)
         if not len(key):
             return empty, np.zeros(len(lookup), np.uint8)
-        at = np.minimum(np.searchsorted(key, lookup), len(key) - 1)
-        hit = key[at] == lookup
-        empty[hit] = value[at[hit]]
+        indices = np.minimum(np.searchsorted(key, lookup), len(key) - 1)
+        hit = key[indices] == lookup
+        empty[hit] = value[indices[hit]]
         return empty, hit.astype(np.uint8)
 
 

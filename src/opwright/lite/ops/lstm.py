@@ -48,8 +48,8 @@ def _one_direction(op: Any, operands: Mapping[str, Operand | None], outs: Sequen
     time_major = getattr(op, "time_major", True)
 
     def run(arrays: Mapping[str, Any]) -> tuple[np.ndarray]:
-        given = arrays["input"]
-        rows = sequence(given if given.ndim == 3 else given[None], time_major)
+        x = arrays["input"]
+        rows = sequence(x if x.ndim == 3 else x[None], time_major)
         out = np.empty((*rows.shape[:2], outs[0].shape[-1]), _f)
         cell.run(arrays, rows, out)
         return (sequence(out, time_major).reshape(outs[0].shape),)
@@ -229,14 +229,14 @@ def _both(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Operan
     sizes = [o.shape[-1] for o in present(operands, *(n.recurrent_weights["output"] for n in (FORWARD, BACKWARD)))]
 
     def run(arrays: Mapping[str, Any]) -> Any:
-        given, aux = arrays["input"], arrays["aux_input"]
-        second, aux = linked(given, aux, arrays["fw_aux_input_to_forget_weights"] is not None)
-        x, other = sequence(given, op.time_major), sequence(second, op.time_major)
+        first, aux = arrays["input"], arrays["aux_input"]
+        second, aux = linked(first, aux, arrays["fw_aux_input_to_forget_weights"] is not None)
+        x, backward_rows = sequence(first, op.time_major), sequence(second, op.time_major)
         aux = None if aux is None else sequence(aux, op.time_major)
-        made = [np.empty((*x.shape[:2], n), np.float32) for n in sizes]
-        forward.run(arrays, x, made[0], aux)
-        backward.run(arrays, other, made[1], aux, backward=True)
-        return outputs_of(op, made)
+        outputs = [np.empty((*x.shape[:2], n), np.float32) for n in sizes]
+        forward.run(arrays, x, outputs[0], aux)
+        backward.run(arrays, backward_rows, outputs[1], aux, backward=True)
+        return outputs_of(op, outputs)
 
     return run
 
@@ -287,8 +287,8 @@ class BidirectionalSequenceLstm(LiteDefinition):
         check_aux(op.input, op.aux_input)
         second, aux = linked(op.input, op.aux_input, op.fw_aux_input_to_forget_weights is not None)
         sizes = []
-        for names, given in ((FORWARD, op.input), (BACKWARD, second)):
-            n_cell, n_out = check_direction(op, names, given.spec, None if aux is None else aux.spec)
+        for names, source in ((FORWARD, op.input), (BACKWARD, second)):
+            n_cell, n_out = check_direction(op, names, source.spec, None if aux is None else aux.spec)
             check_state(names.h, getattr(op, names.h), batch, n_out)
             check_state(names.c, getattr(op, names.c), batch, n_cell)
             sizes.append(n_out)

@@ -66,7 +66,7 @@ class LstmNames:
 
 
 def check_direction(op: Any, names: LstmNames, x: TensorSpec, aux: TensorSpec | None = None) -> tuple[Any, Any]:
-    """Check one direction's inputs against each other. -> its number of outputs, whether it is known"""
+    """Check the inputs of one direction; return the numbers of cells and of outputs."""
 
     def get(name: str) -> Any:
         return getattr(op, name, None)
@@ -74,8 +74,8 @@ def check_direction(op: Any, names: LstmNames, x: TensorSpec, aux: TensorSpec | 
     for clip in ("cell_clip", "proj_clip"):
         if not getattr(op, clip) >= 0:
             raise refuse(f"{clip} is negative or no number", found=getattr(op, clip), wanted="at least 0")
-    given = get(names.input_weights["output"])
-    n_cell = given.spec.shape[0] if given.spec.shape.rank == 2 else None
+    weights = get(names.input_weights["output"])
+    n_cell = weights.spec.shape[0] if weights.spec.shape.rank == 2 else None
     recurrent = get(names.recurrent_weights["output"])
     diagonal = getattr(op, "diagonal_recurrent_tensors", False)
     n_out = recurrent.spec.shape[-1] if recurrent.spec.shape.rank else None
@@ -140,7 +140,7 @@ def steps_and_batch(op: Any, x: TensorSpec) -> tuple[Any, Any]:
 
 
 def normalized(x: Any) -> Any:
-    """Rows brought to mean 0 and variance 1."""
+    """Normalize rows to mean 0 and variance 1."""
     centred = x - x.mean(1, keepdims=True, dtype=_f)
     return centred / np.sqrt(np.mean(centred * centred, axis=1, keepdims=True, dtype=_f) + _f(1e-8))
 
@@ -169,11 +169,11 @@ class LstmCell:
                     self.matrices[name] = (by.vector if name in vectors else by.matrix)(operands[name])
 
     def _ready(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        """The weights, as `times` takes them. (They may be computed by other nodes.)"""
+        """Convert the weights for `times`. Other nodes may compute them, so this happens in every run."""
         return {name: make(arrays[name]) for name, make in self.matrices.items()}
 
     def _outside(self, x: Any, aux: Any, arrays: Mapping[str, Any], ready: Mapping[str, Any]) -> dict[str, Any]:
-        """For each gate what does not depend on the state: of all steps at once, [time, batch, cells]."""
+        """Compute the terms of gates that do not depend on the state, for all steps: [time, batch, cells]."""
         steps, batch, _ = x.shape
         rows = self.by.rows(x.reshape(steps * batch, -1))
         others = None if aux is None else self.by.rows(aux.reshape(steps * batch, -1))
@@ -209,7 +209,7 @@ class LstmCell:
         return self.act(y) if gate == "cell" else sigmoid(y)
 
     def _step(self, outside: Any, arrays: Any, ready: Any, h: Any, c: Any) -> None:
-        """One step: h and c are overwritten."""
+        """Run one step: h and c are overwritten."""
         op, rows = self.op, None if self.diagonal else self.by.rows(h)
 
         def gate(name: str) -> Any:
@@ -228,5 +228,5 @@ class LstmCell:
 
 
 def clipped(x: np.ndarray, most: float) -> np.ndarray:
-    """Within -most..most, where that is above 0."""
+    """Clamp to -limit..limit if the limit is positive."""
     return np.clip(x, _f(-most), _f(most)) if most > 0 else x

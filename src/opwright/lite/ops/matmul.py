@@ -102,7 +102,7 @@ def _widened(x: np.ndarray) -> np.ndarray:
 
 
 def without_columns(op: Any, x: Any, n: int) -> np.ndarray:
-    """What FULLY_CONNECTED gives where weights are [n, 0]: zeros."""
+    """Return the result of FULLY_CONNECTED for weights [n, 0]: zeros."""
     return np.zeros((*x.shape[:-1], n) if op.keep_num_dims else (math.prod(x.shape[:-1]), n), x.dtype)
 
 

@@ -53,13 +53,13 @@ class LiteModule(NamedTuple):
 
 def all_graphs(graphs: Iterable[Graph]) -> list[Graph]:
     """Return the graphs and the graphs held by their nodes, each once, by depth."""
-    found = dict.fromkeys(graphs)
-    level = list(found)
+    graphs_by_depth = dict.fromkeys(graphs)
+    level = list(graphs_by_depth)
     while level:
         level = [inner for graph in level for node in graph.nodes for inner in node.subgraphs]
-        level = [graph for graph in dict.fromkeys(level) if graph not in found]
-        found.update(dict.fromkeys(level))
-    return list(found)
+        level = [graph for graph in dict.fromkeys(level) if graph not in graphs_by_depth]
+        graphs_by_depth.update(dict.fromkeys(level))
+    return list(graphs_by_depth)
 
 
 class ExternalOp:

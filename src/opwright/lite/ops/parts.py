@@ -28,8 +28,7 @@ Part = tuple[tuple[slice, ...], np.ndarray]
 
 
 def tiles(shape: Sequence[int], room: int) -> Iterator[tuple[slice, ...]]:
-    """Indices into an array of this shape that cover it once, in order, each of at most max(room, 1) elements that lie
-    together."""
+    """Partition an array of this shape into contiguous tiles of at most max(room, 1) elements; yield their indices."""
     inner = math.prod(shape)
     steps = []
     for size in shape:
@@ -43,25 +42,25 @@ def tiles(shape: Sequence[int], room: int) -> Iterator[tuple[slice, ...]]:
 
 
 def broadcast_slice(array: Any, where: tuple[slice, ...], inner: int = 0) -> Any:
-    """What a tile of a broadcast result sees of one operand. inner: last dimensions of it that `where` leaves out."""
+    """Return the slice of an operand that a tile of a broadcast result reads. inner: last dimensions kept."""
     last = where[len(where) - array.ndim + inner :]
     index = (slice(None) if size == 1 else part for size, part in zip(array.shape, last))
     return array[(*index, ...)]  # "...": of a scalar, too, a view
 
 
 def elements(kernel: Callable[..., Any], arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> Iterator[Part]:
-    """A kernel that broadcasts and works element by element, in parts. shape: of the result."""
+    """Run an element-wise kernel with broadcasting in parts. shape: of the result."""
     for where in tiles(shape, BLOCK):
         yield where, kernel(*(broadcast_slice(a, where) for a in arrays))
 
 
 def in_elements(op: Any, x: np.ndarray) -> Iterator[Part]:
-    """What `op` makes of each element of x, in parts: where its quantised kernels see more than elements."""
+    """Compute an element-wise operator in parts, where its quantized kernels are not element-wise."""
     return elements(op.reference, (x,), x.shape)
 
 
 def rows(kernel: Callable[..., Any], arrays: Sequence[Any], shape: tuple[int, ...]) -> Iterator[Part]:
-    """A kernel that makes of each row of its first input one of the result, in parts; other inputs it sees whole.
+    """Run a kernel that maps rows of its first input to rows of the result in parts; other inputs are passed unchanged.
 
     A row is a line along the last dimension; shape: of the result.
     """
@@ -71,21 +70,21 @@ def rows(kernel: Callable[..., Any], arrays: Sequence[Any], shape: tuple[int, ..
 
 
 def store_parts(parts: Iterable[Part], out: np.ndarray) -> None:
-    """Put the parts of a result, within its type's range, where they belong."""
+    """Store the parts of a result, whose values are within the range of its type."""
     for where, part in parts:
         index: Any = (*where, ...)  # "...": of a scalar, too, a view
         np.copyto(out[index], part, casting="unsafe")
 
 
 def merge_parts(parts: Iterable[Part], shape: Sequence[int], dtype: Any) -> np.ndarray:
-    """The result of which these are the parts."""
+    """Assemble a result from its parts."""
     result = np.empty(tuple(shape), dtype)
     store_parts(parts, result)
     return result
 
 
 def fuse(op: Any, y: np.ndarray) -> np.ndarray:
-    """`y` within the bounds of the operator's fused activation; `y` is overwritten where it is an array."""
+    """Clamp `y` to the bounds of the operator's fused activation; arrays are overwritten."""
     if op.fused_activation_function not in FUSED_CLAMPS:
         return y
     low, high = CLAMPS[op.fused_activation_function]

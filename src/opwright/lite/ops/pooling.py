@@ -103,12 +103,12 @@ class L2Pool2D(LiteDefinition):
 
 
 def pool_windows(op: Any, x: Any) -> list[Window]:
-    """The windows of a pool over x [n, h, w, c]."""
+    """Return the windows of a pool over x [n, h, w, c]."""
     return windows_of(op, x.shape[1:3], (op.filter_height, op.filter_width))
 
 
 def pooled(op: Any, x: Any, pool: Callable[..., Any], itemsize: int = 8) -> Iterator[Part]:
-    """The result of a pool over x [n, h, w, c] in parts. pool: fn(images, rows, columns); itemsize: of what it adds."""
+    """Compute a pool over x [n, h, w, c] in parts. pool: fn(images, rows, columns); itemsize: of its accumulator."""
     windows = pool_windows(op, x)
     strides = math.prod(w.stride for w in windows)
     for band in bands(len(x), windows, itemsize * x.shape[3] * (2 + strides)):
@@ -132,7 +132,7 @@ MOST_ELEMENTS = 1 << 16  # of one window, each of which is a pass over the outpu
 
 
 def windows_over(dims: Any, window: Any, strides: Any, dilations: Any) -> list[int | None]:
-    """How many windows there are along each dimension: none where one is larger than that.
+    """Return the number of windows along each dimension.
 
     raises InvalidArgumentError for sizes below 1 and windows of too many elements
     """
@@ -151,7 +151,7 @@ def windows_over(dims: Any, window: Any, strides: Any, dilations: Any) -> list[i
 
 
 def reduce_windows(x: Any, ufunc: Any, initial: Any, window: Any, strides: Any, dilations: Any) -> np.ndarray:
-    """Each window reduced to one element, from `initial`."""
+    """Reduce each window to one element, starting with `initial`."""
     out: Any = windows_over(x.shape, window, strides, dilations)
     y = np.full(out, initial, x.dtype)
     if 0 in out:
@@ -231,17 +231,17 @@ class Dilate(LiteDefinition):
 
     def infer(op: Any) -> TensorSpec:
         dims = op.x.spec.shape.dims
-        (found,) = _lists(op, "dilations")
+        (factors,) = _lists(op, "dilations")
         check_one(op.padding_value, "padding_value")
         if dims is None:
             return TensorSpec(UNKNOWN, op.x.spec.dtype)
         if not dims or 0 in dims:
             raise refuse("there is nothing to move apart", found=text(dims), wanted="no dimension of size 0")
-        if found is None:
+        if factors is None:
             return spec((None,) * len(dims), op.x.spec.dtype)
-        if min(found) < 1:
-            raise refuse("dilations are positive", found=found, wanted="numbers of at least 1")
-        return spec((None if d is None else (d - 1) * k + 1 for d, k in zip(dims, found)), op.x.spec.dtype)
+        if min(factors) < 1:
+            raise refuse("dilations are positive", found=factors, wanted="numbers of at least 1")
+        return spec((None if d is None else (d - 1) * k + 1 for d, k in zip(dims, factors)), op.x.spec.dtype)
 
     def compute(op: Any, x: np.ndarray, dilations: np.ndarray, padding_value: np.ndarray) -> np.ndarray:
         steps = [int(k) for k in dilations]

@@ -29,7 +29,7 @@ SKIPPED = 2 * 256  # blocks that MULTINOMIAL passes over for each sample, howeve
 
 
 def generator_of(op: Any) -> Philox:
-    """The call's sequence. An attribute of type object makes the call the node's own (`Operator.bind` keeps none)."""
+    """Return the call's sequence. Calls with an attribute of type object are not cached: each node has its own."""
     if op.generator is None:
         op.generator = Philox(begun(*seeds_of(op)))
     result: Philox = op.generator
@@ -37,7 +37,7 @@ def generator_of(op: Any) -> Philox:
 
 
 def seeds_of(op: Any) -> tuple[int, int]:
-    """The seeds as the official run time has them, which keeps 32 bits and their sign."""
+    """Return the seeds as signed 32-bit integers, as the official run time stores them."""
     return _int32(op.seed), _int32(op.seed2)
 
 
@@ -46,13 +46,13 @@ def _int32(seed: int) -> int:
 
 
 def resume(op: Any, node: Any) -> None:
-    """The node is prepared: it draws from its own sequence of the interpreter, wherever that is."""
+    """Continue the node's sequence of the interpreter when the node is prepared."""
     sequence = node.subgraph.resources.sequence(node.subgraph.index, node.number, seeds_of(op))
     op.generator = Philox(sequence.state)
 
 
 def filled_spec(op: Any, dtype: Any) -> TensorSpec:
-    """The spec of a tensor of random numbers, from the operand `shape`."""
+    """Infer a tensor of random numbers from the operand `shape`."""
     sizes = ints(op.shape)
     if sizes is None:
         rank = op.shape.spec.shape[0]
@@ -64,7 +64,7 @@ def filled_spec(op: Any, dtype: Any) -> TensorSpec:
 
 
 def sampled_spec(op: Any, output_type: str) -> TensorSpec:
-    """The spec of samples of classes [batch, num_samples], from the operands `logits` and `num_samples`."""
+    """Infer samples of classes [batch, num_samples] from the operands `logits` and `num_samples`."""
     dtype = types.dtype_of(output_type)
     if dtype not in (int32, int64):
         raise refuse("the output is no index type", found=output_type, wanted="INT32 or INT64")
@@ -73,12 +73,12 @@ def sampled_spec(op: Any, output_type: str) -> TensorSpec:
         raise refuse(
             "there are no classes", found=text(op.logits.spec.shape), wanted="[batch, classes], with at least one class"
         )
-    found = ints(op.num_samples)
-    if found is not None and found[0] < 0:
-        raise refuse("num_samples is negative", found=found[0], wanted="at least 0")
-    if found is not None and batch is not None:
-        bounded((batch, found[0], 8), int64, "the random words")
-    return spec((batch, None if found is None else found[0]), dtype)
+    count = ints(op.num_samples)
+    if count is not None and count[0] < 0:
+        raise refuse("num_samples is negative", found=count[0], wanted="at least 0")
+    if count is not None and batch is not None:
+        bounded((batch, count[0], 8), int64, "the random words")
+    return spec((batch, None if count is None else count[0]), dtype)
 
 
 def drawn(name: str, numbers: Any, law: str) -> LiteOperator:
@@ -109,14 +109,14 @@ drawn("RANDOM_STANDARD_NORMAL", normal, "N(0, 1)")
 
 
 def classes_of(logits: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """The class that each number in [0, 1) falls into, by its row's weights: int64 [batch, n]."""
+    """Sample classes by inverting the cumulative distribution of each row at numbers in [0, 1): int64 [batch, n]."""
     y = np.empty(numbers.shape, np.int64)
-    for row, found, out in zip(logits, numbers, y):
+    for row, samples, out in zip(logits, numbers, y):
         finite = np.isfinite(row)
-        most = np.float64(row[finite].max()) if finite.any() else 0.0
+        maximum = np.float64(row[finite].max()) if finite.any() else 0.0
         with np.errstate(all="ignore"):
-            sums = np.cumsum(np.where(finite, np.exp(row - most), 0.0))
-        out[:] = np.searchsorted(sums, found * sums[-1], side="right")
+            sums = np.cumsum(np.where(finite, np.exp(row - maximum), 0.0))
+        out[:] = np.searchsorted(sums, samples * sums[-1], side="right")
     return y
 
 
@@ -240,5 +240,5 @@ class _Shaped(OperatorRegistration):
             y = node.tensors_out[1]
             named = {"algorithm": call.algorithm, "shape": y.shape, "dtype": types.name_of(y.dtype)}
             node.user_data = operator.bind(named)
-        found: Call = node.user_data
-        return found
+        bound: Call = node.user_data
+        return bound

@@ -1,4 +1,4 @@
-"""What recurrent operators share: their registration, products of float or quantised rows, activations, time.
+"""What recurrent operators share: their registration, products of float or quantized rows, activations, time.
 
 Lives here: `RecurrentRegistration`, `Products` and its hybrid twin, `ACTIVATIONS`, `sequence` and its inverse.
 Not here: the operators (lstm.py, rnn.py), those on integers alone (quantized/recurrent.py).
@@ -40,7 +40,7 @@ sigmoid = logistic
 
 
 def activation_attr() -> EnumAttr:
-    """`fused_activation_function` of a recurrent operator, which may be TANH."""
+    """Return the attribute `fused_activation_function` of a recurrent operator, which may be TANH."""
     return EnumAttr("ActivationFunctionType", 0, one_of(*ACTIVATIONS))
 
 
@@ -93,11 +93,11 @@ class RecurrentRegistration(OperatorRegistration):
             return self.rule(call, operands, outs, node)
 
     def quantized_rule(self, node: Node) -> Any:
-        """A mark that integers stand for reals in what `infer` sees."""
+        """Return a non-None value: `infer` sees real numbers in place of quantized integers."""
         return self.rule
 
     def quantized_kernel(self, call: Any, node: Node) -> Any:
-        """The mark still; `bind` makes the kernel."""
+        """Return the rule: `bind` builds the kernel."""
         return self.rule
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
@@ -126,28 +126,28 @@ class Products:
     """Products of float rows [rows, k] and weights [n, k]."""
 
     def rows(self, x: np.ndarray) -> np.ndarray:
-        """What `times` takes of rows."""
+        """Convert rows for `times`."""
         return x
 
     def matrix(self, weights: Operand | None) -> Callable[[Any], Any]:
-        """weights -> what `times` takes of them."""
+        """Return the function that converts a matrix of weights for `times`."""
         return lambda w: w.T
 
     def vector(self, weights: Operand | None) -> Callable[[Any], Any]:
-        """The reals of a vector of weights."""
+        """Return the function that dequantizes a vector of weights."""
         return lambda w: w
 
     def times(self, rows: Any, matrix: Any) -> Any:
-        """[rows, n]"""
+        """Multiply rows by a matrix: [rows, n]."""
         return np.matmul(rows, matrix)
 
     def part(self, rows: np.ndarray, first: int, last: int) -> np.ndarray:
-        """Some of the rows."""
+        """Return a slice of the rows."""
         return rows[first:last]
 
 
 class HybridProducts(Products):
-    """Products of float rows, quantised to int8 while the model runs, and int8 weights with one scale each."""
+    """Products of float rows, quantized to int8 while the model runs, and int8 weights with one scale each."""
 
     def __init__(self, asymmetric: bool) -> None:
         from .quantized import hybrid
@@ -190,7 +190,7 @@ def _scale(weights: Operand) -> Any:
 
 
 def products_for(op: Any, x: Operand, weights: Operand) -> Products:
-    """By the types of activations and weights. Raises UnimplementedError naming the types where there is no way."""
+    """Select products by the types of activations and weights. Raises UnimplementedError for unsupported types."""
     if x.type == "FLOAT32" and weights.type == "FLOAT32":
         return Products()
     if x.type == "FLOAT32" and weights.type in ("INT8", "UINT8"):
@@ -199,7 +199,7 @@ def products_for(op: Any, x: Operand, weights: Operand) -> Products:
 
 
 def no_kernel(op: Any, *operands: Operand) -> UnimplementedError:
-    """The error about types that go together nowhere."""
+    """Return the error for an unsupported combination of types."""
     named = ", ".join(f"{o.name!r} {o.type}" for o in operands)
     return UnimplementedError(
         op=op.operator.name,
@@ -214,17 +214,17 @@ def no_kernel(op: Any, *operands: Operand) -> UnimplementedError:
 
 
 def sequence(x: np.ndarray, time_major: bool) -> np.ndarray:
-    """[time, batch, n] of a node's input."""
+    """Transpose a node's input to [time, batch, n], or back."""
     return x if time_major else x.swapaxes(0, 1)
 
 
 def linked(x: Any, aux: Any, has_weights: bool) -> tuple[Any, Any]:
-    """(input of the second direction, auxiliary input of both): aux without weights is the former."""
+    """Return the input of the second direction and the auxiliary input of both: aux without weights is the former."""
     return (x, aux) if aux is None or has_weights else (aux, None)
 
 
 def check_aux(x: Any, aux: Any) -> None:
-    """Raises InvalidArgumentError where an auxiliary input has other steps or another batch than the input."""
+    """Raise InvalidArgumentError if steps or batch of an auxiliary input differ from those of the input."""
     if (
         aux is not None
         and None not in (x.spec.shape.dims, aux.spec.shape.dims)
@@ -239,15 +239,15 @@ def check_aux(x: Any, aux: Any) -> None:
         )
 
 
-def outputs_of(op: Any, made: Sequence[Any]) -> list[Any]:
-    """The outputs of both directions [time, batch, n], as the node has them."""
+def outputs_of(op: Any, outputs: Sequence[Any]) -> list[Any]:
+    """Return the outputs of both directions in the layout of the node."""
     if op.merge_outputs:
-        made = [np.concatenate(made, 2)]
-    return [sequence(y, op.time_major) for y in made]
+        outputs = [np.concatenate(outputs, 2)]
+    return [sequence(y, op.time_major) for y in outputs]
 
 
 def both_specs(op: Any, x: TensorSpec, sizes: Sequence[Any]) -> list[TensorSpec]:
-    """The outputs of an operator of two directions with these numbers of outputs."""
+    """Infer the outputs of a bidirectional operator with these numbers of units."""
     if op.merge_outputs:
         sizes = [None if None in sizes else sum(sizes)]
     if x.shape.dims is None:
@@ -256,21 +256,23 @@ def both_specs(op: Any, x: TensorSpec, sizes: Sequence[Any]) -> list[TensorSpec]
 
 
 def check_weights(name: str, weights: Any, rows: Any, columns: Any = ()) -> None:
-    """Raises InvalidArgumentError where weights that are there have another shape than [rows, columns] or [rows].
+    """Raise InvalidArgumentError unless weights, if present, have shape [rows, columns] or [rows].
 
     None: a size that is not known.
     """
     if weights is None:
         return
-    found, wanted = weights.spec.shape, (rows,) if columns == () else (rows, columns)
-    if found.dims is None:
+    shape, expected = weights.spec.shape, (rows,) if columns == () else (rows, columns)
+    if shape.dims is None:
         return
-    if len(found) != len(wanted) or any(a is not None and b is not None and a != b for a, b in zip(found.dims, wanted)):
-        raise refuse(f"{name} has the wrong shape", found=text(found), wanted=text(wanted))
+    if len(shape) != len(expected) or any(
+        a is not None and b is not None and a != b for a, b in zip(shape.dims, expected)
+    ):
+        raise refuse(f"{name} has the wrong shape", found=text(shape), wanted=text(expected))
 
 
 def check_state(name: str, state: Any, batch: Any, n: Any) -> None:
-    """Raises InvalidArgumentError where a state has another number of elements than batch * n."""
+    """Raise InvalidArgumentError unless a state has batch * n elements."""
     if state is None or batch is None or n is None or not state.spec.shape.is_fully_defined():
         return
     count = 1

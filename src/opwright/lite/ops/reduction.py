@@ -20,34 +20,33 @@ from .definition import LiteDefinition, LiteOperator, lite_operator
 from .shapes import axis_in, check_one, ints, one_int, refuse, same, spec, text
 
 
-def axes_of(found: list[int], rank: int) -> tuple[int, ...]:
+def axes_of(axes: list[int], rank: int) -> tuple[int, ...]:
     """Axes counted from the front, each once; a second naming of one is ignored, as the official run time has it.
 
     A scalar may be reduced over 0 and -1: over nothing, then.
     """
     if rank == 0:
-        found = [a for a in found if a not in (0, -1)]
-    return tuple(sorted({axis_in(a, rank) for a in found}))
+        axes = [a for a in axes if a not in (0, -1)]
+    return tuple(sorted({axis_in(a, rank) for a in axes}))
 
 
 def _reduced(op: Any) -> TensorSpec:
-    shape, dtype, found = op.x.spec.shape, op.x.spec.dtype, ints(op.axes)
+    shape, dtype, axes = op.x.spec.shape, op.x.spec.dtype, ints(op.axes)
     if op.axes.spec.shape.rank not in (None, 0, 1):
         raise refuse("axes is no list", found=op.axes.spec.short(), wanted="rank 0 or 1")
     if shape.dims is None:
         return TensorSpec(UNKNOWN, dtype)
-    if found is None:
+    if axes is None:
         return spec((None,) * shape.rank if op.keep_dims else None, dtype)
-    axes = axes_of(found, shape.rank)
-    return spec(reduced_dims(shape.dims, axes, op.keep_dims), dtype)
+    return spec(reduced_dims(shape.dims, axes_of(axes, shape.rank), op.keep_dims), dtype)
 
 
 def reduction(name: str, reduce: Any, formula: str, dtypes: tuple[DType, ...]) -> LiteOperator:
     """Define a reduction. reduce: function of an array, a tuple of axes and keepdims."""
 
     def computed(op: Any, x: np.ndarray, axes: Any) -> np.ndarray:
-        found = axes_of(axes.reshape(-1).tolist(), x.ndim)
-        return reduce(x, found, op.keep_dims) if found or x.ndim else np.array(x)
+        dimensions = axes_of(axes.reshape(-1).tolist(), x.ndim)
+        return reduce(x, dimensions, op.keep_dims) if dimensions or x.ndim else np.array(x)
 
     body = {
         "__doc__": f"{name} over axes.\n\n.. math:: y = {formula}\n\naxes: int32, a scalar or [count]",
@@ -63,19 +62,19 @@ def reduction(name: str, reduce: Any, formula: str, dtypes: tuple[DType, ...]) -
 
 
 def _maximum(x: Any, axes: tuple[int, ...], keep: Any) -> Any:
-    """The greatest, NaN left out; of nothing the least number of the type that is finite."""
-    least: Any = -np.inf if x.size and x.dtype.kind == "f" else of_numpy(x.dtype).min
-    return np.fmax.reduce(x, axes, keepdims=keep, initial=least)
+    """Return the maximum, ignoring NaN; for no elements the least finite number of the type."""
+    initial: Any = -np.inf if x.size and x.dtype.kind == "f" else of_numpy(x.dtype).min
+    return np.fmax.reduce(x, axes, keepdims=keep, initial=initial)
 
 
 def _minimum(x: Any, axes: tuple[int, ...], keep: Any) -> Any:
-    """The least, NaN left out; of nothing the greatest number of the type that is finite."""
-    greatest: Any = np.inf if x.size and x.dtype.kind == "f" else of_numpy(x.dtype).max
-    return np.fmin.reduce(x, axes, keepdims=keep, initial=greatest)
+    """Return the minimum, ignoring NaN; for no elements the greatest finite number of the type."""
+    initial: Any = np.inf if x.size and x.dtype.kind == "f" else of_numpy(x.dtype).max
+    return np.fmin.reduce(x, axes, keepdims=keep, initial=initial)
 
 
 def _sum(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
-    """The sum, of 16-bit floats in float32; of truth values, whether one is true."""
+    """Return the sum, in float32 for 16-bit floats; for booleans, whether any is true."""
     if x.dtype.kind == "b":
         return x.any(axes, keepdims=keep)
     if x.dtype.itemsize == 2:
@@ -84,7 +83,7 @@ def _sum(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
 
 
 def _mean(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
-    """The mean; of integers, truncated toward zero, and 0 where there are none."""
+    """Return the mean; for integers truncated toward zero, and 0 for no elements."""
     count = int(np.prod([x.shape[a] for a in axes]))
     if x.dtype.kind == "f":
         total = x.sum(axes, keepdims=keep, dtype=np.float32)
@@ -109,7 +108,7 @@ REDUCTIONS = (
     ("REDUCE_ALL", lambda x, a, k: x.all(a, keepdims=k), r"\bigwedge x", (bool_,)),
 )
 
-# On quantised tensors: a rule, or the raw integers.
+# On quantized tensors: a rule, or the raw integers.
 SETTINGS: dict[str, dict[str, Any]] = {
     "SUM": {"quantized": "reduction.sum"},
     "MEAN": {"quantized": "reduction.mean"},
@@ -160,7 +159,7 @@ class SegmentSum(LiteDefinition):
     y = Output(like="x")
 
     def infer(op: Any) -> TensorSpec:
-        x, found = op.x.spec.shape, ints(op.segment_ids)
+        x, ids = op.x.spec.shape, ints(op.segment_ids)
         if x.dims is None:
             return TensorSpec(UNKNOWN, op.x.spec.dtype)
         if not x.dims or not same(x.dims[0], op.segment_ids.spec.shape[0]):
@@ -169,13 +168,13 @@ class SegmentSum(LiteDefinition):
                 found={"x": text(x), "segment_ids": text(op.segment_ids.spec.shape)},
                 wanted="segment_ids [x.shape[0]]",
             )
-        if found and (found[0] < 0 or any(b < a for a, b in itertools.pairwise(found))):
+        if ids and (ids[0] < 0 or any(b < a for a, b in itertools.pairwise(ids))):
             raise refuse(
                 "the segment ids are not sorted, or negative",
-                found=found[:32],
+                found=ids[:32],
                 wanted="numbers of at least 0 that do not fall",
             )
-        return spec((None if found is None else found[-1] + 1 if found else 0, *x.dims[1:]), op.x.spec.dtype)
+        return spec((None if ids is None else ids[-1] + 1 if ids else 0, *x.dims[1:]), op.x.spec.dtype)
 
     def compute(op: Any, x: np.ndarray, segment_ids: np.ndarray) -> np.ndarray:
         y = np.zeros((int(segment_ids[-1]) + 1 if len(segment_ids) else 0, *x.shape[1:]), x.dtype)
@@ -186,11 +185,11 @@ class SegmentSum(LiteDefinition):
 def _unsorted(op: Any) -> TensorSpec:
     x, s, count = op.x.spec.shape.dims, op.segment_ids.spec.shape.dims, ints(op.num_segments)
     check_one(op.num_segments, "num_segments")
-    found = ints(op.segment_ids)
+    ids = ints(op.segment_ids)
     if count is not None:
         if count[0] < 0:
             raise refuse("num_segments is negative", found=count[0], wanted="at least 0")
-        _check_range(max(found, default=-1) if found is not None else -1, count[0])
+        _check_range(max(ids, default=-1) if ids is not None else -1, count[0])
     if x is None or s is None:
         return TensorSpec(UNKNOWN, op.x.spec.dtype)
     if len(s) > len(x) or not all(map(same, x, s)):
@@ -211,11 +210,11 @@ def unsorted(name: str, ufunc: np.ufunc, formula: str, initial: Any) -> LiteOper
     """Define a reduction of each segment. initial: of a dtype, what a segment without elements gives."""
 
     def compute(op: Any, x: np.ndarray, segment_ids: np.ndarray, num_segments: np.ndarray) -> np.ndarray:
-        rest = x.shape[segment_ids.ndim :]
+        inner = x.shape[segment_ids.ndim :]
         count = int(num_segments.reshape(-1)[0])
-        y = np.full((count, *rest), initial(x.dtype), x.dtype)
+        y = np.full((count, *inner), initial(x.dtype), x.dtype)
         _check_range(int(segment_ids.max(initial=-1)), count)
-        ids, rows = segment_ids.reshape(-1), x.reshape(segment_ids.size, *rest)
+        ids, rows = segment_ids.reshape(-1), x.reshape(segment_ids.size, *inner)
         ufunc.at(y, ids[ids >= 0], rows[ids >= 0])
         return y
 

@@ -38,42 +38,42 @@ class Reshape(LiteDefinition):
 
     def infer(op: Any) -> TensorSpec:
         dims, dtype = op.x.spec.shape.dims, op.x.spec.dtype
-        wanted: Any
+        sizes: Any
         if op.shape is not None and _lists_sizes(op.shape.spec.dtype, op.shape.spec.shape.rank):
-            wanted = ints(op.shape)
-            if wanted is None:
+            sizes = ints(op.shape)
+            if sizes is None:
                 rank = op.shape.spec.shape[0]
                 return spec(None if rank is None else unknown(rank), dtype)
         else:
-            wanted = _new_shape(op)
-        if any(d < -1 for d in wanted) or wanted.count(-1) > 1:
-            raise refuse("the new shape is none", found=wanted, wanted="sizes, at most one of them -1")
+            sizes = _new_shape(op)
+        if any(d < -1 for d in sizes) or sizes.count(-1) > 1:
+            raise refuse("the new shape is none", found=sizes, wanted="sizes, at most one of them -1")
         total = None if dims is None else product(dims)
-        known: Any = product([d for d in wanted if d != -1])
-        if -1 in wanted:
-            if total is not None and (total % known if known else total):
+        product_of_known: Any = product([d for d in sizes if d != -1])
+        if -1 in sizes:
+            if total is not None and (total % product_of_known if product_of_known else total):
                 raise refuse(
                     f"{total} elements do not fit the new shape",
-                    found=wanted,
+                    found=sizes,
                     wanted="sizes whose product divides the number of elements",
                 )
-            rest = None if total is None or not known else total // known
-            wanted[wanted.index(-1)] = 1 if known == 0 else rest  # of 0 / 0 the official kernel makes 1
-        elif total is not None and total != known:
+            remaining = None if total is None or not product_of_known else total // product_of_known
+            sizes[sizes.index(-1)] = 1 if product_of_known == 0 else remaining  # of 0 / 0 the official kernel makes 1
+        elif total is not None and total != product_of_known:
             raise refuse(
                 f"num_input_elements != num_output_elements: {total} elements do not fit the new shape",
-                found=wanted,
+                found=sizes,
                 wanted=f"{total} elements",
             )
-        return spec(wanted, dtype)
+        return spec(sizes, dtype)
 
     def compute(op: Any, x: Any, shape: Any) -> Any:
-        given = shape is not None and _lists_sizes(shape.dtype, shape.ndim)
-        wanted = shape.tolist() if given else _new_shape(op)
-        if -1 in wanted and not x.size:  # NumPy cannot tell a size from nothing
-            others = [d for d in wanted if d != -1]
-            wanted[wanted.index(-1)] = 0 if all(others) else 1
-        return x.reshape(wanted)
+        has_shape = shape is not None and _lists_sizes(shape.dtype, shape.ndim)
+        sizes = shape.tolist() if has_shape else _new_shape(op)
+        if -1 in sizes and not x.size:  # NumPy cannot tell a size from nothing
+            others = [d for d in sizes if d != -1]
+            sizes[sizes.index(-1)] = 0 if all(others) else 1
+        return x.reshape(sizes)
 
 
 def _lists_sizes(dtype: Any, rank: int | None) -> bool:
@@ -81,7 +81,7 @@ def _lists_sizes(dtype: Any, rank: int | None) -> bool:
 
 
 def _new_shape(op: Any) -> list[Any]:
-    """The option; old files write a scalar's shape [0]."""
+    """Return the option; old files specify a scalar by [0]."""
     return [] if op.new_shape == (0,) else list(op.new_shape)
 
 
@@ -101,8 +101,8 @@ class ExpandDims(LiteDefinition):
             raise refuse("axis is one number", found=axis, wanted="one number")
         if dims is None or axis is None:
             return spec(None if dims is None else (None,) * (len(dims) + 1), op.x.spec.dtype)
-        at = axis_in(axis[0], len(dims) + 1)
-        return spec((*dims[:at], 1, *dims[at:]), op.x.spec.dtype)
+        dimension = axis_in(axis[0], len(dims) + 1)
+        return spec((*dims[:dimension], 1, *dims[dimension:]), op.x.spec.dtype)
 
     def compute(op: Any, x: np.ndarray, axis: np.ndarray) -> np.ndarray:
         return np.expand_dims(x, int(axis.reshape(-1)[0]))
@@ -207,22 +207,22 @@ class BroadcastTo(LiteDefinition):
     moves = True
 
     def infer(op: Any) -> TensorSpec:
-        dims, wanted = op.x.spec.shape, ints(op.shape)
-        if wanted is None:
+        dims, target = op.x.spec.shape, ints(op.shape)
+        if target is None:
             rank = op.shape.spec.shape[0]
             return spec(None if rank is None else unknown(rank), op.x.spec.dtype)
-        if any(d < 0 for d in wanted):
-            raise refuse("the shape has a negative size", found=wanted, wanted="sizes of at least 0")
+        if any(d < 0 for d in target):
+            raise refuse("the shape has a negative size", found=target, wanted="sizes of at least 0")
         if dims.rank is not None and (
-            dims.rank > len(wanted)
-            or any(not same(d, w) and d != 1 for d, w in zip(reversed(dims.dims), reversed(wanted)))
+            dims.rank > len(target)
+            or any(not same(d, w) and d != 1 for d, w in zip(reversed(dims.dims), reversed(target)))
         ):
             raise refuse(
                 "Output shape must be broadcastable from input shape.",
-                found={"input": text(dims), "shape": wanted},
+                found={"input": text(dims), "shape": target},
                 wanted="sizes of the input that are 1 or those of the shape, aligned at the last dimension",
             )
-        return spec(wanted, op.x.spec.dtype)
+        return spec(target, op.x.spec.dtype)
 
     def compute(op: Any, x: np.ndarray, shape: np.ndarray) -> np.ndarray:
         return np.broadcast_to(x, tuple(int(d) for d in shape))

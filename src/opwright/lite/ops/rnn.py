@@ -39,7 +39,7 @@ def _last(x: Any) -> Any:
 
 
 def _check(op: Any, prefix: str, x: Any, batch: Any) -> Any:
-    """Check the weights of one direction. -> its number of units"""
+    """Check the weights of one direction; return its number of units."""
     weights = getattr(op, f"{prefix}weights")
     units = weights.spec.shape[0] if weights.spec.shape.rank == 2 else None
     check_weights(f"{prefix}weights", weights, units, _last(x))
@@ -79,8 +79,8 @@ def _steps(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Opera
     time_major = getattr(op, "time_major", True)
 
     def run(arrays: Mapping[str, Any]) -> tuple[np.ndarray]:
-        given = arrays["input"]
-        rows = sequence(given if given.ndim == 3 else given[None], time_major)
+        x = arrays["input"]
+        rows = sequence(x if x.ndim == 3 else x[None], time_major)
         out = np.empty((*rows.shape[:2], units), np.float32)
         cell.run(arrays, rows, out)
         return (sequence(out, time_major).reshape(outs[0].shape),)
@@ -135,7 +135,7 @@ class UnidirectionalSequenceRnn(LiteDefinition):
 
 
 def _linked(op: Any, x: Any, aux: Any, has_weights: bool) -> tuple[Any, Any]:
-    """As `linked`; but where time_major is not set the official kernel has no eyes for aux without weights."""
+    """Apply `linked`; without time_major, the official kernel ignores aux without weights."""
     return linked(x, aux, has_weights) if op.time_major or has_weights else (x, None)
 
 
@@ -146,14 +146,14 @@ def _both(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Operan
     sizes = [o.shape[0] for o in present(operands, "fw_weights", "bw_weights")]
 
     def run(arrays: Mapping[str, Any]) -> Any:
-        given = arrays["input"]
-        second, aux = _linked(op, given, arrays["aux_input"], arrays["fw_aux_weights"] is not None)
-        x, other = sequence(given, op.time_major), sequence(second, op.time_major)
+        first = arrays["input"]
+        second, aux = _linked(op, first, arrays["aux_input"], arrays["fw_aux_weights"] is not None)
+        x, backward_rows = sequence(first, op.time_major), sequence(second, op.time_major)
         aux = None if aux is None else sequence(aux, op.time_major)
-        made = [np.empty((*x.shape[:2], n), np.float32) for n in sizes]
-        cells[0].run(arrays, x, made[0], aux)
-        cells[1].run(arrays, other, made[1], aux, backward=True)
-        return outputs_of(op, made)
+        outputs = [np.empty((*x.shape[:2], n), np.float32) for n in sizes]
+        cells[0].run(arrays, x, outputs[0], aux)
+        cells[1].run(arrays, backward_rows, outputs[1], aux, backward=True)
+        return outputs_of(op, outputs)
 
     return run
 
@@ -191,8 +191,8 @@ class BidirectionalSequenceRnn(LiteDefinition):
         check_aux(op.input, op.aux_input)
         second, aux = _linked(op, op.input, op.aux_input, op.fw_aux_weights is not None)
         sizes = []
-        for prefix, given in (("fw_", op.input), ("bw_", second)):
-            sizes.append(_check(op, prefix, given, batch))
+        for prefix, source in (("fw_", op.input), ("bw_", second)):
+            sizes.append(_check(op, prefix, source, batch))
             if aux is not None:
                 check_weights(f"{prefix}aux_weights", getattr(op, f"{prefix}aux_weights"), sizes[-1], _last(aux))
         return both_specs(op, x, sizes)
@@ -224,7 +224,7 @@ def _filters(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Ope
 
 
 def shifted(state: np.ndarray, batch: int, filters: int) -> np.ndarray:
-    """The state as [batch, filters, memory], each filter's past moved back by one; the last place is to be filled."""
+    """Shift the state [batch, filters, memory] of each filter by one step; the last element is to be set."""
     past = state.reshape(batch, filters, -1)
     past[:, :, :-1] = past[:, :, 1:].copy()
     return past

@@ -105,32 +105,36 @@ class Where(LiteDefinition):
 
 
 def _count(op: Any) -> int | None:
-    """The number of indices given, after checking the operands."""
-    boxes, scores, most = op.boxes.spec.shape, op.scores.spec.shape, ints(op.max_output_size)
+    """Check the operands and return the number of indices."""
+    boxes, scores, count = op.boxes.spec.shape, op.scores.spec.shape, ints(op.max_output_size)
     if not same(boxes[1], 4) or not same(boxes[0], scores[0]):
         raise refuse(
             "boxes and scores do not fit", found={"boxes": text(boxes), "scores": text(scores)}, wanted="[n,4] and [n]"
         )
-    if most is None:
+    if count is None:
         return None
-    if most[0] < 0:
-        raise refuse("max_output_size is negative", found=most[0], wanted="at least 0")
-    bounded((most[0], 2), float32, "the list of boxes")
-    return most[0]
+    if count[0] < 0:
+        raise refuse("max_output_size is negative", found=count[0], wanted="at least 0")
+    bounded((count[0], 2), float32, "the list of boxes")
+    return count[0]
 
 
-def select(boxes: Any, scores: Any, most: int, threshold: Any, least: Any, sigma: Any) -> tuple[list[int], list[Any]]:
+def select(
+    boxes: Any, scores: Any, max_count: int, threshold: Any, score_threshold: Any, sigma: Any
+) -> tuple[list[int], list[Any]]:
     """Return the boxes chosen, in falling order of their score, and that score."""
-    return suppressed(BoxAreas(boxes).iou, scores, most, lambda shares: shares >= threshold, least, sigma)
+    return suppressed(
+        BoxAreas(boxes).iou, scores, max_count, lambda shares: shares >= threshold, score_threshold, sigma
+    )
 
 
 def _number(operand: Any) -> Any:
     return operand.reshape(-1)[0]
 
 
-def _filled(found: list[Any], most: int, dtype: Any) -> np.ndarray:
-    y = np.zeros(most, dtype)
-    y[: len(found)] = found
+def _filled(elements: list[Any], size: int, dtype: Any) -> np.ndarray:
+    y = np.zeros(size, dtype)
+    y[: len(elements)] = elements
     return y
 
 
@@ -161,9 +165,9 @@ class NonMaxSuppressionV4(LiteDefinition):
         iou_threshold: np.ndarray,
         score_threshold: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:
-        most = int(max_output_size)
-        chosen, _ = select(boxes, scores, most, _number(iou_threshold), _number(score_threshold), np.float32(0))
-        return _filled(chosen, most, np.int32), np.array(len(chosen), np.int32)
+        size = int(max_output_size)
+        indices, _ = select(boxes, scores, size, _number(iou_threshold), _number(score_threshold), np.float32(0))
+        return _filled(indices, size, np.int32), np.array(len(indices), np.int32)
 
 
 @lite_operator("NON_MAX_SUPPRESSION_V5")
@@ -201,10 +205,10 @@ class NonMaxSuppressionV5(LiteDefinition):
         score_threshold: np.ndarray,
         soft_nms_sigma: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        most = int(max_output_size)
+        size = int(max_output_size)
         if not soft_nms_sigma >= 0:
             raise refuse("soft_nms_sigma is negative", found=float(soft_nms_sigma), wanted="at least 0")
-        chosen, kept = select(
-            boxes, scores, most, _number(iou_threshold), _number(score_threshold), _number(soft_nms_sigma)
+        indices, selected = select(
+            boxes, scores, size, _number(iou_threshold), _number(score_threshold), _number(soft_nms_sigma)
         )
-        return _filled(chosen, most, np.int32), _filled(kept, most, np.float32), np.array(len(chosen), np.int32)
+        return _filled(indices, size, np.int32), _filled(selected, size, np.float32), np.array(len(indices), np.int32)

@@ -41,23 +41,23 @@ Size = int | None
 
 
 def text(shape: Any) -> str:
-    """A shape as the official run time prints it: [2,3], ? for an unknown size."""
+    """Format a shape as the official run time does: [2,3], ? for an unknown size."""
     dims = shape.dims if isinstance(shape, TensorShape) else tuple(shape)
     return "[...]" if dims is None else f"[{','.join('?' if d is None else str(d) for d in dims)}]"
 
 
 def refuse(what: str, found: object = None, wanted: object = None, do: str | None = None) -> InvalidArgumentError:
-    """The error of a shape rule; the caller of the rule adds operator and node."""
+    """Return the error of a shape rule; the caller of the rule adds operator and node."""
     return InvalidArgumentError(what=what, found=found, wanted=wanted, do=do)
 
 
 def spec(dims: Iterable[Size] | None, dtype: Any) -> TensorSpec:
-    """A TensorSpec of sizes (None: unknown rank) and a dtype."""
+    """Return a TensorSpec of sizes (None: unknown rank) and a dtype."""
     return TensorSpec(None if dims is None else tuple(dims), dtype)
 
 
 def broadcast(*operands: Any) -> TensorShape:
-    """The broadcast shape of operands. Raises InvalidArgumentError where they are not broadcastable."""
+    """Return the broadcast shape of operands. Raises InvalidArgumentError if they are not broadcastable."""
     shape = operands[0].spec.shape
     for other in operands[1:]:
         try:
@@ -73,25 +73,25 @@ def broadcast(*operands: Any) -> TensorShape:
 
 
 def unknown(rank: int) -> tuple[None, ...]:
-    """So many unknown sizes. Raises InvalidArgumentError for more dimensions than an array can have."""
+    """Return `rank` unknown sizes. Raises InvalidArgumentError for more dimensions than an array can have."""
     if rank > MAX_RANK:
         raise refuse("more dimensions than an array can have", found=rank, wanted=f"at most {MAX_RANK}")
     return (None,) * rank
 
 
 def ints(operand: Any) -> list[int] | None:
-    """The integers in an operand whose value is known, flat; None where it is not."""
+    """Return the integers of a constant operand as a flat list; None if it is not constant."""
     constant = operand.constant
     return None if constant is None else [int(v) for v in constant.reshape(-1).tolist()]
 
 
 def fixed(operand: Any) -> Any:
-    """The elements of an operand that never change, else None: for what a kernel checks of all others when it runs."""
+    """Return the elements of an operand that never change, else None: kernels check all others at run time."""
     return operand.constant if getattr(operand, "fixed", True) else None
 
 
 def check_one(operand: Any, what: str, unit: str = "number") -> None:
-    """Raises InvalidArgumentError for an operand that has another number of elements than one."""
+    """Raise InvalidArgumentError unless an operand has one element."""
     if operand.spec.shape.num_elements() not in (None, 1):
         raise refuse(f"{what} is not one {unit}", found=operand.spec.short(), wanted=f"one {unit}")
 
@@ -111,19 +111,19 @@ def check_vector(operand: Any, size: int, name: str) -> None:
 
 
 def product(dims: Sequence[Size]) -> Size:
-    """Product of sizes, None where one is unknown (and none is 0)."""
+    """Return the product of sizes; None if one is unknown and none is 0."""
     if any(d == 0 for d in dims):
         return 0
     return None if any(d is None for d in dims) else math.prod(dims)  # type: ignore[arg-type]
 
 
 def same(*sizes: Size) -> bool:
-    """Whether sizes can be equal: unknown ones can."""
+    """Return whether sizes can be equal; unknown ones can."""
     return len({s for s in sizes if s is not None}) <= 1
 
 
 def bounded(dims: Sequence[Any], dtype: Any, what: str) -> None:
-    """Raises ResourceExhaustedError where an array of these sizes passes the limit on activations."""
+    """Raise ResourceExhaustedError if an array of these sizes exceeds the limit on activations."""
     limit = flags.get("max_activation_bytes")
     size = math.prod(dims) * max(dtype.size, 1)
     if size > limit:

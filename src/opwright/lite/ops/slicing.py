@@ -77,7 +77,7 @@ class StridedSlice(LiteDefinition):
         if count > MAX_RANK:
             raise refuse("more entries than dimensions", found=f"{count} entries", wanted=f"at most {MAX_RANK}")
         hidden: Sizes = [None] * count
-        begin, end, strides = (hidden if (known := ints(bound)) is None else known for bound in bounds)
+        begin, end, strides = (hidden if (values := ints(bound)) is None else values for bound in bounds)
         return spec(dims_of_plan(_plan(op, dims, begin, end, strides)), op.x.spec.dtype)
 
     def compute(op: Any, x: Any, begin: Any, end: Any, strides: Any) -> Any:
@@ -200,24 +200,24 @@ class ScatterNd(LiteDefinition):
     moves = True
 
     def infer(op: Any) -> TensorSpec:
-        wanted, dtype = ints(op.shape), op.updates.spec.dtype
-        if wanted is None:
+        sizes, dtype = ints(op.shape), op.updates.spec.dtype
+        if sizes is None:
             rank = op.shape.spec.shape[0]
             return spec(None if rank is None else unknown(rank), dtype)
-        if min(wanted, default=0) < 0:
-            raise refuse("the shape has a negative size", found=wanted, wanted="sizes of at least 0")
-        check_updates(op.indices.spec.shape, op.updates.spec.shape, TensorShape(wanted))
+        if min(sizes, default=0) < 0:
+            raise refuse("the shape has a negative size", found=sizes, wanted="sizes of at least 0")
+        check_updates(op.indices.spec.shape, op.updates.spec.shape, TensorShape(sizes))
         if (elements := fixed(op.indices)) is not None:
-            _locate(elements, wanted, "scatter_nd")
-        return spec(wanted, dtype)
+            _locate(elements, sizes, "scatter_nd")
+        return spec(sizes, dtype)
 
     def compute(op: Any, indices: np.ndarray, updates: np.ndarray, shape: np.ndarray) -> np.ndarray:
         sizes = tuple(int(d) for d in shape)
         y = np.zeros(sizes, updates.dtype)
         add: Any = np.logical_or if updates.dtype.kind == "b" else np.add
-        places = _locate(indices, sizes, "scatter_nd")
-        if places:
-            add.at(y, places, updates)
+        coordinates = _locate(indices, sizes, "scatter_nd")
+        if coordinates:
+            add.at(y, coordinates, updates)
         else:  # every update is of the whole
             add.reduce(updates.reshape(-1, *sizes), 0, updates.dtype, y)
         return y
@@ -242,8 +242,8 @@ class DynamicUpdateSlice(LiteDefinition):
 
     def infer(op: Any) -> TensorSpec:
         x, update = op.x.spec.shape.dims, op.update.spec.shape.dims
-        known = x is not None and update is not None
-        if known and (len(x) != len(update) or any(None not in (d, u) and u > d for d, u in zip(x, update))):
+        has_ranks = x is not None and update is not None
+        if has_ranks and (len(x) != len(update) or any(None not in (d, u) and u > d for d, u in zip(x, update))):
             raise refuse(
                 "the update does not fit the operand",
                 found={"x": text(x), "update": text(update)},

@@ -114,7 +114,7 @@ class Bucketize(LiteDefinition):
         return np.searchsorted(bounds, x.astype(wide), side="right").astype(np.int32)
 
 
-MOST_GRAMS = 1 << 20
+MAX_GRAMS = 1 << 20
 
 
 @lite_operator("SKIP_GRAM")
@@ -138,9 +138,9 @@ class SkipGram(LiteDefinition):
         return spec((None if op.x.constant is None else len(_grams(op, op.x.constant)),), string)
 
     def compute(op: Any, x: np.ndarray) -> np.ndarray:
-        found = _grams(op, x)
-        y = np.empty(len(found), object)
-        y[:] = found
+        grams = _grams(op, x)
+        y = np.empty(len(grams), object)
+        y[:] = grams
         return y
 
 
@@ -152,7 +152,7 @@ def _grams(op: Any, x: np.ndarray) -> list[bytes]:
 
 
 def _runs(op: Any, words: int) -> Iterator[tuple[int, ...]]:
-    """The places of the words of each run: longer ones before what they begin with, in falling depth."""
+    """Yield the word indices of each n-gram in post-order: longer ones before their prefixes."""
     count = 0
     stack: list[tuple[tuple[int, ...], bool]] = [((i,), False) for i in reversed(range(words))]
     while stack:
@@ -160,8 +160,8 @@ def _runs(op: Any, words: int) -> Iterator[tuple[int, ...]]:
         if entered or len(run) == op.ngram_size:
             if len(run) == op.ngram_size or op.include_all_ngrams:
                 count += 1
-                if count > MOST_GRAMS:
-                    raise ResourceExhaustedError(what="a text gives too many runs of words", wanted=f"{MOST_GRAMS}")
+                if count > MAX_GRAMS:
+                    raise ResourceExhaustedError(what="a text gives too many runs of words", wanted=f"{MAX_GRAMS}")
                 yield run
             continue
         stack.append((run, True))
@@ -233,15 +233,15 @@ class TopK(LiteDefinition):
     typed_output = 1
 
     def infer(op: Any) -> tuple[TensorSpec, TensorSpec]:
-        shape, k, places = op.x.spec.shape, one_int(op.k, "k"), types.dtype_of(op.indices_type)
-        if places not in (int32, int16):
-            raise refuse("indices of this type are not supported", found=places.name, wanted="int32 or int16")
+        shape, k, index_dtype = op.x.spec.shape, one_int(op.k, "k"), types.dtype_of(op.indices_type)
+        if index_dtype not in (int32, int16):
+            raise refuse("indices of this type are not supported", found=index_dtype.name, wanted="int32 or int16")
         if shape.dims is None:
-            return TensorSpec(UNKNOWN, op.x.spec.dtype), TensorSpec(UNKNOWN, places)
+            return TensorSpec(UNKNOWN, op.x.spec.dtype), TensorSpec(UNKNOWN, index_dtype)
         if not shape.dims:
             raise refuse("the input is a scalar", wanted="at least one dimension")
         last = shape.dims[-1]
-        if places is int16 and last is not None and last > MAX_INT16_INDEX:
+        if index_dtype is int16 and last is not None and last > MAX_INT16_INDEX:
             raise refuse(
                 "TopK row size exceeds output index type range",
                 found=last,
@@ -253,7 +253,7 @@ class TopK(LiteDefinition):
                 found={"k": k, "last dimension": last},
                 wanted="k between 0 and the last dimension",
             )
-        return spec((*shape.dims[:-1], k), op.x.spec.dtype), spec((*shape.dims[:-1], k), places)
+        return spec((*shape.dims[:-1], k), op.x.spec.dtype), spec((*shape.dims[:-1], k), index_dtype)
 
     def compute(op: Any, x: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         shape, dtype = (*x.shape[:-1], int(k.reshape(-1)[0])), types.dtype_of(op.indices_type).np

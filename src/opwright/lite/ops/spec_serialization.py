@@ -1,6 +1,6 @@
 """Tables of tensors in files, as types of the lite dialect and back.
 
-Lives here: `tensor_of` and `spec_of`, with their quantisation and sparsity; bytes of constants (`contents_of`).
+Lives here: `tensor_of` and `spec_of`, with their quantization and sparsity; bytes of constants (`contents_of`).
 Not here: which tensor a value is (lite/importer.py, lite/convert/export.py), elements of constants (runtime/).
 """
 
@@ -29,7 +29,7 @@ def spec_of(table: Any, constant: bool, stored: Stored, name: str | None = None)
     """Return the type of a tensor. constant: whether it has elements. stored: of the tensors of its scales.
 
     name: of the value that it becomes, None for none.
-    raises UnimplementedError for element types and quantisation that are not known here
+    raises UnimplementedError for element types and quantization that are not known here
     """
     shape, signature = _ints(table.shape), _ints(table.shape_signature)
     sizes: tuple[int, ...] | None = None
@@ -146,8 +146,8 @@ def _quantization(table: Any, stored: Stored) -> Quantization | None:
             wanted="scales by tensor, by channel or by block",
         )
     axis = int(q.quantized_dimension) if len(q.scale) else 0
-    found = Quantization(q.scale, q.zero_point, axis, q.min, q.max, blocks, custom)
-    return found if found.details else None
+    quantization = Quantization(q.scale, q.zero_point, axis, q.min, q.max, blocks, custom)
+    return quantization if quantization.details else None
 
 
 def _sparsity(table: Any) -> Sparsity | None:

@@ -1,7 +1,7 @@
 """Types of the lite dialect's values: what a file states of a tensor besides its element type and shape.
 
 Lives here: `LiteTensorSpec`, `Quantization`, `Blocks`, `Sparsity`, and the text of each (`detailed`).
-Not here: their tables in files (spec_serialization.py), quantised arithmetic (quantized/).
+Not here: their tables in files (spec_serialization.py), quantized arithmetic (quantized/).
 
     conv: i8[1,8,8,4]{scale=0.5, zero_point=-3} = CONV_2D(x, w, b, ...)
 """
@@ -21,7 +21,7 @@ class Blocks(NamedTuple):
     """Scales of blocks of elements, which files keep in tensors of their own.
 
     scales: float16 or float32; zero_points: or None for zeros. size: elements of a block along the last dimension.
-    axes: the quantised dimensions where they are several, else empty. names: of the two tensors.
+    axes: the quantized dimensions where they are several, else empty. names: of the two tensors.
     """
 
     scales: np.ndarray
@@ -83,18 +83,18 @@ class Quantization:
     @property
     def details(self) -> dict[str, Any]:
         """The parameters as attributes of graph text, defaults left out."""
-        found: dict[str, Any] = {}
+        details: dict[str, Any] = {}
         for name in ("scale", "zero_point", "low", "high"):
             values = getattr(self, name)
             if len(values):
-                found[name] = values.item() if len(values) == 1 and np.isfinite(values[0]) else values
+                details[name] = values.item() if len(values) == 1 and np.isfinite(values[0]) else values
         if self.axis:
-            found["axis"] = self.axis
+            details["axis"] = self.axis
         if self.blocks is not None:
-            found["blocks"] = tuple(self.blocks)
+            details["blocks"] = tuple(self.blocks)
         if self.custom is not None:
-            found["custom"] = self.custom
-        return found
+            details["custom"] = self.custom
+        return details
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Quantization) and same_attr(self.details, other.details)
@@ -155,16 +155,16 @@ class LiteTensorSpec(TensorSpec):
     @property
     def details(self) -> dict[str, Any]:
         """What differs from a plain type, as attributes of graph text."""
-        found = {} if self.quantization is None else self.quantization.details
+        details = {} if self.quantization is None else self.quantization.details
         if self.is_variable:
-            found["variable"] = True
+            details["variable"] = True
         if self.sparsity is not None:
-            found["sparsity"] = tuple(self.sparsity)
+            details["sparsity"] = tuple(self.sparsity)
         if self.sizes is not None:
-            found["sizes"] = self.sizes
+            details["sizes"] = self.sizes
         if self.name is not None:
-            found["name"] = self.name
-        return found
+            details["name"] = self.name
+        return details
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -4,7 +4,7 @@ Lives here: those without subgraphs.  Not here: STABLEHLO_CASE and _COMPOSITE (c
 subgraph (stablehlo_reduction.py); the others, which official converters write for delegates only and no official kernel
 runs.
 
-Arithmetic is of operands of one shape: nothing is broadcast. Quantised tensors are their integers, as officially.
+Arithmetic is of operands of one shape: nothing is broadcast. Quantized tensors are their integers, as officially.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _one_shape(op: Any) -> TensorSpec:
     return TensorSpec(x.merge_with(y), op.x.spec.dtype)
 
 
-def binary(name: str, compute: Any, formula: str, taken: Any) -> LiteOperator:
+def binary(name: str, compute: Any, formula: str, dtypes: Any) -> LiteOperator:
     """Define an operator of two tensors of one shape."""
 
     def computed(op: Any, x: Any, y: Any) -> Any:
@@ -45,8 +45,8 @@ def binary(name: str, compute: Any, formula: str, taken: Any) -> LiteOperator:
     body = {
         "__doc__": f"{name}, of operands of one shape.\n\n.. math:: z = {formula}",
         "__module__": __name__,
-        "x": Input(taken),
-        "y": Input(taken, like="x"),
+        "x": Input(dtypes),
+        "y": Input(dtypes, like="x"),
         "z": Output(like="x"),
         "infer": _one_shape,
         "compute": compute if isinstance(compute, np.ufunc) else computed,
@@ -106,8 +106,8 @@ class StablehloPad(LiteDefinition):
 
     def compute(op: Any, x: np.ndarray, padding_value: np.ndarray) -> np.ndarray:
         steps = [k + 1 for k in op.interior_padding]
-        apart = [(d - 1) * s + 1 if d else 0 for d, s in zip(x.shape, steps)]
-        sizes = [max(n + a + b, 0) for n, a, b in zip(apart, op.edge_padding_low, op.edge_padding_high)]
+        dilated = [(d - 1) * s + 1 if d else 0 for d, s in zip(x.shape, steps)]
+        sizes = [max(n + a + b, 0) for n, a, b in zip(dilated, op.edge_padding_low, op.edge_padding_high)]
         if 0 in sizes:
             return np.zeros([0] * x.ndim, x.dtype)
         return dilated_and_padded(x, padding_value.reshape(-1)[0], sizes, op.edge_padding_low, steps)
@@ -150,12 +150,12 @@ class StablehloGather(LiteDefinition):
         x, i = op.x.spec.shape.dims, op.start_indices.spec.shape.dims
         if x is None or i is None:
             return TensorSpec(UNKNOWN, op.x.spec.dtype)
-        sizes, at = op.slice_sizes, op.index_vector_dim
+        sizes, vector_dim = op.slice_sizes, op.index_vector_dim
         if len(sizes) != len(x) or any(s < 0 or (d is not None and s > d) for s, d in zip(sizes, x)):
             raise refuse("slice_sizes do not fit the input", found=list(sizes), wanted=f"sizes within {text(x)}")
-        if not 0 <= at <= len(i):
-            raise refuse("index_vector_dim is out of range", found=at, wanted=f"0 to {len(i)}")
-        depth = i[at] if at < len(i) else 1
+        if not 0 <= vector_dim <= len(i):
+            raise refuse("index_vector_dim is out of range", found=vector_dim, wanted=f"0 to {len(i)}")
+        depth = i[vector_dim] if vector_dim < len(i) else 1
         if (depth is not None and depth != len(op.start_index_map)) or not distinct(op.start_index_map, len(x)):
             raise refuse(
                 "start_index_map does not fit the index vectors",
@@ -168,13 +168,18 @@ class StablehloGather(LiteDefinition):
                 found=list(op.collapsed_slice_dims),
                 wanted="dimensions whose slice_sizes are 1",
             )
-        kept = [s for d, s in enumerate(sizes) if d not in op.collapsed_slice_dims]
-        batch = [d for j, d in enumerate(i) if j != at]
-        rank = len(kept) + len(batch)
-        if len(op.offset_dims) != len(kept) or not distinct(op.offset_dims, rank):
-            raise refuse("offset_dims do not fit the slices", found=[*op.offset_dims], wanted=f"{len(kept)} of {rank}")
-        kept_, batch_ = iter(kept), iter(batch)
-        return spec((next(kept_) if d in op.offset_dims else next(batch_) for d in range(rank)), op.x.spec.dtype)
+        slice_dims = [s for d, s in enumerate(sizes) if d not in op.collapsed_slice_dims]
+        batch = [d for j, d in enumerate(i) if j != vector_dim]
+        rank = len(slice_dims) + len(batch)
+        if len(op.offset_dims) != len(slice_dims) or not distinct(op.offset_dims, rank):
+            raise refuse(
+                "offset_dims do not fit the slices", found=[*op.offset_dims], wanted=f"{len(slice_dims)} of {rank}"
+            )
+        slice_iterator, batch_iterator = iter(slice_dims), iter(batch)
+        return spec(
+            (next(slice_iterator) if d in op.offset_dims else next(batch_iterator) for d in range(rank)),
+            op.x.spec.dtype,
+        )
 
     def compute(op: Any, x: np.ndarray, start_indices: np.ndarray) -> np.ndarray:
         vectors = start_indices if op.index_vector_dim < start_indices.ndim else start_indices[..., None]
@@ -190,10 +195,10 @@ class StablehloGather(LiteDefinition):
             index.append(start + within)
         slices = x[tuple(np.broadcast_arrays(*index))] if index else np.broadcast_to(x, batch)
         sizes = [s for d, s in enumerate(op.slice_sizes) if d not in op.collapsed_slice_dims]
-        kept = slices.reshape((*batch, *sizes))
-        rank = kept.ndim
-        places = [d for d in range(rank) if d not in op.offset_dims] + sorted(op.offset_dims)
-        return np.moveaxis(kept, range(rank), places)
+        slice_dims = slices.reshape((*batch, *sizes))
+        rank = slice_dims.ndim
+        positions = [d for d in range(rank) if d not in op.offset_dims] + sorted(op.offset_dims)
+        return np.moveaxis(slice_dims, range(rank), positions)
 
 
 def distinct(dims: Any, rank: int) -> bool:

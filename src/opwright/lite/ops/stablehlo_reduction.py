@@ -75,7 +75,7 @@ def _computation(node: Any, index: int, may_be_second: bool = False) -> np.ufunc
     return combination([n.name for n in graph.nodes if n.delegate is None], len(graph.inputs), is_second)
 
 
-class _Reducing(Registration):
+class _ReductionRegistration(Registration):
     """prepare(options, node) -> (output's shape, function of the inputs' arrays)."""
 
     __slots__ = ("rule",)
@@ -114,22 +114,22 @@ class _Reducing(Registration):
 
 
 def _numbers(options: Any, name: str) -> list[int]:
-    given = getattr(options, name)
-    return [] if given is None else [int(v) for v in given]
+    numbers = getattr(options, name)
+    return [] if numbers is None else [int(v) for v in numbers]
 
 
 def _scatter(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
     operand, indices, updates = (t.shape for t in node.tensors_in)
-    window, inserted, to = (
+    window, inserted, operand_dims = (
         _numbers(options, n) for n in ("update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims")
     )
-    at, rank = int(options.index_vector_dim), len(operand)
-    depth = indices[at] if 0 <= at < len(indices) else 1
-    batch = [d for i, d in enumerate(indices) if i != at]
+    vector_dim, rank = int(options.index_vector_dim), len(operand)
+    depth = indices[vector_dim] if 0 <= vector_dim < len(indices) else 1
+    batch = [d for i, d in enumerate(indices) if i != vector_dim]
     if not (
-        0 <= at <= len(indices)
-        and depth == len(to)
-        and distinct(to, rank)
+        0 <= vector_dim <= len(indices)
+        and depth == len(operand_dims)
+        and distinct(operand_dims, rank)
         and distinct(inserted, rank)
         and distinct(window, len(updates))
         and len(window) + len(inserted) == rank
@@ -147,22 +147,26 @@ def _scatter(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
             wanted="int32 or int64 indices, and updates of the operand's type",
         )
     apply = _computation(node, int(options.update_computation_subgraph_index), may_be_second=True)
-    kept = [d for d in range(rank) if d not in inserted]
+    window_axes = [d for d in range(rank) if d not in inserted]
 
     def run(x: np.ndarray, vectors: np.ndarray, new: np.ndarray) -> np.ndarray:
-        vectors = np.moveaxis(vectors if at < vectors.ndim else vectors[..., None], at, -1).astype(np.int64)
+        vectors = np.moveaxis(vectors if vector_dim < vectors.ndim else vectors[..., None], vector_dim, -1).astype(
+            np.int64
+        )
         last = range(new.ndim - len(window), new.ndim)
         moved = np.moveaxis(new, window, last).shape
-        places = [np.zeros(moved, np.int64) for _ in range(rank)]
-        for k, d in enumerate(to):
-            places[d] += vectors[..., k].reshape((*batch, *(1,) * len(window)))
-        for k, d in enumerate(kept):
-            places[d] += np.arange(moved[len(batch) + k]).reshape((-1, *(1,) * (len(window) - k - 1)))
-        places = [np.moveaxis(place, last, window) for place in places]  # of equal ones, the last in the file's order
+        coordinates = [np.zeros(moved, np.int64) for _ in range(rank)]
+        for k, d in enumerate(operand_dims):
+            coordinates[d] += vectors[..., k].reshape((*batch, *(1,) * len(window)))
+        for k, d in enumerate(window_axes):
+            coordinates[d] += np.arange(moved[len(batch) + k]).reshape((-1, *(1,) * (len(window) - k - 1)))
+        coordinates = [
+            np.moveaxis(component, last, window) for component in coordinates
+        ]  # of equal ones, the last in the file's order
         inside = np.ones(new.shape, bool)
-        for place, size in zip(places, operand):
-            inside &= (place >= 0) & (place < size)
-        y, chosen = x.copy(), tuple(place[inside] for place in places)
+        for component, size in zip(coordinates, operand):
+            inside &= (component >= 0) & (component < size)
+        y, chosen = x.copy(), tuple(component[inside] for component in coordinates)
         if apply is None:
             y[chosen] = new[inside]
         else:
@@ -197,7 +201,7 @@ class StablehloScatter(LiteDefinition):
         return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
 
     def registration(operator: Any) -> Any:
-        return _Reducing(_scatter, 3)
+        return _ReductionRegistration(_scatter, 3)
 
 
 def _windows(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
@@ -255,4 +259,4 @@ class StablehloReduceWindow(LiteDefinition):
         return TensorSpec(None, op.x.spec.dtype)
 
     def registration(operator: Any) -> Any:
-        return _Reducing(_windows, 2)
+        return _ReductionRegistration(_windows, 2)

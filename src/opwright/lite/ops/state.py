@@ -85,7 +85,7 @@ def _prepare_read(context: Any, node: Any) -> None:
 
 
 def _is_open(node: Any) -> bool:
-    """Whether the file leaves sizes of the output to the value."""
+    """Return whether sizes of the output depend on the value."""
     t = node.tensors_out[0]
     return (t.signature is not None and -1 in t.signature) or (node.user_data == () and not t.has_rank)
 
@@ -192,16 +192,16 @@ def _once(context: Any, node: Any) -> None:
 
 
 def handle_registration(find: Callable[[Any, Any], Any]) -> Any:
-    """The registration of an operator without inputs that gives a handle: find(resources, options) -> the resource."""
+    """Return the registration of an operator that returns a handle: find(resources, options) -> the resource."""
     from ..runtime.builtin_registrations import ResourceHandleRegistration
 
     return ResourceHandleRegistration(find)
 
 
 def _counts(node: Any, inputs: int, outputs: int) -> None:
-    found = len(node.tensors_in), len(node.tensors_out)
-    if found != (inputs, outputs) or any(t is None for t in node.tensors_in):
-        raise refuse("the node has the wrong number of inputs or outputs", found=found, wanted=(inputs, outputs))
+    counts = len(node.tensors_in), len(node.tensors_out)
+    if counts != (inputs, outputs) or any(t is None for t in node.tensors_in):
+        raise refuse("the node has the wrong number of inputs or outputs", found=counts, wanted=(inputs, outputs))
 
 
 def _check_handle(node: Any) -> None:
@@ -211,15 +211,15 @@ def _check_handle(node: Any) -> None:
 
 
 def handle_in(node: Any) -> Any:
-    """The variable that a node's first input holds. Raises InvalidArgumentError for what is none."""
+    """Return the variable of a node's first input. Raises InvalidArgumentError for other contents."""
     from ..runtime.resources import ResourceVariable
 
     array = node.tensors_in[0].array
-    found = array.reshape(-1)[0] if array is not None and array.size else None
-    if not isinstance(found, ResourceVariable):
+    variable = array.reshape(-1)[0] if array is not None and array.size else None
+    if not isinstance(variable, ResourceVariable):
         raise refuse(
             f"tensor {node.tensors_in[0].name!r} holds no variable",
-            found=repr(found),
+            found=repr(variable),
             wanted="the output of a VAR_HANDLE",
         )
-    return found
+    return variable

@@ -49,7 +49,7 @@ _NAMES = {dtype: name for name, dtype in BY_NAME.items()}
 
 
 def name_of(dtype: DType) -> str:
-    """The schema's name of a dtype, such as FLOAT32. Raises InvalidArgumentError where files have no such type."""
+    """Return the schema's name of a dtype, such as FLOAT32. Raises InvalidArgumentError if files have no such type."""
     try:
         return _NAMES[dtype]
     except KeyError:
@@ -59,7 +59,7 @@ def name_of(dtype: DType) -> str:
 
 
 def dtype_of(name: str, tensor: str = "") -> DType:
-    """The dtype of a TensorType's name. Raises UnimplementedError for VARIANT and the FLOAT8s."""
+    """Return the dtype of a TensorType's name. Raises UnimplementedError for VARIANT and the FLOAT8s."""
     try:
         return BY_NAME[name]
     except KeyError:

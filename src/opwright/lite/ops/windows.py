@@ -69,13 +69,13 @@ def sliding_spec(op: Any, x: TensorShape, kernel: Sequence[Size], depth: Size, d
 
 
 def counts(w: Window, dtype: Any = np.float32) -> np.ndarray:
-    """How many elements of the image each position of a window sees."""
+    """Return the number of image elements under each position of a window."""
     first = np.arange(w.out) * w.stride - w.before
     return (np.minimum(first + w.kernel, w.size) - np.maximum(first, 0)).astype(dtype)
 
 
 def valid_positions(w: Window, i: int) -> tuple[slice, slice] | None:
-    """The positions of a window at which element i of the kernel lies on the image, and what it sees there."""
+    """Return the positions at which element i of the kernel is inside the image, and the pixels it reads."""
     first = max(0, -((i - w.before) // w.stride))
     last = min(w.out - 1, (w.size - 1 + w.before - i) // w.stride)
     if first > last:
@@ -85,14 +85,14 @@ def valid_positions(w: Window, i: int) -> tuple[slice, slice] | None:
 
 
 def combine_along(x: Any, w: Window, axis: int, combine: np.ufunc, initial: float) -> np.ndarray:
-    """Combine what each position of a window sees along one axis; what lies outside the image is left out."""
+    """Reduce the elements under each position of a window along one axis, without padding."""
     before = (slice(None),) * axis
     y = np.full((*x.shape[:axis], w.out, *x.shape[axis + 1 :]), initial, x.dtype)
     for i in range(max(0, w.before - (w.out - 1) * w.stride), min(w.kernel, w.before + w.size)):
-        found = valid_positions(w, i)
-        if found is not None:
-            target = y[(*before, found[0])]
-            combine(target, x[(*before, found[1])], out=target)
+        positions = valid_positions(w, i)
+        if positions is not None:
+            target = y[(*before, positions[0])]
+            combine(target, x[(*before, positions[1])], out=target)
     return y
 
 
@@ -114,7 +114,7 @@ class Piece(NamedTuple):
 
 
 def input_piece(w: Window, first: int, last: int) -> Piece:
-    """What positions first to last (excluded) of a window see."""
+    """Return the input piece of positions first to last (exclusive) of a window."""
     start, stop = first * w.stride - w.before, (last - 1) * w.stride - w.before + w.extent
     low = min(max(start, 0), w.size)
     high = min(max(stop, low), w.size)
@@ -128,18 +128,18 @@ def input_piece(w: Window, first: int, last: int) -> Piece:
 
 
 def output_piece(w: Window, first: int, last: int) -> Piece:
-    """Which positions of a window reach pixels first to last (excluded): x are positions, y the pixels."""
+    """Return the positions whose windows overlap pixels first to last (exclusive): x are positions, y the pixels."""
     start, stop = first + w.before, last + w.before  # of the padded image
     low = max(min(-((w.extent - 1 - start) // w.stride), start // w.stride), 0)
     low = min(low, max(w.out - 1, 0))
     high = max(min((stop - 1) // w.stride + 1, w.out), min(low + 1, w.out))
-    reach = (high - low - 1) * w.stride + w.extent
+    extent = (high - low - 1) * w.stride + w.extent
     before = start - low * w.stride
     return Piece(
         slice(low, high),
         slice(first, last),
         Window(
-            last - first, w.kernel, w.stride, w.dilation, before, max(reach - before - (last - first), 0), high - low
+            last - first, w.kernel, w.stride, w.dilation, before, max(extent - before - (last - first), 0), high - low
         ),
     )
 
@@ -147,7 +147,7 @@ def output_piece(w: Window, first: int, last: int) -> Piece:
 def bands(
     n: int, windows: Sequence[Window], cost: int, piece: Callable[[Window, int, int], Piece] = input_piece
 ) -> Iterator[Band]:
-    """The results of n images in bands for which SCRATCH is enough, as far as single pixels go.
+    """Partition the results of n images into bands whose scratch memory is at most SCRATCH, or single pixels.
 
     cost: bytes that a pixel of the result takes. piece: `input_piece` for a convolution or a pool, whose result has the
     windows' positions; `output_piece` for its adjoint, whose result has the pixels.

@@ -25,7 +25,7 @@ _f = np.float32
 
 
 def _clipped(low: float, high: float | None) -> Rule:
-    """The rule of a RELU between two real bounds: the input rescaled, then clamped."""
+    """Return the rule of a RELU with two real bounds: rescale the input, then clamp."""
 
     def rule(op: Any, x: Operand, y: Operand) -> Any:
         kind = check_types(op, ALL, x, y)
@@ -33,9 +33,9 @@ def _clipped(low: float, high: float | None) -> Rule:
         if kind == "INT16":
             check_symmetric(x, y)
         m, e = multiplier(float(x.scale / y.scale))
-        least = max(y.low, quantize_real(low, y))
-        most = y.high if high is None else min(y.high, quantize_real(high, y))
-        return tabulated(lambda q: np.clip(INT32.rescale(x.centred(q), m, e) + y.zero_point, least, most), x)
+        lower = max(y.low, quantize_real(low, y))
+        upper = y.high if high is None else min(y.high, quantize_real(high, y))
+        return tabulated(lambda q: np.clip(INT32.rescale(x.centred(q), m, e) + y.zero_point, lower, upper), x)
 
     return rule
 
@@ -109,7 +109,7 @@ def hard_swish(op: Any, x: Operand, y: Operand) -> Any:
 
 
 def tabled(f: Callable[[Any], Any]) -> Callable[[Operand, Operand], Any]:
-    """A kernel of one look-up; f: of float64, its result rounded to float32."""
+    """Return the rule of a function computed by table lookup; f: on float64, its result is rounded to float32."""
 
     def kernel(x: Operand, y: Operand) -> Any:
         check_scaled(x, y)
@@ -121,7 +121,7 @@ def tabled(f: Callable[[Any], Any]) -> Callable[[Operand, Operand], Any]:
 
 
 def wide_tabled(f: Callable[[Any], Any]) -> Callable[[Operand, Operand], Any]:
-    """The same of int16, by an interpolated table; f: of float32."""
+    """Return the rule for int16, by an interpolated table; f: on float32."""
 
     def kernel(x: Operand, y: Operand) -> Any:
         check_scaled(x, y)
@@ -135,12 +135,12 @@ def wide_tabled(f: Callable[[Any], Any]) -> Callable[[Operand, Operand], Any]:
 
 
 def single(f: Any) -> Callable[..., Any]:
-    """A function to float32, rounded once (NumPy's own is a bit wrong in some places)."""
+    """Return a function that computes in float64 and rounds once: NumPy's float32 functions differ."""
     return lambda v: f(v.astype(np.float64)).astype(_f)
 
 
 def real_of(o: Operand, q: int) -> float:
-    """What an integer stands for."""
+    """Return the real number that an integer represents."""
     return float(o.scale * _f(q - o.zero_point))
 
 
@@ -242,10 +242,10 @@ _ONE_MORE = (
 
 
 def _table() -> np.ndarray:
-    made = np.minimum(np.floor(65536 / (1 + np.exp(-np.arange(256) / 24)) + 0.5).astype(np.int64), 65535)
-    made[list(_ONE_MORE)] += 1
-    made[255] = 65535
-    return np.append(made, 65535)  # what interpolation beyond the last entry reads and drops
+    entries = np.minimum(np.floor(65536 / (1 + np.exp(-np.arange(256) / 24)) + 0.5).astype(np.int64), 65535)
+    entries[list(_ONE_MORE)] += 1
+    entries[255] = 65535
+    return np.append(entries, 65535)  # what interpolation beyond the last entry reads and drops
 
 
 LOGISTIC_TABLE = _table()
@@ -263,8 +263,8 @@ def _table_steps(x: Operand, most_shift: int) -> Callable[..., Any]:
     factor, n = float(x.scale) * 4096 * 3, 0
     while factor <= 32767 / 2 and n <= 30:
         factor, n = factor * 2, n + 1
-    whole, half = math.trunc(min(factor, 2.0**31)), (1 << n) >> 1  # more is beyond the table for all but 0
-    return lambda q: (q.astype(np.int64) * whole + half) >> n
+    factor_int, half = math.trunc(min(factor, 2.0**31)), (1 << n) >> 1  # more is beyond the table for all but 0
+    return lambda q: (q.astype(np.int64) * factor_int + half) >> n
 
 
 def logistic_wide(x: Operand) -> Callable[..., Any]:

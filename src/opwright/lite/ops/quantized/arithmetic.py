@@ -110,27 +110,27 @@ def multiply(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
         return finish(np.asarray(x.centred(a) * y.centred(b)))
 
     def run_below_one(a: Any, b: Any) -> Any:
-        whole = INT16.high_product(a.astype(np.int64), b.astype(np.int64))
-        return np.clip(INT32.shifted_right(whole, 8) + z.zero_point, low, high)
+        product = INT16.high_product(a.astype(np.int64), b.astype(np.int64))
+        return np.clip(INT32.shifted_right(product, 8) + z.zero_point, low, high)
 
     return run_below_one if z.type != kind and (m, e) == (1 << 30, -22) else run
 
 
 def divide(op: Any, x: Operand, y: Operand, z: Operand) -> Callable[..., Any]:
-    """Times the divisor's reciprocal in fixed point."""
+    """Multiply by the reciprocal of the divisor in fixed point."""
     check_types(op, TYPES, x, y, z)
     check_scaled(x, y, z)
     m, e = multiplier(float(x.scale / (y.scale * z.scale)))
     low, high = fused_bounds(op.fused_activation_function, z)
 
     def run(a: Any, b: Any) -> Any:
-        above, below = x.centred(a), y.centred(b)
-        check_nonzero(below)
-        above, below = np.where(below < 0, -above, above), np.abs(below)
-        inverse, shift = INT32.reciprocal_of_integer(below)
-        headroom = INT32.leading_zeros(np.maximum(np.where(above < 0, ~above, above), 1)) - 1
-        headroom = np.where((above == 0) | (above == -1), 31, headroom)
-        quotient = INT32.high_product(np.left_shift(above, headroom), inverse)
+        numerator, denominator = x.centred(a), y.centred(b)
+        check_nonzero(denominator)
+        numerator, denominator = np.where(denominator < 0, -numerator, numerator), np.abs(denominator)
+        inverse, shift = INT32.reciprocal_of_integer(denominator)
+        headroom = INT32.leading_zeros(np.maximum(np.where(numerator < 0, ~numerator, numerator), 1)) - 1
+        headroom = np.where((numerator == 0) | (numerator == -1), 31, headroom)
+        quotient = INT32.high_product(np.left_shift(numerator, headroom), inverse)
         exponent = e - shift - headroom
         quotient = INT32.saturated(np.left_shift(quotient, np.clip(exponent, 0, 31)))  # officially it wraps
         return np.clip(INT32.rescale(quotient, m, np.minimum(exponent, 0)) + z.zero_point, low, high)
@@ -152,7 +152,7 @@ def squared_difference(op: Any, x: Operand, y: Operand, z: Operand) -> Callable[
 
 
 def _comparison(compare: Any, raw: tuple[str, ...] = ()) -> Callable[..., _Pair]:
-    """The rule of a comparison: both sides in fixed point with 8 more bits; of types in `raw` the integers."""
+    """Return the rule of a comparison in fixed point with 8 additional bits; types in `raw` compare integers."""
 
     def rule(op: Any, x: Operand, y: Operand, z: Operand) -> _Pair:
         kind = check_types(op, ("INT8 INT8 BOOL", "UINT8 UINT8 BOOL", "INT16 INT16 BOOL"), x, y, z)
@@ -195,8 +195,8 @@ def exp(op: Any, x: Operand, y: Operand) -> Any:
 
 def log(op: Any, x: Operand, y: Operand) -> Any:
     kind = check_types(op, ("INT8 INT8", "INT16 INT16"), x, y)
-    least = np.float32(real_of(y, y.low))  # what has no logarithm
-    return _log(x, y) if kind == "INT8" else wide_tabled(lambda v: np.where(v > 0, single(np.log)(v), least))(x, y)
+    lowest = np.float32(real_of(y, y.low))  # what has no logarithm
+    return _log(x, y) if kind == "INT8" else wide_tabled(lambda v: np.where(v > 0, single(np.log)(v), lowest))(x, y)
 
 
 def _not_negative(x: Operand, q: Any, name: str) -> None:
@@ -211,8 +211,8 @@ def _not_negative(x: Operand, q: Any, name: str) -> None:
 def rsqrt(op: Any, x: Operand, y: Operand) -> Any:
     """1 / sqrt(x) in fixed point, of int16 by table; 0 gives the greatest output."""
     if check_types(op, ("INT8 INT8", "INT16 INT16"), x, y) == "INT16":
-        most = np.float32(real_of(y, y.high))
-        wide = wide_tabled(lambda v: np.where(v > 0, np.float32(1) / np.sqrt(v), most))(x, y)
+        greatest = np.float32(real_of(y, y.high))
+        wide = wide_tabled(lambda v: np.where(v > 0, np.float32(1) / np.sqrt(v), greatest))(x, y)
 
         def run_wide(q: Any) -> Any:
             _not_negative(x, q, "Rsqrt")
@@ -227,8 +227,8 @@ def rsqrt(op: Any, x: Operand, y: Operand) -> Any:
         _not_negative(x, q, "Rsqrt")
         v = x.centred(q)
         root, shift = INT32.inverse_root(np.maximum(v, 1))
-        found = INT32.rescale(INT32.rescale(np.ones_like(v), root, shift + bits), m, e - bits)
-        return np.clip(np.where(v == 0, y.high, found + y.zero_point), y.low, y.high)
+        inverse = INT32.rescale(INT32.rescale(np.ones_like(v), root, shift + bits), m, e - bits)
+        return np.clip(np.where(v == 0, y.high, inverse + y.zero_point), y.low, y.high)
 
     return run
 

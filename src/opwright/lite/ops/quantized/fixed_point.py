@@ -24,19 +24,19 @@ INT16, INT32 = FixedPoint(numpy_namespace, 16), FixedPointInt32(numpy_namespace)
 
 
 def rounded_quotient(a: Any, n: Any) -> Any:
-    """a / n of integers, n > 0, to the nearest, halves away from zero."""
+    """Divide integers, n > 0, rounding half away from zero."""
     return np.sign(a) * ((np.abs(a) + (n >> 1)) // n)
 
 
-def exact_float(most: int) -> Any:
-    """The narrowest float in which integers up to |most|, and so sums that stay below it, are exact."""
-    return np.float32 if most <= 1 << 24 else np.float64
+def exact_float(magnitude: int) -> Any:
+    """Return the narrowest float dtype in which integers up to this magnitude are exact."""
+    return np.float32 if magnitude <= 1 << 24 else np.float64
 
 
 def finishing(m: Any, e: Any, bias: Any, zero_point: int, low: int, high: int) -> Callable[[Any], Any]:
-    """clamp(rescale(x + bias, m, e) + zero_point) of int64 arrays [..., n], which are overwritten.
+    """Return a function that computes clamp(rescale(x + bias, m, e) + zero_point) in place on int64 [..., n].
 
-    m, e, bias: numbers or vectors of n. What does not depend on x is added up before: of `rescale`, the halves.
+    m, e, bias: numbers or vectors of n. The rounding offsets of `rescale` are precomputed.
     """
     left, right = np.minimum(np.maximum(e, 0), MOST_LEFT), np.maximum(-e, 0)
     shifts = left.any()
@@ -61,13 +61,13 @@ def finishing(m: Any, e: Any, bias: Any, zero_point: int, low: int, high: int) -
 
 
 def finishing_wide(m: Any, e: Any, bias: Any, zero_point: int, low: int, high: int) -> Callable[[Any], Any]:
-    """As `finishing`, with `rescale_wide`."""
+    """Return the same function with `rescale_wide`."""
     short = short_multiplier(m)
     return lambda x: np.clip(INT32.rescale_wide(x + bias, short, e) + zero_point, low, high)
 
 
 def by_rows(finish: Callable[[Any], Any], sums: Any, dtype: Any) -> Any:
-    """`finish` of an array [..., n], some rows at a time; its results, which fit, as `dtype`."""
+    """Apply `finish` to blocks of rows of an array [..., n]; results, which fit, are stored as `dtype`."""
     rows = sums.reshape(-1, sums.shape[-1])
     if rows.size <= BLOCK:
         return finish(rows).reshape(sums.shape)
@@ -82,22 +82,22 @@ _f = np.float32
 
 
 def byte_table(f: Function, x: Operand, y: Operand) -> np.ndarray:
-    """y's integer for each of x's 256, in the order of their bytes. f: of float32."""
+    """Tabulate f, a function on float32, from the 256 integers of x, ordered by their bytes, to those of y."""
     q = np.arange(x.low, x.high + 1)
     real = x.scale * (q - x.zero_point).astype(_f)
     t = round_away(f(real) * (_f(1) / y.scale)).astype(np.float64)
-    made = np.clip(np.nan_to_num(t, posinf=2.0**40, neginf=-(2.0**40)) + y.zero_point, y.low, y.high)
-    result: np.ndarray = np.roll(made, x.low).astype(np.int16)
+    entries = np.clip(np.nan_to_num(t, posinf=2.0**40, neginf=-(2.0**40)) + y.zero_point, y.low, y.high)
+    result: np.ndarray = np.roll(entries, x.low).astype(np.int16)
     return result
 
 
 def look_up(table: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """The table's entry for each 8-bit integer."""
+    """Return the table's entry for each 8-bit integer."""
     return table[q.view(np.uint8)]
 
 
 def tabulated(f: Function, x: Operand) -> Function:
-    """f of x's integers, looked up where there are 256 of them. f: element by element, and right for each of them."""
+    """Return an element-wise function of x's integers, by table lookup if they have 8 bits."""
     if x.type not in BYTES:
         return f
     table = np.asarray(f(np.arange(256, dtype=np.uint8).view(BYTES[x.type])))
@@ -108,5 +108,5 @@ BYTES = {"INT8": np.int8, "UINT8": np.uint8}
 
 
 def interpolated(table: np.ndarray, v: Any) -> Any:
-    """The value at each int16, between two entries."""
+    """Interpolate between the two nearest entries for each int16."""
     return INT16.interpolated(table, v.astype(np.int64, copy=False))

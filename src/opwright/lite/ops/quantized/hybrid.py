@@ -34,7 +34,7 @@ _f = np.float32
 
 
 class Rows(NamedTuple):
-    """Quantised rows: integers less their zero points, as floats, and a scale each, [rows, 1...]."""
+    """Quantized rows: integers less their zero points, as floats, and a scale each, [rows, 1...]."""
 
     values: Any
     scale: Any
@@ -49,7 +49,7 @@ class Steps(NamedTuple):
     scale: Any
 
     def of(self, x: Any, where: tuple[slice, ...] = (slice(None),)) -> Any:
-        """The part `where` of x as integers less their zero points, as floats."""
+        """Quantize the part `where` of x: integers less their zero points, as floats."""
         factor, offset = _seen(self.factor, where), _seen(self.offset, where)
         values = x[where] * factor
         values += offset
@@ -58,33 +58,33 @@ class Steps(NamedTuple):
         return values
 
     def rows(self, x: Any) -> Rows:
-        """All rows."""
+        """Quantize all rows."""
         return Rows(self.of(x), self.scale)
 
     def scale_of(self, where: tuple[slice, ...]) -> Any:
-        """The scales of the rows in a part."""
+        """Return the scales of the rows in a part."""
         return _seen(self.scale, where)
 
 
 def _seen(vector: Any, where: tuple[slice, ...]) -> Any:
-    """What is there of an array whose first dimensions `where` is about."""
+    """Return the slice of an array whose first dimensions `where` indexes."""
     return broadcast_slice(vector, where, vector.ndim - len(where))
 
 
 def _ends(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
-    """The least and the greatest over `axes`, and of 0, float32."""
+    """Return minimum and maximum over `axes`, including 0, as float32."""
     ends = x.min(axes, keepdims=True, initial=_f(0)), x.max(axes, keepdims=True, initial=_f(0))
     return ends[0].astype(_f, copy=False), ends[1].astype(_f, copy=False)
 
 
 def symmetric(x: Any, axes: tuple[int, ...]) -> Steps:
-    """Rows over `axes` as integers of -127..127 with zero point 0; a row of zeros has scale 1."""
+    """Compute symmetric quantization over `axes` to -127..127; rows of zeros have scale 1."""
     scale, factor = symmetric_steps(numpy_namespace, *_ends(x, axes))
     return Steps(factor, np.zeros_like(factor), SYMMETRIC, scale)
 
 
 def asymmetric(x: Any, axes: tuple[int, ...]) -> Steps:
-    """Rows over `axes` as integers of -128..127 less a zero point; a row of zeros has scale 1."""
+    """Compute asymmetric quantization over `axes` to -128..127; rows of zeros have scale 1."""
     scale, factor, offset = asymmetric_steps(numpy_namespace, *_ends(x, axes))
     return Steps(factor, offset, ASYMMETRIC, scale)
 
@@ -97,7 +97,7 @@ DENSE += ("FLOAT32 UINT8 FLOAT32",)
 
 
 def signed(q: np.ndarray) -> np.ndarray:
-    """Weights of the first files quantised after training: their type is UINT8, but their bytes are int8."""
+    """View weights as int8: the first files quantized after training declare them UINT8."""
     return q.view(np.int8) if q.dtype == np.uint8 else q
 
 
@@ -120,7 +120,7 @@ def _finish(op: Any, y: np.ndarray, bias: np.ndarray | None, block: slice = slic
 
 
 def _image(steps: Steps, real: Any) -> Image:
-    """Floats as the integers that exact sums are made of."""
+    """Return the image of quantized floats for exact sums."""
     return lambda where, dtype: steps.of(real, where).astype(dtype, copy=False)
 
 
@@ -221,7 +221,7 @@ def transpose_conv(
 
 
 def embedding_lookup(op: Any, lookup: Operand, value: Operand, y: Operand) -> Callable[..., Any]:
-    """Rows of integers as the reals they stand for."""
+    """Look up rows of integers and dequantize them."""
     check_types(
         op, [f"{value} {y}" for value in ("INT8", "INT4", "INT2", "UINT8") for y in ("FLOAT32", "FLOAT16")], value, y
     )
@@ -237,18 +237,18 @@ def embedding_lookup(op: Any, lookup: Operand, value: Operand, y: Operand) -> Ca
 
 
 def block_scales(weights: Operand) -> np.ndarray:
-    """The scales, float32 [rows, blocks]. Raises InvalidArgumentError where they do not fit the weights."""
+    """Return the scales, float32 [rows, blocks]. Raises InvalidArgumentError if they do not match the weights."""
     blocks = weights.blocks
-    found, constant = Operand(blocks.scales), blocks.scales.constant
-    if found.type != "FLOAT16" or constant is None:
-        raise found.wrong("holds no scales", found.type, "constants of type FLOAT16")
+    scales, constant = Operand(blocks.scales), blocks.scales.constant
+    if scales.type != "FLOAT16" or constant is None:
+        raise scales.wrong("holds no scales", scales.type, "constants of type FLOAT16")
     if len(weights.shape) != 2 or blocks.size < 1 or weights.shape[1] % blocks.size:
         raise weights.wrong(
             "has blocks that do not fit it", f"{blocks.size} elements of {list(weights.shape)}", "rows of whole blocks"
         )
     rows, size = weights.shape[0], weights.shape[1] // blocks.size
     if constant.size != rows * size:
-        raise found.wrong("has another number of scales than there are blocks", constant.size, rows * size)
+        raise scales.wrong("has another number of scales than there are blocks", constant.size, rows * size)
     result: np.ndarray = constant.reshape(rows, size).astype(_f)
     return result
 
@@ -276,7 +276,7 @@ def blockwise_fully_connected(
 
 
 def blockwise_embedding_lookup(op: Any, lookup: Operand, value: Operand, y: Operand) -> Callable[..., Any]:
-    """Rows of integers as the reals they stand for."""
+    """Look up rows of integers and dequantize them."""
     check_types(op, ("INT4 FLOAT32", "INT4 FLOAT16", "INT2 FLOAT32", "INT2 FLOAT16"), value, y)
     scales, size = block_scales(value), value.blocks.size
 

@@ -43,7 +43,7 @@ BIASES = {"INT8": ("", "INT32"), "UINT8": ("", "INT32"), "INT16": ("", "INT64", 
 
 
 def check_conv(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Operand, axis: int) -> None:
-    """The types and parameters that integer convolutions take; `axis`: of the filter's output channels."""
+    """Check types and parameters of an integer convolution; `axis`: of the filter's output channels."""
     kind = check_types(op, TYPES, x, filter, y)
     check_types(op, BIASES[kind], bias) if bias is not None else None
     check_scaled(x, y)
@@ -61,7 +61,7 @@ def check_conv(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Op
 def finisher(
     op: Any, x: Operand, weights: Operand, bias: Operand | None, y: Operand, low: int, high: int
 ) -> Callable[[Any], Finish]:
-    """From the bias to what makes integers of the output of exact sums (floats)."""
+    """Return a function from the bias to the requantization of exact sums (floats)."""
     if x.type == "UINT8":
         m, e = multipliers(float(x.scale * weights.scale) / float(y.scale))
     else:
@@ -76,13 +76,13 @@ def finisher(
         )
 
     def with_bias(b: Any) -> Finish:
-        known: dict[int, Callable[[Any], Any]] = {}  # by the first output of a block, as long as the kernel runs
+        by_block: dict[int, Callable[[Any], Any]] = {}  # by the first output of a block, as long as the kernel runs
 
         def finish(sums: np.ndarray, where: tuple[slice, ...], block: slice) -> np.ndarray:
             first = block.start or 0
-            if first not in known:
-                known[first] = of_block(b, block)
-            return by_rows(lambda part: known[first](part.astype(np.int64)), sums, dtype) if sums.size else sums
+            if first not in by_block:
+                by_block[first] = of_block(b, block)
+            return by_rows(lambda part: by_block[first](part.astype(np.int64)), sums, dtype) if sums.size else sums
 
         return finish
 
@@ -90,7 +90,7 @@ def finisher(
 
 
 def _image(x: Operand, q: Any) -> Image:
-    """Integers less their zero point."""
+    """Return the image of integers less their zero point."""
     return lambda where, dtype: x.centred(q[where], dtype)
 
 
@@ -150,11 +150,11 @@ def maximum(op: Any, x: Operand, y: Operand) -> Callable[..., Any]:
     check_scaled(x, y)
     low, high = fused_bounds(op.fused_activation_function, y)
 
-    def most(q: Any, rows: Any, columns: Any) -> Any:
+    def pool(q: Any, rows: Any, columns: Any) -> Any:
         greatest = combine_along(combine_along(q, rows, 1, np.maximum, y.low), columns, 2, np.maximum, y.low)
         return np.clip(greatest, low, high)
 
-    return lambda q: pooled(op, q, most, q.itemsize)
+    return lambda q: pooled(op, q, pool, q.itemsize)
 
 
 _f = np.float32
@@ -162,7 +162,7 @@ MEAN = FixedMean(numpy_namespace)
 
 
 def _in_floats(q: Any, rows: Places, columns: Places) -> Any:
-    """The mean of four in float32, cut off after adding a half: how uint8 is done."""
+    """Interpolate in float32 and round half up, as the official kernel for uint8."""
     (top, bottom, down), (left, right, across) = rows, columns
     v = q[:, top, left].astype(np.float32) * (_f(1) - down) * (_f(1) - across)
     v += q[:, bottom, left].astype(np.float32) * down * (_f(1) - across)

@@ -5,8 +5,8 @@ specify the scales of its sums.
 Not here: the LSTM with five of them, whose gates are int16 (recurrent.py).
 
 For each gate of input, forget, cell and output there are three: of both sums together, of the input's W x, of the
-state's R h. Normalisation, logistic and tanh are float32. There is no input gate (1 - f stands for it) and no peephole;
-normalisation and projection are always there; cells have the scale 2^-15.
+state's R h. Normalization, logistic and tanh are float32. There is no input gate (1 - f stands for it) and no peephole;
+normalization and projection are always there; cells have the scale 2^-15.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Product:
         self.m, self.e = multiplier(float(weights.scale * x.scale / np.float32(out_scale)))  # as float32 has it
 
     def ready(self, arrays: Mapping[str, Any]) -> tuple[Any, Any]:
-        """The matrix, and the bias with what the zero point adds."""
+        """Return the matrix, and the bias with the contribution of the zero point."""
         w = arrays[self.name]
         exact = exact_float(w.shape[1] * 128 * 128)
         offset = -self.zero_point * w.sum(1, dtype=np.int64)
@@ -57,9 +57,9 @@ class _Named:
         self.name, self.operator = name, self
 
 
-def clip_of(most: float, o: Operand, high: int) -> int:
-    """An option of a clip as an integer of o's scale, which is float32's arithmetic."""
-    return int(np.minimum(np.float32(most) / o.scale, high))
+def clip_of(limit: float, o: Operand, high: int) -> int:
+    """Quantize a clipping limit to o's scale in float32 arithmetic."""
+    return int(np.minimum(np.float32(limit) / o.scale, high))
 
 
 _f = np.float32
@@ -67,7 +67,7 @@ CELLS = IntegerCells(numpy_namespace, -15)
 
 
 class _Gate:
-    """One gate: two products rounded to int8, their sum, normalisation and activation."""
+    """One gate: two products rounded to int8, their sum, normalization and activation."""
 
     def __init__(self, gate: str, operands: Mapping[str, Operand | None], three: Sequence[Operand]) -> None:
         both, outside, inside = three
@@ -87,7 +87,7 @@ class _Gate:
         ]
 
     def run(self, x: Any, h: Any, arrays: Mapping[str, Any]) -> Any:
-        """The gate, int16 with 15 bits behind the point."""
+        """Compute the gate, int16 with 15 fraction bits."""
         y = 0
         for rows, (product, zero, to_both) in zip((x, h), self.products):
             part = np.clip(product.times(rows, product.ready(arrays)) + zero, -128, 127)
@@ -97,7 +97,7 @@ class _Gate:
         return _fixed(real)
 
     def _normalized(self, y: Any, arrays: Mapping[str, Any]) -> Any:
-        """Rows at mean 0 and variance 1, then coefficients and bias: float32 that 12 bits behind the point hold."""
+        """Normalize rows to mean 0 and variance 1; apply coefficients and bias; round to 12 fraction bits."""
         y, n = y.astype(_f), _f(y.shape[1])
         total, squares = (np.cumsum(v, 1, dtype=_f)[:, -1:] for v in (y, y * y))  # summed one after the other
         mean = total / n
@@ -109,13 +109,13 @@ class _Gate:
 
 
 def _named(o: Operand, name: str) -> Operand:
-    """The operand under the name that arrays have, by which its product asks for them."""
+    """Set the operand's name to the key of its array."""
     o.name = name
     return o
 
 
 def _fixed(real: Any) -> Any:
-    """int16 with 15 bits behind the point, cut."""
+    """Convert to int16 with 15 fraction bits, truncating."""
     return INT16.saturated(np.trunc(real.astype(np.float64) * 32768)).astype(np.int64)
 
 
@@ -140,13 +140,13 @@ def narrow_lstm(
 
     def run(arrays: Mapping[str, Any]) -> tuple[np.ndarray]:
         x, state, cells = arrays["input"], arrays["output_state"], arrays["cell_state"]
-        now, kept = state.reshape(len(x), -1).astype(np.int64), cells.reshape(len(x), -1).astype(np.int64)
-        forget, new = gates["forget"].run(x, now, arrays), gates["cell"].run(x, now, arrays)
-        kept = CELLS.after(forget, kept, CELLS.one - forget, new)
+        hidden_state, cell = state.reshape(len(x), -1).astype(np.int64), cells.reshape(len(x), -1).astype(np.int64)
+        forget, new = gates["forget"].run(x, hidden_state, arrays), gates["cell"].run(x, hidden_state, arrays)
+        cell = CELLS.after(forget, cell, CELLS.one - forget, new)
         if cell_clip > 0:
-            kept = np.clip(kept, -cell_clip, cell_clip)
-        squashed = _fixed(np.tanh(kept.astype(_f) * _f(2.0**-15)))
-        hidden = INT32.shifted_right(gates["output"].run(x, now, arrays) * squashed, 15)
+            cell = np.clip(cell, -cell_clip, cell_clip)
+        squashed = _fixed(np.tanh(cell.astype(_f) * _f(2.0**-15)))
+        hidden = INT32.shifted_right(gates["output"].run(x, hidden_state, arrays) * squashed, 15)
         sums = np.matmul(hidden.astype(np.float64), arrays["projection_weights"].T.astype(np.float64)).astype(np.int64)
         if arrays["projection_bias"] is not None:
             sums = sums + arrays["projection_bias"]
@@ -154,7 +154,7 @@ def narrow_lstm(
         if proj_clip > 0:
             out = np.clip(out, -proj_clip, proj_clip)
         np.copyto(state, out.reshape(state.shape), casting="unsafe")
-        np.copyto(cells, kept.reshape(cells.shape), casting="unsafe")
+        np.copyto(cells, cell.reshape(cells.shape), casting="unsafe")
         return (out.astype(np.int8),)
 
     return run

@@ -108,9 +108,9 @@ def batch_matmul(op: Any, x: Operand, y: Operand, z: Operand) -> Callable[..., A
     return lambda a, b: products(op, a, b, multiply)
 
 
-def _sums(a: Any, b: Any, most: int, a_zero: int = 0, b_zero: int = 0) -> Any:
+def _sums(a: Any, b: Any, max_product: int, a_zero: int = 0, b_zero: int = 0) -> Any:
     """Exact sums of products of integers less their zero points, int64. most: the greatest |product|."""
-    exact = exact_float(a.shape[-1] * most)
+    exact = exact_float(a.shape[-1] * max_product)
     return np.matmul(a.astype(exact) - exact(a_zero), b.astype(exact) - exact(b_zero)).astype(np.int64)
 
 

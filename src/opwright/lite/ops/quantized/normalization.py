@@ -38,11 +38,11 @@ def softmax(op: Any, x: Operand, y: Operand) -> Any:
 
 def _in_fixed_point(op: Any, x: Operand, y: Operand) -> Callable[..., Any]:
     m, e = multiplier(min(op.beta * float(x.scale) * (1 << 26), 2.0**31 - 1))
-    least = -math.floor(31 * 2.0**26 / 2.0**e)
+    lowest = -math.floor(31 * 2.0**26 / 2.0**e)
     differences = -np.arange(256)
-    taken = differences >= least
-    steps = INT32.high_product(np.left_shift(differences * taken, max(e, 0)), m)
-    exponentials = np.where(taken, INT32.exp_on_negatives(steps, INTEGER_BITS), 0)
+    is_counted = differences >= lowest
+    steps = INT32.high_product(np.left_shift(differences * is_counted, max(e, 0)), m)
+    exponentials = np.where(is_counted, INT32.exp_on_negatives(steps, INTEGER_BITS), 0)
     summands = INT32.shifted_right(exponentials, 12)
     shift = 31 - BITS[y.type]
 
@@ -52,7 +52,7 @@ def _in_fixed_point(op: Any, x: Operand, y: Operand) -> Callable[..., Any]:
         below = q.max(-1, keepdims=True).astype(np.int32) - q  # 0 to 255
         r, k = INT32.reciprocal(summands[below].sum(-1, keepdims=True))
         out = INT32.shifted_right(INT32.high_product(r, exponentials[below]), k + shift) + y.low
-        return np.clip(np.where(taken[below], out, y.low), y.low, y.high)
+        return np.clip(np.where(is_counted[below], out, y.low), y.low, y.high)
 
     return run
 

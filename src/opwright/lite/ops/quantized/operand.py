@@ -1,4 +1,4 @@
-"""What the rules of quantised operators see of a tensor, and the checks that they share.
+"""What the rules of quantized operators see of a tensor, and the checks that they share.
 
 Lives here: `Operand`, types that go together, bounds of fused activations.  Not here: arithmetic (fixed_point.py).
 """
@@ -30,7 +30,7 @@ class Operand:
     """A tensor of a node: real = scale * (q - zero_point).
 
     type: the schema's name, such as INT8; scales, zero_points: float32 and int64 vectors of one length, along the
-    dimension `axis` where longer than one, empty for a tensor that is not quantised; scale, zero_point: the first of
+    dimension `axis` where longer than one, empty for a tensor that is not quantized; scale, zero_point: the first of
     each, as a np.float32 and an int; low, high: the type's range; constant: the elements where they never change;
     blocks: scales by block instead (runtime/tensor.py), which hybrid.py alone knows.
     raises InvalidArgumentError for scales and zero points that do not fit each other or the type
@@ -58,13 +58,13 @@ class Operand:
         q = t.quantization if t.is_quantized else None
         self.axis = 0 if q is None else int(q.quantized_dimension)
         self.scales = np.zeros(0, np.float32) if q is None else np.asarray(q.scale, np.float32)
-        given = np.zeros(0, np.int64) if q is None or q.zero_point is None else np.asarray(q.zero_point, np.int64)
+        zero_points = np.zeros(0, np.int64) if q is None or q.zero_point is None else np.asarray(q.zero_point, np.int64)
         n = len(self.scales)
-        if len(given) not in (0, 1, n):
+        if len(zero_points) not in (0, 1, n):
             raise self.wrong(
-                "has another number of zero points than scales", f"{len(given)} and {n}", wanted="as many, or one"
+                "has another number of zero points than scales", f"{len(zero_points)} and {n}", wanted="as many, or one"
             )
-        self.zero_points = np.zeros(n, np.int64) if not len(given) else np.resize(given, n)
+        self.zero_points = np.zeros(n, np.int64) if not len(zero_points) else np.resize(zero_points, n)
         if n and not (np.isfinite(self.scales).all() and (self.scales >= 0).all()):
             raise self.wrong(
                 "has a scale that is negative or not finite",
@@ -90,12 +90,12 @@ class Operand:
         return len(self.scales) > 1
 
     def wrong(self, what: str, found: object, wanted: object = None) -> InvalidArgumentError:
-        """The error about this tensor."""
+        """Return an error about this tensor."""
         return InvalidArgumentError(what=f"tensor {self.name!r} ({self.type}) {what}", found=found, wanted=wanted)
 
     @property
     def single(self) -> tuple[float, int]:
-        """Scale and zero point, where there is one of them; else zeros."""
+        """Scale and zero point of a tensor with one scale; else zeros."""
         return (float(self.scale), self.zero_point) if len(self.scales) == 1 else (0.0, 0)
 
     @property
@@ -112,24 +112,24 @@ class Operand:
 
 
 def present(operands: Mapping[str, Operand | None], *names: str) -> list[Operand]:
-    """Operands that `infer` saw to be there."""
-    found = [operands[name] for name in names]
-    return [o for o in found if o is not None]
+    """Return operands whose presence `infer` has checked."""
+    selected = [operands[name] for name in names]
+    return [o for o in selected if o is not None]
 
 
 def types_of(operands: Iterable[Operand | None]) -> tuple[str, ...]:
-    """Names of the types, "" for what is left out."""
+    """Return the names of the types, "" for omitted operands."""
     return tuple("" if o is None else o.type for o in operands)
 
 
 def check_types(op: Any, combinations: Iterable[str], *operands: Operand | None) -> str:
-    """The first operand's type, where the operands' types are one of the combinations, each written "INT8 INT8 INT32".
+    """Check that the operands' types are one of the combinations, such as "INT8 INT8 INT32"; return the first type.
 
     raises UnimplementedError naming operator, tensors and types
     """
     combinations = tuple(combinations)
-    found = " ".join(types_of(operands))
-    if found not in combinations:
+    types = " ".join(types_of(operands))
+    if types not in combinations:
         named = ", ".join(f"{o.name!r} {o.type}" for o in operands if o is not None)
         raise UnimplementedError(
             op=op.operator.name,
@@ -144,7 +144,7 @@ def check_types(op: Any, combinations: Iterable[str], *operands: Operand | None)
 
 
 def check_scaled(*operands: Operand | None, zero: bool = False) -> None:
-    """Raises InvalidArgumentError for an operand without one scale for the whole tensor. zero: whether it may be 0."""
+    """Raise InvalidArgumentError unless each operand has one scale per tensor. zero: whether it may be 0."""
     for o in operands:
         if o is not None and len(o.scales) != 1:
             raise o.wrong("has no single scale", f"{len(o.scales)} scales", "one scale and zero point")
@@ -153,20 +153,20 @@ def check_scaled(*operands: Operand | None, zero: bool = False) -> None:
 
 
 def check_axis(o: Operand, axis: int) -> None:
-    """Raises InvalidArgumentError for an operand with scales along another dimension."""
+    """Raise InvalidArgumentError if an operand has scales along another dimension."""
     if o.per_channel and o.axis != axis:
         raise o.wrong("has scales along another dimension than that of the outputs", o.axis, axis)
 
 
 def check_symmetric(*operands: Operand | None) -> None:
-    """Raises InvalidArgumentError for an operand with a zero point other than 0."""
+    """Raise InvalidArgumentError if an operand has a zero point other than 0."""
     for o in operands:
         if o is not None and o.zero_points.any():
             raise o.wrong("has a zero point", o.zero_points[:8].tolist(), "zero point 0")
 
 
 def check_same(*operands: Operand) -> None:
-    """Raises InvalidArgumentError where operands differ in scale or zero point.
+    """Raise InvalidArgumentError if operands differ in scale or zero point.
 
     As the official kernels have it, an operand with several scales counts as one with none.
     """
@@ -177,7 +177,7 @@ def check_same(*operands: Operand) -> None:
 
 
 def check_output(y: Operand, scale: float, zero_point: int, slack: float = 0.0) -> None:
-    """Raises InvalidArgumentError where an output has other parameters than its operator fixes."""
+    """Raise InvalidArgumentError unless an output has the parameters that its operator prescribes."""
     if abs(float(y.scale) - scale) > slack * scale or y.zero_point != zero_point:
         raise y.wrong(
             "has other parameters than the operator fixes", [float(y.scale), y.zero_point], [scale, zero_point]
@@ -185,13 +185,13 @@ def check_output(y: Operand, scale: float, zero_point: int, slack: float = 0.0) 
 
 
 def quantize_real(value: float, y: Operand) -> int:
-    """The integer that stands for a real number, not yet within the type's range."""
+    """Quantize a real number, without clamping to the type's range."""
     ratio = float(np.float32(value) / y.scale) if y.scale else 0.0
     return y.zero_point + int(np.sign(ratio) * np.floor(abs(ratio) + 0.5)) if abs(ratio) < 2**40 else y.high
 
 
 def fused_bounds(activation: str, y: Operand) -> tuple[int, int]:
-    """The least and greatest integer that a fused activation lets through. `activation`: NONE, RELU, ..."""
+    """Return the bounds of a fused activation as integers. `activation`: NONE, RELU, ..."""
     low, high = CLAMPS.get(activation, (None, None))
     return (
         y.low if low is None else max(y.low, quantize_real(low, y)),

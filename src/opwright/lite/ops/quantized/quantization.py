@@ -104,10 +104,11 @@ class _Real:
 
 
 def rule_for(operator: Any, node: Any, narrow: Sequence[Any]) -> Callable[..., Any] | None:
-    """The rule of a quantised node of a user's operator: (call, *inputs, *outputs) -> function of arrays; None where it
-    takes integers as they are.
+    """Return the rule of a quantized node of a user's operator; None if it computes on the integers.
 
-    narrow: its quantised tensors. raises UnimplementedError where the class says that there is none, or takes no reals
+    A rule maps (call, *inputs, *outputs) to a function of arrays.
+
+    narrow: its quantized tensors. raises UnimplementedError where the class says that there is none, or takes no reals
     """
     said = operator.quantized_rule
     if callable(said):
@@ -138,8 +139,8 @@ def _on_reals(call: Any, *operands: Any) -> Callable[..., Any]:
     after = [_steps(o) for o in outputs]
 
     def run(*arrays: Any) -> tuple[Any, ...]:
-        given = [_applied(function, a) for function, a in zip(before, arrays)]
-        results = operator.flat_outputs(operator.kernel(call, float32)(*given))
+        inputs_of_call = [_applied(function, a) for function, a in zip(before, arrays)]
+        results = operator.flat_outputs(operator.kernel(call, float32)(*inputs_of_call))
         if len(results) != len(after):
             raise contract_violation(
                 operator, "compute", "gave another number of results than infer", found=len(results), wanted=len(after)
@@ -164,7 +165,7 @@ def _applied(function: Any, array: Any) -> Any:
 
 
 def _real_numbers(o: Operand) -> Callable[[Any], Any]:
-    """float32 of the integers; of a tensor without scales what it has."""
+    """Return the function that dequantizes integers; the identity for a tensor without scales."""
     if not len(o.scales):
         return lambda q: q
     rule = dequantize(None, o, _Real(o))  # type: ignore[arg-type]
@@ -178,7 +179,7 @@ def _real_numbers(o: Operand) -> Callable[[Any], Any]:
 
 
 def _steps(o: Operand) -> Callable[[Any], Any]:
-    """The integers that stand for results; of a tensor without scales what it has."""
+    """Return the function that quantizes results; the identity for a tensor without scales."""
     if not len(o.scales):
         return lambda real: real
     rule = quantize(None, _Real(o), o)  # type: ignore[arg-type]
@@ -196,7 +197,7 @@ def _steps(o: Operand) -> Callable[[Any], Any]:
 
 
 def _by_method(method: Callable[..., Any], call: Any, *operands: Any) -> Callable[..., Any]:
-    """What the class's own method gives; its results are held within the outputs' types."""
+    """Return the kernel of the class's own method, with results clamped to the types of the outputs."""
     operator = call.operator
     kernel = call_rule(operator, "quantized", method, call, *operands)
     outputs = _flat(operands[len(operator.inputs) :])

@@ -27,18 +27,18 @@ from .operand import Operand, check_scaled, check_symmetric, check_types, presen
 NORMALIZATION = GateNormalization(numpy_namespace)
 
 
-def _power_of_two(o: Operand, least: int, most: int) -> int:
+def _power_of_two(o: Operand, low: int, high: int) -> int:
     """log2 of an operand's scale. Raises InvalidArgumentError where that is no integer within the limits."""
     exact = math.log2(float(o.scale)) if o.scale > 0 else 0.5
-    if abs(exact - round(exact)) > 1e-3 or not least <= round(exact) <= most or o.zero_point:
+    if abs(exact - round(exact)) > 1e-3 or not low <= round(exact) <= high or o.zero_point:
         raise o.wrong(
-            "does not have a power of two for its scale, and zero point 0", float(o.scale), f"2^{least} to 2^{most}"
+            "does not have a power of two for its scale, and zero point 0", float(o.scale), f"2^{low} to 2^{high}"
         )
     return round(exact)
 
 
 class _Gate:
-    """One gate: products, peephole, normalisation and activation."""
+    """One gate: products, peephole, normalization and activation."""
 
     def __init__(self, gate: str, operands: Mapping[str, Operand | None], intermediate: Operand, power: int) -> None:
         self.gate, self.norm, self.bias = gate, f"{gate}_layer_norm_coefficients", f"{gate}_gate_bias"
@@ -62,7 +62,7 @@ class _Gate:
         return self.outside.ready(arrays), self.inside.ready(arrays)
 
     def run(self, x: Any, h: Any, c: Any, ready: Any, arrays: Mapping[str, Any]) -> Any:
-        """The gate, int16 with 15 bits behind the point. x: its share of the input, as `outside` gives it."""
+        """Compute the gate, int16 with 15 fraction bits. x: the product of input and weights, from `outside`."""
         y = INT16.saturated(x)
         y = INT16.saturated(y + self.inside.times(h, ready[1]))
         if self.peephole_by is not None:
@@ -72,7 +72,7 @@ class _Gate:
         return INT16.tanh(y, GATE) if self.gate == "cell" else INT16.logistic(y, GATE)
 
     def _normalized(self, y: Any, coefficients: Any, bias: Any) -> Any:
-        """Rows at mean 0 and variance 1 with 10 bits, then coefficients and bias, with 12 bits behind the point."""
+        """Normalize rows to mean 0 and variance 1 with 10 bits; apply coefficients and bias, with 12 fraction bits."""
         total, squares = y.sum(1, keepdims=True), (y * y).sum(1, keepdims=True)
         mean, variance = NORMALIZATION.moments(total, squares, y.shape[1])
         by = NORMALIZATION.deviation(variance, self.least)
@@ -80,12 +80,12 @@ class _Gate:
 
 
 def _check_vectors(operands: Mapping[str, Operand | None]) -> None:
-    """Raises InvalidArgumentError for biases, peepholes or coefficients of another type than the kernel takes."""
+    """Raise InvalidArgumentError for biases, peepholes or coefficients of the wrong type."""
     for name, o in operands.items():
         is_int16 = name.startswith("cell_to_") or "_norm_" in name
-        wanted = "INT32" if name.endswith("_bias") else "INT16" if is_int16 else ""
-        if o is not None and wanted and o.type != wanted:
-            raise o.wrong("has another type than an LSTM on integers takes", o.type, wanted)
+        expected = "INT32" if name.endswith("_bias") else "INT16" if is_int16 else ""
+        if o is not None and expected and o.type != expected:
+            raise o.wrong("has another type than an LSTM on integers takes", o.type, expected)
 
 
 def integer_lstm(op: Any, operands: Mapping[str, Operand | None], y: Operand, node: Any) -> Any:
@@ -139,13 +139,13 @@ class _IntegerLstm:
         def gate(name: str, cell: Any) -> Any:
             return self.gates[name].run(shares[name], h, cell, ready[name], arrays)
 
-        let_in = None if self.cifg else gate("input", c)
+        input_gate = None if self.cifg else gate("input", c)
         forget, new = gate("forget", c), gate("cell", c)
-        let_in = INT16.one - forget if let_in is None else let_in
-        c = self.cells.after(forget, c, let_in, new)
+        input_gate = INT16.one - forget if input_gate is None else input_gate
+        c = self.cells.after(forget, c, input_gate, new)
         if self.cell_clip > 0:
             c = np.clip(c, -self.cell_clip, self.cell_clip)
-        out = gate("output", c) * self.cells.squashed(c, let_in, self.cifg)
+        out = gate("output", c) * self.cells.squashed(c, input_gate, self.cifg)
         out = np.clip(INT32.rescale(out, *self.hidden_by) + self.hidden_zero, -128, 127)
         if self.projection is not None:
             out = np.clip(self.projection.times(out, ready[""]) + self.h_zero, -128, 127)
@@ -155,23 +155,23 @@ class _IntegerLstm:
 
     def run(self, arrays: Mapping[str, Any]) -> Any:
         """All steps; the states are written to their arrays."""
-        given = arrays["input"]
-        given = given if given.ndim == 3 else given[None]
-        rows = given if self.time_major else given.swapaxes(0, 1)
+        x = arrays["input"]
+        x = x if x.ndim == 3 else x[None]
+        rows = x if self.time_major else x.swapaxes(0, 1)
         steps, batch = rows.shape[:2]
         ready = {name: gate.ready(arrays) for name, gate in self.gates.items()}
         if self.projection is not None:
             ready[""] = self.projection.ready(arrays)
         flat = rows.reshape(steps * batch, -1)
         shares = {g: gate.outside.times(flat, ready[g][0]).reshape(steps, batch, -1) for g, gate in self.gates.items()}
-        h_kept, c_kept = (arrays[n].reshape(batch, -1) for n in ("output_state", "cell_state"))
-        h_now, c_now = h_kept.astype(np.int64), c_kept.astype(np.int64)
+        h_state, c_state = (arrays[n].reshape(batch, -1) for n in ("output_state", "cell_state"))
+        h_now, c_now = h_state.astype(np.int64), c_state.astype(np.int64)
         out = np.empty((steps, batch, h_now.shape[1]), np.int8)
         for t in range(steps):
             h_now, c_now = self._step({g: s[t] for g, s in shares.items()}, h_now, c_now, ready, arrays)
             out[t] = h_now
-        np.copyto(h_kept, h_now, casting="unsafe")
-        np.copyto(c_kept, c_now, casting="unsafe")
+        np.copyto(h_state, h_now, casting="unsafe")
+        np.copyto(c_state, c_now, casting="unsafe")
         return ((out if self.time_major else out.swapaxes(0, 1)).reshape(self.shape),)
 
 

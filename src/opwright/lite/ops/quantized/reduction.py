@@ -37,7 +37,7 @@ def _centred_sum(op: Any, x: Operand, q: Any, axes: tuple[int, ...]) -> Any:
 
 
 def mean(op: Any, x: Operand, axes: Operand, y: Operand) -> Callable[..., Any]:
-    """The sum, rescaled by a multiplier that is divided by the number of elements."""
+    """Rescale the sum by a multiplier that is divided by the number of elements."""
     _checked(op, x, y)
     m, e = multiplier(float(x.scale) / float(y.scale))
 
@@ -71,7 +71,7 @@ def sum(op: Any, x: Operand, axes: Operand, y: Operand) -> Callable[..., Any]:
 
 
 def prod(op: Any, x: Operand, axes: Operand, y: Operand) -> Callable[..., Any]:
-    """The elements multiplied one after the other, rescaled after each so that the product stays an int32."""
+    """Multiply the elements one by one, rescaling after each so that the product remains an int32."""
     _checked(op, x, y, ("INT8 INT8", "INT16 INT16"))
 
     @functools.lru_cache(maxsize=8)
@@ -81,12 +81,14 @@ def prod(op: Any, x: Operand, axes: Operand, y: Operand) -> Callable[..., Any]:
 
     def run(q: Any, a: Any) -> Any:
         over = axes_of(a.reshape(-1).tolist(), q.ndim)
-        kept = [i for i in range(q.ndim) if i not in over]
+        remaining = [i for i in range(q.ndim) if i not in over]
         n = _count(q, over)
-        shape = [1 if i in over else d for i, d in enumerate(q.shape)] if op.keep_dims else [q.shape[i] for i in kept]
+        shape = (
+            [1 if i in over else d for i, d in enumerate(q.shape)] if op.keep_dims else [q.shape[i] for i in remaining]
+        )
         if n == 0:
             return np.full(shape, np.clip(quantize_real(1.0, y), y.low, y.high))
-        rows = x.centred(q).transpose([*over, *kept]).reshape(n, -1)
+        rows = x.centred(q).transpose([*over, *remaining]).reshape(n, -1)
         factor = root(n)
         product = rows[0]
         for row in rows[1:]:

@@ -1,4 +1,4 @@
-"""Exact sums of products of integers: what convolutions and FULLY_CONNECTED of quantised tensors add up.
+"""Exact sums of products of integers: what convolutions and FULLY_CONNECTED of quantized tensors add up.
 
 Lives here: weights as floats, sums over windows and rows.
 Not here: what becomes of the sums (images.py, matmul.py, hybrid.py), products of floats (ops/conv_arrays.py).
@@ -39,15 +39,15 @@ class Weights:
     def _sum_dtype(self, q: np.ndarray) -> Any:
         if not q.size:
             return np.float32
-        most = max(self.filter.high, -self.filter.low) * (q.size // q.shape[self.axis])
-        if exact_float(most * self.reach) is np.float32 and not self.filter.zero_points.any():
+        magnitude = max(self.filter.high, -self.filter.low) * (q.size // q.shape[self.axis])
+        if exact_float(magnitude * self.reach) is np.float32 and not self.filter.zero_points.any():
             return np.float32  # whatever the weights are
         axes = tuple(i for i in range(q.ndim) if i != self.axis)
-        most = max(
+        magnitude = max(
             int(np.abs(self.filter.centred(q[part], np.int32)).sum(axes, dtype=np.int64).max())
             for part in self._parts(q, 4)
         )
-        return exact_float(most * self.reach)
+        return exact_float(magnitude * self.reach)
 
     def _parts(self, q: np.ndarray, itemsize: int) -> list[tuple[slice, ...]]:
         outputs = q.shape[self.axis]
@@ -56,19 +56,19 @@ class Weights:
         return [(*before, slice(i, min(i + step, outputs))) for i in range(0, outputs, step)]
 
     def dtype_for(self, q: np.ndarray) -> Any:
-        """The float in which sums are exact."""
+        """Return the float dtype in which sums are exact."""
         return self._sum_dtype(q) if self.dtype is None else self.dtype
 
     def whole(self, q: np.ndarray) -> np.ndarray:
-        """All of them, as floats in which sums are exact."""
+        """Convert the whole filter to floats in which sums are exact."""
         return self.filter.centred(q, self.dtype_for(q))
 
     def blocks(self, q: np.ndarray, dtype: Any) -> Blocks:
-        """Blocks of outputs, each with its part of the filter as floats: again and again, kept where there is one."""
+        """Return blocks of outputs with their part of the filter as floats; a single block is converted once."""
         parts = self._parts(q, np.dtype(dtype).itemsize)
         if len(parts) == 1:
             return [(parts[0][-1], self.filter.centred(q, dtype))]
-        return _Again(lambda: ((part[-1], self.filter.centred(q[part], dtype)) for part in parts))
+        return _RepeatableBlocks(lambda: ((part[-1], self.filter.centred(q[part], dtype)) for part in parts))
 
 
 Finish = Callable[[np.ndarray, tuple[slice, ...], slice], np.ndarray]
@@ -77,14 +77,14 @@ Finish = Callable[[np.ndarray, tuple[slice, ...], slice], np.ndarray]
 Blocks = Iterable[tuple[slice, np.ndarray]]
 
 
-class _Again:
-    """An iterable that makes its items anew each time it is gone through."""
+class _RepeatableBlocks:
+    """An iterable that converts its blocks in each iteration, so that only one exists at a time."""
 
-    def __init__(self, made: Callable[[], Iterator[tuple[slice, np.ndarray]]]) -> None:
-        self.made = made
+    def __init__(self, iterate: Callable[[], Iterator[tuple[slice, np.ndarray]]]) -> None:
+        self.iterate = iterate
 
     def __iter__(self) -> Iterator[tuple[slice, np.ndarray]]:
-        return self.made()
+        return self.iterate()
 
 
 def convolved(
@@ -98,8 +98,8 @@ def convolved(
     outputs, groups, depth = len(f), shape[3] // f.shape[3], math.prod(f.shape[1:])
     dtype = weights.dtype_for(f)
     blocks: Blocks = weights.blocks(f, dtype) if groups == 1 else [(slice(0, outputs), weights.whole(f))]
-    seen = depth * groups + 3 * outputs + math.prod(w.stride for w in windows) * shape[3]
-    for band in bands(shape[0], windows, np.dtype(dtype).itemsize * seen):
+    elements = depth * groups + 3 * outputs + math.prod(w.stride for w in windows) * shape[3]
+    for band in bands(shape[0], windows, np.dtype(dtype).itemsize * elements):
         sizes = [s.stop - s.start for s in band.y]
         for _, columns in conv_arrays.columns(image(band.x, dtype), band.windows, groups):
             for block, w in blocks:
@@ -125,11 +125,11 @@ def transposed(op: Any, sizes: Any, f: np.ndarray, weights: Weights, image: Imag
     """TRANSPOSE_CONV. sizes: of the result; f: [o, kh, kw, c]"""
     n, h, w, _ = map(int, sizes)
     windows = windows_of(op, (h, w), f.shape[1:3])
-    for block, made in weights.blocks(f, weights.dtype_for(f)):
-        outputs = len(made)
-        for band in bands(n, windows, made.itemsize * (2 * outputs + f.shape[3]), output_piece):
-            x = image(band.x, made.dtype.type)
-            sums = conv_arrays.by_input(x, made.transpose(1, 2, 0, 3), (len(x), 0, 0, outputs), band.windows)
+    for block, w_block in weights.blocks(f, weights.dtype_for(f)):
+        outputs = len(w_block)
+        for band in bands(n, windows, w_block.itemsize * (2 * outputs + f.shape[3]), output_piece):
+            x = image(band.x, w_block.dtype.type)
+            sums = conv_arrays.by_input(x, w_block.transpose(1, 2, 0, 3), (len(x), 0, 0, outputs), band.windows)
             yield (*band.y, block), finish(sums, band.y, block)
             del x, sums
 
