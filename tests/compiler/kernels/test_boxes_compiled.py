@@ -5,9 +5,9 @@ import pytest
 from form_kit import buffer, compiles_for, targets
 from test_guard_pages import check
 
+from opwright.compiler.kernels.copies import copy_checked
 from opwright.compiler.kernels.nms import suppress_boxes
 from opwright.compiler.kernels.ssd_postprocess import detect
-from opwright.compiler.kernels.value_checks import copy_checked
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.image_ops import Detection, Suppression
 from opwright.core.dtypes import float32, int8, int32, uint8

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, run, targets
 
+from opwright.compiler.kernels.copies import copy_checked
 from opwright.compiler.kernels.fixed_point import fixed_product
 from opwright.compiler.kernels.random_numbers import advance, classes, normal_pairs, random_words
-from opwright.compiler.kernels.value_checks import copy_checked
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.numeric_ops import Advanced, Classes, RandomWords
 from opwright.compiler.loops.ops import Checked

@@ -9,7 +9,7 @@ import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler import language as kl
-from opwright.compiler.kernels.maps import COLUMN, EACH, ONE, TABLE, Pattern, hoisted, joined, map_elements
+from opwright.compiler.kernels.maps import COLUMN, EACH, ONE, TABLE, MapPattern, hoisted, join_axes, map_elements
 from opwright.compiler.language import i64, ptr, u8
 from opwright.compiler.language.families import FamilyCode, KernelFamily
 from opwright.compiler.loops.buffers import Buffer
@@ -82,11 +82,11 @@ def test_a_short_axis_of_constants_is_lengthened(shape: tuple[int, ...]) -> None
 
 
 def test_axes_are_joined_where_every_operand_allows_it() -> None:
-    assert joined((2, 3, 4), ((12, 4, 1), (12, 4, 1))) == ((24,), ((1,), (1,)))
-    assert joined((2, 3, 4), ((12, 4, 1), (0, 0, 1))) == ((6, 4), ((4, 1), (0, 1)))
-    assert joined((2, 3, 4), ((12, 4, 1), (4, 0, 1))) == ((2, 3, 4), ((12, 4, 1), (4, 0, 1)))
-    assert joined((2, 3, 4), ((12, 4, 1), (1, 0, 0))) == ((2, 12), ((12, 1), (1, 0)))
-    assert joined((1, 1), ((1, 1), (0, 0))) == ((1,), ((0,), (0,)))
+    assert join_axes((2, 3, 4), ((12, 4, 1), (12, 4, 1))) == ((24,), ((1,), (1,)))
+    assert join_axes((2, 3, 4), ((12, 4, 1), (0, 0, 1))) == ((6, 4), ((4, 1), (0, 1)))
+    assert join_axes((2, 3, 4), ((12, 4, 1), (4, 0, 1))) == ((2, 3, 4), ((12, 4, 1), (4, 0, 1)))
+    assert join_axes((2, 3, 4), ((12, 4, 1), (1, 0, 0))) == ((2, 12), ((12, 1), (1, 0)))
+    assert join_axes((1, 1), ((1, 1), (0, 0))) == ((1,), ((0,), (0,)))
 
 
 def test_slices_of_a_larger_tensor() -> None:
@@ -192,7 +192,7 @@ def test_the_output_may_be_an_operand() -> None:
 def pattern(expr: Expr, kinds: tuple[str, ...], dtypes: tuple[Any, ...], outer: int) -> dict[str, Any]:
     skeleton, numbers = parametrised(expr)
     more = 1 + len(kinds) + (outer * (2 + len(kinds)) if outer else 0) + len(numbers)
-    return {"pattern": Pattern(skeleton, kinds, dtypes, tuple(t for _, t in numbers), outer, 64), "more": more}
+    return {"pattern": MapPattern(skeleton, kinds, dtypes, tuple(t for _, t in numbers), outer, 64), "more": more}
 
 
 @kl.family

@@ -1,7 +1,7 @@
 """Locality-sensitive hashing: signs of weighted sums of fingerprints.
 
 Lives here: the selector of Projection, its family.
-Not here: the fingerprint, which is staged as it stands (ops/strings/fingerprints.py).
+Not here: the fingerprint, whose Python is staged directly (ops/strings/fingerprints.py).
 """
 
 from __future__ import annotations
@@ -17,26 +17,27 @@ from . import NoKernel, selector
 from .tiling import grain
 
 if TYPE_CHECKING:
+    from ..language import Pointer, Value
     from ..loops.plan_builder import Builder
 
-SEED = 4  # bytes of a number that stand before a row
-LONGEST = 2048  # bytes of a row: the fingerprint's rounds are unrolled
+SEED_BYTES = 4  # the seed precedes each row
+MAX_ROW_BYTES = 2048  # the rounds of the fingerprint are unrolled
 
 
-class Memory:
-    """Bytes at a pointer, for `fingerprint_of`."""
+class HashedBytes:
+    """Bytes at a pointer, the input of `fingerprint_of`."""
 
-    def __init__(self, at: Any) -> None:
-        self.at = at
+    def __init__(self, start: Pointer) -> None:
+        self.start = start
 
-    def word(self, place: int) -> Any:
-        return (self.at + place).cast(u64, 1)[0]
+    def word(self, offset: int) -> Value:
+        return (self.start + offset).cast(u64, 1)[0]
 
-    def half(self, place: int) -> Any:
-        return (self.at + place).cast(u32, 1)[0].to(u64)
+    def half(self, offset: int) -> Value:
+        return (self.start + offset).cast(u32, 1)[0].to(u64)
 
-    def byte(self, place: int) -> Any:
-        return self.at[place].to(u64)
+    def byte(self, offset: int) -> Value:
+        return self.start[offset].to(u64)
 
 
 @kl.family
@@ -53,7 +54,7 @@ def project(
     weighted: bool,
     sparse: bool,
 ):
-    """An item is a function. Scratch: a number and a row behind it."""
+    """Compute the bits of hash functions. A work item is a function. Scratch: a seed and a row."""
     text = work.scratch(u8)
     for item in work.items():
         number = kl.full(i64, 0, 0)
@@ -61,9 +62,9 @@ def project(
             text.cast(f32, 4)[0] = hash[item * bits + bit]
             total = kl.full(f64, 0, 0.0)
             for row in range(rows):
-                kl.copy(text + SEED, x + row * n, n)
-                found = fingerprint_of(Memory(text), SEED + n).to(i64).to(f64)
-                total = total + (weights[row].to(f64) * found if weighted else found)
+                kl.copy(text + SEED_BYTES, x + row * n, n)
+                fingerprint = fingerprint_of(HashedBytes(text), SEED_BYTES + n).to(i64).to(f64)
+                total = total + (weights[row].to(f64) * fingerprint if weighted else fingerprint)
             positive = (total > 0.0).to(i64)
             number = number * 2 + positive
             if not sparse:
@@ -78,7 +79,7 @@ def select_projection(form: Projection, build: Builder) -> None:
     hash, x, y = form.hash, form.x, form.output
     rows, n = x.shape
     functions, bits = hash.shape
-    if hash.dtype is not float32 or x.dtype is not uint8 or y.dtype is not int32 or n > LONGEST:
+    if hash.dtype is not float32 or x.dtype is not uint8 or y.dtype is not int32 or n > MAX_ROW_BYTES:
         raise NoKernel(f"hashes of {x!r} by {hash!r}")
     if any(w.dtype is not float32 or w.size != rows for w in form.weights) or any(
         b.parent is not None for b in (hash, x, y, *form.weights)
@@ -89,4 +90,4 @@ def select_projection(form: Projection, build: Builder) -> None:
     code = project.code(n=n, weighted=bool(form.weights), sparse=form.sparse)
     weights: Any = build.pointer(form.weights[0]) if form.weights else 0
     words = [build.pointer(hash), build.pointer(x), weights, build.pointer(y), rows, bits]
-    build.step(code, words, functions, scratch=SEED + n + 8, chunk=grain(bits * rows * (n + 64), functions))
+    build.step(code, words, functions, scratch=SEED_BYTES + n + 8, chunk=grain(bits * rows * (n + 64), functions))

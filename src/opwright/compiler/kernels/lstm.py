@@ -1,16 +1,16 @@
 """LSTM: all time steps in one kernel.
 
 Lives here: the selector of Lstm, its family; packed LSTM weights.
-Not here: the products of the inputs, computed over all steps at once; what recurrent kernels share
+Not here: the products of the inputs, computed over all steps at once; common parts of recurrent kernels
 (recurrent_cells.py).
 
-A work item is a few rows of the batch, carried through all steps: their state stays in the first-level cache, and
-weights are read once a step. Weights are packed by vectors of cells, the gates of a vector adjacent, so that one pass
-over them computes all that the new cells need.
+A work item is a few rows of the batch through all steps: their state stays in the L1 cache, and weights are read once
+per step. Weights are packed by vectors of cells with the gates of a vector adjacent; one pass computes all gates.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,22 +25,24 @@ from . import NoKernel, selector
 from .dynamic_quantization import rounded_floats
 from .recurrent_cells import (
     CHAINS,
-    Cells,
-    activated,
+    GateSums,
+    activate,
     check_activation,
-    clipped,
-    copied,
-    normalized,
-    order_of,
-    packed,
-    rows_together,
+    clip,
+    keeps_int8,
+    layer_normalize,
+    load_padded,
+    packed_weights,
+    padded_size,
+    rows_per_item,
     sigmoid,
-    stays_narrow,
-    whole,
-    written,
+    step_order,
+    step_row,
+    store_row,
 )
 
 if TYPE_CHECKING:
+    from ..language import Pointer, Value
     from ..loops.plan_builder import Builder
 
 
@@ -79,81 +81,79 @@ def lstm(
     rounding: str,
     diagonal: bool,
 ):
-    """An item is `rows` rows of the batch. batch_pitch, step_pitch: in rows of gates and of y, from one to the next.
-    diagonal: weights has a vector of cells for each gate.
-    norms: coefficients and bias of each gate; scales: what one of the weights stands for, of each gate and then of the
-    projection.
+    """Run an LSTM layer. A work item is `rows` rows of the batch.
 
-    Scratch: rows of h, of c and of what is to be h, each a whole number of vectors and of chains long; rounded rows; of
-    each gate what is to be normalised.
+    batch_pitch, step_pitch: in rows of gates and of y. diagonal: the recurrent weights of each gate are a vector.
+    norms: coefficients and bias of each gate; scales: of the quantized weights of each gate, then of the projection.
+    Scratch: rows of h, c and the next h, padded to vectors and chains; rounded rows; sums of gates to normalize.
     """
     lanes = work.lanes(f32)
-    wide, depth = whole(cells, lanes), whole(outputs, lanes)
+    wide, depth = padded_size(cells, lanes), padded_size(outputs, lanes)
     room = kl.maximum(wide, depth)
-    now, state, new, rounded, kept = (work.scratch(f32) + part * rows * room for part in range(5))
+    hidden, state, next_hidden, rounded, sums_memory = (work.scratch(f32) + part * rows * room for part in range(5))
     sources = ((gates_i,) if gates == 4 else ()) + (gates_f, gates_g, gates_o)
     peeps = ((peep_i,) if gates == 4 else ()) + (peep_f, peep_o)
-    first_gate = gates - 3  # where the forget gate is
-    matrices, projection = (packed(work.target, p, bool(rounding)) for p in (weights, projection))
+    first_gate = gates - 3  # the index of the forget gate
+    matrices, projection_matrix = (packed_weights(work.target, p, bool(rounding)) for p in (weights, projection))
     for item in work.items():
         for row in range(rows):
-            copied(now + row * room, h + (item * rows + row) * outputs, outputs, depth, lanes)
-            copied(state + row * room, c + (item * rows + row) * cells, cells, wide, lanes)
+            load_padded(hidden + row * room, h + (item * rows + row) * outputs, outputs, depth, lanes)
+            load_padded(state + row * room, c + (item * rows + row) * cells, cells, wide, lanes)
         for step in range(steps):
             w = matrices
-            unit = _rounded(now, rounded, rows, room, depth, lanes, "" if diagonal else rounding)
-            for at in range(0, wide, lanes):
-                mask = kl.first(kl.minimum(cells - at, lanes), lanes)
-                sums = Cells(rows, gates, lanes)
+            row_scales = _quantize_rows(hidden, rounded, rows, room, depth, lanes, "" if diagonal else rounding)
+            for i in range(0, wide, lanes):
+                mask = kl.tail_mask(cells - i, lanes)
+                sums = GateSums(rows, gates, lanes)
                 for row in range(rows):
-                    place = ((item * rows + row) * batch_pitch + step * step_pitch) * cells + at
+                    offset = step_row(item, row, rows, step, batch_pitch, step_pitch) * cells + i
                     for gate in range(gates):
-                        outside = sources[gate].load(place, lanes, mask)
+                        input_sum = sources[gate].load(offset, lanes, mask)
                         if diagonal:
-                            vector = (weights.cast(f32, 4) + gate * cells).load(at, lanes, mask)
-                            outside = kl.fma((now + row * room).load(at, lanes), vector, outside)
-                        sums.start(row, gate, kl.zeros(f32, lanes) if rounding and not diagonal else outside)
+                            vector = (weights.cast(f32, 4) + gate * cells).load(i, lanes, mask)
+                            input_sum = kl.fma((hidden + row * room).load(i, lanes), vector, input_sum)
+                        sums.start(row, gate, kl.zeros(f32, lanes) if rounding and not diagonal else input_sum)
                 if not diagonal:
-                    w = sums.add(rounded if rounding else now, room, w, depth)
+                    w = sums.add(rounded if rounding else hidden, room, w, depth)
                 for row in range(rows):
                     z = [sums.total(row, gate) for gate in range(gates)]
                     if rounding and not diagonal:
-                        place = ((item * rows + row) * batch_pitch + step * step_pitch) * cells + at
+                        offset = step_row(item, row, rows, step, batch_pitch, step_pitch) * cells + i
                         z = [
                             kl.fma(
                                 z[gate],
-                                kl.splat(unit[row] * scales[gate], lanes),
-                                sources[gate].load(place, lanes, mask),
+                                kl.splat(row_scales[row] * scales[gate], lanes),
+                                sources[gate].load(offset, lanes, mask),
                             )
                             for gate in range(gates)
                         ]
                     if normed:
                         for gate in range(gates):
-                            (kept + (row * gates + gate) * room).store(kl.select(mask, z[gate], 0.0), at)
+                            (sums_memory + (row * gates + gate) * room).store(kl.select(mask, z[gate], 0.0), i)
                     else:
-                        before = (state + row * room).load(at, lanes)
-                        seen = [p.load(at, lanes, mask) for p in peeps] if peepholes else []
-                        z_forget = kl.fma(before, seen[first_gate], z[first_gate]) if peepholes else z[first_gate]
+                        before = (state + row * room).load(i, lanes)
+                        peep = [p.load(i, lanes, mask) for p in peeps] if peepholes else []
+                        z_forget = kl.fma(before, peep[first_gate], z[first_gate]) if peepholes else z[first_gate]
                         forget = sigmoid(z_forget)
-                        let_in = 1.0 - forget
+                        input_gate = 1.0 - forget
                         if gates == 4:
-                            let_in = sigmoid(kl.fma(before, seen[0], z[0]) if peepholes else z[0])
-                        after = forget * before + let_in * activated(activation, z[first_gate + 1])
-                        after = clipped(after, cell_clip)
-                        z_out = kl.fma(after, seen[first_gate + 1], z[gates - 1]) if peepholes else z[gates - 1]
-                        there = sigmoid(z_out) * activated(activation, after)
-                        # behind the last cell stay zeros: an infinity times the zeros of the weights there is NaN
-                        (state + row * room).store(kl.select(mask, after, 0.0), at)
-                        (new + row * room).store(kl.select(mask, there, 0.0), at)
+                            input_gate = sigmoid(kl.fma(before, peep[0], z[0]) if peepholes else z[0])
+                        after = forget * before + input_gate * activate(activation, z[first_gate + 1])
+                        after = clip(after, cell_clip)
+                        z_out = kl.fma(after, peep[first_gate + 1], z[gates - 1]) if peepholes else z[gates - 1]
+                        hidden_vector = sigmoid(z_out) * activate(activation, after)
+                        # padding stays zero: infinity times the zero padding of weights would be NaN
+                        (state + row * room).store(kl.select(mask, after, 0.0), i)
+                        (next_hidden + row * room).store(kl.select(mask, hidden_vector, 0.0), i)
             if normed:
                 for row in range(rows):
-                    parts = [kept + (row * gates + gate) * room for gate in range(gates)]
+                    parts = [sums_memory + (row * gates + gate) * room for gate in range(gates)]
                     _normed_cells(
                         parts,
                         peeps if peepholes else (),
                         norms,
                         state + row * room,
-                        new + row * room,
+                        next_hidden + row * room,
                         cells,
                         wide,
                         lanes,
@@ -161,87 +161,93 @@ def lstm(
                         cell_clip,
                     )
             if projected:
-                p = projection
-                unit = _rounded(new, rounded, rows, room, wide, lanes, rounding)
-                for at in range(0, depth, lanes):
-                    mask = kl.first(kl.minimum(outputs - at, lanes), lanes)
-                    sums = Cells(rows, 1, lanes)
+                p = projection_matrix
+                row_scales = _quantize_rows(next_hidden, rounded, rows, room, wide, lanes, rounding)
+                for i in range(0, depth, lanes):
+                    mask = kl.tail_mask(outputs - i, lanes)
+                    sums = GateSums(rows, 1, lanes)
                     for row in range(rows):
-                        added = bias.load(at, lanes, mask) if projected == 2 else kl.zeros(f32, lanes)
+                        added = bias.load(i, lanes, mask) if projected == 2 else kl.zeros(f32, lanes)
                         sums.start(row, 0, kl.zeros(f32, lanes) if rounding else added)
-                    p = sums.add(rounded if rounding else new, room, p, wide)
+                    p = sums.add(rounded if rounding else next_hidden, room, p, wide)
                     for row in range(rows):
                         z_projected = sums.total(row, 0)
                         if rounding:
-                            added = bias.load(at, lanes, mask) if projected == 2 else kl.zeros(f32, lanes)
-                            z_projected = kl.fma(z_projected, kl.splat(unit[row] * scales[gates], lanes), added)
-                        (now + row * room).store(kl.select(mask, clipped(z_projected, output_clip), 0.0), at)
+                            added = bias.load(i, lanes, mask) if projected == 2 else kl.zeros(f32, lanes)
+                            z_projected = kl.fma(z_projected, kl.splat(row_scales[row] * scales[gates], lanes), added)
+                        (hidden + row * room).store(kl.select(mask, clip(z_projected, output_clip), 0.0), i)
             else:
-                now, new = new, now
+                hidden, next_hidden = next_hidden, hidden
             for row in range(rows):
-                target = y + ((item * rows + row) * batch_pitch + step * step_pitch) * outputs
-                written(target, now + row * room, outputs, lanes)
+                target = y + step_row(item, row, rows, step, batch_pitch, step_pitch) * outputs
+                store_row(target, hidden + row * room, outputs, lanes)
         for row in range(rows):
-            written(h + (item * rows + row) * outputs, now + row * room, outputs, lanes)
-            written(c + (item * rows + row) * cells, state + row * room, cells, lanes)
+            store_row(h + (item * rows + row) * outputs, hidden + row * room, outputs, lanes)
+            store_row(c + (item * rows + row) * cells, state + row * room, cells, lanes)
 
 
-def _rounded(x: Any, out: Any, rows: int, room: Any, n: Any, lanes: int, rounding: str) -> list[Any]:
-    """Round rows, where they are to be; their scales."""
+def _quantize_rows(
+    x: Pointer, out: Pointer, rows: int, room: Value, n: Value, lanes: int, rounding: str
+) -> list[Value]:
+    """Quantize rows and return their scales; do nothing if `rounding` is empty."""
     if not rounding:
         return []
     return [rounded_floats(x + row * room, out + row * room, n, lanes, rounding == "symmetric") for row in range(rows)]
 
 
 def _normed_cells(
-    parts: list[Any],
-    peeps: Any,
-    norms: Any,
-    state: Any,
-    new: Any,
-    cells: Any,
-    wide: Any,
+    parts: list[Pointer],
+    peeps: Sequence[Pointer],
+    norms: Pointer,
+    state: Pointer,
+    next_hidden: Pointer,
+    cells: Value,
+    wide: Value,
     lanes: int,
     activation: str,
-    clip: Any,
+    limit: Value,
 ) -> None:
-    """A row's new state, of gates that are normalised. parts: the gates' sums; norms: of each 2 cells numbers."""
+    """Compute the next state of a row with layer normalization.
+
+    parts: the sums of each gate; norms: coefficients and bias of each gate; limit: of the cells' state.
+    """
     gates = len(parts)
     first = gates - 3
     for gate in range(gates - 1):
         if peeps and gate != first + 1:
-            _seen(parts[gate], state, peeps[gate], cells, wide, lanes)
-        normalized(parts[gate], norms + gate * 2 * cells, cells, wide, lanes)
-    for at in range(0, wide, lanes):
-        mask = kl.first(kl.minimum(cells - at, lanes), lanes)
-        forget = sigmoid(parts[first].load(at, lanes))
-        let_in = sigmoid(parts[0].load(at, lanes)) if first else 1.0 - forget
-        after = forget * state.load(at, lanes) + let_in * activated(activation, parts[first + 1].load(at, lanes))
-        state.store(kl.select(mask, clipped(after, clip), 0.0), at)
+            _add_peephole(parts[gate], state, peeps[gate], cells, wide, lanes)
+        layer_normalize(parts[gate], norms + gate * 2 * cells, cells, wide, lanes)
+    for i in range(0, wide, lanes):
+        mask = kl.tail_mask(cells - i, lanes)
+        forget = sigmoid(parts[first].load(i, lanes))
+        input_gate = sigmoid(parts[0].load(i, lanes)) if first else 1.0 - forget
+        after = forget * state.load(i, lanes) + input_gate * activate(activation, parts[first + 1].load(i, lanes))
+        state.store(kl.select(mask, clip(after, limit), 0.0), i)
     if peeps:
-        _seen(parts[gates - 1], state, peeps[first + 1], cells, wide, lanes)
-    normalized(parts[gates - 1], norms + (gates - 1) * 2 * cells, cells, wide, lanes)
-    for at in range(0, wide, lanes):
-        mask = kl.first(kl.minimum(cells - at, lanes), lanes)
-        there = sigmoid(parts[gates - 1].load(at, lanes)) * activated(activation, state.load(at, lanes))
-        new.store(kl.select(mask, there, 0.0), at)
+        _add_peephole(parts[gates - 1], state, peeps[first + 1], cells, wide, lanes)
+    layer_normalize(parts[gates - 1], norms + (gates - 1) * 2 * cells, cells, wide, lanes)
+    for i in range(0, wide, lanes):
+        mask = kl.tail_mask(cells - i, lanes)
+        hidden = sigmoid(parts[gates - 1].load(i, lanes)) * activate(activation, state.load(i, lanes))
+        next_hidden.store(kl.select(mask, hidden, 0.0), i)
 
 
-def _seen(z: Any, state: Any, peep: Any, cells: Any, wide: Any, lanes: int) -> None:
-    """Add what a gate sees of the cells' state."""
-    for at in range(0, wide, lanes):
-        mask = kl.first(kl.minimum(cells - at, lanes), lanes)
-        z.store(kl.fma(state.load(at, lanes), peep.load(at, lanes, mask), z.load(at, lanes)), at)
+def _add_peephole(z: Pointer, state: Pointer, peep: Pointer, cells: Value, wide: Value, lanes: int) -> None:
+    """Add the peephole connections of a gate to its sums."""
+    for i in range(0, wide, lanes):
+        mask = kl.tail_mask(cells - i, lanes)
+        z.store(kl.fma(state.load(i, lanes), peep.load(i, lanes, mask), z.load(i, lanes)), i)
 
 
 @selector(Lstm)
 def select_lstm(form: Lstm, build: Builder) -> None:
-    """Weights are constants of float32."""
+    """Select for constant weights of float32, or of int8 with quantized rows."""
     y, gates = form.output, len(form.gates)
     check_activation(form.activation, f"an LSTM to {y!r}")
-    steps, batch, cells, outputs, rows, room, given, turned = layer_of(form, int8 if form.rounding else float32, build)
-    missing = [0] * (4 - gates)
-    last, *pitches = order_of(steps, batch, form.time_major, form.backward)
+    dtype = int8 if form.rounding else float32
+    steps, batch, cells, outputs, rows, room, weights, projection = layer_of(form, dtype, build)
+    no_gates = [0] * (4 - gates)
+    last, *pitches = step_order(steps, batch, form.time_major, form.backward)
     code = lstm.code(
         rows=rows,
         gates=gates,
@@ -254,15 +260,15 @@ def select_lstm(form: Lstm, build: Builder) -> None:
     )
     norms = build.constant(np.stack([np.asarray(b.constant) for b in form.norms])) if form.norms else 0
     scales = build.constant(np.array(form.scales, np.float32)) if form.rounding else 0
-    peeps = [*missing, *map(build.pointer, form.peepholes)] if form.peepholes else [0, 0, 0]
+    peeps = [*no_gates, *map(build.pointer, form.peepholes)] if form.peepholes else [0, 0, 0]
     bias = build.pointer(form.projection[1]) if len(form.projection) > 1 else 0
     states = map(build.pointer, (form.h, form.c))
     words = [
-        *missing,
+        *no_gates,
         *(build.pointer(g, last * cells) for g in form.gates),
-        given,
+        weights,
         *peeps,
-        turned,
+        projection,
         bias,
         norms,
         scales,
@@ -277,9 +283,11 @@ def select_lstm(form: Lstm, build: Builder) -> None:
     build.step(code, words, batch // rows, scratch=(4 + gates * bool(form.norms)) * rows * room * 4, chunk=1)
 
 
-class Layer(NamedTuple):
-    """An LSTM's layer as kernels take it. rows: of the batch that go together; room: numbers of a row of the state, in
-    whole vectors and chains; weights, projection: packed; 0 where there is none."""
+class LstmLayer(NamedTuple):
+    """Sizes and packed weights of an LSTM layer.
+
+    rows: of the batch per work item; room: elements of a padded row of the state; weights, projection: packed, or 0.
+    """
 
     steps: int
     batch: int
@@ -291,41 +299,41 @@ class Layer(NamedTuple):
     projection: Any
 
 
-def layer_of(form: Lstm | LstmInt8, dtype: DType, build: Builder) -> Layer:
-    """The layer, with its weights, of this dtype, packed. Raises NoKernel for weights that are computed, and slices."""
+def layer_of(form: Lstm | LstmInt8, dtype: DType, build: Builder) -> LstmLayer:
+    """Return a layer with packed weights of this dtype. Raises NoKernel for computed weights and for slices."""
     weights, y = form.recurrent, form.output
-    known, dense = (*weights, *form.projection[:1]), (*form.gates, form.h, form.c, y)
-    kinds = [(w, float32 if len(w.shape) == 1 else dtype) for w in known]
+    constants, dense = (*weights, *form.projection[:1]), (*form.gates, form.h, form.c, y)
+    kinds = [(w, float32 if len(w.shape) == 1 else dtype) for w in constants]
     if any(w.constant is None or w.dtype is not kind for w, kind in kinds) or any(b.parent is not None for b in dense):
-        raise NoKernel("an LSTM whose weights are computed, or of a slice")
+        raise NoKernel("an LSTM with computed weights, or of a slice")
     if len(y.shape) != 3 or not y.size or not weights[0].size:
-        raise NoKernel(f"an LSTM of nothing, or to {y!r}")
+        raise NoKernel(f"an empty LSTM, or one to {y!r}")
     cells, outputs = weights[0].shape if len(weights[0].shape) == 2 else weights[0].shape * 2
     steps, batch = y.shape[:2] if form.time_major else y.shape[1::-1]
     lanes = host().vector_bytes // 4
-    wide, depth = whole(cells, lanes), whole(outputs, lanes)
-    rows = rows_together(batch)
+    wide, depth = padded_size(cells, lanes), padded_size(outputs, lanes)
+    rows = rows_per_item(batch)
     if len(weights) * rows * CHAINS > 3 * host().registers // 4:
         rows = 1
     if len(weights[0].shape) == 1:
-        given = build.constant(np.stack([np.asarray(w.constant) for w in weights]))
+        packed = build.constant(np.stack([np.asarray(w.constant) for w in weights]))
     else:
-        given = packed_cells(weights, cells, outputs, wide, depth, lanes, build)
-    turned = packed_cells(form.projection[:1], outputs, cells, depth, wide, lanes, build) if form.projection else 0
-    return Layer(steps, batch, cells, outputs, rows, max(wide, depth), given, turned)
+        packed = pack_cells(weights, cells, outputs, wide, depth, lanes, build)
+    projection = pack_cells(form.projection[:1], outputs, cells, depth, wide, lanes, build) if form.projection else 0
+    return LstmLayer(steps, batch, cells, outputs, rows, max(wide, depth), packed, projection)
 
 
-def packed_cells(
+def pack_cells(
     matrices: tuple[Buffer, ...], n: int, k: int, n_wide: int, k_wide: int, lanes: int, build: Builder
 ) -> Any:
-    """Matrices [n, k] of one dtype, or float32, as [vectors of n, k, matrices, lanes], with zeros behind their ends."""
-    dtype = matrices[0].dtype.np if stays_narrow(host()) else np.float32
+    """Pack matrices [n, k] as [vectors of n, k, matrices, lanes], padded with zeros, in their dtype or float32."""
+    dtype = matrices[0].dtype.np if keeps_int8(host()) else np.float32
 
     def fill(out: np.ndarray) -> None:
         for i, m in enumerate(matrices):
-            whole = np.zeros((n_wide, k_wide), dtype)
-            whole[:n, :k] = m.constant
-            out[:, :, i] = whole.reshape(n_wide // lanes, lanes, k_wide).transpose(0, 2, 1)
+            padded = np.zeros((n_wide, k_wide), dtype)
+            padded[:n, :k] = m.constant
+            out[:, :, i] = padded.reshape(n_wide // lanes, lanes, k_wide).transpose(0, 2, 1)
 
     shape = (n_wide // lanes, k_wide, len(matrices), lanes)
     return build.packed(shape, dtype, fill, key=(*matrices, "vectors of cells", lanes))

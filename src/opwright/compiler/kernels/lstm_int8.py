@@ -1,12 +1,12 @@
 """Integer LSTM: all time steps of an int8 LSTM with int16 cells in one kernel.
 
-Lives here: the selector of LstmInt8, its family; `Layer`: gates, peepholes, normalisation and new cell state.
-Not here: the products of the inputs, computed over all steps at once; the LSTM of floats (lstm.py); the arithmetic
+Lives here: the selector of LstmInt8, its family; `IntegerLstmGates`: gates, peepholes, normalization, cell update.
+Not here: the products of the inputs, computed over all steps at once; the float LSTM (lstm.py); the arithmetic
 (opwright/scalar).
 
-Weights and state are multiplied as float32, packed and accumulated like those of floats. Sums of up to 1024 products
-are exact; longer ones lose less than 1/500 of the step that they are rounded to. All other arithmetic is on integers
-and bit-exact with the official kernels, because a projection or normalisation would amplify any difference.
+Weights and state are multiplied as float32, packed and accumulated as in the float LSTM. Sums of up to 1024 products
+are exact; longer ones err by less than 1/500 of their rounding step. All other arithmetic is on integers and bit-exact
+with the official kernels, because a projection or normalization would amplify any difference.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from ..loops.recurrent_ops import LstmInt8
 from . import NoKernel, selector
 from .fixed_point import INT16, INT32
 from .lstm import layer_of
-from .recurrent_cells import Cells, order_of, packed, whole
+from .recurrent_cells import GateSums, packed_weights, padded_size, step_order, step_row
 
 if TYPE_CHECKING:
+    from ..language import Pointer, Value
     from ..loops.plan_builder import Builder
 
-FAR = 1 << 20  # beyond int16, and its sums with int16 within int32
+FAR = 1 << 20  # beyond int16, while sums with int16 remain within int32
 
 
 @kl.family
@@ -64,120 +65,119 @@ def lstm_int8(
     peepholes: bool,
     normed: bool,
 ):
-    """An item is `rows` rows of the batch. batch_pitch, step_pitch: in rows of gates and of y, from one to the next.
-    power: cells have the scale 2^power.
+    """Run an integer LSTM layer. A work item is `rows` rows of the batch.
 
-    peeps: a row of cells for each gate that has one; norms: two rows for each gate. numbers: zero points of what is
-    projected and of h; (m, e) of o tanh(c), of the projection, of each gate's G and of its R h; then those of a Layer.
-    Scratch: rows of h less its zero point, of c, of what is to be h and, normed, of each gate's sums, each a whole
-    number of vectors and of chains.
+    batch_pitch, step_pitch: in rows of gates and of y. power: the scale of cells is 2^power.
+    peeps: a row of cells for each gate with a peephole; norms: two rows for each gate. numbers: zero points of the
+    projection's input and of h; (m, e) of o tanh(c), of the projection, of each gate's G and R h; then those of
+    IntegerLstmGates. Scratch: rows of h minus its zero point, of c, of the next h and, if normed, of each gate's sums,
+    padded to vectors and chains.
     """
     lanes = work.lanes(f32)
-    wide, depth = whole(cells, lanes), whole(outputs, lanes)
+    wide, depth = padded_size(cells, lanes), padded_size(outputs, lanes)
     room = kl.maximum(wide, depth)
-    now, state, new, kept = (work.scratch(f32) + part * rows * room for part in range(4))
+    hidden, state, next_hidden, sums_memory = (work.scratch(f32) + part * rows * room for part in range(4))
     sources = ((gates_i,) if gates == 4 else ()) + (gates_f, gates_g, gates_o)
     hidden_zero, zero = numbers[0].to(i32), numbers[1].to(i32)
-    layer = Layer(
+    layer = IntegerLstmGates(
         gates, power, cells, cell_clip, peeps if peepholes else None, norms if normed else None, numbers + 6 + 4 * gates
     )
 
-    def factor(place: int) -> tuple[Any, Any]:
-        return numbers[2 + 2 * place], numbers[3 + 2 * place]
+    def factor(index: int) -> tuple[Value, Value]:
+        return numbers[2 + 2 * index], numbers[3 + 2 * index]
 
-    def scaled(x: Any, place: int) -> Any:
-        """Sums of int32 by a factor, which may be far beyond int16."""
-        return kl.clamp(INT32.rescale(x.to(i64), *factor(place)), -FAR, FAR).to(i32)
+    def scaled(x: Value, index: int) -> Value:
+        """Multiply int32 sums by a factor; limit results far beyond int16."""
+        return kl.clamp(INT32.rescale(x.to(i64), *factor(index)), -FAR, FAR).to(i32)
 
-    def put_hidden(row: int, at: Any, squashed: Any, let_out: Any) -> None:
-        """What is to be h, or is to be projected, of the cells from `at` on."""
-        out = kl.clamp(scaled(let_out * squashed, 0) + hidden_zero, -128, 127)
-        (new + row * room).store((out - (hidden_zero if projected else zero)).to(f32), at)
+    def put_hidden(row: int, i: Any, squashed: Value, output_gate: Value) -> None:
+        """Store a vector of the next h, or of the projection's input, from cell i on."""
+        out = kl.clamp(scaled(output_gate * squashed, 0) + hidden_zero, -128, 127)
+        (next_hidden + row * room).store((out - (hidden_zero if projected else zero)).to(f32), i)
 
     for item in work.items():
         for row in range(rows):
             for i in range(0, depth, lanes):
-                mask = kl.first(kl.minimum(outputs - i, lanes), lanes)
+                mask = kl.tail_mask(outputs - i, lanes)
                 before = (h + (item * rows + row) * outputs).load(i, lanes, mask).to(i32)
-                (now + row * room).store((before - zero).to(f32), i)
+                (hidden + row * room).store((before - zero).to(f32), i)
             for i in range(0, wide, lanes):
-                mask = kl.first(kl.minimum(cells - i, lanes), lanes)
+                mask = kl.tail_mask(cells - i, lanes)
                 (state + row * room).store((c + (item * rows + row) * cells).load(i, lanes, mask).to(f32), i)
         for step in range(steps):
-            w = packed(work.target, weights, True)
-            for at in range(0, wide, lanes):
-                mask = kl.first(kl.minimum(cells - at, lanes), lanes)
-                sums = Cells(rows, gates, lanes)
+            w = packed_weights(work.target, weights, True)
+            for i in range(0, wide, lanes):
+                mask = kl.tail_mask(cells - i, lanes)
+                sums = GateSums(rows, gates, lanes)
                 for row in range(rows):
                     for gate in range(gates):
                         sums.start(row, gate, kl.zeros(f32, lanes))
-                w = sums.add(now, room, w, depth)
+                w = sums.add(hidden, room, w, depth)
                 for row in range(rows):
-                    place = ((item * rows + row) * batch_pitch + step * step_pitch) * cells + at
+                    offset = step_row(item, row, rows, step, batch_pitch, step_pitch) * cells + i
                     z = []
                     for gate in range(gates):
-                        inside = scaled(kl.to_int(sums.total(row, gate)), 3 + 2 * gate)
-                        outside = INT16.saturated(scaled(sources[gate].load(place, lanes, mask), 2 + 2 * gate))
-                        z.append(INT16.saturated(outside + inside))
+                        recurrent_sum = scaled(kl.to_int(sums.total(row, gate)), 3 + 2 * gate)
+                        input_sum = INT16.saturated(scaled(sources[gate].load(offset, lanes, mask), 2 + 2 * gate))
+                        z.append(INT16.saturated(input_sum + recurrent_sum))
                     if normed:
                         for gate in range(gates):
-                            (kept + (row * gates + gate) * room).store(kl.select(mask, z[gate], 0).to(f32), at)
+                            (sums_memory + (row * gates + gate) * room).store(kl.select(mask, z[gate], 0).to(f32), i)
                     else:
-                        memory = state + row * room
-                        before = kl.to_int(memory.load(at, lanes))
-                        z = [
-                            layer.seen(v, before, gate, at, mask) if gate < gates - 1 else v for gate, v in enumerate(z)
-                        ]
-                        after, let_in = layer.after(z, before)
-                        memory.store(after.to(f32), at)
-                        let_out = INT16.logistic(layer.seen(z[-1], after, gates - 1, at, mask), GATE)
-                        put_hidden(row, at, layer.squashed(after, let_in), let_out)
+                        row_state = state + row * room
+                        before = kl.to_int(row_state.load(i, lanes))
+                        last = gates - 1
+                        z = [layer.add_peephole(z[gate], before, gate, i, mask) for gate in range(last)] + z[last:]
+                        after, input_gate = layer.after(z, before)
+                        row_state.store(after.to(f32), i)
+                        output_gate = INT16.logistic(layer.add_peephole(z[-1], after, gates - 1, i, mask), GATE)
+                        put_hidden(row, i, layer.squashed(after, input_gate), output_gate)
             if normed:
                 for row in range(rows):
-                    parts = [kept + (row * gates + gate) * room for gate in range(gates)]
+                    parts = [sums_memory + (row * gates + gate) * room for gate in range(gates)]
                     layer.normed(parts, state + row * room, wide, lanes, functools.partial(put_hidden, row))
             if projected:
-                p = packed(work.target, projection, True)
-                for at in range(0, depth, lanes):
-                    mask = kl.first(kl.minimum(outputs - at, lanes), lanes)
-                    sums = Cells(rows, 1, lanes)
+                p = packed_weights(work.target, projection, True)
+                for i in range(0, depth, lanes):
+                    mask = kl.tail_mask(outputs - i, lanes)
+                    sums = GateSums(rows, 1, lanes)
                     for row in range(rows):
                         sums.start(row, 0, kl.zeros(f32, lanes))
-                    p = sums.add(new, room, p, wide)
+                    p = sums.add(next_hidden, room, p, wide)
                     for row in range(rows):
-                        found = kl.to_int(sums.total(row, 0))
-                        found = scaled(found + bias.load(at, lanes, mask) if projected == 2 else found, 1)
-                        found = kl.clamp(kl.clamp(found + zero, -128, 127), -output_clip, output_clip)
-                        (now + row * room).store((found - zero).to(f32), at)
+                        p_sum = kl.to_int(sums.total(row, 0))
+                        p_sum = scaled(p_sum + bias.load(i, lanes, mask) if projected == 2 else p_sum, 1)
+                        p_sum = kl.clamp(kl.clamp(p_sum + zero, -128, 127), -output_clip, output_clip)
+                        (hidden + row * room).store((p_sum - zero).to(f32), i)
             else:
-                now, new = new, now
+                hidden, next_hidden = next_hidden, hidden
             for row in range(rows):
-                target = y + ((item * rows + row) * batch_pitch + step * step_pitch) * outputs
-                _narrowed(target, now + row * room, zero, outputs, lanes)
+                target = y + step_row(item, row, rows, step, batch_pitch, step_pitch) * outputs
+                _store_integers(target, hidden + row * room, zero, outputs, lanes)
         for row in range(rows):
-            _narrowed(h + (item * rows + row) * outputs, now + row * room, zero, outputs, lanes)
-            _narrowed(c + (item * rows + row) * cells, state + row * room, 0, cells, lanes)
+            _store_integers(h + (item * rows + row) * outputs, hidden + row * room, zero, outputs, lanes)
+            _store_integers(c + (item * rows + row) * cells, state + row * room, 0, cells, lanes)
 
 
-def _narrowed(into: Any, source: Any, zero: Any, n: Any, lanes: int) -> None:
-    """Whole numbers plus a zero point, as the integers they are."""
+def _store_integers(into: Pointer, source: Pointer, zero: Any, n: Value, lanes: int) -> None:
+    """Convert integers in float32 to the dtype of `into` and add a zero point."""
     for i in range(0, n, lanes):
-        found = (kl.to_int(source.load(i, lanes)) + zero).to(into.dtype)
-        into.store(found, i, mask=kl.first(kl.minimum(n - i, lanes), lanes))
+        integers = (kl.to_int(source.load(i, lanes)) + zero).to(into.dtype)
+        into.store(integers, i, mask=kl.tail_mask(n - i, lanes))
 
 
 @selector(LstmInt8)
 def select_lstm(form: LstmInt8, build: Builder) -> None:
-    """Weights are constants of int8."""
+    """Select for constant weights of int8."""
     y, gates = form.output, len(form.gates)
     if (form.h.dtype, form.c.dtype, y.dtype) != (int8, int16, int8):
         raise NoKernel(f"an LSTM to {y!r}")
-    steps, batch, cells, outputs, rows, room, given, turned = layer_of(form, int8, build)
+    steps, batch, cells, outputs, rows, room, weights, projection = layer_of(form, int8, build)
     bias: Any = 0
     if len(form.projection) > 1:
         bias = build.constant(np.asarray(form.projection[1].constant, np.int32))
-    _, *pitches = order_of(steps, batch, form.time_major, False)
-    missing = [0] * (4 - gates)
+    _, *pitches = step_order(steps, batch, form.time_major, False)
+    no_gates = [0] * (4 - gates)
     code = lstm_int8.code(
         rows=rows,
         gates=gates,
@@ -192,16 +192,16 @@ def select_lstm(form: LstmInt8, build: Builder) -> None:
             vectors[i] = build.constant(np.stack([np.asarray(b.constant, dtype) for b in buffers]))
     factors = (form.hidden_factor, form.output_factor, *form.gate_factors, *form.peephole_factors, *form.norm_factors)
     table = build.constant(np.array([*form.zeros, *(n for row in factors for n in row)], np.int64))
-    held = map(build.pointer, (form.h, form.c, y))
+    pointers = map(build.pointer, (form.h, form.c, y))
     words = [
-        *missing,
+        *no_gates,
         *map(build.pointer, form.gates),
-        given,
-        turned,
+        weights,
+        projection,
         bias,
         *vectors,
         table,
-        *held,
+        *pointers,
         steps,
         *pitches,
         cells,
@@ -214,72 +214,77 @@ def select_lstm(form: LstmInt8, build: Builder) -> None:
 NORMALIZATION = GateNormalization(kl)
 
 
-class Layer:
-    """The gates of one layer, for i, f, g, o, or of three for f, g, o. Sums are int32 that hold int16.
+class IntegerLstmGates:
+    """The gates of an integer LSTM layer: i, f, g, o, or f, g, o if coupled. Sums are int16 values in int32.
 
-    peeps: a row of cells for each gate but g; norms: coefficients and bias, a row each, of each gate; or None. numbers:
-    (m, e) of each peephole, then (m, e, least variance) of each gate's normalisation.
+    peeps: a row of cells for each gate except g; norms: rows of coefficients and bias for each gate; or None. numbers:
+    (m, e) of each peephole, then (m, e, variance limit) of each gate's normalization.
     """
 
     def __init__(self, gates: int, power: int, cells: Any, clip: Any, peeps: Any, norms: Any, numbers: Any) -> None:
-        self.gates, self.first = gates, gates - 3  # where the forget gate is
+        self.gates, self.first = gates, gates - 3  # the index of the forget gate
         self.cells, self.clip, self.numbers = cells, clip, numbers
         self.arithmetic = IntegerCells(kl, power)
         self.peeps, self.norms = peeps, norms
 
-    def seen(self, z: Any, state: Any, gate: int, at: Any, mask: Any) -> Any:
-        """A gate's sums with what it sees of the cells from `at` on."""
+    def add_peephole(self, z: Value, state: Value, gate: int, i: Any, mask: Value) -> Value:
+        """Add the peephole connections of a gate for the cells from `at` on."""
         if self.peeps is None or gate == self.first + 1:
             return z
-        place = gate if gate <= self.first else gate - 1
-        weight = (self.peeps + place * self.cells).load(at, z.count, mask)
-        more = INT32.rescale(state.to(i64) * weight.to(i64), self.numbers[2 * place], self.numbers[2 * place + 1])
-        return INT16.saturated(z + kl.clamp(more, -65536, 65536).to(i32))
+        index = gate if gate <= self.first else gate - 1
+        weight = (self.peeps + index * self.cells).load(i, z.count, mask)
+        addend = INT32.rescale(state.to(i64) * weight.to(i64), self.numbers[2 * index], self.numbers[2 * index + 1])
+        return INT16.saturated(z + kl.clamp(addend, -65536, 65536).to(i32))
 
-    def after(self, z: list[Any], before: Any) -> tuple[Any, Any]:
-        """The new state of cells, and what the input gate lets in."""
-        forget, made = INT16.logistic(z[self.first], GATE), INT16.tanh(z[self.first + 1], GATE)
-        let_in = INT16.logistic(z[0], GATE) if self.gates == 4 else INT16.one - forget
-        after = self.arithmetic.after(forget, before, let_in, made)
-        return kl.clamp(after, -self.clip, self.clip), let_in
+    def after(self, z: list[Value], before: Value) -> tuple[Value, Value]:
+        """Return the next state of cells and the input gate."""
+        forget, candidate = INT16.logistic(z[self.first], GATE), INT16.tanh(z[self.first + 1], GATE)
+        input_gate = INT16.logistic(z[0], GATE) if self.gates == 4 else INT16.one - forget
+        after = self.arithmetic.after(forget, before, input_gate, candidate)
+        return kl.clamp(after, -self.clip, self.clip), input_gate
 
-    def squashed(self, state: Any, let_in: Any) -> Any:
-        """tanh of cells."""
-        return self.arithmetic.squashed(state, let_in, coupled=self.gates == 3)
+    def squashed(self, state: Value, input_gate: Value) -> Value:
+        """Return tanh of cells."""
+        return self.arithmetic.squashed(state, input_gate, coupled=self.gates == 3)
 
-    def normed(self, parts: list[Any], state: Any, wide: Any, lanes: int, put: Callable[[Any, Any, Any], None]) -> None:
-        """A row's new state, of sums that are normalised. parts: the gates' sums, state: the cells', `wide` numbers of
-        float32 each. put(at, tanh of the cells, what the output gate lets out): takes the results."""
+    def normed(
+        self, parts: list[Pointer], state: Pointer, wide: Value, lanes: int, put: Callable[[Any, Value, Value], None]
+    ) -> None:
+        """Compute the next state of a row with layer normalization.
+
+        parts: the sums of each gate; state: of the cells; both `wide` float32. put(i, tanh of cells, output gate)
+        receives the results.
+        """
         last = self.gates - 1
         for gate in range(last):
             self._normalize(parts[gate], state, gate, wide, lanes)
-        for at in range(0, wide, lanes):
-            z = [kl.to_int(part.load(at, lanes)) for part in parts[:last]]
-            after, let_in = self.after(z, kl.to_int(state.load(at, lanes)))
-            parts[0].store(let_in.to(f32), at)  # nobody reads these sums any more
-            mask = kl.first(kl.minimum(self.cells - at, lanes), lanes)
-            state.store(kl.select(mask, after.to(f32), 0.0), at)
+        for i in range(0, wide, lanes):
+            z = [kl.to_int(part.load(i, lanes)) for part in parts[:last]]
+            after, input_gate = self.after(z, kl.to_int(state.load(i, lanes)))
+            parts[0].store(input_gate.to(f32), i)  # these sums are not read again
+            mask = kl.tail_mask(self.cells - i, lanes)
+            state.store(kl.select(mask, after.to(f32), 0.0), i)
         self._normalize(parts[last], state, last, wide, lanes)
-        for at in range(0, wide, lanes):
-            let_out = INT16.logistic(kl.to_int(parts[last].load(at, lanes)), GATE)
-            put(at, self.squashed(kl.to_int(state.load(at, lanes)), kl.to_int(parts[0].load(at, lanes))), let_out)
+        for i in range(0, wide, lanes):
+            output_gate = INT16.logistic(kl.to_int(parts[last].load(i, lanes)), GATE)
+            put(i, self.squashed(kl.to_int(state.load(i, lanes)), kl.to_int(parts[0].load(i, lanes))), output_gate)
 
-    def _normalize(self, z: Any, state: Any, gate: int, wide: Any, lanes: int) -> None:
-        """Bring a gate's sums, with what it sees, to mean 0 and variance 1; then times coefficients, plus a bias."""
+    def _normalize(self, z: Pointer, state: Pointer, gate: int, wide: Value, lanes: int) -> None:
+        """Add a gate's peephole connections to its sums, normalize, multiply by coefficients and add a bias."""
         total, squares, n = kl.zeros(i64, lanes), kl.zeros(i64, lanes), self.cells
-        for at in range(0, wide, lanes):
-            mask = kl.first(kl.minimum(n - at, lanes), lanes)
-            v = self.seen(kl.to_int(z.load(at, lanes)), kl.to_int(state.load(at, lanes)), gate, at, mask)
+        for i in range(0, wide, lanes):
+            mask = kl.tail_mask(n - i, lanes)
+            v = self.add_peephole(kl.to_int(z.load(i, lanes)), kl.to_int(state.load(i, lanes)), gate, i, mask)
             v = kl.select(mask, v, 0)
-            z.store(v.to(f32), at)
+            z.store(v.to(f32), i)
             total, squares = total + v.to(i64), squares + v.to(i64) * v.to(i64)
         mean, variance = NORMALIZATION.moments(kl.reduce_add(total), kl.reduce_add(squares), n)
         peepholes = 0 if self.peeps is None else 2 * (self.gates - 1)
-        m, e, least = (self.numbers[peepholes + 3 * gate + k] for k in range(3))
-        deviation = NORMALIZATION.deviation(variance, least)
+        m, e, variance_limit = (self.numbers[peepholes + 3 * gate + k] for k in range(3))
+        deviation = NORMALIZATION.deviation(variance, variance_limit)
         rows = self.norms + 2 * gate * n
-        for at in range(0, wide, lanes):
-            mask = kl.first(kl.minimum(n - at, lanes), lanes)
-            coefficient, bias = (vector.load(at, lanes, mask).to(i64) for vector in (rows, rows + n))
-            sums = kl.to_int(z.load(at, lanes)).to(i64)
-            z.store(NORMALIZATION.normalized(sums, mean, deviation, coefficient, bias, (m, e)).to(f32), at)
+        for i in range(0, wide, lanes):
+            mask = kl.tail_mask(n - i, lanes)
+            coefficient, bias = (vector.load(i, lanes, mask).to(i64) for vector in (rows, rows + n))
+            sums = kl.to_int(z.load(i, lanes)).to(i64)
+            z.store(NORMALIZATION.normalized(sums, mean, deviation, coefficient, bias, (m, e)).to(f32), i)

@@ -1,11 +1,11 @@
-"""Data movement: boxes of an output, each an affine map of an input; bytes, whatever they mean.
+"""Data movement: boxes of an output, each an affine map of an input; elements are copied as bytes.
 
 Lives here: the selector of Move, the families that copy runs, transpose blocks and copy single elements.
-Not here: rows by index (gather.py), which operators are moves (the dialects' rules).
+Not here: gathers of rows (gather.py), the operators that are moves (rules of the dialects).
 
-A box is reduced to as few axes as describe it (axes of one are dropped, neighbours joined where both sides allow it).
-What the innermost axis is on the input's side decides: the same run of bytes, one element again and again, a run
-backwards, or something else; then an axis that runs through the input without gaps makes it a transposition.
+A box is reduced to as few axes as possible (axes of size 1 are dropped, adjacent axes joined if both sides allow it).
+The stride of the innermost axis in the input selects the kernel: a run of bytes, one repeated element, a reversed run;
+otherwise, if another axis is contiguous in the input, a transposition.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from .boxes import UNITS, Axis, box_offsets, interleave, merged_axes, table_of
 from .tiling import grain
 
 if TYPE_CHECKING:
+    from ..language import Pointer, Value
     from ..loops.plan_builder import Builder
 
-LONG = 1024  # bytes of a run from which memcpy is faster than vectors of ours
-BLOCK = 32768  # bytes of one long run that an item copies
-TILES = 64  # elements along the input's run that an item transposes, if their size is 1; fewer of larger ones
+LONG = 1024  # bytes of a run from which memcpy is faster than a loop over vectors
+BLOCK = 32768  # bytes of one long run per work item
+TILES = 64  # bytes along the input's contiguous axis per work item of a transposition
 
 
 @kl.family
@@ -48,10 +49,10 @@ def move_runs(
     width: int,
     outer: int,
 ):
-    """Runs of `run` bytes, a row each; `rows` of them and the outer axes are the items.
+    """Move runs of `run` bytes. A work item is a run: there are `rows` of them for each index of the outer axes.
 
-    kind: "copy", "spread" (one element all along) or "reverse". size: bytes of an element. width: bytes of a vector, no
-    more than a run has: the last vector of a run overlaps the one before it. width 0: memcpy. Steps are in bytes.
+    kind: "copy", "spread" (repeat one element) or "reverse". size: bytes of an element. width: bytes of a vector, at
+    most those of a run, whose last vector overlaps the one before; 0: memcpy. Steps are in bytes.
     """
     item = work.begin
     while item < work.end:
@@ -66,14 +67,14 @@ def move_runs(
                 spread_run(b, a, run, size, width)
             else:
                 for i in range(0, run - width, width):
-                    b.store(_backwards(a, i, size, width), i)
-                b.store(_backwards(a, run - width, size, width), run - width)
+                    b.store(_reversed(a, i, size, width), i)
+                b.store(_reversed(a, run - width, size, width), run - width)
             a, b = a + row_in, b + row_out
         item = item + count
 
 
-def copy_run(b: Any, a: Any, run: Any, width: int) -> None:
-    """A run of bytes, by vectors of `width` bytes, no more than there are; width 0: memcpy."""
+def copy_run(b: Pointer, a: Pointer, run: Any, width: int) -> None:
+    """Copy a run of bytes by vectors of `width` bytes, at most `run`; by memcpy if width is 0."""
     if width == 0:
         kl.copy(b, a, run)
         return
@@ -82,24 +83,24 @@ def copy_run(b: Any, a: Any, run: Any, width: int) -> None:
     b.store(a.load(run - width, width), run - width)
 
 
-def spread_run(b: Any, a: Any, run: Any, size: int, width: int) -> None:
-    """The element of `size` bytes at a, all along a run."""
-    one = a.cast(UNITS[min(size, 8)]).load(0, max(size // 8, 1))
-    v = kl.bitcast(kl.shuffle(one, None, [i % one.count for i in range(width // min(size, 8))]), u8)
+def spread_run(b: Pointer, a: Pointer, run: Any, size: int, width: int) -> None:
+    """Fill a run with the element of `size` bytes at a."""
+    element = a.cast(UNITS[min(size, 8)]).load(0, max(size // 8, 1))
+    v = kl.bitcast(kl.shuffle(element, None, [i % element.count for i in range(width // min(size, 8))]), u8)
     for i in range(0, run - width, width):
         b.store(v, i)
     b.store(v, run - width)
 
 
-def _backwards(a: Any, i: Any, size: int, width: int) -> Any:
-    """The bytes of a run from i on where its elements go backwards from a."""
+def _reversed(a: Pointer, i: Any, size: int, width: int) -> Value:
+    """Load a vector of a run at offset i whose elements precede a in reverse order."""
     v = a.load(size - width - i, width)
     return kl.shuffle(v, None, [width - size - i + 2 * (i % size) for i in range(width)])
 
 
 @kl.family
 def move_block(work, x: ptr[u8], y: ptr[u8], size: i64, block: i64):
-    """One run of `size` bytes; an item copies `block` of them."""
+    """Copy one run of `size` bytes. A work item is `block` bytes."""
     start = work.begin * block
     kl.copy(y + start, x + start, kl.minimum(work.end * block, size) - start)
 
@@ -108,7 +109,7 @@ def move_block(work, x: ptr[u8], y: ptr[u8], size: i64, block: i64):
 def move_elements(
     work, x: ptr[u8], y: ptr[u8], table: ptr[i64], n: i64, step_in: i64, step_out: i64, *, size: int, outer: int
 ):
-    """Single elements: an item is a row of n of them, `step` bytes apart."""
+    """Copy single elements. A work item is a row of n elements; steps are in bytes."""
     for item in work.items():
         source, target = box_offsets(item, table, outer)
         a, b = x + source, y + target
@@ -136,10 +137,10 @@ def move_transposed(
     tile: int,
     outer: int,
 ):
-    """rows x columns of the input become columns x rows: an item is a block of some of the columns, all rows.
+    """Transpose matrices of rows x columns. A work item is a block of columns.
 
-    Elements are transposed in registers, tile x tile at a time; the last tile of a row or column overlaps the one
-    before it. rows and columns are at least `tile`. row_in, column_out: bytes.
+    Tiles of tile x tile elements are transposed in registers; the last tile of a row or column overlaps the one before.
+    rows and columns are at least `tile`. row_in, column_out: in bytes.
     """
     unit = UNITS[size]
     wide = max(TILES // size, tile)
@@ -148,8 +149,8 @@ def move_transposed(
         block = item % blocks
         first = block * wide
         last = kl.select(block == blocks - 1, columns, first + wide) - tile
-        for at in range(0, rows, tile):
-            row = kl.minimum(at, rows - tile)
+        for line in range(0, rows, tile):
+            row = kl.minimum(line, rows - tile)
             for j in range(first, last + tile, tile):
                 column = kl.minimum(j, last)
                 a = (x + (source + row * row_in + column * size)).cast(unit)
@@ -159,9 +160,8 @@ def move_transposed(
                     (b.cast(u8) + i * column_out).cast(unit).store(vectors[i])
 
 
-def transposed(vectors: list[Any]) -> list[Any]:
-    """The columns of as many vectors as each has lanes: with every turn one bit of the row's index becomes a bit of
-    the lane's, and the other way round."""
+def transposed(vectors: list[Value]) -> list[Value]:
+    """Transpose a square tile of vectors: each iteration exchanges one bit of the row index and of the lane index."""
     n = len(vectors)
     half = n // 2
     for _ in range(n.bit_length() - 1):
@@ -173,7 +173,7 @@ def transposed(vectors: list[Any]) -> list[Any]:
 
 @selector(Move)
 def select_move(form: Move, build: Builder) -> None:
-    """Boxes in their order; what no box covers is filled first."""
+    """Build the steps of the boxes, in order, after filling the elements that no box covers."""
     if form.fill is not None:
         _fill(form, build)
     for operand, box in zip(form.operands, form.maps):
@@ -184,17 +184,17 @@ def select_move(form: Move, build: Builder) -> None:
 
 def _fill(form: Move, build: Builder) -> None:
     shape, boxes = form.output.shape, form.maps
-    rest = _around(shape, boxes[0]) if len(boxes) == 1 else [((0,) * len(shape), shape)]
+    uncovered = _complement(shape, boxes[0]) if len(boxes) == 1 else [((0,) * len(shape), shape)]
     value = np.full(1, form.fill, form.output.dtype.np)
     source = build.constant(value, key=("fill", form.fill, form.output.dtype.name))
-    for start, extent in rest:
+    for start, extent in uncovered:
         box = IndexMap(start, extent, 0, (0,) * len(shape))
         _steps(form.output, box, [0] * len(shape), source, build)
 
 
-def _around(shape: tuple[int, ...], box: IndexMap) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """What a box leaves of a shape, as boxes: before and after it along each axis, within it along those before."""
-    found = []
+def _complement(shape: tuple[int, ...], box: IndexMap) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Return the complement of a box as disjoint boxes: before and after it along each axis."""
+    boxes = []
     start, extent = [0] * len(shape), list(shape)
     for axis, n in enumerate(shape):
         a, b = box.start[axis], box.start[axis] + box.extent[axis]
@@ -202,16 +202,16 @@ def _around(shape: tuple[int, ...], box: IndexMap) -> list[tuple[tuple[int, ...]
             if low < high:
                 begin, size = list(start), list(extent)
                 begin[axis], size[axis] = low, high - low
-                found.append((tuple(begin), tuple(size)))
+                boxes.append((tuple(begin), tuple(size)))
         start[axis], extent[axis] = a, b - a
-    return found
+    return boxes
 
 
 def _box(output: Buffer, operand: Buffer, box: IndexMap, build: Builder) -> None:
     if 0 in box.extent:
         return
-    reach = [s * (n - 1) for n, s in zip(box.extent, box.strides)]
-    low, high = (box.offset + sum(f(r, 0) for r in reach) for f in (min, max))
+    spans = [s * (n - 1) for n, s in zip(box.extent, box.strides)]
+    low, high = (box.offset + sum(f(span, 0) for span in spans) for f in (min, max))
     inside = all(a >= 0 and a + n <= size for a, n, size in zip(box.start, box.extent, output.shape))
     if low < 0 or high >= operand.size or not inside:
         raise NoKernel(f"a move from outside of {operand!r}: elements {low} to {high}" if inside else "a box too large")
@@ -221,7 +221,7 @@ def _box(output: Buffer, operand: Buffer, box: IndexMap, build: Builder) -> None
 
 
 def _within_slice(operand: Buffer, box: IndexMap) -> tuple[list[int], int]:
-    """The box's strides and offset as elements of memory: rows of a slice of another buffer are further apart."""
+    """Return a box's strides and offset in memory, where rows of a slice of another buffer have a larger pitch."""
     pitch = operand.pitch
     columns = operand.shape[-1] if operand.shape else 1
     if pitch == columns:
@@ -239,7 +239,7 @@ def _within_slice(operand: Buffer, box: IndexMap) -> tuple[list[int], int]:
 
 
 def _steps(output: Buffer, box: IndexMap, strides: list[int], source: Any, build: Builder) -> None:
-    """The steps of one box. strides, source: the input's, in bytes; the address of the box's first element."""
+    """Build the steps of one box. strides: of the input, in bytes; source: the address of the box's first element."""
     size = output.dtype.size
     steps, step = [], size
     for k, n in enumerate(reversed(output.shape)):
@@ -280,7 +280,7 @@ def _choose(axes: list[Axis], size: int, source: Any, target: Any, build: Builde
 
 
 def run_width(run: int) -> int:
-    """The width for `copy_run`: of the vectors that there are, not wider than the run; 0 for long ones."""
+    """Return the width for `copy_run`: the longest vector within the run; 0 for long runs."""
     return 0 if run >= LONG else _width(run, 1)
 
 
@@ -289,7 +289,7 @@ def _width(run: int, size: int) -> int:
 
 
 def _tile(extent: int, size: int) -> int:
-    """Elements along the side of a tile that is transposed in registers; 0: too narrow for that."""
+    """Return the side of a tile that is transposed in registers, in elements; 0 if the axis is too short."""
     tile = min(16, max(16, host().vector_bytes) // size, 1 << (extent.bit_length() - 1))
     return tile if tile >= min(4, 16 // size) else 0
 

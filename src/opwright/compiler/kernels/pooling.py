@@ -179,7 +179,7 @@ def max_places(
         for column in range(wide):
             start, out = column * step_w - left, (item * wide + column) * channels
             for c in range(0, channels, lanes):
-                mask = kl.first(kl.minimum(channels - c, lanes), lanes)
+                mask = kl.tail_mask(channels - c, lanes)
                 best, place = kl.full(f32, lanes, LEAST), kl.zeros(f32, lanes)
                 for i in range(kl.maximum(0, -first), kl.minimum(kernel_h, height - first)):
                     for j in range(kl.maximum(0, -start), kl.minimum(kernel_w, width - start)):
@@ -317,7 +317,7 @@ def reduce_windows(
         target = y + item * count
         step = dilation if along else dilation * inner
         for c in range(0, count, lanes):
-            mask = kl.first(kl.minimum(count - c, lanes), lanes)
+            mask = kl.tail_mask(count - c, lanes)
             total = _loaded(source_row, c, stride, lanes, mask, apart)
             if starts:
                 total = combine(kind, first, total)

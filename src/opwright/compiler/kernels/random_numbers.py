@@ -42,7 +42,7 @@ def random_words(work, state: ptr[u64], y: ptr[u32], n: i64, *, algorithm: str, 
         first = item * lanes * words
         rows = _together([part.to(u32) for part in block])
         order = [part * lanes + lane for lane in range(lanes) for part in range(words)]
-        y.store(kl.shuffle(rows, None, order), first, kl.first(kl.minimum(n - first, lanes * words), lanes * words))
+        y.store(kl.shuffle(rows, None, order), first, kl.tail_mask(n - first, lanes * words))
 
 
 def _together(parts: list[Any]) -> Any:
@@ -98,13 +98,13 @@ def normal_pairs(work, x: ptr[f32], y: ptr[f32], n: i64):
     lanes = work.lanes(f32)
     for item in work.items():
         first = item * 2 * lanes
-        given = x.load(first, 2 * lanes, kl.first(kl.minimum(n + n % 2 - first, 2 * lanes), 2 * lanes))
+        given = x.load(first, 2 * lanes, kl.tail_mask(n + n % 2 - first, 2 * lanes))
         u, v = (kl.shuffle(given, None, range(k, 2 * lanes, 2)) for k in range(2))
         radius = kl.sqrt(-2.0 * fast("log", kl.maximum(u, LEAST)))
         angle = v * (2 * math.pi)
         both = kl.concat(fast("sin", angle) * radius, fast("cos", angle) * radius)
         order = [k * lanes + i for i in range(lanes) for k in range(2)]
-        y.store(kl.shuffle(both, None, order), first, kl.first(kl.minimum(n - first, 2 * lanes), 2 * lanes))
+        y.store(kl.shuffle(both, None, order), first, kl.tail_mask(n - first, 2 * lanes))
 
 
 @selector(NormalPairs)

@@ -1,8 +1,8 @@
-"""Building blocks of recurrent kernels: activations, sums of vectors of cells, rows in scratch memory, normalisation.
+"""Building blocks of recurrent kernels: activations, gate sums, the walk over time steps, layer normalization.
 
-Lives here: `Cells`, `activated`, `sigmoid`, `clipped`, `copied`, `written`, `normalized`, `packed`, `stays_narrow`; how
-many rows and numbers kernels take (`whole`, `rows_together`) and in which order (`order_of`).
-Not here: the kernels (lstm.py, lstm_int8.py, rnn.py, rnn.py).
+Lives here: `GateSums`, `activate`, `sigmoid`, `clip`, `load_padded`, `store_row`, `layer_normalize`, packed weights;
+sizes of scratch rows and items (`padded_size`, `rows_per_item`) and the walk over steps (`step_order`, `step_row`).
+Not here: the kernels (lstm.py, lstm_int8.py, rnn.py).
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from . import NoKernel
 from .expression import fast
 
 if TYPE_CHECKING:
+    from ..language import Pointer, Value
     from ..target import Target
 
-CHAINS = 2  # sums a vector of gates, so that products need not wait for each other
+CHAINS = 2  # independent sums per vector of gates, which hide the latency of fused multiply-add
 ROWS = 4, 2, 1
-"""How many rows of a batch go together: the first of these that divides it."""
+"""Rows of a batch per work item: the first of these that divides the batch."""
 
 
-def activated(name: str, x: Any) -> Any:
+def activate(name: str, x: Value) -> Value:
+    """Apply a fused activation, or tanh."""
     if name == "TANH":
         return fast("tanh", x)
     if name in FUSED_CLAMPS:
@@ -33,59 +35,66 @@ def activated(name: str, x: Any) -> Any:
     return x
 
 
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: Value) -> Value:
     return fast("sigmoid", x)
 
 
 def check_activation(name: str, what: str) -> None:
-    """Raises NoKernel for an activation that `activated` does not know."""
+    """Raise NoKernel for an activation that `activate` does not support."""
     if name not in (*FUSED_CLAMPS, "TANH", "NONE"):
         raise NoKernel(f"{what} with {name}")
 
 
-def whole(n: Any, lanes: int) -> Any:
-    """At least n numbers: whole vectors and chains."""
-    long = max(lanes, CHAINS)
-    return (n + (long - 1)) // long * long
+def padded_size(n: Any, lanes: int) -> Any:
+    """Return n rounded up to a multiple of vectors and chains."""
+    multiple = max(lanes, CHAINS)
+    return (n + (multiple - 1)) // multiple * multiple
 
 
-def rows_together(batch: int) -> int:
-    """How many rows of a batch an item does."""
+def rows_per_item(batch: int) -> int:
+    """Return the rows of a batch per work item."""
     return next(n for n in ROWS if batch % n == 0)
 
 
-def order_of(steps: int, batch: int, time_major: bool, backward: bool) -> tuple[int, int, int]:
-    """The row of the first step that is taken, and how many rows lie between two of the batch and two steps."""
+def step_order(steps: int, batch: int, time_major: bool, backward: bool) -> tuple[int, int, int]:
+    """Return the row of the first step in execution order, and the row pitches of the batch and of steps."""
     batch_pitch, step_pitch = (1, batch) if time_major else (steps, 1)
     return ((steps - 1) * step_pitch, batch_pitch, -step_pitch) if backward else (0, batch_pitch, step_pitch)
 
 
-def stays_narrow(target: Target) -> bool:
-    """Whether weights of int8 are packed as such: 16 are converted in the time that reading them as floats takes, while
-    8 take longer than that."""
+def step_row(item: Any, row: int, rows: int, step: Any, batch_pitch: Any, step_pitch: Any) -> Any:
+    """Return the row of a layer's inputs or outputs for one row of an item's batch at a step."""
+    return (item * rows + row) * batch_pitch + step * step_pitch
+
+
+def keeps_int8(target: Target) -> bool:
+    """Return whether int8 weights are packed without conversion.
+
+    Converting 16 at a time is as fast as loading floats; converting 8 at a time is slower.
+    """
     return target.vector_bytes == 64
 
 
-def packed(target: Target, weights: Any, narrow: bool) -> Any:
-    """Where packed weights are: float32, or int8 that stand for themselves."""
-    return weights.cast(i8, 4) if narrow and stays_narrow(target) else weights.cast(f32, 4)
+def packed_weights(target: Target, weights: Pointer, narrow: bool) -> Pointer:
+    """Return the pointer to packed weights: float32, or int8 if they are narrow and not converted."""
+    return weights.cast(i8, 4) if narrow and keeps_int8(target) else weights.cast(f32, 4)
 
 
-class Cells:
-    """One vector of cells of some rows: the gates' sums."""
+class GateSums:
+    """Sums of the gates for one vector of cells and several rows."""
 
     def __init__(self, rows: int, gates: int, lanes: int) -> None:
         self.rows, self.gates, self.lanes = rows, gates, lanes
         self.sums = kl.registers(f32, lanes, rows, gates, CHAINS)
 
-    def start(self, row: int, gate: int, v: Any) -> None:
-        """What a gate's sum begins with."""
+    def start(self, row: int, gate: int, v: Value) -> None:
+        """Initialize the sum of a gate."""
         self.sums[row, gate, 0] = v
         for chain in range(1, CHAINS):
             self.sums[row, gate, chain] = kl.zeros(f32, self.lanes)
 
-    def add(self, h: Any, pitch: Any, weights: Any, depth: Any) -> Any:
-        """Add the products of rows of h, `depth` numbers each, with packed weights; gives where the weights end."""
+    def add(self, h: Pointer, pitch: Any, weights: Pointer, depth: Any) -> Pointer:
+        """Add the products of rows of h, with `depth` elements each, and packed weights; return the weights' end."""
         w = weights
         for k in range(0, depth, CHAINS):
             for chain in range(CHAINS):
@@ -97,37 +106,40 @@ class Cells:
             w = w + CHAINS * self.gates * self.lanes
         return w
 
-    def total(self, row: int, gate: int) -> Any:
-        """A gate's sum."""
-        found = self.sums[row, gate, 0]
+    def total(self, row: int, gate: int) -> Value:
+        """Return the sum of a gate."""
+        total = self.sums[row, gate, 0]
         for chain in range(1, CHAINS):
-            found = found + self.sums[row, gate, chain]
-        return found
+            total = total + self.sums[row, gate, chain]
+        return total
 
 
-def clipped(x: Any, most: Any) -> Any:
-    """Within -most..most, where that is above 0; NaN stays."""
-    return kl.select(most > 0.0, kl.minimum(most, kl.maximum(-most, x)), x)
+def clip(x: Value, limit: Value) -> Value:
+    """Limit x to [-limit, limit] if the limit is positive; NaN is preserved."""
+    return kl.select(limit > 0.0, kl.minimum(limit, kl.maximum(-limit, x)), x)
 
 
-def copied(into: Any, source: Any, n: Any, whole: Any, lanes: int) -> None:
-    """n numbers, then zeros up to `whole`, a whole number of vectors."""
-    for i in range(0, whole, lanes):
-        into.store(source.load(i, lanes, kl.first(kl.minimum(n - i, lanes), lanes)), i)
+def load_padded(into: Pointer, source: Pointer, n: Any, size: Any, lanes: int) -> None:
+    """Copy n elements and append zeros up to `size`, a multiple of `lanes`."""
+    for i in range(0, size, lanes):
+        into.store(source.load(i, lanes, kl.tail_mask(n - i, lanes)), i)
 
 
-def written(into: Any, source: Any, n: Any, lanes: int) -> None:
+def store_row(into: Pointer, source: Pointer, n: Any, lanes: int) -> None:
+    """Copy n elements by vectors, masking the last one."""
     for i in range(0, n, lanes):
-        into.store(source.load(i, lanes), i, mask=kl.first(kl.minimum(n - i, lanes), lanes))
+        into.store(source.load(i, lanes), i, mask=kl.tail_mask(n - i, lanes))
 
 
-NEARLY_NONE = 1e-8
-"""What is added to a variance. Source: LiteRT, kernels/internal/reference/portable_tensor_utils.cc."""
+VARIANCE_EPSILON = 1e-8
+"""Addend of the variance. Source: LiteRT, kernels/internal/reference/portable_tensor_utils.cc."""
 
 
-def normalized(z: Any, norms: Any, cells: Any, wide: Any, lanes: int) -> None:
-    """Bring `cells` numbers, behind which zeros follow up to `wide`, to mean 0 and variance 1; then times coefficients,
-    plus a bias, which lie one after the other."""
+def layer_normalize(z: Pointer, norms: Pointer, cells: Value, wide: Value, lanes: int) -> None:
+    """Normalize `cells` elements, padded with zeros to `wide`, in place; multiply by coefficients and add a bias.
+
+    norms: the coefficients, followed by the bias.
+    """
     count = cells.to(f32)
     total = kl.zeros(f32, lanes)
     for i in range(0, wide, lanes):
@@ -135,10 +147,10 @@ def normalized(z: Any, norms: Any, cells: Any, wide: Any, lanes: int) -> None:
     mean = kl.reduce_add(total) / count
     squares = kl.zeros(f32, lanes)
     for i in range(0, wide, lanes):
-        off = kl.select(kl.first(kl.minimum(cells - i, lanes), lanes), z.load(i, lanes) - mean, 0.0)
-        squares = kl.fma(off, off, squares)
-    factor = 1.0 / kl.sqrt(kl.reduce_add(squares) / count + NEARLY_NONE)
+        deviation = kl.select(kl.tail_mask(cells - i, lanes), z.load(i, lanes) - mean, 0.0)
+        squares = kl.fma(deviation, deviation, squares)
+    factor = 1.0 / kl.sqrt(kl.reduce_add(squares) / count + VARIANCE_EPSILON)
     for i in range(0, wide, lanes):
-        mask = kl.first(kl.minimum(cells - i, lanes), lanes)
+        mask = kl.tail_mask(cells - i, lanes)
         scaled = (z.load(i, lanes) - mean) * factor
         z.store(kl.fma(scaled, norms.load(i, lanes, mask), (norms + cells).load(i, lanes, mask)), i)

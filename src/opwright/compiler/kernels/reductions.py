@@ -212,7 +212,7 @@ def reduce_columns(
                     b.store(written(finish, before, sums[k], lanes), column + k * lanes)
                 column = column + width * lanes
         while column < end:
-            mask = kl.first(kl.minimum(end - column, lanes), lanes)
+            mask = kl.tail_mask(end - column, lanes)
             sums = _columns(elements, a + column, inner, count, lanes, 1, mask)
             b.store(written(finish, before, sums[0], lanes), column, mask=mask)
             column = column + lanes

@@ -1,8 +1,8 @@
 """Recurrent cells in one kernel over all time steps: simple RNN and GRU; one step of the basic LSTM cell.
 
 Lives here: the selectors of Rnn, Gru and BasicLstm, their families.
-Not here: the products of the inputs, computed over all steps at once by a contraction; what recurrent kernels share
-(recurrent_cells.py); LSTM layers (lstm.py, lstm_int8.py).
+Not here: the products of the inputs, computed over all steps at once by a contraction; common parts of recurrent
+kernels (recurrent_cells.py); LSTM layers (lstm.py, lstm_int8.py).
 """
 
 from __future__ import annotations
@@ -22,24 +22,27 @@ from ..target import host
 from . import NoKernel, selector
 from .dynamic_quantization import rounded_floats
 from .fixed_point import INT16, INT32
-from .lstm import packed_cells
+from .lstm import pack_cells
 from .moves import select_move
 from .recurrent_cells import (
-    Cells,
-    activated,
+    GateSums,
+    activate,
     check_activation,
-    copied,
-    order_of,
-    packed,
-    rows_together,
+    load_padded,
+    packed_weights,
+    padded_size,
+    rows_per_item,
     sigmoid,
-    whole,
-    written,
+    step_order,
+    step_row,
+    store_row,
 )
 from .tiling import grain
 
 if TYPE_CHECKING:
+    from ..language import Pointer
     from ..loops.plan_builder import Builder
+    from ..loops.plans import Address
 
 
 @kl.family
@@ -59,45 +62,45 @@ def simple_recurrence(
     activation: str,
     rounding: str,
 ):
-    """An item is `rows` rows of the batch. batch_pitch, step_pitch: in rows of x and of y, from one to the next. scale:
-    what one of the weights stands for, where rows are rounded.
+    """Run a simple RNN. A work item is `rows` rows of the batch.
 
-    Scratch: rows of h, of the next h and of what is rounded, each a whole number of vectors and of chains long.
+    batch_pitch, step_pitch: in rows of x and of y. scale: of quantized weights, if rows are quantized.
+    Scratch: rows of h, of the next h and quantized rows, padded to vectors and chains.
     """
     lanes = work.lanes(f32)
-    wide = whole(units, lanes)
-    now, new, rounded = (work.scratch(f32) + part * rows * wide for part in range(3))
+    wide = padded_size(units, lanes)
+    hidden, next_hidden, rounded = (work.scratch(f32) + part * rows * wide for part in range(3))
     for item in work.items():
         for row in range(rows):
-            copied(now + row * wide, h + (item * rows + row) * units, units, wide, lanes)
+            load_padded(hidden + row * wide, h + (item * rows + row) * units, units, wide, lanes)
         for step in range(steps):
-            unit = [
-                rounded_floats(now + row * wide, rounded + row * wide, wide, lanes, rounding == "symmetric") * scale
+            row_scales = [
+                rounded_floats(hidden + row * wide, rounded + row * wide, wide, lanes, rounding == "symmetric") * scale
                 for row in range(rows if rounding else 0)
             ]
-            w = packed(work.target, weights, bool(rounding))
-            for at in range(0, wide, lanes):
-                mask = kl.first(kl.minimum(units - at, lanes), lanes)
-                sums = Cells(rows, 1, lanes)
+            w = packed_weights(work.target, weights, bool(rounding))
+            for i in range(0, wide, lanes):
+                mask = kl.tail_mask(units - i, lanes)
+                sums = GateSums(rows, 1, lanes)
                 for row in range(rows):
                     sums.start(row, 0, kl.zeros(f32, lanes))
-                w = sums.add(rounded if rounding else now, wide, w, wide)
+                w = sums.add(rounded if rounding else hidden, wide, w, wide)
                 for row in range(rows):
-                    given = x + ((item * rows + row) * batch_pitch + step * step_pitch) * units
-                    outside, total = given.load(at, lanes, mask), sums.total(row, 0)
-                    z = kl.fma(total, kl.splat(unit[row], lanes), outside) if rounding else total + outside
-                    (new + row * wide).store(kl.select(mask, activated(activation, z), 0.0), at)
-            now, new = new, now
+                    inputs = x + step_row(item, row, rows, step, batch_pitch, step_pitch) * units
+                    input_sum, total = inputs.load(i, lanes, mask), sums.total(row, 0)
+                    z = kl.fma(total, kl.splat(row_scales[row], lanes), input_sum) if rounding else total + input_sum
+                    (next_hidden + row * wide).store(kl.select(mask, activate(activation, z), 0.0), i)
+            hidden, next_hidden = next_hidden, hidden
             for row in range(rows):
-                target = y + ((item * rows + row) * batch_pitch + step * step_pitch) * units
-                written(target, now + row * wide, units, lanes)
+                target = y + step_row(item, row, rows, step, batch_pitch, step_pitch) * units
+                store_row(target, hidden + row * wide, units, lanes)
         for row in range(rows):
-            written(h + (item * rows + row) * units, now + row * wide, units, lanes)
+            store_row(h + (item * rows + row) * units, hidden + row * wide, units, lanes)
 
 
 @selector(Rnn)
 def select_rnn(form: Rnn, build: Builder) -> None:
-    """Weights are constants."""
+    """Select for constant weights."""
     x, y, weights = form.x, form.output, form.recurrent
     if any(b.parent is not None or b.dtype is not float32 for b in (x, y, form.h)) or len(y.shape) != 3 or not y.size:
         raise NoKernel(f"simple recurrence of {x!r} to {y!r}")
@@ -108,13 +111,13 @@ def select_rnn(form: Rnn, build: Builder) -> None:
     units, lanes = y.shape[2], host().vector_bytes // 4
     if weights.shape != (units, units) or x.size != y.size or form.h.size != batch * units:
         raise NoKernel(f"simple recurrence of {x!r} by {weights!r} to {y!r}")
-    wide, rows = whole(units, lanes), rows_together(batch)
-    given = packed_cells((weights,), units, units, wide, wide, lanes, build)
-    last, *pitches = order_of(steps, batch, form.time_major, form.backward)
+    wide, rows = padded_size(units, lanes), rows_per_item(batch)
+    packed = pack_cells((weights,), units, units, wide, wide, lanes, build)
+    last, *pitches = step_order(steps, batch, form.time_major, form.backward)
     code = simple_recurrence.code(rows=rows, activation=form.activation, rounding=form.rounding)
     words = [
         build.pointer(x, last * units),
-        given,
+        packed,
         build.pointer(form.h),
         build.pointer(y, last * units),
         steps,
@@ -142,54 +145,54 @@ def gru(
     activation: str,
     keeps: bool,
 ):
-    """An item is `rows` sequences. x and y are at the first step that is taken, `step` rows from one to the next.
+    """Run a GRU. A work item is `rows` sequences. x and y point to the first step in execution order; step: in rows.
 
-    Scratch: rows of h, of u and of r h, each a whole number of vectors and of chains long.
+    Scratch: rows of h, u and r h, padded to vectors and chains.
     """
     lanes = work.lanes(f32)
-    wide = whole(cells, lanes)
-    now, update, reset = (work.scratch(f32) + part * rows * wide for part in range(3))
+    wide = padded_size(cells, lanes)
+    hidden, update, reset = (work.scratch(f32) + part * rows * wide for part in range(3))
     for item in work.items():
         for row in range(rows):
             if start:
-                copied(now + row * wide, h + (item * rows + row) * cells, cells, wide, lanes)
+                load_padded(hidden + row * wide, h + (item * rows + row) * cells, cells, wide, lanes)
             else:
                 for i in range(0, wide, lanes):
-                    (now + row * wide).store(kl.zeros(f32, lanes), i)
+                    (hidden + row * wide).store(kl.zeros(f32, lanes), i)
         for t in range(steps):
-            given = [x + ((item * rows + row) * steps + t * step) * (3 * cells) for row in range(rows)]
-            w = gates
+            inputs = [x + ((item * rows + row) * steps + t * step) * (3 * cells) for row in range(rows)]
+            w: Pointer = gates
             for at in range(0, wide, lanes):
-                mask = kl.first(kl.minimum(cells - at, lanes), lanes)
-                sums = Cells(rows, 2, lanes)
+                mask = kl.tail_mask(cells - at, lanes)
+                sums = GateSums(rows, 2, lanes)
                 for row in range(rows):
                     for gate in range(2):
-                        sums.start(row, gate, (given[row] + gate * cells).load(at, lanes, mask))
-                w = sums.add(now, wide, w, wide)
+                        sums.start(row, gate, (inputs[row] + gate * cells).load(at, lanes, mask))
+                w = sums.add(hidden, wide, w, wide)
                 for row in range(rows):
                     (update + row * wide).store(sigmoid(sums.total(row, 0)), at)
-                    before = (now + row * wide).load(at, lanes)
-                    # behind the last cell stay zeros: an infinity times the zeros of the weights there is NaN
+                    before = (hidden + row * wide).load(at, lanes)
+                    # padding stays zero: infinity times the zero padding of weights would be NaN
                     (reset + row * wide).store(kl.select(mask, sigmoid(sums.total(row, 1)) * before, 0.0), at)
             w = candidate
             for at in range(0, wide, lanes):
-                mask = kl.first(kl.minimum(cells - at, lanes), lanes)
-                sums = Cells(rows, 1, lanes)
+                mask = kl.tail_mask(cells - at, lanes)
+                sums = GateSums(rows, 1, lanes)
                 for row in range(rows):
-                    sums.start(row, 0, (given[row] + 2 * cells).load(at, lanes, mask))
+                    sums.start(row, 0, (inputs[row] + 2 * cells).load(at, lanes, mask))
                 w = sums.add(reset, wide, w, wide)
                 for row in range(rows):
-                    c = activated(activation, sums.total(row, 0))
-                    before, u = (now + row * wide).load(at, lanes), (update + row * wide).load(at, lanes)
+                    c = activate(activation, sums.total(row, 0))
+                    before, u = (hidden + row * wide).load(at, lanes), (update + row * wide).load(at, lanes)
                     first, second = (c, before) if keeps else (before, c)
-                    (now + row * wide).store(kl.select(mask, kl.fma(u, second - first, first), 0.0), at)
+                    (hidden + row * wide).store(kl.select(mask, kl.fma(u, second - first, first), 0.0), at)
             for row in range(rows):
-                written(y + ((item * rows + row) * steps + t * step) * cells, now + row * wide, cells, lanes)
+                store_row(y + ((item * rows + row) * steps + t * step) * cells, hidden + row * wide, cells, lanes)
 
 
 @selector(Gru)
 def select_gru(form: Gru, build: Builder) -> None:
-    """The weights are packed in each run: they may be computed."""
+    """Select for constant or computed weights, which are packed in each run."""
     x, y, weight = form.x, form.output, form.weight
     if any(b.parent is not None or b.dtype is not float32 for b in (x, y, weight, *form.h)) or len(y.shape) != 3:
         raise NoKernel(f"recurrent units of {x!r}")
@@ -198,9 +201,9 @@ def select_gru(form: Gru, build: Builder) -> None:
         raise NoKernel(f"recurrent units of {x!r}")
     check_activation(form.activation, "recurrent units")
     lanes = host().vector_bytes // 4
-    wide, rows = whole(cells, lanes), rows_together(batch)
-    gates = _packed(weight, 0, 2, cells, wide, lanes, build)
-    candidate = _packed(weight, 2 * cells * cells, 1, cells, wide, lanes, build)
+    wide, rows = padded_size(cells, lanes), rows_per_item(batch)
+    gates = _pack_matrices(weight, 0, 2, cells, wide, lanes, build)
+    candidate = _pack_matrices(weight, 2 * cells * cells, 1, cells, wide, lanes, build)
     last = steps - 1 if form.backward else 0
     code = gru.code(rows=rows, start=bool(form.h), activation=form.activation, keeps=form.keeps)
     h: Any = build.pointer(form.h[0]) if form.h else 0
@@ -217,9 +220,9 @@ def select_gru(form: Gru, build: Builder) -> None:
     build.step(code, words, batch // rows, scratch=3 * rows * wide * 4, chunk=1)
 
 
-def _packed(weight: Buffer, start: int, count: int, n: int, wide: int, lanes: int, build: Builder) -> Any:
-    """Matrices [n, n] side by side, from an element of the weight on, as [vectors of columns, rows, matrices, lanes],
-    with zeros behind their ends."""
+def _pack_matrices(weight: Buffer, start: int, count: int, n: int, wide: int, lanes: int, build: Builder) -> Address:
+    """Pack adjacent matrices [n, n], from element `start` of the weight on, as [vectors of columns, rows, matrices,
+    lanes], padded with zeros."""
     flat = Buffer("packed", float32, (wide // lanes, wide, count, lanes))
     boxes = []
     for matrix in range(count):
@@ -233,19 +236,19 @@ def _packed(weight: Buffer, start: int, count: int, n: int, wide: int, lanes: in
 
 @kl.family
 def basic_cells(work, gates: ptr[f32], h: ptr[f32], c: ptr[f32], y: ptr[f32], state: ptr[f32], cells: i64):
-    """An item is a row of the batch."""
+    """Run one step of the basic LSTM cell. A work item is a row of the batch."""
     lanes = work.lanes(f32)
     for item in work.items():
         row, first = gates + item * 4 * cells, item * cells
-        for at in range(0, cells, lanes):
-            mask = kl.first(kl.minimum(cells - at, lanes), lanes)
-            let_in, made, forget, let_out = ((row + g * cells).load(at, lanes, mask) for g in range(4))
-            before = (c + first).load(at, lanes, mask)
-            after = sigmoid(let_in) * activated("TANH", made) + sigmoid(forget) * before
-            out = sigmoid(let_out) * activated("TANH", after)
+        for i in range(0, cells, lanes):
+            mask = kl.tail_mask(cells - i, lanes)
+            input_gate, candidate, forget, output_gate = ((row + g * cells).load(i, lanes, mask) for g in range(4))
+            before = (c + first).load(i, lanes, mask)
+            after = sigmoid(input_gate) * activate("TANH", candidate) + sigmoid(forget) * before
+            out = sigmoid(output_gate) * activate("TANH", after)
             for values, targets in ((after, (c, state)), (out, (h, y))):
                 for target in targets:
-                    (target + first).store(values, at, mask)
+                    (target + first).store(values, i, mask)
 
 
 @kl.family
@@ -263,23 +266,23 @@ def basic_cells_int(
     *,
     power: int,
 ):
-    """An item is a row of the batch. sums: the gates as int16."""
+    """Run one step of the basic integer LSTM cell. A work item is a row of the batch. sums: the gates as int16."""
     lanes = work.lanes(f32)
     arithmetic = IntegerCells(kl, power)
     for item in work.items():
         row, first = item * 4 * cells, item * cells
-        for at in range(0, cells, lanes):
-            mask = kl.first(kl.minimum(cells - at, lanes), lanes)
-            found = []
+        for i in range(0, cells, lanes):
+            mask = kl.tail_mask(cells - i, lanes)
+            gate_sums = []
             for g in range(4):
-                place = row + g * cells
-                gate = INT32.rescale_halves_up((gates + place).load(at, lanes, mask).to(i64), m, e)
-                found.append(INT16.saturated(gate).to(i32))
-                (sums + place).store(found[g].to(i16), at, mask)
-            after, out = arithmetic.basic(found, (c + first).load(at, lanes, mask).to(i32))
+                offset = row + g * cells
+                gate = INT32.rescale_halves_up((gates + offset).load(i, lanes, mask).to(i64), m, e)
+                gate_sums.append(INT16.saturated(gate).to(i32))
+                (sums + offset).store(gate_sums[g].to(i16), i, mask)
+            after, out = arithmetic.basic(gate_sums, (c + first).load(i, lanes, mask).to(i32))
             for values, targets in ((after.to(i16), (c, state)), (out.to(u8), (h, y))):
                 for target in targets:
-                    (target + first).store(values, at, mask)
+                    (target + first).store(values, i, mask)
 
 
 @selector(BasicLstm)

@@ -66,7 +66,7 @@ class Row:
                 turn(i + k * lanes, None, k)
             i = i + width * lanes
         while i < self.n:
-            turn(i, kl.first(kl.minimum(self.n - i, lanes), lanes), 0)
+            turn(i, kl.tail_mask(self.n - i, lanes), 0)
             i = i + lanes
 
     def total(

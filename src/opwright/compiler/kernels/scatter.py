@@ -177,7 +177,7 @@ def join_segments(
         for s in range(segments):
             i = kl.value(0)
             while i < count:
-                mask = kl.first(kl.minimum(count - i, lanes), lanes)
+                mask = kl.tail_mask(count - i, lanes)
                 y.store(kl.full(source, lanes, start), s * run + first + i, mask=mask)
                 i = i + lanes
         for r in range(rows):
@@ -187,7 +187,7 @@ def join_segments(
                 a, b = x + (r * run + first), y + (segment * run + first)
                 i = kl.value(0)
                 while i < count:
-                    mask = kl.first(kl.minimum(count - i, lanes), lanes)
+                    mask = kl.tail_mask(count - i, lanes)
                     b.store(joined(kind, a.load(i, lanes, mask), b.load(i, lanes, mask)), i, mask=mask)
                     i = i + lanes
     return failed

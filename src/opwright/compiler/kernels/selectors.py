@@ -10,6 +10,7 @@ FAMILIES: dict[str, str] = {
     "contractions_f32": "Contract",
     "contractions_winograd": "Contract",
     "contractions_int8": "Contract",
+    "copies": "Checked Part",
     "depthwise": "Depthwise",
     "fixed_point": "FixedProduct",
     "fourier": "Fourier",
@@ -26,7 +27,6 @@ FAMILIES: dict[str, str] = {
     "random_numbers": "Advanced Classes NormalPairs RandomWords",
     "reductions": "Reduce",
     "resize": "Resize",
-    "result_slots": "Part",
     "rnn": "BasicLstm Gru Rnn",
     "row_band_fusion": "Banded",
     "rows": "RowPass",
@@ -39,6 +39,5 @@ FAMILIES: dict[str, str] = {
     "tabled_softmax": "TabledSoftmax",
     "transposed_convolution": "TransposedContract",
     "user_kernels": "Written",
-    "value_checks": "Checked",
     "warping": "AffineImage AffinePoints CropMatrix PixelsAt",
 }

@@ -76,7 +76,7 @@ def places_of_elements(
     for r in range(rows):
         row, i = x + r * n, kl.value(0)
         while i < n:
-            mask = kl.first(kl.minimum(n - i, lanes), lanes)
+            mask = kl.tail_mask(n - i, lanes)
             if kl.any((row.load(i, lanes, mask) != none) & mask):
                 for j in range(i, kl.minimum(n, i + lanes)):
                     there = row[j] != kl.value(0.0 if held.is_floating else 0, held)
@@ -216,7 +216,7 @@ def count_up(
         lanes = work.target.vector_bytes // source.size
         values = first.splat(lanes) + kl.iota(source, lanes) * step.splat(lanes)
         while i < n:
-            y.store(values, i, mask=kl.first(kl.minimum(n - i, lanes), lanes))
+            y.store(values, i, mask=kl.tail_mask(n - i, lanes))
             values = values + (step * lanes).splat(lanes)
             i = i + lanes
     count[0] = kl.select(leads, n, -1)

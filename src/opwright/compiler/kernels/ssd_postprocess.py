@@ -1,9 +1,9 @@
-"""Boxes of detected objects, from what a detector says of its anchors.
+"""Postprocessing of single-shot detectors (SSD): decode boxes from anchors, then non-maximum suppression.
 
-Lives here: the selector of Detection, its families.  Not here: overlaps and the greedy choice (nms.py).
+Lives here: the selector of Detection, its families.  Not here: overlaps and greedy selection (nms.py).
 
-A box is worked out when it is first asked for: in float64, as the reference does. Where an anchor's height or width is
-below 0 the kernel fails, and the reference says what is wrong.
+Boxes are decoded lazily, in float64 like the reference. If an anchor has a negative height or width, the kernel fails
+and the reference reports the error.
 """
 
 from __future__ import annotations
@@ -16,21 +16,22 @@ from ..language import f32, f64, i32, i64, ptr, u8
 from ..loops.image_ops import Detection
 from ..target import host
 from . import NoKernel, selector
-from .nms import FIELDS, Box, Boxes, area_of, candidate, greedy
+from .nms import FIELDS, Box, SelectedBoxes, candidate, greedy, with_area
 
 if TYPE_CHECKING:
+    from ..language import Pointer, Value
     from ..loops.plan_builder import Builder
 
 LOG2E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 0.6931471803691238, 1.9082149292705877e-10
 EXP = tuple(1.0 / math.factorial(k) for k in range(14))
-"""The series of exp, within 1e-17 of it where |r| <= ln 2 / 2."""
+"""Taylor coefficients of exp, with an error within 1e-17 for |r| <= ln 2 / 2."""
 
 
-def wide_exp(x: Any) -> Any:
-    """exp of float64, within 1e-16 of it; 0 below -708, where float32 has been 0 for long."""
-    held = kl.select(x < 710.0, kl.select(x > -708.0, x, -708.0), 710.0)
-    n = kl.round_even(held * LOG2E)
-    r = (held - n * LN2_HIGH) - n * LN2_LOW
+def exp_f64(x: Value) -> Value:
+    """Return exp of float64 with a relative error within 1e-16; 0 below -708, where float32 underflows."""
+    limited = kl.select(x < 710.0, kl.select(x > -708.0, x, -708.0), 710.0)
+    n = kl.round_even(limited * LOG2E)
+    r = (limited - n * LN2_HIGH) - n * LN2_LOW
     y = kl.value(EXP[-1], f64)
     for c in reversed(EXP[:-1]):
         y = y * r + c
@@ -40,33 +41,42 @@ def wide_exp(x: Any) -> Any:
     return kl.select(x == x, y, x)
 
 
-class Decoded:
-    """The boxes of the anchors; each is worked out once."""
+class DecodedBoxes:
+    """The boxes of the anchors, each decoded once. decoded: a flag for each box."""
 
-    def __init__(self, codes: Any, depth: Any, anchors: Any, known: Any, memory: Any, scales: Any) -> None:
+    def __init__(
+        self,
+        codes: Pointer,
+        depth: Value,
+        anchors: Pointer,
+        decoded: Pointer,
+        memory: Pointer,
+        scales: tuple[Value, Value, Value, Value],
+    ) -> None:
         self.codes, self.depth, self.anchors = codes, depth, anchors
-        self.known, self.memory, self.scales = known, memory, scales
+        self.decoded, self.memory, self.scales = decoded, memory, scales
 
     def box(self, i: Any) -> Box:
-        held = self.memory + FIELDS * i
-        if self.known[i] == 0:
+        """Return a box; decode it on first use."""
+        fields = self.memory + FIELDS * i
+        if self.decoded[i] == 0:
             code, anchor = self.codes + i * self.depth, self.anchors + 4 * i
             y, x, h, w = (code[k].to(f64) / self.scales[k].to(f64) for k in range(4))
             ay, ax, ah, aw = (anchor[k].to(f64) for k in range(4))
             ym, xm = (y * ah + ay).to(f32), (x * aw + ax).to(f32)
-            hh, hw = (0.5 * wide_exp(h) * ah).to(f32), (0.5 * wide_exp(w) * aw).to(f32)
-            for k, v in enumerate(area_of(ym - hh, xm - hw, ym + hh, xm + hw)):
-                held[k] = v
-            self.known[i] = kl.value(1, u8)
-        return held[0], held[1], held[2], held[3], held[4]
+            hh, hw = (0.5 * exp_f64(h) * ah).to(f32), (0.5 * exp_f64(w) * aw).to(f32)
+            for k, v in enumerate(with_area(ym - hh, xm - hw, ym + hh, xm + hw)):
+                fields[k] = v
+            self.decoded[i] = kl.value(1, u8)
+        return fields[0], fields[1], fields[2], fields[3], fields[4]
 
 
-def best_of(row: Any, classes: Any, lanes: int) -> Any:
-    """The greatest of a row; NaN where one is NaN."""
+def best_score(row: Pointer, classes: Value, lanes: int) -> Value:
+    """Return the maximum of a row; NaN if it has any."""
     low = kl.full(f32, lanes, -math.inf)
     greatest, nan, k = low, kl.zeros(f32, lanes), kl.value(0)
     while k < classes:
-        mask = kl.first(kl.minimum(classes - k, lanes), lanes)
+        mask = kl.tail_mask(classes - k, lanes)
         v = kl.select(mask, row.load(k, lanes, mask), low)
         greatest = kl.maximum(v, greatest)
         nan = kl.select(v == v, nan, v)
@@ -74,30 +84,32 @@ def best_of(row: Any, classes: Any, lanes: int) -> Any:
     return kl.select(kl.all(nan == nan), kl.reduce_max(greatest), math.nan)
 
 
-def first_classes(row: Any, order: Any, classes: Any, k: Any) -> None:
-    """The first k classes of a row by falling score into order, equal scores as C++'s partial_sort leaves them: see
-    lite/customs/arrays.py, which takes the same steps."""
+def top_classes(row: Pointer, order: Pointer, classes: Value, k: Value) -> None:
+    """Write the k classes with the highest scores to `order`, descending, with ties in the order of C++'s partial_sort.
+
+    lite/customs/arrays.py has the same algorithm.
+    """
     for i in range(classes):
         order[i] = kl.value(i).to(i32)
     for back in range(k // 2):
         parent = k // 2 - 1 - back
-        _sift(row, order, parent, k, order[parent])
+        _sift_down_up(row, order, parent, k, order[parent])
     for i in range(k, classes):
         if row[order[i].to(i64)] > row[order[0].to(i64)]:
-            taken = order[i]
+            entry = order[i]
             order[i] = order[0]
-            _sift(row, order, 0, k, taken)
+            _sift_down_up(row, order, 0, k, entry)
     for back in range(k - 1):
         last = k - 1 - back
-        taken = order[last]
+        entry = order[last]
         order[last] = order[0]
-        _sift(row, order, 0, last, taken)
+        _sift_down_up(row, order, 0, last, entry)
 
 
-def _sift(row: Any, heap: Any, top: Any, size: Any, taken: Any) -> None:
-    """The hole at `top` goes down to a leaf, then `taken` rises from there."""
+def _sift_down_up(row: Pointer, heap: Pointer, top: Any, size: Value, entry: Value) -> None:
+    """Move the hole at `top` down to a leaf, then insert `entry` and move it up."""
     top = kl.value(top)
-    hole, child, value = top, top, row[taken.to(i64)]
+    hole, child, value = top, top, row[entry.to(i64)]
     while child < (size - 1) // 2:
         right = 2 * child + 2
         child = kl.select(row[heap[right].to(i64)] > row[heap[right - 1].to(i64)], right - 1, right)
@@ -107,25 +119,25 @@ def _sift(row: Any, heap: Any, top: Any, size: Any, taken: Any) -> None:
         child = 2 * child + 1
         heap[hole] = heap[child]
         hole = child
-    going = kl.value(1)
-    while (hole > top) & (going != 0):
-        above = (hole - 1) // 2
-        if row[heap[above].to(i64)] > value:
-            heap[hole] = heap[above]
-            hole = above
+    active = kl.value(1)
+    while (hole > top) & (active != 0):
+        parent = (hole - 1) // 2
+        if row[heap[parent].to(i64)] > value:
+            heap[hole] = heap[parent]
+            hole = parent
         else:
-            going = kl.value(0)
-    heap[hole] = taken
+            active = kl.value(0)
+    heap[hole] = entry
 
 
-def _cleared(where: Any, classes: Any, values: Any, rows: Any) -> None:
+def _clear(where: Pointer, classes: Pointer, values: Pointer, rows: Value) -> None:
     for k in range(rows):
         classes[k], values[k] = kl.value(0.0, f32), kl.value(0.0, f32)
         for c in range(4):
             where[4 * k + c] = kl.value(0.0, f32)
 
 
-def _put(where: Any, row: Any, box: Box) -> None:
+def _store_box(where: Pointer, row: Any, box: Box) -> None:
     for c in range(4):
         where[4 * row + c] = box[c]
 
@@ -143,13 +155,13 @@ def detect(
     memory: ptr[u8],
     n: i64,
     depth: i64,
-    every: i64,
+    row_scores: i64,
     classes: i64,
-    most: i64,
-    several: i64,
-    each: i64,
+    max_detections: i64,
+    classes_per_box: i64,
+    boxes_per_class: i64,
     room: i64,
-    least: f32,
+    score_limit: f32,
     limit: f32,
     s0: f32,
     s1: f32,
@@ -158,42 +170,65 @@ def detect(
     *,
     by_class: bool,
 ):
-    """One item. memory: n int64; FIELDS float32 a box; Boxes of the room; 4 of each of `most` (by_class), or int32 of
-    `classes`; n bytes. every: scores of a row."""
+    """Postprocess detections; one work item.
+
+    memory: n int64; FIELDS float32 per box; SelectedBoxes; 4 lists of `max_detections` (by_class), or `classes` int32;
+    n bytes. row_scores: scores of a row.
+    """
     heap = memory.cast(i64, 8)
     boxes = (heap + n).cast(f32, 4)
-    held = boxes + FIELDS * n
-    lists = held + FIELDS * room
-    known = (lists + (4 * most if by_class else classes)).cast(u8, 1)
+    selected_memory = boxes + FIELDS * n
+    lists = selected_memory + FIELDS * room
+    decoded_flags = (lists + (4 * max_detections if by_class else classes)).cast(u8, 1)
     lanes = work.target.vector_bytes // 4
     failed = kl.value(0)
     for i in range(n):
-        known[i] = kl.value(0, u8)
+        decoded_flags[i] = kl.value(0, u8)
         failed = kl.select((anchors[4 * i + 2] < 0.0) | (anchors[4 * i + 3] < 0.0), 1, failed)
-    _cleared(where, kinds, values, most * several)
-    decoded, chosen = Decoded(codes, depth, anchors, known, boxes, (s0, s1, s2, s3)), Boxes(held, room, lanes)
+    _clear(where, kinds, values, max_detections * classes_per_box)
+    decoded, selected = (
+        DecodedBoxes(codes, depth, anchors, decoded_flags, boxes, (s0, s1, s2, s3)),
+        SelectedBoxes(selected_memory, room, lanes),
+    )
     if by_class:
-        count = _by_class(decoded, scores, heap, chosen, lists, n, classes, most, each, least, limit, lanes)
-        best, own, kind = lists, (lists + most).cast(i32, 4), (lists + 2 * most).cast(i32, 4)
-        for row in range(count):
-            _put(where, row, decoded.box(own[row].to(i64)))
-            kinds[row], values[row] = kind[row].to(f32), best[row]
-    else:
-        count = _by_best_class(
+        count = _suppress_each_class(
             decoded,
-            scores + (every - classes),
-            every,
+            scores,
             heap,
-            chosen,
+            selected,
+            lists,
+            n,
+            classes,
+            max_detections,
+            boxes_per_class,
+            score_limit,
+            limit,
+            lanes,
+        )
+        best_scores, best_boxes, best_classes = (
+            lists,
+            (lists + max_detections).cast(i32, 4),
+            (lists + 2 * max_detections).cast(i32, 4),
+        )
+        for row in range(count):
+            _store_box(where, row, decoded.box(best_boxes[row].to(i64)))
+            kinds[row], values[row] = best_classes[row].to(f32), best_scores[row]
+    else:
+        count = _suppress_best_class(
+            decoded,
+            scores + (row_scores - classes),
+            row_scores,
+            heap,
+            selected,
             lists.cast(i32, 4),
             where,
             kinds,
             values,
             n,
             classes,
-            most,
-            several,
-            least,
+            max_detections,
+            classes_per_box,
+            score_limit,
             limit,
             lanes,
         )
@@ -201,109 +236,115 @@ def detect(
     return failed
 
 
-def _by_best_class(
-    decoded: Decoded,
-    scores: Any,
-    every: Any,
-    heap: Any,
-    chosen: Boxes,
-    order: Any,
-    where: Any,
-    kinds: Any,
-    values: Any,
-    n: Any,
-    classes: Any,
-    most: Any,
-    several: Any,
-    least: Any,
-    limit: Any,
+def _suppress_best_class(
+    decoded: DecodedBoxes,
+    scores: Pointer,
+    row_scores: Value,
+    heap: Pointer,
+    selected: SelectedBoxes,
+    order: Pointer,
+    where: Pointer,
+    kinds: Pointer,
+    values: Pointer,
+    n: Value,
+    classes: Value,
+    max_detections: Value,
+    classes_per_box: Value,
+    score_limit: Value,
+    limit: Value,
     lanes: int,
-) -> Any:
-    """Each box counts with its best class; the best classes of those chosen are given."""
+) -> Value:
+    """Suppress boxes by their best score; write the best classes of each selected box."""
     size = kl.value(0)
     for i in range(n):
-        score = best_of(scores + i * every, classes, lanes)
-        if score >= least:
+        score = best_score(scores + i * row_scores, classes, lanes)
+        if score >= score_limit:
             heap[size] = candidate(score, i)
             size = size + 1
-    given = kl.minimum(several, classes)
+    num_classes = kl.minimum(classes_per_box, classes)
 
-    def take(count: Any, i: Any) -> None:
-        row = scores + i * every
-        first_classes(row, order, classes, given)
-        for j in range(given):
-            at = several * count + j
-            _put(where, at, decoded.box(i))
-            kinds[at], values[at] = order[j].to(f32), row[order[j].to(i64)]
+    def select(count: Any, i: Any) -> None:
+        row = scores + i * row_scores
+        top_classes(row, order, classes, num_classes)
+        for j in range(num_classes):
+            index = classes_per_box * count + j
+            _store_box(where, index, decoded.box(i))
+            kinds[index], values[index] = order[j].to(f32), row[order[j].to(i64)]
 
-    return greedy(heap, size, most, chosen, decoded.box, take, limit, True)
+    return greedy(heap, size, max_detections, selected, decoded.box, select, limit, True)
 
 
-def _by_class(
-    decoded: Decoded,
-    scores: Any,
-    heap: Any,
-    chosen: Boxes,
-    lists: Any,
-    n: Any,
-    classes: Any,
-    most: Any,
-    each: Any,
-    least: Any,
-    limit: Any,
+def _suppress_each_class(
+    decoded: DecodedBoxes,
+    scores: Pointer,
+    heap: Pointer,
+    selected: SelectedBoxes,
+    lists: Pointer,
+    n: Value,
+    classes: Value,
+    max_detections: Value,
+    boxes_per_class: Value,
+    score_limit: Value,
+    limit: Value,
     lanes: int,
-) -> Any:
-    """Each class by itself; of all that is chosen, the best so far are kept: their scores, boxes and classes."""
-    best, own, kind = lists, (lists + most).cast(i32, 4), (lists + 2 * most).cast(i32, 4)
-    new = (lists + 3 * most).cast(i32, 4)
-    count, above = kl.value(0), kl.value(-math.inf, f32)
+) -> Value:
+    """Suppress the boxes of each class separately; merge the best scores with their boxes and classes."""
+    best_scores, best_boxes, best_classes = (
+        lists,
+        (lists + max_detections).cast(i32, 4),
+        (lists + 2 * max_detections).cast(i32, 4),
+    )
+    class_boxes = (lists + 3 * max_detections).cast(i32, 4)
+    count, lower_bound = kl.value(0), kl.value(-math.inf, f32)
     for c in range(classes):
         row = scores + c * n
         size, i = kl.value(0), kl.value(0)
         while i < n:
-            mask = kl.first(kl.minimum(n - i, lanes), lanes)
+            mask = kl.tail_mask(n - i, lanes)
             v = row.load(i, lanes, mask)
-            if kl.any((v >= least) & (v > above) & mask):
+            if kl.any((v >= score_limit) & (v > lower_bound) & mask):
                 for j in range(i, kl.minimum(n, i + lanes)):
                     score = row[j]
-                    if (score >= least) & (score > above):
+                    if (score >= score_limit) & (score > lower_bound):
                         heap[size] = candidate(score, j)
                         size = size + 1
             i = i + lanes
 
-        def take(count: Any, i: Any) -> None:
-            new[count] = i.to(i32)
+        def select(count: Any, i: Any) -> None:
+            class_boxes[count] = i.to(i32)
 
-        found = greedy(heap, size, kl.minimum(each, most), chosen, decoded.box, take, limit, True)
-        p, q, place = count - 1, found - 1, count + found - 1
-        while q >= 0:  # merged from the end; of equal scores those that were there go first
-            fresh = new[q].to(i64)
-            score = row[fresh]
-            older = kl.maximum(p, 0)
-            stays = (p >= 0) & (best[older] < score)
-            if place < most:
-                best[place] = kl.select(stays, best[older], score)
-                own[place] = kl.select(stays, own[older], fresh.to(i32))
-                kind[place] = kl.select(stays, kind[older], kl.value(c).to(i32))
-            p = kl.select(stays, p - 1, p)
-            q = kl.select(stays, q, q - 1)
-            place = place - 1
-        count = kl.minimum(count + found, most)
-        above = kl.select(count == most, best[most - 1], above)
+        num_selected = greedy(
+            heap, size, kl.minimum(boxes_per_class, max_detections), selected, decoded.box, select, limit, True
+        )
+        p, q, index = count - 1, num_selected - 1, count + num_selected - 1
+        while q >= 0:  # merge from the end; earlier classes precede at equal scores
+            box = class_boxes[q].to(i64)
+            score = row[box]
+            previous = kl.maximum(p, 0)
+            keeps = (p >= 0) & (best_scores[previous] < score)
+            if index < max_detections:
+                best_scores[index] = kl.select(keeps, best_scores[previous], score)
+                best_boxes[index] = kl.select(keeps, best_boxes[previous], box.to(i32))
+                best_classes[index] = kl.select(keeps, best_classes[previous], kl.value(c).to(i32))
+            p = kl.select(keeps, p - 1, p)
+            q = kl.select(keeps, q, q - 1)
+            index = index - 1
+        count = kl.minimum(count + num_selected, max_detections)
+        lower_bound = kl.select(count == max_detections, best_scores[max_detections - 1], lower_bound)
     return count
 
 
 @selector(Detection)
 def select_detection(form: Detection, build: Builder) -> None:
-    """One step."""
+    """Build one step."""
     codes, scores, anchors = form.codes, form.scores, form.anchors
     n, depth = anchors.shape[0], codes.shape[-1]
-    every = scores.shape[0 if form.by_class else 1]
+    row_scores = scores.shape[0 if form.by_class else 1]
     if any(b.dtype is not f32 or b.parent is not None for b in (codes, scores, anchors)):
         raise NoKernel(f"codes {codes!r}, scores {scores!r}, anchors {anchors!r}")
-    if anchors.shape != (n, 4) or codes.size != n * depth or scores.size != n * every or not n < 1 << 31:
+    if anchors.shape != (n, 4) or codes.size != n * depth or scores.size != n * row_scores or not n < 1 << 31:
         raise NoKernel(f"codes {codes!r}, scores {scores!r}, anchors {anchors!r}")
-    if not 0 < form.classes <= every or form.most < 1 or form.several < 1 or form.each < 1:
+    if not 0 < form.classes <= row_scores or form.most < 1 or form.several < 1 or form.each < 1:
         raise NoKernel(f"{form.classes} classes, {form.most} detections")
     room = min(n, form.most) + host().vector_bytes // 4
     lists = 4 * form.most if form.by_class else form.classes
@@ -315,7 +356,7 @@ def select_detection(form: Detection, build: Builder) -> None:
         memory,
         n,
         depth,
-        every,
+        row_scores,
         form.classes,
         form.most,
         form.several,

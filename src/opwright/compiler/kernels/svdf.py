@@ -1,6 +1,6 @@
-"""Filters over time: a state that is moved back by one and summed with weights.
+"""SVDF time filters: shift the state by one step and sum it with weights.
 
-Lives here: the selector of Svdf, its family.  Not here: what the filters get now, which is a product (contractions).
+Lives here: the selector of Svdf, its family.  Not here: the feature filters, a matrix product (contractions).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..loops.plan_builder import Builder
 
 SUMS = {float32: float32, int16: int32}
-"""By the dtype of states, that of sums of their products."""
+"""Accumulator dtype by the dtype of states."""
 
 
 @kl.family
@@ -40,30 +40,30 @@ def filters_over_time(
     lanes: int,
     epilogue: Any,
 ):
-    """An item is a unit of a row: `rank` filters, whose states are `memory` elements each."""
+    """Apply the time filters. A work item is a unit of a row: `rank` filters with states of `memory` elements."""
     features, state, time = (p.cast(source, source.size) for p in (features, state, time))
     out, finish = y.cast(epilogue.expr.dtype), epilogue.bind(more)
     for item in work.items():
         row, unit = item // units, item % units
-        found = kl.zeros(total)
+        total_sum = kl.zeros(total)
         for f in range(rank):
             past, weights = state + (item * rank + f) * memory, time + (unit * rank + f) * memory
             newest = features[item * rank + f]
             sums = kl.zeros(total, lanes)
             last = memory - 1
-            for i in range(0, last, lanes):  # what is read lies behind what was written
-                mask = kl.first(kl.minimum(last - i, lanes), lanes)
+            for i in range(0, last, lanes):  # loads are ahead of the stores
+                mask = kl.tail_mask(last - i, lanes)
                 v = (past + 1).load(i, lanes, mask)
                 past.store(v, i, mask)
                 sums = sums + v.to(total) * weights.load(i, lanes, mask).to(total)
             past[last] = newest
-            found = found + kl.reduce_add(sums) + newest.to(total) * weights[last].to(total)
-        out[row * pitch + unit] = finish(found, row, unit, 0)
+            total_sum = total_sum + kl.reduce_add(sums) + newest.to(total) * weights[last].to(total)
+        out[row * pitch + unit] = finish(total_sum, row, unit, 0)
 
 
 @selector(Svdf)
 def select_svdf(form: Svdf, build: Builder) -> None:
-    """Of float32 and of int16. Vectors are no longer than a filter's past."""
+    """Select for float32 and int16. Vectors are no longer than a filter's state."""
     features, state, time, y = form.features, form.state, form.time, form.output
     dtype = features.dtype
     if dtype not in SUMS or state.dtype is not dtype or time.dtype is not dtype or len(y.shape) != 2 or not y.size:

@@ -39,13 +39,13 @@ def tabled_softmax(
         a, b = x + item * x_pitch, y + item * y_pitch
         most, i = kl.full(i16, lanes, LOW), kl.value(0)
         while i < n:
-            mask = kl.first(kl.minimum(n - i, lanes), lanes)
+            mask = kl.tail_mask(n - i, lanes)
             most = kl.maximum(kl.select(mask, a.load(i, lanes, mask), LOW), most)
             i = i + lanes
         greatest = kl.reduce_max(most).to(i64).splat(lanes)
         sums, i = kl.zeros(i64, lanes), kl.value(0)
         while i < n:
-            mask = kl.first(kl.minimum(n - i, lanes), lanes)
+            mask = kl.tail_mask(n - i, lanes)
             difference = kl.select(mask, a.load(i, lanes, mask), LOW).to(i64) - greatest
             e = ARITHMETIC.exponential(tables, difference, by, power)
             held.store(e.to(i32), i)
@@ -54,7 +54,7 @@ def tabled_softmax(
         reciprocal, shift = ARITHMETIC.reciprocal(inverses, kl.reduce_add(sums))
         i = kl.value(0)
         while i < n:
-            mask = kl.first(kl.minimum(n - i, lanes), lanes)
+            mask = kl.tail_mask(n - i, lanes)
             b.store(ARITHMETIC.share(held.load(i, lanes).to(i64), reciprocal, shift).to(i16), i, mask=mask)
             i = i + lanes
 

@@ -83,7 +83,7 @@ def affine_image(
             lower = upper + kl.select(below, width * channels, 0)
             beside = kl.select(right, channels, 0)
             for c in range(0, channels, lanes):
-                mask = kl.first(kl.minimum(channels - c, lanes), lanes)
+                mask = kl.tail_mask(channels - c, lanes)
                 first = _lerp_inside(upper, upper + beside, inside, right & inside, b, c, lanes, mask)
                 second = _lerp_inside(lower, lower + beside, below & inside, right & below & inside, b, c, lanes, mask)
                 out.store(kl.select(_all(inside, lanes), a * second + (1.0 - a) * first, 0.0), c, mask)
@@ -232,7 +232,7 @@ def _bordered(image: Any, out: Any, row: Any, column: Any, height: Any, width: A
     upper = image + (i * width + j) * channels
     lower = upper + width * channels
     for c in range(0, channels, lanes):
-        mask = kl.first(kl.minimum(channels - c, lanes), lanes)
+        mask = kl.tail_mask(channels - c, lanes)
         first, second = (_lerp(p.load(c, lanes, mask), (p + channels).load(c, lanes, mask), b) for p in (upper, lower))
         out.store(_lerp(first, second, a), c, mask)
 
@@ -263,7 +263,7 @@ def _bounded(image: Any, out: Any, row: Any, column: Any, height: Any, width: An
         ((1.0 - dx) * dy, i, j + 1),
     )
     for c in range(0, channels, lanes):
-        mask = kl.first(kl.minimum(channels - c, lanes), lanes)
+        mask = kl.tail_mask(channels - c, lanes)
         total = kl.zeros(f32, lanes)
         for share, p, q in corners:
             there = inside & (p >= 0) & (q >= 0) & (p < height) & (q < width)

@@ -79,6 +79,7 @@ from .vectors import reduce_min as reduce_min
 from .vectors import registers as registers
 from .vectors import splat as splat
 from .vectors import stack as stack
+from .vectors import tail_mask as tail_mask
 
 # At run time, element types are dtypes. For checkers, `x: f32` declares a value, and `f32` is a dtype (values.py).
 f16: TypeAlias = Value

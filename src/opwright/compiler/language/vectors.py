@@ -49,6 +49,11 @@ def first(n: Any, count: int) -> Value:
     return iota(dtypes.int32, count) < n.to(dtypes.int32)
 
 
+def tail_mask(remaining: Any, count: int) -> Value:
+    """Return the mask of a vector at the end of a loop: the first `remaining` lanes, at most `count`."""
+    return first(minimum(remaining, count), count)
+
+
 def insert(v: Value, lane: int, x: Any) -> Value:
     """Return the vector with one lane replaced."""
     (one,) = alike(x) if isinstance(x, Value) else (Value(number(v.dtype, x), v.dtype),)
