@@ -8,6 +8,7 @@ A search computes the extreme without NaN first, then its first index; a row of 
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from ..language import i32, i64, ptr, u8
 from ..loops.ops import ArgReduce, Scan
 from ..target import host
 from . import NoKernel, selector
-from .reductions import joined, neutral, together
+from .reductions import combine_ignoring_nan, neutral
 from .tiling import grain
 
 if TYPE_CHECKING:
@@ -41,15 +42,15 @@ def search_rows(work, x: ptr[u8], y: ptr[u8], n: i64, *, kind: str, source: DTyp
         i = kl.value(0)
         while i + VECTORS * lanes <= n:
             for k in range(VECTORS):
-                extremes[k] = joined(kind, a.load(i + k * lanes, lanes), extremes[k])
+                extremes[k] = combine_ignoring_nan(kind, a.load(i + k * lanes, lanes), extremes[k])
             i = i + VECTORS * lanes
         while i < n:
             mask = kl.first(kl.minimum(n - i, lanes), lanes)
-            extremes[0] = joined(kind, kl.select(mask, a.load(i, lanes, mask), start), extremes[0])
+            extremes[0] = combine_ignoring_nan(kind, kl.select(mask, a.load(i, lanes, mask), start), extremes[0])
             i = i + lanes
         for k in range(1, VECTORS):
-            extremes[0] = joined(kind, extremes[0], extremes[k])
-        extreme = together(kind, source, extremes[0]).splat(lanes)
+            extremes[0] = combine_ignoring_nan(kind, extremes[0], extremes[k])
+        extreme = kl.reduce_lanes(extremes[0], functools.partial(combine_ignoring_nan, kind)).splat(lanes)
         i, index = kl.value(0), kl.value(0, i32)
         while i < n:
             mask = kl.first(kl.minimum(n - i, lanes), lanes)
@@ -75,7 +76,7 @@ def search_columns(
         a = x + (outer * n * inner + column)
         extreme = kl.full(source, lanes, neutral(kind, source))
         for i in range(n):
-            extreme = joined(kind, a.load(i * inner, lanes, mask), extreme)
+            extreme = combine_ignoring_nan(kind, a.load(i * inner, lanes, mask), extreme)
         index = kl.zeros(i32, lanes)
         for i in range(n):
             row = n - 1 - i

@@ -90,18 +90,18 @@ def lstm(
     lanes = work.lanes(f32)
     wide, depth = padded_size(cells, lanes), padded_size(outputs, lanes)
     room = kl.maximum(wide, depth)
-    hidden, state, next_hidden, rounded, sums_memory = (work.scratch(f32) + part * rows * room for part in range(5))
+    h_now, state, h_next, rounded, sums_memory = (work.scratch(f32) + part * rows * room for part in range(5))
     sources = ((gates_i,) if gates == 4 else ()) + (gates_f, gates_g, gates_o)
     peeps = ((peep_i,) if gates == 4 else ()) + (peep_f, peep_o)
     first_gate = gates - 3  # the index of the forget gate
     matrices, projection_matrix = (packed_weights(work.target, p, bool(rounding)) for p in (weights, projection))
     for item in work.items():
         for row in range(rows):
-            load_padded(hidden + row * room, h + (item * rows + row) * outputs, outputs, depth, lanes)
+            load_padded(h_now + row * room, h + (item * rows + row) * outputs, outputs, depth, lanes)
             load_padded(state + row * room, c + (item * rows + row) * cells, cells, wide, lanes)
         for step in range(steps):
             w = matrices
-            row_scales = _quantize_rows(hidden, rounded, rows, room, depth, lanes, "" if diagonal else rounding)
+            row_scales = _quantize_rows(h_now, rounded, rows, room, depth, lanes, "" if diagonal else rounding)
             for i in range(0, wide, lanes):
                 mask = kl.tail_mask(cells - i, lanes)
                 sums = GateSums(rows, gates, lanes)
@@ -111,10 +111,10 @@ def lstm(
                         input_sum = sources[gate].load(offset, lanes, mask)
                         if diagonal:
                             vector = (weights.cast(f32, 4) + gate * cells).load(i, lanes, mask)
-                            input_sum = kl.fma((hidden + row * room).load(i, lanes), vector, input_sum)
+                            input_sum = kl.fma((h_now + row * room).load(i, lanes), vector, input_sum)
                         sums.start(row, gate, kl.zeros(f32, lanes) if rounding and not diagonal else input_sum)
                 if not diagonal:
-                    w = sums.add(rounded if rounding else hidden, room, w, depth)
+                    w = sums.add(rounded if rounding else h_now, room, w, depth)
                 for row in range(rows):
                     z = [sums.total(row, gate) for gate in range(gates)]
                     if rounding and not diagonal:
@@ -144,7 +144,7 @@ def lstm(
                         hidden_vector = sigmoid(z_out) * activate(activation, after)
                         # padding stays zero: infinity times the zero padding of weights would be NaN
                         (state + row * room).store(kl.select(mask, after, 0.0), i)
-                        (next_hidden + row * room).store(kl.select(mask, hidden_vector, 0.0), i)
+                        (h_next + row * room).store(kl.select(mask, hidden_vector, 0.0), i)
             if normed:
                 for row in range(rows):
                     parts = [sums_memory + (row * gates + gate) * room for gate in range(gates)]
@@ -153,7 +153,7 @@ def lstm(
                         peeps if peepholes else (),
                         norms,
                         state + row * room,
-                        next_hidden + row * room,
+                        h_next + row * room,
                         cells,
                         wide,
                         lanes,
@@ -162,27 +162,27 @@ def lstm(
                     )
             if projected:
                 p = projection_matrix
-                row_scales = _quantize_rows(next_hidden, rounded, rows, room, wide, lanes, rounding)
+                row_scales = _quantize_rows(h_next, rounded, rows, room, wide, lanes, rounding)
                 for i in range(0, depth, lanes):
                     mask = kl.tail_mask(outputs - i, lanes)
                     sums = GateSums(rows, 1, lanes)
                     for row in range(rows):
                         added = bias.load(i, lanes, mask) if projected == 2 else kl.zeros(f32, lanes)
                         sums.start(row, 0, kl.zeros(f32, lanes) if rounding else added)
-                    p = sums.add(rounded if rounding else next_hidden, room, p, wide)
+                    p = sums.add(rounded if rounding else h_next, room, p, wide)
                     for row in range(rows):
                         z_projected = sums.total(row, 0)
                         if rounding:
                             added = bias.load(i, lanes, mask) if projected == 2 else kl.zeros(f32, lanes)
                             z_projected = kl.fma(z_projected, kl.splat(row_scales[row] * scales[gates], lanes), added)
-                        (hidden + row * room).store(kl.select(mask, clip(z_projected, output_clip), 0.0), i)
+                        (h_now + row * room).store(kl.select(mask, clip(z_projected, output_clip), 0.0), i)
             else:
-                hidden, next_hidden = next_hidden, hidden
+                h_now, h_next = h_next, h_now
             for row in range(rows):
                 target = y + step_row(item, row, rows, step, batch_pitch, step_pitch) * outputs
-                store_row(target, hidden + row * room, outputs, lanes)
+                store_row(target, h_now + row * room, outputs, lanes)
         for row in range(rows):
-            store_row(h + (item * rows + row) * outputs, hidden + row * room, outputs, lanes)
+            store_row(h + (item * rows + row) * outputs, h_now + row * room, outputs, lanes)
             store_row(c + (item * rows + row) * cells, state + row * room, cells, lanes)
 
 

@@ -76,7 +76,7 @@ def lstm_int8(
     lanes = work.lanes(f32)
     wide, depth = padded_size(cells, lanes), padded_size(outputs, lanes)
     room = kl.maximum(wide, depth)
-    hidden, state, next_hidden, sums_memory = (work.scratch(f32) + part * rows * room for part in range(4))
+    h_now, state, h_next, sums_memory = (work.scratch(f32) + part * rows * room for part in range(4))
     sources = ((gates_i,) if gates == 4 else ()) + (gates_f, gates_g, gates_o)
     hidden_zero, zero = numbers[0].to(i32), numbers[1].to(i32)
     layer = IntegerLstmGates(
@@ -93,14 +93,14 @@ def lstm_int8(
     def put_hidden(row: int, i: Any, squashed: Value, output_gate: Value) -> None:
         """Store a vector of the next h, or of the projection's input, from cell i on."""
         out = kl.clamp(scaled(output_gate * squashed, 0) + hidden_zero, -128, 127)
-        (next_hidden + row * room).store((out - (hidden_zero if projected else zero)).to(f32), i)
+        (h_next + row * room).store((out - (hidden_zero if projected else zero)).to(f32), i)
 
     for item in work.items():
         for row in range(rows):
             for i in range(0, depth, lanes):
                 mask = kl.tail_mask(outputs - i, lanes)
                 before = (h + (item * rows + row) * outputs).load(i, lanes, mask).to(i32)
-                (hidden + row * room).store((before - zero).to(f32), i)
+                (h_now + row * room).store((before - zero).to(f32), i)
             for i in range(0, wide, lanes):
                 mask = kl.tail_mask(cells - i, lanes)
                 (state + row * room).store((c + (item * rows + row) * cells).load(i, lanes, mask).to(f32), i)
@@ -112,7 +112,7 @@ def lstm_int8(
                 for row in range(rows):
                     for gate in range(gates):
                         sums.start(row, gate, kl.zeros(f32, lanes))
-                w = sums.add(hidden, room, w, depth)
+                w = sums.add(h_now, room, w, depth)
                 for row in range(rows):
                     offset = step_row(item, row, rows, step, batch_pitch, step_pitch) * cells + i
                     z = []
@@ -143,19 +143,19 @@ def lstm_int8(
                     sums = GateSums(rows, 1, lanes)
                     for row in range(rows):
                         sums.start(row, 0, kl.zeros(f32, lanes))
-                    p = sums.add(next_hidden, room, p, wide)
+                    p = sums.add(h_next, room, p, wide)
                     for row in range(rows):
                         p_sum = kl.to_int(sums.total(row, 0))
                         p_sum = scaled(p_sum + bias.load(i, lanes, mask) if projected == 2 else p_sum, 1)
                         p_sum = kl.clamp(kl.clamp(p_sum + zero, -128, 127), -output_clip, output_clip)
-                        (hidden + row * room).store((p_sum - zero).to(f32), i)
+                        (h_now + row * room).store((p_sum - zero).to(f32), i)
             else:
-                hidden, next_hidden = next_hidden, hidden
+                h_now, h_next = h_next, h_now
             for row in range(rows):
                 target = y + step_row(item, row, rows, step, batch_pitch, step_pitch) * outputs
-                _store_integers(target, hidden + row * room, zero, outputs, lanes)
+                _store_integers(target, h_now + row * room, zero, outputs, lanes)
         for row in range(rows):
-            _store_integers(h + (item * rows + row) * outputs, hidden + row * room, zero, outputs, lanes)
+            _store_integers(h + (item * rows + row) * outputs, h_now + row * room, zero, outputs, lanes)
             _store_integers(c + (item * rows + row) * cells, state + row * room, 0, cells, lanes)
 
 

@@ -69,16 +69,16 @@ class SelectedBoxes:
 
     def overlaps(self, box: Box, count: Value, limit: Value, strict: bool) -> Value:
         """Return 1 if a box overlaps one of the first `count` by the limit (strict: by more), else 0."""
-        overlapping, i = kl.value(0), kl.value(0)
+        any_overlap, i = kl.value(0), kl.value(0)
         y1, x1, y2, x2, area = (v.splat(self.lanes) for v in box)
         while i < count:
             mask = kl.tail_mask(count - i, self.lanes)
             a, b, c, d, e = (self.memory.load(k * self.room + i, self.lanes, mask) for k in range(FIELDS))
             u = intersection_over_union((y1, x1, y2, x2, area), (a, b, c, d, e))
             over = (u > limit if strict else u >= limit) & mask
-            overlapping = kl.select(kl.any(over), 1, overlapping)
+            any_overlap = kl.select(kl.any(over), 1, any_overlap)
             i = kl.select(kl.any(over), count, i + self.lanes)
-        return overlapping
+        return any_overlap
 
 
 def precedes(p: Value, q: Value) -> Value:

@@ -3,8 +3,8 @@
 Lives here: the selectors of Pool, MaxPlaces, PutInWindows and ReduceWindow, their families.
 Not here: reductions over whole axes (reductions.py), updates at coordinates (scatter.py).
 
-Vectors run along the channels, several in registers; loops over a window visit pixels inside the image only, so padding
-is never read. Sums of bytes are int32; extremes of bytes stay bytes, 64 to a vector.
+Vectors span channels, several in registers; loops over a window visit only pixels inside the image, so padding is never
+read. Sums of bytes are int32; extremes of bytes remain bytes, 64 per vector.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from .reductions import neutral
 from .tiling import grain, vector_lanes
 
 if TYPE_CHECKING:
+    from ..language import Pointer, Value
     from ..loops.plan_builder import Builder
 
 VECTORS = 4  # accumulators in registers
@@ -65,10 +66,10 @@ def pool(
     expr: Any,
     params: tuple,
 ):
-    """An item: `vectors` vectors of channels, of a row of outputs. down, across: dilations."""
+    """Pool images. A work item is `vectors` vectors of channels of a row of outputs. down, across: dilations."""
     numbers = [number(v, d) for v, d in zip(more, params)]
     image, out = x.cast(dtype), y.cast(expr.dtype)
-    held = i32 if kind == "sum" and not dtype.is_floating else dtype
+    accumulator = i32 if kind == "sum" and not dtype.is_floating else dtype
     span = lanes * vectors
     blocks = (channels + (span - 1)) // span
     for item in work.items():
@@ -80,33 +81,33 @@ def pool(
         for ox in range(out_width):
             first_column = ox * step_across - left
             columns = _inside(first_column, wide, across, width)
-            total = kl.registers(held, lanes, vectors)
+            total = kl.registers(accumulator, lanes, vectors)
             for v in range(vectors):
-                total[v] = kl.full(held, lanes, 0 if kind == "sum" else neutral("max", dtype))
+                total[v] = kl.full(accumulator, lanes, 0 if kind == "sum" else neutral("max", dtype))
             for i in range(*rows):
                 for j in range(*columns):
                     pixel = line + (i * down * width + first_column + j * across) * in_pitch
                     for v in range(vectors):
                         element = pixel.load(v * lanes, lanes)
                         if kind == "sum":
-                            total[v] = total[v] + element.to(held)
+                            total[v] = total[v] + element.to(accumulator)
                         else:
                             total[v] = kl.maximum(element, total[v])
             count = (kl.maximum(rows[1] - rows[0], 0) * kl.maximum(columns[1] - columns[0], 0)).to(f32)
             for v in range(vectors):
-                found = evaluate(expr, [total[v], count], numbers).splat(lanes)
-                out.store(found, (row * out_width + ox) * out_pitch + c + v * lanes)
+                y_vector = evaluate(expr, [total[v], count], numbers).splat(lanes)
+                out.store(y_vector, (row * out_width + ox) * out_pitch + c + v * lanes)
 
 
-def _inside(first: Any, size: Any, step: Any, extent: Any) -> tuple[Any, Any]:
-    """Which taps i of a window, at first + i step, are within an extent: from, to."""
+def _inside(first: Value, size: Value, step: Value, extent: Value) -> tuple[Value, Value]:
+    """Return the range of the taps i of a window for which first + i step is within an extent."""
     start = (kl.maximum(-first, 0) + (step - 1)) // step
     return start, kl.minimum(size, (extent - first + (step - 1)) // step)
 
 
 @selector(Pool)
 def select_pool(form: Pool, build: Builder) -> None:
-    """Of floats, bytes and int16."""
+    """Select for float32, bytes and int16."""
     x, out, window = form.input, form.output, form.window
     if x.dtype not in DTYPES:
         raise NoKernel(f"a pool of {x.dtype.name}")
@@ -147,7 +148,7 @@ def select_pool(form: Pool, build: Builder) -> None:
     build.step(code, words, items, chunk=grain(work, items))
 
 
-LEAST = float(np.finfo(np.float32).min)
+FLOAT_MIN = float(np.finfo(np.float32).min)
 
 
 @kl.family
@@ -155,7 +156,7 @@ def max_places(
     work,
     x: ptr[f32],
     y: ptr[f32],
-    places: ptr[f32],
+    indices: ptr[f32],
     height: i64,
     width: i64,
     channels: i64,
@@ -171,7 +172,7 @@ def max_places(
     *more: i64,
     epilogue: Any,
 ):
-    """An item is a line of windows."""
+    """Compute the maximum of each window and its index, offset by `added`. A work item is a row of windows."""
     lanes, finish = work.lanes(f32), epilogue.bind(more)
     for item in work.items():
         image = x + item // high * height * width * channels
@@ -180,23 +181,23 @@ def max_places(
             start, out = column * step_w - left, (item * wide + column) * channels
             for c in range(0, channels, lanes):
                 mask = kl.tail_mask(channels - c, lanes)
-                best, place = kl.full(f32, lanes, LEAST), kl.zeros(f32, lanes)
+                best, index = kl.full(f32, lanes, FLOAT_MIN), kl.zeros(f32, lanes)
                 for i in range(kl.maximum(0, -first), kl.minimum(kernel_h, height - first)):
                     for j in range(kl.maximum(0, -start), kl.minimum(kernel_w, width - start)):
                         v = (image + ((first + i) * width + start + j) * channels).load(c, lanes, mask)
                         better = v > best
                         best = kl.select(better, v, best)
-                        place = kl.select(better, kl.splat((i * kernel_w + j).to(f32), lanes), place)
+                        index = kl.select(better, kl.splat((i * kernel_w + j).to(f32), lanes), index)
                 y.store(finish(best, item * wide + column, c, lanes, mask), out + c, mask)
-                places.store(place + added, out + c, mask)
+                indices.store(index + added, out + c, mask)
 
 
 @selector(MaxPlaces)
 def select_max_places(form: MaxPlaces, build: Builder) -> None:
-    """Channels in vectors."""
+    """Select for float32 images."""
     x, window = form.input, form.window
-    (y, first), (places, second) = form.results
-    if any(b.dtype is not float32 for b in (x, y, places)) or x.parent is not None or len(x.shape) != 4 or not x.size:
+    (y, first), (indices, second) = form.results
+    if any(b.dtype is not float32 for b in (x, y, indices)) or x.parent is not None or len(x.shape) != 4 or not x.size:
         raise NoKernel(f"windows of {x!r}")
     n, high, wide, channels = y.shape
     epilogue, more = epilogue_of(form.expr, (), y, build)
@@ -227,7 +228,7 @@ def select_max_places(form: MaxPlaces, build: Builder) -> None:
 def put_in_windows(
     work,
     x: ptr[f32],
-    places: ptr[f32],
+    indices: ptr[f32],
     y: ptr[f32],
     high: i64,
     wide: i64,
@@ -240,32 +241,32 @@ def put_in_windows(
     top: i64,
     left: i64,
 ):
-    """An item is an image, whose elements go in their order."""
+    """Write elements at their indices within windows. A work item is an image, in the order of its elements."""
     for item in work.items():
         image = y + item * height * width * channels
         for p in range(high):
             for q in range(wide):
-                at = ((item * high + p) * wide + q) * channels
+                offset = ((item * high + p) * wide + q) * channels
                 for c in range(channels):
-                    place = places[at + c]
-                    tap = kl.to_int(kl.clamp(kl.select(place > -1.0, place, -1.0), -1.0, 1e9)).to(i64)
+                    index = indices[offset + c]
+                    tap = kl.to_int(kl.clamp(kl.select(index > -1.0, index, -1.0), -1.0, 1e9)).to(i64)
                     i, j = p * step_h - top + tap // kernel_w, q * step_w - left + tap % kernel_w
-                    if (place > -1.0) & (i >= 0) & (i < height) & (j >= 0) & (j < width):
-                        image[(i * width + j) * channels + c] = x[at + c]
+                    if (index > -1.0) & (i >= 0) & (i < height) & (j >= 0) & (j < width):
+                        image[(i * width + j) * channels + c] = x[offset + c]
 
 
 @selector(PutInWindows)
 def select_put(form: PutInWindows, build: Builder) -> None:
-    """Zeros first."""
-    x, places, y, window = form.input, form.places, form.output, form.window
-    if any(b.dtype is not float32 or b.parent is not None or len(b.shape) != 4 for b in (x, places, y)):
-        raise NoKernel(f"elements {x!r} at {places!r}")
-    if x.shape != places.shape or (x.shape[0], x.shape[3]) != (y.shape[0], y.shape[3]):
-        raise NoKernel(f"elements {x!r} at {places!r} to {y!r}")
+    """Select for float32 images; fill the output with zeros first."""
+    x, indices, y, window = form.input, form.places, form.output, form.window
+    if any(b.dtype is not float32 or b.parent is not None or len(b.shape) != 4 for b in (x, indices, y)):
+        raise NoKernel(f"elements {x!r} at {indices!r}")
+    if x.shape != indices.shape or (x.shape[0], x.shape[3]) != (y.shape[0], y.shape[3]):
+        raise NoKernel(f"elements {x!r} at {indices!r} to {y!r}")
     select_move(Move(y, (), (), 0.0), build)
     words = [
         build.pointer(x),
-        build.pointer(places),
+        build.pointer(indices),
         build.pointer(y),
         *x.shape[1:],
         *y.shape[1:3],
@@ -277,14 +278,14 @@ def select_put(form: PutInWindows, build: Builder) -> None:
     build.step(put_in_windows.code(), words, x.shape[0], chunk=1)
 
 
-def combine(kind: str, a: Any, b: Any) -> Any:
-    """Combine two elements by a reduction; a NaN propagates into extremes (reductions.py has the step without NaN)."""
+def combine(kind: str, a: Value, b: Value) -> Value:
+    """Combine two elements by a reduction with NaN propagation; reductions.combine_ignoring_nan has none."""
     if kind == "sum":
         return a + b
     if kind == "prod":
         return a * b
-    chosen = a > b if kind == "max" else a < b
-    return kl.select(chosen | (a != a) if a.dtype.is_floating else chosen, a, b)
+    first = a > b if kind == "max" else a < b
+    return kl.select(first | (a != a) if a.dtype.is_floating else first, a, b)
 
 
 @kl.family
@@ -307,8 +308,11 @@ def reduce_windows(
     apart: bool,
     lanes: int,
 ):
-    """Arrays [outer, n, inner] to [outer, m, inner]. An item is a row of inner elements of the output; or, along, all
-    windows of an array [n], whose elements are then in vectors; apart: these are no neighbours."""
+    """Reduce windows of arrays [outer, n, inner] to [outer, m, inner].
+
+    A work item is a row of inner elements of the output or, if `along`, all windows of an array [n], in vectors; apart:
+    the elements of these vectors are not adjacent.
+    """
     x, y, start = (p.cast(source, source.size) for p in (x, y, start))
     first = kl.splat(start[0], lanes) if starts else None
     for item in work.items():
@@ -318,16 +322,16 @@ def reduce_windows(
         step = dilation if along else dilation * inner
         for c in range(0, count, lanes):
             mask = kl.tail_mask(count - c, lanes)
-            total = _loaded(source_row, c, stride, lanes, mask, apart)
-            if starts:
+            total = _load(source_row, c, stride, lanes, mask, apart)
+            if first is not None:
                 total = combine(kind, first, total)
             for k in range(1, size):
-                total = combine(kind, total, _loaded(source_row + k * step, c, stride, lanes, mask, apart))
+                total = combine(kind, total, _load(source_row + k * step, c, stride, lanes, mask, apart))
             target.store(total, c, mask)
 
 
-def _loaded(row: Any, c: Any, stride: Any, lanes: int, mask: Any, apart: bool) -> Any:
-    """A vector of neighbours, or of elements `stride` apart."""
+def _load(row: Pointer, c: Any, stride: Value, lanes: int, mask: Value, apart: bool) -> Value:
+    """Load a vector of adjacent elements, or of elements `stride` apart."""
     if not apart:
         return row.load(c, lanes, mask)
     return kl.gather(row, (kl.iota(i64, lanes) + c) * stride, mask)
@@ -335,16 +339,15 @@ def _loaded(row: Any, c: Any, stride: Any, lanes: int, mask: Any, apart: bool) -
 
 @selector(ReduceWindow)
 def select_reduce_window(form: ReduceWindow, build: Builder) -> None:
-    """Numbers of any type that is computed in itself. Vectors are no longer than what they go along, as elements that
-    are apart are gathered one by one."""
+    """Select for dtypes with arithmetic. Vectors are no longer than the axis, as gathers load single elements."""
     x, y, axis = form.input, form.output, form.axis
     dtype = x.dtype
     if dtype.is_bool or dtype.is_complex or dtype.size > 8 or (dtype.is_floating and dtype.size < 4):
         raise NoKernel(f"windows of {x!r}")
     if dtype is not y.dtype or any(b.parent is not None for b in (x, y)) or len(x.shape) != len(y.shape):
         raise NoKernel(f"windows of {x!r} to {y!r}")
-    reach = (y.shape[axis] - 1) * form.stride + (form.size - 1) * form.dilation
-    if x.shape[:axis] != y.shape[:axis] or x.shape[axis + 1 :] != y.shape[axis + 1 :] or reach >= x.shape[axis]:
+    last = (y.shape[axis] - 1) * form.stride + (form.size - 1) * form.dilation
+    if x.shape[:axis] != y.shape[:axis] or x.shape[axis + 1 :] != y.shape[axis + 1 :] or last >= x.shape[axis]:
         raise NoKernel(f"windows of {x!r} to {y!r}")
     if min(form.size, form.stride, form.dilation) < 1:
         raise NoKernel(f"windows of {form.size}, {form.stride} apart")

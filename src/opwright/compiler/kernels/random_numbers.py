@@ -7,7 +7,7 @@ Lives here: kernels of `RandomWords`, `Advanced`, `NormalPairs` and `Classes`.  
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...core.dtypes import DType, float32, float64, int32, int64, uint32, uint64
 from ...scalar.counter_generators import BLOCK_WORDS, MASK, MULTIPLIERS, philox, threefry
@@ -20,12 +20,13 @@ from .expression import fast
 from .tiling import grain
 
 if TYPE_CHECKING:
+    from ..language import Value
     from ..loops.plan_builder import Builder
 
 
 @kl.family
 def random_words(work, state: ptr[u64], y: ptr[u32], n: i64, *, algorithm: str, upper: int, carries: bool):
-    """n words. An item is a vector of blocks. upper: where in the state the upper half of their number is."""
+    """Generate n words. A work item is a vector of blocks. upper: index of the counter's upper half in the state."""
     lanes = work.target.vector_bytes // 8
     words = BLOCK_WORDS[algorithm]
     for item in work.items():
@@ -40,13 +41,13 @@ def random_words(work, state: ptr[u64], y: ptr[u32], n: i64, *, algorithm: str, 
             key_low, key_high = (state[0] & MASK).to(u32), (state[0] >> 32).to(u32)
             block = list(threefry((key_low, key_high), (low & MASK).to(u32), (low >> 32).to(u32)))
         first = item * lanes * words
-        rows = _together([part.to(u32) for part in block])
+        rows = _concatenate([part.to(u32) for part in block])
         order = [part * lanes + lane for lane in range(lanes) for part in range(words)]
         y.store(kl.shuffle(rows, None, order), first, kl.tail_mask(n - first, lanes * words))
 
 
-def _together(parts: list[Any]) -> Any:
-    """The lanes of two or four vectors, one after the other."""
+def _concatenate(parts: list[Value]) -> Value:
+    """Concatenate two or four vectors."""
     while len(parts) > 1:
         parts = [kl.concat(*parts[i : i + 2]) for i in range(0, len(parts), 2)]
     return parts[0]
@@ -54,7 +55,7 @@ def _together(parts: list[Any]) -> Any:
 
 @selector(RandomWords)
 def select_words(form: RandomWords, build: Builder) -> None:
-    """Emit the step that fills the output with words, a whole number of counter blocks for each item."""
+    """Build the step that generates words, several counter blocks per work item."""
     state, y = form.state, form.output
     if state.dtype is not uint64 or y.dtype is not uint32 or any(b.parent is not None for b in (state, y)):
         raise NoKernel(f"random words {y!r} of {state!r}")
@@ -66,7 +67,7 @@ def select_words(form: RandomWords, build: Builder) -> None:
 
 @kl.family
 def advance(work, state: ptr[u64], y: ptr[u64], blocks: i64, *, size: int, carries: bool):
-    """The number of the next block, `blocks` further on; in place, too."""
+    """Advance the counter of a state by `blocks`; may run in place."""
     parts = [state[i] for i in range(size)]
     low = parts[1] + blocks.to(u64)
     if carries:
@@ -78,29 +79,29 @@ def advance(work, state: ptr[u64], y: ptr[u64], blocks: i64, *, size: int, carri
 
 @selector(Advanced)
 def select_advance(form: Advanced, build: Builder) -> None:
-    """In place where nobody reads the state later."""
+    """Advance in place if the state has no other reader."""
     state, y = form.state, form.output
     if {state.dtype, y.dtype} != {uint64} or state.size != y.size or state.size not in (2, 3):
         raise NoKernel(f"the state {state!r} as {y!r}")
     if any(b.parent is not None for b in (state, y)) or not 0 <= form.blocks < 1 << 63:
-        raise NoKernel(f"the state {state!r}, {form.blocks} blocks further on")
+        raise NoKernel(f"the state {state!r} advanced by {form.blocks} blocks")
     build.share(state)
     code = advance.code(size=state.size, carries=form.carries)
     build.step(code, [build.pointer(state), build.pointer(y), form.blocks], 1, chunk=1)
 
 
-LEAST = 1e-7  # what a uniform number counts as at least, before its logarithm is taken
+UNIFORM_MIN = 1e-7  # lower limit of a uniform number before taking its logarithm
 
 
 @kl.family
 def normal_pairs(work, x: ptr[f32], y: ptr[f32], n: i64):
-    """n numbers of as many, and of one more where n is odd. An item is a vector of pairs."""
+    """Transform uniform numbers to n normal numbers by Box-Muller. A work item is a vector of pairs."""
     lanes = work.lanes(f32)
     for item in work.items():
         first = item * 2 * lanes
-        given = x.load(first, 2 * lanes, kl.tail_mask(n + n % 2 - first, 2 * lanes))
-        u, v = (kl.shuffle(given, None, range(k, 2 * lanes, 2)) for k in range(2))
-        radius = kl.sqrt(-2.0 * fast("log", kl.maximum(u, LEAST)))
+        uniform = x.load(first, 2 * lanes, kl.tail_mask(n + n % 2 - first, 2 * lanes))
+        u, v = (kl.shuffle(uniform, None, range(k, 2 * lanes, 2)) for k in range(2))
+        radius = kl.sqrt(-2.0 * fast("log", kl.maximum(u, UNIFORM_MIN)))
         angle = v * (2 * math.pi)
         both = kl.concat(fast("sin", angle) * radius, fast("cos", angle) * radius)
         order = [k * lanes + i for i in range(lanes) for k in range(2)]
@@ -118,16 +119,14 @@ def select_normal_pairs(form: NormalPairs, build: Builder) -> None:
     build.step(normal_pairs.code(), words, items, chunk=grain(64 * per_item, items))
 
 
-# ---- classes --------------------------------------------------------------------------------------------------------
-
 LN2 = 0.693147180369123816490, 1.90821492927058770002e-10
-"""ln 2 in two parts, of which the first times an integer below 2^21 is exact (Cody and Waite 1980)."""
+"""ln 2 in two parts; products of the first with integers below 2^21 are exact (Cody and Waite 1980)."""
 TERMS = 14
-"""Of the series of exp on [-ln 2 / 2, ln 2 / 2]: what is left out is below 2^-57."""
+"""Terms of the series of exp on [-ln 2 / 2, ln 2 / 2], with a remainder below 2^-57."""
 
 
-def exp_of_double(x: Any) -> Any:
-    """e^x of float64 that are not above 0; 0 below -708."""
+def exp_nonpositive(x: Value) -> Value:
+    """Return e^x of float64 x <= 0; 0 below -708."""
     k = kl.round_even(x * (1.0 / math.log(2)))
     r = x - k * LN2[0] - k * LN2[1]
     total = kl.full(f64, 0, 1.0 / math.factorial(TERMS - 1))
@@ -150,29 +149,29 @@ def classes(
     result: DType,
     capped: bool,
 ):
-    """An item is a row of `count` logits and n numbers. Scratch: the sums of weights up to each class."""
+    """Draw classes. A work item is a row of `count` logits and n uniform numbers. Scratch: cumulative weights."""
     logits, y = logits.cast(source, source.size), y.cast(result, result.size)
     sums = work.scratch(f64)
     for item in work.items():
         row = logits + item * count
-        most, some = kl.full(f64, 0, -math.inf), kl.value(0)
+        max_logit, some_finite = kl.full(f64, 0, -math.inf), kl.value(0)
         for i in range(count):
             v = row[i].to(f64)
             finite = kl.abs(v) < math.inf
-            most = kl.select(finite & (v > most), v, most)
-            some = kl.select(finite, 1, some)
-        most = kl.select(some == 1, most, 0.0)
+            max_logit = kl.select(finite & (v > max_logit), v, max_logit)
+            some_finite = kl.select(finite, 1, some_finite)
+        max_logit = kl.select(some_finite == 1, max_logit, 0.0)
         total = kl.full(f64, 0, 0.0)
         for i in range(count):
             v = row[i].to(f64)
-            total = total + kl.select(kl.abs(v) < math.inf, exp_of_double(v - most), 0.0)
+            total = total + kl.select(kl.abs(v) < math.inf, exp_nonpositive(v - max_logit), 0.0)
             sums[i] = total
         for j in range(n):
-            wanted = numbers[item * n + j] * total
+            threshold = numbers[item * n + j] * total
             low, high = kl.value(0), count + 0
             while low < high:
                 middle = (low + high) // 2
-                below = sums[middle] <= wanted
+                below = sums[middle] <= threshold
                 low, high = kl.select(below, middle + 1, low), kl.select(below, high, middle)
             y[item * n + j] = (kl.minimum(low, count - 1) if capped else low).to(result)
 

@@ -1,17 +1,19 @@
 """Reductions over axes: sums, products, extremes, any and all, of rows and of columns.
 
-Lives here: the selector of Reduce, its two families.  Not here: the place of an extreme (axis_scans.py), softmax
-(rows.py).
+Lives here: the selector of Reduce, its two families.
+Not here: positions of extremes (axis_scans.py), softmax (rows.py).
 
-Axes side by side that are all reduced, or all kept, are one; the last group of reduced axes goes first, so that each
-turn is [outer, n, inner] to [outer, inner]: rows where inner is 1, else columns. Long ones are cut into blocks of a
-fixed size, whose results are reduced in turn: threads have something to share, float32 sums stay accurate, and the bits
-do not depend on who did what. Sums of bytes are made four at a time by dot products with ones, or in 16 bits.
+Adjacent axes that are all reduced, or all kept, are joined; the last group of reduced axes is reduced first, so that
+each pass is [outer, n, inner] to [outer, inner]: rows if inner is 1, else columns. Long ones are split into blocks of a
+fixed size, whose results are reduced by another pass: threads share the work, float32 sums remain accurate, and results
+do not depend on the number of threads. Sums of bytes use dot products with ones, four at a time, or 16 bits.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...core.dtypes import DType
@@ -25,19 +27,20 @@ from .epilogue import Epilogue, epilogue_of
 from .tiling import grain
 
 if TYPE_CHECKING:
+    from ..language import Pointer, Value
     from ..loops.plan_builder import Builder
 
-ROW = 65536  # elements of a row that one item reduces
-COLUMN = 1024  # elements of a column that one item reduces
+ROW = 65536  # elements of a row per work item
+COLUMN = 1024  # elements of a column per work item
 VECTORS = 8  # accumulators in registers
-WIDTHS = (VECTORS, 2)  # columns are summed so many vectors at a time, the last by one
+WIDTHS = (VECTORS, 2)  # vectors of columns reduced together; the remaining ones singly
 NARROW_ROWS = 128  # bytes whose sum fits into 16 bits
 
 KINDS = frozenset({"sum", "max", "min", "prod", "any", "all"})
 
 
-def joined(kind: str, a: Any, b: Any) -> Any:
-    """One step of a reduction; a is the element: of floats, NaN is left out of extremes."""
+def combine_ignoring_nan(kind: str, a: Value, b: Value) -> Value:
+    """Combine an element a with an accumulator; extremes of floats ignore NaN (pooling.combine propagates it)."""
     if kind == "sum":
         return a + b
     if kind == "prod":
@@ -45,8 +48,8 @@ def joined(kind: str, a: Any, b: Any) -> Any:
     return kl.maximum(a, b) if kind in ("max", "any") else kl.minimum(a, b)
 
 
-def neutral(kind: str, dtype: DType) -> Any:
-    """What changes nothing."""
+def neutral(kind: str, dtype: DType) -> float:
+    """Return the identity element of a reduction."""
     if kind in ("sum", "any"):
         return 0
     if kind in ("prod", "all"):
@@ -56,47 +59,38 @@ def neutral(kind: str, dtype: DType) -> Any:
     return int(dtype.min if kind == "max" else dtype.max)
 
 
-def held(before: Epilogue) -> DType:
-    """The dtype of accumulators: truth values are held in bytes."""
+def accumulator_dtype(before: Epilogue) -> DType:
+    """Return the dtype of accumulators; bools are accumulated in bytes."""
     return u8 if before.expr.dtype.is_bool else before.expr.dtype
 
 
-def together(kind: str, dtype: DType, v: Any) -> Any:
-    """The lanes of an accumulator as one number: halves first."""
-    while v.count > 1:
-        half = v.count // 2
-        v = joined(kind, kl.part(v, 0, half), kl.part(v, half, half))
-    return v[0]
-
-
 def is_sum_of_bytes(kind: str, before: Epilogue) -> bool:
-    """Whether elements are int8 or uint8, and their plain sum is asked for in int32."""
+    """Return whether the reduction is a plain sum of int8 or uint8 in int32."""
     e = before.expr
     return (
         kind == "sum" and e.op == "convert" and e.dtype is i32 and e.args[0].op == "arg" and e.args[0].dtype in (i8, u8)
     )
 
 
-class Elements:
-    """How the elements of a reduction are read: `load` gives a vector of accumulators' dtype. Lanes that are masked out
-    hold what changes nothing."""
+class ReducedElements:
+    """The elements of a reduction, loaded in the accumulator dtype; masked lanes are the identity element."""
 
-    def __init__(self, kind: str, before: Epilogue, words: Any) -> None:
-        self.kind, self.dtype = kind, held(before)
+    def __init__(self, kind: str, before: Epilogue, words: Sequence[Value]) -> None:
+        self.kind, self.dtype = kind, accumulator_dtype(before)
         self._compute = before.bind(words)
 
-    def load(self, p: Any, at: Any, lanes: int, mask: Any = None) -> Any:
-        """So many elements from p[at] on."""
-        v = self._compute(p.load(at, lanes, mask), 0, 0, lanes, mask).to(self.dtype)
+    def load(self, p: Pointer, i: Any, lanes: int, mask: Value | None = None) -> Value:
+        """Load elements from p[i] on."""
+        v = self._compute(p.load(i, lanes, mask), 0, 0, lanes, mask).to(self.dtype)
         return v if mask is None else kl.select(mask, v, neutral(self.kind, self.dtype))
 
-    def zeros(self, lanes: int) -> Any:
-        """Accumulators before the first element."""
+    def zeros(self, lanes: int) -> Value:
+        """Return initial accumulators."""
         return kl.full(self.dtype, lanes, neutral(self.kind, self.dtype))
 
 
-def written(after: Any, before: Epilogue, v: Any, lanes: int) -> Any:
-    """The output's elements of accumulators."""
+def finished(after: Callable[..., Value], before: Epilogue, v: Value, lanes: int) -> Value:
+    """Convert accumulators to elements of the output."""
     return after(v.to(before.expr.dtype), 0, 0, lanes)
 
 
@@ -114,9 +108,9 @@ def reduce_rows(
     before: Epilogue,
     after: Epilogue,
 ):
-    """Rows of n elements in `blocks` blocks of `size`: an item is a block of a row, and gives one element of y."""
+    """Reduce rows of n elements in `blocks` blocks of `size`. A work item is a block, which yields one element of y."""
     x, y = x.cast(source, source.size), y.cast(after.expr.dtype, after.expr.dtype.size)
-    elements = Elements(kind, before, more)
+    elements = ReducedElements(kind, before, more)
     finish = after.bind(more[len(before.params) :])
     bytes_summed = is_sum_of_bytes(kind, before)
     lanes = work.target.vector_bytes // elements.dtype.size
@@ -133,30 +127,30 @@ def reduce_rows(
             i = kl.value(0)
             while i + VECTORS * lanes <= count:
                 for k in range(VECTORS):
-                    sums[k] = joined(kind, elements.load(a, i + k * lanes, lanes), sums[k])
+                    sums[k] = combine_ignoring_nan(kind, elements.load(a, i + k * lanes, lanes), sums[k])
                 i = i + VECTORS * lanes
             while i + lanes <= count:
-                sums[0] = joined(kind, elements.load(a, i, lanes), sums[0])
+                sums[0] = combine_ignoring_nan(kind, elements.load(a, i, lanes), sums[0])
                 i = i + lanes
             if i < count:
-                sums[1] = joined(kind, elements.load(a, i, lanes, kl.first(count - i, lanes)), sums[1])
+                sums[1] = combine_ignoring_nan(kind, elements.load(a, i, lanes, kl.first(count - i, lanes)), sums[1])
             width = VECTORS
             while width > 1:
                 width = width // 2
                 for k in range(width):
-                    sums[k] = joined(kind, sums[k], sums[k + width])
-            total = together(kind, elements.dtype, sums[0])
-        y[item] = written(finish, before, total, 0)
+                    sums[k] = combine_ignoring_nan(kind, sums[k], sums[k + width])
+            total = kl.reduce_lanes(sums[0], functools.partial(combine_ignoring_nan, kind))
+        y[item] = finished(finish, before, total, 0)
 
 
-def _sum_of_bytes(a: Any, count: Any, source: DType, lanes: int) -> Any:
-    """The sum of int8 or uint8 in int32: four at a time."""
+def _sum_of_bytes(a: Pointer, count: Value, source: DType, lanes: int) -> Value:
+    """Sum int8 or uint8 in int32, four at a time."""
     ones = kl.full(i8 if source is u8 else u8, 4 * lanes, 1)
     sums = kl.registers(i32, lanes, 4)
     for k in range(4):
         sums[k] = kl.zeros(i32, lanes)
 
-    def add(k: int, v: Any) -> None:
+    def add(k: int, v: Value) -> None:
         sums[k] = kl.dot4(sums[k], v, ones) if source is u8 else kl.dot4(sums[k], ones, v)
 
     i = kl.value(0)
@@ -188,9 +182,9 @@ def reduce_columns(
     before: Epilogue,
     after: Epilogue,
 ):
-    """Arrays [outer, n, inner] to [outer, blocks, inner]: an item is a panel of columns of a block of rows."""
+    """Reduce arrays [outer, n, inner] to [outer, blocks, inner]. A work item is a panel of columns of a block."""
     x, y = x.cast(source, source.size), y.cast(after.expr.dtype, after.expr.dtype.size)
-    elements = Elements(kind, before, more)
+    elements = ReducedElements(kind, before, more)
     finish = after.bind(more[len(before.params) :])
     lanes = work.target.vector_bytes // elements.dtype.size
     narrow = is_sum_of_bytes(kind, before)
@@ -209,17 +203,19 @@ def reduce_columns(
                 else:
                     sums = _columns(elements, a + column, inner, count, lanes, width, None)
                 for k in range(width):
-                    b.store(written(finish, before, sums[k], lanes), column + k * lanes)
+                    b.store(finished(finish, before, sums[k], lanes), column + k * lanes)
                 column = column + width * lanes
         while column < end:
             mask = kl.tail_mask(end - column, lanes)
             sums = _columns(elements, a + column, inner, count, lanes, 1, mask)
-            b.store(written(finish, before, sums[0], lanes), column, mask=mask)
+            b.store(finished(finish, before, sums[0], lanes), column, mask=mask)
             column = column + lanes
 
 
-def _columns(elements: Elements, a: Any, pitch: Any, count: Any, lanes: int, width: int, mask: Any) -> list[Any]:
-    """Columns of `count` rows, as `width` accumulators. As many rows at once as there are registers."""
+def _columns(
+    elements: ReducedElements, a: Pointer, pitch: Value, count: Value, lanes: int, width: int, mask: Value | None
+) -> list[Value]:
+    """Reduce columns of `count` rows to `width` accumulators, with as many rows at a time as registers permit."""
     rows = VECTORS // width
     sums = kl.registers(elements.dtype, lanes, rows, width)
     for r in range(rows):
@@ -230,23 +226,23 @@ def _columns(elements: Elements, a: Any, pitch: Any, count: Any, lanes: int, wid
         for r in range(rows):
             for k in range(width):
                 v = elements.load(p, k * lanes, lanes, mask)
-                sums[r, k] = joined(elements.kind, v, sums[r, k])
+                sums[r, k] = combine_ignoring_nan(elements.kind, v, sums[r, k])
             p = p + pitch
         i = i + rows
     while i < count:
         for k in range(width):
-            sums[0, k] = joined(elements.kind, elements.load(p, k * lanes, lanes, mask), sums[0, k])
+            sums[0, k] = combine_ignoring_nan(elements.kind, elements.load(p, k * lanes, lanes, mask), sums[0, k])
         p, i = p + pitch, i + 1
     while rows > 1:
         rows = rows // 2
         for r in range(rows):
             for k in range(width):
-                sums[r, k] = joined(elements.kind, sums[r, k], sums[r + rows, k])
+                sums[r, k] = combine_ignoring_nan(elements.kind, sums[r, k], sums[r + rows, k])
     return [sums[0, k] for k in range(width)]
 
 
-def _columns_of_bytes(a: Any, pitch: Any, count: Any, source: DType, lanes: int, width: int) -> list[Any]:
-    """As _columns, of int8 or uint8 sums: so many rows in 16 bits as these hold, then in int32."""
+def _columns_of_bytes(a: Pointer, pitch: Value, count: Value, source: DType, lanes: int, width: int) -> list[Value]:
+    """Sum columns of int8 or uint8: up to NARROW_ROWS rows in 16 bits, then in int32."""
     half, wide = width // 2, 2 * lanes
     short = i16 if source is i8 else u16
     totals, sums = kl.registers(i32, wide, half), kl.registers(short, wide, half)
@@ -269,47 +265,47 @@ def _columns_of_bytes(a: Any, pitch: Any, count: Any, source: DType, lanes: int,
 
 @selector(Reduce)
 def select_reduce(form: Reduce, build: Builder) -> None:
-    """One turn for each group of reduced axes, the last first, and for each cutting into blocks."""
+    """Build a pass for each group of reduced axes, the last first, and for each level of blocks."""
     x, y = form.input, form.output
     if x.parent is not None or y.parent is not None or not x.size:
-        raise NoKernel("a reduction of a slice" if x.size else "a reduction of nothing")
+        raise NoKernel("a reduction of a slice" if x.size else "an empty reduction")
     dtype = form.before.dtype
     if form.kind not in KINDS or (dtype.is_floating and dtype.size < 4):
         raise NoKernel(f"{form.kind} of {dtype.name}")
     first = epilogue_of(form.before, (), y, build)
     after, more = epilogue_of(form.expr, (), y, build)
     plain = arg(0, dtype)
-    turns = list(_turns(x.shape, form.axes))
-    source, place = x.dtype, build.pointer(x)
-    for i, (outer, n, inner, size) in enumerate(turns):
+    passes = list(_passes(x.shape, form.axes))
+    source, address = x.dtype, build.pointer(x)
+    for i, (outer, n, inner, size) in enumerate(passes):
         blocks = -(-n // size)
-        last = i == len(turns) - 1
+        last = i == len(passes) - 1
         before, words = first if i == 0 else epilogue_of(plain, (), y, build)
-        this, that = (after, more) if last else epilogue_of(plain, (), y, build)
-        target = build.pointer(y) if last else build.temporary(outer * blocks * inner * this.expr.dtype.size)
-        constants = {"kind": form.kind, "source": source, "before": before, "after": this}
-        _turn((source, constants), (place, target), (outer, n, inner, size), [*words, *that], build)
-        source, place = this.expr.dtype, target
+        pass_after, pass_words = (after, more) if last else epilogue_of(plain, (), y, build)
+        target = build.pointer(y) if last else build.temporary(outer * blocks * inner * pass_after.expr.dtype.size)
+        constants = {"kind": form.kind, "source": source, "before": before, "after": pass_after}
+        _add_pass((source, constants), (address, target), (outer, n, inner, size), [*words, *pass_words], build)
+        source, address = pass_after.expr.dtype, target
 
 
-def _turn(what: Any, places: Any, sizes: tuple[int, int, int, int], more: list[Any], build: Builder) -> None:
-    (source, constants), (place, target), (outer, n, inner, size) = what, places, sizes
+def _add_pass(kernel: Any, addresses: Any, sizes: tuple[int, int, int, int], more: list[Any], build: Builder) -> None:
+    (source, constants), (address, target), (outer, n, inner, size) = kernel, addresses, sizes
     blocks = -(-n // size)
-    words, count = [place, target, n, size, blocks], {"more": len(more)}
+    words, count = [address, target, n, size, blocks], {"more": len(more)}
     if inner == 1:
         items = outer * blocks
         code = reduce_rows.code(**constants, **count)
         build.step(code, [*words, *more], items, chunk=grain(min(n, size) * source.size, items))
         return
-    panels = -(-inner // (VECTORS * host().vector_bytes // held(constants["before"]).size))
+    panels = -(-inner // (VECTORS * host().vector_bytes // accumulator_dtype(constants["before"]).size))
     items = outer * blocks * panels
     code = reduce_columns.code(**constants, **count)
     work = grain(min(n, size) * inner * source.size // panels, items)
     build.step(code, [*words, inner, panels, *more], items, chunk=work)
 
 
-def _turns(shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
-    """(outer, n, inner, rows or columns of a block) of each turn."""
+def _passes(shape: tuple[int, ...], axes: tuple[int, ...]) -> Iterator[tuple[int, int, int, int]]:
+    """Yield (outer, n, inner, elements of a block along n) of each pass."""
     groups: list[tuple[bool, int]] = []
     for axis, n in enumerate(shape):
         if n == 1:
@@ -319,20 +315,20 @@ def _turns(shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
             groups[-1] = (reduced, groups[-1][1] * n)
         else:
             groups.append((reduced, n))
-    found = False
+    reduced_any = False
     while any(reduced for reduced, _ in groups):
-        at = max(i for i, (reduced, _) in enumerate(groups) if reduced)
-        outer, inner = (math.prod(n for _, n in part) for part in (groups[:at], groups[at + 1 :]))
-        n = groups[at][1]
+        last = max(i for i, (reduced, _) in enumerate(groups) if reduced)
+        outer, inner = (math.prod(n for _, n in part) for part in (groups[:last], groups[last + 1 :]))
+        n = groups[last][1]
         size = min(n, ROW if inner == 1 else COLUMN)
         yield outer, n, inner, size
-        found = True
+        reduced_any = True
         blocks = -(-n // size)
         if blocks > 1:
-            groups[at] = (True, blocks)
+            groups[last] = (True, blocks)
         else:
-            del groups[at]
-            if 0 < at < len(groups):  # both neighbours were kept
-                groups[at - 1 : at + 1] = [(False, groups[at - 1][1] * groups[at][1])]
-    if not found:  # nothing to reduce: each element by itself
+            del groups[last]
+            if 0 < last < len(groups):  # both adjacent groups are kept axes
+                groups[last - 1 : last + 1] = [(False, groups[last - 1][1] * groups[last][1])]
+    if not reduced_any:  # no reduced axis: one element each
         yield math.prod(shape), 1, 1, 1

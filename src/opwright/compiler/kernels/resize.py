@@ -1,11 +1,10 @@
-"""Images of another size: bilinear and nearest.
+"""Image resizing: bilinear and nearest neighbor.
 
 Lives here: the selector of Resize, its two families.
-Not here: the operators' own meaning (lite/ops), where pixels of the result lie on the image (opwright/scalar),
-enlarging by zeros (moves.py).
+Not here: the definitions of the operators (lite/ops), sampling positions (opwright/scalar), dilation by zeros
+(moves.py).
 
-Positions are known when a plan is made: a kernel reads the pixels on both sides of each position, and a weight, from
-tables.
+Positions are constants of a plan: kernels read the indices of adjacent pixels, and their weights, from tables.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core import dtypes
+from ...core.dtypes import DType
 from ...scalar.resampling import FixedMean, Sampling
 from .. import language as kl
 from ..language import f32, i32, i64, ptr, u8
@@ -29,7 +29,7 @@ from .expression import check, evaluate
 from .tiling import grain, vector_lanes
 
 if TYPE_CHECKING:
-    from ..language import Value
+    from ..language import Pointer, Value
     from ..loops.plan_builder import Builder
 
 MEAN = FixedMean(kl)
@@ -57,7 +57,10 @@ def bilinear(
     expr: Any,
     params: tuple,
 ):
-    """An item: a row of the result. rows, columns: pixels before, pixels after, weights of the latter."""
+    """Interpolate bilinearly. A work item is a row of the result.
+
+    rows, columns: indices of the pixels before and after each position, weights of the latter.
+    """
     numbers = [number(v, d) for v, d in zip(more, params)]
     image, out = x.cast(dtype), y.cast(expr.dtype)
     fixed = dtype is dtypes.int8
@@ -77,17 +80,17 @@ def bilinear(
                 if fixed:
                     mean = MEAN.of_four([v.to(i32) for v in four], across, down).to(f32)
                 else:
-                    mean = _floating(four, across, down, dtype)
+                    mean = _interpolate(four, across, down, dtype)
                 into.store(evaluate(expr, [mean], numbers).splat(lanes), c)
 
 
-def _weight(table: Any, at: Value, fixed: bool) -> Value:
-    found: Value = table[at]
-    return found if fixed else kl.bitcast(found, dtypes.float32)
+def _weight(table: Pointer, i: Value, fixed: bool) -> Value:
+    weight = table[i]
+    return weight if fixed else kl.bitcast(weight, dtypes.float32)
 
 
-def _floating(four: list[Value], across: Value, down: Value, dtype: Any) -> Value:
-    """The mean of four in float32; of uint8 cut off after adding a half."""
+def _interpolate(four: list[Value], across: Value, down: Value, dtype: DType) -> Value:
+    """Return the weighted mean of four pixels in float32, rounded half up for integers."""
     a, b, c, d = (v.to(f32) for v in four)
     above, below = (p * (1.0 - across) + q * across for p, q in ((a, b), (c, d)))
     mean = above * (1.0 - down) + below * down
@@ -114,7 +117,10 @@ def nearest(
     expr: Any,
     params: tuple,
 ):
-    """An item: a row of the result. rows, columns: the pixel of each. expr: None for elements as they are."""
+    """Resize to the nearest pixels. A work item is a row of the result.
+
+    rows, columns: the pixel of each position. expr: None to copy elements.
+    """
     numbers = [number(v, d) for v, d in zip(more, params)]
     image, out = x.cast(dtype), y.cast(dtype if expr is None else expr.dtype)
     for item in work.items():
@@ -128,19 +134,19 @@ def nearest(
                 into.store(element if expr is None else evaluate(expr, [element], numbers).splat(lanes), c)
 
 
-def _between(positions: Sampling) -> np.ndarray:
-    """int32[3, out]: the pixels before and after each position, and the bits of the latter's weight, float32."""
+def _bilinear_table(positions: Sampling) -> np.ndarray:
+    """Return int32[3, out]: the pixels before and after each position, and the bits of the latter's float32 weight."""
     before, after, weight = positions.between()
     return np.stack([before.astype(np.int32), after.astype(np.int32), weight.view(np.int32)])
 
 
-def _between_steps(positions: Sampling) -> np.ndarray:
-    """int32[3, out]: as `_between`, weights in steps."""
+def _fixed_bilinear_table(positions: Sampling) -> np.ndarray:
+    """Return int32[3, out]: as `_bilinear_table`, with fixed-point weights."""
     return np.stack(positions.between_steps()).astype(np.int32)
 
 
-def _nearest(positions: Sampling) -> np.ndarray:
-    """int32[1, out]: the pixel that each position falls on."""
+def _nearest_table(positions: Sampling) -> np.ndarray:
+    """Return int32[1, out]: the nearest pixel of each position."""
     return positions.nearest().astype(np.int32)[None]
 
 
@@ -150,17 +156,17 @@ def _fill(table: Callable[[Sampling], np.ndarray], positions: Sampling, into: np
 
 @selector(Resize)
 def select_resize(form: Resize, build: Builder) -> None:
-    """Bilinear of float32 and bytes, nearest of all elements of 1, 2, 4 or 8 bytes."""
+    """Select bilinear for float32 and bytes, nearest for elements of 1, 2, 4 or 8 bytes."""
     x, out = form.input, form.output
     check(form.expr)
     n, out_height, out_width, channels = out.shape
     expr: Expr | None
     expr, scalars = parametrised(form.expr)
-    dtype, table = x.dtype, _nearest
+    dtype, table = x.dtype, _nearest_table
     if form.kind == "bilinear":
         if dtype not in BILINEAR:
             raise NoKernel(f"a bilinear resize of {dtype.name}")
-        family, table, size = bilinear, _between_steps if dtype is dtypes.int8 else _between, 4
+        family, table, size = bilinear, _fixed_bilinear_table if dtype is dtypes.int8 else _bilinear_table, 4
     else:
         if form.expr.op == "arg":
             expr, dtype = None, UNITS.get(dtype.size, dtype)

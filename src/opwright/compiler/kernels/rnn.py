@@ -69,13 +69,13 @@ def simple_recurrence(
     """
     lanes = work.lanes(f32)
     wide = padded_size(units, lanes)
-    hidden, next_hidden, rounded = (work.scratch(f32) + part * rows * wide for part in range(3))
+    h_now, h_next, rounded = (work.scratch(f32) + part * rows * wide for part in range(3))
     for item in work.items():
         for row in range(rows):
-            load_padded(hidden + row * wide, h + (item * rows + row) * units, units, wide, lanes)
+            load_padded(h_now + row * wide, h + (item * rows + row) * units, units, wide, lanes)
         for step in range(steps):
             row_scales = [
-                rounded_floats(hidden + row * wide, rounded + row * wide, wide, lanes, rounding == "symmetric") * scale
+                rounded_floats(h_now + row * wide, rounded + row * wide, wide, lanes, rounding == "symmetric") * scale
                 for row in range(rows if rounding else 0)
             ]
             w = packed_weights(work.target, weights, bool(rounding))
@@ -84,18 +84,18 @@ def simple_recurrence(
                 sums = GateSums(rows, 1, lanes)
                 for row in range(rows):
                     sums.start(row, 0, kl.zeros(f32, lanes))
-                w = sums.add(rounded if rounding else hidden, wide, w, wide)
+                w = sums.add(rounded if rounding else h_now, wide, w, wide)
                 for row in range(rows):
                     inputs = x + step_row(item, row, rows, step, batch_pitch, step_pitch) * units
                     input_sum, total = inputs.load(i, lanes, mask), sums.total(row, 0)
                     z = kl.fma(total, kl.splat(row_scales[row], lanes), input_sum) if rounding else total + input_sum
-                    (next_hidden + row * wide).store(kl.select(mask, activate(activation, z), 0.0), i)
-            hidden, next_hidden = next_hidden, hidden
+                    (h_next + row * wide).store(kl.select(mask, activate(activation, z), 0.0), i)
+            h_now, h_next = h_next, h_now
             for row in range(rows):
                 target = y + step_row(item, row, rows, step, batch_pitch, step_pitch) * units
-                store_row(target, hidden + row * wide, units, lanes)
+                store_row(target, h_now + row * wide, units, lanes)
         for row in range(rows):
-            store_row(h + (item * rows + row) * units, hidden + row * wide, units, lanes)
+            store_row(h + (item * rows + row) * units, h_now + row * wide, units, lanes)
 
 
 @selector(Rnn)

@@ -1,13 +1,13 @@
-"""Convolution, depthwise convolution and projection a band of lines at a time, so that what lies between stays near.
+"""Fusion by row bands: convolution, depthwise convolution and projection of a few lines at a time, in cache.
 
 Lives here: the selector of `Banded`.
-Not here: where it pays (../loops/block_fusion.py), the kernels: each part's own selectors are asked for each band.
+Not here: the cost model (../loops/block_fusion.py), the kernels, which each part's selectors provide for each band.
 
-The lines that the first convolution makes lie in a ring, where the depthwise one finds those of its window: each band
-asks for the lines it sees that are not made yet, and they take the places of lines that nobody will see again.
+The output lines of the first convolution are in a ring buffer, from which the depthwise convolution reads its window:
+each band computes the lines of its window that are missing, in place of lines that are not read again.
 
-An image is cut into strands, so that threads do not wait for each other between the bands; each has memory of its own.
-Lines that two strands see are computed by both.
+An image is divided into strands, so that threads need no synchronization between bands; each has its own memory. Lines
+that two strands read are computed by both.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ if TYPE_CHECKING:
     from ..loops.plan_builder import Builder
 
 STRANDS = 2
-"""Threads that have something to do. Each strand more computes a few lines twice."""
+"""Number of strands, and so of threads with work. Each additional strand computes a few lines twice."""
 
 
 @selector(Banded)
 def select_banded(form: Banded, build: Builder) -> None:
-    """Of a Depthwise with a Contract before it, after it or both."""
-    (place,) = (i for i, part in enumerate(form.parts) if isinstance(part, Depthwise))
-    middle = form.parts[place]
-    before, after = form.parts[:place], form.parts[place + 1 :]
+    """Select for a Depthwise with a Contract before it, after it or both."""
+    (index,) = (i for i, part in enumerate(form.parts) if isinstance(part, Depthwise))
+    middle = form.parts[index]
+    before, after = form.parts[:index], form.parts[index + 1 :]
     if not all(same_in_bands(part) for part in form.parts if isinstance(part, Contract)):
-        raise NoKernel("a convolution that is computed otherwise in bands than as a whole")
+        raise NoKernel("a convolution whose results in bands would differ")
     assert isinstance(middle, Depthwise)
     number, height = middle.output.shape[:2]
     total = number * height
 
     def make_strand(strand: int) -> None:
-        bands = _Bands(form.lines, before, middle, after, build)
+        bands = _StrandBuilder(form.lines, before, middle, after, build)
         first, last = total * strand // STRANDS, total * (strand + 1) // STRANDS
         while first < last:
             n = first // height
             end = min(last, (n + 1) * height)
-            bands.make(n, first - n * height, end - n * height)
+            bands.add(n, first - n * height, end - n * height)
             first = end
 
     build.strands(STRANDS, make_strand)
 
 
-class _Bands:
-    """The bands of one strand, with its memory."""
+class _StrandBuilder:
+    """The steps of the bands of one strand, with its memory."""
 
     def __init__(
         self, lines: int, before: tuple[LoopOp, ...], middle: Depthwise, after: tuple[LoopOp, ...], build: Builder
@@ -63,22 +63,22 @@ class _Bands:
         _, _, out_width, out_channels = middle.output.shape
         self.band = Buffer("band", middle.output.dtype, (1, lines, out_width, out_channels))
 
-    def make(self, n: int, first: int, last: int) -> None:
-        """Lines [first, last) of image n of the output."""
+    def add(self, n: int, first: int, last: int) -> None:
+        """Add the steps for lines [first, last) of image n of the output."""
         window, (_, height, width, channels) = self.middle.window, self.middle.input.shape
         size, stride, top = window.size[0], window.strides[0], window.padding[0]
-        lines, kept = self.lines, ring_lines(window, self.lines)
-        made = max(0, first * stride - top)
-        shift = -((first + lines - 1) * stride + size - top) % kept  # what the first band sees ends where the ring does
-        ring = Ring("ring", self.ring.dtype, (1, height, width, channels), of=self.ring, lines=kept, shift=shift)
+        lines, capacity = self.lines, ring_lines(window, self.lines)
+        computed = max(0, first * stride - top)
+        shift = -((first + lines - 1) * stride + size - top) % capacity  # the first band's window ends with the ring
+        ring = Ring("ring", self.ring.dtype, (1, height, width, channels), of=self.ring, lines=capacity, shift=shift)
         for start in range(first, last, lines):
             end = min(start + lines, last)
-            seen = min(height, (end - 1) * stride + size - top)
-            if self.before and made < seen:
-                shape = (1, seen - made, width, channels)
-                there = RowBand("ring", ring.dtype, shape, of=self.ring, first=(made + shift) % kept * width)
-                self._contract(self.before[0], n, made, seen, there)
-                made = seen
+            needed = min(height, (end - 1) * stride + size - top)
+            if self.before and computed < needed:
+                shape = (1, needed - computed, width, channels)
+                band = RowBand("ring", ring.dtype, shape, of=self.ring, first=(computed + shift) % capacity * width)
+                self._contract(self.before[0], n, computed, needed, band)
+                computed = needed
             self._depthwise(n, start, end, ring)
             for part in self.after:
                 self._contract(part, n, start, end, lines_of(part.output, n, start, end))
@@ -95,26 +95,26 @@ class _Bands:
         self.build.part(dataclasses.replace(part, output=out, input=source, operands=operands, window=window))
 
     def _contract(self, part: LoopOp, n: int, start: int, end: int, out: Buffer) -> None:
-        """Lines [start, end) of a convolution of image n, written to `out`."""
+        """Add the steps for lines [start, end) of a convolution of image n, written to `out`."""
         assert isinstance(part, Contract)
         window, height = part.window, part.input.shape[1]
         top, _, left, right = window.padding
         low = start * window.strides[0] - top
         high = (end - 1) * window.strides[0] - top + (window.size[0] - 1) * window.dilations[0] + 1
-        there = max(0, low), min(height, high)
-        if there[0] >= there[1]:
-            raise NoKernel("lines that see nothing but padding")
+        input_lines = max(0, low), min(height, high)
+        if input_lines[0] >= input_lines[1]:
+            raise NoKernel("lines with windows in the padding")
         if part.input is self.middle.output:
             source: Buffer = RowBand("band", part.input.dtype, (1, end - start, *part.input.shape[2:]), of=self.band)
         else:
-            source = lines_of(part.input, n, *there)
-        window = dataclasses.replace(window, padding=(there[0] - low, high - there[1], left, right))
+            source = lines_of(part.input, n, *input_lines)
+        window = dataclasses.replace(window, padding=(input_lines[0] - low, high - input_lines[1], left, right))
         operands = tuple(lines_of(b, n, start, end) if b.shape == part.output.shape else b for b in part.operands)
         self.build.part(dataclasses.replace(part, output=out, input=source, operands=operands, window=window))
 
 
 def lines_of(image: Buffer, n: int, start: int, end: int) -> RowBand:
-    """Lines [start, end) of image n."""
+    """Return lines [start, end) of image n."""
     _, height, width, channels = image.shape
     first = (n * height + start) * width
     return RowBand(image.name, image.dtype, (1, end - start, width, channels), of=image, first=first)

@@ -1,9 +1,9 @@
-"""What needs a whole row at once: softmax and the norms.
+"""Normalizations of rows: softmax, norms, local response normalization.
 
 Lives here: the selector of RowPass, its family, the table of kinds.  Not here: reductions to one element
 (reductions.py).
 
-A row is read once, as float32 into the thread's scratch memory, where the turns over it find it in the first cache.
+A row is loaded once, as float32 into the thread's scratch memory; later passes over it hit the L1 cache.
 
     softmax         exp(x - max x) / sum exp(x - max x)
     log_softmax     x - max x - ln sum exp(x - max x)
@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...core.dtypes import DType
 from .. import language as kl
@@ -32,6 +32,7 @@ from .expression import fast
 from .tiling import grain
 
 if TYPE_CHECKING:
+    from ..language import Pointer, Value
     from ..loops.plan_builder import Builder
 
 VECTORS = 4  # accumulators in registers
@@ -44,114 +45,120 @@ NUMBERS = {
     "local_response": 4,
     "response_of_positive": 4,
 }
-"""How many numbers each kind has: epsilon; radius, bias, alpha and beta."""
-AROUND = ("local_response", "response_of_positive")
-"""Kinds that read elements around each, as far as their first number says."""
+"""Number of parameters by kind: epsilon; radius, bias, alpha and beta."""
+WINDOWED = ("local_response", "response_of_positive")
+"""Kinds that read elements within a radius, their first parameter."""
 SCALED = {"rms_norm": 1, "layer_norm": 2}
-"""Kinds with operands as long as a row, and the most of them: gamma, beta."""
+"""Kinds with operands as long as a row, and their maximal number: gamma, beta."""
 
 
-class Row:
-    """One row: n float32 in scratch memory, and turns over it, vector by vector."""
+class ScratchRow:
+    """A row of n float32 in scratch memory, with passes over its vectors."""
 
-    def __init__(self, memory: Any, n: Any, lanes: int) -> None:
+    def __init__(self, memory: Pointer, n: Value, lanes: int) -> None:
         self.memory, self.n, self.lanes = memory, n, lanes
 
-    def each(self, turn: Callable[[Any, Any, int], None], width: int = 1) -> None:
-        """turn(i, mask, k) for every vector from element i on, `width` in a loop's turn; k: which of these; mask: None,
-        or of the elements that there are."""
+    def each(self, visit: Callable[[Value, Value | None, int], None], width: int = 1) -> None:
+        """Call visit(i, mask, k) for every vector, with `width` vectors per iteration.
+
+        i: the first element; mask: None, or of the elements before the end; k: index of the vector in an iteration.
+        """
         i, lanes = kl.value(0), self.lanes
         while i + width * lanes <= self.n:
             for k in range(width):
-                turn(i + k * lanes, None, k)
+                visit(i + k * lanes, None, k)
             i = i + width * lanes
         while i < self.n:
-            turn(i, kl.tail_mask(self.n - i, lanes), 0)
+            visit(i, kl.tail_mask(self.n - i, lanes), 0)
             i = i + lanes
 
-    def total(
-        self, of: Callable[[Any, Any], Any], join: Callable[[Any, Any], Any], start: float, width: int = VECTORS
-    ) -> Any:
-        """The elements of(i, mask) joined to one number; start: what changes nothing. width: as many accumulators, so
-        that short expressions need not wait for each other."""
-        found = kl.registers(f32, self.lanes, width)
+    def reduce(
+        self,
+        vector_of: Callable[[Value, Value | None], Value],
+        combine: Callable[[Value, Value], Value],
+        identity: float,
+        width: int = VECTORS,
+    ) -> Value:
+        """Reduce the vectors vector_of(i, mask) to one number. width: independent accumulators, which hide latency."""
+        sums = kl.registers(f32, self.lanes, width)
         for k in range(width):
-            found[k] = kl.full(f32, self.lanes, start)
+            sums[k] = kl.full(f32, self.lanes, identity)
 
-        def turn(i: Any, mask: Any, k: int) -> None:
-            v = of(i, mask)
-            found[k] = join(v if mask is None else kl.select(mask, v, start), found[k])
+        def visit(i: Value, mask: Value | None, k: int) -> None:
+            v = vector_of(i, mask)
+            sums[k] = combine(v if mask is None else kl.select(mask, v, identity), sums[k])
 
-        self.each(turn, width)
+        self.each(visit, width)
         while width > 1:
             width = width // 2
             for k in range(width):
-                found[k] = join(found[k], found[k + width])
-        v = found[0]
-        while v.count > 1:
-            half = v.count // 2
-            v = join(kl.part(v, 0, half), kl.part(v, half, half))
-        return v[0]
+                sums[k] = combine(sums[k], sums[k + width])
+        return kl.reduce_lanes(sums[0], combine)
 
-    def load(self, i: Any) -> Any:
-        """A vector; lanes behind the end hold anything."""
+    def load(self, i: Any) -> Value:
+        """Load a vector; lanes beyond the end are undefined."""
         return self.memory.load(i, self.lanes)
 
-    def keep(self, v: Any, i: Any) -> Any:
-        """Write a vector, and give it."""
+    def store(self, v: Value, i: Any) -> Value:
+        """Store a vector and return it."""
         self.memory.store(v, i)
         return v
 
 
-def _add(a: Any, b: Any) -> Any:
+ElementFunction: TypeAlias = "Callable[[Value, Value], Value]"  # of an element and its index
+
+
+def _add(a: Value, b: Value) -> Value:
     return a + b
 
 
-def _exp(x: Any) -> Any:
+def _exp(x: Value) -> Value:
     return fast("exp", x)
 
 
-def _softmax(row: Row, numbers: Any) -> Callable[[Any, Any], Any]:
-    greatest = row.total(lambda i, mask: row.load(i), kl.maximum, -math.inf)
-    total = row.total(lambda i, mask: row.keep(_exp(row.load(i) - greatest), i), _add, 0.0, 1)
+def _softmax(row: ScratchRow, numbers: Sequence[Value]) -> ElementFunction:
+    greatest = row.reduce(lambda i, mask: row.load(i), kl.maximum, -math.inf)
+    total = row.reduce(lambda i, mask: row.store(_exp(row.load(i) - greatest), i), _add, 0.0, 1)
     factor = 1.0 / total
     return lambda v, i: v * factor
 
 
-def _log_softmax(row: Row, numbers: Any) -> Callable[[Any, Any], Any]:
-    greatest = row.total(lambda i, mask: row.load(i), kl.maximum, -math.inf)
-    total = row.total(lambda i, mask: _exp(row.load(i) - greatest), _add, 0.0, 1)
+def _log_softmax(row: ScratchRow, numbers: Sequence[Value]) -> ElementFunction:
+    greatest = row.reduce(lambda i, mask: row.load(i), kl.maximum, -math.inf)
+    total = row.reduce(lambda i, mask: _exp(row.load(i) - greatest), _add, 0.0, 1)
     logarithm = kl.log(total)
     return lambda v, i: (v - greatest) - logarithm
 
 
-def _squares(row: Row) -> Any:
-    return row.total(lambda i, mask: row.load(i) * row.load(i), _add, 0.0)
+def _squares(row: ScratchRow) -> Value:
+    return row.reduce(lambda i, mask: row.load(i) * row.load(i), _add, 0.0)
 
 
-def _l2_norm(row: Row, numbers: Any) -> Callable[[Any, Any], Any]:
+def _l2_norm(row: ScratchRow, numbers: Sequence[Value]) -> ElementFunction:
     factor = 1.0 / kl.maximum(kl.sqrt(_squares(row)), numbers[0])
     return lambda v, i: v * factor
 
 
-def _rms_norm(row: Row, numbers: Any) -> Callable[[Any, Any], Any]:
+def _rms_norm(row: ScratchRow, numbers: Sequence[Value]) -> ElementFunction:
     factor = 1.0 / kl.sqrt(_squares(row) / row.n.to(f32) + numbers[0])
     return lambda v, i: v * factor
 
 
-def _layer_norm(row: Row, numbers: Any) -> Callable[[Any, Any], Any]:
-    mean = row.total(lambda i, mask: row.load(i), _add, 0.0) / row.n.to(f32)
-    total = row.total(lambda i, mask: (row.load(i) - mean) * (row.load(i) - mean), _add, 0.0)
+def _layer_norm(row: ScratchRow, numbers: Sequence[Value]) -> ElementFunction:
+    mean = row.reduce(lambda i, mask: row.load(i), _add, 0.0) / row.n.to(f32)
+    total = row.reduce(lambda i, mask: (row.load(i) - mean) * (row.load(i) - mean), _add, 0.0)
     factor = 1.0 / kl.sqrt(total / row.n.to(f32) + numbers[0])
     return lambda v, i: (v - mean) * factor
 
 
-def _local_response(row: Row, numbers: Any, positive: bool = False) -> Callable[[Any, Any], Any]:
-    """Sums of squares within the radius; behind the row's ends there are zeros, as `margin` says. positive: what is
-    raised to a power is above 0, which takes a third of the time."""
+def _local_response(row: ScratchRow, numbers: Sequence[Value], positive: bool = False) -> ElementFunction:
+    """Normalize by sums of squares within the radius, with zeros beyond the row's ends (`margin`).
+
+    positive: the base of the power is positive, which takes a third of the time.
+    """
     radius = numbers[0].to(i64)
 
-    def compute(v: Any, i: Any) -> Any:
+    def compute(v: Value, i: Value) -> Value:
         near = kl.zeros(f32, row.lanes)
         for j in range(-radius, radius + 1):
             w = row.load(i + j)
@@ -164,7 +171,7 @@ def _local_response(row: Row, numbers: Any, positive: bool = False) -> Callable[
     return compute
 
 
-KINDS: dict[str, Callable[[Row, Any], Callable[[Any, Any], Any]]] = {
+KINDS: dict[str, Callable[[ScratchRow, Sequence[Value]], ElementFunction]] = {
     "softmax": _softmax,
     "log_softmax": _log_softmax,
     "l2_norm": _l2_norm,
@@ -173,7 +180,7 @@ KINDS: dict[str, Callable[[Row, Any], Callable[[Any, Any], Any]]] = {
     "local_response": _local_response,
     "response_of_positive": functools.partial(_local_response, positive=True),
 }
-"""By name, what is found out of a row first; it gives the function of an element and its place."""
+"""By name: computes the statistics of a row and returns the function of an element and its index."""
 
 
 @kl.family
@@ -198,7 +205,7 @@ def row_pass(
     after: Epilogue,
     operands: int,
 ):
-    """An item is a row of n elements. margin: zeros before and behind the row in the scratch memory."""
+    """Normalize rows. A work item is a row of n elements. margin: zeros before and after the row in scratch memory."""
     x, y = x.cast(source, source.size), y.cast(after.expr.dtype, after.expr.dtype.size)
     read, finish = before.bind(more), after.bind(more[len(before.params) :])
     lanes = work.lanes(f32)
@@ -208,22 +215,31 @@ def row_pass(
         memory.store(kl.zeros(f32, lanes), margin + n + i)
     scales = (gamma, beta)[:operands]
     for item in work.items():
-        row = Row(memory + margin, n, lanes)
-        _one_row(row, x + item * x_pitch, y + item * y_pitch, kind, (n0, n1, n2, n3), scales, read, finish)
+        row = ScratchRow(memory + margin, n, lanes)
+        _normalize_row(row, x + item * x_pitch, y + item * y_pitch, kind, (n0, n1, n2, n3), scales, read, finish)
 
 
-def _one_row(row: Row, a: Any, b: Any, kind: str, numbers: Any, scales: Any, read: Any, finish: Any) -> None:
-    """From a to b by way of the row's memory."""
+def _normalize_row(
+    row: ScratchRow,
+    a: Pointer,
+    b: Pointer,
+    kind: str,
+    numbers: Sequence[Value],
+    scales: Sequence[Pointer],
+    read: Callable[..., Value],
+    finish: Callable[..., Value],
+) -> None:
+    """Normalize a row from a to b in scratch memory."""
 
-    def fetch(i: Any, mask: Any, k: int) -> None:
+    def fetch(i: Value, mask: Value | None, k: int) -> None:
         v = read(a.load(i, row.lanes, mask), 0, 0, row.lanes, mask)
-        # whole vectors, zeros behind the end: what is stored by a mask is not handed on to the load that follows
+        # full vectors padded with zeros: masked stores do not forward to later loads
         row.memory.store(v if mask is None else kl.select(mask, v, 0.0), i)
 
     row.each(fetch)
     compute = KINDS[kind](row, numbers)
 
-    def write(i: Any, mask: Any, k: int) -> None:
+    def write(i: Value, mask: Value | None, k: int) -> None:
         v = compute(row.load(i), i)
         if scales:
             v = v * scales[0].load(i, row.lanes, mask)
@@ -236,22 +252,22 @@ def _one_row(row: Row, a: Any, b: Any, kind: str, numbers: Any, scales: Any, rea
 
 @selector(RowPass)
 def select_row_pass(form: RowPass, build: Builder) -> None:
-    """Rows of any dtype that `before` makes float32."""
+    """Select for rows of any dtype that `before` converts to float32."""
     x, y = form.input, form.output
     if form.kind not in KINDS or form.before.dtype is not f32:
         raise NoKernel(f"rows: {form.kind} of {form.before.dtype.name}")
     if x.shape != y.shape or not x.size or len(form.numbers) != NUMBERS[form.kind]:
         raise NoKernel(f"rows: {x!r} to {y!r}")
     n = x.shape[-1] if x.shape else 1
-    wrong = [p for p in form.operands if p.dtype is not f32 or p.shape != (n,)]
-    if wrong or len(form.operands) > SCALED.get(form.kind, 0):
+    mismatched = [p for p in form.operands if p.dtype is not f32 or p.shape != (n,)]
+    if mismatched or len(form.operands) > SCALED.get(form.kind, 0):
         raise NoKernel(f"rows: {form.kind} with {list(form.operands)}")
     before, words = epilogue_of(form.before, (), y, build)
     after, more = epilogue_of(form.expr, (), y, build)
     lanes = host().vector_bytes // 4
     margin = 0
-    if form.kind in AROUND:
-        radius = min(int(form.numbers[0]), n - 1)  # farther there is nothing
+    if form.kind in WINDOWED:
+        radius = min(int(form.numbers[0]), n - 1)  # elements farther away are zeros
         margin = -(-radius // lanes) * lanes
         form_numbers: tuple[float, ...] = (float(radius), *form.numbers[1:])
     else:
@@ -269,6 +285,6 @@ def select_row_pass(form: RowPass, build: Builder) -> None:
         operands=len(form.operands),
         more=len(words) + len(more),
     )
-    given = [build.pointer(x), build.pointer(y), n, x.pitch, y.pitch, margin, *pointers, *numbers, *words, *more]
+    arguments = [build.pointer(x), build.pointer(y), n, x.pitch, y.pitch, margin, *pointers, *numbers, *words, *more]
     scratch = 4 * (2 * margin + -(-n // lanes) * lanes + lanes)
-    build.step(code, given, rows, scratch=scratch, chunk=grain(16 * n, rows))
+    build.step(code, arguments, rows, scratch=scratch, chunk=grain(16 * n, rows))

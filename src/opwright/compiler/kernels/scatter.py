@@ -1,6 +1,6 @@
 """Scatter: updates combined at coordinates, cache entries replaced at positions, segment reductions.
 
-Lives here: the selectors of ScatterNd, PutEntries and Segments, their families; `updated`.
+Lives here: the selectors of ScatterNd, PutEntries and Segments, their families; `apply_update`.
 Not here: gathers (gather.py), slices at computed starts (slices.py).
 """
 
@@ -21,10 +21,11 @@ from . import NoKernel, selector
 from .gather import INDICES, copy_unless_shared
 from .moves import BLOCK, copy_run, run_width, select_move
 from .pooling import combine
-from .reductions import joined
+from .reductions import combine_ignoring_nan
 from .tiling import grain
 
 if TYPE_CHECKING:
+    from ..language import Value
     from ..loops.plan_builder import Builder
 
 
@@ -43,32 +44,34 @@ def scatter(
     depth: int,
     kind: str,
 ):
-    """`count` updates of `run` elements, in order, in one item: several may go to one place. table: for each
-    coordinate its limit, and the elements from one to the next."""
-    held = u8 if source.is_bool else source
-    updates, y, indices = updates.cast(held, held.size), y.cast(held, held.size), indices.cast(places, places.size)
-    lanes = work.target.vector_bytes // held.size
+    """Apply `count` updates of `run` elements in order, in one work item, since several may have one target.
+
+    table: for each coordinate its limit and its stride in elements.
+    """
+    unit = u8 if source.is_bool else source
+    updates, y, indices = updates.cast(unit, unit.size), y.cast(unit, unit.size), indices.cast(places, places.size)
+    lanes = work.target.vector_bytes // unit.size
     failed = kl.value(0)
     for p in range(count):
         offset, fits = kl.value(0), kl.value(0) == 0
         for k in range(depth):
-            at = indices[p * depth + k].to(i64)
-            fits = fits & (at >= 0) & (at < table[2 * k])
-            offset = offset + at * table[2 * k + 1]
+            index = indices[p * depth + k].to(i64)
+            fits = fits & (index >= 0) & (index < table[2 * k])
+            offset = offset + index * table[2 * k + 1]
         failed = kl.select(fits, failed, 1)
         a, b = updates + p * run, y + kl.select(fits, offset, 0)
         i = kl.value(0)
         while i + lanes <= run:
-            b.store(updated(kind, source, b.load(i, lanes), a.load(i, lanes)), i)
+            b.store(apply_update(kind, source, b.load(i, lanes), a.load(i, lanes)), i)
             i = i + lanes
         while i < run:
-            b[i] = updated(kind, source, b[i], a[i])
+            b[i] = apply_update(kind, source, b[i], a[i])
             i = i + 1
     return failed
 
 
-def updated(kind: str, source: DType, a: Any, b: Any) -> Any:
-    """What is there after an update b."""
+def apply_update(kind: str, source: DType, a: Value, b: Value) -> Value:
+    """Return elements a updated by b."""
     if kind == "set":
         return b
     if source.is_bool:
@@ -78,7 +81,7 @@ def updated(kind: str, source: DType, a: Any, b: Any) -> Any:
 
 @selector(ScatterNd)
 def select_scatter(form: ScatterNd, build: Builder) -> None:
-    """What there is before comes first."""
+    """Initialize the output, then apply the updates."""
     updates, indices, y = form.updates, form.indices, form.output
     dtype = updates.dtype
     if indices.dtype not in INDICES or dtype is not y.dtype or any(b.parent is not None for b in (updates, indices, y)):
@@ -92,9 +95,9 @@ def select_scatter(form: ScatterNd, build: Builder) -> None:
         (base,) = form.base
         if base.dtype is not dtype or base.shape != y.shape or base.parent is not None:
             raise NoKernel(f"updates of {base!r}")
-        whole = IndexMap((0,), (y.size,), 0, (1,))
+        everything = IndexMap((0,), (y.size,), 0, (1,))
         flat = [SameMemory(b.name, dtype, (y.size,), b.constant, of=b) for b in (y, base)]
-        select_move(Move(flat[0], (flat[1],), (whole,)), build)
+        select_move(Move(flat[0], (flat[1],), (everything,)), build)
     else:
         select_move(Move(y, (), (), form.fill), build)
     steps = [math.prod(y.shape[k + 1 :]) for k in range(depth)]
@@ -114,22 +117,22 @@ def select_scatter(form: ScatterNd, build: Builder) -> None:
 
 @kl.family
 def put_entries(work, update: ptr[u8], positions: ptr[i32], y: ptr[u8], n: i64, entries: i64, run: i64, *, width: int):
-    """n entries of `run` bytes, in one item."""
-    failed, before, ended = kl.value(0), kl.full(i32, 0, -(1 << 31)), kl.value(0)
+    """Write n entries of `run` bytes, in one work item, up to the first descending position; fail if out of bounds."""
+    failed, earlier, ended = kl.value(0), kl.full(i32, 0, -(1 << 31)), kl.value(0)
     for i in range(n):
-        at = positions[i]
-        ended = kl.select(at < before, 1, ended)
-        before = at
-        inside = (at >= 0) & (at.to(i64) < entries)
+        destination = positions[i]
+        ended = kl.select(destination < earlier, 1, ended)
+        earlier = destination
+        inside = (destination >= 0) & (destination.to(i64) < entries)
         failed = kl.select(inside | (ended == 1), failed, 1)
         if inside & (ended == 0):
-            copy_run(y + at.to(i64) * run, update + i * run, run, width)
+            copy_run(y + destination.to(i64) * run, update + i * run, run, width)
     return failed
 
 
 @selector(PutEntries)
 def select_entries(form: PutEntries, build: Builder) -> None:
-    """In place where nobody needs the input later."""
+    """Update in place if the input has no other reader."""
     x, update, positions, y = form.input, form.update, form.positions, form.output
     if any(b.parent is not None for b in (x, update, positions, y)) or positions.dtype is not int32:
         raise NoKernel(f"entries of {x!r} at {positions!r}")
@@ -149,8 +152,8 @@ def select_entries(form: PutEntries, build: Builder) -> None:
     build.step(put_entries.code(width=run_width(run)), words, 1, chunk=1)
 
 
-COLUMNS = 256
-"""Elements of a row that one item joins, through all rows in their order: so sums do not depend on who did what."""
+SEGMENT_COLUMNS = 256
+"""Elements of a row per work item, through all rows in order: sums do not depend on the number of threads."""
 
 
 @kl.family
@@ -167,13 +170,13 @@ def join_segments(
     kind: str,
     start: Any,
 ):
-    """Rows of `run` elements to segments of as many. A negative id is left out; one behind the last fails."""
+    """Reduce rows of `run` elements to segments. Rows with negative ids are ignored; ids beyond the last fail."""
     x, y = x.cast(source, source.size), y.cast(source, source.size)
     lanes = work.target.vector_bytes // source.size
     failed = kl.value(0)
     for item in work.items():
-        first = item * COLUMNS
-        count = kl.minimum(run - first, COLUMNS)
+        first = item * SEGMENT_COLUMNS
+        count = kl.minimum(run - first, SEGMENT_COLUMNS)
         for s in range(segments):
             i = kl.value(0)
             while i < count:
@@ -188,17 +191,17 @@ def join_segments(
                 i = kl.value(0)
                 while i < count:
                     mask = kl.tail_mask(count - i, lanes)
-                    b.store(joined(kind, a.load(i, lanes, mask), b.load(i, lanes, mask)), i, mask=mask)
+                    b.store(combine_ignoring_nan(kind, a.load(i, lanes, mask), b.load(i, lanes, mask)), i, mask=mask)
                     i = i + lanes
     return failed
 
 
-STARTS: dict[str, Any] = {"sum": 0, "prod": 1}
+IDENTITIES: dict[str, Any] = {"sum": 0, "prod": 1}
 
 
 @selector(Segments)
 def select_segments(form: Segments, build: Builder) -> None:
-    """Of float32 and int32: an extreme begins with the farthest finite number, and passes over NaN."""
+    """Select for float32 and int32: extremes start with the extreme finite number and ignore NaN."""
     x, ids, y = form.input, form.ids, form.output
     if x.dtype.name not in ("float32", "int32") or ids.dtype is not i32 or x.dtype is not y.dtype:
         raise NoKernel(f"segments {ids!r} of {x!r}")
@@ -206,10 +209,10 @@ def select_segments(form: Segments, build: Builder) -> None:
     if x.shape[:rank] != ids.shape or y.shape[1:] != x.shape[rank:] or any(b.parent is not None for b in (x, ids, y)):
         raise NoKernel(f"segments {ids!r} of {x!r} to {y!r}")
     low, high = x.dtype.limits
-    start = STARTS.get(form.kind, low if form.kind == "max" else high)
+    start = IDENTITIES.get(form.kind, low if form.kind == "max" else high)
     start = float(start) if x.dtype.is_floating else int(start)
     run = math.prod(y.shape[1:])
     words = [build.pointer(x), build.pointer(ids), build.pointer(y), ids.size, run, y.shape[0]]
-    items = -(-run // COLUMNS)
+    items = -(-run // SEGMENT_COLUMNS)
     code = join_segments.code(source=x.dtype, kind=form.kind, start=start)
-    build.step(code, words, items, chunk=grain((ids.size + y.shape[0]) * COLUMNS * 4, items))
+    build.step(code, words, items, chunk=grain((ids.size + y.shape[0]) * SEGMENT_COLUMNS * 4, items))

@@ -1,4 +1,4 @@
-"""Slices at start vectors that are computed, along any dimensions of a tensor.
+"""Gather and scatter of slices at computed start vectors, along any dimensions of a tensor.
 
 Lives here: the selectors of GatherSlices and ScatterSlices, their families.
 Not here: whole rows by index (gather.py, scatter.py).
@@ -7,7 +7,7 @@ Not here: whole rows by index (gather.py, scatter.py).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,17 +20,18 @@ from ..loops.ops import Move
 from . import NoKernel, selector
 from .boxes import Axis, box_offsets, merged_axes, table_of
 from .moves import copy_run, run_width, select_move
-from .scatter import updated
+from .scatter import apply_update
 from .tiling import grain
 
 if TYPE_CHECKING:
+    from ..language import Value
     from ..loops.plan_builder import Builder
 
-STARTS = (i32, i64)
+INDEX_DTYPES = (i32, i64)
 
 
 def _steps(shape: tuple[int, ...]) -> list[int]:
-    """Elements from one to the next, for each dimension."""
+    """Return the strides of a contiguous array, in elements."""
     return [math.prod(shape[k + 1 :]) for k in range(len(shape))]
 
 
@@ -50,8 +51,11 @@ def gather_slices(
     axes: int,
     width: int,
 ):
-    """Slices of `window` runs of bytes. limits: for each component the last place of a slice, and the bytes from one to
-    the next. table: the axes of slices and of runs within them, as `place` takes them. An item is a run."""
+    """Gather slices of `window` runs of bytes. A work item is a run.
+
+    limits: for each component the last start of a slice, and its stride in bytes. table: the axes of slices and of runs
+    within them, as for `place`.
+    """
     starts = starts.cast(places, places.size)
     for item in work.items():
         source, target = box_offsets(item, table, axes)
@@ -63,19 +67,19 @@ def gather_slices(
 
 @selector(GatherSlices)
 def select_gather(form: GatherSlices, build: Builder) -> None:
-    """Any dtype: bytes are moved."""
+    """Select for any dtype; slices are copied as bytes."""
     x, starts, y, layout = form.input, form.starts, form.output, form.layout
-    if starts.dtype not in STARTS or x.dtype is not y.dtype or any(b.parent is not None for b in (x, starts, y)):
+    if starts.dtype not in INDEX_DTYPES or x.dtype is not y.dtype or any(b.parent is not None for b in (x, starts, y)):
         raise NoKernel(f"slices of {x!r} at {starts!r}")
     size = x.dtype.size
-    ours, theirs = ([n * size for n in _steps(b.shape)] for b in (x, y))
-    batch = [Axis(n, 0, theirs[d]) for d, n in enumerate(y.shape) if d not in layout.offsets]
-    along = dict(zip(layout.offsets, layout.kept))
-    window = [Axis(y.shape[d], ours[k], theirs[d]) for d, k in along.items()]
+    x_strides, y_strides = ([n * size for n in _steps(b.shape)] for b in (x, y))
+    batch = [Axis(n, 0, y_strides[d]) for d, n in enumerate(y.shape) if d not in layout.offsets]
+    slice_axes = dict(zip(layout.offsets, layout.kept))
+    window = [Axis(y.shape[d], x_strides[k], y_strides[d]) for d, k in slice_axes.items()]
     inner = window.pop() if window and window[-1][1:] == (size, size) else Axis(1, size, size)
     while window and window[-1][1:] == (inner.extent * size,) * 2:
         inner = Axis(window.pop().extent * inner.extent, size, size)
-    limits = [(x.shape[d] - form.sizes[d], ours[d]) for d in layout.mapped]
+    limits = [(x.shape[d] - form.sizes[d], x_strides[d]) for d in layout.mapped]
     axes, run = merged_axes([*batch, *window]), inner.extent * size
     count = math.prod(a.extent for a in window)
     items = count * math.prod(a.extent for a in batch)
@@ -114,57 +118,58 @@ def scatter_slices(
     rank: int,
     along: bool,
 ):
-    """`rows` rows of `run` updates, in order, in one item: several may go to one place.
+    """Apply `rows` rows of `run` updates in order, in one work item, since several may have one target.
 
-    axes: of the rows, the dimension of y that each runs along, or -1 for one that numbers slices; outer: the extent of
-    each, and the components from one start vector to the next. mapped: the dimension of each component. dims: for each
-    dimension of y its size, the elements from one to the next, and what a start there is multiplied by. along: a row
-    runs along the last dimension; else it has one element.
+    axes: for each axis of the rows, its dimension of y, or -1 for an axis of slices; outer: the extent of each, and the
+    stride of its start vectors. mapped: the dimension of each component. dims: for each dimension of y its size, its
+    stride in elements and the factor of its starts. along: rows run along the last dimension; else they are elements.
     """
-    held = u8 if source.is_bool else source
-    updates, y, starts = updates.cast(held, held.size), y.cast(held, held.size), starts.cast(places, places.size)
-    lanes = work.target.vector_bytes // max(held.size, 4)
+    unit = u8 if source.is_bool else source
+    updates, y, starts = updates.cast(unit, unit.size), y.cast(unit, unit.size), starts.cast(places, places.size)
+    lanes = work.target.vector_bytes // max(unit.size, 4)
     for row in range(rows):
-        rest, vector = kl.value(row) + 0, kl.value(0)
-        at = [kl.value(0)] * rank
+        remaining, vector = kl.value(row) + 0, kl.value(0)
+        index = [kl.value(0)] * rank
         for a in reversed(range(len(axes))):
-            step = rest % outer[2 * a]
-            rest = rest // outer[2 * a]
+            step = remaining % outer[2 * a]
+            remaining = remaining // outer[2 * a]
             if axes[a] < 0:
                 vector = vector + step * outer[2 * a + 1]
             else:
-                at[axes[a]] = step
+                index[axes[a]] = step
         for k, d in enumerate(mapped):
-            at[d] = at[d] + starts[vector + k].to(i64) * dims[3 * d + 2]
+            index[d] = index[d] + starts[vector + k].to(i64) * dims[3 * d + 2]
         fits, offset = kl.value(0) == 0, kl.value(0)
         for d in range(rank - along):
-            fits = fits & (at[d] >= 0) & (at[d] < dims[3 * d])
-            offset = offset + at[d] * dims[3 * d + 1]
+            fits = fits & (index[d] >= 0) & (index[d] < dims[3 * d])
+            offset = offset + index[d] * dims[3 * d + 1]
         first, end = kl.value(0), kl.value(1)
         if along:
-            first, end = kl.maximum(-at[rank - 1], 0), kl.minimum(dims[3 * rank - 3] - at[rank - 1], run)
-            offset = offset + at[rank - 1]
+            first, end = kl.maximum(-index[rank - 1], 0), kl.minimum(dims[3 * rank - 3] - index[rank - 1], run)
+            offset = offset + index[rank - 1]
         i, end = first, kl.select(fits, end, 0)
         update, target = updates + row * run, y + offset
         while i + lanes <= end:
-            target.store(_joined(kind, source, target.load(i, lanes), update.load(i, lanes)), i)
+            target.store(_apply(kind, source, target.load(i, lanes), update.load(i, lanes)), i)
             i = i + lanes
         while i < end:
-            target[i] = _joined(kind, source, target[i], update[i])
+            target[i] = _apply(kind, source, target[i], update[i])
             i = i + 1
 
 
-def _joined(kind: str, source: DType, a: Any, b: Any) -> Any:
-    """What is there after an update b; 16-bit floats are joined as float32."""
+def _apply(kind: str, source: DType, a: Value, b: Value) -> Value:
+    """Return elements a updated by b; 16-bit floats are combined in float32."""
     if kind != "set" and source.is_floating and source.size < 4:
-        return updated(kind, f32, a.to(f32), b.to(f32)).to(source)
-    return updated(kind, source, a, b)
+        return apply_update(kind, f32, a.to(f32), b.to(f32)).to(source)
+    return apply_update(kind, source, a, b)
 
 
-class _Rows(NamedTuple):
-    """Updates as rows: sizes of the updates and of y with what runs along the last dimension joined to one; of each
-    axis of the updates the dimension of y, or -1; scale: what a start along the last dimension is multiplied by; along:
-    whether the last axis runs along it."""
+class ScatterRows(NamedTuple):
+    """Updates as rows, with contiguous last dimensions joined.
+
+    updates, y: sizes; axes: for each axis of the updates, its dimension of y, or -1; scale: the factor of starts along
+    the last dimension; along: whether the last axis runs along it.
+    """
 
     updates: list[int]
     y: list[int]
@@ -173,7 +178,7 @@ class _Rows(NamedTuple):
     along: bool
 
 
-def _rows(form: ScatterSlices) -> _Rows:
+def _update_rows(form: ScatterSlices) -> ScatterRows:
     layout = form.layout
     along = dict(zip(layout.offsets, layout.kept))
     updates, y = list(form.updates.shape), list(form.output.shape)
@@ -187,19 +192,19 @@ def _rows(form: ScatterSlices) -> _Rows:
     ):
         scale *= y[-1]
         updates[-2:], y[-2:], axes = [updates[-2] * updates[-1]], [y[-2] * y[-1]], axes[:-1]
-    return _Rows(updates, y, axes, scale, bool(y and axes and axes[-1] == len(y) - 1))
+    return ScatterRows(updates, y, axes, scale, bool(y and axes and axes[-1] == len(y) - 1))
 
 
 @selector(ScatterSlices)
 def select_scatter(form: ScatterSlices, build: Builder) -> None:
-    """What there is before comes first."""
+    """Copy the base to the output, then apply the updates."""
     base, updates, starts, y = form.base, form.updates, form.starts, form.output
     dtype = y.dtype
-    if starts.dtype not in STARTS or any(b.parent is not None for b in (base, updates, starts, y)):
+    if starts.dtype not in INDEX_DTYPES or any(b.parent is not None for b in (base, updates, starts, y)):
         raise NoKernel(f"{updates!r} at {starts!r}")
     if {base.dtype, updates.dtype} != {dtype} or base.shape != y.shape or dtype.size > 8 or dtype.is_complex:
         raise NoKernel(f"{updates!r} in {base!r}")
-    rows = _rows(form)
+    rows = _update_rows(form)
     flat = [_flat(b) for b in (y, base)]
     select_move(Move(flat[0], (flat[1],), (IndexMap((0,), (y.size,), 0, (1,)),)), build)
     outer, axes = (rows.updates[:-1], rows.axes[:-1]) if rows.along else (rows.updates, rows.axes)

@@ -157,14 +157,14 @@ STEP_BYTES = 16  # bytes of memory traffic that take as long as a step of a sear
 @kl.family
 def check_order(work, keys: ptr[i32], n: i64):
     """Return 0 if n keys are in ascending order, else 1."""
-    unordered, lanes = kl.value(0), work.target.vector_bytes // 4
+    descents, lanes = kl.value(0), work.target.vector_bytes // 4
     i = kl.value(1)
     while i < n:
         mask = kl.tail_mask(n - i, lanes)
         descending = (keys.load(i, lanes, mask) < keys.load(i - 1, lanes, mask)) & mask
-        unordered = kl.select(kl.any(descending), 1, unordered)
+        descents = kl.select(kl.any(descending), 1, descents)
         i = i + lanes
-    return unordered
+    return descents
 
 
 @kl.family

@@ -119,14 +119,14 @@ def _sift_down_up(row: Pointer, heap: Pointer, top: Any, size: Value, entry: Val
         child = 2 * child + 1
         heap[hole] = heap[child]
         hole = child
-    active = kl.value(1)
-    while (hole > top) & (active != 0):
+    continuing = kl.value(1)
+    while (hole > top) & (continuing != 0):
         parent = (hole - 1) // 2
         if row[heap[parent].to(i64)] > value:
             heap[hole] = heap[parent]
             hole = parent
         else:
-            active = kl.value(0)
+            continuing = kl.value(0)
     heap[hole] = entry
 
 
@@ -295,17 +295,17 @@ def _suppress_each_class(
         (lists + 2 * max_detections).cast(i32, 4),
     )
     class_boxes = (lists + 3 * max_detections).cast(i32, 4)
-    count, lower_bound = kl.value(0), kl.value(-math.inf, f32)
+    count, bound = kl.value(0), kl.value(-math.inf, f32)
     for c in range(classes):
         row = scores + c * n
         size, i = kl.value(0), kl.value(0)
         while i < n:
             mask = kl.tail_mask(n - i, lanes)
             v = row.load(i, lanes, mask)
-            if kl.any((v >= score_limit) & (v > lower_bound) & mask):
+            if kl.any((v >= score_limit) & (v > bound) & mask):
                 for j in range(i, kl.minimum(n, i + lanes)):
                     score = row[j]
-                    if (score >= score_limit) & (score > lower_bound):
+                    if (score >= score_limit) & (score > bound):
                         heap[size] = candidate(score, j)
                         size = size + 1
             i = i + lanes
@@ -316,21 +316,21 @@ def _suppress_each_class(
         num_selected = greedy(
             heap, size, kl.minimum(boxes_per_class, max_detections), selected, decoded.box, select, limit, True
         )
-        p, q, index = count - 1, num_selected - 1, count + num_selected - 1
+        p, q, position = count - 1, num_selected - 1, count + num_selected - 1
         while q >= 0:  # merge from the end; earlier classes precede at equal scores
             box = class_boxes[q].to(i64)
             score = row[box]
             previous = kl.maximum(p, 0)
             keeps = (p >= 0) & (best_scores[previous] < score)
-            if index < max_detections:
-                best_scores[index] = kl.select(keeps, best_scores[previous], score)
-                best_boxes[index] = kl.select(keeps, best_boxes[previous], box.to(i32))
-                best_classes[index] = kl.select(keeps, best_classes[previous], kl.value(c).to(i32))
+            if position < max_detections:
+                best_scores[position] = kl.select(keeps, best_scores[previous], score)
+                best_boxes[position] = kl.select(keeps, best_boxes[previous], box.to(i32))
+                best_classes[position] = kl.select(keeps, best_classes[previous], kl.value(c).to(i32))
             p = kl.select(keeps, p - 1, p)
             q = kl.select(keeps, q, q - 1)
-            index = index - 1
+            position = position - 1
         count = kl.minimum(count + num_selected, max_detections)
-        lower_bound = kl.select(count == max_detections, best_scores[max_detections - 1], lower_bound)
+        bound = kl.select(count == max_detections, best_scores[max_detections - 1], bound)
     return count
 
 

@@ -1,7 +1,7 @@
-"""Softmax of int16 by tables of exp and of the reciprocal, bit for bit as the reference computes it.
+"""Softmax of int16 by tables of exp and of the reciprocal, bit-exact with the reference.
 
 Lives here: the selector of TabledSoftmax, its family.
-Not here: the arithmetic (opwright/scalar), the tables (lite/ops/quantized/normalization.py), softmax of reals
+Not here: the arithmetic (opwright/scalar), the tables (lite/ops/quantized/normalization.py), softmax of floats
 (rows.py).
 """
 
@@ -21,7 +21,7 @@ from .tiling import grain
 if TYPE_CHECKING:
     from ..loops.plan_builder import Builder
 
-LONGEST = 65535  # elements of a row: their sum has 31 bits
+MAX_LENGTH = 65535  # elements of a row, whose sum has 31 bits
 ARITHMETIC = SoftmaxOfInt16(kl)
 LOW, HIGH = int(int16.min), int(int16.max)
 
@@ -30,41 +30,41 @@ LOW, HIGH = int(int16.min), int(int16.max)
 def tabled_softmax(
     work, x: ptr[i16], y: ptr[i16], tables: ptr[i64], n: i64, x_pitch: i64, y_pitch: i64, m: i64, exponent: i64
 ):
-    """An item is a row of n elements."""
+    """Compute softmax. A work item is a row of n elements."""
     lanes = work.target.vector_bytes // 8
-    held = work.scratch(i32)
+    exponentials = work.scratch(i32)
     inverses = tables + ENTRIES
-    by, power = m.splat(lanes), exponent.splat(lanes)
+    multiplier, power = m.splat(lanes), exponent.splat(lanes)
     for item in work.items():
         a, b = x + item * x_pitch, y + item * y_pitch
-        most, i = kl.full(i16, lanes, LOW), kl.value(0)
+        running_max, i = kl.full(i16, lanes, LOW), kl.value(0)
         while i < n:
             mask = kl.tail_mask(n - i, lanes)
-            most = kl.maximum(kl.select(mask, a.load(i, lanes, mask), LOW), most)
+            running_max = kl.maximum(kl.select(mask, a.load(i, lanes, mask), LOW), running_max)
             i = i + lanes
-        greatest = kl.reduce_max(most).to(i64).splat(lanes)
+        greatest = kl.reduce_max(running_max).to(i64).splat(lanes)
         sums, i = kl.zeros(i64, lanes), kl.value(0)
         while i < n:
             mask = kl.tail_mask(n - i, lanes)
             difference = kl.select(mask, a.load(i, lanes, mask), LOW).to(i64) - greatest
-            e = ARITHMETIC.exponential(tables, difference, by, power)
-            held.store(e.to(i32), i)
+            e = ARITHMETIC.exponential(tables, difference, multiplier, power)
+            exponentials.store(e.to(i32), i)
             sums = sums + kl.select(mask, e, 0)
             i = i + lanes
         reciprocal, shift = ARITHMETIC.reciprocal(inverses, kl.reduce_add(sums))
         i = kl.value(0)
         while i < n:
             mask = kl.tail_mask(n - i, lanes)
-            b.store(ARITHMETIC.share(held.load(i, lanes).to(i64), reciprocal, shift).to(i16), i, mask=mask)
+            b.store(ARITHMETIC.share(exponentials.load(i, lanes).to(i64), reciprocal, shift).to(i16), i, mask=mask)
             i = i + lanes
 
 
 @selector(TabledSoftmax)
 def select_tabled_softmax(form: TabledSoftmax, build: Builder) -> None:
-    """Rows of up to LONGEST elements."""
+    """Select for rows of up to MAX_LENGTH elements."""
     x, y, (m, e) = form.input, form.output, form.factor
     n = x.shape[-1]
-    if x.dtype is not int16 or y.dtype is not int16 or x.shape != y.shape or not 0 < n <= LONGEST:
+    if x.dtype is not int16 or y.dtype is not int16 or x.shape != y.shape or not 0 < n <= MAX_LENGTH:
         raise NoKernel(f"softmax of {x!r} to {y!r}")
     if form.tables.shape != (2, ENTRIES) or form.tables.dtype.name != "int64" or not -31 <= e <= 31:
         raise NoKernel(f"softmax of {x!r} by {form.tables!r}, factor {form.factor}")

@@ -19,13 +19,13 @@ from . import NoKernel, selector
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..language import Value
+    from ..language import Pointer, Value
     from ..loops.plan_builder import Builder
 
 
 @kl.family
 def affine_points(work, x: ptr[f32], matrix: ptr[f32], y: ptr[f32], scale: f32, *, numbers: int):
-    """An item is a point of so many numbers."""
+    """Map points. A work item is a point of `numbers` coordinates."""
     for item in work.items():
         a, b = x[item * numbers], x[item * numbers + 1]
         for i in range(2):
@@ -37,7 +37,7 @@ def affine_points(work, x: ptr[f32], matrix: ptr[f32], y: ptr[f32], scale: f32, 
 
 @selector(AffinePoints)
 def select_points(form: AffinePoints, build: Builder) -> None:
-    """One at a time: they are a few hundred."""
+    """Select for float32 points, one per work item: models have a few hundred."""
     x, y = form.input, form.output
     if any(b.parent is not None or b.dtype is not float32 for b in (x, y, form.matrix)) or form.matrix.size != 16:
         raise NoKernel(f"points {x!r}")
@@ -60,49 +60,49 @@ def affine_image(
     *,
     centred: bool,
 ):
-    """An item is a line of the output."""
+    """Sample an image by an affine map. A work item is a line of the output."""
     lanes = work.lanes(f32)
     rows = [[matrix[4 * i + j] for j in (0, 1, 3)] for i in range(2)]
     if centred:
         rows = [[a, b, c + (a * 0.5 + b * 0.5 - 0.5)] for a, b, c in rows]
     (xx, xy, xt), (yx, yy, yt) = rows
-    high, most = (height - 1).to(f32), (width - 1).to(f32)
+    bottom_edge, right_edge = (height - 1).to(f32), (width - 1).to(f32)
     for item in work.items():
         line = item.to(f32)
         for column in kl.loop(wide):
             across = column.to(f32)
-            at_x, at_y = xx * across + xy * line + xt, yx * across + yy * line + yt
-            inside = (at_x >= 0.0) & (at_x <= most) & (at_y >= 0.0) & (at_y <= high)
-            at_x, at_y = kl.select(inside, at_x, 0.0), kl.select(inside, at_y, 0.0)
-            left, top = kl.floor(at_x), kl.floor(at_y)
-            b, a = at_x - left, at_y - top
+            sample_x, sample_y = xx * across + xy * line + xt, yx * across + yy * line + yt
+            inside = (sample_x >= 0.0) & (sample_x <= right_edge) & (sample_y >= 0.0) & (sample_y <= bottom_edge)
+            sample_x, sample_y = kl.select(inside, sample_x, 0.0), kl.select(inside, sample_y, 0.0)
+            left, top = kl.floor(sample_x), kl.floor(sample_y)
+            b, a = sample_x - left, sample_y - top
             j, i = left.to(i64), top.to(i64)
             out = y + (item * wide + column) * channels
             upper, right = x + (i * width + j) * channels, j + 1 < width
             below = i + 1 < height
             lower = upper + kl.select(below, width * channels, 0)
-            beside = kl.select(right, channels, 0)
+            next_pixel = kl.select(right, channels, 0)
             for c in range(0, channels, lanes):
                 mask = kl.tail_mask(channels - c, lanes)
-                first = _lerp_inside(upper, upper + beside, inside, right & inside, b, c, lanes, mask)
-                second = _lerp_inside(lower, lower + beside, below & inside, right & below & inside, b, c, lanes, mask)
-                out.store(kl.select(_all(inside, lanes), a * second + (1.0 - a) * first, 0.0), c, mask)
+                first = _lerp_inside(upper, upper + next_pixel, inside, right & inside, b, c, lanes, mask)
+                second = _lerp_inside(
+                    lower, lower + next_pixel, below & inside, right & below & inside, b, c, lanes, mask
+                )
+                out.store(kl.select(inside.splat(lanes), a * second + (1.0 - a) * first, 0.0), c, mask)
 
 
-def _lerp_inside(left: Any, right: Any, there: Any, also: Any, share: Any, c: Any, lanes: int, mask: Any) -> Value:
-    """Interpolate between two pixels; one outside the image is 0."""
-    first = kl.select(_all(there, lanes), left.load(c, lanes, mask), 0.0)
-    second = kl.select(_all(also, lanes), right.load(c, lanes, mask), 0.0)
-    return (1.0 - share) * first + share * second
-
-
-def _all(condition: Value, lanes: int) -> Value:
-    return condition.splat(lanes)
+def _lerp_inside(
+    left: Pointer, right: Pointer, has_left: Value, has_right: Value, weight: Value, c: Any, lanes: int, mask: Value
+) -> Value:
+    """Interpolate between two pixels; pixels outside the image are 0."""
+    first = kl.select(has_left.splat(lanes), left.load(c, lanes, mask), 0.0)
+    second = kl.select(has_right.splat(lanes), right.load(c, lanes, mask), 0.0)
+    return (1.0 - weight) * first + weight * second
 
 
 @selector(AffineImage)
 def select_image(form: AffineImage, build: Builder) -> None:
-    """Channels in vectors."""
+    """Select for single float32 images."""
     x, y = form.input, form.output
     if any(b.parent is not None or b.dtype is not float32 for b in (x, y, form.matrix)) or form.matrix.size != 16:
         raise NoKernel(f"an image {x!r} read by {form.matrix!r}")
@@ -137,55 +137,58 @@ def crop_matrix(
     *,
     half_turn: bool,
 ):
-    """One item. numbers: cosine and sine of the turn, then rows, columns, middles, halves, two each."""
+    """Compute the matrix of a rotated crop; one work item.
+
+    numbers: cosine and sine of the rotation, then rows, columns, middles, halves, two each.
+    """
     for _ in work.items():
         dx, dy = (x[3 * right + k].to(f64) - x[3 * left + k].to(f64) for k in range(2))
         length = kl.sqrt(dx * dx + dy * dy)
         cos, sin = dx / length, dy / length
-        if half_turn:  # to the right: an angle and the opposite one have the same tangent
+        if half_turn:  # toward the right: opposite angles have the same tangent
             sign = kl.select(dx < 0.0, kl.full(f64, 0, -1.0), kl.full(f64, 0, 1.0))
             cos, sin = cos * sign, -(sin * sign)
         else:
             cos, sin = kl.select(length == 0.0, kl.full(f64, 0, 1.0), cos), kl.select(length == 0.0, kl.zeros(f64), sin)
             cos, sin = numbers[0] * cos + numbers[1] * sin, numbers[1] * cos - numbers[0] * sin
-        endless = kl.full(f64, 0, math.inf)
-        low_x, high_x, low_y, high_y = endless, -endless, endless, -endless
+        infinity = kl.full(f64, 0, math.inf)
+        low_x, high_x, low_y, high_y = infinity, -infinity, infinity, -infinity
         for k in range(count):
             p = 3 * subset[k]
             a, b = x[p].to(f64), x[p + 1].to(f64)
             u, v = cos * a - sin * b, sin * a + cos * b
-            low_x, high_x = _least(u, low_x), -_least(-u, -high_x)
-            low_y, high_y = _least(v, low_y), -_least(-v, -high_y)
+            low_x, high_x = _min_of(u, low_x), -_min_of(-u, -high_x)
+            low_y, high_y = _min_of(v, low_y), -_min_of(-v, -high_y)
         u, v = (low_x + high_x) * 0.5, (low_y + high_y) * 0.5
         size, middle = (high_x - low_x, high_y - low_y), (cos * u + sin * v, cos * v - sin * u)
-        back = ((cos, sin), (-sin, cos))
+        rotation = ((cos, sin), (-sin, cos))
         for i in range(4):
             for j in range(4):
                 y[4 * i + j] = 1.0 if i == j else 0.0
         for i in range(2):
             shift = numbers[6 + i] * middle[i]
             for j in range(2):
-                m = numbers[2 + i] * back[i][j] * size[j] * numbers[4 + j]
+                m = numbers[2 + i] * rotation[i][j] * size[j] * numbers[4 + j]
                 shift = shift - m * numbers[8 + j]
                 y[4 * i + j] = m.to(f32)
             y[4 * i + 3] = shift.to(f32)
 
 
-def _least(a: Value, b: Value) -> Value:
-    """The lesser; NaN where one is."""
+def _min_of(a: Value, b: Value) -> Value:
+    """Return the smaller operand; NaN if a is NaN."""
     return kl.select((a < b) | (a != a), a, b)
 
 
 @selector(CropMatrix)
 def select_crop(form: CropMatrix, build: Builder) -> None:
-    """In float64."""
+    """Select for float32 points; the kernel computes in float64."""
     x, y, subset = form.input, form.output, form.subset
     if any(b.parent is not None or b.dtype is not float32 for b in (x, y)) or subset.dtype is not int64 or y.size != 16:
         raise NoKernel(f"a crop of {x!r}")
     if len(x.shape) != 2 or x.shape[1] != 3 or not subset.size or subset.constant is None:
         raise NoKernel(f"a crop of {x!r}")
     if min(*form.ends, subset.constant.min()) < 0 or max(*form.ends, subset.constant.max()) >= x.shape[0]:
-        raise NoKernel("points that are not there")
+        raise NoKernel("indices of points out of range")
     numbers = [math.cos(form.turn), math.sin(form.turn), *form.rows, *form.columns, *form.middles, *form.halves]
     words = [
         build.pointer(x),
@@ -202,7 +205,7 @@ def select_crop(form: CropMatrix, build: Builder) -> None:
 def pixels_at(
     work,
     x: ptr[f32],
-    places: ptr[f32],
+    positions: ptr[f32],
     y: ptr[f32],
     height: i64,
     width: i64,
@@ -212,23 +215,27 @@ def pixels_at(
     *,
     flow: bool,
 ):
-    """An item is a line of the output, of images of `high` by `wide` pixels."""
+    """Sample images bilinearly at positions. A work item is a line of the output, of `high` x `wide` pixels."""
     lanes = work.lanes(f32)
     for item in work.items():
         image = x + item // high * height * width * channels
         for column in kl.loop(wide):
-            at = item * wide + column
-            u, v = places[2 * at], places[2 * at + 1]
-            out = y + at * channels
+            pixel = item * wide + column
+            u, v = positions[2 * pixel], positions[2 * pixel + 1]
+            out = y + pixel * channels
             if flow:
-                _bordered(image, out, (item % high).to(f32) - u, column.to(f32) - v, height, width, channels, lanes)
+                _sample_clamped(
+                    image, out, (item % high).to(f32) - u, column.to(f32) - v, height, width, channels, lanes
+                )
             else:
-                _bounded(image, out, v, u, height, width, channels, lanes)
+                _sample_zero_padded(image, out, v, u, height, width, channels, lanes)
 
 
-def _bordered(image: Any, out: Any, row: Any, column: Any, height: Any, width: Any, channels: Any, lanes: int) -> None:
-    """A pixel at a place that is moved to the border."""
-    (i, a), (j, b) = (_within(at, size) for at, size in ((row, height), (column, width)))
+def _sample_clamped(
+    image: Pointer, out: Pointer, row: Value, column: Value, height: Value, width: Value, channels: Value, lanes: int
+) -> None:
+    """Sample a pixel at a position that is clamped to the image."""
+    (i, a), (j, b) = (_split_position(x, size) for x, size in ((row, height), (column, width)))
     upper = image + (i * width + j) * channels
     lower = upper + width * channels
     for c in range(0, channels, lanes):
@@ -237,20 +244,22 @@ def _bordered(image: Any, out: Any, row: Any, column: Any, height: Any, width: A
         out.store(_lerp(first, second, a), c, mask)
 
 
-def _within(at: Any, size: Any) -> tuple[Any, Any]:
-    """The pixel before a place, at most the last but one, and how far beyond it the place is."""
-    first = kl.floor(at)
+def _split_position(x: Value, size: Value) -> tuple[Value, Value]:
+    """Return the pixel before a position, at most the last but one, and the fraction, within [0, 1]."""
+    first = kl.floor(x)
     first = kl.clamp(kl.select(first == first, first, 0.0), 0.0, (size - 2).to(f32))
-    beyond = at - first
-    return first.to(i64), kl.select(beyond < 0.0, 0.0, kl.select(beyond > 1.0, 1.0, beyond))
+    fraction = x - first
+    return first.to(i64), kl.select(fraction < 0.0, 0.0, kl.select(fraction > 1.0, 1.0, fraction))
 
 
-def _lerp(a: Any, b: Any, share: Any) -> Any:
-    return (b - a) * share + a
+def _lerp(a: Value, b: Value, weight: Value) -> Value:
+    return (b - a) * weight + a
 
 
-def _bounded(image: Any, out: Any, row: Any, column: Any, height: Any, width: Any, channels: Any, lanes: int) -> None:
-    """A pixel at a place outside of which all is 0."""
+def _sample_zero_padded(
+    image: Pointer, out: Pointer, row: Value, column: Value, height: Value, width: Value, channels: Value, lanes: int
+) -> None:
+    """Sample a pixel of an image with zeros outside."""
     inside = (column > -1.0) & (row > -1.0) & (column < width.to(f32)) & (row < height.to(f32))
     row, column = kl.select(inside, row, 0.0), kl.select(inside, column, 0.0)
     top, left = kl.floor(row), kl.floor(column)
@@ -265,28 +274,28 @@ def _bounded(image: Any, out: Any, row: Any, column: Any, height: Any, width: An
     for c in range(0, channels, lanes):
         mask = kl.tail_mask(channels - c, lanes)
         total = kl.zeros(f32, lanes)
-        for share, p, q in corners:
-            there = inside & (p >= 0) & (q >= 0) & (p < height) & (q < width)
-            pixel = image + kl.select(there, p * width + q, 0) * channels
-            total = total + kl.select(there.splat(lanes), pixel.load(c, lanes, mask), 0.0) * share
+        for weight, p, q in corners:
+            is_inside = inside & (p >= 0) & (q >= 0) & (p < height) & (q < width)
+            pixel = image + kl.select(is_inside, p * width + q, 0) * channels
+            total = total + kl.select(is_inside.splat(lanes), pixel.load(c, lanes, mask), 0.0) * weight
         out.store(kl.select(inside.splat(lanes), total, 0.0), c, mask)
 
 
 @selector(PixelsAt)
 def select_pixels(form: PixelsAt, build: Builder) -> None:
-    """Channels in vectors."""
-    x, places, y = form.input, form.places, form.output
-    if any(b.parent is not None or b.dtype is not float32 for b in (x, places, y)) or not x.size:
-        raise NoKernel(f"{x!r} read at {places!r}")
+    """Select for float32 images."""
+    x, positions, y = form.input, form.places, form.output
+    if any(b.parent is not None or b.dtype is not float32 for b in (x, positions, y)) or not x.size:
+        raise NoKernel(f"{x!r} read at {positions!r}")
     if (
         len(x.shape) != 4
         or len(y.shape) != 4
-        or places.shape != (*y.shape[:3], 2)
+        or positions.shape != (*y.shape[:3], 2)
         or x.shape[0] != y.shape[0]
         or x.shape[3] != y.shape[3]
         or (form.flow and min(x.shape[1:3]) < 2)
     ):
-        raise NoKernel(f"{x!r} read at {places!r} to {y!r}")
-    words = [build.pointer(x), build.pointer(places), build.pointer(y), *x.shape[1:], *y.shape[1:3]]
+        raise NoKernel(f"{x!r} read at {positions!r} to {y!r}")
+    words = [build.pointer(x), build.pointer(positions), build.pointer(y), *x.shape[1:], *y.shape[1:3]]
     lines = y.shape[0] * y.shape[1]
     build.step(pixels_at.code(flow=form.flow), words, lines, chunk=grain(20 * y.shape[2] * (x.shape[3] + 4), lines))

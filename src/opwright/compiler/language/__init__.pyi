@@ -74,6 +74,7 @@ from .vectors import opaque as opaque
 from .vectors import opaque_pointer as opaque_pointer
 from .vectors import pointer as pointer
 from .vectors import reduce_add as reduce_add
+from .vectors import reduce_lanes as reduce_lanes
 from .vectors import reduce_max as reduce_max
 from .vectors import reduce_min as reduce_min
 from .vectors import registers as registers

@@ -64,20 +64,21 @@ def reduce_add(v: Value) -> Value:
     """Return the sum of the lanes; floats are added pairwise, by halves."""
     if not v.dtype.is_floating:
         return Value(intrinsic(f"vector.reduce.add.{suffix(v.x.type)}", KIND[v.dtype], v.x), v.dtype)
-    return _reduce(v, lambda a, c: a + c)
+    return reduce_lanes(v, lambda a, c: a + c)
 
 
 def reduce_max(v: Value) -> Value:
     """Return the largest lane."""
-    return _reduce(v, maximum)
+    return reduce_lanes(v, maximum)
 
 
 def reduce_min(v: Value) -> Value:
     """Return the smallest lane."""
-    return _reduce(v, minimum)
+    return reduce_lanes(v, minimum)
 
 
-def _reduce(v: Value, combine: Callable[[Value, Value], Value]) -> Value:
+def reduce_lanes(v: Value, combine: Callable[[Value, Value], Value]) -> Value:
+    """Combine the lanes of a vector pairwise, by halves."""
     while v.count > 1:
         half = v.count // 2
         v = combine(part(v, 0, half), part(v, half, half))

@@ -3,7 +3,7 @@
 Lives here: `Gather`, `GatherNd`, `ScatterNd`, `Segments`, `SliceAt`, `UpdateSlice`; `SliceLayout`, `GatherSlices`,
 `ScatterSlices`, `PutEntries`, `MaxPlaces`, `PutInWindows`; `Expected`, `ExpectedCount`, `GUARDS`, `Places`, `Distinct`,
 `Numbers`, `BroadcastSizes`.
-Not here: kernels (gather.py, slices.py, scatter.py, pooling.py and sized.py of ../kernels/).
+Not here: kernels (gather.py, slices.py, scatter.py, pooling.py and dynamic_sizes.py of ../kernels/).
 
 A plan has fixed sizes. A plan for the sizes of an earlier run asserts the elements from which those sizes followed, and
 stops when a later run has others. A result with as many rows as elements satisfy a condition has memory for the largest

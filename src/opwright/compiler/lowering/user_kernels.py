@@ -113,9 +113,9 @@ def lower_kernel(
     operands."""
     operands = [o for o in arguments if o is not None]
     if not isinstance(kernel, Kernel):
-        from ..kernels.user_kernels import add_written
+        from ..kernels.user_kernels import add_user_kernel
 
-        add_written(ctx, kernel, attributes, [o.buffer for o in operands], [o.buffer for o in outputs])
+        add_user_kernel(ctx, kernel, attributes, [o.buffer for o in operands], [o.buffer for o in outputs])
         return
     check_parameters(kernel, arguments, outputs)
     function = inlined_kernel(kernel, attributes, [None if o is None else o.dtype for o in arguments])

@@ -1,10 +1,10 @@
-"""Sizes that elements decide: what a plan expects of them, places of elements that are not 0, different elements,
-numbers up to a limit, shapes broadcast together.
+"""Results with data-dependent sizes: expected elements and counts, nonzero positions, unique elements, ranges,
+broadcast shapes.
 
 Lives here: the selectors of Expected, ExpectedCount, Places, Distinct, Numbers and BroadcastSizes, their families.
-Not here: guards of indices (gather.py), the order of elements (sorting.py).
+Not here: guards of indices (gather.py), sorting (sorting.py).
 
-Each is one item: what comes later hangs on how much there was before.
+Each is one work item, as positions depend on the number of earlier results.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ from ..loops.indexing_ops import BroadcastSizes, Distinct, Expected, ExpectedCou
 from . import NoKernel, selector
 
 if TYPE_CHECKING:
+    from ..language import Value
     from ..loops.plan_builder import Builder
 
-SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)
-"""2^64 by the golden ratio, as int64: the high bits of a product with it hang on all bits of a number."""
-MOST_PROBES = 32
-"""Places of the table that an element looks at, on the average, before the kernel gives up: then others find what is
-different by sorting, however the elements are chosen."""
+HASH_FACTOR = 0x9E3779B97F4A7C15 - (1 << 64)
+"""2^64 divided by the golden ratio, as int64: the high bits of a product with it depend on all bits of a number."""
+MAX_PROBES = 32
+"""Limit of the average probes of the hash table per element; beyond it the kernel fails, and sorting is used instead,
+whose time does not depend on the elements."""
 
 
 @kl.family
 def compare_bytes(work, x: ptr[u8], elements: ptr[u8], n: i64):
-    """0 where n bytes are the same, else 1."""
+    """Return 0 if n bytes are equal, else 1."""
     differs = kl.value(0)
     for i in range(n):
         differs = kl.select(x[i] == elements[i], differs, 1)
@@ -41,25 +42,25 @@ def compare_bytes(work, x: ptr[u8], elements: ptr[u8], n: i64):
 
 @selector(Expected)
 def select_expected(form: Expected, build: Builder) -> None:
-    """Of any dtype: bytes are compared."""
-    x, known = form.input, form.elements.constant
+    """Select for any dtype; bytes are compared."""
+    x, expected = form.input, form.elements.constant
     rows = x.parent is not None and x.size != x.shape[-1]
-    if rows or known is None or x.dtype is not form.elements.dtype or x.size != form.elements.size:
+    if rows or expected is None or x.dtype is not form.elements.dtype or x.size != form.elements.size:
         raise NoKernel(f"{x!r} expected to be {form.elements!r}")
-    array = np.ascontiguousarray(known).reshape(-1).view(np.uint8)
+    array = np.ascontiguousarray(expected).reshape(-1).view(np.uint8)
     words = [build.pointer(x), build.constant(array), array.size]
     build.step(compare_bytes.code(), words, 1, chunk=1)
 
 
 @kl.family
 def compare_counts(work, count: ptr[i64]):
-    """0 where the number is the one that is known, else 1."""
+    """Return 0 if a count equals the expected one, else 1."""
     return kl.select(count[0] == count[1], kl.value(0), 1)
 
 
 @selector(ExpectedCount)
 def select_counted(form: ExpectedCount, build: Builder) -> None:
-    """After all else."""
+    """Build the step, which follows all others."""
     build.step(compare_counts.code(), [build.pointer(form.count)], 1, chunk=1)
 
 
@@ -67,35 +68,35 @@ def select_counted(form: ExpectedCount, build: Builder) -> None:
 def places_of_elements(
     work, x: ptr[u8], y: ptr[i64], count: ptr[i64], table: ptr[i64], rows: i64, n: i64, *, source: DType, outer: int
 ):
-    """Coordinates of what is not 0 in `rows` rows of n elements. table: the sizes of the axes before the last."""
-    held = u8 if source.is_bool else source
-    x = x.cast(held, held.size)
-    lanes = work.target.vector_bytes // held.size
-    none, rank = kl.full(held, lanes, 0.0 if held.is_floating else 0), outer + 1
-    found = kl.value(0)
+    """Write the coordinates of nonzero elements in `rows` rows of n. table: the sizes of the axes before the last."""
+    unit = u8 if source.is_bool else source
+    x = x.cast(unit, unit.size)
+    lanes = work.target.vector_bytes // unit.size
+    zero, rank = kl.full(unit, lanes, 0.0 if unit.is_floating else 0), outer + 1
+    filled = kl.value(0)
     for r in range(rows):
         row, i = x + r * n, kl.value(0)
         while i < n:
             mask = kl.tail_mask(n - i, lanes)
-            if kl.any((row.load(i, lanes, mask) != none) & mask):
+            if kl.any((row.load(i, lanes, mask) != zero) & mask):
                 for j in range(i, kl.minimum(n, i + lanes)):
-                    there = row[j] != kl.value(0.0 if held.is_floating else 0, held)
-                    if there:
-                        at, left = found * rank, kl.value(r)
-                        y[at + outer] = kl.value(j)
+                    is_nonzero = row[j] != kl.value(0.0 if unit.is_floating else 0, unit)
+                    if is_nonzero:
+                        offset, remaining = filled * rank, kl.value(r)
+                        y[offset + outer] = kl.value(j)
                         for k in range(outer):
                             axis = outer - 1 - k
-                            y[at + axis] = left % table[axis]
-                            left = left // table[axis]
-                    found = kl.select(there, found + 1, found)
+                            y[offset + axis] = remaining % table[axis]
+                            remaining = remaining // table[axis]
+                    filled = kl.select(is_nonzero, filled + 1, filled)
             i = i + lanes
-    count[0] = found
+    count[0] = filled
     return 0
 
 
 @selector(Places)
 def select_places(form: Places, build: Builder) -> None:
-    """Of numbers and truth values."""
+    """Select for numbers and bools."""
     x, y = form.input, form.output
     rank = len(x.shape)
     if x.parent is not None or y.parent is not None or y.dtype is not i64 or not rank or y.shape != (x.size, rank):
@@ -113,7 +114,7 @@ def distinct_elements(
     work,
     x: ptr[u8],
     y: ptr[u8],
-    which: ptr[u8],
+    numbers: ptr[u8],
     count: ptr[i64],
     table: ptr[i32],
     n: i64,
@@ -122,42 +123,45 @@ def distinct_elements(
     source: DType,
     places: DType,
 ):
-    """table: 2^bits places, twice n or more: 1 + the number of the different element there."""
-    x, y, which = x.cast(source, source.size), y.cast(source, source.size), which.cast(places, places.size)
+    """Write the unique elements and the number of each element among them.
+
+    table: an open-addressing hash table of 2^bits entries, at least 2 n: 1 + the number of a unique element.
+    """
+    x, y, numbers = x.cast(source, source.size), y.cast(source, source.size), numbers.cast(places, places.size)
     size = kl.value(1) << bits
     for k in range(size):
         table[k] = kl.value(0, i32)
-    found, probes = kl.value(0), kl.value(0)
+    num_unique, probes = kl.value(0), kl.value(0)
     for i in range(n):
         v = x[i]
-        at = ((_number(v, source) * SPREAD) >> (64 - bits)) & (size - 1)
-        number, looking = kl.value(-1), kl.value(1)
+        bucket = ((_key_of(v, source) * HASH_FACTOR) >> (64 - bits)) & (size - 1)
+        number, continuing = kl.value(-1), kl.value(1)
         if source.is_floating:
-            looking = kl.select(v == v, looking, 0)  # a NaN is in no table: it equals none
-        while looking != 0:
-            entry = table[at].to(i64)
+            continuing = kl.select(v == v, continuing, 0)  # NaN equals no element
+        while continuing != 0:
+            entry = table[bucket].to(i64)
             probes = probes + 1
             if entry == 0:
-                table[at] = (found + 1).to(i32)
-                looking = kl.value(0)
+                table[bucket] = (num_unique + 1).to(i32)
+                continuing = kl.value(0)
             elif y[entry - 1] == v:
                 number = entry - 1
-                looking = kl.value(0)
+                continuing = kl.value(0)
             else:
-                at = (at + 1) & (size - 1)
-                looking = kl.select(probes > MOST_PROBES * n, 0, looking)
+                bucket = (bucket + 1) & (size - 1)
+                continuing = kl.select(probes > MAX_PROBES * n, 0, continuing)
         if number < 0:
-            y[found] = v
-            number = found
-            found = found + 1
-        which[i] = number.to(places)
-    given_up = probes > MOST_PROBES * n
-    count[0] = kl.select(given_up, -1, found)
-    return kl.select(given_up, kl.value(1), 0)
+            y[num_unique] = v
+            number = num_unique
+            num_unique = num_unique + 1
+        numbers[i] = number.to(places)
+    failed = probes > MAX_PROBES * n
+    count[0] = kl.select(failed, -1, num_unique)
+    return kl.select(failed, kl.value(1), 0)
 
 
-def _number(v: Any, source: DType) -> Any:
-    """An int64 that is equal for equal elements."""
+def _key_of(v: Value, source: DType) -> Value:
+    """Return an int64 that is equal for equal elements."""
     if source.is_floating:
         return kl.bitcast(kl.select(v == 0.0, kl.value(0.0, source), v), i32 if source.size == 4 else i64).to(i64)
     return v.to(i64)
@@ -165,7 +169,7 @@ def _number(v: Any, source: DType) -> Any:
 
 @selector(Distinct)
 def select_distinct(form: Distinct, build: Builder) -> None:
-    """Of numbers of a byte or more."""
+    """Select for integers and float32 or wider floats."""
     x, ((values, first), (which, second)) = form.input, form.results
     if x.parent is not None or values.dtype is not x.dtype or len(x.shape) != 1 or which.shape != x.shape:
         raise NoKernel(f"different elements of {x!r}")
@@ -191,20 +195,20 @@ def select_distinct(form: Distinct, build: Builder) -> None:
 def count_up(
     work, start: ptr[u8], limit: ptr[u8], delta: ptr[u8], y: ptr[u8], count: ptr[i64], room: i64, *, source: DType
 ):
-    """Floats are counted, and added up, with their own roundings."""
+    """Write a range of numbers; floats are counted and accumulated in their own dtype."""
     start, limit, delta, y = (p.cast(source, source.size) for p in (start, limit, delta, y))
     first, last, step = start[0], limit[0], delta[0]
     if source.is_floating:
         exact = kl.ceil((last - first) / step)
-        leads = (exact >= 0.0) & (exact <= room.to(source)) & (step != 0.0)  # of NaN none is so
-        n = kl.to_int(kl.select(leads, exact, 0.0)).to(i64)
+        valid = (exact >= 0.0) & (exact <= room.to(source)) & (step != 0.0)  # false for NaN
+        n = kl.to_int(kl.select(valid, exact, 0.0)).to(i64)
     else:
         a, b, d = first.to(i64), last.to(i64), step.to(i64)
-        way, pace = kl.select(d < 0, a - b, b - a), kl.select(d < 0, -d, d)
-        divisor = kl.select(pace > 0, pace, 1)
-        n = way // divisor + kl.select(way % divisor != 0, kl.value(1), 0)
-        leads = (way >= 0) & (pace > 0) & (n <= room) & kl.select(d < 0, a >= b, b >= a)
-        n = kl.select(leads, n, 0)
+        distance, magnitude = kl.select(d < 0, a - b, b - a), kl.select(d < 0, -d, d)
+        divisor = kl.select(magnitude > 0, magnitude, 1)
+        n = distance // divisor + kl.select(distance % divisor != 0, kl.value(1), 0)
+        valid = (distance >= 0) & (magnitude > 0) & (n <= room) & kl.select(d < 0, a >= b, b >= a)
+        n = kl.select(valid, n, 0)
     i = kl.value(0)
     if source.is_floating:
         value = first
@@ -219,25 +223,27 @@ def count_up(
             y.store(values, i, mask=kl.tail_mask(n - i, lanes))
             values = values + (step * lanes).splat(lanes)
             i = i + lanes
-    count[0] = kl.select(leads, n, -1)
-    return kl.select(leads, kl.value(0), 1)
+    count[0] = kl.select(valid, n, -1)
+    return kl.select(valid, kl.value(0), 1)
 
 
 @selector(Numbers)
 def select_numbers(form: Numbers, build: Builder) -> None:
-    """Of int32, int64 and float32."""
-    y, given = form.output, (form.start, form.limit, form.delta)
-    if any(b.parent is not None or b.dtype is not y.dtype for b in (y, *given)) or any(b.size != 1 for b in given):
-        raise NoKernel(f"numbers {y!r} by {given!r}")
-    if y.dtype not in (i32, i64, f32) or not y.size < 1 << 23:  # which float32 has all of
+    """Select for int32, int64 and float32."""
+    y, operands = form.output, (form.start, form.limit, form.delta)
+    if any(b.parent is not None or b.dtype is not y.dtype for b in (y, *operands)) or any(
+        b.size != 1 for b in operands
+    ):
+        raise NoKernel(f"numbers {y!r} by {operands!r}")
+    if y.dtype not in (i32, i64, f32) or not y.size < 1 << 23:  # which float32 represents exactly
         raise NoKernel(f"numbers {y!r}")
-    words = [*map(build.pointer, given), build.pointer(y), build.pointer(form.count), y.size]
+    words = [*map(build.pointer, operands), build.pointer(y), build.pointer(form.count), y.size]
     build.step(count_up.code(source=y.dtype), words, 1, chunk=1)
 
 
 @kl.family
 def broadcast_sizes(work, a: ptr[u8], b: ptr[u8], y: ptr[u8], m: i64, n: i64, *, source: DType):
-    """m and n sizes, the last of each beside the last of the other."""
+    """Broadcast shapes of m and n sizes, aligned at their last axes; fail if they are incompatible."""
     a, b, y = (p.cast(source, source.size) for p in (a, b, y))
     rank, failed = kl.maximum(m, n), kl.value(0)
     one = kl.value(1, source)
@@ -248,15 +254,15 @@ def broadcast_sizes(work, a: ptr[u8], b: ptr[u8], y: ptr[u8], m: i64, n: i64, *,
             u = a[p]
         if q >= 0:
             v = b[q]
-        together = (u == v) | (u == one) | (v == one)
-        failed = kl.select(together & (u >= 0) & (v >= 0), failed, 1)
+        compatible = (u == v) | (u == one) | (v == one)
+        failed = kl.select(compatible & (u >= 0) & (v >= 0), failed, 1)
         y[i] = kl.select(u == one, v, u)
     return failed
 
 
 @selector(BroadcastSizes)
 def select_broadcast_sizes(form: BroadcastSizes, build: Builder) -> None:
-    """Of int32 and int64."""
+    """Select for int32 and int64."""
     a, b, y = form.a, form.b, form.output
     if any(s.parent is not None or s.dtype is not a.dtype or len(s.shape) != 1 for s in (a, b, y)):
         raise NoKernel(f"shapes {a!r} and {b!r}")
