@@ -54,7 +54,7 @@ def gather_slices(
     """Gather slices of `window` runs of bytes. A work item is a run.
 
     limits: for each component the last start of a slice, and its stride in bytes. table: the axes of slices and of runs
-    within them, as for `place`.
+    within them, as for `box_offsets`.
     """
     starts = starts.cast(places, places.size)
     for item in work.items():
