@@ -40,7 +40,6 @@ from .recurrent_cells import (
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..language import Pointer
     from ..loops.plan_builder import Builder
     from ..loops.plans import Address
 
@@ -161,7 +160,7 @@ def gru(
                     (hidden + row * wide).store(kl.zeros(f32, lanes), i)
         for t in range(steps):
             inputs = [x + ((item * rows + row) * steps + t * step) * (3 * cells) for row in range(rows)]
-            w: Pointer = gates
+            w = packed_weights(work.target, gates, False)
             for at in range(0, wide, lanes):
                 mask = kl.tail_mask(cells - at, lanes)
                 sums = GateSums(rows, 2, lanes)
@@ -174,7 +173,7 @@ def gru(
                     before = (hidden + row * wide).load(at, lanes)
                     # padding stays zero: infinity times the zero padding of weights would be NaN
                     (reset + row * wide).store(kl.select(mask, sigmoid(sums.total(row, 1)) * before, 0.0), at)
-            w = candidate
+            w = packed_weights(work.target, candidate, False)
             for at in range(0, wide, lanes):
                 mask = kl.tail_mask(cells - at, lanes)
                 sums = GateSums(rows, 1, lanes)
