@@ -523,7 +523,7 @@ class Interpreter:
             self._waiting = False
         else:
             self._engine = self._new_engine(late=True)
-            self._waiting = self._engine.take_prepared()
+            self._waiting = self._engine.claim_prepared()
 
     def _delegate(self, delegate: Any, strict: bool) -> None:
         self._ownership.check_idle("changed")

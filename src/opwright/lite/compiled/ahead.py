@@ -21,14 +21,14 @@ from ...core import flags
 from ..runtime.subgraph import Subgraph
 
 PATIENCE = 0.2
-"""Seconds that planning leaves to the first answer: both run Python, and at once each takes as long as the two."""
+"""Delay of planning in favor of the first answer: both run Python, and concurrently each takes as long as both."""
 
 Shapes = list[list[tuple[int, ...]]]
 
 
 class Ahead:
-    """A model that is being planned. plan: called by the thread with the inputs' shapes, by subgraph; it holds nothing
-    of the interpreter whose subgraphs these are, which may be dropped meanwhile."""
+    """A model that is being planned. plan: called by the thread with the inputs' shapes, by subgraph; it references
+    nothing of the interpreter, which may be dropped meanwhile."""
 
     def __init__(self, subgraphs: Sequence[Subgraph], plan: Callable[[Shapes], Any]) -> None:
         self._subgraphs, self._plan = subgraphs, plan
@@ -37,7 +37,7 @@ class Ahead:
         self._job: Job | None = None
 
     def compile_missing(self) -> bool:
-        """After tensors are allocated: have the model planned for their shapes. True: something is missing."""
+        """After allocation, request plans of the model for its shapes. Return True: something is missing."""
         shapes = shapes_of(self._subgraphs)
         if self._job is None or shapes != self._shapes:
             self.cancel()
@@ -53,15 +53,15 @@ class Ahead:
 
     @property
     def lost(self) -> bool:
-        """Whether it is planned in the process that this one was forked from."""
+        """Whether planning runs in the parent process of a fork."""
         return self._job is not None and self._job.lost
 
     def look(self) -> None:
-        """After a run: plan now."""
+        """Plan now, after a run."""
         self._answered.set()
 
     def wait(self) -> None:
-        """Until it is planned."""
+        """Wait until planning is done."""
         self.look()
         if self._job is not None:
             self._job.wait()
@@ -73,16 +73,16 @@ class Ahead:
         self.look()
 
     def runs_nodes(self) -> bool:
-        """Whether nodes are taken."""
+        """Whether nodes are claimed."""
         return False
 
     def withdraw(self) -> None:
-        """Give the nodes back: there are none."""
+        """Restore the nodes: there are none."""
         self.cancel()
 
 
 def _patient(plan: Callable[[Shapes], Any], shapes: Shapes, answered: threading.Event) -> Callable[[], None]:
-    """The work: begun once the first answer is there, or after a while."""
+    """Return the work, which begins after the first answer, or after a while."""
     until = time.monotonic() + PATIENCE
 
     def work() -> None:
@@ -93,7 +93,7 @@ def _patient(plan: Callable[[Shapes], Any], shapes: Shapes, answered: threading.
 
 
 def shapes_of(subgraphs: Sequence[Subgraph]) -> Shapes:
-    """The shapes of each subgraph's inputs."""
+    """Return the shapes of each subgraph's inputs."""
     return [[s.tensors[i].shape for i in s.inputs] for s in subgraphs]
 
 
@@ -103,7 +103,7 @@ def was_planned(identity: str, shapes: Shapes) -> bool:
 
 
 def note_planned(identity: str, shapes: Shapes) -> None:
-    """Note that a model was planned, whatever came of it."""
+    """Record that a model was planned, whatever the result."""
     keep_description()
     objects(flags.cache_dir).keep(_digest(identity, shapes), b"planned")
 

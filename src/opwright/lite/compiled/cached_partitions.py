@@ -35,28 +35,29 @@ if TYPE_CHECKING:
 
 
 class Codes(NamedTuple):
-    """The users' code that plans of a subgraph depend on besides the file and this package, as text. unseen: nodes that
-    the rule refused when it was read; a plan that has one all the same depends on more."""
+    """The users' code that plans of a subgraph depend on, in addition to the file and this package, as text. unseen:
+    nodes that the rule declined when the key was built; a plan with such a node depends on more."""
 
     text: str
     unseen: frozenset[int]
 
 
 class UnsavedPlans(NamedTuple):
-    """The plans of a subgraph, to be saved: what `plan_serialization.save` takes. whole: whether one runs all nodes."""
+    """The plans of a subgraph to be saved, as arguments of `plan_serialization.save`. covers_model: whether one plan
+    runs all nodes."""
 
     key: str
     plans: list[LoopPlan]
     note: dict[str, Any]
     tensors: dict[int, np.ndarray]
-    whole: bool
+    covers_model: bool
 
 
 class PartitionCache:
-    """The plans of one model. identity: text that stands for its bytes, None for one whose plans are not kept; codes:
+    """The plans of one model. identity: text that identifies its bytes, None if its plans are not cached; codes:
     returns the users' code of nodes.
 
-    unsaved: what is to be kept for later processes; whole: the key of cached plans that run all nodes of the main
+    unsaved: plans to be saved for later processes; model_key: the key of cached plans that run all nodes of the main
     subgraph
     """
 
@@ -64,10 +65,10 @@ class PartitionCache:
         self._identity, self._codes_of = identity, codes
         self._codes: dict[int, Codes] = {}  # by subgraph, what its plans depend on besides the file
         self.unsaved: list[UnsavedPlans] = []
-        self.whole: str | None = None
+        self.model_key: str | None = None
 
     def _key(self, subgraph: Subgraph) -> str | None:
-        """What plans of a subgraph are kept under; None where none are to be."""
+        """Return the key of a subgraph's plans; None if they are not cached."""
         codes = self._codes.get(subgraph.index)
         if self._identity is None or codes is None:
             return None
@@ -83,11 +84,11 @@ class PartitionCache:
         params: list[DelegateParams],
         plans: list[LoopPlan],
         uses: list[list[Use]],
-        whole: bool,
+        covers_model: bool,
         measured: bool,
     ) -> None:
-        """Have a subgraph's plans saved. Nodes of other delegates, and users' code that is in a plan and was not seen
-        when the key was made, forbid it. uses: the variables of each partition."""
+        """Schedule saving of a subgraph's plans, unless there are nodes of other delegates, or users' code in a plan
+        that was unknown when the key was built. uses: the variables of each partition."""
         key, claimed = self._key(subgraph), {i for p in params for i in p.nodes_to_replace}
         if (
             key is None
@@ -95,35 +96,35 @@ class PartitionCache:
             or any(node.delegate not in (None, delegate) for node in subgraph.execution_plan)
         ):
             return
-        whole = whole and len(plans) == 1 and subgraph.index == 0
+        covers_model = covers_model and len(plans) == 1 and subgraph.index == 0
         key, constants = plan_cache.key_with_modes(key, measured), _constants_of(subgraph)
-        self.unsaved.append(UnsavedPlans(key, plans, _note_of(subgraph, params, uses), constants, whole))
+        self.unsaved.append(UnsavedPlans(key, plans, _note_of(subgraph, params, uses), constants, covers_model))
 
     def replace(self, context: DelegateContext, delegate: Delegate) -> bool:
-        """Replace nodes by the plans that an earlier process has kept; return whether there were any."""
+        """Replace nodes by the plans of an earlier process; return whether there were any."""
         subgraph = context.subgraph
         self._codes.pop(subgraph.index, None)
         numbers = [node.number for node in subgraph.execution_plan if is_user_operator(node)]
-        with contextlib.suppress(OpError):  # of a node's init, which the allocation reports: no plan is kept
+        with contextlib.suppress(OpError):  # from a node's init, which allocation reports; nothing is cached
             for number in numbers:
                 subgraph.init(subgraph.nodes[number])
             self._codes[subgraph.index] = self._codes_of(subgraph, numbers) if numbers else Codes("", frozenset())
         base = self._key(subgraph)
-        kept = ((key, plan_cache.find(key)) for key in (() if base is None else plan_cache.keys_of(base)))
-        key, cached = next((pair for pair in kept if pair[1] is not None), ("", None))
+        candidates = ((key, plan_cache.find(key)) for key in (() if base is None else plan_cache.keys_of(base)))
+        key, cached = next((pair for pair in candidates if pair[1] is not None), ("", None))
         if cached is None or [n.number for n in subgraph.execution_plan] != cached.note["nodes"]:
             return False
         nodes = [subgraph.nodes[i] for part in cached.note["parts"] for i in part["nodes"]]
         if any(ineligible(node) is not None for node in nodes):
-            return False  # other kernels serve it this time
+            return False  # other kernels serve it in this process
         _replace(context, delegate, cached, key)
         if subgraph.index == 0 and cached.note["order"] == [[0]]:
-            self.whole = key
+            self.model_key = key
         return True
 
 
 def _note_of(subgraph: Subgraph, params: Sequence[DelegateParams], uses: Sequence[Sequence[Use]]) -> dict[str, Any]:
-    """How the partitions stand in the execution plan, which nodes and tensors each stands for: as JSON can write it.
+    """Return the order of partitions in the execution plan, and their nodes and tensors, as a JSON value.
 
     uses: the variables of each partition
     """
@@ -138,12 +139,12 @@ def _note_of(subgraph: Subgraph, params: Sequence[DelegateParams], uses: Sequenc
     ]
     parts = []
     for p, used in zip(params, uses, strict=True):
-        known = _folded_for(subgraph, [subgraph.nodes[i] for i in p.nodes_to_replace])
-        asked += known
+        folded = _folded_for(subgraph, [subgraph.nodes[i] for i in p.nodes_to_replace])
+        asked += folded
         outside = [i for i in (*p.input_tensors, *p.output_tensors) if subgraph.tensors[i].constant is None]
         parts.append(
             {
-                "nodes": sorted({*p.nodes_to_replace, *(node.number for node in known)}),
+                "nodes": sorted({*p.nodes_to_replace, *(node.number for node in folded)}),
                 "inputs": [i for i in p.input_tensors if subgraph.tensors[i].kind != FOLDED],
                 "outputs": list(p.output_tensors),
                 "types": {i: subgraph.tensors[i].dtype.name for i in p.output_tensors},
@@ -161,19 +162,19 @@ def _note_of(subgraph: Subgraph, params: Sequence[DelegateParams], uses: Sequenc
 
 
 def _folded_for(subgraph: Subgraph, nodes: Iterable[Node]) -> list[Node]:
-    """The folded nodes whose outputs these read, or other folded ones among them."""
+    """Return the folded nodes whose outputs these nodes, or other folded ones, read."""
     makers = {
         t.index: node for node in subgraph.nodes if node.delegate is None and is_folded(node) for t in node.tensors_out
     }
-    found: dict[int, Node] = {}
-    todo = list(nodes)
-    while todo:
-        for t in todo.pop().tensors_in:
+    folded: dict[int, Node] = {}
+    pending = list(nodes)
+    while pending:
+        for t in pending.pop().tensors_in:
             node = None if t is None else makers.get(t.index)
-            if node is not None and node.number not in found:
-                found[node.number] = node
-                todo.append(node)
-    return list(found.values())
+            if node is not None and node.number not in folded:
+                folded[node.number] = node
+                pending.append(node)
+    return list(folded.values())
 
 
 def _constants_of(subgraph: Subgraph) -> dict[int, np.ndarray]:
@@ -182,7 +183,7 @@ def _constants_of(subgraph: Subgraph) -> dict[int, np.ndarray]:
 
 
 def _replace(context: DelegateContext, delegate: Delegate, cached: CachedPlans, key: str) -> None:
-    """Replace the nodes of each partition of a note by the plans that were kept with it under the key."""
+    """Replace the nodes of each partition of a note by its cached plans. key: of the plans."""
     note = cached.note
     tensors = context.subgraph.tensors
     for i, shape in note["shapes"].items():
@@ -193,7 +194,7 @@ def _replace(context: DelegateContext, delegate: Delegate, cached: CachedPlans, 
     for part, plan in zip(note["parts"], cached.plans, strict=True):
         for i, name in part["types"].items():
             t = tensors[int(i)]
-            if t.dtype.name != name:  # its operator gives it another type than the file
+            if t.dtype.name != name:  # its operator sets another type than the file's
                 t.set_dtype(as_dtype(name))
         shapes = {int(i): tuple(shape) for i, shape in part["shapes"].items()}
         uses = [Use.of_note(row) for row in part["variables"]]

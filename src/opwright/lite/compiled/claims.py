@@ -32,12 +32,12 @@ from .eligibility import TensorOrder, ineligible
 from .nodes import LoadedModel, NodeGraph
 
 Refusals = dict[tuple[int, int], str]
-"""By subgraph and node, why a node stays with the interpreter."""
+"""Reasons why nodes remain with the interpreter, by subgraph and node."""
 
 
 class ClaimedNode(NamedTuple):
-    """A node that has forms. together: the nodes, itself included, that these stand for as one; without the others'
-    forms they mean nothing."""
+    """A node with loop operations. together: the nodes, itself included, that these represent together; the others have
+    none."""
 
     number: int
     ops: Sequence[LoopOp]
@@ -45,7 +45,7 @@ class ClaimedNode(NamedTuple):
 
 
 class TensorBuffers(Buffers):
-    """The operands of nodes of a subgraph, also by the number of a tensor. Arguments as of `Buffers`."""
+    """Operands of nodes of a subgraph, also by tensor number. Arguments as of `Buffers`."""
 
     def __init__(self, graph: NodeGraph, subgraph: Subgraph, seen: Mapping[int, np.ndarray] | None = None) -> None:
         super().__init__(graph.operand, seen, SubgraphResources(graph, subgraph))
@@ -70,10 +70,10 @@ class SubgraphResources:
         return (f"t{number}", variable) if isinstance(variable, ResourceVariable) else None
 
     def sequence(self, node: GraphNode, seeds: tuple[int, int]) -> tuple[str, Hashable]:
-        """Return a name that no tensor has, and the node's random numbers."""
-        place = operator_of(node)
-        assert place is not None
-        return f"t{-1 - place[1]}", self._subgraph.resources.sequence(*place, seeds)
+        """Return a name that is unique among tensors, and the node's random numbers."""
+        index = operator_of(node)
+        assert index is not None
+        return f"t{-1 - index[1]}", self._subgraph.resources.sequence(*index, seeds)
 
 
 def prepare_and_claim(
@@ -81,8 +81,8 @@ def prepare_and_claim(
 ) -> tuple[dict[int, ClaimedNode], TensorBuffers] | None:
     """Prepare every node by its operator, except nodes that update rows of lists, and claim them.
 
-    Return None if a node is not eligible or its operator refuses it. A result whose shape is known only at run time has
-    the file's shape here; the rule checks that shape.
+    Return None if a node is not eligible or its operator rejects it. A result whose shape is determined at run time has
+    the file's shape here; the rule checks it.
     """
     numbers = [node.number for node in subgraph.execution_plan if node.delegate is None]
     updates = _row_updates(subgraph, model, numbers)
@@ -120,22 +120,22 @@ def _row_updates(subgraph: Subgraph, model: LoadedModel, numbers: Sequence[int])
 
 
 def _number(node: GraphNode) -> int:
-    place = operator_of(node)
-    assert place is not None
-    return place[1]
+    index = operator_of(node)
+    assert index is not None
+    return index[1]
 
 
 def claim(
     nodes: Sequence[Node],
     buffers: TensorBuffers,
-    known: Callable[[Tensor], bool] | None,
+    has_shape: Callable[[Tensor], bool] | None,
     refused: Refusals,
     updates: Iterable[tuple[int, int, int]] = (),
 ) -> dict[int, ClaimedNode]:
-    """Return by number the nodes, all of one subgraph, that a rule lowers; add to `refused` why others are not.
+    """Return the nodes, all of one subgraph, that a rule lowers, by number; add the reasons of others to `refused`.
 
-    known: whether a tensor's shape is what it has; by default those of inputs, constants and outputs of claimed nodes.
-    updates: nodes that replace rows of lists, by number, which are claimed together
+    has_shape: whether a tensor's shape is final; by default that of inputs, constants and outputs of claimed nodes.
+    updates: numbers of nodes that replace rows of lists, which are claimed together
     """
     claimed: dict[int, ClaimedNode] = {}
     if not nodes:
@@ -159,10 +159,10 @@ def claim(
             update = RowUpdate(*map(graph.graph_node, group)) if len(group) > 1 else None
             reads = node.tensors_in if update is None else [tensors[graph.number(v)] for v in update.reads]
             for t in reads:
-                if t is not None and t.constant is None and not (known(t) if known else id(t) in safe):
-                    raise NoLowering(f"the shape of {t!r} is not known before it runs")
-            if known is not None and not all(map(known, node.tensors_out)):
-                raise NoLowering("its results' shapes are not known before it runs")
+                if t is not None and t.constant is None and not (has_shape(t) if has_shape else id(t) in safe):
+                    raise NoLowering(f"the shape of {t!r} is unknown before a run")
+            if has_shape is not None and not all(map(has_shape, node.tensors_out)):
+                raise NoLowering("its results' shapes are unknown before a run")
             context = LoweringContext(graph.node(node.number), buffers)
             if update is None:
                 lower(context)
@@ -171,7 +171,7 @@ def claim(
         except NoLowering as refusal:
             refused |= {(subgraph.index, number): str(refusal) for number in group}
             continue
-        except Exception as error:  # a case that no rule considers: the interpreter's kernel reports what is wrong
+        except Exception as error:  # outside of the rule's preconditions: the interpreter's kernel reports the error
             if flags.verify:
                 raise
             refused |= {(subgraph.index, number): f"{type(error).__name__}: {error}" for number in group}
@@ -183,14 +183,14 @@ def claim(
 
 
 def codes_of(buffers: TensorBuffers, numbers: Iterable[int]) -> Codes:
-    """Return what plans of these nodes, users' operators, depend on besides the file: their code."""
+    """Return the users' code that plans of these nodes depend on."""
     codes = {number: _code_of(buffers, number) for number in numbers}
     text = "; ".join(code or f"{number} in Python" for number, code in codes.items())
     return Codes(text, frozenset(number for number, code in codes.items() if code is None))
 
 
 def _code_of(buffers: TensorBuffers, number: int) -> str | None:
-    """Return None where the rule refuses the node."""
+    """Return the code of a node's kernel, or None if the rule declines the node."""
     try:
         ctx = LoweringContext(buffers.graph.node(number), buffers)
         lower(ctx)

@@ -47,16 +47,16 @@ else:  # a model planned before runs without
     partition_plans, specialised = later(".partition_plans", __package__), later(".specialised", __package__)
 
 MOST_IDLE = 3
-"""Runs of the model after which a subgraph that has not run is not waited for any more."""
+"""Runs of the model after which subgraphs that have not run are ignored."""
 
 
 class CompiledDelegate(Delegate):
-    """Claims every node that rules and kernels know. One serves one interpreter.
+    """Claim all nodes with rules and kernels. One delegate serves one interpreter.
 
-    key: text that stands for the model; identity: text that stands for its bytes, None for one whose plans are not
-    kept; background: whether a thread compiles. late: whether nodes are to be claimed by `claim_after_prepare` alone.
-    After prepare: cache, with what is to be saved; failure, why nothing can be compiled. seen: by subgraph, what its
-    open nodes read at a run, before plans for its sizes are made; tried: the subgraphs that this has been tried for.
+    key: text that identifies the model; identity: text that identifies its bytes, None if its plans are not cached;
+    background: whether a thread compiles. late: whether nodes are claimed by `claim_after_prepare` only. After prepare:
+    cache, with plans to be saved; failure, the reason why nothing can be compiled. seen: by subgraph, elements that its
+    open nodes read in a run, before plans for its sizes are built; tried: subgraphs for which this was attempted.
     """
 
     flags = DelegateFlags.ALLOW_DYNAMIC_TENSORS | DelegateFlags.PER_OPERATOR_PROFILING
@@ -82,25 +82,25 @@ class CompiledDelegate(Delegate):
 
     @property
     def refused(self) -> Refusals:
-        """By subgraph and node, why a node stays with the interpreter."""
+        """Reasons why nodes remain with the interpreter, by subgraph and node."""
         return self._planner.refused
 
     @property
     def pending(self) -> list[partition_plans.PendingCompilation]:
-        """What is to be compiled first; nothing is claimed meanwhile."""
+        """Graphs to compile first; nothing is claimed meanwhile."""
         return self._planner.pending if "_planner" in vars(self) else []
 
     def take_pending(self) -> functools.partial[None]:
-        """Return the work of compiling what is pending."""
+        """Return the work of compiling pending graphs."""
         return functools.partial(partition_plans.compile_pending, self._planner.key, self._planner.pending)
 
     def forget_pending(self) -> None:
-        """Have nothing pending: it is compiled, or somebody compiles it."""
+        """Clear pending graphs, which were compiled or are being compiled."""
         if "_planner" in vars(self):
             self._planner.pending = []
 
     def prepare(self, context: DelegateContext) -> None:
-        """Claim a graph whose every node has a rule. Else nodes that have one are claimed once shapes are known."""
+        """Claim a graph if every node has a rule. Otherwise nodes are claimed once shapes are known."""
         subgraph = context.subgraph
         self.seen.pop(subgraph.index, None)
         self.tried.discard(subgraph.index)
@@ -113,13 +113,13 @@ class CompiledDelegate(Delegate):
         if self.cache.replace(context, self):
             return
         prepared = self._planner.prepare_and_claim(subgraph)
-        whole = prepared is not None and len(prepared[0]) == len(subgraph.execution_plan)
-        if prepared is None or not (whole and self._replace(context, *prepared, True)):
+        covers_plan = prepared is not None and len(prepared[0]) == len(subgraph.execution_plan)
+        if prepared is None or not (covers_plan and self._replace(context, *prepared, True)):
             subgraph.delegation.late = None if self.pending else self
 
     def claim_after_prepare(self, context: DelegateContext) -> None:
-        """Claim the nodes that have rules and kernels, now that the interpreter has prepared them all; or, where open
-        nodes have been seen to run, those for plans for the sizes that they had."""
+        """Claim the prepared nodes with rules and kernels; or, if open nodes have been observed, those for plans for
+        the observed sizes."""
         subgraph = context.subgraph
         if subgraph.index in self._untried:
             self._untried.discard(subgraph.index)
@@ -141,7 +141,7 @@ class CompiledDelegate(Delegate):
     def _replace(
         self, context: DelegateContext, claimed: dict[int, ClaimedNode], buffers: TensorBuffers, all_or_none: bool
     ) -> bool:
-        """Plan and replace the claimed nodes; whether there are any, all have kernels, and these are compiled."""
+        """Plan and replace claimed nodes; return whether there are any, all have kernels, and these are compiled."""
         try:
             return self._planned(context, claimed, buffers, all_or_none)
         except Exception as error:
@@ -185,7 +185,7 @@ class CompiledDelegate(Delegate):
         params: list[DelegateParams],
         plans: list[LoopPlan],
         buffers: TensorBuffers,
-        whole: bool,
+        covers_plan: bool,
     ) -> None:
         subgraph = context.subgraph
         if buffers.seen is None:
@@ -196,23 +196,21 @@ class CompiledDelegate(Delegate):
         context.replace_node_subsets_with_delegate_kernels(registrations[::-1].pop, params)
         if buffers.seen is None:
             measured = self._planner.measured.get(subgraph.index, False)
-            self.cache.note(subgraph, self, params, plans, uses, whole, measured)
-
-    # ---- plans for sizes that were seen -----------------------------------------------------------------------------
+            self.cache.note(subgraph, self, params, plans, uses, covers_plan, measured)
 
     def is_open(self, subgraph: Subgraph) -> bool:
-        """Whether plans for sizes that nodes have only as they run are still to be made."""
+        """Whether plans for sizes that are determined at run time are still to be built."""
         closed = subgraph.index in self.tried or self.pending or self.failure
         return not closed and runs_images() and bool(open_nodes(subgraph))
 
     def look(self, subgraph: Subgraph) -> None:
-        """After a run, remember what sizes may follow from."""
+        """After a run, record the elements from which sizes follow."""
         nodes = [node for node in open_nodes(subgraph) if has_run(node)]
         if nodes:
             self.seen[subgraph.index] = seen_by(nodes)
             return
         idle = self._idle[subgraph.index] = self._idle.get(subgraph.index, 0) + 1
-        if idle >= MOST_IDLE:  # a branch, say, that nobody takes
+        if idle >= MOST_IDLE:  # such as a branch that is not executed
             self.tried.add(subgraph.index)
 
     def _claim_at_run(
@@ -229,8 +227,8 @@ class CompiledDelegate(Delegate):
     def _specialised_again(
         self, params: DelegateParams, node: Node, seen: Seen
     ) -> specialised.Specialised | Job | None:
-        """A plan for a partition and the sizes that its nodes have just had; the job where kernels are to be compiled
-        first, None where there is none."""
+        """Return a plan for a partition and the sizes of its last run; the job if kernels must be compiled first, None
+        if there is no plan."""
         subgraph = node.subgraph
         claimed, buffers = self._claim_at_run(subgraph, node.replaced, seen)
         if len(claimed) != len(node.replaced):

@@ -36,16 +36,16 @@ STATEFUL = frozenset(
         "BIDIRECTIONAL_SEQUENCE_RNN",
     }
 )
-"""Builtins whose rules read and write variables: those among a node's inputs."""
+"""Builtins whose rules read and write variable inputs."""
 
 ON_RESOURCES = frozenset({"READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE", "VAR_HANDLE"})
-"""Builtins on variables by name, which are known when tensors are allocated. VAR_HANDLE has no rule: it is folded."""
+"""Builtins on named variables, which are resolved when tensors are allocated. VAR_HANDLE has no rule: it is folded."""
 
 BY_SUBGRAPH = frozenset({"STABLEHLO_REDUCE_WINDOW", "STABLEHLO_SCATTER"})
 """Builtins with rules that combine numbers by a subgraph, which has one operator."""
 
 COUNTED = frozenset({"WHERE", "UNIQUE", "RANGE"})
-"""Builtins whose first output has as many rows as a run counts. Each is a plan of its own, which serves any count."""
+"""Builtins whose first output has a computed number of rows. Each is a separate plan, which serves any number."""
 
 
 def is_user_operator(node: Node) -> bool:
@@ -59,11 +59,13 @@ def is_user_operator(node: Node) -> bool:
 
 
 def served_elsewhere(node: Node) -> bool:
-    """Whether the kernel is not that of the operator's own definition: a resolver has another, or the user."""
+    """Whether the kernel is not that of the operator's definition: a resolver or the user supplies another."""
     registration = node.registration
     if type(node.options) is bytes:
-        known: Sequence[Any] = defined_customs.get(node.name, ())
-        return not is_user_operator(node) and not any(getattr(registration, "operator", None) is one for one in known)
+        definitions: Sequence[Any] = defined_customs.get(node.name, ())
+        return not is_user_operator(node) and not any(
+            getattr(registration, "operator", None) is one for one in definitions
+        )
     operator = defined.get(node.name)
     if isinstance(registration, OperatorRegistration):
         return registration.operator is not operator
@@ -71,7 +73,7 @@ def served_elsewhere(node: Node) -> bool:
 
 
 def ineligible(node: Node) -> str | None:
-    """Return why no rule is asked about a node, None if one is."""
+    """Return why a node is not passed to a rule, None if it is."""
     if node.delegate is not None or served_elsewhere(node):
         return "another operator serves it"
     if node.name in ON_RESOURCES:
@@ -83,28 +85,28 @@ def ineligible(node: Node) -> str | None:
             return f"{t!r} is state"
     try:
         node.subgraph.init(node)
-    except OpError as error:  # the allocation reports it
+    except OpError as error:  # allocation reports it
         return error.message
     return None
 
 
 class TensorOrder:
-    """Tensors of a subgraph that have several values, and nodes with effects, which rules cannot follow."""
+    """Tensors of a subgraph with several values, and nodes with effects, which rules do not support."""
 
     def __init__(self, subgraph: Subgraph) -> None:
         self._rewritten: set[int] = set()  # by identity: several nodes write it, or a node and the file or the caller
         self._early: set[int] = set()  # a node reads it before the one that writes it: elements of the last run, if any
-        self._after_effects: dict[int, int] = {}  # by number of a CALL_ONCE, the first node with effects before it
-        written = {id(subgraph.tensors[i]) for i in subgraph.inputs}
+        self._after_effects: dict[int, int] = {}  # by CALL_ONCE node, the first earlier node with effects
+        written_ids = {id(subgraph.tensors[i]) for i in subgraph.inputs}
         effect: int | None = None
         for node in subgraph.execution_plan:
             for t in node.tensors_in:
-                if t is not None and t.constant is None and not t.is_variable and id(t) not in written:
+                if t is not None and t.constant is None and not t.is_variable and id(t) not in written_ids:
                     self._early.add(id(t))
             for t in node.tensors_out:
-                if id(t) in written or t.kind == CONSTANT:
+                if id(t) in written_ids or t.kind == CONSTANT:
                     self._rewritten.add(id(t))
-                written.add(id(t))
+                written_ids.add(id(t))
             if node.name == "CALL_ONCE":
                 if effect is not None:
                     self._after_effects[node.number] = effect
@@ -112,7 +114,7 @@ class TensorOrder:
                 effect = node.number
 
     def ineligible(self, node: Node) -> str | None:
-        """Return why the order forbids a rule, None if it does not."""
+        """Return why the order excludes a node, None if it does not."""
         touched = {id(t) for t in (*node.tensors_in, *node.tensors_out)}
         if touched & self._rewritten:
             return "a tensor of it is written more than once"
@@ -124,7 +126,7 @@ class TensorOrder:
 
 
 def only_initialises(subgraph: Subgraph) -> bool:
-    """Whether nothing but CALL_ONCE runs a subgraph: it runs once, so kernels for it would not pay."""
+    """Whether only CALL_ONCE runs a subgraph: it runs once, so that kernels would not pay."""
     model = subgraph.model
     if subgraph.index == 0 or any(d.subgraph_index == subgraph.index for d in model.signature_defs):
         return False
@@ -141,12 +143,12 @@ def only_initialises(subgraph: Subgraph) -> bool:
 # ---- sizes that a run decides ----------------------------------------------------------------------------------------
 
 Seen = Mapping[int, np.ndarray]
-"""By tensor, elements of a run."""
+"""Elements of a run by tensor."""
 
 
 def open_nodes(subgraph: Subgraph) -> list[Node]:
-    """The nodes whose sizes, or those of what they read, are known only as the model runs; also those whose shape rules
-    ask for elements that are there only then. None that has effects: a plan that stops is to have had none."""
+    """Return nodes whose sizes, or those of their operands, are determined at run time, or whose shape rules read
+    run-time elements; none with effects, as a plan that stops must not have had any."""
     return [
         node
         for node in subgraph.execution_plan
@@ -160,13 +162,13 @@ def open_nodes(subgraph: Subgraph) -> list[Node]:
 
 
 def _has_effects(node: Node) -> bool:
-    """Whether an operator does more than give results: to the world, or to what it keeps from run to run."""
+    """Whether an operator has effects beyond its results: on the world, or on its persistent state."""
     operator = getattr(node.registration, "operator", None)
     return getattr(operator, "effect", None) is not None or hasattr(node.user_data, "restart")
 
 
 def seen_by(nodes: Iterable[Node]) -> dict[int, np.ndarray]:
-    """Of nodes that have just run, the elements of what they read that is small."""
+    """Return the elements of the small operands of nodes that have just run."""
     return {
         t.index: t.array.copy()
         for node in nodes
@@ -176,5 +178,5 @@ def seen_by(nodes: Iterable[Node]) -> dict[int, np.ndarray]:
 
 
 def has_run(node: Node) -> bool:
-    """Whether there are elements, and so sizes, of all that a node reads and writes."""
+    """Whether all tensors that a node reads and writes have elements, and thus sizes."""
     return all(t is None or t.kind != DYNAMIC or t.array is not None for t in (*node.tensors_in, *node.tensors_out))

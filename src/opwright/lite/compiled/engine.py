@@ -31,8 +31,11 @@ _warned = threading.Event()  # that nothing can be compiled here
 
 
 class Engine:
-    """apply: lets a delegate claim nodes of all subgraphs. path: of the model's file, or None; content: its bytes;
-    background: whether a thread compiles; late: whether nodes are prepared already, and taken by `take_prepared`."""
+    """The compiled engine of one interpreter.
+
+    apply: lets a delegate claim nodes of all subgraphs. path: of the model's file, or None; content: its bytes;
+    background: whether a thread compiles; late: whether nodes are already prepared, and claimed by `claim_prepared`.
+    """
 
     def __init__(
         self,
@@ -52,25 +55,25 @@ class Engine:
         apply(self.delegate)
         self.delegate.late = False
 
-    def take_prepared(self) -> bool:
-        """Between two runs: take nodes that are prepared. Whether something is missing."""
+    def claim_prepared(self) -> bool:
+        """Between two runs, claim prepared nodes. Return whether kernels are missing."""
         for s in self._subgraphs:
             if s.delegation is not None and not s.delegation.has(self.delegate):
                 s.reclaim(self.delegate)
         return self.compile_missing()
 
     def compile_missing(self) -> bool:
-        """After tensors are allocated: begin to compile what is missing, or to keep what is new. Whether something is
+        """After allocation, begin to compile missing kernels, or to save new plans. Return whether kernels are
         missing."""
         cache = self.delegate.cache
         unsaved, cache.unsaved = cache.unsaved, []
         described = None
-        if self._path and (cache.whole is not None or any(one.whole for one in unsaved)):
+        if self._path and (cache.model_key is not None or any(one.covers_model for one in unsaved)):
             described = fast_path_notes.described(self._subgraphs[0])
-        if cache.whole is not None and described is not None:
-            fast_path_notes.keep(self._path, cache.whole, described)
+        if cache.model_key is not None and described is not None:
+            fast_path_notes.keep(self._path, cache.model_key, described)
         for one in unsaved:
-            keep = functools.partial(_keep, one, self._path, described if one.whole else None)
+            keep = functools.partial(_keep, one, self._path, described if one.covers_model else None)
             if self._background:
                 compiling.submit(keep, urgent=True)
             else:
@@ -83,28 +86,29 @@ class Engine:
         return self._job is not None or any(map(self._is_open, self._subgraphs))
 
     def _is_open(self, subgraph: Subgraph) -> bool:
-        """Whether plans for sizes that nodes have only as they run are still to be made."""
+        """Whether plans for sizes that are determined at run time are still to be built."""
         applied = subgraph.delegation is not None and (subgraph.ready or subgraph.accepted is not None)
         return applied and self.delegate.is_open(subgraph)
 
     def look(self) -> None:
-        """After a run, see what sizes there were, where plans for them are to be made."""
+        """After a run, record sizes if plans for them are to be built."""
         for s in self._subgraphs:
             if s.index in self.delegate.seen or self._is_open(s):
                 self.delegate.look(s)
 
     def wait(self) -> None:
-        """Until the compiler is done."""
+        """Wait for compilation."""
         if self._job is not None:
             self._job.wait()
 
     def cancel(self) -> None:
-        """Compile nothing any more, but what the compiler has begun."""
+        """Cancel compilation, except what has begun."""
         if self._job is not None:
             self._job.cancel()
 
     def switch(self) -> bool:
-        """Between two runs: take the nodes if their kernels are there now. Whether something is missing still."""
+        """Between two runs, claim the nodes if their kernels are available. Return whether kernels are still
+        missing."""
         job, delegate = self._job, self.delegate
         if job is None and not delegate.seen:
             return any(map(self._is_open, self._subgraphs))
@@ -126,18 +130,18 @@ class Engine:
         return self.compile_missing()
 
     def runs_nodes(self) -> bool:
-        """Whether nodes are taken in any subgraph."""
+        """Whether nodes are claimed in any subgraph."""
         return any(s.delegation is not None and s.delegation.has(self.delegate) for s in self._subgraphs)
 
     def withdraw(self) -> None:
-        """Give the nodes back, if any are taken."""
+        """Restore the claimed nodes, if any."""
         for s in self._subgraphs:
             if s.delegation is not None:
                 s.delegation.withdraw(self.delegate)
 
 
-def _keep(unsaved: UnsavedPlans, path: Any, described: fast_path_notes.Described | None) -> None:
-    """Keep a subgraph's plans for later processes, and where one is a whole model in a file, its fast path's note."""
+def _keep(unsaved: UnsavedPlans, path: Any, described: fast_path_notes.SubgraphDescription | None) -> None:
+    """Save a subgraph's plans, and the fast path's note if one plan is the entire model of a file."""
     with contextlib.suppress(OSError, MemoryError):
         save(*unsaved[:-1])
         if described is not None:

@@ -44,13 +44,13 @@ _mappings: weakref.WeakValueDictionary[str, mmap.mmap] = weakref.WeakValueDictio
 
 
 class ElementType(NamedTuple):
-    """What a tensor asks of its schema.TensorType, the making of which costs a start 2 ms."""
+    """The name of a tensor's schema.TensorType, without importing the schema, which takes 2 ms."""
 
     name: str
 
 
-class Quantization(NamedTuple):
-    """What a tensor's details say of its scale."""
+class StoredQuantization(NamedTuple):
+    """The scale of a tensor's details, from a note."""
 
     scale: np.ndarray
     zero_point: np.ndarray
@@ -59,24 +59,24 @@ class Quantization(NamedTuple):
 
 
 class FastPath:
-    """One model by its cached plan. inputs, outputs: its tensors, in the file's order; mapping: the file, which all
-    interpreters of it share, as they do the plan.
+    """One model executed by its cached plan. inputs, outputs: its tensors, in the file's order; mapping: the file,
+    which all interpreters of it share, like the plan.
 
-    Who calls it owns the interpreter (runtime/ownership.py): nothing here asks whether it runs.
+    Callers own the interpreter (runtime/ownership.py): nothing here checks whether it runs.
     """
 
-    def __init__(self, mapping: mmap.mmap, note: dict[str, Any], kept: plan_cache.CachedPlans) -> None:
-        self.mapping, self._note, self._kept, self._plan = mapping, note, kept, kept.plans[0]
-        self._uses = uses = [Use.of_note(row) for row in kept.note["parts"][0]["variables"]]
+    def __init__(self, mapping: mmap.mmap, note: dict[str, Any], cached: plan_cache.CachedPlans) -> None:
+        self.mapping, self._note, self._cached, self._plan = mapping, note, cached, cached.plans[0]
+        self._uses = uses = [Use.of_note(row) for row in cached.note["parts"][0]["variables"]]
         self._variables: dict[tuple[str, str], np.ndarray] | None = None if uses or note["once"] else {}
         self._sequences: dict[Use, np.ndarray] = {}
-        made: dict[int, Tensor] = {}
+        tensors: dict[int, Tensor] = {}
         for row in (*note["inputs"], *note["outputs"]):
-            if row["index"] not in made:
-                made[row["index"]] = _tensor(row)
-        self.tensors = made
-        self.inputs = [made[row["index"]] for row in note["inputs"]]
-        self.outputs = [made[row["index"]] for row in note["outputs"]]
+            if row["index"] not in tensors:
+                tensors[row["index"]] = _tensor(row)
+        self.tensors = tensors
+        self.inputs = [tensors[row["index"]] for row in note["inputs"]]
+        self.outputs = [tensors[row["index"]] for row in note["outputs"]]
         self._running: Any = None
         self._closed = False
 
@@ -86,7 +86,7 @@ class FastPath:
         return self._running is not None
 
     def allocate(self, threads: int) -> None:
-        """Memory for inputs, outputs and the arena. Raises ResourceExhaustedError."""
+        """Allocate memory for inputs, outputs and the arena. Raises ResourceExhaustedError."""
         if self._running is not None or self._closed:
             return
         try:
@@ -102,39 +102,39 @@ class FastPath:
         self._running = running
 
     def _initialise(self) -> bool:
-        """Give variables the values that CALL_ONCE gives them; whether the plan is for these. Raises
+        """Give variables the values that CALL_ONCE assigns; return whether the plan is for these. Raises
         ResourceExhaustedError."""
-        found: dict[tuple[str, str], np.ndarray] = {}
+        variables: dict[tuple[str, str], np.ndarray] = {}
         rows = self._note["initial"]
         check_bytes(sum(row["bytes"] for row in rows), "the variables of the model")
         for row in rows:
             array = _zeros(tuple(row["shape"]), dtypes.as_dtype(row["dtype"]).np)
             raw = np.frombuffer(self.mapping, np.uint8, row["bytes"], row["place"])
             array.reshape(-1).view(np.uint8)[:] = raw
-            found[row["container"], row["name"]] = array
+            variables[row["container"], row["name"]] = array
         self._sequences = {use: bit_generators.begun(*use.seeds) for use in self._uses if use.seeds is not None}
-        values = {use: found.get((use.container, use.shared_name)) for use in self._uses} | self._sequences
+        values = {use: variables.get((use.container, use.shared_name)) for use in self._uses} | self._sequences
         if not all(use.fits(value) for use, value in values.items()):
             return False
         self._running.connect({use.handle: address_of(value) for use, value in values.items()})
-        self._variables = found
+        self._variables = variables
         return True
 
     def hand_over(self, resources: Resources) -> None:
-        """Let an interpreter of the file go on with the variables as they are."""
+        """Transfer the variables to an interpreter of the file."""
         if self._variables is not None:
             for (container, name), value in self._variables.items():
                 resources.variable(container, name).assign(value)
             resources.initialized.update(self._note["once"])
 
     def go_on(self, resources: Resources) -> None:
-        """Let an interpreter that is allocated go on with the random numbers."""
+        """Transfer the random numbers to an allocated interpreter."""
         for use, state in self._sequences.items():
             use.among(resources).assign(state)
 
     def run(self) -> bool:
-        """Run the model; whether it did. It does not before it is allocated, where a guard fails, or where a variable
-        has no value: the operators' own kernels then say what is wrong."""
+        """Run the model; return whether it ran. It does not run before it is allocated, if a guard fails, or if a
+        variable has no value: the operators' own kernels then report the error."""
         if self._running is None or (self._variables is None and not self._initialise()):
             return False
         try:
@@ -145,22 +145,22 @@ class FastPath:
 
     @property
     def direct(self) -> Callable[[], int]:
-        """The native call of `run`, once it is allocated: gives 0 where the model has run."""
+        """The native call of `run`, once it is allocated: returns 0 if the model has run."""
         entry: Callable[[], int] = self._running.executor.entry
         return entry
 
     def check(self, status: int) -> None:
-        """Raise what a signal's handler raised, where that ended a direct run."""
+        """Raise the exception of a signal's handler, if that ended a direct run."""
         with contextlib.suppress(StepError):
             self._running.executor.check(status)
 
     @property
     def reach(self) -> DirectTensors:
-        """Its inputs and outputs, once it is allocated."""
+        """Return its inputs and outputs, once it is allocated."""
         return DirectTensors.of(self.inputs, self.outputs)
 
     def close(self) -> None:
-        """Let go of its memory; it cannot run any more."""
+        """Release its memory; it cannot run any more."""
         self._closed = True
         self._running = None
         for t in self.tensors.values():
@@ -168,7 +168,7 @@ class FastPath:
 
 
 def _zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
-    """An array at a multiple of 64 bytes."""
+    """Return an array aligned to 64 bytes."""
     n = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     raw = np.zeros(n + 64, np.uint8)
     start = -address_of(raw) % 64
@@ -180,17 +180,17 @@ def _tensor(row: dict[str, Any]) -> Tensor:
     t.signature = None if row["signature"] is None else tuple(row["signature"])
     if row["quantization"] is not None:
         scale, zero, axis = row["quantization"]
-        t.quantization = Quantization(np.array(scale, np.float32), np.array(zero, np.int64), axis)
+        t.quantization = StoredQuantization(np.array(scale, np.float32), np.array(zero, np.int64), axis)
     return t
 
 
 def digest_of(key: str) -> str:
-    """What the note for a file is kept as. key: the file's."""
+    """Return the name of a file's note. key: the file's."""
     return digest(f"fast_path {FORMAT} {key}".encode())
 
 
 def find(path: Any) -> FastPath | None:
-    """Return the fast path of the model in a file; None where it was not planned before, or not as a whole."""
+    """Return the fast path of the model in a file; None if it has no plan of the entire model."""
     key = plan_cache.key_of_file(path)
     if key is None:
         return None
@@ -198,8 +198,8 @@ def find(path: Any) -> FastPath | None:
     if content is None:
         return None
     note = json.loads(content)
-    found = plan_cache.find(note["plan"]) if plan_cache.serves(note["plan"]) else None
-    if found is None:
+    cached = plan_cache.find(note["plan"]) if plan_cache.serves(note["plan"]) else None
+    if cached is None:
         return None
     mapping = _mappings.get(key)
     if mapping is None:
@@ -211,9 +211,9 @@ def find(path: Any) -> FastPath | None:
         if plan_cache.key_of_file(path) != key:
             return None
         mapping = _mappings.setdefault(key, mapping)
-    return FastPath(mapping, note, found)
+    return FastPath(mapping, note, cached)
 
 
 def address_of(array: Any) -> int:
-    """Where an array's elements are."""
+    """Return the address of an array's elements."""
     return int(array.__array_interface__["data"][0])

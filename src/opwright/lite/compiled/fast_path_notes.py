@@ -1,7 +1,7 @@
-"""Notes for the fast path: what a later process tells of a model's inputs and outputs without reading the file.
+"""Notes for the fast path: a model's inputs and outputs, for a later process that does not read the file.
 
-Lives here: `described`, what a note says of a subgraph; `keep`, which writes one.
-Not here: what notes are read for (fast_path.py), the plans that they name (compiler/plan_serialization.py).
+Lives here: `described`, `keep`.
+Not here: running a model by its note (fast_path.py), its plan (cached_partitions.py).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .variables import Use
 from .weight_eviction import mapping_of
 
 
-class Described(NamedTuple):
-    """What a note says of a subgraph, taken while nobody uses the interpreter: it is written when others may.
+class SubgraphDescription(NamedTuple):
+    """The content of a note, read while the interpreter is not in use: it is written when it may be.
 
-    inputs, outputs: as `_row` gives them; indices: theirs; tensors: the subgraph's, whose constants never move. once:
-    subgraphs that CALL_ONCE runs; initial: what they assign, by the variables' containers and names
+    inputs, outputs: rows of `_row`; indices: of these tensors; tensors: the subgraph's, whose constants never move.
+    once: subgraphs that CALL_ONCE runs; initial: the values they assign, by the variables' containers and names
     """
 
     inputs: list[dict[str, Any]]
@@ -37,12 +37,12 @@ class Described(NamedTuple):
     initial: dict[tuple[str, str], np.ndarray]
 
 
-def described(subgraph: Subgraph) -> Described | None:
-    """Describe the main subgraph of a model for a note; None where there can be none.
+def described(subgraph: Subgraph) -> SubgraphDescription | None:
+    """Describe the main subgraph of a model for a note; None if a note cannot.
 
-    That is where a tensor's details are more than a note holds, where inputs have other shapes than in the file, which
-    is what an interpreter begins with, where CALL_ONCE does more than to assign constants of the file, and where a
-    custom operator is not one of those that are shipped: which code serves it is not the file's to say.
+    That is the case if a tensor's details are more than a note has, inputs have other shapes than in the file,
+    CALL_ONCE does more than assign constants of the file, or a custom operator is not a shipped one, as the file does
+    not determine its code.
     """
     customs = (node for s in subgraph.family for node in s.nodes if type(node.options) is bytes)
     if any(is_user_operator(node) or served_elsewhere(node) for node in customs):
@@ -61,13 +61,13 @@ def described(subgraph: Subgraph) -> Described | None:
     if not all(map(_is_plain, (*inputs, *outputs))):
         return None
     indices = {*subgraph.inputs, *subgraph.outputs}
-    return Described([*map(_row, inputs)], [*map(_row, outputs)], indices, [*subgraph.tensors], once, initial)
+    return SubgraphDescription([*map(_row, inputs)], [*map(_row, outputs)], indices, [*subgraph.tensors], once, initial)
 
 
 def _assigned(subgraph: Subgraph) -> dict[tuple[str, str], np.ndarray] | None:
-    """The constants that a subgraph assigns to variables; None where it does anything else."""
+    """Return the constants that a subgraph assigns to variables; None if it does anything else."""
     handles: dict[int, tuple[str, str]] = {}
-    found: dict[tuple[str, str], np.ndarray] = {}
+    values: dict[tuple[str, str], np.ndarray] = {}
     for node in subgraph.nodes:
         if node.name == "VAR_HANDLE" and len(node.tensors_out) == 1:
             names = (getattr(node.options, name, None) or "" for name in ("container", "shared_name"))
@@ -78,25 +78,25 @@ def _assigned(subgraph: Subgraph) -> dict[tuple[str, str], np.ndarray] | None:
         array = None if value is None else value.constant
         if handle is None or handle.index not in handles or array is None or array.dtype.kind == "O":
             return None
-        found[handles[handle.index]] = array
-    return found
+        values[handles[handle.index]] = array
+    return values
 
 
-def keep(path: Any, plan_key: str, described: Described) -> None:
-    """Leave the note for a model in a file, whose only subgraph one frozen plan runs whole. A note for another plan is
-    replaced."""
+def keep(path: Any, plan_key: str, described: SubgraphDescription) -> None:
+    """Write the note of a model in a file, whose only subgraph one cached plan runs entirely. A note for another plan
+    is replaced."""
     key = plan_cache.key_of_file(path)
     digest = "" if key is None else digest_of(key)
     before = None if key is None else objects(flags.cache_dir).find(digest)
     if key is None or (before is not None and json.loads(before)["plan"] == plan_key):
         return
-    found = plan_cache.find(plan_key)
-    if found is None or len(found.plans) != 1:
+    cached = plan_cache.find(plan_key)
+    if cached is None or len(cached.plans) != 1:
         return
-    handles = {Use.of_note(row).handle for row in found.note["parts"][0]["variables"]}
-    if not set(found.plans[0].outside) <= described.indices | handles:
+    handles = {Use.of_note(row).handle for row in cached.note["parts"][0]["variables"]}
+    if not set(cached.plans[0].outside) <= described.indices | handles:
         return
-    places = {i: _place(described.tensors[i].array) for i in found.plans[0].inside}
+    places = {i: _place(described.tensors[i].array) for i in cached.plans[0].inside}
     initial = [
         {
             "container": container,
@@ -126,13 +126,13 @@ def _is_plain(t: Tensor) -> bool:
 
 
 def _place(array: np.ndarray | None) -> int | None:
-    """Where in the mapped file an array's elements lie, in order; None where they do not."""
+    """Return the offset of a contiguous array's elements in the mapped file; None if they are not in it."""
     mapping = None if array is None or not array.flags.c_contiguous else mapping_of(array)
     return None if mapping is None else address_of(array) - address_of(np.frombuffer(mapping, np.uint8))
 
 
 def _row(t: Tensor) -> dict[str, Any]:
-    """What `_tensor` makes a tensor of again: float32 scales are exact as Python's floats."""
+    """Return a row from which `_tensor` rebuilds a tensor: float32 scales are exact as Python floats."""
     q = t.quantization
     return {
         "index": t.index,

@@ -1,7 +1,7 @@
-"""Nodes of the lite dialect as the lowering context reads them, with the types that an interpreter's tensors have.
+"""Nodes of the lite dialect for the lowering context, with the types of an interpreter's tensors.
 
-Lives here: `LiteNode`; `NodeGraph`, nodes of a subgraph as a graph; `LoadedModel`, the file's graphs.
-Not here: reading files (lite/importer.py), nodes in general (compiler/lowering/nodes.py), which nodes are lowered
+Lives here: `LoadedModel`, `NodeGraph`, `LiteNode`.
+Not here: reading files as graphs (lite/importer.py), the context (compiler/lowering/), which nodes are lowered
 (claims.py).
 """
 
@@ -36,7 +36,7 @@ from ..shape_inference import RuleNode
 
 
 class _FileConstant:
-    """Const in graphs that are lowered alone: importing the catalogue's takes 60 ms."""
+    """The Const operator of graphs that are lowered alone: importing the catalogue's takes 60 ms."""
 
     __slots__ = ()
     name, effect, catalogue = "Const", None, False
@@ -47,11 +47,11 @@ FILE_CONSTANT = _FileConstant()
 
 
 class LoadedModel(Importer):
-    """The graphs of a model that an interpreter runs, each imported when the first plan of its subgraph is made.
+    """The graphs of a model that an interpreter runs, each imported when the first plan of its subgraph is built.
 
-    An interpreter refuses less than `import_model`: a node fails when it is prepared, and only if its own kernel runs
-    it. So nodes that are not their operator's become external operators, tensors that are not understood handles, and a
-    tensor may be an input twice, or be written by no node or several. family: all subgraphs, whose tensors serve.
+    An interpreter rejects less than `import_model`: a node fails when it is prepared, and only if its own kernel runs
+    it. Therefore nodes that do not match their operator become external operators, unsupported tensors handles, and a
+    tensor may be an input twice, or be written by no node or several. family: all subgraphs.
     """
 
     def __init__(self, family: Sequence[Subgraph]) -> None:
@@ -60,11 +60,11 @@ class LoadedModel(Importer):
         self.const = FILE_CONSTANT
 
     def nodes(self, subgraph: Subgraph, numbers: Iterable[int]) -> NodeGraph:
-        """Return nodes of a subgraph with the types and constants that its tensors have now."""
+        """Return nodes of a subgraph with the current types and constants of its tensors."""
         return NodeGraph(self.subgraph(subgraph.index), subgraph, numbers)
 
     def definition(self, subgraph: int, number: int, name: str, version: int) -> Operator | None:
-        """Return the definition that serves a custom operator, None if it reads its options in its own way."""
+        """Return the definition that serves a custom operator, None if it parses its options itself."""
         registration = self._family[subgraph].nodes[number].registration
         if not isinstance(registration, OperatorRegistration):
             return None
@@ -72,18 +72,18 @@ class LoadedModel(Importer):
         return operator if isinstance(operator, LiteOperator) or type(registration) is OperatorRegistration else None
 
     def tensors(self, index: int) -> list[Tensor]:
-        """Return a subgraph's tensors as the interpreter has them."""
+        """Return a subgraph's tensors in the interpreter."""
         return [*self._family[index].tensors]
 
     def unreadable(self, error: OpError) -> None:
-        """Pass over the error: the interpreter reports it, if the node runs."""
+        """Ignore the error: the interpreter reports it if the node runs."""
 
 
 class NodeGraph:
-    """Nodes of a subgraph as a graph, with the types and constants that the interpreter's tensors have now.
+    """Nodes of a subgraph as a graph, with the current types and constants of the interpreter's tensors.
 
-    A tensor that none of these nodes writes, or that is folded, is a constant or an input. The key of an operand is the
-    number of its tensor.
+    A tensor that none of these nodes writes, or that is folded, is a constant or an input. The key of an operand is its
+    tensor's number.
     """
 
     def __init__(self, imported: ImportedSubgraph, subgraph: Subgraph, numbers: Iterable[int]) -> None:
@@ -94,19 +94,19 @@ class NodeGraph:
         self._numbers: dict[Value, int] = {}
         self._values: dict[int, Value] = {}
         rewriter = GraphRewriter(imported.graph)
-        rewriter.inputs, now = [], rewriter.mapping
+        rewriter.inputs, mapping = [], rewriter.mapping
 
         def add(old: Value, new: Value) -> None:
             number = imported.tensors[old]
-            now[old] = self._values[number] = new
+            mapping[old] = self._values[number] = new
             self._numbers[new] = number
 
         for old in imported.graph.nodes:
-            place = operator_of(old)
-            if place is None or place[1] not in self._names:
+            position = operator_of(old)
+            if position is None or position[1] not in self._names:
                 continue
             for value in old.operands:
-                if value not in now:
+                if value not in mapping:
                     source = _source(value, self._tensors[imported.tensors[value]])
                     add(value, source)
                     if source.node is None:
@@ -115,7 +115,7 @@ class NodeGraph:
                         rewriter.nodes.append(source.node)
             specs = [_present(v.spec, self._tensors[imported.tensors[v]]) for v in old.outputs]
             node = old.replaced(inputs=[rewriter.operand(o) for o in old.inputs], specs=specs)
-            self._nodes[place[1]] = node
+            self._nodes[position[1]] = node
             rewriter.nodes.append(node)
             for value, output in zip(old.outputs, node.outputs):
                 add(value, output)
@@ -127,7 +127,7 @@ class NodeGraph:
         return self._nodes[number]
 
     def node(self, number: int) -> LiteNode:
-        """Return a node by its number. Raises NoLowering if its options or operands are not its operator's."""
+        """Return a node by its number. Raises NoLowering if its options or operands do not match its operator."""
         node = self._nodes[number]
         if isinstance(node.op, ExternalOp):
             raise NoLowering("its operands or options are not its operator's")
@@ -147,27 +147,27 @@ class NodeGraph:
         return self._numbers[value]
 
     def operand(self, value: Value) -> RuleOperand:
-        """Return a value as an operand. Raises NoLowering for types and sizes that no form has."""
+        """Return a value as an operand. Raises NoLowering for types and sizes without support."""
         blocks = None if value.spec.quantization is None else value.spec.quantization.blocks
         if blocks is not None and blocks.axes:
             raise NoLowering(f"scales of {value!r} by blocks of several dimensions")
-        number = self._numbers.get(value)  # none: a value that has scales alone
+        number = self._numbers.get(value)  # none: a value that only has scales
         return operand_of(value, value.name if number is None else f"t{number}", number)
 
 
 def _present(spec: TensorSpec, t: Tensor) -> TensorSpec:
-    """Return the file's type of a tensor with the shape and element type that it has now."""
+    """Return the file's type of a tensor with its current shape and element type."""
     if spec.dtype.is_handle or (spec.shape.dims == t.shape and spec.dtype is t.dtype):
         return spec
     return with_changes(spec, shape=of_known(t.shape), dtype=t.dtype, sizes=None)
 
 
 def _source(value: Value, t: Tensor) -> Value:
-    """Return a value that no node in question writes: of a Const node, if no run changes the elements."""
+    """Return a value that none of the selected nodes writes: of a Const node, if no run changes its elements."""
     spec = _present(value.spec, t)
     if t.constant is None or spec.dtype.is_handle:
         return Value(value.name, spec)
-    array: Any = t.array if t.kind == CONSTANT else t.readonly  # a folded tensor's memory stays the interpreter's
+    array: Any = t.array if t.kind == CONSTANT else t.readonly  # the interpreter owns a folded tensor's memory
     return constant_node(FILE_CONSTANT, array, spec, value.name).outputs[0]
 
 
@@ -188,7 +188,7 @@ class LiteNode(GraphNode):
 
     @property
     def inputs(self) -> Sequence[GraphOperand]:
-        """Values by place in the file, None for one left out; of users' operators as they declare them."""
+        """Values by position in the file, None for an omitted one; of users' operators as declared."""
         if self.dialect == USER:
             return self.node.inputs
         operands = flat(self.node.inputs)
@@ -198,7 +198,7 @@ class LiteNode(GraphNode):
 
     @property
     def intermediates(self) -> Sequence[Value]:  # type: ignore[override]
-        """Values that hold scales of what lies within the node alone."""
+        """Values with the scales of intermediate results."""
         specs = [spec for spec in self.attr(INTERMEDIATES) or () if spec is not None]
         return [
             Value(spec.name or f"{self.prefix}.{i}", with_changes(spec, shape=spec.shape.dims or ()))
@@ -212,25 +212,25 @@ class LiteNode(GraphNode):
 
     @property
     def rules(self) -> Any:
-        """The node as rules of quantised operators see it."""
+        """The node in the form that rules of quantized operators read."""
         if self._rules is None:
             self._rules = RuleNode(self.node, self.node.inputs)
         return self._rules
 
     @property
     def quantized(self) -> bool:  # type: ignore[override]
-        """Whether integers of the node stand for real numbers, and it does not move them as any others."""
+        """Whether integers of the node represent real numbers, and it does not merely move them."""
         op = self.node.op
         moves = op.quantized_rule == "integers" if self.dialect == USER else op.moves
         return not moves and is_quantized(op, self.rules)
 
-    def takes(self, place: int, dtype: DType) -> bool:
-        """Whether the operator declares that it takes this type there."""
+    def takes(self, index: int, dtype: DType) -> bool:
+        """Whether the operator declares this type for an input."""
         declared = self.node.op.inputs
-        return dtype in declared[min(place, len(declared) - 1)].dtypes
+        return dtype in declared[min(index, len(declared) - 1)].dtypes
 
     def evaluate(self, operands: Sequence[RuleOperand], arrays: Sequence[Any]) -> list[Any]:
-        """Compute the operator's reference on arrays. Raises NoLowering for what its own rules refuse."""
+        """Compute the operator's reference on arrays. Raises NoLowering if its rules reject them."""
         op, call = self.node.op, self.call
         try:
             op.infer(call, [_Inferred(o) for o in operands])
@@ -239,8 +239,8 @@ class LiteNode(GraphNode):
             raise NoLowering(str(error)) from None
 
     def integer_kernel(self) -> Callable[[Sequence[Any], Sequence[Any]], None]:
-        """Return the operator's kernel on raw integers, (inputs, outputs) -> None. Raises NoLowering for what it
-        refuses."""
+        """Return the operator's kernel on raw integers, (inputs, outputs) -> None. Raises NoLowering if it rejects the
+        node."""
         op, node = self.node.op, self.rules
         try:
             kernel = kernel_of(op, rule_of(op, node), self.call, node, lambda _, items, node: node.grouped(items))
@@ -249,7 +249,7 @@ class LiteNode(GraphNode):
         return lambda inputs, outputs: run_quantized(kernel, list(inputs), list(outputs), op.name)
 
     def check_results(self) -> None:
-        """Raise NoLowering if the operator's own rules refuse the node, or infer other results than the file's."""
+        """Raise NoLowering if the operator's rules reject the node, or infer other results than the file's."""
         op, node, quantized = self.node.op, self.rules, self.quantized
         seen = node.tensors_in
         try:
@@ -268,7 +268,7 @@ class LiteNode(GraphNode):
 
 
 class _Inferred:
-    """An operand for an operator's `infer`: its type, and its elements if they are known or assumed."""
+    """An operand for an operator's `infer`: its type, and its elements if they are constant or assumed."""
 
     __slots__ = ("constant", "spec")
 

@@ -41,19 +41,18 @@ from .variables import Use
 
 
 class PendingCompilation(NamedTuple):
-    """A graph for which kernels are not compiled yet; apart: as of `fused`."""
+    """A graph whose kernels are not compiled yet; apart: as of `fused`."""
 
     graph: LoopGraph
     apart: Callable[[LoopOp], Sequence[LoopOp] | None]
 
 
 class PartitionPlanner:
-    """Claims nodes of one model and plans its partitions; made when the first plan of the model is.
+    """The planner of a model's partitions, created with its first plan.
 
-    key: text that stands for the model; background: whether a thread compiles.
-
-    refused: why nodes stay with the interpreter; pending: what is to be compiled first; measured: by subgraph, whether
-    all choices of its plans were measured
+    key: text that identifies the model; background: whether a thread compiles. refused: reasons why nodes remain with
+    the interpreter; pending: graphs to compile first; measured: by subgraph, whether all choices of its plans were
+    measured.
     """
 
     def __init__(self, key: str, background: bool) -> None:
@@ -73,12 +72,12 @@ class PartitionPlanner:
         return prepare_and_claim(subgraph, self._loaded(subgraph), self.refused)
 
     def claim(
-        self, subgraph: Subgraph, nodes: Sequence[Node], known: Callable[[Tensor], bool], seen: Seen | None = None
+        self, subgraph: Subgraph, nodes: Sequence[Node], has_shape: Callable[[Tensor], bool], seen: Seen | None = None
     ) -> tuple[dict[int, ClaimedNode], TensorBuffers]:
-        """Claim prepared nodes. known: whether a tensor's shape is what it has; seen: elements of a run, to assume."""
+        """Claim prepared nodes. has_shape: whether a tensor's shape is final; seen: elements of a run, to assume."""
         numbers = [node.number for node in nodes if node.delegate is None]
         buffers = TensorBuffers(self._loaded(subgraph).nodes(subgraph, numbers), subgraph, seen)
-        return claim(nodes, buffers, known, self.refused), buffers
+        return claim(nodes, buffers, has_shape, self.refused), buffers
 
     def codes(self, subgraph: Subgraph, numbers: Sequence[int]) -> Codes:
         """Return the users' code of these nodes; see `claims.codes_of`."""
@@ -87,10 +86,10 @@ class PartitionPlanner:
     def plan(
         self, subgraph: Subgraph, params: DelegateParams, claimed: dict[int, ClaimedNode], buffers: TensorBuffers
     ) -> LoopPlan | None:
-        """Return the plan of a partition. None where nodes of it turn out to have no kernel: they are claimed no more;
-        or where kernels are to be compiled: the graph is among `pending`."""
+        """Return the plan of a partition. None if some of its nodes have no kernel: their claims are revoked; or if
+        kernels must be compiled: the graph is added to `pending`."""
         graph = _graph_of(subgraph, params, claimed, buffers)
-        if tuning.is_on() and buffers.seen is None and not tune(graph):  # between runs nobody waits
+        if tuning.is_on() and buffers.seen is None and not tune(graph):  # between runs, no caller waits
             self.measured[subgraph.index] = False
         after, apart = fused(graph)
         try:
@@ -110,7 +109,7 @@ class PartitionPlanner:
         return plan
 
     def _planned(self, graph: LoopGraph, apart: Callable[[LoopOp], Sequence[LoopOp] | None]) -> LoopPlan:
-        """Raises NotCached where kernels are missing and are to be compiled in the background."""
+        """Return the plan. Raises NotCached if kernels are missing and must be compiled in the background."""
         try:
             with only_cached():
                 return plan_of(graph, parts_of=apart)
@@ -130,8 +129,8 @@ def _graph_of(
     def of(indices: Sequence[int]) -> tuple[Buffer, ...]:
         return tuple(buffers.at(i).buffer for i in indices if subgraph.tensors[i].constant is None)
 
-    made = _guarded(subgraph, params, {number: c.ops for number, c in claimed.items()}, buffers)
-    ops, variables, after = with_stores(made)
+    guarded = _guarded(subgraph, params, {number: c.ops for number, c in claimed.items()}, buffers)
+    ops, variables, after = with_stores(guarded)
     name = subgraph.name or f"subgraph{subgraph.index}"
     inputs = (*of(params.input_tensors), *variables, *buffers.counts.values())
     outputs = (*of(params.output_tensors), *after)
@@ -139,7 +138,7 @@ def _graph_of(
 
 
 def uses_of(plan: LoopPlan, buffers: TensorBuffers) -> list[Use]:
-    """The variables that a plan reads or writes."""
+    """Return the variables that a plan reads or writes."""
     inputs = {id(b) for b in plan.graph.inputs}
     return [
         Use(
@@ -157,64 +156,61 @@ def uses_of(plan: LoopPlan, buffers: TensorBuffers) -> list[Use]:
 
 
 def _nodes_of(op: LoopOp) -> list[int]:
-    """The nodes that a form came from."""
+    """Return the nodes of an operation."""
     return [int(name.rpartition(" ")[2]) for name in op.origin]
 
 
 def _pack_name(key: str, graph: LoopGraph) -> str:
-    """What the kernels of a partition's graph are kept as, together. key: of the model."""
+    """Return the name of the pack of a partition's kernels. key: of the model."""
     return f"{key} {graph.name} {graph.ops[0].origin if graph.ops else ''}"
 
 
 def compile_pending(key: str, pending: Iterable[PendingCompilation]) -> None:
-    """Compile what these graphs lack. key: of the model."""
+    """Compile the missing kernels of these graphs. key: of the model."""
     for graph, apart in pending:
         with pack(_pack_name(key, graph)), compiling_beside():
             try:
                 plan_of(graph, parts_of=apart)
             except NoKernel:
-                continue  # what else the graph has is compiled; it is planned again without these
+                continue  # its other kernels are compiled; it is planned again without these operations
     make_builtins()
 
 
-# ---- guards of assumed sizes -----------------------------------------------------------------------------------------
-
-
 def assumed_outside(subgraph: Subgraph, params: DelegateParams, buffers: TensorBuffers) -> dict[int, np.ndarray]:
-    """What a partition's plan assumes of tensors that it is given: those whose elements rules asked for, or that follow
-    from such in another partition."""
-    found: dict[int, np.ndarray] = {}
+    """Return the elements of inputs that a partition's plan assumes: those that rules requested, or that follow from
+    such elements in another partition."""
+    assumed: dict[int, np.ndarray] = {}
     if buffers.seen is None:
-        return found
+        return assumed
     for i in params.input_tensors:
         operand = buffers.at(i)
         if subgraph.tensors[i].constant is None and operand.is_constant:
-            found[i] = np.asarray(operand.constant)
-    return found
+            assumed[i] = np.asarray(operand.constant)
+    return assumed
 
 
 def _guarded(
     subgraph: Subgraph, params: DelegateParams, ops: Mapping[int, Sequence[LoopOp]], buffers: TensorBuffers
 ) -> list[LoopOp]:
-    """The forms of a partition's nodes, by number, in order, with guards: after whoever writes a tensor that something
-    is assumed of, and of what has been counted at the end."""
+    """Return the operations of a partition's nodes, in order, with guards: after the writers of tensors whose elements
+    are assumed, and of counts at the end."""
     nodes = [subgraph.nodes[number] for number in params.nodes_to_replace]
 
     def guard(index: int, elements: np.ndarray) -> Expected:
         x = buffers.at(index).buffer
-        known = Buffer(f"{x.name}.expected", x.dtype, x.shape, np.ascontiguousarray(elements))
+        expected = Buffer(f"{x.name}.expected", x.dtype, x.shape, np.ascontiguousarray(elements))
         origin = [f"{node.name} {node.number}" for node in nodes if subgraph.tensors[index] in node.tensors_in]
-        return Expected(Buffer(f"{x.name}.guard", uint8, (1,)), x, known, origin=tuple(origin))
+        return Expected(Buffer(f"{x.name}.guard", uint8, (1,)), x, expected, origin=tuple(origin))
 
-    found: list[LoopOp] = [guard(i, known) for i, known in assumed_outside(subgraph, params, buffers).items()]
+    guarded: list[LoopOp] = [guard(i, elements) for i, elements in assumed_outside(subgraph, params, buffers).items()]
     for node in nodes:
-        found += ops[node.number]
+        guarded += ops[node.number]
         for t in node.tensors_out:
             if buffers.seen is not None and t.index in buffers.assumed:
-                found.append(guard(t.index, buffers.seen[t.index]))
+                guarded.append(guard(t.index, buffers.seen[t.index]))
     origin = tuple(f"{node.name} {node.number}" for node in nodes)
-    found += [
+    guarded += [
         ExpectedCount(Buffer(f"{count.name}.guard", uint8, (1,)), count, origin=origin)
         for count in buffers.counts.values()
     ]
-    return found
+    return guarded

@@ -30,7 +30,7 @@ from .weight_eviction import pack_and_release
 
 
 class PlanRegistration(Registration):
-    """Runs a plan in place of the nodes that it was made for. uses: the variables that it reads and writes."""
+    """Run a plan instead of the nodes that it was built from. uses: the variables that it reads and writes."""
 
     __slots__ = ("_pairs", "_running", "_uses", "_variables", "plan")
 
@@ -40,7 +40,7 @@ class PlanRegistration(Registration):
         self._uses = uses
         self._variables: Any = None
         self._running: Any = None  # a BoundPlan, once prepared
-        self._pairs: list[tuple[Any, Tensor, tuple[int, ...]]] = []  # what the plan knows a tensor by, and its shape
+        self._pairs: list[tuple[Any, Tensor, tuple[int, ...]]] = []  # the plan's key of a tensor, and its shape
 
     def _prepare(self, context: Context, node: Node) -> None:
         self._pairs = self._connections(context, node)
@@ -51,19 +51,19 @@ class PlanRegistration(Registration):
 
     def _connections(self, context: Context, node: Node) -> list[tuple[Any, Tensor, tuple[int, ...]]]:
         names = self._names()
-        found = [
+        named = [
             (names.get(f"t{t.index}"), t)
             for t in (*node.tensors_in, *node.tensors_out)
             if t is not None and not t.is_object
         ]
-        return [(b, t, b.shape) for b, t in found if b is not None]
+        return [(b, t, b.shape) for b, t in named if b is not None]
 
     def _names(self) -> dict[str, Buffer]:
-        """The buffers from outside by name; of a variable, that of its memory."""
+        """Return the external buffers by name; for a variable, that of its memory."""
         return {b.name: b for b in (*self.plan.graph.outputs, *self.plan.graph.inputs)}
 
     def _key(self, index: int) -> Any:
-        """What the plan knows a variable by; index: of its handle."""
+        """Return the plan's key of a variable; index: of its handle."""
         return self._names()[f"t{index}"]
 
     def _start(self, context: Context, node: Node) -> Any:
@@ -78,23 +78,23 @@ class PlanRegistration(Registration):
         self._running.connect({key: address(t) for key, t, _ in self._pairs})
 
     def _attach(self, context: Context) -> bool:
-        """Connect variables as they are now; whether the plan is for what they hold."""
-        found = self._variables.addresses(context)
-        if found is None:
+        """Connect the current memory of variables; return whether the plan is for their values."""
+        addresses = self._variables.addresses(context)
+        if addresses is None:
             return False
-        self._running.connect({self._key(index): at for index, at in found.items()})
+        self._running.connect({self._key(index): pointer for index, pointer in addresses.items()})
         return True
 
     def words(self) -> tuple[Executor, list[tuple[Tensor, list[tuple[int, int]]]]] | None:
-        """For whoever runs the plan without Python, once it is prepared: its executor, and for each tensor from outside
-        where its address belongs: addresses of words, each with the bytes to add. None where the plan is no such."""
+        """Return the executor of a prepared plan and the words of each external tensor's address, each with the offset
+        to add, for execution without Python. None if the plan has variables."""
         running = self._running
         if running is None or self._variables:
             return None
         return running.executor, [(t, running.places(key)) for key, t, _ in self._pairs]
 
     def _invoke(self, context: Context, node: Node) -> None:
-        """Where shapes are known only while the model runs: the nodes one by one, unless they are what was planned."""
+        """Run nodes one by one, unless their shapes at run time are the planned ones."""
         if all(shape == t.shape for _, t, shape in self._pairs) and (not self._variables or self._attach(context)):
             self._connect()
             with contextlib.suppress(StepFailed):
@@ -108,7 +108,7 @@ class PlanRegistration(Registration):
 
 
 class PlanStep:
-    """A run of a plan in place of a node."""
+    """A run of a plan instead of a node."""
 
     __slots__ = ("_context", "_executor", "_node", "_registration", "_running", "_variables")
 
@@ -134,23 +134,23 @@ class PlanStep:
 
     @property
     def executor(self) -> Executor:
-        """What runs the plan."""
+        """Executor of the plan."""
         executor: Executor = self._executor
         return executor
 
     def resume(self) -> None:
-        """Run the plan again: a guard that stops it does so before it has had an effect."""
+        """Run the plan again: a guard stops it before it has an effect."""
         self()
 
     def is_ready(self) -> bool:
-        """Whether the plan's variables, if there are any, are where it has them, after a look where they are now."""
+        """Whether the plan's variables, if any, are at the connected addresses; checks their current ones."""
         variables = self._variables
         if not variables or variables.seen == variables.resources.changes:
             return True
         return variables.is_initialised and self._registration._attach(self._context)
 
     def proceed(self) -> bool:
-        """Run the plan; whether no guard has stopped it."""
+        """Run the plan; return whether no guard has stopped it."""
         if not self.is_ready():
             return False
         if self._executor.entry():
@@ -160,7 +160,7 @@ class PlanStep:
 
     @property
     def direct(self) -> DirectInvocation | None:
-        """The run without a look at anything else; none where variables may have other memory by now."""
+        """The run without further checks; None if variables may have other memory by now."""
         return DirectInvocation(self._executor.entry, self._recover) if self.is_ready() else None
 
     def _recover(self, status: int) -> None:
@@ -171,25 +171,25 @@ class PlanStep:
 
 
 class CachedPlanRegistration(PlanRegistration):
-    """Runs a plan that was kept. shapes: of the tensors outside it, by index; kept: what it is part of, which
-    interpreters of one model share; key: what it is kept as.
+    """Run a cached plan. shapes: of its external tensors, by index; cached: the plans of which it is one, shared by
+    interpreters of a model; key: of the cached plans.
 
-    Where a node that runs in Python gives its output another shape than it did then, prepare drops the kept plan and
+    If a node that runs in Python sets another output shape than the recorded one, prepare removes the cached plan and
     fails.
     """
 
-    __slots__ = ("_kept", "_kept_as", "_shapes")
+    __slots__ = ("_cache_key", "_cached", "_shapes")
 
     def __init__(
-        self, plan: PlanImage, shapes: Mapping[int, tuple[int, ...]], uses: Sequence[Use], kept: CachedPlans, key: str
+        self, plan: PlanImage, shapes: Mapping[int, tuple[int, ...]], uses: Sequence[Use], cached: CachedPlans, key: str
     ) -> None:
         super().__init__(plan, uses)
-        self._shapes, self._kept_as = shapes, key
-        self._kept: CachedPlans | None = kept
+        self._shapes, self._cache_key = shapes, key
+        self._cached: CachedPlans | None = cached
 
     def _free(self, context: Context, _: Any) -> None:
         super()._free(context, _)
-        self._kept = None
+        self._cached = None
 
     def _key(self, index: int) -> Any:
         return index
@@ -197,7 +197,7 @@ class CachedPlanRegistration(PlanRegistration):
     def _connections(self, context: Context, node: Node) -> list[tuple[Any, Tensor, tuple[int, ...]]]:
         for t in node.tensors_in:
             if t is not None and t.index in self._shapes and t.shape != self._shapes[t.index]:
-                plan_cache.forget(self._kept_as)
+                plan_cache.forget(self._cache_key)
                 raise FailedPreconditionError(
                     what=f"the kept plan is for another shape of {t.name!r}, which a node outside of it makes",
                     found=list(t.shape),
@@ -218,18 +218,18 @@ class CachedPlanRegistration(PlanRegistration):
 
 
 def one_by_one(node: Node, look: Callable[[], Any] | None = None) -> None:
-    """Run the nodes that a delegate's node stands for by the interpreter's own kernels, once. These know shapes that
-    were not planned for, and say in the operator's words what is wrong where a guard of machine code stops a plan.
+    """Run the nodes that a delegate's node replaces by the interpreter's kernels, once. These support shapes that were
+    not planned, and report errors if a guard of machine code stops a plan.
 
-    look: called after the run, while the tensors between the nodes have their elements.
-    raises what they raise, with the number of the node in the file
+    look: called after the run, while the tensors between the nodes have their elements. raises the nodes' exceptions,
+    with the number of the node in the file
     """
     subgraph = node.subgraph
     results = [(t, t.kind, t.array) for t in node.tensors_out]
     inside = [(t, t.kind, t.array) for inner in node.replaced for t in inner.tensors_out if t not in node.tensors_out]
     try:
         for t, kind, _ in inside:
-            if kind == ARENA:  # it may get its shape only now
+            if kind == ARENA:  # its shape may be set only now
                 t.set_kind(DYNAMIC)
         for inner in node.replaced:
             try:
@@ -250,14 +250,14 @@ def one_by_one(node: Node, look: Callable[[], Any] | None = None) -> None:
 
 
 def address(t: Tensor) -> int:
-    """Where a tensor's elements are."""
+    """Return the address of a tensor's elements."""
     assert t.array is not None
-    found: int = t.array.__array_interface__["data"][0]
-    return found
+    pointer: int = t.array.__array_interface__["data"][0]
+    return pointer
 
 
 def profile(running: Any, context: Context) -> None:
-    """Run once, and tell the context how long each operator took: the first of those that a step stands for."""
+    """Run once, and report the time of each operator to the context: of the first of those that a step represents."""
     for step, seconds in running.profile():
         if step.op is not None and step.op.origin:
             first, *others = (int(name.rpartition(" ")[2]) for name in step.op.origin)

@@ -42,8 +42,8 @@ MOST_MISSED = 128  # sizes without a plan that are remembered
 
 
 class Specialised(NamedTuple):
-    """A plan for the sizes of a run. assumed: tensors from outside, and the elements that it was made for; counted:
-    tensors that have memory for more rows than there may be."""
+    """A plan for the sizes of a run. assumed: external tensors with the elements that it was built for; counted:
+    tensors with memory for the maximum number of rows."""
 
     plan: LoopPlan
     assumed: dict[int, np.ndarray]
@@ -51,26 +51,28 @@ class Specialised(NamedTuple):
 
 
 class Specialisation:
-    """A plan bound to memory of its own: its arena, and the node's outputs of these sizes."""
+    """A plan bound to its own memory: its arena, and the node's outputs of these sizes."""
 
     __slots__ = ("_assumed", "_counts", "_given", "_node", "_outputs", "_running", "_used", "nbytes", "shapes")
 
-    def __init__(self, made: Specialised, context: Context, node: Node) -> None:
-        """Raises ResourceExhaustedError."""
-        graph, tensors = made.plan.graph, node.subgraph.tensors
-        self.nbytes = made.plan.arena + sum(c.nbytes for c in made.plan.constants)
+    def __init__(self, specialised: Specialised, context: Context, node: Node) -> None:
+        """Bind the plan. Raises ResourceExhaustedError."""
+        graph, tensors = specialised.plan.graph, node.subgraph.tensors
+        self.nbytes = specialised.plan.arena + sum(c.nbytes for c in specialised.plan.constants)
         self.nbytes += sum(b.size * b.dtype.size for b in graph.outputs)
-        others = sum(held.nbytes for held in node.subgraph.memory_usage.family)
+        others = sum(usage.nbytes for usage in node.subgraph.memory_usage.family)
         check_bytes(self.nbytes + others, "the arena of compiled operators")
         names = {b.name: b for b in (*graph.inputs, *graph.outputs)}
         self._node = node
         self.shapes = shapes_of(node)
-        self._given = [(t, names.get(f"t{t.index}")) for t in _read(node)]  # what it reads and writes of the node's own
-        self._assumed = [(tensors[i], elements.tobytes()) for i, elements in made.assumed.items()]
+        self._given = [
+            (t, names.get(f"t{t.index}")) for t in _read(node)
+        ]  # the node's own tensors that it reads and writes
+        self._assumed = [(tensors[i], elements.tobytes()) for i, elements in specialised.assumed.items()]
         self._outputs: list[tuple[Tensor, np.ndarray]] = []
         self._counts: dict[int, np.ndarray] = {}
         connected = {}
-        for index in made.counted:
+        for index in specialised.counted:
             count = self._counts[index] = np.full(2, -1, np.int64)
             connected[names[f"t{index}.count"]] = count.ctypes.data
         for t in node.tensors_out:
@@ -81,30 +83,31 @@ class Specialisation:
                 self._outputs.append((t, own))
             else:
                 self._given.append((t, b))
-        known = {id(b) for b in (*connected, *(b for _, b in self._given))}
+        connected_ids = {id(b) for b in (*connected, *(b for _, b in self._given))}
         for b in (*graph.inputs, *graph.outputs):
-            if id(b) not in known:
+            if id(b) not in connected_ids:
                 raise InternalError(op=graph.name, what=f"nothing is connected to {b!r}, in a plan for a run's sizes")
-        pack_and_release(made.plan, node)
-        self._running = made.plan.bind(context.recommended_num_threads)
+        pack_and_release(specialised.plan, node)
+        self._running = specialised.plan.bind(context.recommended_num_threads)
         self._running.connect(connected)
         self._used: list[tuple[Tensor, Any]] = []
 
     def matches(self) -> bool:
-        """Whether the node's inputs, whose shapes it is for, are as it assumes."""
+        """Whether the node's inputs, whose shapes it supports, have the assumed elements."""
         return all(t.array is not None and t.array.tobytes() == was for t, was in self._assumed)
 
     def is_connected(self) -> bool:
-        """Whether it reads the node's tensors as they are, and its results are theirs."""
+        """Whether it reads the node's current tensors, and its results are connected to them."""
         for t, array in self._used:
             if t.array is not array:
                 return False
         return bool(self._used)
 
     def run(self, context: Context) -> bool:
-        """Run on the node's tensors as they are; whether all it assumes is so, and its results are theirs now."""
-        given = [(t, t.array) for t, _ in self._given]
-        if not self._used or any(array is not was for (_, array), (_, was) in zip(given, self._used)):
+        """Run on the node's current tensors; return whether all assumptions hold, so that its results are the
+        node's."""
+        current = [(t, t.array) for t, _ in self._given]
+        if not self._used or any(array is not was for (_, array), (_, was) in zip(current, self._used)):
             self._running.connect({b: address(t) for t, b in self._given if b is not None})
         if context.events is not None:
             try:
@@ -118,17 +121,17 @@ class Specialisation:
             raise_pending()
             if not self.has_counted:
                 return False
-        self._used = given
+        self._used = current
         self._give()
         return True
 
     @property
     def has_counted(self) -> bool:
-        """Whether a plan that was stopped was so only to say that there are more or less rows than before."""
+        """Whether a stopped plan only reports another number of rows than before."""
         return bool(self._counts) and all(count[0] >= 0 for count in self._counts.values())
 
     def counted(self) -> None:
-        """Let what has been counted be the node's."""
+        """Set the counted rows as the node's results."""
         self._used = self._used[: len(self._given)]
         self._give()
 
@@ -143,13 +146,13 @@ class Specialisation:
                 t.bind(array)
                 moved.append(t)
             self._used.append((t, array))
-        for count in self._counts.values():  # last, so that an interrupt leaves nothing that is half known
+        for count in self._counts.values():  # last, so that an interrupt leaves a consistent state
             count[1] = count[0]
         self._node.subgraph.update_addresses(moved)
 
     @property
     def executor(self) -> Executor:
-        """What runs the plan."""
+        """Executor of the plan."""
         return self._running.executor
 
 
@@ -158,13 +161,13 @@ def _read(node: Node) -> list[Tensor]:
 
 
 def shapes_of(node: Node) -> Shapes:
-    """Of a node's inputs that are no constants."""
+    """Return the shapes of a node's inputs that are no constants."""
     return tuple([t.shape for t in node.tensors_in if t is not None and t.constant is None])
 
 
 class SpecialisedRegistration(Registration):
-    """Runs nodes by plans for their sizes. first: the plan for the run before; again: makes one for the sizes seen at
-    another run, gives the job that compiles kernels for it, or None where there is to be no such plan."""
+    """Run nodes by plans for their sizes. first: the plan for the run before; again: builds one for the sizes observed
+    in another run, returns the job that compiles kernels for it, or None if no plan is possible."""
 
     __slots__ = ("_all", "_dynamic", "_job", "_left", "_missed", "again", "first", "kept")
 
@@ -174,10 +177,10 @@ class SpecialisedRegistration(Registration):
         super().__init__(None, self._free, self._prepare, self._invoke)
         self.first: Specialised | None = first
         self.again = again
-        self._all: list[Specialisation] = []  # the one used last comes last
+        self._all: list[Specialisation] = []  # the most recently used is last
         self.kept: dict[Shapes, list[Specialisation]] = {}
         self._left = MOST_MADE
-        self._missed: OrderedDict[Any, bool] = OrderedDict()  # whether there is to be a plan where they come again
+        self._missed: OrderedDict[Any, bool] = OrderedDict()  # whether a plan is built when they recur
         self._job: Job | None = None
         self._dynamic: list[int] | None = None
 
@@ -200,7 +203,7 @@ class SpecialisedRegistration(Registration):
         self.first, self.kept, self._all = None, {}, []
 
     def missed(self, context: Context, node: Node, seen: Seen) -> None:
-        """After a run that no plan was for: make one where these sizes have come before."""
+        """After a run without a plan, build one if these sizes have occurred before."""
         first = self.first
         if first is None or self._left <= 0 or (self._job is not None and not self._job.done):
             return
@@ -213,19 +216,19 @@ class SpecialisedRegistration(Registration):
                 self._missed.popitem(last=False)
         elif self._missed[key]:
             self._left -= 1
-            made = self.again(node, seen)
-            if isinstance(made, Specialised):
+            specialised = self.again(node, seen)
+            if isinstance(specialised, Specialised):
                 del self._missed[key]
-                self._keep(made, context, node)
-            elif made is None:
+                self._keep(specialised, context, node)
+            elif specialised is None:
                 self._missed[key] = False
             else:
-                self._job = made
+                self._job = specialised
 
-    def _keep(self, made: Specialised, context: Context, node: Node) -> None:
-        """Be ready to run a plan; where there is no memory for it, the nodes run one by one."""
+    def _keep(self, specialised: Specialised, context: Context, node: Node) -> None:
+        """Bind a plan; without memory for it, the nodes run one by one."""
         try:
-            one = Specialisation(made, context, node)
+            one = Specialisation(specialised, context, node)
         except ResourceExhaustedError:
             return
         self._all.append(one)
@@ -236,13 +239,13 @@ class SpecialisedRegistration(Registration):
             self.kept.setdefault(each.shapes, []).append(each)
 
     def chosen(self, one: Specialisation) -> None:
-        """It has run, and is kept longer than others."""
+        """Mark a plan as most recently used."""
         self._all.remove(one)
         self._all.append(one)
 
 
 class SpecialisedStep:
-    """A run of a node by the specialisation that ran last, by another one, or by the nodes that it stands for."""
+    """A run of a node by the specialisation that ran last, by another one, or by the nodes that it replaces."""
 
     __slots__ = ("_context", "_current", "_node", "_registration", "executor")
 
@@ -254,8 +257,8 @@ class SpecialisedStep:
         self.executor = Executor([Step(functions().nested, [0], 1)], inner=context.recommended_num_threads)
 
     def is_ready(self) -> bool:
-        """Whether the executor may run: what ran last reads and writes the tensors as they are now. Where nothing did,
-        the executor stops at once."""
+        """Whether the executor may run: the last plan reads and writes the current tensors. Without a last plan, the
+        executor stops at once."""
         return self._current is None or self._current.is_connected()
 
     def __call__(self) -> None:
@@ -265,7 +268,7 @@ class SpecialisedStep:
             self._recover(status)
 
     def resume(self) -> None:
-        """Go on where the executor was stopped, by a guard or as there is no plan."""
+        """Continue after the executor was stopped, by a guard or for lack of a plan."""
         if self.is_ready():
             self._stopped()
         else:
@@ -273,7 +276,7 @@ class SpecialisedStep:
 
     @property
     def direct(self) -> DirectInvocation | None:
-        """The run without a look at anything else."""
+        """The run without further checks."""
         return DirectInvocation(self.executor.entry, self._recover, follow=self.follow) if self.is_ready() else None
 
     def proceed(self) -> bool:
@@ -283,7 +286,7 @@ class SpecialisedStep:
         return not self.executor.entry() or self.follow()
 
     def follow(self) -> bool:
-        """After the executor has stopped, go on by what has been counted or by another plan; whether there is one."""
+        """After the executor has stopped, continue by the count or by another plan; return whether there is one."""
         raise_pending()
         current = self._current
         if current is not None and current.has_counted:
@@ -303,7 +306,7 @@ class SpecialisedStep:
             self._choose(current)
 
     def _other(self, tried: Specialisation | None) -> bool:
-        """Run by a plan for these sizes, if there is one. tried: one that is not."""
+        """Run by a plan for these sizes, if there is one. tried: a plan to exclude."""
         self._become(None)
         registration, node = self._registration, self._node
         for one in registration.kept.get(shapes_of(node), ()):
@@ -314,16 +317,16 @@ class SpecialisedStep:
         return False
 
     def _choose(self, tried: Specialisation | None) -> None:
-        """Run by a plan for these sizes, or the nodes one by one. tried: a plan that is not."""
+        """Run by a plan for these sizes, or the nodes one by one. tried: a plan to exclude."""
         if self._other(tried):
             return
         registration, node = self._registration, self._node
-        found: list[Seen] = []
-        one_by_one(node, lambda: found.append(seen_by(node.replaced)))
+        observed: list[Seen] = []
+        one_by_one(node, lambda: observed.append(seen_by(node.replaced)))
         node.subgraph.update_addresses(node.tensors_out)
-        registration.missed(self._context, node, found[0])
+        registration.missed(self._context, node, observed[0])
 
     def _become(self, one: Specialisation | None) -> None:
-        """Let the executor run this plan from now on."""
+        """Set the plan that the executor runs from now on."""
         self._current = one
         self.executor.words[0][0] = 0 if one is None else one.executor.address

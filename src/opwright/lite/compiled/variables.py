@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 class Use(NamedTuple):
-    """A variable of a plan. handle: index of a handle's tensor, by which the plan knows it; shape: of values that the
-    plan assigns, None where it only reads; size: number of elements. seeds: of a sequence of random numbers, whose
-    container and name are the numbers of its subgraph and node."""
+    """A variable of a plan. handle: index of a handle's tensor, the plan's key; shape: of the values that the plan
+    assigns, None if it only reads; size: number of elements. seeds: of a sequence of random numbers, whose container
+    and name are the numbers of its subgraph and node."""
 
     handle: int
     container: str
@@ -40,7 +40,7 @@ class Use(NamedTuple):
 
     @classmethod
     def of_note(cls, row: Sequence[Any]) -> Use:
-        """What JSON has made a list of."""
+        """Return the use from its JSON value."""
         handle, container, name, dtype, shape, size, seeds = row
         return cls(
             handle,
@@ -53,13 +53,13 @@ class Use(NamedTuple):
         )
 
     def among(self, resources: Resources) -> ResourceVariable:
-        """The variable that it is of."""
+        """Return the variable that it refers to."""
         if self.seeds is not None:
             return resources.sequence(int(self.container), int(self.shared_name), self.seeds)
         return resources.variable(self.container, self.shared_name)
 
     def fits(self, value: np.ndarray | None) -> bool:
-        """Whether the plan may read and write the memory of a variable that has this value."""
+        """Whether the plan may read and write the memory of a variable with this value."""
         if value is None or value.dtype != dtypes.as_dtype(self.dtype).np:
             return False
         return value.size == self.size if self.shape is None else value.shape == self.shape
@@ -67,7 +67,7 @@ class Use(NamedTuple):
 
 class Variables:
     """The variables of a node that runs a plan. seen: the count of the resources' changes for which the plan's
-    addresses are right; CALL_ONCE nodes of the plan have run then."""
+    addresses are valid; CALL_ONCE nodes of the plan have run then."""
 
     __slots__ = ("_once", "_used", "resources", "seen")
 
@@ -87,8 +87,8 @@ class Variables:
         return all(int(getattr(inner.options, "init_subgraph_index", 0)) in done for inner in self._once)
 
     def addresses(self, context: Context) -> dict[int, int] | None:
-        """Where the variables are now, by the handles' tensors; None where the plan is not for their values. CALL_ONCE
-        nodes run first, which comes before all else that has an effect."""
+        """Return the addresses of the variables, by the handles' tensors; None if the plan is not for their values.
+        CALL_ONCE nodes run first, before anything with an effect."""
         for inner in self._once:
             context.begin(inner)
             try:

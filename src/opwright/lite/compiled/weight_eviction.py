@@ -18,16 +18,16 @@ from ...compiler.loops.plans import LoopPlan
 from ..runtime.node import Node
 from ..runtime.tensor import CONSTANT
 
-EVERY = 8 << 20  # bytes of constants that are packed between two times of giving back
+EVICTION_INTERVAL = 8 << 20  # bytes of constants packed between evictions
 
 
 def pack_and_release(plan: LoopPlan, node: Node) -> None:
-    """Pack a plan's constants, and give back the pages of the file that holds the node's constants meanwhile."""
+    """Pack a plan's constants, and evict the pages of the file with the node's constants meanwhile."""
     mapping = next(
         (
-            found
+            mapped
             for t in node.tensors_in
-            if t is not None and t.kind == CONSTANT and (found := mapping_of(t.array)) is not None
+            if t is not None and t.kind == CONSTANT and (mapped := mapping_of(t.array)) is not None
         ),
         None,
     )
@@ -35,12 +35,12 @@ def pack_and_release(plan: LoopPlan, node: Node) -> None:
     if advise is None or not hasattr(mmap, "MADV_DONTNEED"):
         plan.pack()
         return
-    plan.pack(EVERY, lambda: advise(mmap.MADV_DONTNEED))
+    plan.pack(EVICTION_INTERVAL, lambda: advise(mmap.MADV_DONTNEED))
     advise(mmap.MADV_DONTNEED)
 
 
 def mapping_of(array: Any) -> mmap.mmap | None:
-    """The mapped file in which an array's elements lie, if any."""
+    """Return the mapped file that contains an array's elements, if any."""
     base = array
     while isinstance(base, np.ndarray):
         base = base.base
