@@ -69,7 +69,10 @@ class Job:
                 self._event.set()
 
     def _take(self) -> Callable[[], Any] | None:
-        return self.__dict__.pop("_work", None)  # one call, which gives the work to one thread alone
+        work: Callable[[], Any] | None = self.__dict__.pop(
+            "_work", None
+        )  # one call, which gives the work to one thread only
+        return work
 
 
 class Worker:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Mapping
-from typing import Any
 
 from llvmlite import binding as llvm
 
@@ -39,7 +38,7 @@ def _object_code(text: str, target: Target) -> bytes:
 
 
 @functools.cache  # under the lock
-def _engine() -> Any:
+def _engine() -> llvm.ExecutionEngine:
     return llvm.create_mcjit_compiler(llvm.parse_assembly(""), host().machine(jit=True))
 
 

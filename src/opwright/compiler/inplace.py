@@ -74,7 +74,7 @@ def _calibrated() -> tuple[int, int]:
     scope: dict[str, Any] = {"counts": _counts}
     exec(_PROBE, scope)
 
-    def kernel(t: Any, out: Any) -> Any:
+    def kernel(t: object, out: np.ndarray | None) -> np.ndarray | None:
         return out
 
     counts: tuple[int, int] = min(scope["probe"](kernel, lambda: np.empty(8).reshape(2, 4)) for _ in range(3))
@@ -84,7 +84,7 @@ def _calibrated() -> tuple[int, int]:
 _ALONE, _BASE_ALONE = _calibrated()
 
 
-def own(t: Any) -> Any:
+def own(t: np.ndarray) -> np.ndarray | None:
     """Return `t` if its memory may be written: it has no other references, a fresh array's layout, and is large."""
     base = t.base
     if t.nbytes < LEAST_BYTES or _count(t) > _ALONE or not t.flags.carray:  # type: ignore[misc]
@@ -94,7 +94,7 @@ def own(t: Any) -> Any:
     return None
 
 
-def own_like(t: Any, *others: Any) -> Any:
+def own_like(t: np.ndarray, *others: np.ndarray) -> np.ndarray | None:
     """Return `own(t)` if the result of broadcasting it with `others` has its shape; inlined, as a call would add a
     reference."""
     base, shape = t.base, t.shape

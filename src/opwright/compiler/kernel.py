@@ -19,6 +19,7 @@ from ..core import flags
 from ..core.dtypes import DType
 
 if TYPE_CHECKING:
+    from .elementwise import CompiledKernel
     from .inlined_kernels import InlinedKernel
 
 
@@ -79,7 +80,7 @@ class Kernel:
         """Whether these inputs may be omitted, and one remains: those whose parameter has the default None."""
         return self.optional.issuperset(names) and len(names) < len(self.inputs)
 
-    def _compile(self, key: Any, op: Any, dtypes: Sequence[Any], left_out: Sequence[str]) -> Any:
+    def _compile(self, key: Any, op: Any, dtypes: Sequence[Any], left_out: Sequence[str]) -> CompiledKernel:
         from .elementwise import compile_elementwise
 
         attrs = {**self._attrs(op), **dict.fromkeys(left_out)}

@@ -133,7 +133,9 @@ Schedule = Sequence[CompiledRegion | Node]
 """Regions and uncompiled nodes in execution order, without constants."""
 
 
-def note_of(nodes: Iterable[Node], schedule: Schedule, uncompiled: Iterable[UncompiledNode], inner: list[Any]) -> Any:
+def note_of(
+    nodes: Iterable[Node], schedule: Schedule, uncompiled: Iterable[UncompiledNode], inner: list[Any]
+) -> dict[str, Any]:
     """Return a JSON value from which a later process restores a graph's regions.
 
     nodes: of the graph, without aliases and constants; inner: notes of graphs in control flow.

@@ -9,7 +9,7 @@ LLVM is imported when it has something to do: a target can be named and describe
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import flags
 from ..core.errors import FailedPreconditionError, NotFoundError
@@ -17,6 +17,9 @@ from ..core.forks import once
 from ..core.named_tuples import NamedTuple
 from .background import LLVM
 from .native.host import host_words
+
+if TYPE_CHECKING:
+    from llvmlite import binding as llvm
 
 
 class Target(NamedTuple):
@@ -88,7 +91,7 @@ class Target(NamedTuple):
         listed = f",{self.features},"
         return f",+{feature}," in listed or (feature in IMPLIED.get(self.cpu, ()) and f",-{feature}," not in listed)
 
-    def machine(self, jit: bool = False) -> Any:
+    def machine(self, jit: bool = False) -> llvm.TargetMachine:
         """Return LLVM's target machine; jit: for code that is loaded into this process."""
         return _machine(self, jit)
 
@@ -101,7 +104,7 @@ class Target(NamedTuple):
 
 
 @once
-def _machine(target: Target, jit: bool) -> Any:
+def _machine(target: Target, jit: bool) -> llvm.TargetMachine:
     from llvmlite import binding as llvm
 
     if jit:
@@ -116,7 +119,7 @@ def _machine(target: Target, jit: bool) -> Any:
     )
 
 
-def optimised(text: str, machine: Any) -> Any:
+def optimised(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     """Return a parsed module, optimized for a machine. Raises RuntimeError for text that LLVM rejects."""
     from llvmlite import binding as llvm
 

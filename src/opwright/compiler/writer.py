@@ -7,7 +7,7 @@ Not here: plans (plan.py), reuse of memory (inplace.py), the order of lines (ear
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from ..graph import Graph, Node, Value
 from .early_shapes import early
 from .inplace import makes_own, own, own_like, reuse
 from .memory import Lifetimes
+
+T = TypeVar("T")
 
 ALIASES = ("Identity", "StopGradient")  # a plan has no tape: these only rename
 _NUMBERS = frozenset({dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64})
@@ -305,7 +307,7 @@ def _boxing(kernel: Callable[..., Any]) -> Callable[..., Any]:
     return boxed
 
 
-def _boxed(value: Any) -> Any:
+def _boxed(value: T) -> T | np.ndarray:
     return np.asarray(value, object) if isinstance(value, (bytes, str)) else value
 
 

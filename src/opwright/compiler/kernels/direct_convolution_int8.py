@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..loops.buffers import Buffer, SameMemory
-from ..loops.ops import Contract, Window
+from ..loops.buffers import Buffer, SameMemory, Window
+from ..loops.ops import Contract
 from ..target import host
 from ..tuning.choices import COPIES
 from .contractions_f32 import window_blocks

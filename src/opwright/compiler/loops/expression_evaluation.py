@@ -27,7 +27,7 @@ def evaluate_arrays(expr: Expr, args: Sequence[np.ndarray]) -> np.ndarray:
     """
     results: dict[int, Any] = {}
 
-    def walk(e: Expr) -> Any:
+    def walk(e: Expr) -> np.ndarray:
         value = results.get(id(e))
         if value is None:
             value = results[id(e)] = _one(e, walk, args)
@@ -38,7 +38,7 @@ def evaluate_arrays(expr: Expr, args: Sequence[np.ndarray]) -> np.ndarray:
     return result
 
 
-def _one(e: Expr, walk: Callable[[Expr], Any], args: Sequence[np.ndarray]) -> Any:
+def _one(e: Expr, walk: Callable[[Expr], np.ndarray], args: Sequence[np.ndarray]) -> np.ndarray:
     if e.op == "arg":
         return _wide(_read(e, args), e.dtype)
     if e.op in ("const", "scalar"):
@@ -47,7 +47,8 @@ def _one(e: Expr, walk: Callable[[Expr], Any], args: Sequence[np.ndarray]) -> An
         index, table = e.args[0], _read(e.args[1], args)
         if table.shape != (1 << 8 * index.dtype.size,):
             raise InternalError(op="loop graph", what=f"a table for {index.dtype.name}", found=list(table.shape))
-        return table[np.asarray(walk(index)).astype(np.int64) & (table.size - 1)]
+        entries: np.ndarray = table[np.asarray(walk(index)).astype(np.int64) & (table.size - 1)]
+        return entries
     if e.op == "call":
         return _wide(e.value.of_arrays(*map(walk, e.args)), e.dtype)
     operation, operands = STRUCTURAL.get(e.op), map(walk, e.args)
@@ -56,7 +57,7 @@ def _one(e: Expr, walk: Callable[[Expr], Any], args: Sequence[np.ndarray]) -> An
 
 
 def _read(e: Expr, args: Sequence[np.ndarray]) -> np.ndarray:
-    array = args[e.value]
+    array: np.ndarray = args[e.value]
     if array.dtype != e.dtype.np:
         raise InternalError(op="loop graph", what=f"operand {e.value} is read as {e.dtype.name}", found=array.dtype)
     return array
@@ -70,13 +71,14 @@ def _is_float(x: Any) -> bool:
     return np.asarray(x).dtype.kind == "f"
 
 
-def _quantize(dtype: DType, x: Any, zero: Any, low: Any = None, high: Any = None) -> Any:
+def _quantize(dtype: DType, x: Any, zero: Any, low: Any = None, high: Any = None) -> np.ndarray:
     type_min, type_max = dtype.limits
     low, high = type_min if low is None else low, type_max if high is None else high
-    return np.clip(np.where(np.isnan(x), -np.inf, np.rint(x)) + zero, float(low), float(high))
+    rounded: np.ndarray = np.clip(np.where(np.isnan(x), -np.inf, np.rint(x)) + zero, float(low), float(high))
+    return rounded
 
 
-def _convert(dtype: DType, x: Any) -> Any:
+def _convert(dtype: DType, x: Any) -> np.ndarray:
     if dtype.is_floating:
         return np.asarray(x).astype(dtype.np).astype(np.float64)
     if not _is_float(x) or dtype.is_bool:

@@ -40,13 +40,14 @@ class Expr:
     args: tuple[Expr, ...] = ()
     value: Any = None
     size: int = field(init=False)
+    _hash: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", 1 + sum(a.size for a in self.args))
         object.__setattr__(self, "_hash", hash((self.op, self.dtype, self.args, repr(self.value))))
 
     def __hash__(self) -> int:
-        return self._hash  # type: ignore[attr-defined]
+        return self._hash
 
     def __eq__(self, other: object) -> bool:
         """Compare numbers by repr, so that 0.0 differs from -0.0, and NaN equals NaN."""
@@ -59,7 +60,7 @@ class Expr:
             and repr(self.value) == repr(other.value)
         )
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type[Expr], tuple[Any, ...]]:
         return Expr, (self.op, self.dtype, self.args, self.value)
 
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ resolves it to the arena, a constant or external memory at the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -148,7 +148,7 @@ class Builder:
         self._position, self._op = position, op
 
 
-def _key(part: Any) -> Any:
+def _key(part: Any) -> Hashable:
     """Return a key with arrays replaced by their addresses, and buffers by their constants."""
     if isinstance(part, Buffer):
         part = part.constant if part.constant is not None else id(part)
@@ -156,4 +156,5 @@ def _key(part: Any) -> Any:
         return part.__array_interface__["data"][0], part.shape, part.dtype.str, part.strides
     if isinstance(part, tuple):
         return tuple(map(_key, part))
-    return part
+    key: Hashable = part
+    return key

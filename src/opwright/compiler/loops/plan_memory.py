@@ -11,7 +11,6 @@ plan repeats the run by other means and must find all variables unchanged. All o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..inlined_kernels import functions_of
 from ..memory import Allocation, Lifetimes, plan_arena
@@ -40,7 +39,7 @@ from .ops import (
     slice_copy,
 )
 from .plan_builder import Builder, Share
-from .plans import Address, ArenaOffset, KernelStep, PackedConstant, PlanLayout
+from .plans import Address, ArenaOffset, KernelStep, PackedConstant, PlanLayout, Word
 
 CERTAIN = (
     Advanced,
@@ -260,7 +259,7 @@ class PlanMemory:
             self.place(output, operand)
             lives.share(id(operand), id(output))
 
-    def _resolved(self, word: Any, offset_of: dict[int, int]) -> Any:
+    def _resolved(self, word: Word, offset_of: dict[int, int]) -> Word:
         """Return an address relative to the arena, an external buffer or a constant."""
         if not isinstance(word, Address) or isinstance(word.of, PackedConstant):
             return word

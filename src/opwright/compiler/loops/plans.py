@@ -76,6 +76,10 @@ class ArenaOffset(NamedTuple):
     offset: int
 
 
+Word = int | float | Address | ArenaOffset
+"""An argument of a kernel."""
+
+
 class KernelStep(NamedTuple):
     """A kernel over [0, items). words: ints, floats, Addresses and ArenaOffsets. scratch: bytes per thread. chunk:
     items that a thread takes at a time. position: of the operation in the plan.
@@ -85,7 +89,7 @@ class KernelStep(NamedTuple):
     """
 
     code: KernelCode
-    words: tuple[Any, ...]
+    words: tuple[Word, ...]
     items: int
     scratch: int
     chunk: int | None

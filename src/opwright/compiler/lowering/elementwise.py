@@ -71,7 +71,7 @@ def map_elements(ctx: LoweringContext, y: Buffer, operands: Sequence[Buffer], fu
     ctx.add(Map, y, tuple(read.buffers), expr)
 
 
-def uniform(buffer: Buffer) -> Any:
+def uniform(buffer: Buffer) -> float | None:
     """Return the number that all elements of a constant equal; None if they differ or there is no constant."""
     constant = buffer.constant
     if constant is None or not 1 <= constant.size <= UNIFORM:
@@ -80,7 +80,8 @@ def uniform(buffer: Buffer) -> Any:
     first = flat[0]
     if constant.size > 1 and not (flat == first).all():
         return None
-    return first.item()
+    number: float = first.item()
+    return number
 
 
 class MapOperands:

@@ -210,7 +210,7 @@ def detection(ctx: LoweringContext) -> None:
     ctx.with_results(make, *(o.buffer for o in outputs))
 
 
-def _real(ctx: LoweringContext, x: RuleOperand, role: str) -> Any:
+def _real(ctx: LoweringContext, x: RuleOperand, role: str) -> Buffer:
     """Return the real values of an operand in the kernel's representation."""
     if x.dtype is float32:
         return x.buffer

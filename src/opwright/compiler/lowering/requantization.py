@@ -6,7 +6,7 @@ Not here: operands and their scales (context.py), the operators that quantize an
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from ...core.constants import CLAMPS
 from ...core.dtypes import float32, int8, int16, uint8
 from ..loops.expressions import Expr, apply, arg, const, convert, quantize, scalar
 from .context import NoLowering, RuleOperand
+
+Scale = TypeVar("Scale", float, np.ndarray)
 
 NARROW = (int8, uint8, int16)
 """Integers that represent real numbers by a scale and zero point per tensor."""
@@ -41,7 +43,7 @@ def real(operand: RuleOperand, index: int) -> Expr:
     return apply("mul", value, scalar(operand.scale, float32))
 
 
-def steps_per(scale: Any, output: RuleOperand) -> Any:
+def steps_per(scale: Scale, output: RuleOperand) -> Scale:
     """Return an input's scale in steps of the output. scale: may be an array. Raises NoLowering above MAX_STEPS."""
     ratio = scale / output.scale
     if not np.all(ratio <= MAX_STEPS):

@@ -85,7 +85,7 @@ def _match(join: Node) -> RowUpdate | None:
 
 
 def _activates(node: Node) -> bool:
-    return node.attrs.get("fused_activation_function", "NONE") != "NONE"
+    return bool(node.attrs.get("fused_activation_function", "NONE") != "NONE")
 
 
 def _slice(v: Value) -> Node | None:

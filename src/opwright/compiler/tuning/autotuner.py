@@ -98,7 +98,8 @@ def _running(plan: LoopPlan, arrays: dict[Buffer, np.ndarray]) -> BoundPlan:
 
 
 def _memory(b: Buffer) -> np.ndarray:
-    return aligned(b.size * b.dtype.size).view(b.dtype.np).reshape(b.shape)
+    memory: np.ndarray = aligned(b.size * b.dtype.size).view(b.dtype.np).reshape(b.shape)
+    return memory
 
 
 def _numbers(b: Buffer) -> np.ndarray:
