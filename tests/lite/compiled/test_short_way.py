@@ -438,14 +438,14 @@ def test_what_interpreters_share_lives_as_long_as_one_of_them(tmp_path: Path) ->
     first, second = ready(path), ready(path)
     assert first._fast_path is not None
     assert second._fast_path is not None
-    assert first._fast_path._kept is second._fast_path._kept
+    assert first._fast_path._cached is second._fast_path._cached
     assert first._fast_path.mapping is second._fast_path.mapping
     for one in (first, second):
         one.allocate_tensors()
     wanted = [reference(path, X * np.float32(i)) for i in (1, 2)]
     found = [run(one, X * np.float32(i)) for i, one in ((1, first), (2, second))]
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
-    kept = weakref.ref(first._fast_path._kept)
+    kept = weakref.ref(first._fast_path._cached)
     del first, one
     gc.collect()
     np.testing.assert_allclose(run(second, X), wanted[0], rtol=1e-5, atol=1e-6)
