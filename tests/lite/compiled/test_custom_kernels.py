@@ -255,7 +255,7 @@ def test_without_the_operator_a_kept_plan_is_no_way_around(tmp_path):
         for kept in (False, True):
             interpreter = lite.Interpreter(str(path), custom_ops=[LeakyLimit])
             answers(interpreter, x)
-            assert (interpreter._engine.delegate.cache.whole is not None) == kept
+            assert (interpreter._engine.delegate.cache.model_key is not None) == kept
         with pytest.raises((ValueError, RuntimeError), match="LeakyLimit"):
             answers(lite.Interpreter(str(path)), x)
 
