@@ -266,7 +266,7 @@ def test_the_catalogue_writes_no_input_and_gives_no_undeclared_view(key: str) ->
 def test_the_switch_counts_from_the_first_call_where_the_environment_sets_it() -> None:
     """And is not read at all where it does not."""
     code = "import opwright as ow; ow.identity(1.0); from opwright.ops import dispatch; print(dispatch._eager.__name__)"
-    for value, wanted in (("1", "execute_watched"), ("", "execute")):
+    for value, wanted in (("1", "checked_execute"), ("", "execute")):
         environ = {**os.environ, "OPWRIGHT_CHECK_INPUTS": value}
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environ, check=True)
         assert done.stdout.split() == [wanted]

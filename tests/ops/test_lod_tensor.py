@@ -107,7 +107,7 @@ def test_slices_keep_what_is_below(lens, data):
     begin = data.draw(st.integers(0, len(lens[level]) - 1))
     end = data.draw(st.integers(begin + 1, len(lens[level])))
     if level < len(lens) - 1 and not sum(lens[level][begin:end]):  # no unit of the level below is left
-        with pytest.raises(InvalidArgumentError, match="a LoD has one at least on each"):
+        with pytest.raises(InvalidArgumentError, match="a LoD has at least one on each"):
             x.sequences(begin, end, level)
         return
     part = x.sequences(begin, end, level)

@@ -251,4 +251,4 @@ def test_optimizers_compare_the_dense_shape_of_sparse_rows(optimizer, shape, tra
 
 def test_definition_errors_are_invalid_arguments():
     assert issubclass(ow.errors.DefinitionError, ow.errors.InvalidArgumentError)
-    assert re.search("breaks its contract", ow.errors.DefinitionError.__doc__)
+    assert re.search("violates its contract", ow.errors.DefinitionError.__doc__)
