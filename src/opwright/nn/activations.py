@@ -7,7 +7,7 @@ Not here: the operators (ops/nn/activation.py, softmax.py), the layers (layers/a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..core.dtypes import float16, float32
 from ..ops import array, dispatch, math
@@ -18,12 +18,15 @@ if TYPE_CHECKING:
     from ..ops.tensor import Tensor
 
 
-def linear(x: Any) -> Any:
+T = TypeVar("T")
+
+
+def linear(x: T) -> T:
     """Return x unchanged."""
     return x
 
 
-def relu(x: Any, negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0) -> Any:
+def relu(x: object, negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0) -> Tensor:
     """Return min(x, max_value) where x >= threshold, else negative_slope (x - threshold)."""
     x = dispatch.to_tensor(x)
     if negative_slope != 0 and max_value is None and threshold == 0:
@@ -80,7 +83,7 @@ def sigmoid(x: Any) -> Tensor:
     return math.sigmoid(x)
 
 
-def hard_sigmoid(x: Any) -> Tensor:
+def hard_sigmoid(x: object) -> Tensor:
     """Return relu6(x + 3) / 6."""
     x = dispatch.to_tensor(x)
     return ops_nn.relu6(x + 3.0) / 6.0
@@ -101,7 +104,7 @@ def hard_tanh(x: Any) -> Any:
     return math.clip_by_value(dispatch.to_tensor(x), -1.0, 1.0)
 
 
-def tanh_shrink(x: Any) -> Any:
+def tanh_shrink(x: object) -> Tensor:
     """Return x - tanh(x)."""
     x = dispatch.to_tensor(x)
     return x - math.tanh(x)
@@ -190,7 +193,7 @@ def silu(x: Any) -> Any:
 swish = silu
 
 
-def hard_silu(x: Any) -> Any:
+def hard_silu(x: object) -> Tensor:
     """Return x hard_sigmoid(x)."""
     x = dispatch.to_tensor(x)
     return x * hard_sigmoid(x)
@@ -204,7 +207,7 @@ def exponential(x: Any) -> Tensor:
     return math.exp(x)
 
 
-def mish(x: Any) -> Any:
+def mish(x: object) -> Tensor:
     """Return x tanh(softplus(x))."""
     x = dispatch.to_tensor(x)
     return x * math.tanh(math.softplus(x))
@@ -228,7 +231,7 @@ def sparse_sigmoid(x: Any) -> Tensor:
     return array.where(x <= -1.0, array.zeros_like(x), array.where(x >= 1.0, array.ones_like(x), 0.5 * (x + 1.0)))
 
 
-def squareplus(x: Any, b: float = 4) -> Any:
+def squareplus(x: object, b: float = 4) -> Tensor:
     """Return (x + sqrt(x^2 + b)) / 2.
 
     Evaluated as max(x, 0) + (b / 2) / (sqrt(x^2 + b) + |x|), which does not cancel for x < 0. Where x^2 overflows

@@ -49,7 +49,7 @@ class MaxNorm(Constraint):
 class NonNeg(Constraint):
     """Constraint that replaces negative values by 0."""
 
-    def __call__(self, w: Any) -> Any:
+    def __call__(self, w: object) -> Tensor:
         """Return the constrained value."""
         w = dispatch.to_tensor(w)
         return w * array.cast(w >= 0.0, w.dtype)
@@ -63,7 +63,7 @@ class UnitNorm(Constraint):
     def __init__(self, axis: Any = 0) -> None:
         self.axis = axis
 
-    def __call__(self, w: Any) -> Any:
+    def __call__(self, w: object) -> Tensor:
         """Return the constrained value."""
         w = dispatch.to_tensor(w)
         return w / (_norms(w, self.axis) + _EPSILON)

@@ -38,7 +38,7 @@ def _shape(shape: Any) -> tuple[int, ...]:
 class Initializer(AttributeConfig):
     """Base class of initializers: override `__call__(shape, dtype=None)` and list the constructor's arguments."""
 
-    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+    def __call__(self, shape: Any, dtype: Any = None) -> Tensor:
         """Return a tensor of this shape and dtype."""
         raise NotImplementedError(f"{type(self).__name__} has no __call__(shape, dtype=None)")
 
@@ -88,7 +88,7 @@ class Identity(Initializer):
     def __init__(self, gain: float = 1.0) -> None:
         self.gain = gain
 
-    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+    def __call__(self, shape: Any, dtype: Any = None) -> Tensor:
         """Return the matrix."""
         if len(shape) != 2:
             raise ValueError(
@@ -118,10 +118,10 @@ class _Random(Initializer):
             return self.seed.next()
         return np.array([self.seed, 0], np.int64)
 
-    def _uniform(self, shape: Any, low: float, high: float, dtype: Any) -> Any:
+    def _uniform(self, shape: Any, low: float, high: float, dtype: Any) -> Tensor:
         return random.stateless_uniform(_shape(shape), self._seed(), low, high, _dtype(dtype))
 
-    def _normal(self, shape: Any, mean: float, stddev: float, dtype: Any, truncated: bool = False) -> Any:
+    def _normal(self, shape: Any, mean: float, stddev: float, dtype: Any, truncated: bool = False) -> Tensor:
         draw = random.stateless_truncated_normal if truncated else random.stateless_normal
         return draw(_shape(shape), self._seed(), mean, stddev, _dtype(dtype))
 
@@ -147,7 +147,7 @@ class RandomNormal(_Random):
         self.mean, self.stddev = mean, stddev
         super().__init__(seed)
 
-    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+    def __call__(self, shape: Any, dtype: Any = None) -> Tensor:
         """Return a tensor of random values."""
         return self._normal(shape, self.mean, self.stddev, dtype)
 
@@ -155,7 +155,7 @@ class RandomNormal(_Random):
 class TruncatedNormal(RandomNormal):
     """Initializer from the normal distribution truncated at two standard deviations."""
 
-    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+    def __call__(self, shape: Any, dtype: Any = None) -> Tensor:
         """Return a tensor of random values."""
         return self._normal(shape, self.mean, self.stddev, dtype, truncated=True)
 
@@ -169,7 +169,7 @@ class RandomUniform(_Random):
         self.minval, self.maxval = minval, maxval
         super().__init__(seed)
 
-    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+    def __call__(self, shape: Any, dtype: Any = None) -> Tensor:
         """Return a tensor of random values."""
         return self._uniform(shape, self.minval, self.maxval, dtype)
 
@@ -227,7 +227,7 @@ class VarianceScaling(_Random):
         self.input_axes, self.output_axes = input_axes, output_axes
         super().__init__(seed)
 
-    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+    def __call__(self, shape: Any, dtype: Any = None) -> Tensor:
         """Return a tensor of random values."""
         fan_in, fan_out = compute_fans(_shape(shape), self.input_axes, self.output_axes)
         n = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2.0}[self.mode]

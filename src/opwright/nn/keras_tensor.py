@@ -7,7 +7,7 @@ Not here: graphs of nodes (network.py), calls of layers (layer.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..core import nest
 from ..core.dtypes import DType, as_dtype
@@ -18,6 +18,9 @@ from ..ops.call import Call
 from ..ops.definition import Operator
 from ..ops.tensor import Overriding
 from . import configuration
+
+if TYPE_CHECKING:
+    pass
 
 
 class KerasTensor(Overriding):
@@ -93,7 +96,7 @@ class KerasTensor(Overriding):
         me: Any = self
         return (me[i] for i in range(first))
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         raise self._refuse("An array")
 
     def __int__(self) -> int:
@@ -105,7 +108,7 @@ class KerasTensor(Overriding):
     def __index__(self) -> int:
         raise self._refuse("An index")
 
-    def numpy(self) -> Any:
+    def numpy(self) -> NoReturn:
         """Raise TypeError: a KerasTensor has no value."""
         raise self._refuse("An array")
 
@@ -134,7 +137,7 @@ class OperationNode:
     def fill(self, value: Callable[[KerasTensor], Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments with KerasTensors replaced by values."""
 
-        def leaf(x: Any) -> Any:
+        def leaf(x: object) -> object:
             return value(x) if isinstance(x, KerasTensor) else x
 
         args = tuple(nest.map_structure(leaf, a) for a in self.args)

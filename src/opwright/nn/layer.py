@@ -221,7 +221,7 @@ class Layer(Weighted, ConstructorConfig):
             try:
                 with trace.recording(), autograph_enabled(True):
 
-                    def placeholder_of(x: Any) -> Any:
+                    def placeholder_of(x: object) -> object:
                         if not isinstance(x, KerasTensor):
                             return x
                         tensor, mask = trace.placeholder(x.spec, "x"), mask_of(x)
@@ -229,7 +229,7 @@ class Layer(Weighted, ConstructorConfig):
                             set_mask(tensor, trace.placeholder(mask.spec, "mask"))
                         return self._convert_argument(tensor)  # to the compute dtype, as for tensors
 
-                    def keras_tensor_of(y: Any) -> Any:
+                    def keras_tensor_of(y: object) -> object:
                         if not isinstance(y, TensorLike):
                             return y
                         tensor, mask = KerasTensor(y.shape, y.dtype, self.name), mask_of(y)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from .configuration import CUSTOM, CustomObjectScope
 from .input_layer import InputLayer
 from .keras_tensor import KerasTensor, OperationNode, OperatorCall
 from .layer import Layer
+
+if TYPE_CHECKING:
+    pass
 
 REGISTRY_MODULES = ("layers", "initializers", "activations", "regularizers", "constraints", "losses", "metrics")
 
@@ -106,7 +109,7 @@ def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> An
     return cls.from_config({k: _deserialize_nested(v, custom_objects) for k, v in inner.items()})
 
 
-def _deserialize_nested(value: Any, custom_objects: dict[str, Any] | None) -> Any:
+def _deserialize_nested(value: object, custom_objects: dict[str, Any] | None) -> object:
     """Deserialize values of a layer's configuration; other families deserialize their own."""
     if isinstance(value, dict) and value.get("class_name") in ("__tensor__", "__shape__", "__tuple__", "function"):
         return deserialize(value, custom_objects)
@@ -234,7 +237,7 @@ def network_from_config(cls: Any, config: dict[str, Any], custom_objects: dict[s
             return all(map(ready, x.values()))
         return all(map(ready, x)) if isinstance(x, list) else True
 
-    def revive(x: Any) -> Any:
+    def revive(x: object) -> object:
         if isinstance(x, dict):
             if x.get("class_name") == "__keras_tensor__":
                 name, node, output = x["config"]["keras_history"]
@@ -256,7 +259,7 @@ def network_from_config(cls: Any, config: dict[str, Any], custom_objects: dict[s
                 args = [tuple(a) if isinstance(a, list) else a for a in args]
                 outputs = _record_call(layer, args)
             else:
-                outputs = layer(*args, **revive(node["kwargs"]))
+                outputs = layer(*args, **{k: revive(v) for k, v in node["kwargs"].items()})
             tensors[described["name"], i] = [t for t in nest.flatten(outputs) if isinstance(t, KerasTensor)]
         if len(later) == len(waiting):
             raise ValueError(
@@ -313,7 +316,7 @@ def compile_arguments(config: dict[str, Any], custom_objects: dict[str, Any] | N
     """Return the arguments of `compile` from plain values."""
     from .. import optimizers
 
-    def revive(x: Any) -> Any:
+    def revive(x: object) -> object:
         if isinstance(x, dict):
             return deserialize(x, custom_objects) if "class_name" in x else {k: revive(v) for k, v in x.items()}
         return [revive(v) for v in x] if isinstance(x, list) else x

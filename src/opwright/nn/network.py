@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import nest
 from ..core.dtypes import string
@@ -19,6 +19,9 @@ from ..ops import array, dispatch
 from .input_layer import InputLayer
 from .input_spec import InputSpec
 from .keras_tensor import KerasTensor, OperationNode, find
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
 
 
 class Network:
@@ -160,7 +163,7 @@ class Network:
             )
         return [self._convert_input(i, x) for i, x in enumerate(flat)]
 
-    def _convert_input(self, i: int, x: Any) -> Any:
+    def _convert_input(self, i: int, x: Tensor) -> Tensor:
         declared = self.flat_inputs[i]
         x = dispatch.to_tensor(x)
         objection = self.specs[i].objection(x.shape, x.dtype)

@@ -172,14 +172,14 @@ class SeedGenerator:
         self.state.assign_add(np.array([0, 1], np.int64))
         return seed
 
-    def uniform(self, shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = "float32") -> Any:
+    def uniform(self, shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = "float32") -> Tensor:
         """Draw uniformly from [minval, maxval)."""
         dtype = as_dtype(dtype)
         if self._initial_seed is None:
             return random.uniform(shape, minval, maxval, dtype)
         return random.stateless_uniform(shape, self.next(), minval, maxval, dtype)
 
-    def normal(self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32") -> Any:
+    def normal(self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32") -> Tensor:
         """Draw from the normal distribution."""
         dtype = as_dtype(dtype)
         if self._initial_seed is None:

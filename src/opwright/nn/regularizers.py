@@ -43,7 +43,7 @@ class L1L2(Regularizer):
         self.l1 = _factor("l1", 0.0 if l1 is None else l1)
         self.l2 = _factor("l2", 0.0 if l2 is None else l2)
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: object) -> Tensor:
         """Return the penalty."""
         x = dispatch.to_tensor(x)
         penalty = array.zeros((), x.dtype)

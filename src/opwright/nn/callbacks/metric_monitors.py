@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .base import Callback
+
+if TYPE_CHECKING:
+    pass
 
 
 class MetricMonitor(Callback):

@@ -117,7 +117,7 @@ class BatchNormalization(ConfigurableLayer):
         )
         return array.cast(y, self.compute_dtype) if y.dtype.name != self.compute_dtype else y
 
-    def _normalize_by_averages(self, x: Any) -> Any:
+    def _normalize_by_averages(self, x: Tensor) -> Tensor:
         mean, variance = (array.cast(v, x.dtype) for v in (self.moving_mean, self.moving_variance))
         return self._apply(x, mean, variance, *self._affine(x.dtype))
 
@@ -134,7 +134,7 @@ class BatchNormalization(ConfigurableLayer):
     def _affine(self, dtype: Any) -> tuple[Any, Any]:
         return tuple(None if v is None else array.cast(v, dtype) for v in (self.gamma, self.beta))  # type: ignore[return-value]
 
-    def _apply(self, x: Any, mean: Any, variance: Any, gamma: Any, beta: Any) -> Any:
+    def _apply(self, x: Any, mean: Any, variance: Any, gamma: Any, beta: object) -> Tensor:
         if self.axis not in (-1, x.shape.rank - 1):
             along = [1] * x.shape.rank
             along[self.axis] = -1

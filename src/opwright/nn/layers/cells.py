@@ -18,7 +18,7 @@ from .regularization import apply_dropout
 
 if TYPE_CHECKING:
     from ...eager.variable import Variable
-    from ...ops.tensor import Tensor
+    from ...ops.tensor import Tensor, TensorLike
 
 
 class GatedCell(ConfigurableLayer):
@@ -86,7 +86,7 @@ class GatedCell(ConfigurableLayer):
         """Discard the dropout masks and weight values of the loop."""
         self._loop_masks, self._loop_weights = None, {}
 
-    def _cast(self, weight: Any) -> Any:
+    def _cast(self, weight: TensorLike) -> TensorLike:
         value = self._loop_weights.get(id(weight))
         return super()._cast(weight) if value is None else value
 
@@ -118,7 +118,7 @@ class GatedCell(ConfigurableLayer):
             output, new = step(False)
         return output, new if nested else new[0]
 
-    def _multiply_by_gate(self, x: Any, kernel: Any, masks: list[Any] | None) -> Any:
+    def _multiply_by_gate(self, x: Any, kernel: Any, masks: list[Any] | None) -> Tensor:
         """Return x @ kernel, with a separate mask of x for each gate's columns."""
         if masks is None or len(masks) == 1:
             return _matmul(x if masks is None else x * masks[0], kernel)

@@ -18,6 +18,7 @@ from ..layer import Layer
 
 if TYPE_CHECKING:
     from ...eager.variable import Variable
+    from ...ops.tensor import Tensor
 
 # Arguments with these suffixes are members of a registry: resolved by name, serialized as dictionaries.
 _REGISTRIES = {
@@ -45,6 +46,8 @@ class ConfigurableLayer(Layer):
     _argument_names: tuple[str, ...] = ()
 
     if TYPE_CHECKING:  # the attributes that `_set_arguments` sets
+        activation: Callable[..., Tensor]
+        recurrent_activation: Callable[..., Tensor]
 
         def __getattr__(self, name: str) -> Any: ...
 
@@ -77,7 +80,7 @@ class ConfigurableLayer(Layer):
             constraint=getattr(self, f"{family}_constraint", None),
         )
 
-    def _cast(self, weight: Any) -> Any:
+    def _cast(self, weight: TensorLike) -> TensorLike:
         """Cast a weight to the compute dtype, which differs under mixed precision."""
         return weight if self._variable_dtype is self._compute_dtype else array.cast(weight, self._compute_dtype)
 

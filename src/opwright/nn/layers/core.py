@@ -377,7 +377,7 @@ class Identity(ConfigurableLayer):
         self.supports_masking = True
         self.built = True
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Tensor:
         """Return the inputs."""
         return inputs
 

@@ -64,7 +64,7 @@ class Attention(ConfigurableLayer):
                 f"{name} layer mask must be a list, namely [query_mask, value_mask]. Received: mask={mask}."
             )
 
-    def _calculate_scores(self, query: Any, key: Any) -> Any:
+    def _calculate_scores(self, query: Tensor, key: Tensor) -> Tensor:
         """Return scores [B, T, S] of query [B, T, dim] and key [B, S, dim]."""
         if self.score_mode == "dot":
             scores = linalg.matmul(query, key, transpose_b=True)

@@ -59,7 +59,7 @@ class _Merge(ConfigurableLayer):
             )
         self.compute_output_shape(input_shape)
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Tensor:
         """Merge the inputs."""
         if not isinstance(inputs, (list, tuple)):
             raise ValueError(
@@ -81,7 +81,7 @@ class _Merge(ConfigurableLayer):
             inputs = padded
         return self._merge_inputs(inputs)
 
-    def _merge_inputs(self, inputs: list[Any]) -> Any:
+    def _merge_inputs(self, inputs: list[Any]) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} has no _merged(inputs)")
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
@@ -123,7 +123,7 @@ class Multiply(_Merge):
         return _masked_product(inputs, masks)
 
 
-def _masked_product(inputs: list[Any], masks: list[Any]) -> Any:
+def _masked_product(inputs: list[Any], masks: list[Any]) -> Tensor:
     """Multiply the inputs with masked positions as 1; positions masked in every input become 0 and stay masked."""
     filled = [
         x if m is None else array.where(array.expand_dims(m, -1), x, array.ones_like(x)) for x, m in zip(inputs, masks)

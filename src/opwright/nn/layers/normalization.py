@@ -32,7 +32,7 @@ class _ShapePreserving(ConfigurableLayer):
         return input_shape
 
 
-def _widen_half(x: Any) -> Any:
+def _widen_half(x: Tensor) -> Tensor:
     """Cast half-precision tensors to float32, whose squares do not overflow."""
     return array.cast(x, "float32") if x.dtype.name in ("float16", "bfloat16") else x
 
@@ -185,7 +185,8 @@ class GroupNormalization(_ShapePreserving):
     def call(self, inputs: Any) -> Tensor:
         """Return the normalized inputs."""
         x = _widen_half(inputs)
-        rank, axis = x.shape.rank, self.axis % x.shape.rank
+        rank = len(inputs.shape)
+        axis = self.axis % rank
         runtime_shape = array.shape(x)
         dims = [runtime_shape[i] if d is None else d for i, d in enumerate(x.shape)]
         inside = x.shape[axis] // self.groups
@@ -281,5 +282,5 @@ class SpectralNormalization(Wrapper):
         return self.layer.compute_output_shape(input_shape)
 
 
-def _unit(x: Any) -> Any:
+def _unit(x: Tensor) -> Tensor:
     return x * math.rsqrt(math.maximum(math.reduce_sum(math.square(x)), 1e-12))

@@ -228,7 +228,7 @@ class _Adaptive(ConfigurableLayer):
         )
         self.input_spec = InputSpec(ndim=self.rank + 2)
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Tensor:
         """Apply the pooling."""
         first = 1 if self.data_format == "channels_last" else 2
         for axis, count in enumerate(self.output_size, first):

@@ -27,7 +27,7 @@ class Rescaling(ConfigurableLayer):
         self.supports_masking = True
         self.built = True
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Tensor:
         """Return the scaled inputs."""
         scale, offset = (array.cast(np.asarray(v, np.float32), self.compute_dtype) for v in (self.scale, self.offset))
         return array.cast(inputs, self.compute_dtype) * scale + offset

@@ -247,7 +247,7 @@ class TimeDistributed(Wrapper):
         step_shape = self.layer.compute_output_shape(self._step_shape(input_shape))
         return (step_shape[0], input_shape[1], *step_shape[1:])
 
-    def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
+    def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Tensor:
         """Call the wrapped layer at each step."""
         spec = self.layer._call_spec()
         if mask is not None:

@@ -48,7 +48,7 @@ class _TrainingNoise(ConfigurableLayer):
             lambda: array.identity(inputs) if hasattr(training, "dtype") else inputs,
         )
 
-    def _perturb(self, inputs: Any) -> Any:
+    def _perturb(self, inputs: Tensor) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} has no _changed(inputs)")
 
     def compute_output_shape(self, input_shape: Any) -> Any:
@@ -196,7 +196,7 @@ class ActivityRegularization(ConfigurableLayer):
         self.supports_masking = True
         self.built = True
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Tensor:
         """Return the inputs."""
         return inputs
 

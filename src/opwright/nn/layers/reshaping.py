@@ -150,7 +150,7 @@ class _Cropping(ConfigurableLayer):
         self.input_spec = InputSpec(ndim=self.rank + 2)
         self.built = True
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Tensor:
         """Crop the inputs."""
         self.compute_output_shape(tuple(inputs.shape))
         slices = tuple(slice(before, -after if after else None) for before, after in self.cropping)
@@ -181,7 +181,7 @@ class Cropping1D(_Cropping):
         self._init(cropping, "channels_last")
         self.cropping = self.cropping[0]
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Tensor:
         """Crop the inputs."""
         before, after = self.cropping
         self.compute_output_shape(tuple(inputs.shape))

@@ -7,12 +7,15 @@ Not here: the interpolation methods (ops/image).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...ops import array
 from ...ops.image import resize as resize_images
 from ..input_spec import InputSpec
 from .configurable_layer import ConfigurableLayer, data_format_name, image_shape, sizes, spatial_sizes
+
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
 
 def check_interpolation(method: str, allowed: Sequence[str]) -> None:
@@ -24,7 +27,7 @@ def check_interpolation(method: str, allowed: Sequence[str]) -> None:
         )
 
 
-def resize(x: Any, size: Sequence[Any], method: str, first: int, antialias: bool = False) -> Any:
+def resize(x: Any, size: Sequence[Any], method: str, first: int, antialias: bool = False) -> Tensor:
     """Resize dimensions `first` and `first` + 1 of images; channels precede or follow them."""
     rank = x.shape.rank
     channels_first = first == rank - 2
@@ -46,7 +49,7 @@ class _UpSampling(ConfigurableLayer):
         self.input_spec = InputSpec(ndim=self.rank + 2)
         self.built = True
 
-    def _repeat(self, x: Any) -> Any:
+    def _repeat(self, x: Tensor) -> Tensor:
         first = 1 if self.data_format == "channels_last" else 2
         for axis, n in enumerate(self._factors(), first):
             x = array.repeat(x, n, axis=axis)
@@ -55,7 +58,7 @@ class _UpSampling(ConfigurableLayer):
     def _factors(self) -> tuple[int, ...]:
         return self.size if isinstance(self.size, tuple) else (self.size,)
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Tensor:
         """Upsample the inputs."""
         return self._repeat(inputs)
 

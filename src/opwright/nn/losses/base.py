@@ -7,7 +7,7 @@ Not here: the formulas (regression.py, crossentropy.py).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ...core import nest
 from ...core.dtypes import as_dtype
@@ -17,6 +17,9 @@ from .. import backend, configuration
 from ..call_context import mask_of
 from ..reduction import apply_weights, as_floating, check_reduction, mask_weights, reduce_losses, same_rank
 from . import crossentropy, regression
+
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
 
 class Loss:
@@ -55,7 +58,7 @@ class Loss:
             weight = mask_weights(sample_weight, inner if mask is None else mask, losses.dtype, self.reduction)
             return reduce_losses(apply_weights(losses, weight), self.reduction, weight)
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """Compute the loss of each sample. Every loss overrides it."""
         raise NotImplementedError(f"{type(self).__name__} has no call(y_true, y_pred)")
 

@@ -55,11 +55,11 @@ def _check_shapes(y_true: Any, y_pred: Any) -> None:
         )
 
 
-def _smooth_labels(y_true: Any, label_smoothing: float, classes: Any) -> Any:
+def _smooth_labels(y_true: Tensor, label_smoothing: float, classes: Any) -> Tensor:
     return y_true * (1.0 - label_smoothing) + label_smoothing / classes if label_smoothing else y_true
 
 
-def _binary(y_true: Any, y_pred: Any, from_logits: bool) -> Any:
+def _binary(y_true: Tensor, y_pred: Tensor, from_logits: bool) -> Tensor:
     """Return -t log(p) - (1 - t) log(1 - p) for each element."""
     if not from_logits:
         logits = _logits_before(y_pred, "Sigmoid")
@@ -109,7 +109,7 @@ def binary_focal_crossentropy(
     return math.reduce_mean(focal, axis=axis)
 
 
-def _normalized(p: Any, axis: int) -> Any:
+def _normalized(p: Tensor, axis: int) -> Tensor:
     return p / math.reduce_sum(p, axis=axis, keepdims=True)
 
 

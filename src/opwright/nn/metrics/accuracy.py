@@ -6,7 +6,7 @@ Not here: counts by kind of error (confusion.py).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.dtypes import as_dtype, int32, int64
 from ...ops import array, dispatch, math
@@ -14,32 +14,35 @@ from .. import backend
 from ..reduction import as_floating, same_rank
 from .base import MeanMetricWrapper
 
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
-def _as_indicator(x: Any) -> Any:
+
+def _as_indicator(x: Tensor) -> Tensor:
     return array.cast(x, as_dtype(backend.floatx()))
 
 
-def accuracy(y_true: Any, y_pred: Any) -> Any:
+def accuracy(y_true: Any, y_pred: Any) -> Tensor:
     """Return 1 where both are equal, else 0."""
     y_pred = dispatch.to_tensor(y_pred)
     y_true, y_pred = same_rank(array.cast(dispatch.to_tensor(y_true), y_pred.dtype), y_pred)
     return _as_indicator(math.equal(y_true, y_pred))
 
 
-def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Any:
+def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Tensor:
     """Return 1 where (y_pred > threshold) equals y_true (0 or 1), else 0."""
     y_pred = dispatch.to_tensor(y_pred)
     y_true, y_pred = same_rank(as_floating(y_true, y_pred.dtype), y_pred)
     return _as_indicator(math.equal(y_true, array.cast(y_pred > threshold, y_true.dtype)))
 
 
-def categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
+def categorical_accuracy(y_true: object, y_pred: object) -> Tensor:
     """Return 1 where the argmax of y_pred is that of y_true (one-hot), else 0."""
     y_true, y_pred = dispatch.to_tensor(y_true), dispatch.to_tensor(y_pred)
     return _as_indicator(math.equal(math.argmax(y_true, axis=-1), math.argmax(y_pred, axis=-1)))
 
 
-def _classes(y_true: Any, y_pred: Any) -> Any:
+def _classes(y_true: object, y_pred: Tensor) -> Tensor:
     """Convert labels to class indices, without a trailing axis of size 1."""
     y_true = dispatch.to_tensor(y_true)
     if y_true.shape.rank is not None and y_true.shape.rank == y_pred.shape.rank and y_true.shape[-1] == 1:
@@ -47,13 +50,13 @@ def _classes(y_true: Any, y_pred: Any) -> Any:
     return array.cast(y_true, int64)
 
 
-def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
+def sparse_categorical_accuracy(y_true: object, y_pred: object) -> Tensor:
     """Return 1 where the argmax of y_pred is y_true, a class index, else 0."""
     y_pred = dispatch.to_tensor(y_pred)
     return _as_indicator(math.equal(_classes(y_true, y_pred), math.argmax(y_pred, axis=-1)))
 
 
-def _in_top_k(classes: Any, y_pred: Any, k: int) -> Any:
+def _in_top_k(classes: Tensor, y_pred: Tensor, k: int) -> Tensor:
     rank = y_pred.shape.rank
     if rank == 2:
         return _as_indicator(math.in_top_k(targets=array.cast(classes, int32), predictions=y_pred, k=k))
@@ -63,13 +66,15 @@ def _in_top_k(classes: Any, y_pred: Any, k: int) -> Any:
     return _as_indicator(array.reshape(hits, shape))
 
 
-def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Any:
+def top_k_categorical_accuracy(y_true: object, y_pred: object, k: int = 5) -> Tensor:
     """Return 1 where the argmax of y_true (one-hot) is among the k largest of y_pred, else 0."""
     y_pred = dispatch.to_tensor(y_pred)
     return _in_top_k(math.argmax(dispatch.to_tensor(y_true), axis=-1), y_pred, k)
 
 
-def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5, from_sorted_ids: bool = False) -> Any:
+def sparse_top_k_categorical_accuracy(
+    y_true: object, y_pred: object, k: int = 5, from_sorted_ids: bool = False
+) -> Tensor:
     """Return 1 where y_true, a class index, is among the k largest of y_pred, else 0.
 
     from_sorted_ids: y_pred contains class indices, the most probable first.

@@ -91,7 +91,7 @@ class Metric(Module):
 
     reset_states = reset_state
 
-    def update_state(self, *args: Any, **kwargs: Any) -> Any:
+    def update_state(self, *args: Any, **kwargs: Any) -> None:
         """Accumulate a batch. Every metric overrides it."""
         raise NotImplementedError(f"{type(self).__name__} has no update_state")
 
@@ -135,7 +135,7 @@ def weighted_sample_values(values: Any, sample_weight: Any, dtype: Any) -> tuple
     return _mean_from(values, 1), weight
 
 
-def _mean_from(x: Any, axis: int) -> Any:
+def _mean_from(x: Tensor, axis: int) -> Tensor:
     rank = x.shape.rank
     return x if rank is None or rank <= axis else math.reduce_mean(x, axis=list(range(axis, rank)))
 

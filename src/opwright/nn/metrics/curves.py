@@ -133,7 +133,7 @@ class AUC(_ThresholdCurve):
         for variable, value in zip(self._counts, counts):
             variable.assign_add(value)
 
-    def result(self) -> Any:
+    def result(self) -> Tensor:
         """Return the area."""
         if not self._counts:
             return array.zeros((), self._dtype)
@@ -166,7 +166,7 @@ class AUC(_ThresholdCurve):
         area = slope * (dtp + intercept * math.log(ratio))
         return math.divide_no_nan(area, math.maximum(tp[1:] + fn[1:], 0.0))
 
-    def _mean(self, areas: Any) -> Any:
+    def _mean(self, areas: Tensor) -> Tensor:
         if not self.multi_label:
             return areas
         if self.label_weights is None:

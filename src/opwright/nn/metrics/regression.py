@@ -53,7 +53,7 @@ class CosineSimilarity(MeanMetricWrapper):
         super().__init__(cosine, name, dtype, axis=axis)
 
 
-def cosine(y_true: Any, y_pred: Any, axis: int = -1) -> Any:
+def cosine(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
     """Return sum(t p) of the unit vectors along `axis`."""
     return -losses.cosine_similarity(y_true, y_pred, axis)
 

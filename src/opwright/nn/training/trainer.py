@@ -9,7 +9,7 @@ A step is one traced function of a batch, for any batch size; it is traced again
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import optimizers
 from ...core import flags, nest
@@ -22,6 +22,9 @@ from ..metrics.base import Mean, Metric
 from .batches import unpack
 from .loops import TracedSteps, TrainingLoops
 from .output_metrics import OutputLosses, OutputMetrics
+
+if TYPE_CHECKING:
+    pass
 
 
 class TrainingState:
