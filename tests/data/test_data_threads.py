@@ -206,6 +206,8 @@ def test_lines_and_names(tf, tmp_path):
     assert sorted(len(x.numpy()) for x in names.interleave(tf.data.TextLineDataset, cycle_length=2)) == [0, 1, 3, 3, 4]
     with pytest.raises(tf.errors.InvalidArgumentError, match="No files matched"):
         tf.data.Dataset.list_files(str(tmp_path / "*.none"))
+    with pytest.raises(ValueError, match="unsupported type"):
+        tf.data.Dataset.list_files(tf.data.Dataset.from_tensors("*.txt"))
     (tmp_path / "f").write_bytes(b"HHaabbccF")
     fixed = tf.data.FixedLengthRecordDataset(str(tmp_path / "f"), 2, header_bytes=2, footer_bytes=1)
     assert [x.numpy() for x in fixed] == [b"aa", b"bb", b"cc"]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from .iterator import IteratorState
 from .optional import Recipe
 from .structure import ElementStructure, common_spec, operand
 
+if TYPE_CHECKING:
+    from .dataset import Dataset as PublicDataset
+
 state = dispatch.state
 
 INFINITE, UNKNOWN = -1, -2
@@ -43,7 +46,10 @@ Rows = tuple[tuple[Any, ...], Callable[[], Iterator[int]]]
 class DatasetClasses:
     """Dataset classes by name without the underscore, for methods of modules below them."""
 
-    def __getattr__(self, name: str) -> Any:
+    if TYPE_CHECKING:
+        Dataset: type[PublicDataset]
+
+    def __getattr__(self, name: str) -> Callable[..., PublicDataset]:
         raise AttributeError(f"no dataset class _{name}")
 
 
@@ -56,10 +62,10 @@ class DatasetHandle:
     __slots__ = ("dataset",)
     shape = ()
 
-    def __init__(self, dataset: Any) -> None:
+    def __init__(self, dataset: DatasetBase) -> None:
         self.dataset = dataset
 
-    def make_state(self) -> Any:
+    def make_state(self) -> IteratorState:
         """Return the state of a new iterator."""
         return self.dataset._make_state()
 
@@ -198,7 +204,7 @@ class DatasetSpec(TypeSpec):
         return self._element_spec
 
     @property
-    def value_type(self) -> Any:
+    def value_type(self) -> type[PublicDataset]:
         """Dataset."""
         return dataset_classes.Dataset
 

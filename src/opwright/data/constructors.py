@@ -9,7 +9,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,17 +21,20 @@ from ..ops import dispatch
 from .base import DatasetBase, dataset_classes, int_operand
 from .structure import check_spec_structure, flatten, is_structure, map_leaves
 
+if TYPE_CHECKING:
+    from .dataset import Dataset
+
 
 class DatasetConstructors(DatasetBase):
     """Static constructors of Dataset."""
 
     @staticmethod
-    def from_tensors(tensors: Any, name: str | None = None) -> Any:
+    def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
         """Return a dataset of one element: the nested tensors."""
         return dataset_classes.TensorDataset(tensors)
 
     @staticmethod
-    def from_tensor_slices(tensors: Any, name: str | None = None) -> Any:
+    def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
         """Return a dataset with an element per row of the nested tensors; a list is one tensor.
 
         raises ValueError for scalars and for first dimensions that differ
@@ -46,7 +49,7 @@ class DatasetConstructors(DatasetBase):
         args: Any = None,
         output_signature: Any = None,
         name: str | None = None,
-    ) -> Any:
+    ) -> Dataset:
         """Return a dataset of the values yielded by a Python function, which every iteration calls again.
 
         output_signature: nested TensorSpecs of an element; or the older output_types (nested dtypes) and output_shapes.
@@ -81,7 +84,7 @@ class DatasetConstructors(DatasetBase):
         return dataset_classes.GeneratorDataset(generator, spec, args)
 
     @staticmethod
-    def range(*args: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Any:
+    def range(*args: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Dataset:
         """Return a dataset of numbers as in Python's range: (stop), (start, stop) or (start, stop, step).
 
         raises InvalidArgumentError for a step of 0
@@ -93,13 +96,13 @@ class DatasetConstructors(DatasetBase):
         return dataset_classes.RangeDataset(*numbers, as_dtype(output_type))
 
     @staticmethod
-    def counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64, name: str | None = None) -> Any:
+    def counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64, name: str | None = None) -> Dataset:
         """Return the infinite dataset start, start + step, ..."""
         counter_dtype: DType = as_dtype(dtype)
         return dataset_classes.CounterDataset(int_operand(start, "start"), int_operand(step, "step"), counter_dtype)
 
     @staticmethod
-    def random(seed: Any = None, rerandomize_each_iteration: bool | None = None, name: str | None = None) -> Any:
+    def random(seed: Any = None, rerandomize_each_iteration: bool | None = None, name: str | None = None) -> Dataset:
         """Return an infinite dataset of random int64 in [0, 2^32).
 
         rerandomize_each_iteration: whether every iteration draws different numbers.
@@ -107,7 +110,7 @@ class DatasetConstructors(DatasetBase):
         return dataset_classes.RandomDataset(seed, rerandomize_each_iteration)
 
     @staticmethod
-    def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Any:
+    def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
         """Return a dataset of tuples of elements of several datasets, up to the shortest; accepts nested datasets.
 
         raises TypeError for other values
@@ -132,17 +135,15 @@ class DatasetConstructors(DatasetBase):
         return dataset_classes.ZipDataset(nested)
 
     @staticmethod
-    def list_files(file_pattern: Any, shuffle: bool | None = None, seed: Any = None, name: str | None = None) -> Any:
+    def list_files(
+        file_pattern: Any, shuffle: bool | None = None, seed: Any = None, name: str | None = None
+    ) -> Dataset:
         """Return a dataset of files that match one or several glob patterns, shuffled unless `shuffle` is False.
 
         raises InvalidArgumentError if no file matches
         """
-        if isinstance(file_pattern, DatasetBase):
-            patterns: Any = [
-                p for batch in dataset_classes.NumpyReader(file_pattern) for p in np.asarray(batch).reshape(-1)
-            ]
-        elif hasattr(file_pattern, "__fspath__"):
-            patterns = [file_pattern]
+        if hasattr(file_pattern, "__fspath__"):
+            patterns: list[Any] = [file_pattern]
         else:
             value = dispatch.to_tensor(file_pattern).constant
             if value is None:
@@ -153,7 +154,9 @@ class DatasetConstructors(DatasetBase):
         return dataset if shuffle is False else dataset.shuffle(max(1, len(names)), seed=seed)
 
     @staticmethod
-    def choose_from_datasets(datasets: Sequence[Any], choice_dataset: Any, stop_on_empty_dataset: bool = True) -> Any:
+    def choose_from_datasets(
+        datasets: Sequence[Any], choice_dataset: Any, stop_on_empty_dataset: bool = True
+    ) -> Dataset:
         """Return a dataset of elements of the datasets selected by `choice_dataset` (scalar int64 indices).
 
         stop_on_empty_dataset: whether it ends when an exhausted dataset is chosen; otherwise that choice is skipped.
@@ -174,12 +177,12 @@ class DatasetConstructors(DatasetBase):
 
     @staticmethod
     def sample_from_datasets(
-        datasets: Sequence[Any],
+        datasets: Sequence[Dataset],
         weights: Any = None,
         seed: Any = None,
         stop_on_empty_dataset: bool = False,
         rerandomize_each_iteration: bool | None = None,
-    ) -> Any:
+    ) -> Dataset:
         """Return a dataset that samples from datasets by weights: a list, a tensor, or a dataset. Default: uniform.
 
         stop_on_empty_dataset: whether it ends when an exhausted dataset is drawn; otherwise it is no longer drawn.

@@ -76,9 +76,9 @@ class Dataset(DatasetConstructors, ElementTransformations, GroupTransformations)
             return EagerTensor(np.array(self._cardinality(), np.int64), dtypes.int64)
         return iteration.DatasetCardinality(self.handle())
 
-    def options(self) -> Any:
+    def options(self) -> Options:
         """Return the merged options of this dataset and its inputs."""
-        merged: Any = Options()
+        merged = Options()
         for dataset in self._inputs:
             merged = merged.merge(dataset.options())
         return merged if self._options is None else merged.merge(self._options)
@@ -160,9 +160,10 @@ class _VariantDataset(Dataset):
             self._operands[0]._as_tensor()  # raises: it has no value outside of its trace
         return trace.to_tensor(self._operands[0])
 
-    def rebind(self, take: Callable[[], Any]) -> Any:
+    def rebind(self, take: Callable[[], Any]) -> Dataset:
         """Return the dataset of the value in this run."""
-        return take().dataset
+        dataset: Dataset = take().dataset
+        return dataset
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
         """Raise TypeError: only the graph iterates it."""

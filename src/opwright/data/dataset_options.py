@@ -7,7 +7,7 @@ deterministic unless `map` is configured otherwise.
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import Any, Self
 
 
 class AutoShardPolicy(enum.IntEnum):
@@ -45,7 +45,7 @@ class _Settings:
             raise AttributeError(f"Cannot set the property {name} on {type(self).__name__}.")
         object.__setattr__(self, name, value)
 
-    def merge(self, other: Any) -> _Settings:
+    def merge(self, other: Any) -> Self:
         """Return new settings: those of `other` where set, else these."""
         new = type(self)()
         for name in self._names:

@@ -175,14 +175,14 @@ def parallel_interleave(
     return lambda dataset: dataset.interleave(map_func, cycle_length, block_length, cycle_length)
 
 
-def choose_from_datasets(datasets: Sequence[Any], choice_dataset: Any, stop_on_empty_dataset: bool = False) -> Any:
+def choose_from_datasets(datasets: Sequence[Any], choice_dataset: Any, stop_on_empty_dataset: bool = False) -> Dataset:
     """Return `Dataset.choose_from_datasets` of these arguments."""
     return Dataset.choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset)
 
 
 def sample_from_datasets(
     datasets: Sequence[Any], weights: Any = None, seed: Any = None, stop_on_empty_dataset: bool = False
-) -> Any:
+) -> Dataset:
     """Return `Dataset.sample_from_datasets` of these arguments."""
     return Dataset.sample_from_datasets(datasets, weights, seed, stop_on_empty_dataset)
 
@@ -221,7 +221,7 @@ def at(dataset: Dataset, index: Any) -> Any:
     return dataset._form.arrays_to_tensors(item)
 
 
-def from_list(elements: Sequence[Any], name: str | None = None) -> Any:
+def from_list(elements: Sequence[Any], name: str | None = None) -> Dataset:
     """Return a dataset with one element per value of a list. Raises ValueError for an empty list."""
     if not elements:
         raise ValueError(
@@ -239,19 +239,20 @@ def to_variant(dataset: Dataset) -> Any:
     return dataset.handle()
 
 
-def from_variant(variant: Any, structure: Any) -> Any:
+def from_variant(variant: Any, structure: Any) -> Dataset:
     """Return the dataset of a tensor. structure: its element_spec."""
     from .base import DatasetSpec
 
-    return DatasetSpec(structure)._from_components(variant)
+    dataset: Dataset = DatasetSpec(structure)._from_components(variant)
+    return dataset
 
 
-def Counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64) -> Any:
+def Counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64) -> Dataset:
     """Return `Dataset.counter` of these arguments."""
     return Dataset.counter(start, step, dtype)
 
 
-def RandomDataset(seed: Any = None) -> Any:
+def RandomDataset(seed: Any = None) -> Dataset:
     """Return `Dataset.random` of this seed."""
     return Dataset.random(seed)
 

@@ -128,7 +128,7 @@ class IteratorBase:
         """Return the next element."""
         raise TypeError(f"{type(self).__name__} must define get_next()")
 
-    def get_next_as_optional(self) -> Any:
+    def get_next_as_optional(self) -> Optional:
         """Return the next element as an Optional."""
         raise TypeError(f"{type(self).__name__} must define get_next_as_optional()")
 
@@ -232,7 +232,7 @@ class IteratorSpec(HandleSpec):
         return self._element_spec
 
     @property
-    def value_type(self) -> Any:
+    def value_type(self) -> type[OwnedIterator]:
         """OwnedIterator."""
         return OwnedIterator
 

@@ -42,11 +42,12 @@ class Recipe:
         return f"<{self.name}>"
 
 
-def in_trace(handle: Any) -> Any:
+def in_trace(handle: Any) -> Tensor:
     """Return a handle as a tensor of the active trace."""
     trace = state.trace
     assert isinstance(trace, FuncTrace)
-    return trace.to_tensor(handle)
+    tensor: Tensor = trace.to_tensor(handle)
+    return tensor
 
 
 class OptionalValue:
@@ -145,7 +146,7 @@ class OptionalSpec(HandleSpec):
     __slots__ = ()
 
     @property
-    def value_type(self) -> Any:
+    def value_type(self) -> type[Optional]:
         """Optional."""
         return Optional
 

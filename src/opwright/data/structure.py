@@ -77,7 +77,7 @@ class NoneTensorSpec(TypeSpec):
     __slots__ = ()
 
     @property
-    def value_type(self) -> Any:
+    def value_type(self) -> type[None]:
         """NoneType."""
         return type(None)
 
@@ -91,7 +91,7 @@ class NoneTensorSpec(TypeSpec):
     def _to_components(self, value: Any) -> tuple[()]:
         return ()
 
-    def _from_components(self, components: Any) -> Any:
+    def _from_components(self, components: Any) -> None:
         return None
 
     def _batch(self, size: int | None) -> NoneTensorSpec:

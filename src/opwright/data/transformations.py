@@ -18,6 +18,7 @@ from .structure import is_structure, map_leaves
 
 if TYPE_CHECKING:
     from ..ops.tensor import Tensor
+    from .dataset import Dataset
 
 
 class ElementTransformations(DatasetBase):
@@ -33,7 +34,7 @@ class ElementTransformations(DatasetBase):
         synchronous: bool | None = None,
         use_unbounded_threadpool: bool = False,
         name: str | None = None,
-    ) -> Any:
+    ) -> Dataset:
         """Return a dataset of `map_func` of each element, traced once; tuples become several arguments.
 
         num_parallel_calls: the number of concurrent calls; AUTOTUNE: the number of cores. deterministic: False permits
@@ -41,22 +42,22 @@ class ElementTransformations(DatasetBase):
         """
         return dataset_classes.MapDataset(self, map_func, None if synchronous else num_parallel_calls, deterministic)
 
-    def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Any:
+    def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
         """Return the elements for which `predicate` is True. Raises ValueError unless it returns a scalar bool."""
         return dataset_classes.FilterDataset(self, predicate)
 
-    def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Any:
+    def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
         """Return the elements before the first for which `predicate` is False."""
         return dataset_classes.TakeWhileDataset(self, predicate)
 
-    def scan(self, initial_state: Any, scan_func: Callable[..., Any], name: str | None = None) -> Any:
+    def scan(self, initial_state: Any, scan_func: Callable[..., Any], name: str | None = None) -> Dataset:
         """Return the outputs of `scan_func(state, element) -> (new state, output)`.
 
         raises TypeError if the state changes its structure or dtypes
         """
         return dataset_classes.ScanDataset(self, initial_state, scan_func)
 
-    def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Any:
+    def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Dataset:
         """Return the concatenated elements of the datasets `map_func(element)`."""
         return dataset_classes.FlatMapDataset(self, map_func)
 
@@ -68,7 +69,7 @@ class ElementTransformations(DatasetBase):
         num_parallel_calls: Any = None,
         deterministic: bool | None = None,
         name: str | None = None,
-    ) -> Any:
+    ) -> Dataset:
         """Return `flat_map` interleaved: `cycle_length` datasets at a time, `block_length` elements of each in turn.
 
         cycle_length: by default num_parallel_calls, else the number of cores. With num_parallel_calls each dataset is
@@ -76,7 +77,7 @@ class ElementTransformations(DatasetBase):
         """
         return dataset_classes.InterleaveDataset(self, map_func, cycle_length, block_length, num_parallel_calls)
 
-    def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Any:
+    def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset:
         """Return the elements without errors. log_warning: whether to warn about dropped elements."""
         return dataset_classes.IgnoreErrorsDataset(self, log_warning)
 
@@ -89,19 +90,19 @@ class ElementTransformations(DatasetBase):
 
     # ---- selection and order ----------------------------------------------------------------------------------------
 
-    def take(self, count: Any, name: str | None = None) -> Any:
+    def take(self, count: Any, name: str | None = None) -> Dataset:
         """Return the first `count` elements; all for -1."""
         return dataset_classes.TakeDataset(self, count)
 
-    def skip(self, count: Any, name: str | None = None) -> Any:
+    def skip(self, count: Any, name: str | None = None) -> Dataset:
         """Return all but the first `count` elements; none for -1."""
         return dataset_classes.SkipDataset(self, count)
 
-    def repeat(self, count: Any = None, name: str | None = None) -> Any:
+    def repeat(self, count: Any = None, name: str | None = None) -> Dataset:
         """Return the elements repeated `count` times; infinitely for None or -1."""
         return dataset_classes.RepeatDataset(self, count)
 
-    def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Any:
+    def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Dataset:
         """Return every `num_shards`-th element, starting at `index`.
 
         Raises InvalidArgumentError for an invalid index.
@@ -110,7 +111,7 @@ class ElementTransformations(DatasetBase):
 
     def shuffle(
         self, buffer_size: Any, seed: Any = None, reshuffle_each_iteration: bool | None = True, name: str | None = None
-    ) -> Any:
+    ) -> Dataset:
         """Return the elements shuffled by a buffer of `buffer_size` (UNKNOWN_CARDINALITY: all elements).
 
         Equal seeds yield equal orders; without `reshuffle_each_iteration` every iteration has the same order.
@@ -118,38 +119,38 @@ class ElementTransformations(DatasetBase):
         """
         return dataset_classes.ShuffleDataset(self, buffer_size, seed, reshuffle_each_iteration)
 
-    def concatenate(self, dataset: Any, name: str | None = None) -> Any:
+    def concatenate(self, dataset: Any, name: str | None = None) -> Dataset:
         """Return the elements of this dataset followed by those of the other. Shapes that differ become unknown.
 
         raises TypeError if structure or dtypes differ
         """
         return dataset_classes.ConcatenateDataset(self, dataset)
 
-    def enumerate(self, start: Any = 0, name: str | None = None) -> Any:
+    def enumerate(self, start: Any = 0, name: str | None = None) -> Dataset:
         """Return pairs (index, element), counted from `start` as int64."""
         return dataset_classes.ZipDataset((dataset_classes.Dataset.counter(start), self))
 
-    def unique(self, name: str | None = None) -> Any:
+    def unique(self, name: str | None = None) -> Dataset:
         """Return distinct elements. Raises TypeError unless they are one tensor of int32, int64 or string."""
         return dataset_classes.UniqueDataset(self)
 
     # ---- caching and prefetching ------------------------------------------------------------------------------------
 
-    def cache(self, filename: Any = "", name: str | None = None) -> Any:
+    def cache(self, filename: Any = "", name: str | None = None) -> Dataset:
         """Return the same elements, cached by the first complete iteration in memory or in a file.
 
         The file is written atomically; iterating raises DataLossError if it is corrupt.
         """
         return dataset_classes.CacheDataset(self, filename)
 
-    def prefetch(self, buffer_size: Any, name: str | None = None) -> Any:
+    def prefetch(self, buffer_size: Any, name: str | None = None) -> Dataset:
         """Return the same elements, prefetched by a thread up to `buffer_size` ahead; AUTOTUNE or None chooses.
 
         raises InvalidArgumentError for a size below -1
         """
         return dataset_classes.PrefetchDataset(self, buffer_size)
 
-    def with_options(self, options: Any, name: str | None = None) -> Any:
+    def with_options(self, options: Any, name: str | None = None) -> Dataset:
         """Return the same elements with options, which `options()` returns."""
         return dataset_classes.OptionsDataset(self, options)
 
@@ -162,7 +163,7 @@ class ElementTransformations(DatasetBase):
         initial_dist: Any = None,
         seed: Any = None,
         name: str | None = None,
-    ) -> Any:
+    ) -> Dataset:
         """Return pairs (class, element) with the class distribution `target_dist`, dropping elements at random.
 
         class_func: the class of an element, an int32 scalar. initial_dist: the class frequencies; None: estimated from
@@ -181,7 +182,7 @@ class GroupTransformations(DatasetBase):
         num_parallel_calls: Any = None,
         deterministic: bool | None = None,
         name: str | None = None,
-    ) -> Any:
+    ) -> Dataset:
         """Return batches of `batch_size` stacked elements; the last may be smaller unless drop_remainder.
 
         num_parallel_calls, deterministic: accepted. Raises InvalidArgumentError for a size below 1; iterating raises it
@@ -196,7 +197,7 @@ class GroupTransformations(DatasetBase):
         padding_values: Any = None,
         drop_remainder: bool = False,
         name: str | None = None,
-    ) -> Any:
+    ) -> Dataset:
         """Return batches of elements padded to a common shape.
 
         padded_shapes: sizes in the elements' structure, None or -1 for the maximum of the batch; by default the
@@ -206,17 +207,17 @@ class GroupTransformations(DatasetBase):
         """
         return dataset_classes.PaddedBatchDataset(self, batch_size, padded_shapes, padding_values, drop_remainder)
 
-    def unbatch(self, name: str | None = None) -> Any:
+    def unbatch(self, name: str | None = None) -> Dataset:
         """Return the rows of each element. Raises ValueError for scalars and for first dimensions that differ."""
         return dataset_classes.UnbatchDataset(self)
 
-    def rebatch(self, batch_size: Any, drop_remainder: bool = False, name: str | None = None) -> Any:
+    def rebatch(self, batch_size: Any, drop_remainder: bool = False, name: str | None = None) -> Dataset:
         """Return batches of other sizes: `batch_size`, or several in turn."""
         return dataset_classes.RebatchDataset(self, batch_size, drop_remainder)
 
     def window(
         self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: bool = False, name: str | None = None
-    ) -> Any:
+    ) -> Dataset:
         """Return datasets of `size` elements with step `stride`, each starting `shift` (default: size) elements later.
 
         Each component of an element becomes a separate dataset.
@@ -231,7 +232,7 @@ class GroupTransformations(DatasetBase):
         window_size: Any = None,
         window_size_func: Callable[..., Any] | None = None,
         name: str | None = None,
-    ) -> Any:
+    ) -> Dataset:
         """Return the elements of `reduce_func(key, dataset)` for groups of `window_size` elements with equal key.
 
         key_func: the key of an element, int64. window_size_func: the group size of a key, instead of window_size.

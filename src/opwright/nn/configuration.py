@@ -11,12 +11,9 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-
-if TYPE_CHECKING:
-    pass
 
 _PLAIN = (str, int, float, bool, type(None), np.generic)
 

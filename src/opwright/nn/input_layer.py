@@ -5,15 +5,12 @@ Lives here: `Input` and its layer.  Not here: models (model.py).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.dtypes import as_dtype
 from . import backend
 from .keras_tensor import KerasTensor, OperationNode
 from .layer import Layer
-
-if TYPE_CHECKING:
-    pass
 
 
 class InputLayer(Layer):

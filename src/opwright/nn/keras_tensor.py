@@ -7,7 +7,7 @@ Not here: graphs of nodes (network.py), calls of layers (layer.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from ..core import nest
 from ..core.dtypes import DType, as_dtype
@@ -18,9 +18,6 @@ from ..ops.call import Call
 from ..ops.definition import Operator
 from ..ops.tensor import Overriding
 from . import configuration
-
-if TYPE_CHECKING:
-    pass
 
 
 class KerasTensor(Overriding):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +24,6 @@ from .configuration import CUSTOM, CustomObjectScope
 from .input_layer import InputLayer
 from .keras_tensor import KerasTensor, OperationNode, OperatorCall
 from .layer import Layer
-
-if TYPE_CHECKING:
-    pass
 
 REGISTRY_MODULES = ("layers", "initializers", "activations", "regularizers", "constraints", "losses", "metrics")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from .call_context import set_mask
 from .input_layer import Input, InputLayer
@@ -17,9 +17,6 @@ from .model import Model
 from .model_config import deserialize
 from .network import Network
 from .weights_io import load_model, save_model
-
-if TYPE_CHECKING:
-    pass
 
 
 class Sequential(Model):

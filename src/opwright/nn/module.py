@@ -9,16 +9,13 @@ import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core import nest
 from ..eager import variable_state
 from ..eager.variable import Variable
 from ..ops import dispatch
 from ..tracing.name_scopes import name_scope
-
-if TYPE_CHECKING:
-    pass
 
 _WORD = re.compile(r"(?<=[a-z0-9])[A-Z]|(?!^)[A-Z](?=[a-z])")
 

@@ -10,7 +10,7 @@ in the order of the attributes (including lists, tuples and dicts).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,6 @@ from ..core.dtypes import DType, as_dtype
 from ..eager.variable import Variable
 from ..ops import math
 from .module import Module, root_scope
-
-if TYPE_CHECKING:
-    pass
 
 
 class Weighted(Module):

@@ -15,7 +15,7 @@ import json
 import os
 import sys
 import zipfile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +24,6 @@ from ..core.errors import DataLossError
 from ..core.files import replacing
 from ..eager.variable import Variable
 from .keras_tensor import KerasTensor
-
-if TYPE_CHECKING:
-    pass
 
 FORMAT = {"format": "opwright.weights", "version": "1"}
 _OWN = "own:"  # between a layer's path and the keys it stores

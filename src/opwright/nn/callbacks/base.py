@@ -7,12 +7,9 @@ Not here: callbacks that control training (metric_monitors.py), that write files
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..training.progress import Progbar
-
-if TYPE_CHECKING:
-    pass
 
 _EVENTS = [f"on_{kind}_{when}" for kind in ("train", "test", "predict") for when in ("begin", "end")]
 _BATCHES = [f"on_{kind}_batch_{when}" for kind in ("train", "test", "predict") for when in ("begin", "end")]

@@ -9,14 +9,11 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .base import Callback
-
-if TYPE_CHECKING:
-    pass
 
 
 class MetricMonitor(Callback):

@@ -9,7 +9,7 @@ Images are [batch, *spatial, channels], or with data_format "channels_first" [ba
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...ops import array
 from ...ops import nn as ops_nn
@@ -24,9 +24,6 @@ from .configurable_layer import (
     sizes,
     spatial_sizes,
 )
-
-if TYPE_CHECKING:
-    pass
 
 FORMATS = {
     (1, "channels_last"): "NWC",

@@ -9,7 +9,7 @@ Eagerly, and with unroll, the loop over time is a Python loop; in a traced funct
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...core import nest
 from ...eager.variable import Variable
@@ -23,9 +23,6 @@ from .cells import GatedCell, GRUCell, LSTMCell, SimpleRNNCell
 from .configurable_layer import ConfigurableLayer, if_training, parameter_names
 from .recurrent_wrappers import deserialize, serialize
 from .stacked_cells import StackedRNNCells, call_cell, gated_cells, initial_state, output_size_of, select_by_mask
-
-if TYPE_CHECKING:
-    pass
 
 
 class _StateHolder:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,6 @@ from ...ops import array, dispatch
 from ...ops.tensor import TensorLike
 from .. import backend
 from ..random import default_seed
-
-if TYPE_CHECKING:
-    pass
 
 
 def pack(x: Any, y: Any = None, sample_weight: Any = None) -> Any:

@@ -6,7 +6,7 @@ Lives here: matching them to outputs, their names, the total loss.  Not here: th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...core import nest
 from ...ops import array
@@ -15,9 +15,6 @@ from .. import metrics as metrics_module
 from ..losses.base import FunctionLoss, Loss
 from ..metrics.base import Mean, MeanMetricWrapper, Metric
 from ..module import Module
-
-if TYPE_CHECKING:
-    pass
 
 
 def _is_single(spec: Any) -> bool:

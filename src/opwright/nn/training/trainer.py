@@ -9,7 +9,7 @@ A step is one traced function of a batch, for any batch size; it is traced again
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import optimizers
 from ...core import flags, nest
@@ -22,9 +22,6 @@ from ..metrics.base import Mean, Metric
 from .batches import unpack
 from .loops import TracedSteps, TrainingLoops
 from .output_metrics import OutputLosses, OutputMetrics
-
-if TYPE_CHECKING:
-    pass
 
 
 class TrainingState:
